@@ -1,0 +1,129 @@
+"""What an API is: its place, its arguments and its documentation (paper, Appendix A.2 steps 2 and 4).
+
+The committed index holds every AWS operation and every Azure method as one JSON line; nothing that reads it needs an SDK.
+"""
+
+import json
+import lzma
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from lookuplab import paths
+from lookuplab.errors import UserError
+
+INDEX = paths.MINI / "cloudapi" / "index.jsonl.xz"
+DOCUMENTATION = paths.MINI / "cloudapi" / "documentation.jsonl.xz"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One argument. ``kind`` is inspect's (``KEYWORD_ONLY``, ``POSITIONAL_OR_KEYWORD``, ``VAR_KEYWORD`` ...).
+
+    ``type`` is one word for the value: string, integer, float, boolean, list, structure, map, blob, timestamp, or "".
+    """
+
+    name: str
+    kind: str = "KEYWORD_ONLY"
+    required: bool = False
+    type: str = ""
+
+
+@dataclass(frozen=True)
+class ApiSpec:
+    """One callable of a cloud SDK's client.
+
+    ``client`` is what the prompt names: the boto3 service name, or the Azure class. ``module`` is where an Azure class
+    is imported from. ``overloads`` are further signatures of which one must bind; ``documented`` are keywords that
+    only the docstring knows (Azure; used by the closed binding). ``operation`` is False for client methods that are no
+    API operation (``can_paginate``, ``get_paginator``, ``upload_file`` ...). ``flags`` say why an API is not
+    sampled into the benchmark (``autofilled``, ``keyword_argument``, ``generic_name``, ``open_signature`` ...).
+    """
+
+    provider: str
+    service: str
+    client: str
+    name: str
+    parameters: tuple[Parameter, ...]
+    overloads: tuple[tuple[Parameter, ...], ...] = ()
+    documented: tuple[str, ...] = ()
+    description: str = ""
+    module: str = ""
+    operation: bool = True
+    flags: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return f"{self.provider}/{self.service}.{self.client}.{self.name}"
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        return tuple(p.name for p in self.parameters if p.required)
+
+    @property
+    def optional(self) -> tuple[str, ...]:
+        named = tuple(p.name for p in self.parameters if not p.required and not p.kind.startswith("VAR_"))
+        return named + tuple(name for name in self.documented if name not in {p.name for p in self.parameters})
+
+
+def to_json(spec: ApiSpec) -> dict:
+    """A compact JSON object: parameters as [name, kind, required, type], empty fields left out."""
+    row: dict = {"provider": spec.provider, "service": spec.service, "client": spec.client, "name": spec.name}
+    row["parameters"] = [[p.name, p.kind, int(p.required), p.type] for p in spec.parameters]
+    if spec.overloads:
+        row["overloads"] = [[[p.name, p.kind, int(p.required), p.type] for p in o] for o in spec.overloads]
+    for field in ("documented", "description", "module", "flags"):
+        if getattr(spec, field):
+            row[field] = getattr(spec, field)
+    if not spec.operation:
+        row["operation"] = False
+    return row
+
+
+def from_json(row: dict) -> ApiSpec:
+    """The inverse of ``to_json``."""
+    def signature(rows: list) -> tuple[Parameter, ...]:
+        return tuple(Parameter(name, kind, bool(required), type_) for name, kind, required, type_ in rows)
+
+    return ApiSpec(
+        provider=row["provider"], service=row["service"], client=row["client"], name=row["name"],
+        parameters=signature(row["parameters"]),
+        overloads=tuple(signature(o) for o in row.get("overloads", ())),
+        documented=tuple(row.get("documented", ())), description=row.get("description", ""),
+        module=row.get("module", ""), operation=row.get("operation", True), flags=tuple(row.get("flags", ())),
+    )
+
+
+class ApiIndex:
+    """All specifications, by id and by client. ``client`` keys are (provider, service, client)."""
+
+    def __init__(self, specs: Iterable[ApiSpec]):
+        self.specs = tuple(specs)
+        self.by_id = {spec.id: spec for spec in self.specs}
+        self._by_client: dict[tuple[str, str], dict[str, ApiSpec]] = defaultdict(dict)
+        for spec in self.specs:
+            self._by_client[spec.provider, spec.client][spec.name] = spec
+
+    def methods(self, provider: str, client: str) -> dict[str, ApiSpec]:
+        """name -> specification of every method of one client; raises UserError for a client not in the index."""
+        if (provider, client) not in self._by_client:
+            raise UserError(f"no client {client!r} of provider {provider!r} in the API index ({len(self.specs)} APIs)")
+        return self._by_client[provider, client]
+
+
+@lru_cache(maxsize=2)
+def load_index(path: Path = INDEX) -> ApiIndex:
+    """The committed index (or another one in the same format)."""
+    if not Path(path).exists():
+        raise UserError(f"no API index at {path}: run `lookuplab data build cloudapi`")
+    with lzma.open(path, "rt", encoding="utf-8") as lines:
+        return ApiIndex(from_json(json.loads(line)) for line in lines)
+
+
+@lru_cache(maxsize=2)
+def load_documentation(path: Path = DOCUMENTATION) -> dict[str, str]:
+    """API id -> full documentation, right-truncated to 5,000 characters (paper, Appendix B.1)."""
+    with lzma.open(path, "rt", encoding="utf-8") as lines:
+        return {row["id"]: row["documentation"] for row in map(json.loads, lines)}

@@ -1,0 +1,70 @@
+"""What goes into a model and what comes out: the shared vocabulary of every room."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """One question to a model. ``id`` names it in every table; ``system`` is used by chat models only."""
+
+    id: str
+    text: str
+    system: str | None = None
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How to decode. The defaults are CloudAPIBench's: greedy, one sequence, up to 256 tokens (Section 2.3).
+
+    ``temperature`` 0 is greedy. ``n`` samples are drawn per prompt, each seeded by (seed, prompt id, sample index),
+    so that a sample does not depend on the batch that it was drawn in. ``stop`` strings and ``stop_rule`` (a name in
+    ``models.stopping.STOP_RULES``, e.g. ``"first_call"``) end a row while decoding. ``truncation`` says which end
+    of a too long prompt to drop (``"left"`` or ``"right"``); without it such a prompt is an error.
+    """
+
+    max_new_tokens: int = 256
+    temperature: float = 0.0
+    top_p: float = 1.0
+    n: int = 1
+    seed: int = 0
+    stop: tuple[str, ...] = ()
+    stop_rule: str | None = None
+    truncation: str | None = None
+
+
+@dataclass(frozen=True)
+class Completion:
+    """One answer. ``tokens``, ``token_ids`` and ``token_logprobs`` are parallel; joined tokens spell ``text``.
+
+    ``token_logprobs`` are natural logarithms under the unscaled distribution (temperature 1), None where an endpoint
+    gives none. ``finish_reason`` is ``"eos"``, ``"stop"`` (a stop string or rule) or ``"length"``. ``text`` keeps the
+    whole last token: cutting is the scorer's work. ``prompt_tokens`` counts what the model saw, ``prompt_dropped``
+    what the truncation policy removed.
+    """
+
+    id: str
+    sample: int
+    text: str
+    tokens: tuple[str, ...]
+    token_ids: tuple[int, ...]
+    token_logprobs: tuple[float, ...] | None
+    finish_reason: str
+    prompt_tokens: int
+    prompt_dropped: int = 0
+
+
+class Model(Protocol):
+    """What ``complete`` needs of a model, local or remote."""
+
+    name: str
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """Everything about the model that changes its answers (name or content hash, revision, adapter, dtype ...)."""
+        ...
+
+    def generate(self, requests: Sequence[tuple[Prompt, int]], decoding: Decoding) -> Iterator[list[Completion]]:
+        """Answer each (prompt, sample index); completions are yielded as soon as their rows finish, in any order."""
+        ...

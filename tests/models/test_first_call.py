@@ -1,0 +1,144 @@
+"""The first call after ``client.``: where it ends, and when there can be none."""
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lookuplab.models.first_call import FirstCall, first_call, first_call_end
+
+ORACLE = Path(__file__).parents[3] / "shared" / "data" / "capi_oracle_dev.jsonl"
+
+COMPLETE = [  # the call, then what follows it
+    ('put_object(Bucket="b")', "\nprint(x)"),
+    ('get_paginator("x")', '.paginate(Bucket="b")'),
+    ("meta.events.register(1)", "(2)"),
+    ('f(x="a) # (not a comment)")', "; g()"),
+    ("f(  # see docs (required :)\n    a=1,  # ')'\n)", ".result()"),
+    ("f \\\n    (a=1)", ""),
+    ("f \\\r\n\t(a=1,\r\n# c\r\nb=2)", "\r\n"),
+    ("f (a=1)", ""),
+    ('f(a="""x)\n"" y" \\""" (""", b=1)', ")"),
+    ("f(a='''it''s)''', b='')", ")"),
+    (r"""f(a=r'a\(b' "c)" 'd\'(e', b=rb"\")")""", ")"),
+    (r"""f(a="\\", b=')')""", ")"),
+    ("f(a='x\\\n)', b=1)", ")"),
+    ("f(a='x\\\r\n)', b=1)", ")"),
+    ("""f(a=f"{p}-{fmt('x', n=(1))}-{{lit)}}")""", ")"),
+    ("""f(a=f"{x['a)']:>{w}}", b=f'{x!r:)^10}')""", ")"),
+    ('f(a=f"{d["k)"]}")', ")"),  # PEP 701
+    ("""f(a=f"{f'{f"{1})"}'})")""", ")"),
+    ("f(a=f'''{x:'>10})''')", ")"),
+    (r'''f(a=f"\N{RIGHT PARENTHESIS})", b=f"\{x})", c=rf"\{x}\")")''', ")"),
+    ('f(a=f"{x:%H:%M)}", b=f"{(lambda: 1)()}")', ")"),
+    ('f(a=f"{{")', ")"),
+    ('f(a=F"", b=Rb"")', ")"),
+    ("f(a=名前, b=“q”)", ")"),
+    ("f(x=[f(y) for y in (1, 2)] if z else {1: (2,)})", "]"),
+    ("Größe.über()", ""),
+]
+
+IMPOSSIBLE = [
+    "\n f(x)",
+    "f\n(x)",
+    "f.\ng(x)",
+    "f\\ \n(x)",
+    'f["x"](y)',
+    "f = g(x)",
+    "f; g(x)",
+    "f if g(x) else 1",
+    "# f(x)",
+    ".f(x)",
+    "3f(x)",
+    "(x)",
+    "f(a=[1)",
+    "f(a='x\n')",
+    'f(a=f"{x:\n}")',
+    "f(a=f'{x)}')",
+    "```python\nf(x)",
+]
+
+UNFINISHED = ["", " ", "f", "f.g", "f ", "f \\\n", "f(", "f(a='", 'f(a=")"', 'f(a=""")"")', "f(#)", "f(a=f'{x", "f(a=''"]
+
+
+@pytest.mark.parametrize(("call", "rest"), COMPLETE)
+def test_the_call_ends_at_its_own_parenthesis(call, rest):
+    assert first_call_end(call + rest) == len(call)
+
+
+@pytest.mark.parametrize("text", IMPOSSIBLE)
+def test_an_impossible_call_is_recognised(text):
+    scanner = first_call(text)
+    assert scanner.impossible and scanner.end is None
+
+
+@pytest.mark.parametrize("text", UNFINISHED)
+def test_an_unfinished_call_stays_open(text):
+    scanner = first_call(text)
+    assert not scanner.over and scanner.end is None
+
+
+def test_name_and_span_are_given_without_leading_blanks():
+    text = ' meta.send_tones (tones=["a"])\n'
+    scanner = first_call(text)
+    assert text[scanner.start : scanner.end] == 'meta.send_tones (tones=["a"])'
+    assert text[scanner.start : scanner.paren] == "meta.send_tones "
+
+
+@given(st.text(alphabet="f.rb(){}[]'\"\\\n\r# :Nx", max_size=60), st.integers(0, 60))
+def test_feeding_in_pieces_equals_feeding_whole(tail, cut):
+    text = "f(" + tail
+    whole, pieces, characters = first_call(text), FirstCall(), FirstCall()
+    pieces.feed(text[:cut])
+    pieces.feed(text[cut:])
+    for char in text:
+        characters.feed(char)
+    answers = [(scanner.end, scanner.impossible) for scanner in (whole, pieces, characters)]
+    assert answers[0] == answers[1] == answers[2]
+
+
+literals = st.one_of(st.text(max_size=20), st.binary(max_size=20), st.integers(), st.none(), st.booleans())
+values = st.recursive(
+    literals,
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)),
+    max_leaves=8,
+)
+
+
+@given(
+    st.lists(st.sampled_from(["get", "put_object", "über"]), min_size=1, max_size=3),
+    st.lists(values, max_size=4),
+    st.text(alphabet="abc()[]{}'\"#\n .", max_size=20),
+)
+def test_the_printed_form_of_any_call_is_found(names, arguments, rest):
+    call = f"{'.'.join(names)}({', '.join(map(repr, arguments))})"
+    assert first_call_end(call + rest) == len(call)
+
+
+QUOTED = [(prefix + quote, quote) for prefix in ("", "f", "r", "Fr", "b", "u") for quote in ('"', "'", '"""')]
+
+
+@settings(max_examples=300)
+@given(st.text(alphabet="ab(){}[]'\"\\\n# :!=", max_size=25), st.sampled_from(QUOTED))
+def test_python_agrees_where_the_call_ends(content, quotes):
+    """Python's own parser is the judge of every text that it accepts."""
+    text = f"f(x={quotes[0]}{content}{quotes[1]})"
+    try:
+        (statement,) = ast.parse(text).body
+    except (SyntaxError, ValueError):
+        return
+    call = getattr(statement, "value", None)
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+        assert text[: first_call_end(text)] == ast.get_source_segment(text, call)
+
+
+def test_labelled_calls_have_their_span():
+    """The labelled calls lie beside the checkout, not in it: without them there is nothing to compare."""
+    lines = ORACLE.read_text(encoding="utf-8").splitlines() if ORACLE.exists() else []
+    for case in map(json.loads, lines):
+        scanner = first_call(case["candidate"])
+        span = None if scanner.end is None else case["candidate"][scanner.start : scanner.end]
+        assert span == case["first_call"], case["id"]

@@ -1,0 +1,87 @@
+"""The command line. Every command is a module of ``lookuplab.commands`` and is imported only when it is called."""
+
+import difflib
+import errno
+import importlib
+import pkgutil
+
+import click
+
+import lookuplab
+from lookuplab import commands
+from lookuplab.errors import UserError
+
+# Conditions of the machine, not bugs: one line instead of a traceback.
+_MACHINE = {errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EPERM, errno.EDQUOT}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands live in modules: ``modules`` maps a command to ``module:attribute``.
+
+    A module that does not import tells so when it is called; it never takes the other commands with it.
+    """
+
+    def __init__(self, *args, modules: dict[str, str] | None = None, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.modules = modules or {}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *self.modules})
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in self.modules:
+            return super().get_command(ctx, name)
+        module, attribute = self.modules[name].split(":")
+        try:
+            return getattr(importlib.import_module(module), attribute)
+        except ModuleNotFoundError as error:
+            return _unavailable(name, error.name or module)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple:
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            close = difflib.get_close_matches(name, self.list_commands(ctx), n=1)
+            raise UserError(f"no command {name!r}" + (f"; did you mean {close[0]!r}?" if close else "; see --help"))
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except UserError as error:
+            _fail(ctx, str(error))
+        except OSError as error:
+            if error.errno not in _MACHINE:
+                raise
+            _fail(ctx, f"{error.strerror}: {error.filename or 'while writing'}; free or allow the place and run again")
+
+
+def _fail(ctx: click.Context, message: str) -> None:
+    click.echo(f"error: {message}", err=True)
+    ctx.exit(2)
+
+
+def _unavailable(name: str, missing: str) -> click.Command:
+    def explain() -> None:
+        raise UserError(f"`{name}` needs the module {missing!r}, which is not installed")
+
+    return click.Command(name, callback=explain, short_help=f"(needs the module {missing})")
+
+
+_COMMANDS = {module.name: f"lookuplab.commands.{module.name}:command" for module in pkgutil.iter_modules(commands.__path__)}
+
+
+@click.group(cls=LazyGroup, modules=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(lookuplab.__version__, prog_name="lookuplab")
+def cli() -> None:
+    """What happens when a code model may look something up? Three papers as notebooks.
+
+    \b
+    lookuplab reproduce                            every notebook, mini profile (CPU, no network)
+    lookuplab run table1_base_models --profile paper -p model=bigcode/starcoder2-3b
+    lookuplab verify                               do fresh numbers equal the committed ones?
+    """
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    cli(prog_name="lookuplab")

@@ -1,0 +1,90 @@
+"""One rate and its 95% interval: Wilson for independent tasks, a seeded percentile bootstrap over clusters otherwise.
+
+Tasks about the same API (or origin problem, or repository) fail together, so they are resampled together.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from statsmodels.stats.proportion import proportion_confint
+
+REPETITIONS = 10_000
+_CHUNK = 1_000  # repetitions drawn at a time: bounds the memory to _CHUNK x clusters numbers
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A number with its interval; ``n`` counts the values behind it (tasks, tokens, pairs). Shares are 0 to 1."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+    def percent(self) -> "Rate":
+        """The same in percent, as the artifacts' ``*_percent`` metrics want it."""
+        return replace(self, value=100 * self.value, low=100 * self.low, high=100 * self.high)
+
+
+def wilson(successes: float, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's score interval for ``successes`` out of ``n``; (0, 1) when nothing was observed."""
+    if not 0 <= successes <= n:
+        raise ValueError(f"{successes} successes of {n}")
+    if n == 0:
+        return 0.0, 1.0
+    low, high = proportion_confint(successes, n, alpha=1 - level, method="wilson")
+    return float(max(low, 0.0)), float(min(high, 1.0))
+
+
+def mean(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The default statistic, over all values: ``sums`` and ``counts`` are the resamples' totals, (repetitions,)."""
+    return sums / counts
+
+
+def cluster_bootstrap(
+    values, clusters, statistic=mean, repetitions=REPETITIONS, seed=0, level=0.95
+) -> tuple[float, float]:
+    """Percentile interval of a statistic when whole clusters are drawn with replacement.
+
+    values: (n,) numbers; clusters: (n,) labels, equal for values that belong together.
+    statistic: maps the resamples' totals and counts, each (repetitions,), to (repetitions,): any function of a mean.
+    Depends on the set of (value, cluster) pairs and the seed, not on their order.
+    """
+    sums, counts = _totals(values, clusters)
+    generator = np.random.default_rng(seed)
+    drawn = []
+    for start in range(0, repetitions, _CHUNK):
+        chosen = generator.integers(len(sums), size=(min(_CHUNK, repetitions - start), len(sums)))
+        drawn.append(statistic(sums[chosen].sum(axis=1), counts[chosen].sum(axis=1)))
+    low, high = np.quantile(np.concatenate(drawn), [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def rate(values, clusters=None, repetitions=REPETITIONS, seed=0, level=0.95) -> Rate:
+    """The share of true values, with Wilson's interval, or the clustered bootstrap's when ``clusters`` is given.
+
+    values: (n,) booleans or 0/1. If every cluster has the same rate (all valid, say), every resample is equal and the
+    bootstrap would claim certainty; then the interval is Wilson's with the number of clusters as n, the independent
+    observations that we have.
+    """
+    values = np.asarray(values, dtype=float)
+    if not np.isin(values, (0, 1)).all():
+        raise ValueError("a rate needs values that are 0 or 1")
+    if not len(values):
+        return Rate(float("nan"), 0.0, 1.0, 0)
+    share = float(values.mean())
+    if clusters is None:
+        return Rate(share, *wilson(values.sum(), len(values), level), len(values))
+    sums, counts = _totals(values, clusters)
+    if np.ptp(sums / counts) == 0:
+        return Rate(share, *wilson(share * len(sums), len(sums), level), len(values))
+    return Rate(share, *cluster_bootstrap(values, clusters, mean, repetitions, seed, level), len(values))
+
+
+def _totals(values, clusters) -> tuple[np.ndarray, np.ndarray]:
+    """Per-cluster sum and count, in the order of the sorted labels."""
+    values, clusters = np.asarray(values, dtype=float), np.asarray(clusters)
+    if values.ndim != 1 or len(values) != len(clusters) or not len(values):
+        raise ValueError(f"need as many clusters as values and at least one: {values.shape}, {clusters.shape}")
+    _, member = np.unique(clusters, return_inverse=True)
+    return np.bincount(member, weights=values), np.bincount(member).astype(float)

@@ -2,7 +2,8 @@
 
 Only names and places of arguments count (paper, Section 2.2 and Figure 3), never their values. Two bindings exist:
 *open* mirrors the signature, ``**kwargs`` included; *closed* takes only keywords that are known from somewhere. For
-AWS they are the same, because botocore refuses every unknown keyword and every positional argument.
+AWS they are the same, because botocore refuses every positional argument and every unknown keyword. (It lets unknown
+keywords of an operation without any input pass and drops them; the stub refuses them, as the documentation does.)
 """
 
 import ast
@@ -30,9 +31,9 @@ PIPELINE_OPTIONS = frozenset(
 # Required members that botocore fills in itself (idempotency tokens; the account of glacier). They are required in
 # the documentation, but the SDK accepts the call without them. Applies to specifications with the flag "autofilled".
 AUTOFILLED = frozenset(
-    "ClientRequestToken clientRequestToken ClientToken clientToken IdempotencyToken CreatorRequestId RequestId requestId "
-    "NamedQueryId QueryExecutionId CallbackId CreationToken ExecuteToken ProvisionToken TerminateToken UpdateToken "
-    "accountId".split()
+    "ClientRequestToken clientRequestToken ClientToken clientToken IdempotencyToken CreatorRequestId RequestId "
+    "requestId NamedQueryId QueryExecutionId CallbackId CreationToken ExecuteToken ProvisionToken TerminateToken "
+    "UpdateToken accountId".split()
 )
 
 # botocore's ParameterAlias handlers: service -> (name in the model, name in the documentation); both are accepted
@@ -116,6 +117,8 @@ def _keywords(arguments: Iterable[ast.keyword]) -> tuple[list[str], bool]:
         elif isinstance(argument.value, ast.Dict):
             inner, inner_hidden = _literal_keys(argument.value)
             names, hidden = names + list(inner), hidden or inner_hidden
+        elif isinstance(argument.value, ast.Constant | ast.JoinedStr | ast.List | ast.Tuple | ast.Set):
+            raise CallError("the argument after ** must be a mapping")
         else:
             hidden = True
     return names, hidden

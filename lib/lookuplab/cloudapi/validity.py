@@ -50,7 +50,8 @@ class Judgement:
 
 
 def judge(
-    candidate: str, targets: str | Sequence[str], index: ApiIndex, provider: str, client: str, service: str | None = None
+    candidate: str, targets: str | Sequence[str], index: ApiIndex, provider: str, client: str,
+    service: str | None = None,
 ) -> Judgement:
     """Judge what stands after ``client.`` in a completion.
 

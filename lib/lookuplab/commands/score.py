@@ -4,9 +4,9 @@ import json
 import os
 import re
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -126,17 +126,18 @@ def _row(record: dict, judgement: Judgement, details: bool) -> dict:
 
 def write_lines(output: Path, rows: Sequence[str]) -> None:
     """All or nothing: a file beside ``output``, renamed when complete. Raises UserError where that is impossible."""
-    partial = None
+    if output.exists() and not output.is_file():
+        raise UserError(f"cannot write {output}: not a regular file")
+    partial = output.with_name(f".{output.name}.{os.getpid()}.partial")
     try:
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=output.parent, prefix=output.name + ".",
-                                         delete=False) as stream:
-            partial = stream.name
+        with partial.open("w", encoding="utf-8") as stream:
             stream.writelines(row + "\n" for row in rows)
-        os.replace(partial, output)
+        partial.replace(output)
     except OSError as error:
-        if partial and os.path.exists(partial):
-            os.unlink(partial)
         raise UserError(f"cannot write {output}: {error.strerror}") from None
+    finally:
+        with suppress(OSError):
+            partial.unlink()
 
 
 def summary(judged: Sequence[tuple[dict, Judgement]]) -> str:
@@ -174,6 +175,6 @@ def _agreement(judged: Sequence[tuple[dict, Judgement]]) -> list[str]:
         different = [str(name) for name, same in labelled if not same]
         if labelled:
             agreed = f"{len(labelled) - len(different)} of {len(labelled)}"
-            names = f"; differs for id {', '.join(different[:20])}{' ...' if different[20:] else ''}" if different else ""
-            lines.append(f"agrees with the labels in {field!r}: {agreed}{names}")
+            names = ", ".join(different[:20]) + (" ..." if different[20:] else "")
+            lines.append(f"agrees with the labels in {field!r}: {agreed}{'; not for id ' + names if names else ''}")
     return lines

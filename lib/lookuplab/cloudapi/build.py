@@ -42,7 +42,7 @@ def build(providers: Iterable[str], folder: Path, jobs: int) -> Path:
     parts.mkdir(parents=True, exist_ok=True)
     wanted = {(p, s): parts / f"{p}-{s}.jsonl" for p in providers for s in SDKS[p].services()}
     make_parts(wanted, jobs)
-    rows = [row for path in wanted.values() for row in map(json.loads, path.read_text("utf-8").splitlines())]
+    rows = [row for path in wanted.values() for row in _read(path)]
     pages = [{"id": row["id"], "documentation": row["documentation"]} for row in rows if "documentation" in row]
     index = [to_json(spec) for spec in flagged([from_json(row["spec"]) for row in rows])]
     kept_index, kept_pages = _kept(folder, set(SDKS) - set(providers))
@@ -120,6 +120,11 @@ def flagged(found: list[ApiSpec]) -> list[ApiSpec]:
     return [replace(spec, flags=tuple(sorted({*spec.flags, *flags(spec)}))) for spec in found]
 
 
+def _read(path: Path) -> list[dict]:
+    with path.open(encoding="utf-8") as lines:  # not splitlines(): descriptions hold other line separators
+        return [json.loads(line) for line in lines]
+
+
 def _kept(folder: Path, providers: set[str]) -> tuple[list[dict], list[dict]]:
     """The rows of these providers in an index that stands already."""
     def read(name: str) -> list[dict]:
@@ -142,8 +147,8 @@ def _write(path: Path, rows: list[dict]) -> None:
 
 @click.command("cloudapi")
 @click.option("--only", type=click.Choice(sorted(SDKS)), help="Build this provider; keep the other's rows.")
-@click.option("--jobs", "-j", type=click.IntRange(min=1), default=os.cpu_count(), show_default="all processors",
-              help="Processes; each needs up to 400 MB.")
+@click.option("--jobs", "-j", type=click.IntRange(min=1), default=min(os.cpu_count() or 1, 3),
+              show_default="processors, at most 3", help="Processes; the largest needs 600 MB.")
 @click.option("--output", "-o", type=click.Path(file_okay=False, path_type=Path), default=specs.INDEX.parent,
               help="Folder to write to (default: data/mini/cloudapi).")
 def command(only: str | None, jobs: int, output: Path) -> None:

@@ -97,20 +97,25 @@ def from_json(row: dict) -> ApiSpec:
 
 
 class ApiIndex:
-    """All specifications, by id and by client. ``client`` keys are (provider, service, client)."""
+    """All specifications, by id and by client."""
 
     def __init__(self, specs: Iterable[ApiSpec]):
         self.specs = tuple(specs)
         self.by_id = {spec.id: spec for spec in self.specs}
-        self._by_client: dict[tuple[str, str], dict[str, ApiSpec]] = defaultdict(dict)
+        self._by_client: dict[tuple[str, str, str | None], dict[str, ApiSpec]] = defaultdict(dict)
         for spec in self.specs:
-            self._by_client[spec.provider, spec.client][spec.name] = spec
+            self._by_client[spec.provider, spec.client, spec.service][spec.name] = spec
+            self._by_client[spec.provider, spec.client, None][spec.name] = spec
 
-    def methods(self, provider: str, client: str) -> dict[str, ApiSpec]:
-        """name -> specification of every method of one client; raises UserError for a client not in the index."""
-        if (provider, client) not in self._by_client:
-            raise UserError(f"no client {client!r} of provider {provider!r} in the API index ({len(self.specs)} APIs)")
-        return self._by_client[provider, client]
+    def methods(self, provider: str, client: str, service: str | None = None) -> dict[str, ApiSpec]:
+        """name -> specification of every method of one client; raises UserError for a client not in the index.
+
+        Some Azure classes (``Operations``) exist in several services: without ``service`` their methods come together.
+        """
+        if (provider, client, service) not in self._by_client:
+            place = f"client {client!r}" + (f" of service {service!r}" if service else "")
+            raise UserError(f"no {place} of provider {provider!r} in the API index ({len(self.specs)} APIs)")
+        return self._by_client[provider, client, service]
 
 
 @lru_cache(maxsize=2)

@@ -13,8 +13,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lookuplab import paths
-from lookuplab.cloudapi.comments import distinct_comments, intent, normalised, sentences
+from lookuplab.cloudapi.comments import distinct_comments, intent, normalised
 from lookuplab.cloudapi.prompts import task_prompt
+from lookuplab.cloudapi.prose import sentences
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec
 from lookuplab.errors import UserError
 
@@ -79,7 +80,7 @@ def acceptable_targets(spec: ApiSpec, index: ApiIndex) -> tuple[str, ...]:
 
     opening = normalised(" ".join(sentences(spec.description)[:1]))
     equals = [
-        other.id for name, other in sorted(index.methods(spec.provider, spec.client).items())
+        other.id for name, other in sorted(index.methods(spec.provider, spec.client, spec.service).items())
         if other.operation and name != spec.name
         and (stem(name) == stem(spec.name) or (opening and normalised(" ".join(sentences(other.description)[:1])) == opening))
     ]

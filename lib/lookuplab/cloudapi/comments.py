@@ -9,6 +9,8 @@ import random
 import re
 from dataclasses import dataclass
 
+from lookuplab.cloudapi.prose import sentences
+
 # Verb -> what a developer may write instead. The first entry is the plain imperative.
 VERBS = {
     "get": ("get", "fetch", "retrieve", "look up", "read", "obtain"),
@@ -141,12 +143,6 @@ def normalised(text: str) -> str:
 def leaks_name(comment: str, name: str) -> bool:
     """Whether the comment gives the API's name away in any case style."""
     return normalised(name) in normalised(comment)
-
-
-def sentences(description: str) -> list[str]:
-    """Sentences of a description, whitespace collapsed; abbreviations such as "e.g." do not end one."""
-    text = re.sub(r"\s+", " ", description).strip()
-    return [s.strip() for s in re.split(r"(?<!e\.g)(?<!i\.e)(?<!etc)(?<=[.!?])\s+(?=[A-Z`'\"])", text) if s.strip()]
 
 
 def imperative(word: str) -> str | None:

@@ -1,5 +1,6 @@
 """Code around one invocation: values, layouts, what comes before and after. Real and invented APIs share it."""
 
+import keyword
 import random
 import re
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ def value(parameter: Parameter, rng: random.Random) -> str:
     """A plausible argument, as a developer's example would have it; strings are named after their parameter."""
     parts = words(parameter.name)
     kebab, snake = "-".join(parts), "_".join(parts)
+    snake += "_value" if keyword.iskeyword(snake) else ""
     match parameter.type:
         case "integer" | "long":
             return rng.choice(("1", "10", "100", "5"))

@@ -55,7 +55,7 @@ def usage_documents(index: ApiIndex, counts: Mapping[str, int], documentation: M
     for api, count in sorted(counts.items()):
         spec = index.by_id[api]
         meaning = intent(spec.description)
-        neighbours = [s for s in index.methods(spec.provider, spec.client).values() if s.operation and s.name != spec.name]
+        neighbours = [s for s in index.methods(spec.provider, spec.client, spec.service).values() if s.operation and s.name != spec.name]
         for occurrence in range(count):
             rng = random.Random(f"usage {seed} {api} {occurrence}")
             yield f"{api}@{occurrence}", _usage(spec, meaning, neighbours, documentation, reserved, rng)

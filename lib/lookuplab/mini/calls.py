@@ -22,6 +22,11 @@ class Layout:
     indent: str
     after: str
 
+    @property
+    def resumable(self) -> bool:
+        """Whether another statement may follow the call."""
+        return not self.before.endswith("return client.")
+
 
 def words(name: str) -> list[str]:
     """The words of an identifier in any case style: ``LifecycleHookName`` -> lifecycle, hook, name."""

@@ -97,10 +97,12 @@ def _describe(name: str, rng: random.Random) -> str:
 
 
 def full_text(spec: ApiSpec) -> str:
-    """Documentation in the manner of the SDKs' own pages: description, request syntax, parameters."""
-    syntax = "\n".join(f"    {p.name}='{p.type}'," for p in spec.parameters)
-    listed = "\n".join(f":param {p.name}: {'**[REQUIRED]** ' if p.required else ''}The {' '.join(words(p.name))}." for p in spec.parameters)
-    return f"{spec.description}\n\nRequest Syntax\n\nresponse = client.{spec.name}(\n{syntax}\n)\n\n{listed}"
+    """Documentation in the manner of boto3's own pages: description, request syntax, parameters."""
+    syntax = ",\n".join(f"      {p.name}='{p.type}'" for p in spec.parameters)
+    request = f"  response = client.{spec.name}(\n{syntax}\n  )" if syntax else f"  response = client.{spec.name}()"
+    listed = "\n\n".join(f":type {p.name}: {p.type}\n:param {p.name}:{' [REQUIRED]' if p.required else ''}\n\n  The {' '.join(words(p.name))}."
+                         for p in spec.parameters)
+    return f"{spec.description}\n\nSee also: AWS API Documentation\n\nRequest Syntax\n\n{request}\n\n{listed}\n\n:rtype: dict"
 
 
 def _comment(spec: ApiSpec, several: bool, rng: random.Random) -> str:
@@ -127,7 +129,8 @@ def invented_documents(index: ApiIndex, count: int, reserved: Reserved, seed: in
 
 
 def _document(spec: ApiSpec, vocabulary: Vocabulary, rng: random.Random) -> str:
-    several = rng.random() < 0.2
+    """One API and its call; or two or three APIs of one service, of which one or all are called."""
+    several = rng.random() < 0.35
     shown = [spec]
     if several:
         home = (spec.provider, spec.service, spec.client, spec.module)
@@ -135,4 +138,8 @@ def _document(spec: ApiSpec, vocabulary: Vocabulary, rng: random.Random) -> str:
         rng.shuffle(shown)
     place = layout(spec, _comment(spec, several, rng), rng)
     texts = {s.id: full_text(s)[: FULL_CHARACTERS // len(shown)] for s in shown}
-    return docstring(shown, choose_design(rng), texts) + place.before + call(spec, place.indent, rng) + place.after
+    body = place.before + call(spec, place.indent, rng) + place.after
+    if several and place.resumable and rng.random() < 0.6:
+        for other in (s for s in shown if s is not spec):
+            body += f"\n{place.indent}# {_comment(other, several, rng)}\n{place.indent}response = client.{call(other, place.indent, rng)}\n"
+    return docstring(shown, choose_design(rng), texts) + body

@@ -1,0 +1,83 @@
+"""From a model and the tasks to the rows of a table: the steps that CloudAPIBench's notebooks share.
+
+Rows are dictionaries of the tidy schema: model, condition, metric, value, ci_low, ci_high, n. Intervals are clustered
+by API, since up to three tasks ask for the same one.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import pandas as pd
+
+from lookuplab.cloudapi.benchmark import Task
+from lookuplab.cloudapi.specs import ApiIndex
+from lookuplab.cloudapi.validity import VALID, validity_table
+from lookuplab.models import Decoding, Prompt, complete, score
+from lookuplab.models.types import Model
+from lookuplab.scoring.perplexity import perplexity
+from lookuplab.scoring.rates import Rate, rate
+
+CLASSES = ("high", "medium", "low")
+FAILURES = ("incorrect_existing", "invalid_usage", "nonexistent")
+
+
+def invoke(model: Model, tasks: Sequence[Task], max_new_tokens: int = 256, store=None) -> pd.DataFrame:
+    """Greedy completions up to the first call, judged: ``validity_table``'s columns and ``model`` (Section 2.3)."""
+    decoding = Decoding(max_new_tokens=max_new_tokens, stop_rule="first_call")
+    completions = complete(model, [Prompt(task.id, task.prompt) for task in tasks], decoding, store=store)
+    return judged(model.name, completions, tasks)
+
+
+def judged(name: str, completions: Iterable, tasks: Sequence[Task], index: ApiIndex | None = None) -> pd.DataFrame:
+    """``validity_table`` of one model's completions, with its name as a first column."""
+    from lookuplab.cloudapi.specs import load_index
+
+    table = validity_table(completions, tasks, index or load_index())
+    table.insert(0, "model", name)
+    return table
+
+
+def row(model: str, condition: str, metric: str, number: Rate) -> dict:
+    """One number as a row of the tidy schema."""
+    return {"model": model, "condition": condition, "metric": metric, "value": number.value,
+            "ci_low": number.low, "ci_high": number.high, "n": number.n}
+
+
+def valid_rates(table: pd.DataFrame) -> list[dict]:
+    """Valid API invocations (%) by model and frequency class and over all tasks, open and closed binding (Table 1)."""
+    rows = []
+    for model, of_model in table.groupby("model", sort=False):
+        for condition in (*CLASSES, "all"):
+            part = of_model if condition == "all" else of_model[of_model.frequency == condition]
+            for metric, column in (("valid_percent", "valid"), ("valid_closed_percent", "valid_closed")):
+                rows.append(row(model, condition, metric, rate(part[column], part.api).percent()))
+    return rows
+
+
+def failure_modes(table: pd.DataFrame, conditions: Sequence[str] = ("low",)) -> list[dict]:
+    """Valid and invalid (%), and of the invalid ones the share of each failure category (Table 4)."""
+    rows = []
+    for model, of_model in table.groupby("model", sort=False):
+        for condition in conditions:
+            part = of_model[of_model.frequency == condition]
+            invalid = part[part.category != VALID]
+            rows.append(row(model, condition, "valid_percent", rate(part.valid, part.api).percent()))
+            rows.append(row(model, condition, "invalid_percent", rate(~part.valid, part.api).percent()))
+            rows += [row(model, condition, f"{name}_percent", rate(invalid.category == name, invalid.api).percent()) for name in FAILURES]
+    return rows
+
+
+def target_name(task: Task) -> str:
+    """The name of the API asked for: what perplexity is measured on."""
+    return task.target.rsplit(".", 1)[1]
+
+
+def name_perplexity(model: Model, tasks: Sequence[Task], store=None) -> list[dict]:
+    """Perplexity of the target API's name tokens given the prompt, by frequency class (Figure 1, right)."""
+    scored = {done.id: done for done in score(model, [(Prompt(t.id, t.prompt), target_name(t)) for t in tasks], store=store)}
+    rows = []
+    for condition in CLASSES:
+        part = [task for task in tasks if task.frequency == condition]
+        if part:
+            logprobs = [scored[task.id].token_logprobs for task in part]
+            rows.append(row(model.name, condition, "perplexity", perplexity(logprobs, [task.target for task in part])))
+    return rows

@@ -39,9 +39,10 @@ class Completion:
     """One answer. ``tokens``, ``token_ids`` and ``token_logprobs`` are parallel; joined tokens spell ``text``.
 
     ``token_logprobs`` are natural logarithms under the unscaled distribution (temperature 1), None where an endpoint
-    gives none. ``finish_reason`` is ``"eos"``, ``"stop"`` (a stop string or rule) or ``"length"``. ``text`` keeps the
-    whole last token: cutting is the scorer's work. ``prompt_tokens`` counts what the model saw, ``prompt_dropped``
-    what the truncation policy removed.
+    gives none. ``finish_reason`` is ``"eos"``, ``"stop"`` (a stop string or rule), ``"length"`` or, for a continuation
+    that was only scored, ``"scored"``. After ``"eos"`` a local model's last token is the end-of-text token; it spells
+    nothing, like every special token. ``text`` keeps the whole last token: cutting is the scorer's work.
+    ``prompt_tokens`` counts what the model saw, ``prompt_dropped`` what the truncation policy removed.
     """
 
     id: str

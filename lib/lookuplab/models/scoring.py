@@ -1,0 +1,60 @@
+"""Teacher forcing: how likely a model finds a continuation that somebody else wrote."""
+
+from dataclasses import dataclass
+
+import torch
+
+from lookuplab.models.decode import accepts, decoder_start, left_padded, right_padded
+from lookuplab.models.tokens import Spelling
+from lookuplab.models.types import Completion, Prompt
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A prompt's tokens and those of the continuation whose log-probabilities are wanted."""
+
+    prompt: Prompt
+    prompt_ids: list[int]
+    ids: list[int]
+    spelling: Spelling
+    continuation: str
+
+    def completion(self, logprobs: list[float]) -> Completion:
+        """The answer; ``logprobs`` has one number per token of the continuation."""
+        pieces = [self.spelling.piece(token) for token in self.ids]
+        if pieces and not pieces[-1]:
+            pieces[-1] = self.spelling.rest(self.ids, pieces)
+        return Completion(self.prompt.id, 0, self.continuation, tuple(pieces), tuple(self.ids), tuple(logprobs),
+                          "scored", len(self.prompt_ids))
+
+
+@torch.inference_mode()
+def teacher_force(module, batch: list[Scored]) -> list[Completion]:
+    """One forward pass for all rows; log-probabilities are natural and at temperature 1."""
+    longest = max(len(item.ids) for item in batch)
+    if not longest:
+        return [item.completion([]) for item in batch]
+    logits = (_encoder_decoder if module.config.is_encoder_decoder else _causal)(module, batch, longest)
+    targets, _ = left_padded([item.ids for item in batch], logits.device)  # (rows, longest), as the logits
+    logprobs = logits.gather(-1, targets[..., None])[..., 0] - logits.logsumexp(-1)
+    return [item.completion(row[longest - len(item.ids) :]) for item, row in zip(batch, logprobs.tolist(), strict=True)]
+
+
+def _causal(module, batch: list[Scored], longest: int) -> torch.Tensor:
+    """Logits (rows, longest, vocabulary) before each token of the continuations, which end in the last column."""
+    ids, mask = left_padded([item.prompt_ids + item.ids for item in batch], module.device)
+    optional = {"position_ids": (mask.cumsum(1) - 1).clamp(min=0), "logits_to_keep": longest + 1}
+    known = accepts(module, *optional)
+    output = module(input_ids=ids, attention_mask=mask, use_cache=False,
+                    **{name: value for name, value in optional.items() if known[name]})
+    return output.logits[:, -longest - 1 : -1].float()
+
+
+def _encoder_decoder(module, batch: list[Scored], longest: int) -> torch.Tensor:
+    """Logits (rows, longest, vocabulary), shifted so that the continuations end in the last column."""
+    ids, mask = right_padded([item.prompt_ids for item in batch], module.device)
+    start = decoder_start(module)
+    inputs, _ = right_padded([[start, *item.ids[:-1]] for item in batch], module.device)
+    logits = module(input_ids=ids, attention_mask=mask, decoder_input_ids=inputs, use_cache=False).logits.float()
+    shifted = [row.roll(longest - len(item.ids), 0) for row, item in zip(logits, batch, strict=True)]
+    return torch.stack(shifted)

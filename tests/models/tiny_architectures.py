@@ -1,0 +1,91 @@
+"""A tiny random checkpoint of every architecture that the three papers use, with small trained tokenizers."""
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import (
+    GemmaConfig,
+    GemmaForCausalLM,
+    GPT2Config,
+    GPT2LMHeadModel,
+    GraniteConfig,
+    GraniteForCausalLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedTokenizerFast,
+    Starcoder2Config,
+    Starcoder2ForCausalLM,
+    T5Config,
+    T5ForConditionalGeneration,
+    XGLMConfig,
+    XGLMForCausalLM,
+)
+
+CORPUS = [
+    'import boto3\nclient = boto3.client("s3")\nresponse = client.put_object(Bucket="my-bucket", Key="k")\n',
+    "def read(path):\n    with open(path) as file:\n        return file.read()\n",
+    "# naïve 名前（仮） — “q” 🦜\nclient.get_waiter('x').wait(timeout=30)\nfor item in items:\n    print(item)\n",
+]
+VOCABULARY = 400
+CONTEXT = 96
+SPECIAL = ["<s>", "</s>", "<pad>", "<unk>"]
+BOS, EOS, PAD = 0, 1, 2
+
+
+def byte_tokenizer() -> PreTrainedTokenizerFast:
+    """Byte-level BPE, as GPT-2, StarCoder2, DeepSeek and Granite have it."""
+    tokenizer = Tokenizer(models.BPE(unk_token=None))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=VOCABULARY, special_tokens=SPECIAL, initial_alphabet=alphabet,
+                                  show_progress=False)
+    tokenizer.train_from_iterator(CORPUS, trainer)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="<pad>")
+
+
+def metaspace_tokenizer() -> PreTrainedTokenizerFast:
+    """Pieces that carry their leading blank and fall back to bytes, as SentencePiece makes them (Gemma, Llama, T5)."""
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always", split=False)
+    tokenizer.decoder = decoders.Sequence([
+        decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(content=" ", left=1)])
+    special = SPECIAL + [f"<0x{byte:02X}>" for byte in range(256)]
+    trainer = trainers.BpeTrainer(vocab_size=VOCABULARY, special_tokens=special, show_progress=False)
+    tokenizer.train_from_iterator([text.replace(" ", "▁") for text in CORPUS], trainer)
+    state = tokenizer.to_str()
+    tokenizer = Tokenizer.from_str(state)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="<pad>",
+                                   unk_token="<unk>")
+
+
+COMMON = dict(vocab_size=VOCABULARY, bos_token_id=BOS, eos_token_id=EOS, pad_token_id=PAD)
+LLAMA_LIKE = dict(COMMON, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+                  num_key_value_heads=2, max_position_embeddings=CONTEXT)
+GPT2 = dict(COMMON, n_embd=32, n_layer=2, n_head=4, n_positions=CONTEXT)
+T5 = dict(COMMON, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4, decoder_start_token_id=PAD)
+XGLM = dict(COMMON, d_model=32, ffn_dim=48, num_layers=2, attention_heads=4, max_position_embeddings=CONTEXT)
+
+ARCHITECTURES = {
+    "starcoder2": lambda: Starcoder2ForCausalLM(Starcoder2Config(**LLAMA_LIKE, sliding_window=24)),
+    "gemma": lambda: GemmaForCausalLM(GemmaConfig(**LLAMA_LIKE, head_dim=8)),
+    "granite": lambda: GraniteForCausalLM(GraniteConfig(**LLAMA_LIKE)),
+    "llama": lambda: LlamaForCausalLM(LlamaConfig(**LLAMA_LIKE)),
+    "gpt2": lambda: GPT2LMHeadModel(GPT2Config(**GPT2)),
+    "t5": lambda: T5ForConditionalGeneration(T5Config(**T5)),
+    "xglm": lambda: XGLMForCausalLM(XGLMConfig(**XGLM)),
+}
+
+
+def save(folder, architecture: str, tokenizer=None):
+    """Write the checkpoint; weights are large enough that its most likely tokens stand clear of each other."""
+    torch.manual_seed(sum(map(ord, architecture)))
+    model = ARCHITECTURES[architecture]().eval()
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if weight.dim() > 1:
+                weight.normal_(0, 0.3)
+            elif name.endswith("bias"):
+                weight.normal_(0, 0.1)
+    model.save_pretrained(folder)
+    (tokenizer or byte_tokenizer()).save_pretrained(folder)
+    return folder

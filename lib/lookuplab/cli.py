@@ -34,8 +34,8 @@ class LazyGroup(click.Group):
         module, attribute = self.modules[name].split(":")
         try:
             return getattr(importlib.import_module(module), attribute)
-        except ModuleNotFoundError as error:
-            return _unavailable(name, error.name or module)
+        except (ImportError, AttributeError) as error:
+            return _unavailable(name, str(error))
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple:
         name = args[0]
@@ -60,11 +60,11 @@ def _fail(ctx: click.Context, message: str) -> None:
     ctx.exit(2)
 
 
-def _unavailable(name: str, missing: str) -> click.Command:
+def _unavailable(name: str, why: str) -> click.Command:
     def explain() -> None:
-        raise UserError(f"`{name}` needs the module {missing!r}, which is not installed")
+        raise UserError(f"`{name}` is not available in this installation: {why}")
 
-    return click.Command(name, callback=explain, short_help=f"(needs the module {missing})")
+    return click.Command(name, callback=explain, short_help="(not available in this installation)")
 
 
 _COMMANDS = {module.name: f"lookuplab.commands.{module.name}:command" for module in pkgutil.iter_modules(commands.__path__)}

@@ -1,0 +1,134 @@
+"""A table or figure as files: picture (SVG and PNG), the numbers behind it (CSV), where they come from (JSON).
+
+Picture and CSV are byte-identical whenever the numbers are; all that changes from run to run is in the JSON.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lookuplab import paths, provenance
+from lookuplab.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+COLUMNS = ("paper", "artifact", "model", "condition", "metric", "value", "ci_low", "ci_high", "n", "paper_value")
+KEY = ("paper", "artifact", "model", "condition", "metric")
+REQUIRED = ("model", "condition", "metric", "value")
+_NUMBERS = ("value", "ci_low", "ci_high", "paper_value")
+_DIGITS = 6  # significant; below the noise of any rate, above that of fp32
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """One table or figure in the making; ``begun`` is when (seconds, monotonic), for the wall time."""
+
+    paper: str
+    name: str
+    profile: str
+    begun: float
+
+    @classmethod
+    def begin(cls, paper: str, name: str, profile: str = "mini") -> "Artifact":
+        return cls(paper, name, profile, time.monotonic())
+
+    @property
+    def folder(self) -> Path:
+        """``figures/<profile>/<paper>``, below ``$LOOKUPLAB_FIGURES`` where the runner says so."""
+        root = os.environ.get("LOOKUPLAB_FIGURES")
+        return (Path(root) if root else paths.FIGURES) / self.profile / self.paper
+
+    def save(self, frame: "pd.DataFrame", figure: "Figure | None" = None, *, models: Iterable[Any] = (),
+             data: Iterable[str | Path] = (), seeds: Mapping[str, int] | int | None = None,
+             parameters: Mapping[str, Any] | None = None, timed: bool = False) -> "pd.DataFrame":
+        """Write ``<name>.csv``, ``.json`` and, with a figure, ``.svg`` and ``.png``; return the rows as written.
+
+        ``frame`` has one row a number: model, condition, metric, value, and where they exist ci_low, ci_high, n and
+        paper_value; paper and artifact are filled in. ``models`` and ``data`` as in ``provenance.describe``.
+        ``timed`` says that the numbers are times or speeds, which no second run repeats. Raises UserError for another
+        column, a missing one, a row that occurs twice, an interval upside down.
+        """
+        table = self._checked(frame)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        _replace(self._file("csv"), to_csv(table).encode())
+        if figure is not None:
+            _save_figure(figure, self._file("svg"), self._file("png"))
+        record = {
+            "paper": self.paper, "artifact": self.name, "profile": self.profile, "timed": timed,
+            "parameters": provenance.relative(parameters or json.loads(os.environ.get("LOOKUPLAB_PARAMETERS", "{}"))),
+            "seeds": seeds, **provenance.describe(models, data),
+            "wall_seconds": round(time.monotonic() - self.begun, 2), "peak_memory_mb": provenance.peak_memory_mb(),
+        }
+        _replace(self._file("json"), (json.dumps(record, indent=1, sort_keys=True) + "\n").encode())
+        return table
+
+    def _file(self, extension: str) -> Path:
+        return self.folder / f"{self.name}.{extension}"
+
+    def _checked(self, frame: "pd.DataFrame") -> "pd.DataFrame":
+        where = f"{self.paper}/{self.name}"
+        if extra := set(frame.columns) - set(COLUMNS):
+            raise UserError(f"{where}: column {sorted(extra)[0]!r} is not in the schema ({', '.join(COLUMNS)})")
+        if missing := set(REQUIRED) - set(frame.columns):
+            raise UserError(f"{where}: column {sorted(missing)[0]!r} is missing (needed: {', '.join(REQUIRED)})")
+        table = frame.assign(paper=self.paper, artifact=self.name).reindex(columns=list(COLUMNS)).reset_index(drop=True)
+        if (twice := table.duplicated(list(KEY))).any():
+            row = table.loc[twice.idxmax(), list(KEY[2:])]
+            raise UserError(f"{where}: two numbers for {' / '.join(map(str, row))}")
+        if (upside := table.ci_low.astype(float) > table.ci_high.astype(float)).any():
+            row = table.loc[upside.idxmax(), list(KEY[2:])]
+            raise UserError(f"{where}: ci_low is above ci_high for {' / '.join(map(str, row))}")
+        return table
+
+
+def to_csv(table: "pd.DataFrame") -> str:
+    """The one written form: six significant digits, ``n`` without a point, empty where there is none, rows as they come."""
+    written = table.astype(object)
+    for column in _NUMBERS:
+        written[column] = [_number(value) for value in table[column]]
+    written["n"] = ["" if _empty(value) else str(int(value)) for value in table["n"]]
+    return written.to_csv(index=False, lineterminator="\n")
+
+
+def read_csv(file: Path) -> "pd.DataFrame":
+    """An artifact's CSV with its numbers as floats (NaN where empty). Raises UserError where it breaks the schema."""
+    import pandas as pd
+
+    try:
+        table = pd.read_csv(file, keep_default_na=False, na_values={name: [""] for name in (*_NUMBERS, "n")},
+                            dtype={name: float for name in (*_NUMBERS, "n")} | dict.fromkeys(KEY, str))
+    except (ValueError, OSError) as error:
+        raise UserError(f"{file} is no artifact's CSV: {error}") from error
+    if tuple(table.columns) != COLUMNS:
+        raise UserError(f"{file}: the columns are {', '.join(table.columns)}, not {', '.join(COLUMNS)}")
+    return table
+
+
+def _empty(value: Any) -> bool:
+    return value is None or value != value or str(value) == "<NA>"
+
+
+def _number(value: Any) -> str:
+    return "" if _empty(value) else f"{float(value) + 0.0:.{_DIGITS}g}"  # + 0.0: no "-0"
+
+
+def _save_figure(figure: "Figure", svg: Path, png: Path) -> None:
+    """Without the date, the drawing library's name and random ids, so that equal pictures are equal files."""
+    import matplotlib
+
+    with matplotlib.rc_context({"svg.hashsalt": "lookuplab"}):
+        figure.savefig(svg, metadata={"Date": None, "Creator": None}, bbox_inches="tight")
+    figure.savefig(png, metadata={"Software": None}, bbox_inches="tight", dpi=150)
+
+
+def _replace(file: Path, content: bytes) -> None:
+    """All or nothing: a kill in the middle leaves the former file."""
+    temporary = file.with_name(file.name + ".part")
+    temporary.write_bytes(content)
+    temporary.replace(file)

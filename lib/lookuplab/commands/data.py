@@ -1,0 +1,48 @@
+"""``lookuplab data``: downloads, and the builders of what is committed under data/mini."""
+
+import click
+
+from lookuplab.cli import LazyGroup
+
+_BUILDERS = {"cloudapi": "lookuplab.cloudapi.build:command", "benchmark": "lookuplab.cloudapi.benchmark:command"}
+
+
+@click.group(cls=LazyGroup, modules={"frequencies": "lookuplab.cloudapi.frequency:command"},
+             short_help="List and fetch downloads; build the committed data.", epilog="""\b
+Examples:
+  lookuplab data list
+  lookuplab data get starcoder2-3b
+  lookuplab data build cloudapi
+  lookuplab data frequencies path/to/sources""")
+def command() -> None:
+    """What the kit reads: downloads named in data/sources.toml, and the builders of the committed data."""
+
+
+@command.command("list", short_help="Every download, its size, licence and use.")
+def list_sources() -> None:
+    """Print every download of data/sources.toml; a star marks what has been fetched."""
+    from lookuplab import data_sources
+
+    for source in data_sources.load().values():
+        mark = "*" if not source.streamed and data_sources.is_fetched(source) else " "
+        amount = f"{source.size / 1e6:,.1f} MB" if source.size else "streamed" if source.streamed else source.kind
+        click.echo(f"{mark} {source.name:22} {amount:10} {source.address}\n    {source.purpose}\n    licence: {source.licence}")
+
+
+@command.command("get", short_help="Fetch one download.", epilog="""\b
+Example:
+  lookuplab data get starcoder2-3b""")
+@click.argument("name")
+def get_source(name: str) -> None:
+    """Fetch NAME unless it is there, resume it where it was cut off, check size and sha256."""
+    from lookuplab import data_sources
+
+    click.echo(data_sources.get(data_sources.find(name)))
+
+
+@command.group("build", cls=LazyGroup, modules=_BUILDERS, short_help="Build the committed data anew.", epilog="""\b
+Examples:
+  lookuplab data build cloudapi
+  lookuplab data build benchmark""")
+def build() -> None:
+    """Build what data/mini holds from its public sources (needs the SDKs: pip install -c constraints.txt -e '.[sdk]')."""

@@ -1,0 +1,33 @@
+"""``lookuplab reproduce``: every notebook."""
+
+import sys
+
+import click
+
+from lookuplab import paths
+from lookuplab.errors import UserError
+
+
+@click.command(short_help="Run every notebook (of one paper).", epilog="""\b
+Examples:
+  lookuplab reproduce
+  lookuplab reproduce cloudapibench -j 2
+  lookuplab reproduce --profile smoke""")
+@click.argument("paper", required=False)
+@click.option("--profile", default="mini", show_default=True, help="smoke, mini, paper, or the path of a YAML file.")
+@click.option("-j", "--jobs", default=1, show_default=True, type=click.IntRange(min=1), help="Notebooks at a time.")
+def command(paper: str | None, profile: str, jobs: int) -> None:
+    """Execute every notebook of PAPER (all papers without it) and write figures/PROFILE/.
+
+    A notebook that fails is told with its cell and error, the others go on, and the exit code is 1.
+    """
+    from lookuplab.runner import notebooks, profiles
+    from lookuplab.runner.display import run_and_report
+    from lookuplab.runner.plan import check_needs, plan
+
+    chosen = profiles.load(profile)
+    check_needs(chosen)
+    all_jobs = [plan(notebook, chosen) for notebook in notebooks.all_notebooks(paper) if notebook.order != "manual"]
+    if not all_jobs:
+        raise UserError(f"no notebook to run under {paths.NOTEBOOKS}")
+    sys.exit(run_and_report(all_jobs, jobs))

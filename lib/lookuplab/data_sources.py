@@ -1,0 +1,166 @@
+"""Downloads named in ``data/sources.toml``: fetched once, resumed where they were cut off, checked by size and sha256."""
+
+import difflib
+import time
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from lookuplab import paths
+from lookuplab.errors import UserError
+from lookuplab.provenance import file_hash
+
+KINDS = ("file", "model", "dataset")
+ATTEMPTS = 4
+TIMEOUT = 30.0  # seconds without a byte
+
+
+@dataclass(frozen=True)
+class Source:
+    """One download. ``address`` is a URL for a file, ``owner/name`` on the Hugging Face hub for the rest."""
+
+    name: str
+    kind: str
+    address: str
+    licence: str
+    purpose: str
+    size: int = 0
+    sha256: str = ""
+    revision: str = "main"
+    streamed: bool = False
+
+    @property
+    def path(self) -> Path:
+        """Where a file comes to lie; hub models and data sets stay in the hub's own cache."""
+        return paths.DOWNLOADS / self.name / self.address.rsplit("/", 1)[-1].split("?")[0]
+
+
+def load(file: Path | None = None) -> dict[str, Source]:
+    """name -> source. Raises UserError for an entry that lacks a field or has an unknown one."""
+    file = file or paths.DATA / "sources.toml"
+    try:
+        entries = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise UserError(f"{file}: {error}") from error
+    return {name: _source(file, name, entry) for name, entry in entries.items()}
+
+
+def find(name: str) -> Source:
+    """One source by name. Raises UserError with the nearest name."""
+    sources = load()
+    if name not in sources:
+        close = difflib.get_close_matches(name, sources, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise UserError(f"no download {name!r}{hint}; `lookuplab data list` names them")
+    return sources[name]
+
+
+def is_fetched(source: Source) -> bool:
+    """A file of the right size is there (its hash was checked when it came), or the hub's cache has the repository."""
+    if source.kind == "file":
+        return source.path.is_file() and source.path.stat().st_size == source.size
+    if source.streamed:
+        return True
+    from huggingface_hub import snapshot_download
+
+    try:
+        snapshot_download(source.address, repo_type=source.kind, revision=source.revision, local_files_only=True)
+    except Exception:  # not cached, or only in part: the hub's client has one exception for each
+        return False
+    return True
+
+
+def get(source: Source) -> Path:
+    """Fetch a source unless it is there; return where it lies.
+
+    Raises UserError where the address does not answer, or answers with other bytes than the size and hash say.
+    """
+    if source.kind != "file":
+        return _get_from_hub(source)
+    if is_fetched(source):
+        return source.path
+    part = source.path.with_name(source.path.name + ".part")
+    part.parent.mkdir(parents=True, exist_ok=True)
+    _download(source, part)
+    size, digest = part.stat().st_size, file_hash(part)
+    if (size, digest) != (source.size, source.sha256):
+        part.unlink()
+        raise UserError(f"{source.name}: {source.address} gave {size:,} bytes with sha256 {digest[:12]}..., not the "
+                        f"{source.size:,} bytes with {source.sha256[:12]}... of sources.toml; the file was dropped")
+    part.replace(source.path)
+    return source.path
+
+
+def _download(source: Source, part: Path) -> None:
+    """Append to ``part`` until it is whole, going on from what is there, a few attempts with pauses between."""
+    import httpx
+    from tqdm import tqdm
+
+    with tqdm(total=source.size, unit="B", unit_scale=True, desc=source.name) as bar:
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                _append(source, part, bar)
+                return
+            except httpx.HTTPStatusError as error:
+                status = error.response.status_code
+                if status < 500 and status != 429:
+                    raise UserError(f"{source.name}: {source.address} answers {status}; "
+                                    "its place may have changed: see data/sources.toml") from error
+                reason = f"answers {status}"
+            except httpx.HTTPError as error:
+                reason = f"cannot be reached ({type(error).__name__}: {error})"
+            if attempt < ATTEMPTS:
+                time.sleep(2 ** (attempt - 1) * _PAUSE)
+    raise UserError(f"{source.name}: {source.address} {reason}, {ATTEMPTS} times; "
+                    "what came is kept and the same command goes on from there")
+
+
+_PAUSE = 1.0  # seconds before the second attempt; doubled each time
+
+
+def _append(source: Source, part: Path, bar: object) -> None:
+    """One request for the missing bytes. A server that ignores ``Range`` sends all: then the file starts anew."""
+    import httpx
+
+    have = part.stat().st_size if part.exists() else 0
+    if have >= source.size:
+        return
+    headers = {"Range": f"bytes={have}-", "Accept-Encoding": "identity"} if have else {"Accept-Encoding": "identity"}
+    with httpx.stream("GET", source.address, headers=headers, timeout=TIMEOUT, follow_redirects=True) as response:
+        if response.status_code == 416:  # nothing from there on: the part is no beginning of this file
+            part.unlink()
+            raise httpx.ReadError("the part on disk does not fit the file")
+        response.raise_for_status()
+        resumed = response.status_code == 206
+        bar.n = have if resumed else 0
+        with open(part, "ab" if resumed else "wb") as out:
+            for chunk in response.iter_bytes(1 << 16):
+                out.write(chunk)
+                bar.update(len(chunk))
+    if (have := part.stat().st_size) < source.size:
+        raise httpx.ReadError(f"cut off after {have:,} of {source.size:,} bytes")
+
+
+def _get_from_hub(source: Source) -> Path:
+    from huggingface_hub import snapshot_download
+
+    if source.streamed:
+        raise UserError(f"{source.name} is streamed from the hub while it is used ({source.address}), never fetched whole")
+    try:
+        return Path(snapshot_download(source.address, repo_type=source.kind, revision=source.revision))
+    except Exception as error:  # network, rights, name: the hub's client has one exception for each
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise UserError(f"{source.name}: {source.address} cannot be fetched from the Hugging Face hub: {reason}; licence: "
+                        f"{source.licence}") from error
+
+
+def _source(file: Path, name: str, entry: dict) -> Source:
+    try:
+        source = Source(name, **entry)
+    except TypeError as error:
+        raise UserError(f"{file}: [{name}]: {str(error).removeprefix('Source.__init__() ')}") from error
+    if source.kind not in KINDS:
+        raise UserError(f"{file}: [{name}]: kind {source.kind!r} is none of {', '.join(KINDS)}")
+    if source.kind == "file" and not (source.size and len(source.sha256) == 64):
+        raise UserError(f"{file}: [{name}]: a file needs its size in bytes and its sha256")
+    return source

@@ -1,0 +1,187 @@
+"""Executes jobs in parallel worker processes, tries again when a kernel does not start, and ends them all on Ctrl-C."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+
+from lookuplab import paths
+from lookuplab.runner.plan import Job
+
+ATTEMPTS = 3  # kernels that are started at the same time can collide on a port (papermill #239, #511)
+START_TIMEOUT = 120  # seconds; a loaded machine needs more than papermill's 60
+
+
+@dataclass(frozen=True)
+class Failure:
+    """``cell`` is the 1-based number among the notebook's code cells, 0 where no cell is to blame."""
+
+    cell: int
+    source: str
+    ename: str
+    evalue: str
+    traceback: str = ""
+
+    @property
+    def is_user_error(self) -> bool:
+        return self.ename == "UserError"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of a job; ``failure`` is None when every cell ran."""
+
+    job: Job
+    seconds: float
+    failure: Failure | None = None
+
+
+Listener = Callable[[Job, dict], None]  # told each event of a worker: start, cell, text, retry, end
+
+
+def run_jobs(jobs: Sequence[Job], parallel: int = 1, listener: Listener = lambda job, event: None) -> list[Result]:
+    """Run all jobs, ``first`` ones before and ``alone`` ones after the rest; a failing job stops no other.
+
+    Results are in the order of ``jobs``. KeyboardInterrupt ends every worker and its kernel, then goes on to the caller.
+    """
+    results: dict[int, Result] = {}
+    with _Workers(parallel, listener) as workers:
+        for stage in ("first", "any", "alone"):
+            chosen = {i: job for i, job in enumerate(jobs) if _stage(job) == stage}
+            results |= workers.run(chosen, 1 if stage == "alone" else parallel)
+    return [results[i] for i in range(len(jobs))]
+
+
+def _stage(job: Job) -> str:
+    return job.notebook.order if job.notebook.order in ("first", "alone") else "any"
+
+
+class _Workers:
+    """The running worker processes, so that they can be ended together."""
+
+    def __init__(self, parallel: int, listener: Listener):
+        self.parallel, self.listener = parallel, listener
+        self._running: set[subprocess.Popen] = set()
+        self._lock = threading.Lock()
+        self._stopping = False
+
+    def __enter__(self) -> "_Workers":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
+
+    def run(self, jobs: dict[int, Job], parallel: int) -> dict[int, Result]:
+        if not jobs:
+            return {}
+        pool = ThreadPoolExecutor(parallel)
+        try:
+            futures = {pool.submit(self._run_one, job, parallel): i for i, job in jobs.items()}
+            pending = set(futures)
+            while pending:  # short waits: a signal is handled between them
+                _, pending = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
+            return {i: future.result() for future, i in futures.items()}
+        except BaseException:
+            self.stop()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def stop(self) -> None:
+        """Close the lifelines (each worker then ends its kernel) and kill what has not ended after that."""
+        with self._lock:
+            self._stopping = True
+            running = list(self._running)
+        for process in running:
+            process.stdin.close()
+        for process in running:
+            try:
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                _kill_tree(process.pid)
+
+    def _run_one(self, job: Job, parallel: int) -> Result:
+        began = time.monotonic()
+        self.listener(job, {"event": "start"})
+        for attempt in range(1, ATTEMPTS + 1):
+            end = self._execute(job, parallel)
+            if end["event"] != "kernel" or attempt == ATTEMPTS or self._stopping:
+                break
+            self.listener(job, {"event": "retry", "attempt": attempt + 1, "why": end["evalue"]})
+        failure = None
+        if end["event"] != "done":
+            failure = Failure(end["cell"], end["source"], end["ename"], end["evalue"], end["traceback"])
+        result = Result(job, time.monotonic() - began, failure)
+        self.listener(job, {"event": "end", "result": result})
+        return result
+
+    def _execute(self, job: Job, parallel: int) -> dict:
+        """Run one worker to its end; return its last event (``done``, ``failed`` or ``kernel``)."""
+        job.output.parent.mkdir(parents=True, exist_ok=True)
+        log = job.output.with_suffix(".log")
+        with open(log, "w", encoding="utf-8") as errors:
+            process = self._start(job, parallel, errors)
+            last: dict = {}
+            for line in process.stdout:
+                event = json.loads(line)
+                if event["event"] in ("done", "failed", "kernel"):
+                    last = event
+                else:
+                    self.listener(job, event)
+            code = process.wait()
+        with self._lock:
+            self._running.discard(process)
+        return last or {"event": "failed", "cell": 0, "source": "", "ename": "WorkerDied", "traceback": "",
+                        "evalue": f"the process ended with code {code} (out of memory?); see {log}"}
+
+    def _start(self, job: Job, parallel: int, errors: object) -> subprocess.Popen:
+        with self._lock:
+            if self._stopping:
+                raise KeyboardInterrupt
+            process = subprocess.Popen(
+                [sys.executable, "-m", "lookuplab.runner.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=errors, text=True, env=environment(job, parallel), start_new_session=True)
+            self._running.add(process)
+        process.stdin.write(json.dumps(_message(job)) + "\n")
+        process.stdin.flush()
+        return process
+
+
+def environment(job: Job, parallel: int) -> dict[str, str]:
+    """What a worker and its kernel see: this interpreter's kernel, a share of the cores, where artifacts go."""
+    threads = str(max(1, _cores() // parallel))
+    jupyter = [str(Path(sys.prefix) / "share" / "jupyter"), *filter(None, [os.environ.get("JUPYTER_PATH")])]
+    fixed = {
+        "JUPYTER_PATH": os.pathsep.join(jupyter), "JUPYTER_PREFER_ENV_PATH": "1",
+        "IPYTHONDIR": str(paths.RUNS / ".ipython"),  # a user's own start-up files do not belong to a reproduction
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1", "TOKENIZERS_PARALLELISM": "false", "PYTHONHASHSEED": "0",
+        "LOOKUPLAB_FIGURES": str(job.figures), "LOOKUPLAB_PARAMETERS": json.dumps(job.values),
+    }
+    shared = {name: os.environ.get(name, threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+    return {**os.environ, **shared, **fixed, **job.environment}
+
+
+def _message(job: Job) -> dict:
+    return {"input": str(job.notebook.path), "output": str(job.output), "parameters": job.parameters, "kernel": job.kernel,
+            "cwd": str(job.notebook.path.parent), "start_timeout": START_TIMEOUT}
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _kill_tree(pid: int) -> None:
+    import psutil
+
+    try:
+        parent = psutil.Process(pid)
+        for process in [*parent.children(recursive=True), parent]:
+            process.kill()
+    except psutil.NoSuchProcess:
+        pass

@@ -1,0 +1,175 @@
+"""From a request to a job: everything that can be wrong is found here, before any kernel starts."""
+
+import difflib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lookuplab import paths
+from lookuplab.errors import UserError
+from lookuplab.runner.notebooks import Notebook
+from lookuplab.runner.profiles import Profile
+
+
+@dataclass(frozen=True)
+class Job:
+    """One notebook to execute: ``parameters`` is what is injected, ``values`` all of its parameters after that.
+
+    ``figures`` is the root that its artifacts are written under, ``output`` the executed copy.
+    """
+
+    notebook: Notebook
+    profile: str
+    parameters: dict[str, Any]
+    output: Path
+    figures: Path
+    environment: dict[str, str] = field(default_factory=dict)
+    kernel: str = "python3"
+
+    @property
+    def values(self) -> dict[str, Any]:
+        return self.notebook.parameters | self.parameters
+
+
+def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None = None, *, output: Path | None = None,
+         figures: Path | None = None, environment: Mapping[str, str] | None = None) -> Job:
+    """Check a notebook's parameters against what it declares, and what they name against the disk.
+
+    ``given`` are texts from the command line. Raises UserError for an unknown name, a changed type, a missing model or
+    data set. Figures go where the profile says; a run with parameters of its own never writes over committed ones.
+    """
+    parameters = dict(profile.overrides(notebook))
+    for name, value in parameters.items():
+        parameters[name] = _same_type(notebook, name, value, f"profile {profile.name!r}")
+    for name, text in (given or {}).items():
+        parameters[name] = parse_value(notebook, name, text)
+    check_resources(notebook, notebook.parameters | parameters)
+    committed = profile.committed and not given
+    return Job(
+        notebook, profile.name, parameters,
+        output or paths.RUNS / profile.name / notebook.paper / f"{notebook.name}.ipynb",
+        figures or (paths.FIGURES if committed else paths.RUNS / "figures"), dict(environment or {}),
+    )
+
+
+def parse_value(notebook: Notebook, name: str, text: str) -> Any:
+    """A value from the command line in the type that the notebook declares. Raises UserError."""
+    import yaml
+
+    declared = _declared(notebook, name, "the command line")
+    if isinstance(declared, str):
+        return text
+    if isinstance(declared, (list, tuple)) and not text.lstrip().startswith("["):
+        text = f"[{text}]"
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        value = text
+    if isinstance(value, str) and isinstance(declared, float):
+        value = _float(value)
+    return _same_type(notebook, name, value, "the command line")
+
+
+def check_resources(notebook: Notebook, values: Mapping[str, Any]) -> None:
+    """Folders and files that the values name exist, and so do hub models. Raises UserError."""
+    for name, value in values.items():
+        for item in value if isinstance(value, (list, tuple)) else [value]:
+            if not isinstance(item, str) or "://" in item:
+                continue
+            if item.startswith(("data/", "runs/", "notebooks/", "./", "../", "~", os.sep)):
+                if not (paths.ROOT / Path(item).expanduser()).exists():
+                    raise UserError(f"{notebook.id}: parameter {name!r} names {item!r}, which does not exist")
+            elif name.startswith("model") and item.count("/") == 1:
+                _check_hub_model(notebook, item)
+
+
+def check_needs(profile: Profile) -> None:
+    """Every data set that the profile names has been fetched. Raises UserError with the command that fetches it."""
+    from lookuplab import data_sources
+
+    for need in profile.needs:
+        source = data_sources.find(need)
+        if not data_sources.is_fetched(source):
+            raise UserError(f"profile {profile.name!r} needs {need!r}: run `lookuplab data get {need}`")
+
+
+def _declared(notebook: Notebook, name: str, origin: str) -> Any:
+    if name not in notebook.parameters:
+        close = difflib.get_close_matches(name, notebook.parameters, n=1, cutoff=0.5)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        known = ", ".join(notebook.parameters) or "none"
+        raise UserError(f"{notebook.id} has no parameter {name!r} (from {origin}){hint}; it has: {known}")
+    return notebook.parameters[name]
+
+
+def _same_type(notebook: Notebook, name: str, value: Any, origin: str) -> Any:
+    declared = _declared(notebook, name, origin)
+    if _fits(declared, value):
+        return float(value) if isinstance(declared, float) else value
+    raise UserError(f"{notebook.id}: parameter {name!r} is {_kind(declared)} (here {declared!r}), "
+                    f"but {origin} gives {value!r}, {_kind(value)}")
+
+
+def _fits(declared: Any, value: Any) -> bool:
+    """int may stand where float is declared, nothing else changes; None declares nothing; a list's items fit its first."""
+    if declared is None:
+        return True
+    if isinstance(declared, bool) or isinstance(value, bool):
+        return isinstance(declared, bool) and isinstance(value, bool)
+    if isinstance(declared, float):
+        return isinstance(value, (int, float))
+    if isinstance(declared, (list, tuple)):
+        return isinstance(value, (list, tuple)) and all(_fits(declared[0] if declared else None, item) for item in value)
+    return isinstance(value, type(declared))
+
+
+def _kind(value: Any) -> str:
+    names = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", type(None): "nothing"}
+    return names.get(type(value), f"a {type(value).__name__}")
+
+
+def _float(text: str) -> float | str:
+    try:
+        return float(text)  # YAML 1.1 reads 1e-3 as a text
+    except ValueError:
+        return text
+
+
+def _check_hub_model(notebook: Notebook, model: str) -> None:
+    """In the local cache, or on the hub and allowed: a run of hours should not fail at its first cell."""
+    from huggingface_hub import HfApi, constants, try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
+
+    if isinstance(try_to_load_from_cache(model, "config.json"), str):
+        return
+    here = f"{notebook.id}: model {model!r} is not in the local cache"
+    if constants.HF_HUB_OFFLINE:
+        raise UserError(f"{here}, and HF_HUB_OFFLINE forbids to fetch it (a folder is written with a leading ./ or /)")
+    try:
+        HfApi().model_info(model, timeout=15)
+    except (RepositoryNotFoundError, HFValidationError) as error:
+        raise UserError(f"{here}, nor on the Hugging Face hub, or you have no right to it (`hf auth login`)") from error
+    except Exception as error:  # whatever the hub's client raises when there is no network, by its version
+        raise UserError(f"{here}, and the hub does not answer ({type(error).__name__}): connect, or name a folder") from error
+
+
+def sweep_values(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
+    """The cartesian product of ``name=a,b,c`` in the order given; commas inside brackets do not separate."""
+    from itertools import product
+
+    names = [name for name, _ in pairs]
+    return [dict(zip(names, case, strict=True)) for case in product(*(_split(text) for _, text in pairs))]
+
+
+def _split(text: str) -> list[str]:
+    parts, depth = [""], 0
+    for character in text:
+        depth += character in "[({"
+        depth -= character in "])}"
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts

@@ -7,7 +7,7 @@ Batching, caching, resuming and progress exist here once; every notebook and eve
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -32,12 +32,13 @@ class Completions(list):
 
 
 def complete(model: Model, prompts: Sequence[Prompt], decoding: Decoding = Decoding(), store: Store = None,
-             progress: bool = True) -> Completions:
+             progress: bool = True, requires_logprobs: bool = False) -> Completions:
     """Answer every prompt ``decoding.n`` times; return the answers ordered by (prompt as given, sample).
 
     ``store`` is a CompletionStore or a path; None means ``$LOOKUPLAB_STORE`` or ``paths.STORE``, False means none.
-    Prompts with equal text share one greedy answer, each under its own id. UserError for a prompt id that occurs
-    twice, for decoding parameters out of range and for whatever model and store complain about.
+    Prompts with equal text share one greedy answer, each under its own id. With ``requires_logprobs`` the first
+    answer without log-probabilities ends the call. UserError for that, for a prompt id that occurs twice, for
+    decoding parameters out of range and for whatever model and store complain about.
     """
     _check(decoding)
     questions = [Question(prompt, sample) for prompt in _unique(prompts) for sample in range(decoding.n)]
@@ -45,7 +46,7 @@ def complete(model: Model, prompts: Sequence[Prompt], decoding: Decoding = Decod
     def answer(missing: list[Question]) -> Iterator[list[Completion]]:
         yield from model.generate([(question.prompt, question.sample) for question in missing], decoding)
 
-    return _answer_all(model, questions, decoding, answer, store, progress)
+    return _answer_all(model, questions, decoding, answer, store, progress, requires_logprobs)
 
 
 def score(model: Model, pairs: Sequence[tuple[Prompt, str]], store: Store = None, progress: bool = True) -> Completions:
@@ -60,17 +61,18 @@ def score(model: Model, pairs: Sequence[tuple[Prompt, str]], store: Store = None
     def answer(missing: list[Question]) -> Iterator[list[Completion]]:
         yield from model.score([(question.prompt, question.continuation) for question in missing])
 
-    return _answer_all(model, questions, None, answer, store, progress)
+    return _answer_all(model, questions, None, answer, store, progress, requires_logprobs=True)
 
 
 def _answer_all(model: Model, questions: list[Question], decoding: Decoding | None,
                 answer: Callable[[list[Question]], Iterator[list[Completion]]], store: Store,
-                progress: bool) -> Completions:
+                progress: bool, requires_logprobs: bool) -> Completions:
     """Look up, generate the rest, return what the store holds (another process may have stored an answer first)."""
     asked = Asked(model.identity, decoding)
     keys = [asked.key(question) for question in questions]
     with _opened(store) as opened:
         known = opened.get(asked, questions)
+        _check_logprobs(model, known.values(), requires_logprobs)
         missing = {key: question for key, question in zip(keys, questions, strict=True) if key not in known}
         if missing:
             waiting = {(question.prompt.id, question.sample): question for question in missing.values()}
@@ -78,12 +80,19 @@ def _answer_all(model: Model, questions: list[Question], decoding: Decoding | No
             with closing(bar), closing(answer(list(missing.values()))) as batches:
                 for batch in batches:
                     opened.put(asked, [(waiting.pop((done.id, done.sample)), done) for done in batch])
+                    _check_logprobs(model, batch, requires_logprobs)
                     bar.update(len(batch))
             if waiting:
                 raise RuntimeError(f"{model.name} left {len(waiting)} of {len(missing)} requests without an answer")
             known |= opened.get(asked, missing.values())
     answers = [_under_id(known[key], question) for key, question in zip(keys, questions, strict=True)]
     return Completions(answers, generated=len(missing))
+
+
+def _check_logprobs(model: Model, completions: Iterable[Completion], required: bool) -> None:
+    if required and any(completion.token_logprobs is None for completion in completions):
+        raise UserError(f"{model.name} gives no log-probabilities, which are needed here (confidence, perplexity); "
+                        "use a local model or an endpoint that gives them (vLLM does)")
 
 
 def _under_id(completion: Completion, question: Question) -> Completion:

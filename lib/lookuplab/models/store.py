@@ -40,7 +40,7 @@ CREATE TABLE completions (settings TEXT, prompt TEXT, sample INTEGER, json TEXT 
 EXPLANATIONS = {
     "SQLITE_FULL": "the disk is full; free some space and run again (nothing that was stored is lost)",
     "SQLITE_READONLY": "it is read-only; make it writable or name another file in LOOKUPLAB_STORE",
-    "SQLITE_CANTOPEN": "it cannot be opened for writing; check its folder and permissions or name another in LOOKUPLAB_STORE",
+    "SQLITE_CANTOPEN": "it cannot be opened for writing; check its folder and permissions or set LOOKUPLAB_STORE",
     "SQLITE_PERM": "access is denied; check its permissions or name another file in LOOKUPLAB_STORE",
     "SQLITE_NOTADB": "it is no SQLite database; move it away or name another file in LOOKUPLAB_STORE",
     "SQLITE_CORRUPT": "it is damaged; move it away and run again",

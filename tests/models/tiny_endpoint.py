@@ -1,0 +1,130 @@
+"""An OpenAI-compatible server in a thread: a tiny local model behind ``/v1/completions`` and ``/v1/chat/completions``.
+
+It gives log-probabilities, echoes, honours stop strings, and misbehaves on demand: ``failures`` is a list of
+(status, headers) that are sent before anything is answered. It counts what a test wants to know.
+"""
+
+import json
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+KEY = "sk-test-0123456789-very-secret"
+
+
+class TinyEndpoint(ThreadingHTTPServer):
+    """``model`` and ``tokenizer`` are those of transformers; ``url`` is what a client wants."""
+
+    daemon_threads = True
+
+    def __init__(self, model, tokenizer):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.model, self.tokenizer, self.lock = model, tokenizer, threading.Lock()
+        self.url = f"http://127.0.0.1:{self.server_port}/v1"
+        self.reset()
+
+    def reset(self):
+        self.failures, self.bodies, self.most_at_once, self.at_once = [], [], 0, 0
+        self.seconds, self.gives_logprobs, self.refuses_logprobs, self.wants_key = 0.0, True, False, False
+
+    def log_probabilities(self, ids):
+        """Of every token but the first, given those before it."""
+        import torch
+
+        with torch.no_grad():
+            logits = self.model(torch.tensor([ids])).logits[0]
+        return torch.log_softmax(logits[:-1], -1).gather(1, torch.tensor(ids[1:])[:, None])[:, 0].tolist()
+
+    def answer(self, body):
+        """(prompt ids, answer ids, log-probabilities of the answer ids, finish reason) with greedy decoding."""
+        import torch
+
+        if "messages" in body:
+            text = self.tokenizer.apply_chat_template(body["messages"], tokenize=False, add_generation_prompt=True)
+        else:
+            text = body["prompt"]
+        ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        out = self.model.generate(torch.tensor([ids]), max_new_tokens=body["max_tokens"], do_sample=False)[0].tolist()
+        new, finish = out[len(ids):], "length"
+        if new[-1] == self.tokenizer.eos_token_id:
+            finish = "stop"
+        return ids, new, self.log_probabilities(out)[len(ids) - 1:], finish
+
+
+class Handler(BaseHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+    def send(self, status, fields, headers=()):
+        data = json.dumps(fields).encode()
+        self.send_response(status)
+        for name, value in (("content-type", "application/json"), ("content-length", len(data)), *headers):
+            self.send_header(name, str(value))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def refused(self):
+        if self.server.wants_key and self.headers.get("authorization") != f"Bearer {KEY}":
+            given = self.headers.get("authorization")
+            self.send(401, {"error": {"message": f"Incorrect API key provided: {given}"}})
+            return True
+        return False
+
+    def do_GET(self):
+        if not self.refused():
+            self.send(200, {"object": "list", "data": [{"id": "tiny", "object": "model"}]})
+
+    def do_POST(self):
+        server = self.server
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        with server.lock:
+            server.bodies.append(body)
+            server.at_once += 1
+            server.most_at_once = max(server.most_at_once, server.at_once)
+            failure = server.failures.pop(0) if server.failures else None
+        try:
+            time.sleep(server.seconds)
+            if self.refused():
+                return
+            if failure:
+                status, headers = failure
+                told = self.headers.get("authorization")
+                self.send(status, {"error": {"message": f"no luck\nfor {told}"}}, headers)
+            elif body["model"] != "tiny":
+                self.send(404, {"error": {"message": f"The model `{body['model']}` does not exist"}})
+            elif server.refuses_logprobs and "logprobs" in body:
+                self.send(400, {"error": {"message": "Unsupported parameter: 'logprobs'"}})
+            else:
+                self.send(200, self.response(body))
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # the client's time was out
+        finally:
+            with server.lock:
+                server.at_once -= 1
+
+    def response(self, body):
+        server = self.server
+        with server.lock:
+            prompt, new, logprobs, finish = server.answer(body)
+        shown = [token for token in new if token != server.tokenizer.eos_token_id]
+        text = server.tokenizer.decode(shown)
+        for stop in body.get("stop") or ():
+            if stop in text:
+                text, finish = text[:text.index(stop)], "stop"
+        pieces, given = [server.tokenizer.decode([token]) for token in new], None
+        usage = {"prompt_tokens": len(prompt), "completion_tokens": len(new), "total_tokens": len(prompt) + len(new)}
+        wanted = server.gives_logprobs and body.get("logprobs")
+        if "messages" in body:
+            if wanted:
+                given = {"content": [{"token": piece, "logprob": logprob, "top_logprobs": []}
+                                     for piece, logprob in zip(pieces, logprobs, strict=True)]}
+            choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}
+            return {"id": "1", "object": "chat.completion", "created": 0, "model": "tiny", "usage": usage,
+                    "choices": [{**choice, "logprobs": given}]}
+        if body.get("echo"):
+            pieces = [server.tokenizer.decode([token]) for token in prompt] + pieces
+            logprobs, text = [None, *server.log_probabilities(prompt)] + logprobs, body["prompt"] + text
+        if wanted:
+            given = {"tokens": pieces, "token_logprobs": logprobs, "text_offset": None, "top_logprobs": None}
+        return {"id": "1", "object": "text_completion", "created": 0, "model": "tiny", "usage": usage,
+                "choices": [{"index": 0, "text": text, "finish_reason": finish, "logprobs": given}]}

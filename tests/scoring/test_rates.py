@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lookuplab.scoring.rates import Rate, cluster_bootstrap, rate, wilson
+from lookuplab.scoring.rates import Rate, cluster_bootstrap, difference, rate, wilson
 
 
 def test_wilson_matches_the_formula():
@@ -97,3 +97,14 @@ def test_a_rate_refuses_other_numbers():
 def test_clusters_must_match_the_values():
     with pytest.raises(ValueError, match="as many clusters"):
         cluster_bootstrap([1, 0], ["a"])
+
+
+def test_difference_is_newcombes_for_wilson_intervals():
+    # Newcombe (1998), example (a), method 10: 56/70 - 48/80 is .2 with 0.0524 to 0.3339
+    result = difference(rate([1] * 56 + [0] * 14), rate([1] * 48 + [0] * 32))
+    assert (result.value, result.low, result.high) == pytest.approx((0.2, 0.0524, 0.3339), abs=5e-5)
+    assert result.n == 150
+
+
+def test_difference_of_exact_numbers_is_exact():
+    assert difference(Rate(5, 5, 5, 1), Rate(3, 3, 3, 1)) == Rate(2, 2, 2, 2)

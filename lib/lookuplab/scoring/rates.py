@@ -88,3 +88,16 @@ def _totals(values, clusters) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(f"need as many clusters as values and at least one: {values.shape}, {clusters.shape}")
     _, member = np.unique(clusters, return_inverse=True)
     return np.bincount(member, weights=values), np.bincount(member).astype(float)
+
+
+def difference(first: Rate, second: Rate) -> Rate:
+    """``first - second`` of two estimates whose single values are gone, from their intervals alone.
+
+    The square-and-add interval (Newcombe 1998, Zou and Donner 2008): exact Newcombe for two Wilson intervals. It
+    assumes independent estimates; for two conditions on the same tasks, which usually agree, it is too wide rather than
+    too narrow. ``n`` is the total.
+    """
+    value = first.value - second.value
+    low = value - np.hypot(first.value - first.low, second.high - second.value)
+    high = value + np.hypot(first.high - first.value, second.value - second.low)
+    return Rate(value, float(low), float(high), first.n + second.n)

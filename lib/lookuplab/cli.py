@@ -67,7 +67,9 @@ def _unavailable(name: str, why: str) -> click.Command:
     return click.Command(name, callback=explain, short_help="(not available in this installation)")
 
 
-_COMMANDS = {module.name: f"lookuplab.commands.{module.name}:command" for module in pkgutil.iter_modules(commands.__path__)}
+_INNER = {"benchmark"}  # part of `data build`, not a command of its own
+_COMMANDS = {name: f"lookuplab.commands.{name}:command"
+             for _, name, _ in pkgutil.iter_modules(commands.__path__) if name not in _INNER}
 
 
 @click.group(cls=LazyGroup, modules=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -4,7 +4,7 @@ import click
 
 from lookuplab.cli import LazyGroup
 
-_BUILDERS = {"cloudapi": "lookuplab.cloudapi.build:command", "benchmark": "lookuplab.cloudapi.benchmark:command"}
+_BUILDERS = {"cloudapi": "lookuplab.cloudapi.build:command", "benchmark": "lookuplab.commands.benchmark:command"}
 
 
 @click.group(cls=LazyGroup, modules={"frequencies": "lookuplab.cloudapi.frequency:command"},

@@ -12,6 +12,8 @@ from lookuplab.errors import UserError
 from lookuplab.runner.notebooks import Notebook
 from lookuplab.runner.profiles import Profile
 
+_PATH_STARTS = ("data/", "runs/", "./", "../", "~", os.sep)  # other texts are no paths; data/ and runs/ lie in the checkout
+
 
 @dataclass(frozen=True)
 class Job:
@@ -60,7 +62,7 @@ def parse_value(notebook: Notebook, name: str, text: str) -> Any:
 
     declared = _declared(notebook, name, "the command line")
     if isinstance(declared, str):
-        return text
+        return _as_named_here(name, text)
     if isinstance(declared, (list, tuple)) and not text.lstrip().startswith("["):
         text = f"[{text}]"
     try:
@@ -69,19 +71,20 @@ def parse_value(notebook: Notebook, name: str, text: str) -> Any:
         value = text
     if isinstance(value, str) and isinstance(declared, float):
         value = _float(value)
-    return _same_type(notebook, name, value, "the command line")
+    value = _same_type(notebook, name, value, "the command line")
+    return [_as_named_here(name, item) for item in value] if isinstance(value, list) else value
 
 
 def check_resources(notebook: Notebook, values: Mapping[str, Any]) -> None:
     """Folders and files that the values name exist, and so do hub models. Raises UserError."""
     for name, value in values.items():
         for item in value if isinstance(value, (list, tuple)) else [value]:
-            if not isinstance(item, str) or "://" in item:
-                continue
-            if item.startswith(("data/", "runs/", "notebooks/", "./", "../", "~", os.sep)):
+            if not isinstance(item, str) or "://" in item or item.startswith("openai:"):
+                continue  # an endpoint answers for itself when it is asked
+            if item.startswith(_PATH_STARTS):
                 if not (paths.ROOT / Path(item).expanduser()).exists():
                     raise UserError(f"{notebook.id}: parameter {name!r} names {item!r}, which does not exist")
-            elif name.startswith("model") and item.count("/") == 1:
+            elif _names_a_model(name):
                 _check_hub_model(notebook, item)
 
 
@@ -93,6 +96,19 @@ def check_needs(profile: Profile) -> None:
         source = data_sources.find(need)
         if not data_sources.is_fetched(source):
             raise UserError(f"profile {profile.name!r} needs {need!r}: run `lookuplab data get {need}`")
+
+
+def _as_named_here(name: str, item: Any) -> Any:
+    """A path is meant from where the command was typed; the kernel runs elsewhere, so it gets the absolute one."""
+    if not isinstance(item, str) or item.startswith(("data/", "runs/")):
+        return item
+    if item.startswith(_PATH_STARTS) or (_names_a_model(name) and item and Path(item).is_dir()):
+        return str(Path(item).expanduser().resolve())
+    return item
+
+
+def _names_a_model(name: str) -> bool:
+    return name in ("model", "models") or name.endswith(("_model", "_models"))
 
 
 def _declared(notebook: Notebook, name: str, origin: str) -> Any:

@@ -1,17 +1,16 @@
 """``lookuplab score``: judge completions that were made elsewhere."""
 
 import json
-import os
 import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import click
 from tqdm import tqdm
 
+from lookuplab.atomic import write_lines
 from lookuplab.cloudapi.specs import INDEX, ApiIndex, load_index
 from lookuplab.cloudapi.validity import CATEGORIES, Judgement, judge
 from lookuplab.errors import UserError
@@ -122,22 +121,6 @@ def _row(record: dict, judgement: Judgement, details: bool) -> dict:
     row = {"id": record["id"]}
     row |= {field: getattr(judgement, field) for field in ("valid", "valid_closed", "category", "call")}
     return row | ({field: getattr(judgement, field) for field in DETAILS} if details else {})
-
-
-def write_lines(output: Path, rows: Sequence[str]) -> None:
-    """All or nothing: a file beside ``output``, renamed when complete. Raises UserError where that is impossible."""
-    if output.exists() and not output.is_file():
-        raise UserError(f"cannot write {output}: not a regular file")
-    partial = output.with_name(f".{output.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("w", encoding="utf-8") as stream:
-            stream.writelines(row + "\n" for row in rows)
-        partial.replace(output)
-    except OSError as error:
-        raise UserError(f"cannot write {output}: {error.strerror}") from None
-    finally:
-        with suppress(OSError):
-            partial.unlink()
 
 
 def summary(judged: Sequence[tuple[dict, Judgement]]) -> str:

@@ -46,15 +46,16 @@ def value(paper: str, artifact: str, model: str, condition: str, metric: str) ->
     return float(hit.value.iloc[0])
 
 
-def attach(frame: pd.DataFrame, roles: Mapping[str, str] | None = None) -> pd.DataFrame:
+def attach(frame: pd.DataFrame, roles: Mapping[str, str] | None = None, **artifact: str) -> pd.DataFrame:
     """A copy of a tidy frame with ``paper_value`` filled where the paper reports the same quantity.
 
+    The columns ``paper`` and ``artifact`` are needed; ``paper=..., artifact=...`` sets them for a frame without.
     ``roles`` maps our model names to the paper's ({"mini-small": "StarCoder2-3B"}): the comparison is then of the same
     place in a family of sizes, not of the same model. A model without a role is looked up under its own name; what is
     not reported (Figure 1 has no printed number, Table 4 only the largest models) stays NaN. UserError for a role that
     the paper does not have.
     """
-    roles = dict(roles or {})
+    frame, roles = frame.assign(**artifact), dict(roles or {})
     reported = pd.concat([values(paper) for paper in frame["paper"].unique()]) if len(frame) else _empty()
     for ours, theirs in roles.items():
         if theirs not in set(reported.model):

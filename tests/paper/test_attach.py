@@ -58,3 +58,9 @@ def test_an_unknown_role_is_an_error():
 
 def test_an_empty_frame_stays_empty():
     assert paper.attach(frame()).paper_value.tolist() == []
+
+
+def test_paper_and_artifact_can_be_named_in_the_call():
+    ours = frame(("", "mini-small", "low", "valid_percent")).drop(columns=["paper", "artifact"])
+    result = paper.attach(ours, ROLES, paper="cloudapibench", artifact="table1_base_models")
+    assert result.paper_value.tolist() == [11.61] and result.artifact.tolist() == ["table1_base_models"]

@@ -198,6 +198,26 @@ def test_identity_is_the_content_of_the_folder_and_not_its_place(folder, tmp_pat
     assert load(str(copy)).identity != load_local(folder).identity
 
 
+def test_an_adapter_changes_answers_and_identity(folder, tmp_path):
+    from peft import LoraConfig
+
+    plain = load_local(folder)
+    expected = answers(plain, Decoding(max_new_tokens=6))
+    identity = plain.identity
+    plain.module.add_adapter(LoraConfig(target_modules=["q_proj", "v_proj"], init_lora_weights=False))
+    plain.module.save_pretrained(tmp_path / "adapter")
+    adapted = load_local(folder, adapter=str(tmp_path / "adapter"))
+    done = answers(adapted, Decoding(max_new_tokens=6))
+    assert {**identity, "adapter": adapted.identity["adapter"]} == adapted.identity
+    assert any(done[key].token_ids != expected[key].token_ids for key in done)
+
+
+def test_an_adapter_that_is_nowhere_is_a_clear_error(folder, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(UserError, match="cannot load adapter owner/nowhere"):
+        load(str(folder), adapter="owner/nowhere")
+
+
 def without(folder, tmp_path, pattern):
     copy = shutil.copytree(folder, tmp_path / "copy")
     for file in copy.glob(pattern):
@@ -206,7 +226,8 @@ def without(folder, tmp_path, pattern):
 
 
 @pytest.mark.parametrize(("missing", "message"), [
-    ("tokenizer*", "has no tokenizer"),
+    ("tokenizer*", "has no usable tokenizer .no such files"),
+    ("tokenizer.json", "has no usable tokenizer"),
     ("config.json", "holds no checkpoint"),
     ("*.safetensors", "cannot load model"),
 ])
@@ -243,8 +264,6 @@ def test_unknown_and_impossible_options_are_refused(folder):
         load(str(folder), dtype="float8")
     with pytest.raises(UserError, match="batch_size is 0"):
         load(str(folder), batch_size=0)
-    with pytest.raises(UserError, match="adapter"):
-        load(str(folder), adapter="nowhere")
 
 
 def test_an_address_is_a_remote_model():

@@ -5,14 +5,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from huggingface_hub import HfApi, snapshot_download
+from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 from tqdm import tqdm
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
 from lookuplab.errors import UserError
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+HUB_SECONDS = 10  # how long to wait for an answer before only the local cache is tried
 LARGE = 2**30  # bytes from which hashing shows its progress
-NOT_CONTENT = {".md", ".log", ".txt.gz", ".gitattributes"}  # a card may be edited without changing the model
+NOT_CONTENT = {".md", ".log"}  # a card may be edited without changing the model
 
 
 @dataclass(frozen=True)
@@ -31,21 +34,25 @@ def open_checkpoint(name: str, revision: str | None, dtype: str, device_map: str
     if dtype != "auto" and dtype not in DTYPES:
         raise UserError(f"dtype is {dtype!r}; it must be auto, {', '.join(DTYPES)}")
     folder = _folder(name)
-    config = _try(name, AutoConfig.from_pretrained, name, revision=revision)
-    tokenizer = _tokenizer(name, folder, revision)
+    where = {"pretrained_model_name_or_path": str(folder or name), "revision": revision,
+             "local_files_only": folder is not None or not _hub_answers(name, revision)}
+    config = _try(name, AutoConfig.from_pretrained, **where)
+    tokenizer = _tokenizer(name, folder, where)
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     gpu = torch.cuda.is_available()
-    module, report = _try(
-        name, kind.from_pretrained, name, revision=revision, output_loading_info=True,
-        dtype=DTYPES.get(dtype, "auto" if gpu else torch.float32),
-        device_map=device_map or ("auto" if gpu else None),
-    )
+    module, report = _try(name, kind.from_pretrained, **where, output_loading_info=True,
+                          dtype=DTYPES.get(dtype, "auto" if gpu else torch.float32),
+                          device_map=device_map or ("auto" if gpu else None))
     if report["missing_keys"]:
         raise UserError(f"checkpoint {name} lacks weights ({sorted(report['missing_keys'])[0]} ...); "
                         "is it complete, and of the architecture that its config.json names?")
+    identity = {"dtype": str(module.dtype).removeprefix("torch.")}
+    if folder is not None:
+        identity["content"] = content_hash(folder)
+    else:
+        identity["checkpoint"] = f"{name}@{getattr(module.config, '_commit_hash', None) or revision or 'main'}"
     if adapter is not None:
-        _adapt(module, adapter)
-    identity = _identity(name, folder, revision, module, adapter)
+        identity["adapter"] = _adapt(module, adapter)
     return Checkpoint(Path(name).resolve().name if folder else name, module.eval(), tokenizer, identity)
 
 
@@ -85,45 +92,60 @@ def _folder(name: str) -> Path | None:
     return None
 
 
-def _tokenizer(name: str, folder: Path | None, revision: str | None):
+def _hub_answers(name: str, revision: str | None) -> bool:
+    """Ask the hub once; without an answer only its local cache is left, and nobody waits for a row of retries."""
+    try:
+        HfApi().model_info(name, revision=revision, timeout=HUB_SECONDS)
+        return True
+    except RevisionNotFoundError as error:
+        raise UserError(f"model {name} has no revision {revision} on the hub") from error
+    except RepositoryNotFoundError as error:
+        raise UserError(f"there is no folder and no model on the hub named {name} "
+                        "(a private or gated one needs: hf auth login)") from error
+    except Exception:  # noqa: BLE001  no network, a proxy, offline mode, a malformed name: the loader says what it misses
+        return False
+
+
+def _tokenizer(name: str, folder: Path | None, where: dict):
     """The tokenizer. Transformers makes an empty one where a folder has none, so the result is tried."""
     files = ("tokenizer.json", "tokenizer_config.json", "vocab.json", "vocab.txt", "*.model")
-    if folder is not None and not any(any(folder.glob(pattern)) for pattern in files):
-        raise UserError(f"checkpoint {name} has no tokenizer; save one beside the weights "
-                        "(tokenizer.save_pretrained)")
-    tokenizer = _try(f"{name} (tokenizer)", AutoTokenizer.from_pretrained, name, revision=revision)
-    if not tokenizer("client", add_special_tokens=False)["input_ids"]:
-        raise UserError(f"the tokenizer of checkpoint {name} knows no tokens; save a complete one beside the weights")
-    return tokenizer
+    reason = "no such files"
+    if folder is None or any(any(folder.glob(pattern)) for pattern in files):
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(**where)
+            if tokenizer("client", add_special_tokens=False)["input_ids"]:
+                return tokenizer
+            reason = "it knows no tokens"
+        except Exception as error:  # noqa: BLE001  as in _try
+            reason = _first_line(error)
+    raise UserError(f"checkpoint {name} has no usable tokenizer ({reason}); save one beside the weights: "
+                    "tokenizer.save_pretrained(folder)")
 
 
-def _try(what: str, load, name: str, **options):
+def _try(name: str, load, **options):
     """``load`` with one clear line for whatever keeps it from loading."""
     try:
-        return load(str(Path(name).expanduser()) if Path(name).expanduser().is_dir() else name, **options)
+        return load(**options)
     except Exception as error:  # noqa: BLE001  Transformers, the hub client and safetensors raise a dozen kinds
-        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise UserError(f"cannot load model {what}: {reason} (it must be a complete checkpoint folder or the name of "
-                        "one on the hub that can be reached from here)") from error
+        raise UserError(f"cannot load model {name}: {_first_line(error)} (it must be a complete checkpoint folder, or "
+                        "the name of one on the hub that is cached or can be reached from here)") from error
 
 
-def _adapt(module, adapter: str) -> None:
+def _first_line(error: Exception) -> str:
+    line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return line if " " in line else f"{type(error).__name__} {line}".strip()
+
+
+def _adapt(module, adapter: str) -> str:
+    """Put a PEFT adapter on the model; returns its content hash."""
     try:
-        module.load_adapter(adapter)
+        folder = Path(adapter).expanduser()
+        if not folder.is_dir():
+            folder = Path(snapshot_download(adapter, local_files_only=not _hub_answers(adapter, None)))
+        module.load_adapter(str(folder))
+        return content_hash(folder)
     except ImportError as error:
-        raise UserError(f"adapter {adapter} needs the package peft; install it (pip install peft)") from error
-    except Exception as error:  # noqa: BLE001  as above
-        raise UserError(f"cannot load adapter {adapter}: {str(error).splitlines()[0]}") from error
-
-
-def _identity(name: str, folder: Path | None, revision: str | None, module, adapter: str | None) -> dict[str, str]:
-    """A folder is known by its content, a hub name by its commit. The device is no part: the answers are the same."""
-    identity = {"dtype": str(module.dtype).removeprefix("torch.")}
-    if folder is not None:
-        identity["content"] = content_hash(folder)
-    else:
-        commit = getattr(module.config, "_commit_hash", None) or revision or "main"
-        identity["checkpoint"] = f"{name}@{commit}"
-    if adapter is not None:
-        identity["adapter"] = content_hash(Path(adapter)) if Path(adapter).is_dir() else adapter
-    return identity
+        raise UserError(f"adapter {adapter} needs the package peft; install it: pip install peft") from error
+    except Exception as error:  # noqa: BLE001  as in _try
+        raise UserError(f"cannot load adapter {adapter}: {_first_line(error)} (it must be a folder that PEFT saved, or "
+                        "the name of one on the hub that is cached or can be reached from here)") from error

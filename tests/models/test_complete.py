@@ -128,7 +128,16 @@ def test_no_progress_is_shown_when_nothing_is_to_do_or_it_is_quick(store, capfd)
     assert capfd.readouterr().err == ""
 
 
+def in_a_fresh_process(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr.strip()
+
+
 def test_importing_the_room_needs_no_heavy_library():
-    code = ("import sys, lookuplab.models as m; m.complete, m.score, m.CompletionStore, m.Prompt;"
-            "sys.exit(','.join({'torch', 'transformers', 'openai', 'pandas'} & set(sys.modules)))")
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr.strip() == ""
+    assert in_a_fresh_process("import sys, lookuplab.models; sys.exit(','.join("
+                              "{'torch', 'transformers', 'openai', 'pandas'} & set(sys.modules)))") == ""
+
+
+def test_the_public_functions_win_over_the_modules_of_their_name():
+    assert in_a_fresh_process("import lookuplab.models.complete, lookuplab.models.load\n"
+                              "from lookuplab.models import RemoteModel, complete, load\n"
+                              "assert all(map(callable, (RemoteModel, complete, load)))") == ""

@@ -5,8 +5,10 @@ import socket
 import threading
 import time
 
+import nbformat
 import pytest
 import tiny_checkpoint
+from nbclient import NotebookClient
 from tiny_endpoint import KEY, TinyEndpoint
 
 from lookuplab.errors import UserError
@@ -191,6 +193,24 @@ def test_the_key_is_in_no_store_log_message_or_object(endpoint, tmp_path, caplog
                 str(model.identity), caplog.text, *capfd.readouterr()]
     assert [text for text in seen if KEY in text] == []
     assert not any(KEY.encode() in file.read_bytes() for file in tmp_path.iterdir())
+
+
+def test_the_key_is_in_no_executed_notebook_even_where_a_cell_fails(endpoint):
+    endpoint.wants_key = True
+    start = (f"from lookuplab.models import Decoding, Prompt, complete, load\nmodel = load('{endpoint.url}#tiny')\n"
+             "complete(model, [Prompt('a', 'x')], Decoding(max_new_tokens=2), store=False)")
+    fail = "model.max_retries = 0; del model._client\ncomplete(model, [Prompt('b', 'y')], store=False)"
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(start), nbformat.v4.new_code_cell("model")])
+    client = NotebookClient(notebook, timeout=60, kernel_name="python3", allow_errors=True)
+    with client.setup_kernel():
+        for index, cell in enumerate(notebook.cells):
+            client.execute_cell(cell, index)
+        endpoint.failures = [(500, [])] * 10
+        notebook.cells.append(nbformat.v4.new_code_cell(fail))
+        client.execute_cell(notebook.cells[-1], 2)
+    text = nbformat.writes(notebook)
+    assert "RemoteModel(" in text and "UserError" in text and "the server failed" in text
+    assert KEY not in text
 
 
 def test_an_unknown_model_is_one_clear_line(endpoint):

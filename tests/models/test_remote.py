@@ -86,6 +86,10 @@ def test_scores_are_the_log_probabilities_of_the_continuation(endpoint, tiny):
     expected = endpoint.log_probabilities(ids)[len(tokenizer(PROMPTS[0].text)["input_ids"]) - 1:]
     assert "".join(scored.tokens) == scored.text == "client('s3')"
     assert scored.token_logprobs == pytest.approx(expected, abs=1e-4)
+    local, = score(load(tokenizer.name_or_path), [(PROMPTS[0], "client('s3')")], store=False)
+    assert (local.tokens, local.finish_reason, local.prompt_tokens) == (
+        scored.tokens, scored.finish_reason, scored.prompt_tokens)
+    assert local.token_logprobs == pytest.approx(scored.token_logprobs, abs=1e-4)
 
 
 def test_stop_strings_reach_the_endpoint(endpoint, tiny):

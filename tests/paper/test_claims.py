@@ -198,8 +198,8 @@ def test_a_valid_file_is_read(tmp_path):
             {"test": {"kind": "at_least", "metric": "m", "conditions": ["low"], "bound": "half"}},
             "test.bound must be number",
         ),
-        ({"test": {"kind": "at_most", "metric": "m", "conditions": [], "bound": 1}}, "test.conditions must contain at least 1"),
-        ({"test": {"kind": "equal", "metric": "m", "expected": {"all": 1}, "by": 2}}, "test must not contain {'by'} properties"),
+        ({"test": {"kind": "at_most", "metric": "m", "conditions": [], "bound": 1}}, "test.conditions must contain"),
+        ({"test": {"kind": "equal", "metric": "m", "expected": {"all": 1}, "by": 2}}, "test must not contain {.by.}"),
     ],
 )
 def test_a_broken_claim_is_named_with_its_file(tmp_path, change, message):

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookuplab.cloudapi.code_sources import SourceFile, source_files
-from lookuplab.cloudapi.frequency import classify, command, count, is_sdk_source, sources_of, table
+from lookuplab.cloudapi.frequency import command, count, is_sdk_source, sources_of, table
+from lookuplab.cloudapi.frequency_table import read_frequencies
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec
 from lookuplab.errors import UserError
 
@@ -33,10 +34,6 @@ def counted(*texts, path="boto.py"):
     files = [SourceFile(path, text) for text in texts]
     frame = table(count(files, INDEX), INDEX)
     return {row.api: (row.count_name, row.count_bound) for row in frame.itertuples() if row.count_name}
-
-
-def test_classes_change_at_eleven_and_at_a_hundred_and_one():
-    assert [classify(n) for n in (0, 10, 11, 100, 101)] == ["low", "low", "medium", "medium", "high"]
 
 
 def test_calls_and_definitions_count_by_name_but_mentions_do_not():
@@ -170,3 +167,16 @@ def test_the_command_writes_a_row_for_every_operation_and_a_report(tmp_path):
     lines = (tmp_path / "out.csv").read_text().splitlines()
     assert lines[0] == "api,count_name,count_bound" and "aws/kms.kms.encrypt,1,1" in lines and len(lines) > 15_000
     assert "1 files read" in result.stdout and "count_bound: high 0, medium 0, low" in result.stdout
+    names, bound = read_frequencies(tmp_path / "out.csv")
+    assert names[KMS] == bound[KMS] == 1 and sum(names.values()) == 1
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ("api,count\n", "no column count_name, count_bound"), ("", "no column"),
+    ("api,count_name,count_bound\nx,1,many\n", "line 2"),
+    ("api,count_name,count_bound\nx,1\n", "line 2"), ("\xff", "not a CSV"),
+])
+def test_what_is_no_frequency_table_is_refused(tmp_path, text, words):
+    (tmp_path / "table.csv").write_bytes(text.encode("latin-1"))
+    with pytest.raises(UserError, match=words):
+        read_frequencies(tmp_path / "table.csv")

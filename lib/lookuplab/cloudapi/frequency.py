@@ -23,7 +23,9 @@ from typing import TYPE_CHECKING
 import click
 
 from lookuplab.atomic import write_lines
+from lookuplab.cloudapi.benchmark import frequency_class
 from lookuplab.cloudapi.code_sources import SourceFile, source_files
+from lookuplab.cloudapi.frequency_table import COLUMNS
 from lookuplab.cloudapi.specs import INDEX, ApiIndex, load_index
 from lookuplab.cloudapi.usage import Place, Usage, usage
 
@@ -68,11 +70,6 @@ class Counts:
         self.files.update(found.files)
 
 
-def classify(count: int) -> str:
-    """The class of a count: low 0 to 10, medium 11 to 100, high from 101 (Section 2.2)."""
-    return "low" if count <= 10 else "medium" if count <= 100 else "high"
-
-
 def sources_of(file: SourceFile) -> tuple[str, ...]:
     """The providers that a file is specific to: it imports their SDK, or its path names them (A.2 step 3)."""
     return tuple(p for p in PROVIDERS if IN_PATH[p].search(file.path) or IMPORTS[p].search(file.text))
@@ -113,7 +110,7 @@ def table(counts: Counts, index: ApiIndex) -> "pandas.DataFrame":
     """One row an operation, in the order of the index: ``api, count_name, count_bound``."""
     import pandas
 
-    return pandas.DataFrame(_rows(counts, index), columns=["api", "count_name", "count_bound"])
+    return pandas.DataFrame(_rows(counts, index), columns=list(COLUMNS))
 
 
 def _rows(counts: Counts, index: ApiIndex) -> Iterator[tuple[str, int, int]]:
@@ -210,7 +207,7 @@ def report(counts: Counts, index: ApiIndex) -> str:
                      "the names (comments and strings included), and no call is bound")
     rows = list(_rows(counts, index))
     for column, heading in ((1, "count_name"), (2, "count_bound")):
-        classes = Counter(classify(row[column]) for row in rows)
+        classes = Counter(frequency_class(row[column]) for row in rows)
         shown = ", ".join(f"{name} {classes[name]}" for name in ("high", "medium", "low"))
         lines.append(f"{heading}: {shown} (of these {sum(not row[column] for row in rows)} never)")
     return "\n".join(lines)
@@ -218,5 +215,5 @@ def report(counts: Counts, index: ApiIndex) -> str:
 
 def _csv(rows: Iterable[tuple[str, int, int]]) -> list[str]:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([("api", "count_name", "count_bound"), *rows])
+    csv.writer(text, lineterminator="\n").writerows([COLUMNS, *rows])
     return text.getvalue().splitlines()

@@ -88,7 +88,7 @@ class Artifact:
 
 
 def to_csv(table: "pd.DataFrame") -> str:
-    """The one written form: six significant digits, ``n`` without a point, empty where there is none, rows as they come."""
+    """The one written form: six significant digits, ``n`` a whole number, nothing where there is none."""
     written = table.astype(object)
     for column in _NUMBERS:
         written[column] = [_number(value) for value in table[column]]

@@ -72,7 +72,7 @@ _COMMANDS = {name: f"lookuplab.commands.{name}:command"
              for _, name, _ in pkgutil.iter_modules(commands.__path__) if name not in _INNER}
 
 
-@click.group(cls=LazyGroup, modules=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=LazyGroup, modules=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(lookuplab.__version__, prog_name="lookuplab")
 def cli() -> None:
     """What happens when a code model may look something up? Three papers as notebooks.

@@ -1,4 +1,4 @@
-"""Downloads named in ``data/sources.toml``: fetched once, resumed where they were cut off, checked by size and sha256."""
+"""Downloads named in ``data/sources.toml``: fetched once, resumed where cut off, checked by size and sha256."""
 
 import difflib
 import time
@@ -145,13 +145,14 @@ def _get_from_hub(source: Source) -> Path:
     from huggingface_hub import snapshot_download
 
     if source.streamed:
-        raise UserError(f"{source.name} is streamed from the hub while it is used ({source.address}), never fetched whole")
+        raise UserError(f"{source.name} is streamed from the hub while it is used, never fetched whole "
+                        f"({source.address})")
     try:
         return Path(snapshot_download(source.address, repo_type=source.kind, revision=source.revision))
     except Exception as error:  # network, rights, name: the hub's client has one exception for each
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise UserError(f"{source.name}: {source.address} cannot be fetched from the Hugging Face hub: {reason}; licence: "
-                        f"{source.licence}") from error
+        raise UserError(f"{source.name}: the Hugging Face hub does not give {source.address}: {reason} "
+                        f"(licence: {source.licence})") from error
 
 
 def _source(file: Path, name: str, entry: dict) -> Source:

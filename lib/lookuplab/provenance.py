@@ -14,8 +14,8 @@ from lookuplab import paths
 from lookuplab.errors import UserError
 
 # The packages whose version can change a number.
-PACKAGES = ("lookuplab", "torch", "transformers", "tokenizers", "accelerate", "numpy", "pandas", "scipy", "scikit-learn",
-            "statsmodels", "rank-bm25", "openai", "matplotlib", "seaborn")
+PACKAGES = ("lookuplab", "torch", "transformers", "tokenizers", "accelerate", "numpy", "pandas", "scipy",
+            "scikit-learn", "statsmodels", "rank-bm25", "openai", "matplotlib", "seaborn")
 
 
 def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dict[str, Any]:
@@ -74,12 +74,13 @@ def peak_memory_mb() -> dict[str, float]:
     peak = {"resident": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6, 1)}
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
-        peak["accelerator"] = round(sum(map(torch.cuda.max_memory_allocated, range(torch.cuda.device_count()))) / 1e6, 1)
+        devices = range(torch.cuda.device_count())
+        peak["accelerator"] = round(sum(map(torch.cuda.max_memory_allocated, devices)) / 1e6, 1)
     return peak
 
 
 def content_hash(path: Path) -> str:
-    """sha256 of a file, or of a folder's files with their names in sorted order. Raises UserError where it is missing."""
+    """sha256 of a file, or of a folder's files and names in sorted order. Raises UserError where it is missing."""
     path = path if path.is_absolute() else paths.ROOT / path
     if path.is_file():
         return file_hash(path)

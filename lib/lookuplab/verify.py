@@ -82,7 +82,8 @@ def _table(stem: Path) -> "pd.DataFrame":
         return pd.DataFrame({name: pd.Series(dtype=str if name in KEY else float) for name in COLUMNS})
     table = read_csv(file)
     if (twice := table.duplicated(list(KEY))).any():
-        raise UserError(f"{file}, line {int(twice.idxmax()) + 2}: a second number for the same model, condition and metric")
+        line = int(twice.idxmax()) + 2
+        raise UserError(f"{file}, line {line}: a second number for the same model, condition and metric")
     return table
 
 

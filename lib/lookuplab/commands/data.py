@@ -26,7 +26,8 @@ def list_sources() -> None:
     for source in data_sources.load().values():
         mark = "*" if not source.streamed and data_sources.is_fetched(source) else " "
         amount = f"{source.size / 1e6:,.1f} MB" if source.size else "streamed" if source.streamed else source.kind
-        click.echo(f"{mark} {source.name:22} {amount:10} {source.address}\n    {source.purpose}\n    licence: {source.licence}")
+        click.echo(f"{mark} {source.name:22} {amount:10} {source.address}")
+        click.echo(f"    {source.purpose}\n    licence: {source.licence}")
 
 
 @command.command("get", short_help="Fetch one download.", epilog="""\b
@@ -45,4 +46,4 @@ Examples:
   lookuplab data build cloudapi
   lookuplab data build benchmark""")
 def build() -> None:
-    """Build what data/mini holds from its public sources (needs the SDKs: pip install -c constraints.txt -e '.[sdk]')."""
+    """Build what data/mini holds from its sources (needs the SDKs: pip install -c constraints.txt -e '.[sdk]')."""

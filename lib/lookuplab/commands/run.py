@@ -41,8 +41,10 @@ Examples:
   lookuplab run path/to/own.ipynb""")
 @click.argument("notebook")
 @click.option("--profile", default="mini", show_default=True, help="smoke, mini, paper, or the path of a YAML file.")
-@click.option("-p", "--parameter", "parameters", multiple=True, metavar="NAME=VALUE", help="Set a parameter; repeatable.")
-@click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=print_list, help="Name all notebooks.")
+@click.option("-p", "--parameter", "parameters", multiple=True, metavar="NAME=VALUE",
+              help="Set a parameter; repeatable.")
+@click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=print_list,
+              help="Name all notebooks.")
 def command(notebook: str, profile: str, parameters: tuple[str, ...]) -> None:
     """Execute NOTEBOOK (a path, `artifact` or `paper/artifact`) and keep the executed copy under runs/.
 

@@ -14,7 +14,8 @@ Examples:
   lookuplab sweep table1_base_models -p max_new_tokens=16,32,64
   lookuplab sweep fig1_perplexity -p model=A,B -p tasks=100,622 -j 2""")
 @click.argument("notebook")
-@click.option("-p", "--parameter", "parameters", multiple=True, required=True, metavar="NAME=A,B,C", help="Values to try.")
+@click.option("-p", "--parameter", "parameters", multiple=True, required=True, metavar="NAME=A,B,C",
+              help="Values to try.")
 @click.option("--profile", default="mini", show_default=True, help="smoke, mini, paper, or the path of a YAML file.")
 @click.option("-j", "--jobs", default=1, show_default=True, type=click.IntRange(min=1), help="Cases at a time.")
 def command(notebook: str, parameters: tuple[str, ...], profile: str, jobs: int) -> None:

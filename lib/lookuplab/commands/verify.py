@@ -26,8 +26,8 @@ Examples:
 def command(paper: str | None, profile: str, fresh: Path | None, jobs: int) -> None:
     """Run the notebooks anew, without the completion store, and compare their CSVs with figures/PROFILE/.
 
-    A number is equal (value, interval and n), inside the committed interval, or different; times are listed, not judged. Exit code
-    0 when nothing differs, 1 when something does. On the same type of processor everything should be equal.
+    A number is equal (value, interval and n), inside the committed interval, or different; times are listed, not
+    judged. Exit code 0 when nothing differs, 1 when something does. On the same type of processor all should be equal.
     """
     from lookuplab.runner.profiles import load
     from lookuplab.verify import compare_folders
@@ -55,7 +55,8 @@ def _run_anew(paper: str | None, profile: str, jobs: int) -> tuple[Path, bool]:
     folder = paths.RUNS / "verify"
     store = {"LOOKUPLAB_STORE": str(folder / "completions.sqlite")}
     planned = [
-        plan(notebook, chosen, output=folder / notebook.paper / f"{notebook.name}.ipynb", figures=folder / "figures", environment=store)
+        plan(notebook, chosen, output=folder / notebook.paper / f"{notebook.name}.ipynb",
+             figures=folder / "figures", environment=store)
         for notebook in notebooks.all_notebooks(paper) if notebook.order != "manual"
     ]
     shutil.rmtree(folder, ignore_errors=True)

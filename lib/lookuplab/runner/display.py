@@ -35,7 +35,8 @@ class Terminal:
             case "text":
                 self.progress.update(self.tasks[key], text=escape(event["text"][: max(10, self.console.width - 75)]))
             case "retry":
-                self.console.print(f"{job.notebook.id}: the kernel did not start, attempt {event['attempt']}", style="yellow")
+                said = f"{job.notebook.id}: the kernel did not start, attempt {event['attempt']}"
+                self.console.print(said, style="yellow")
             case "end":
                 self.progress.remove_task(self.tasks.pop(key))
                 self.progress.advance(self.overall)
@@ -49,7 +50,8 @@ class Terminal:
 def run_and_report(jobs: Sequence[Job], parallel: int) -> int:
     """Run the jobs under a progress display; print failures and return the exit code.
 
-    0: all ran. 2: all that failed did so for a UserError (bad input that only the notebook could find). 1: else. 130: interrupted.
+    0: all ran. 2: whatever failed did so for a UserError (bad input that only the notebook could find). 1: other failures.
+    130: interrupted.
     """
     terminal = Terminal(len(jobs))
     began = time.monotonic()
@@ -57,12 +59,13 @@ def run_and_report(jobs: Sequence[Job], parallel: int) -> int:
         with _terminated_as_interrupted(), terminal.progress:
             results = run_jobs(jobs, parallel, terminal)
     except KeyboardInterrupt:
-        terminal.console.print("interrupted; what was generated is kept, the same command goes on from there", style="yellow")
+        terminal.console.print("interrupted; what was generated is kept, the same command goes on from there")
         return 130
     failed = [result for result in results if result.failure]
     for result in failed:
         _print_failure(terminal.console, result, result.failure)
-    terminal.console.print(f"{len(results) - len(failed)} of {len(results)} notebooks ran in {time.monotonic() - began:.1f} s")
+    seconds = time.monotonic() - began
+    terminal.console.print(f"{len(results) - len(failed)} of {len(results)} notebooks ran in {seconds:.1f} s")
     if not failed:
         return 0
     return 2 if all(result.failure.is_user_error for result in failed) else 1

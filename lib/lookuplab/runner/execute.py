@@ -48,7 +48,7 @@ Listener = Callable[[Job, dict], None]  # told each event of a worker: start, ce
 def run_jobs(jobs: Sequence[Job], parallel: int = 1, listener: Listener = lambda job, event: None) -> list[Result]:
     """Run all jobs, ``first`` ones before and ``alone`` ones after the rest; a failing job stops no other.
 
-    Results are in the order of ``jobs``. KeyboardInterrupt ends every worker and its kernel, then goes on to the caller.
+    Results are in the order of ``jobs``. KeyboardInterrupt ends all workers and kernels, then goes on to the caller.
     """
     results: dict[int, Result] = {}
     with _Workers(parallel, listener) as workers:
@@ -163,13 +163,14 @@ def environment(job: Job, parallel: int) -> dict[str, str]:
         "PYDEVD_DISABLE_FILE_VALIDATION": "1", "TOKENIZERS_PARALLELISM": "false", "PYTHONHASHSEED": "0",
         "LOOKUPLAB_FIGURES": str(job.figures), "LOOKUPLAB_PARAMETERS": json.dumps(job.values),
     }
-    shared = {name: os.environ.get(name, threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+    pools = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    shared = {name: os.environ.get(name, threads) for name in pools}
     return {**os.environ, **shared, **fixed, **job.environment}
 
 
 def _message(job: Job) -> dict:
-    return {"input": str(job.notebook.path), "output": str(job.output), "parameters": job.parameters, "kernel": job.kernel,
-            "cwd": str(job.notebook.path.parent), "start_timeout": START_TIMEOUT}
+    return {"input": str(job.notebook.path), "output": str(job.output), "cwd": str(job.notebook.path.parent),
+            "parameters": job.parameters, "kernel": job.kernel, "start_timeout": START_TIMEOUT}
 
 
 def _cores() -> int:

@@ -17,8 +17,8 @@ ORDERS = ("first", "any", "alone", "manual")
 class Notebook:
     """One notebook. ``paper`` is its folder, ``name`` its file name; ``parameters`` are the declared defaults.
 
-    ``order`` is its place in ``reproduce``: ``first`` fills the completion store for the others, ``alone`` measures time
-    and runs by itself at the end, ``manual`` is left out (``lookuplab run`` still runs it), all else is ``any``.
+    ``order`` is its place in ``reproduce``: ``first`` fills the completion store for the others, ``alone`` measures
+    time and runs by itself at the end, ``manual`` is left out (``lookuplab run`` still runs it), all else is ``any``.
     """
 
     path: Path
@@ -80,7 +80,8 @@ def declared_parameters(source: str, where: str) -> dict[str, Any]:
     try:
         for statement in ast.parse(source).body:
             match statement:
-                case ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.AnnAssign(target=ast.Name(id=name), value=value):
+                case (ast.Assign(targets=[ast.Name(id=name)], value=value)
+                      | ast.AnnAssign(target=ast.Name(id=name), value=value)):
                     declared[name] = ast.literal_eval(value)
                 case _:
                     raise ValueError(f"line {statement.lineno} is no `name = value`")

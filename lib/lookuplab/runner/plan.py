@@ -12,7 +12,7 @@ from lookuplab.errors import UserError
 from lookuplab.runner.notebooks import Notebook
 from lookuplab.runner.profiles import Profile
 
-_PATH_STARTS = ("data/", "runs/", "./", "../", "~", os.sep)  # other texts are no paths; data/ and runs/ lie in the checkout
+_PATH_STARTS = ("data/", "runs/", "./", "../", "~", os.sep)  # other texts are no paths; two are the checkout's
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def _same_type(notebook: Notebook, name: str, value: Any, origin: str) -> Any:
 
 
 def _fits(declared: Any, value: Any) -> bool:
-    """int may stand where float is declared, nothing else changes; None declares nothing; a list's items fit its first."""
+    """int may stand for float, no other type for another; None declares nothing; a list's items fit its first."""
     if declared is None:
         return True
     if isinstance(declared, bool) or isinstance(value, bool):
@@ -137,7 +137,8 @@ def _fits(declared: Any, value: Any) -> bool:
     if isinstance(declared, float):
         return isinstance(value, (int, float))
     if isinstance(declared, (list, tuple)):
-        return isinstance(value, (list, tuple)) and all(_fits(declared[0] if declared else None, item) for item in value)
+        pattern = declared[0] if declared else None
+        return isinstance(value, (list, tuple)) and all(_fits(pattern, item) for item in value)
     return isinstance(value, type(declared))
 
 
@@ -168,7 +169,8 @@ def _check_hub_model(notebook: Notebook, model: str) -> None:
     except (RepositoryNotFoundError, HFValidationError) as error:
         raise UserError(f"{here}, nor on the Hugging Face hub, or you have no right to it (`hf auth login`)") from error
     except Exception as error:  # whatever the hub's client raises when there is no network, by its version
-        raise UserError(f"{here}, and the hub does not answer ({type(error).__name__}): connect, or name a folder") from error
+        raise UserError(f"{here}, and the hub does not answer ({type(error).__name__}): connect, or name a folder"
+                        ) from error
 
 
 def sweep_values(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]]:

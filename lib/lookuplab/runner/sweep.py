@@ -27,7 +27,7 @@ def plan_sweep(notebook: Notebook, profile: Profile, pairs: Sequence[tuple[str, 
 
 
 def collect(folder: Path, jobs: Sequence[Job], swept: Sequence[str]) -> Path | None:
-    """Write ``sweep.csv``: the swept parameters, then the columns of the artifacts' CSVs. None where no job wrote one."""
+    """Write ``sweep.csv``: the swept parameters, then the columns of the artifacts' CSVs. None where there are none."""
     import pandas as pd
 
     frames = []

@@ -1,7 +1,8 @@
 """Executes one notebook in a process of its own: ``python -m lookuplab.runner.worker``.
 
 The first line of stdin is the job as JSON; stdin stays open as a lifeline, and when it closes (the runner is gone, even
-by kill -9) the worker ends its kernel and itself. Events leave as JSON lines on stdout; whatever the kernel prints goes to stderr.
+by kill -9) the worker ends its kernel and itself. Events leave as JSON lines on stdout; what the kernel itself prints
+goes to stderr.
 """
 
 import json
@@ -89,7 +90,7 @@ def run(job: dict, events: Events) -> None:
                     evalue=error.evalue, traceback=strip_color("\n".join(error.traceback)))
     except Exception as error:
         kind = "failed" if events.cells_started else "kernel"
-        events.send(kind, cell=events.cells_started, source="", ename=type(error).__name__, evalue=str(error), traceback="")
+        events.send(kind, cell=0, source="", ename=type(error).__name__, evalue=str(error), traceback="")
 
 
 def _literal(path: str) -> str:

@@ -1,0 +1,53 @@
+"""A checkout of its own for each test, in a folder whose name has spaces, with real notebooks in it."""
+
+from pathlib import Path
+
+import nbformat
+import pytest
+from click.testing import CliRunner
+
+from lookuplab import paths
+from lookuplab.cli import cli
+
+PARAMETERS = 'profile = "mini"  # which world\ntasks = 3  # how many\nrate = 0.5  # a share\nnames = ["a"]  # which\n'
+
+
+class Kit:
+    """A checkout: ``notebook`` adds a notebook to it, ``call`` runs the command line on it."""
+
+    def __init__(self, root: Path):
+        self.root = root
+
+    def notebook(self, name: str, *cells: str, parameters: str = PARAMETERS, paper: str = "demo") -> Path:
+        head = nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]})
+        code = [nbformat.v4.new_code_cell(cell) for cell in cells]
+        kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        document = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# A claim"), head, *code],
+                                            metadata={"kernelspec": kernel})
+        path = self.root / "notebooks" / paper / f"{name}.ipynb"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        nbformat.write(document, path)
+        return path
+
+    def call(self, *arguments: str) -> "tuple[int, str]":
+        """Exit code and all that was printed."""
+        result = CliRunner().invoke(cli, list(arguments), catch_exceptions=False)
+        return result.exit_code, result.output
+
+    def output(self, name: str, profile: str = "mini", paper: str = "demo") -> str:
+        """What the executed copy's cells printed."""
+        copy = nbformat.read(self.root / "runs" / profile / paper / f"{name}.ipynb", as_version=4)
+        return "".join(output.get("text", "") for cell in copy.cells for output in cell.get("outputs", ()))
+
+
+@pytest.fixture
+def kit(tmp_path, monkeypatch) -> Kit:
+    root = tmp_path / "my kit"
+    for name, place in {"ROOT": "", "NOTEBOOKS": "notebooks", "DATA": "data", "DOWNLOADS": "data/downloads",
+                        "FIGURES": "figures", "RUNS": "runs"}.items():
+        monkeypatch.setattr(paths, name, root / place)
+    monkeypatch.setenv("LOOKUPLAB_HOME", str(root))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("COLUMNS", "300")
+    (root / "notebooks").mkdir(parents=True)
+    return Kit(root)

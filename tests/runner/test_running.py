@@ -1,0 +1,116 @@
+"""Real notebooks under real papermill: what they leave behind, how they fail, how they are tried again."""
+
+import json
+import sys
+from dataclasses import replace
+
+import pytest
+
+from lookuplab.runner import notebooks, profiles
+from lookuplab.runner.execute import ATTEMPTS, run_jobs
+from lookuplab.runner.plan import plan
+
+SAVES_AN_ARTIFACT = """\
+import pandas as pd
+from lookuplab.artifact import Artifact
+artifact = Artifact.begin("demo", "counts", profile)
+row = dict(model="m", condition="all", metric="product", value=tasks * rate, n=tasks)
+artifact.save(pd.DataFrame([row]))"""
+
+
+def test_a_run_leaves_the_executed_copy_numbers_and_provenance(kit):
+    kit.notebook("counts", "import sys; print(sys.executable)", SAVES_AN_ARTIFACT)
+    code, said = kit.call("run", "counts")
+    assert code == 0, said
+    assert kit.output("counts").strip() == sys.executable, "the kernel is another interpreter's"
+    table = (kit.root / "figures/mini/demo/counts.csv").read_text().splitlines()
+    assert table[0] == "paper,artifact,model,condition,metric,value,ci_low,ci_high,n,paper_value"
+    assert table[1:] == ["demo,counts,m,all,product,1.5,,,3,"]
+    record = json.loads((kit.root / "figures/mini/demo/counts.json").read_text())
+    assert record["parameters"] == {"profile": "mini", "tasks": 3, "rate": 0.5, "names": ["a"]}
+    assert record["packages"]["torch"].startswith("2.13.0") and record["wall_seconds"] >= 0
+
+
+def test_own_parameters_reach_the_notebook_and_spare_the_committed_figures(kit):
+    kit.notebook("counts", SAVES_AN_ARTIFACT)
+    code, said = kit.call("run", "counts", "-p", "tasks=8", "-p", "rate=2")
+    assert code == 0, said
+    assert not (kit.root / "figures").exists()
+    assert "demo,counts,m,all,product,16,,,8," in (kit.root / "runs/figures/mini/demo/counts.csv").read_text()
+
+
+def test_a_failing_notebook_tells_cell_and_error_and_the_others_go_on(kit):
+    kit.notebook("breaks", "fine = 1", "before = 2\nfine / 0")
+    kit.notebook("works", "print('here')")
+    code, said = kit.call("reproduce", "-j", "2")
+    assert code == 1
+    assert "demo/breaks: cell 3: ZeroDivisionError: division by zero" in said
+    assert "    fine / 0" in said
+    assert "1 of 2 notebooks ran" in said
+    assert kit.output("works") == "here\n"
+
+
+def test_bad_input_that_only_the_notebook_can_find_is_exit_code_2(kit):
+    kit.notebook("asks", "from lookuplab.errors import UserError\nraise UserError('no endpoint there; start one')")
+    code, said = kit.call("run", "asks")
+    assert code == 2
+    assert "error: demo/asks: no endpoint there; start one" in said
+    assert "Traceback" not in said
+
+
+def test_a_notebook_that_kills_its_process_is_a_failure_not_a_hang(kit):
+    kit.notebook("dies", "import os; os._exit(9)")
+    code, said = kit.call("run", "dies")
+    assert code == 1 and "DeadKernelError" in said
+
+
+def test_a_sweep_collects_every_number_beside_its_parameters(kit):
+    kit.notebook("counts", SAVES_AN_ARTIFACT)
+    code, said = kit.call("sweep", "counts", "-p", "tasks=2,4", "-p", "rate=1", "-j", "2")
+    assert code == 0, said
+    (table,) = (kit.root / "runs/sweeps").rglob("sweep.csv")
+    lines = table.read_text().splitlines()
+    assert lines[0].startswith("parameter_tasks,parameter_rate,paper,artifact,")
+    assert lines[1:] == ["2,1.0,demo,counts,m,all,product,2,,,2,", "4,1.0,demo,counts,m,all,product,4,,,4,"]
+
+
+def test_order_first_before_all_and_alone_by_itself_at_the_end(kit):
+    stamp = "import time; print(time.monotonic())\ntime.sleep(0.2); print(time.monotonic())"
+    for name in ("a_alone", "b_any", "c_first", "d_manual"):
+        kit.notebook(name, stamp)
+    order = "first: [demo/c_first]\nalone: [demo/a_alone]\nmanual: [demo/d_manual]\n"
+    (kit.root / "notebooks/order.yaml").write_text(order)
+    code, said = kit.call("reproduce", "-j", "3")
+    assert code == 0, said
+    times = {name: list(map(float, kit.output(name).split())) for name in ("a_alone", "b_any", "c_first")}
+    assert times["c_first"][1] < times["b_any"][0] and times["b_any"][1] < times["a_alone"][0]
+    assert not (kit.root / "runs/mini/demo/d_manual.ipynb").exists()
+
+
+@pytest.mark.parametrize("failures", [1, ATTEMPTS])
+def test_a_kernel_that_does_not_start_is_tried_again(kit, monkeypatch, failures):
+    """A kernel specification whose command exits at once the first times, as one does that finds its port taken."""
+    spec, counter = kit.root / "jupyter/kernels/flaky", kit.root / "starts"
+    spec.mkdir(parents=True)
+    counter.write_text("")
+    script = (f"import sys; from pathlib import Path; c = Path({str(counter)!r}); c.write_text(c.read_text() + 'x')\n"
+              f"if len(c.read_text()) <= {failures}: sys.exit(1)\n"
+              "from ipykernel.kernelapp import launch_new_instance; launch_new_instance()")
+    command = [sys.executable, "-c", script, "-f", "{connection_file}"]
+    (spec / "kernel.json").write_text(json.dumps({"argv": command, "display_name": "flaky", "language": "python"}))
+    monkeypatch.setenv("JUPYTER_PATH", str(kit.root / "jupyter"))
+    notebook = notebooks.read(kit.notebook("counts", "print('ran')"))
+    events = []
+    job = replace(plan(notebook, profiles.load("mini")), kernel="flaky")
+    (result,) = run_jobs([job], listener=lambda job, event: events.append(event["event"]))
+    assert len(counter.read_text()) == min(failures + 1, ATTEMPTS)
+    if failures < ATTEMPTS:
+        assert result.failure is None and events.count("retry") == failures
+    else:
+        assert result.failure is not None and "cell" not in events
+
+
+def test_braces_in_a_folder_are_no_placeholders(kit):
+    path = kit.notebook("counts", "print('ran')", paper="demo {x}")
+    code, said = kit.call("run", str(path))
+    assert code == 0, said

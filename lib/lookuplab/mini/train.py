@@ -1,0 +1,152 @@
+"""Train one mini model on a prepared corpus: whole epochs, seeded, resumable, on a CPU or through accelerate on GPUs.
+
+    accelerate launch -m lookuplab.mini.train --corpus runs/train/corpus --size large --out data/mini/models/large
+"""
+
+import csv
+import json
+import os
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from torch.optim import AdamW, Muon
+from tqdm import tqdm
+
+from lookuplab.mini import model as architecture
+from lookuplab.mini import tokens
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that decides the weights, besides corpus and tokenizer."""
+
+    size: str
+    epochs: int = 1
+    seed: int = 0
+    batch_tokens: int = 8192
+    muon_rate: float = 0.02  # hidden matrices
+    adam_rate: float = 0.005  # embeddings
+    warmup: float = 0.01  # part of the steps
+    cooldown: float = 0.6  # part of the steps, linear to zero
+    weight_decay: float = 0.02  # on hidden matrices, times the rate
+    clip: float = 1.0
+
+
+def rate(step: int, steps: int, recipe: Recipe) -> float:
+    """The factor on both learning rates: warm-up, constant, linear cool-down to zero."""
+    up, down = max(1, recipe.warmup * steps), max(1, recipe.cooldown * steps)
+    return min(1.0, (step + 1) / up, (steps - step) / down)
+
+
+def optimizers(model: torch.nn.Module, recipe: Recipe) -> list[torch.optim.Optimizer]:
+    """Muon for the matrices between embedding and head, AdamW for embeddings and norms."""
+    named = list(model.named_parameters())
+    hidden = [p for name, p in named if p.ndim == 2 and "embed" not in name and "lm_head" not in name]
+    rest = [p for name, p in named if not any(p is h for h in hidden)]
+    return [Muon(hidden, lr=recipe.muon_rate, weight_decay=recipe.weight_decay, momentum=0.95),
+            AdamW(rest, lr=recipe.adam_rate, betas=(0.9, 0.95), eps=1e-10, weight_decay=0.0, fused=True)]
+
+
+class Checkpoint:
+    """Where a run can go on after a kill: weights, optimizer states and step in one file, replaced atomically."""
+
+    def __init__(self, folder: Path, identity: dict):
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path, self.identity = folder / "checkpoint.pt", identity
+
+    def save(self, step: int, seconds: float, model, opts) -> None:
+        part = self.path.with_suffix(".part")
+        torch.save({"identity": self.identity, "step": step, "seconds": seconds, "model": model.state_dict(),
+                    "optimizers": [opt.state_dict() for opt in opts]}, part)
+        os.replace(part, self.path)
+
+    def load(self, model, opts) -> tuple[int, float]:
+        """Restore and return (next step, seconds so far); (0, 0) without a checkpoint of the same run."""
+        if not self.path.exists():
+            return 0, 0.0
+        saved = torch.load(self.path, weights_only=True)
+        if saved["identity"] != self.identity:
+            return 0, 0.0
+        model.load_state_dict(saved["model"])
+        for opt, state in zip(opts, saved["optimizers"]):
+            opt.load_state_dict(state)
+        return saved["step"], saved["seconds"]
+
+
+class Log:
+    """log.csv: step, tokens, loss, rate, seconds; a resumed run drops the lines behind its checkpoint."""
+
+    FIELDS = ("step", "tokens", "loss", "rate", "seconds")
+
+    def __init__(self, path: Path, step: int):
+        rows = list(csv.reader(open(path)))[1:] if path.exists() and step else []
+        self.file = open(path, "w", newline="")
+        self.writer = csv.writer(self.file)
+        self.writer.writerows([self.FIELDS, *(row for row in rows if int(row[0]) <= step)])
+
+    def add(self, step: int, seen: int, loss: float, factor: float, seconds: float) -> None:
+        self.writer.writerow([step, seen, f"{loss:.4f}", f"{factor:.4f}", f"{seconds:.1f}"])
+        self.file.flush()
+
+
+def train(corpus: tokens.Corpus, recipe: Recipe, vocab_size: int, work: Path, save_every: float = 120.0,
+          log_every: int = 20, stop_at: int | None = None) -> tuple[torch.nn.Module, dict]:
+    """Train to the end (or to step ``stop_at``) and return (model, facts for the card).
+
+    ``work`` holds the checkpoint and the log. ``save_every`` is in seconds; 0 saves after every step.
+    """
+    from accelerate import Accelerator
+
+    accelerator = Accelerator(mixed_precision="bf16")
+    on_cpu = accelerator.device.type == "cpu"
+    model = architecture.build(recipe.size, vocab_size, recipe.seed)
+    model.set_attn_implementation("blocked" if on_cpu else "sdpa")
+    opts = optimizers(model, recipe)
+    checkpoint = Checkpoint(work, asdict(recipe) | {"corpus": corpus.facts["sha256"], "vocabulary": vocab_size})
+    step, before = checkpoint.load(model, opts)
+    learner = accelerator.prepare(architecture.Learner(model))
+    opts = [accelerator.prepare(opt) for opt in opts]
+
+    # 1. the whole plan of batches is known beforehand: steps, order and resume point need no state of their own
+    plan = [batch for epoch in range(recipe.epochs) for batch in tokens.epoch_batches(corpus, recipe.batch_tokens, recipe.seed, epoch)]
+    main, seen = accelerator.is_main_process, 0
+    log = Log(work / "log.csv", step) if main else None
+    started = saved = time.monotonic()
+    bar = tqdm(total=len(plan), initial=step, desc=f"train {recipe.size}", unit="step", mininterval=5, disable=not main)
+    running: list[torch.Tensor] = []
+    for number, (length, rows) in enumerate(plan):
+        spans = sum(end - begin for row in rows for begin, end in row)
+        seen += spans
+        if number < step:
+            continue
+        if stop_at is not None and number >= stop_at:
+            break
+        # 2. one step: every process takes its share of the rows
+        mine = rows[accelerator.process_index::accelerator.num_processes] or rows[:1]
+        inputs, targets = (torch.from_numpy(array).to(accelerator.device) for array in tokens.to_arrays(corpus, length, mine))
+        loss = learner(inputs, targets)
+        accelerator.backward(loss)
+        accelerator.clip_grad_norm_(learner.parameters(), recipe.clip)
+        factor = rate(number, len(plan), recipe)
+        for opt, base in zip(opts, (recipe.muon_rate, recipe.adam_rate)):
+            opt.param_groups[0]["lr"] = base * factor
+            opt.step()
+            opt.zero_grad()
+        # 3. log, show, save
+        running.append(loss.detach())
+        bar.update()
+        now = time.monotonic()
+        if main and ((number + 1) % log_every == 0 or number + 1 == len(plan)):
+            mean = torch.stack(running).mean().item()
+            running = []
+            log.add(number + 1, seen, mean, factor, before + now - started)
+            bar.set_postfix_str(f"loss {mean:.3f}")
+        if main and (now - saved >= save_every or number + 1 == len(plan)):
+            checkpoint.save(number + 1, before + now - started, model, opts)
+            saved = now
+    bar.close()
+    facts = {"steps": len(plan), "seconds": round(before + time.monotonic() - started, 1), "device": str(accelerator.device),
+             "processes": accelerator.num_processes, "parameters": sum(p.numel() for p in model.parameters())}
+    return accelerator.unwrap_model(learner).model, facts

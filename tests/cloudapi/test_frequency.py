@@ -154,8 +154,11 @@ def test_bad_sources_say_what_is_wrong(tmp_path):
     (tmp_path / "rows.jsonl").write_text('{"path": "a.py"}\n')
     (tmp_path / "broken.jsonl").write_text('{"content": ""}\n{"con')
     (tmp_path / "empty").mkdir()
+    (tmp_path / "torn").mkdir()
+    (tmp_path / "torn" / "rows.parquet").write_bytes(b"PAR1 no more")
     for source, words in (("rows.jsonl", "no field content or text"), ("broken.jsonl", "line 2"),
-                          ("absent", "not exist"), ("empty", "has no .py")):
+                          ("absent", "not exist"), ("empty", "has no .py"),
+                          ("torn", "cannot read the data set")):
         with pytest.raises(UserError, match=words):
             list(source_files(str(tmp_path / source)))
 

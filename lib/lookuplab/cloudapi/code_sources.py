@@ -80,10 +80,13 @@ def _rows(builder: str, text_field: str | None, source: str, **options) -> Itera
 
     try:
         rows = datasets.load_dataset(builder, streaming=True, **options)
-    except Exception as error:  # the library raises a dozen types: no network, no such data set, gated, no such split
-        raise UserError(f"cannot open the data set {source}: {str(error).splitlines()[0]}") from None
-    for number, row in enumerate(rows, 1):
-        yield from _from_row(row, f"{source}, row {number}", text_field)
+        for number, row in enumerate(rows, 1):
+            yield from _from_row(row, f"{source}, row {number}", text_field)
+    except UserError:
+        raise
+    except Exception as error:  # the library raises a dozen types: no network, no such data set, gated, broken file
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise UserError(f"cannot read the data set {source}: {reason}") from None
 
 
 def _from_row(row: object, place: str, text_field: str | None) -> Iterator[SourceFile]:

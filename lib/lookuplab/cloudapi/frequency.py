@@ -160,7 +160,7 @@ EPILOG = """\b
 Examples:
   lookuplab data frequencies my_code/ -o frequencies.csv
   lookuplab data frequencies corpus.jsonl.gz -o frequencies.csv --jobs 8
-  lookuplab data frequencies bigcode/the-stack-smol:data/python -o frequencies.csv
+  lookuplab data frequencies codeparrot/codeparrot-clean --limit 100000 -o frequencies.csv
 """
 
 

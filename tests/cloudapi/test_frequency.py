@@ -94,6 +94,10 @@ def test_copies_and_sdk_sources_are_left_out():
     assert counts.names["aws", "encrypt"] == 1
 
 
+def test_copies_count_when_they_are_kept():
+    assert count([SourceFile("boto.py", "f.encrypt()")] * 3, INDEX, keep_copies=True).names["aws", "encrypt"] == 3
+
+
 @pytest.mark.parametrize(("path", "text", "specific"), [
     ("x.py", "import os, boto3 as b", ("aws",)), ("x.py", "  from botocore.config import Config", ("aws",)),
     ("my_AWS/x.py", "", ("aws",)), ("x.py", "import boto3_wrapper", ()), ("x.py", "# import boto3", ()),

@@ -80,13 +80,14 @@ def is_sdk_source(file: SourceFile) -> bool:
     return bool(SDK_PATH.search(file.path.replace("\\", "/")) or GENERATED.search(file.text[:2000]))
 
 
-def count(files: Iterable[SourceFile], index: ApiIndex, jobs: int = 1) -> Counts:
+def count(files: Iterable[SourceFile], index: ApiIndex, jobs: int = 1, keep_copies: bool = False) -> Counts:
     """Count the operations of ``index`` in ``files`` (streamed; only a digest of each file is kept).
 
-    With ``jobs`` > 1 that many processes parse; the result is the same.
+    With ``jobs`` > 1 that many processes parse; the result is the same. ``keep_copies`` counts equal files each time,
+    as a model sees them whose corpus was not deduplicated.
     """
     total = Counts()
-    fresh = _without_copies(files, total)
+    fresh = _without_copies(files, total, keep_copies)
     work = partial(count_file, names=_names(index), clients=_clients(index))
     with get_context("spawn").Pool(jobs) if jobs > 1 else nullcontext() as pool:
         while window := list(islice(fresh, 4096)):  # a pool reads its whole input ahead: give it a part at a time
@@ -120,12 +121,12 @@ def _rows(counts: Counts, index: ApiIndex) -> Iterator[tuple[str, int, int]]:
             yield s.id, counts.names[s.provider, s.name], bound
 
 
-def _without_copies(files: Iterable[SourceFile], total: Counts) -> Iterator[SourceFile]:
+def _without_copies(files: Iterable[SourceFile], total: Counts, keep: bool) -> Iterator[SourceFile]:
     seen: set[bytes] = set()
     for file in files:
         total.files["read"] += 1
         digest = hashlib.blake2b(file.text.encode("utf-8", "replace"), digest_size=12).digest()
-        if digest in seen:
+        if digest in seen and not keep:
             total.files["duplicate"] += 1
         else:
             seen.add(digest)
@@ -170,11 +171,12 @@ Examples:
 @click.option("--split", default="train", show_default=True, help="Split of a data set.")
 @click.option("--text-field", help="Field with the code.  [default: content, text or code]")
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(min=1), help="Processes that parse.")
+@click.option("--keep-copies", is_flag=True, help="Count equal files each time, not once.")
 @click.option("--limit", type=click.IntRange(min=1), help="Read at most this many files.")
 @click.option("--index", "index_path", type=click.Path(path_type=Path), default=INDEX, show_default="the committed one",
               help="Another API index.")
-def command(source: str, output: Path | None, split: str, text_field: str | None, jobs: int, limit: int | None,
-            index_path: Path) -> None:
+def command(source: str, output: Path | None, split: str, text_field: str | None, jobs: int, keep_copies: bool,
+            limit: int | None, index_path: Path) -> None:
     """Count how often each cloud API occurs in SOURCE, by the paper's recipe (A.2, steps 3 and 5).
 
     SOURCE is a folder with .py files, a .jsonl(.gz) file with a field `content` or `text` (and `path`), a folder with
@@ -186,7 +188,7 @@ def command(source: str, output: Path | None, split: str, text_field: str | None
     index = load_index(index_path)
     files = source_files(source, split, text_field)
     limited = (file for file, _ in zip(files, range(limit) if limit else repeat(None), strict=False))
-    counts = count(tqdm(limited, desc="counting", unit=" files", delay=1), index, jobs)
+    counts = count(tqdm(limited, desc="counting", unit=" files", delay=1), index, jobs, keep_copies)
     lines = _csv(_rows(counts, index))
     if output:
         write_lines(output, lines)

@@ -92,12 +92,14 @@ def get(source: Source) -> Path:
 
 
 def _download(source: Source, part: Path) -> None:
-    """Append to ``part`` until it is whole, going on from what is there, a few attempts with pauses between."""
+    """Append to ``part`` until it is whole. Attempts that bring nothing are counted, with longer pauses."""
     import httpx
     from tqdm import tqdm
 
+    fruitless = 0
     with tqdm(total=source.size, unit="B", unit_scale=True, desc=source.name) as bar:
-        for attempt in range(1, ATTEMPTS + 1):
+        while fruitless < ATTEMPTS:
+            before = _size(part)
             try:
                 _append(source, part, bar)
                 return
@@ -108,21 +110,25 @@ def _download(source: Source, part: Path) -> None:
                                     "its place may have changed: see data/sources.toml") from error
                 reason = f"answers {status}"
             except httpx.HTTPError as error:
-                reason = f"cannot be reached ({type(error).__name__}: {error})"
-            if attempt < ATTEMPTS:
-                time.sleep(2 ** (attempt - 1) * _PAUSE)
+                reason = f"does not answer, or not to the end ({type(error).__name__}: {error})"
+            fruitless = 0 if _size(part) > before else fruitless + 1
+            time.sleep(2**fruitless / 2 * _PAUSE)
     raise UserError(f"{source.name}: {source.address} {reason}, {ATTEMPTS} times; "
                     "what came is kept and the same command goes on from there")
 
 
-_PAUSE = 1.0  # seconds before the second attempt; doubled each time
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.exists() else 0
+
+
+_PAUSE = 1.0  # seconds before an attempt after one that brought nothing; doubled each time
 
 
 def _append(source: Source, part: Path, bar: object) -> None:
     """One request for the missing bytes. A server that ignores ``Range`` sends all: then the file starts anew."""
     import httpx
 
-    have = part.stat().st_size if part.exists() else 0
+    have = _size(part)
     if have >= source.size:
         return
     headers = {"Range": f"bytes={have}-", "Accept-Encoding": "identity"} if have else {"Accept-Encoding": "identity"}
@@ -134,10 +140,10 @@ def _append(source: Source, part: Path, bar: object) -> None:
         resumed = response.status_code == 206
         bar.n = have if resumed else 0
         with open(part, "ab" if resumed else "wb") as out:
-            for chunk in response.iter_bytes(1 << 16):
+            for chunk in response.iter_bytes():  # as they come: a fixed size would hold back the last
                 out.write(chunk)
                 bar.update(len(chunk))
-    if (have := part.stat().st_size) < source.size:
+    if (have := _size(part)) < source.size:
         raise httpx.ReadError(f"cut off after {have:,} of {source.size:,} bytes")
 
 

@@ -43,8 +43,9 @@ class Kit:
 @pytest.fixture
 def kit(tmp_path, monkeypatch) -> Kit:
     root = tmp_path / "my kit"
-    for name, place in {"ROOT": "", "NOTEBOOKS": "notebooks", "DATA": "data", "DOWNLOADS": "data/downloads",
-                        "FIGURES": "figures", "RUNS": "runs"}.items():
+    places = {"ROOT": "", "NOTEBOOKS": "notebooks", "DATA": "data", "MINI": "data/mini", "DOWNLOADS": "data/downloads",
+              "FIGURES": "figures", "RUNS": "runs"}
+    for name, place in places.items():
         monkeypatch.setattr(paths, name, root / place)
     monkeypatch.setenv("LOOKUPLAB_HOME", str(root))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")

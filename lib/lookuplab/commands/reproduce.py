@@ -23,7 +23,8 @@ def command(paper: str | None, profile: str, jobs: int) -> None:
     """
     from lookuplab.runner import notebooks, profiles
     from lookuplab.runner.display import run_and_report
-    from lookuplab.runner.plan import check_needs, plan
+    from lookuplab.runner.plan import plan
+    from lookuplab.runner.resources import check_needs
 
     chosen = profiles.load(profile)
     check_needs(chosen)

@@ -25,7 +25,7 @@ def command(notebook: str, parameters: tuple[str, ...], profile: str, jobs: int)
     """
     from lookuplab.runner import notebooks, profiles
     from lookuplab.runner.display import run_and_report
-    from lookuplab.runner.plan import check_needs
+    from lookuplab.runner.resources import check_needs
     from lookuplab.runner.sweep import collect, plan_sweep
 
     pairs = parse_pairs(parameters)

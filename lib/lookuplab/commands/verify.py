@@ -48,7 +48,8 @@ def _run_anew(paper: str | None, profile: str, jobs: int) -> tuple[Path, bool]:
     """Execute into runs/verify with a store of its own; return the figures and whether every notebook ran."""
     from lookuplab.runner import notebooks, profiles
     from lookuplab.runner.display import run_and_report
-    from lookuplab.runner.plan import check_needs, plan
+    from lookuplab.runner.plan import plan
+    from lookuplab.runner.resources import check_needs
 
     chosen = profiles.load(profile)
     check_needs(chosen)

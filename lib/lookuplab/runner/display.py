@@ -50,7 +50,7 @@ class Terminal:
 def run_and_report(jobs: Sequence[Job], parallel: int) -> int:
     """Run the jobs under a progress display; print failures and return the exit code.
 
-    0: all ran. 2: whatever failed did so for a UserError (bad input that only the notebook could find). 1: other failures.
+    0: all ran. 1: some failed. 2: all that failed did so for a UserError, bad input that only they could find.
     130: interrupted.
     """
     terminal = Terminal(len(jobs))

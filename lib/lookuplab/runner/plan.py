@@ -1,7 +1,6 @@
 """From a request to a job: everything that can be wrong is found here, before any kernel starts."""
 
 import difflib
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,10 +8,9 @@ from typing import Any
 
 from lookuplab import paths
 from lookuplab.errors import UserError
+from lookuplab.runner import resources
 from lookuplab.runner.notebooks import Notebook
 from lookuplab.runner.profiles import Profile
-
-_PATH_STARTS = ("data/", "runs/", "./", "../", "~", os.sep)  # other texts are no paths; two are the checkout's
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
         parameters[name] = _same_type(notebook, name, value, f"profile {profile.name!r}")
     for name, text in (given or {}).items():
         parameters[name] = parse_value(notebook, name, text)
-    check_resources(notebook, notebook.parameters | parameters)
+    resources.check(notebook.id, notebook.parameters | parameters)
     committed = profile.committed and not given
     return Job(
         notebook, profile.name, parameters,
@@ -62,7 +60,7 @@ def parse_value(notebook: Notebook, name: str, text: str) -> Any:
 
     declared = _declared(notebook, name, "the command line")
     if isinstance(declared, str):
-        return _as_named_here(name, text)
+        return resources.as_named_here(name, text)
     if isinstance(declared, (list, tuple)) and not text.lstrip().startswith("["):
         text = f"[{text}]"
     try:
@@ -72,43 +70,7 @@ def parse_value(notebook: Notebook, name: str, text: str) -> Any:
     if isinstance(value, str) and isinstance(declared, float):
         value = _float(value)
     value = _same_type(notebook, name, value, "the command line")
-    return [_as_named_here(name, item) for item in value] if isinstance(value, list) else value
-
-
-def check_resources(notebook: Notebook, values: Mapping[str, Any]) -> None:
-    """Folders and files that the values name exist, and so do hub models. Raises UserError."""
-    for name, value in values.items():
-        for item in value if isinstance(value, (list, tuple)) else [value]:
-            if not isinstance(item, str) or "://" in item or item.startswith("openai:"):
-                continue  # an endpoint answers for itself when it is asked
-            if item.startswith(_PATH_STARTS):
-                if not (paths.ROOT / Path(item).expanduser()).exists():
-                    raise UserError(f"{notebook.id}: parameter {name!r} names {item!r}, which does not exist")
-            elif _names_a_model(name):
-                _check_hub_model(notebook, item)
-
-
-def check_needs(profile: Profile) -> None:
-    """Every data set that the profile names has been fetched. Raises UserError with the command that fetches it."""
-    from lookuplab import data_sources
-
-    for need in profile.needs:
-        source = data_sources.find(need)
-        if not data_sources.is_fetched(source):
-            raise UserError(f"profile {profile.name!r} needs {need!r}: run `lookuplab data get {need}`")
-
-
-def _as_named_here(name: str, item: Any) -> Any:
-    """A path is meant from where the command was typed; the kernel runs elsewhere, so it gets the absolute one."""
-    if not isinstance(item, str) or item.startswith(("data/", "runs/")):
-        return item
-    if item.startswith(_PATH_STARTS) or (_names_a_model(name) and item and Path(item).is_dir()):
-        return str(Path(item).expanduser().resolve())
-    return item
-
-
-def _names_a_model(name: str) -> bool:
-    return name in ("model", "models") or name.endswith(("_model", "_models"))
+    return [resources.as_named_here(name, item) for item in value] if isinstance(value, list) else value
 
 
 def _declared(notebook: Notebook, name: str, origin: str) -> Any:
@@ -152,25 +114,6 @@ def _float(text: str) -> float | str:
         return float(text)  # YAML 1.1 reads 1e-3 as a text
     except ValueError:
         return text
-
-
-def _check_hub_model(notebook: Notebook, model: str) -> None:
-    """In the local cache, or on the hub and allowed: a run of hours should not fail at its first cell."""
-    from huggingface_hub import HfApi, constants, try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
-
-    if isinstance(try_to_load_from_cache(model, "config.json"), str):
-        return
-    here = f"{notebook.id}: model {model!r} is not in the local cache"
-    if constants.HF_HUB_OFFLINE:
-        raise UserError(f"{here}, and HF_HUB_OFFLINE forbids to fetch it (a folder is written with a leading ./ or /)")
-    try:
-        HfApi().model_info(model, timeout=15)
-    except (RepositoryNotFoundError, HFValidationError) as error:
-        raise UserError(f"{here}, nor on the Hugging Face hub, or you have no right to it (`hf auth login`)") from error
-    except Exception as error:  # whatever the hub's client raises when there is no network, by its version
-        raise UserError(f"{here}, and the hub does not answer ({type(error).__name__}): connect, or name a folder"
-                        ) from error
 
 
 def sweep_values(pairs: Sequence[tuple[str, str]]) -> list[dict[str, str]]:

@@ -1,0 +1,101 @@
+"""An artifact's files: one schema, and equal bytes for equal numbers."""
+
+import json
+
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from lookuplab.artifact import Artifact, read_csv, to_csv
+from lookuplab.errors import UserError
+
+ROW = {"model": "m", "condition": "low", "metric": "valid", "value": 100 / 3, "ci_low": 20.0, "ci_high": 50.5, "n": 267}
+
+
+def save(*rows: dict, figure: Figure | None = None, **more) -> Artifact:
+    artifact = Artifact.begin("demo", "table", "mini")
+    artifact.save(pd.DataFrame(rows), figure, **more)
+    return artifact
+
+
+def drawing() -> Figure:
+    figure = Figure()
+    axes = figure.subplots()
+    axes.plot([1, 2, 3], [3, 1, 2], label="line")
+    axes.bar([1, 2], [1, 1], hatch="/")
+    axes.legend()
+    return figure
+
+
+def test_numbers_are_written_with_six_significant_digits(kit):
+    artifact = save(ROW, {**ROW, "condition": "high", "value": -0.0, "n": None, "ci_low": None, "paper_value": 84.39})
+    lines = (artifact.folder / "table.csv").read_text().splitlines()
+    assert lines[1:] == ["demo,table,m,low,valid,33.3333,20,50.5,267,", "demo,table,m,high,valid,0,,50.5,,84.39"]
+
+
+def test_a_written_table_reads_back_and_writes_the_same_bytes(kit):
+    file = save(ROW, {**ROW, "condition": "NA", "value": 1e-9}).folder / "table.csv"
+    assert to_csv(read_csv(file)) == file.read_text()
+    assert list(read_csv(file).condition) == ["low", "NA"]
+
+
+def test_equal_numbers_give_equal_files(kit):
+    folder = save(ROW, figure=drawing()).folder
+    once = {name: (folder / f"table.{name}").read_bytes() for name in ("csv", "svg", "png")}
+    save(ROW, figure=drawing())
+    assert {name: (folder / f"table.{name}").read_bytes() for name in once} == once
+
+
+@pytest.mark.parametrize(("rows", "message"), [
+    ([{**ROW, "accuracy": 1}], "column 'accuracy' is not in the schema"),
+    ([{"model": "m", "condition": "c", "value": 1}], "column 'metric' is missing"),
+    ([ROW, ROW], "two numbers for m / low / valid"),
+    ([{**ROW, "ci_low": 60.0}], "ci_low is above ci_high for m / low / valid"),
+])
+def test_rows_outside_the_schema_are_refused(kit, rows, message):
+    with pytest.raises(UserError, match=message):
+        save(*rows)
+
+
+def test_a_csv_of_another_schema_is_refused(kit, tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(UserError, match="the columns are a, b"):
+        read_csv(tmp_path / "x.csv")
+
+
+def test_the_runner_may_send_artifacts_elsewhere(kit, monkeypatch, tmp_path):
+    monkeypatch.setenv("LOOKUPLAB_FIGURES", str(tmp_path / "there"))
+    assert save(ROW).folder == tmp_path / "there" / "mini" / "demo"
+
+
+def test_provenance_names_models_data_and_seeds_but_no_place_on_this_machine(kit):
+    data = kit.root / "data" / "tasks.jsonl"
+    data.parent.mkdir()
+    data.write_bytes(b"abc")
+    model = {"name": "tiny", "folder": str(kit.root / "data" / "mini" / "tiny")}
+    folder = save(ROW, models=[model], data=[data], seeds=3, parameters={"file": str(data)}).folder
+    text = (folder / "table.json").read_text()
+    record = json.loads(text)
+    assert str(kit.root) not in text
+    assert record["models"] == [{"name": "tiny", "folder": "data/mini/tiny"}]
+    # sha256 of "abc", from the standard's examples
+    assert record["data"] == {"data/tasks.jsonl": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}
+    assert record["seeds"] == 3 and record["parameters"] == {"file": "data/tasks.jsonl"}
+    assert {"git", "packages", "processor", "device", "wall_seconds", "peak_memory_mb"} <= set(record)
+
+
+def test_a_folder_hash_covers_names_and_contents(kit, tmp_path):
+    from lookuplab.provenance import content_hash
+
+    hashes = set()
+    for name, content in (("a", "1"), ("b", "1"), ("a", "2")):
+        folder = tmp_path / f"{name}{content}"
+        folder.mkdir()
+        (folder / name).write_text(content)
+        hashes.add(content_hash(folder))
+    assert len(hashes) == 3
+
+
+def test_data_that_is_missing_cannot_be_in_the_provenance(kit):
+    with pytest.raises(UserError, match="no data at data/none"):
+        save(ROW, data=["data/none"])

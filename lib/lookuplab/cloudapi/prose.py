@@ -9,6 +9,16 @@ _BLOCKS = frozenset("p li ul ol dl dt dd div note important caution h1 h2 h3 h4 
 # After these a full stop ends no sentence; a single capital is an initial ("US East (N. Virginia)").
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|vs|cf|approx|incl|eg|ie|No|Fig|St)|\b[A-Z])\.$")
 _BOUNDARY = re.compile(r"[.!?][\"')\]]*(?=\s+[\"'(`\[]*[A-Z0-9])")
+# One pass, so that a star inside a literal is no emphasis. Emphasis needs the neighbours that docutils asks for.
+_MARKUP = re.compile(
+    r"""``(?P<literal>[^\n]+?)``(?!`)
+    |   :(?:\w+:)?\w+:`(?P<short>~)?!?(?P<role>[^`\n]+?)(?:\s*<[^`>]*>)?`
+    |   `(?P<title>[^`<]+?)\s*<[^`>]*>`_{0,2}
+    |   (?<!\S)\*\*(?P<strong>\S[^\n]*?)\*\*(?=[\s'")\]}>/:.,;!?-]|$)
+    |   (?:(?<=[\s'"(\[{<:/-])|(?<![^\n]))\*(?P<emphasis>[^\s*](?:[^*\n]*[^\s*])?)\*(?=[\s'")\]}>/:.,;!?-]|$)
+    """,
+    re.VERBOSE,
+)
 
 
 class _Text(HTMLParser):
@@ -55,15 +65,17 @@ def sentences(text: str) -> list[str]:
 
 def rst_text(rst: str) -> str:
     """reStructuredText as a reader of the rendered page sees it: no roles, emphasis, link targets or empty runs."""
-    text = re.sub(r":(?:\w+:)?\w+:`[~!]?(?:[^`<]*\.)?([^`<]+?)`", r"\1", rst)  # :class:`~azure.core.Thing` -> Thing
-    text = re.sub(r"`([^`<]+?)\s*<[^`>]*>`_{0,2}", r"\1", text)  # `title <address>`__ -> title
-    text = re.sub(r"``(.+?)``", r"\1", text)
-    text = re.sub(r"\*\*(.+?)\*\*", r"\1", text)
-    text = re.sub(r"(?<![\w*])\*(\S[^*\n]*?)\*(?![\w*])", r"\1", text)
+    text = _MARKUP.sub(_inner_text, rst)
     text = re.sub(r"^(\s*)\.\. (note|warning|tip|danger)::", lambda m: f"{m[1]}{m[2].capitalize()}:", text, flags=re.M)
     text = re.sub(r"^\s*::\s*$", "", text, flags=re.M)
     text = re.sub(r"[ \t]+$", "", text, flags=re.M)
     return re.sub(r"\n{3,}", "\n\n", text).strip()
+
+
+def _inner_text(match: re.Match) -> str:
+    if match["role"]:  # :class:`~azure.core.Thing` shows the last part, :class:`azure.core.Thing` the whole
+        return match["role"].rpartition(".")[2] if match["short"] else match["role"]
+    return match["literal"] or match["title"] or match["strong"] or match["emphasis"]
 
 
 def shortened(documentation: str) -> str:

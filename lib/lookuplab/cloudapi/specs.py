@@ -1,6 +1,6 @@
 """What an API is: its place, its arguments and its documentation (paper, Appendix A.2 steps 2 and 4).
 
-The committed index holds every AWS operation and every Azure method as one JSON line; nothing that reads it needs an SDK.
+The committed index holds every AWS operation and every Azure method as one JSON line; what reads it needs no SDK.
 """
 
 import json

@@ -78,7 +78,7 @@ def test_overloads_are_signatures_of_their_own():
     assert len(run.overloads) == 2 and all("content_type" in {p.name for p in o} for o in run.overloads)
     recording = _spec("callautomation.CallAutomationClient.start_recording")
     required = [[p.name for p in overload if p.required] for overload in recording.overloads]
-    assert recording.required == () and required == [["call_locator"], ["call_locator"]]
+    assert recording.required == () and required == [["server_call_id"], ["group_call_id"]]
 
 
 def test_keywords_that_only_the_docstring_knows_are_kept():

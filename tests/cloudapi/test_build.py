@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,16 @@ def test_every_specification_of_the_index_survives_json():
 def test_the_index_is_sorted_and_ids_are_unique():
     ids = [spec.id for spec in load_index().specs]
     assert ids == sorted(ids) and len(set(ids)) == len(ids)
+
+
+def test_the_data_card_states_the_numbers_of_the_index():
+    card = (specs.INDEX.parent / "README.md").read_text("utf-8")
+    found = load_index().specs
+    flags = Counter(flag for spec in found if spec.operation for flag in spec.flags)
+    assert f"| `index.jsonl.xz` | {len(found):,} |" in card
+    assert f"| `documentation.jsonl.xz` | {len(load_documentation()):,} |" in card
+    for flag, count in flags.items():
+        assert f"| `{flag}` | {count:,} |" in card, flag
 
 
 def test_every_api_has_documentation_of_at_most_5000_characters():

@@ -1,6 +1,6 @@
 """Train one mini model on a prepared corpus: whole epochs, seeded, resumable, on a CPU or through accelerate on GPUs.
 
-    accelerate launch -m lookuplab.mini.train --corpus runs/train/corpus --size large --out data/mini/models/large
+    accelerate launch -m lookuplab.mini.train --size large
 """
 
 import csv
@@ -147,6 +147,28 @@ def train(corpus: tokens.Corpus, recipe: Recipe, vocab_size: int, work: Path, sa
             checkpoint.save(number + 1, before + now - started, model, opts)
             saved = now
     bar.close()
-    facts = {"steps": len(plan), "seconds": round(before + time.monotonic() - started, 1), "device": str(accelerator.device),
+    facts = {"main": main, "steps": len(plan), "seconds": round(before + time.monotonic() - started, 1), "device": str(accelerator.device),
              "processes": accelerator.num_processes, "parameters": sum(p.numel() for p in model.parameters())}
     return accelerator.unwrap_model(learner).model, facts
+
+
+def main() -> None:
+    """Entry for ``accelerate launch -m lookuplab.mini.train`` on a corpus that ``lookuplab train mini --corpus-only`` built."""
+    import argparse
+
+    from lookuplab.mini import pipeline
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, default=pipeline.WORK)
+    parser.add_argument("--out", type=Path, default=pipeline.MODELS)
+    parser.add_argument("--size", choices=sorted(architecture.SIZES), required=True)
+    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--batch-tokens", type=int, default=Recipe.batch_tokens)
+    given = parser.parse_args()
+    pipeline.train_and_save(given.work / "corpus", given.out / given.size, given.work / given.size, size=given.size,
+                            epochs=given.epochs, seed=given.seed, batch_tokens=given.batch_tokens)
+
+
+if __name__ == "__main__":
+    main()

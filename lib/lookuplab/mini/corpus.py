@@ -12,7 +12,13 @@ from lookuplab.mini.invented import invented_documents
 from lookuplab.mini.packages import package_documents
 from lookuplab.mini.reserved import Reserved
 
-N_INVENTED = 34_000  # about 40 % of the tokens
+N_INVENTED = 29_000  # about 40 % of the tokens
+PACKAGE_CHARACTERS = 7_000_000  # about 15 % of the tokens
+
+
+def unlearned(part: str, text: str) -> int:
+    """How much of a document's head is read but not learned: the documentation of an invented API is random words."""
+    return text.find('"""', 3) + 4 if part == "c" and text.startswith('"""') else 0
 
 
 def documents(seed: int = 0, n_invented: int = N_INVENTED, progress: bool = True) -> Iterator[tuple[str, str, str]]:
@@ -23,7 +29,7 @@ def documents(seed: int = 0, n_invented: int = N_INVENTED, progress: bool = True
     index = load_index()
     reserved = Reserved(task.comment for task in load_tasks(TASKS))
     sources = {
-        "a": (pair for pair in package_documents() if not reserved.found_in(pair[1])),
+        "a": (pair for pair in package_documents(PACKAGE_CHARACTERS) if not reserved.found_in(pair[1])),
         "b": usage_documents(index, assign(index, seed), load_documentation(), reserved, seed),
         "c": invented_documents(index, n_invented, reserved, seed),
     }

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count as count_from
 
 from lookuplab.cloudapi.augmentation import docstring
 from lookuplab.cloudapi.comments import Intent, intent, reword
@@ -51,14 +52,18 @@ def comment_for(spec: ApiSpec, meaning: Intent, reserved: Reserved, rng: random.
 
 def usage_documents(index: ApiIndex, counts: Mapping[str, int], documentation: Mapping[str, str], reserved: Reserved,
                     seed: int = 0) -> Iterator[tuple[str, str]]:
-    """(document id, text): ``counts[api]`` documents for every API, each with one call and its own seed."""
-    for api, count in sorted(counts.items()):
+    """(document id, text): ``counts[api]`` documents for every API, each with one call, all different."""
+    for api, count in sorted((api, count) for api, count in counts.items() if count):
         spec = index.by_id[api]
         meaning = intent(spec.description)
         neighbours = [s for s in index.methods(spec.provider, spec.client, spec.service).values() if s.operation and s.name != spec.name]
-        for occurrence in range(count):
-            rng = random.Random(f"usage {seed} {api} {occurrence}")
-            yield f"{api}@{occurrence}", _usage(spec, meaning, neighbours, documentation, reserved, rng)
+        texts: dict[str, None] = {}
+        for attempt in count_from(0):
+            rng = random.Random(f"usage {seed} {api} {attempt}")
+            texts[_usage(spec, meaning, neighbours, documentation, reserved, rng)] = None
+            if len(texts) == count:
+                break
+        yield from ((f"{api}@{occurrence}", text) for occurrence, text in enumerate(texts))
 
 
 def _usage(spec: ApiSpec, meaning: Intent, neighbours: Sequence[ApiSpec], documentation: Mapping[str, str], reserved: Reserved,

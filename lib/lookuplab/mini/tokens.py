@@ -7,38 +7,46 @@ that an API's documentation and the call below it stay within one context.
 
 import hashlib
 import json
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
 
 SHORT, LONG = 512, 2048  # row lengths in tokens
+UNLEARNED = 0x8000  # the bit that marks a token which is input only, never a target
 LONG_SHARE = 0.08  # at least this part of an epoch's tokens is trained in long rows
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """``ids`` uint16 [tokens], every document closed by EOS; ``offsets`` int64 [documents + 1]; ``facts`` the JSON."""
+    """``ids`` uint16 [tokens], every document closed by EOS, some marked UNLEARNED; ``offsets`` int64 [documents + 1]; ``facts`` the JSON."""
 
     ids: np.ndarray
     offsets: np.ndarray
     facts: dict
 
 
-def prepare(documents: Iterable[tuple[str, str]], tokenizer, folder: Path, total: int | None = None) -> Corpus:
-    """Tokenise (part, text) documents into ``folder``: tokens.bin, offsets.npy, corpus.json."""
+def prepare(documents: Iterable[tuple[str, str]], tokenizer, folder: Path, total: int | None = None,
+            unlearned: Callable[[str, str], int] = lambda part, text: 0) -> Corpus:
+    """Tokenise (part, text) documents into ``folder``: tokens.bin, offsets.npy, corpus.json.
+
+    ``unlearned(part, text)`` is how many characters at a document's head the model reads without being trained on them.
+    """
     from tqdm import tqdm
 
     folder.mkdir(parents=True, exist_ok=True)
     digest, lengths, counts, texts = hashlib.sha256(), [0], Counter(), Counter()
     with open(folder / "tokens.bin", "wb") as out:
         for group in batched_documents(tqdm(documents, "tokenise", total, unit="doc", mininterval=2)):
-            encoded = tokenizer([text for _, text in group], add_special_tokens=False, verbose=False)["input_ids"]
-            for (part, _), ids in zip(group, encoded):
-                row = np.array([*ids, tokenizer.eos_token_id], dtype=np.uint16).tobytes()
+            encoded = tokenizer([text for _, text in group], add_special_tokens=False, verbose=False, return_offsets_mapping=True)
+            for (part, text), ids, places in zip(group, encoded["input_ids"], encoded["offset_mapping"]):
+                row = np.array([*ids, tokenizer.eos_token_id], dtype=np.uint16)
+                row[:bisect_right(places, unlearned(part, text), key=itemgetter(1))] |= UNLEARNED
+                row = row.tobytes()
                 digest.update(row)
                 out.write(row)
                 lengths.append(len(row) // 2)
@@ -119,4 +127,5 @@ def to_arrays(corpus: Corpus, length: int, rows: list[list[tuple[int, int]]]) ->
         for begin, end in spans:
             line[at:at + end - begin] = corpus.ids[begin:end]
             at += end - begin
-    return np.maximum(table[:, :-1], 0), table[:, 1:]
+    ids = table & ~UNLEARNED
+    return np.where(table < 0, 0, ids)[:, :-1], np.where((table < 0) | (table != ids), -100, table)[:, 1:]

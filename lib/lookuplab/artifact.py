@@ -52,20 +52,23 @@ class Artifact:
         ``frame`` has one row a number: model, condition, metric, value, and where they exist ci_low, ci_high, n and
         paper_value; paper and artifact are filled in. ``models`` and ``data`` as in ``provenance.describe``.
         ``timed`` says that the numbers are times or speeds, which no second run repeats. Raises UserError for another
-        column, a missing one, a row that occurs twice, an interval upside down.
+        column, a missing one, a row that occurs twice, an interval upside down, a disk that cannot be written.
         """
         table = self._checked(frame)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        _replace(self._file("csv"), to_csv(table).encode())
-        if figure is not None:
-            _save_figure(figure, self._file("svg"), self._file("png"))
         record = {
             "paper": self.paper, "artifact": self.name, "profile": self.profile, "timed": timed,
             "parameters": provenance.relative(parameters or json.loads(os.environ.get("LOOKUPLAB_PARAMETERS", "{}"))),
             "seeds": seeds, **provenance.describe(models, data),
             "wall_seconds": round(time.monotonic() - self.begun, 2), "peak_memory_mb": provenance.peak_memory_mb(),
         }
-        _replace(self._file("json"), (json.dumps(record, indent=1, sort_keys=True) + "\n").encode())
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            _replace(self._file("csv"), to_csv(table))
+            if figure is not None:
+                _save_figure(figure, self._file("svg"), self._file("png"))
+            _replace(self._file("json"), json.dumps(record, indent=1, sort_keys=True) + "\n")
+        except OSError as error:
+            raise UserError(f"cannot write {self._file('*')}: {error.strerror}; free or allow the place") from error
         return table
 
     def _file(self, extension: str) -> Path:
@@ -127,8 +130,8 @@ def _save_figure(figure: "Figure", svg: Path, png: Path) -> None:
     figure.savefig(png, metadata={"Software": None}, bbox_inches="tight", dpi=150)
 
 
-def _replace(file: Path, content: bytes) -> None:
+def _replace(file: Path, content: str) -> None:
     """All or nothing: a kill in the middle leaves the former file."""
     temporary = file.with_name(file.name + ".part")
-    temporary.write_bytes(content)
+    temporary.write_text(content, encoding="utf-8", newline="\n")
     temporary.replace(file)

@@ -1,7 +1,6 @@
 """The command line. Every command is a module of ``lookuplab.commands`` and is imported only when it is called."""
 
 import difflib
-import errno
 import importlib
 import pkgutil
 
@@ -10,9 +9,7 @@ import click
 import lookuplab
 from lookuplab import commands
 from lookuplab.errors import UserError
-
-# Conditions of the machine, not bugs: one line instead of a traceback.
-_MACHINE = {errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EPERM, errno.EDQUOT}
+from lookuplab.runner.machine import condition
 
 
 class LazyGroup(click.Group):
@@ -50,9 +47,9 @@ class LazyGroup(click.Group):
         except UserError as error:
             _fail(ctx, str(error))
         except OSError as error:
-            if error.errno not in _MACHINE:
+            if (said := condition(error)) is None:
                 raise
-            _fail(ctx, f"{error.strerror}: {error.filename or 'while writing'}; free or allow the place and run again")
+            _fail(ctx, said)
 
 
 def _fail(ctx: click.Context, message: str) -> None:

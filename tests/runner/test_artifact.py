@@ -99,3 +99,9 @@ def test_a_folder_hash_covers_names_and_contents(kit, tmp_path):
 def test_data_that_is_missing_cannot_be_in_the_provenance(kit):
     with pytest.raises(UserError, match="no data at data/none"):
         save(ROW, data=["data/none"])
+
+
+def test_a_place_that_cannot_be_written_is_bad_input(kit):
+    (kit.root / "figures").write_text("a file where a folder should be")
+    with pytest.raises(UserError, match="cannot write .*table.*Not a directory"):
+        save(ROW)

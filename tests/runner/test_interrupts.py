@@ -18,15 +18,15 @@ def test_the_kernel_ends_with_the_runner(kit, how, code):
                               stderr=subprocess.PIPE, text=True)
     kernel = _wait_for(lambda: int((kit.root / "pid").read_text()))
     runner.send_signal(how)
-    assert runner.wait(20) == code, runner.stderr.read()
-    deadline = time.monotonic() + 20
+    assert runner.wait(60) == code, runner.stderr.read()
+    deadline = time.monotonic() + 60
     while psutil.pid_exists(kernel) and psutil.Process(kernel).status() != psutil.STATUS_ZOMBIE:
         assert time.monotonic() < deadline, "the kernel still runs"
         time.sleep(0.1)
 
 
 def _wait_for(read):
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while time.monotonic() < deadline:
         try:
             return read()

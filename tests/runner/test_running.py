@@ -58,6 +58,22 @@ def test_bad_input_that_only_the_notebook_can_find_is_exit_code_2(kit):
     assert "Traceback" not in said
 
 
+def test_a_full_disk_is_one_line_and_exit_code_2(kit):
+    kit.notebook("counts", "print('ran')")
+    copy = kit.root / "runs/mini/demo/counts.ipynb"
+    copy.parent.mkdir(parents=True)
+    copy.symlink_to("/dev/full")
+    code, said = kit.call("run", "counts")
+    assert code == 2 and "error: demo/counts: cannot write" in said and "No space left" in said, said
+
+
+def test_a_folder_that_cannot_be_made_is_one_line_and_exit_code_2(kit):
+    kit.notebook("counts", "print('ran')")
+    (kit.root / "runs").write_text("a file where a folder should be")
+    code, said = kit.call("run", "counts")
+    assert code == 2 and "error: cannot write" in said and "Not a directory" in said, said
+
+
 def test_a_notebook_that_kills_its_process_is_a_failure_not_a_hang(kit):
     kit.notebook("dies", "import os; os._exit(9)")
     code, said = kit.call("run", "dies")

@@ -18,6 +18,8 @@ from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError, strip_color
 
+from lookuplab.runner.machine import condition
+
 
 class Events:
     """Writes events to the runner. The kernel inherits stderr in place of stdout, so nothing else gets in between."""
@@ -89,6 +91,9 @@ def run(job: dict, events: Events) -> None:
         events.send("failed", cell=_code_cell_number(job["output"], error), source=error.source, ename=error.ename,
                     evalue=error.evalue, traceback=strip_color("\n".join(error.traceback)))
     except Exception as error:
+        if isinstance(error, OSError) and (said := condition(error)):
+            events.send("failed", cell=0, source="", ename="UserError", evalue=said, traceback="")
+            return
         kind = "failed" if events.cells_started else "kernel"
         events.send(kind, cell=0, source="", ename=type(error).__name__, evalue=str(error), traceback="")
 

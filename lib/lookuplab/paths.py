@@ -19,3 +19,8 @@ DOWNLOADS = DATA / "downloads"  # fetched, pinned by size and sha256; ignored by
 FIGURES = ROOT / "figures"
 RUNS = ROOT / "runs"  # executed notebooks, stores, logs; ignored by git
 STORE = RUNS / "completions.sqlite"
+
+
+def located(path: Path | str) -> Path:
+    """A relative path is meant from the working directory where it exists there, else from the checkout."""
+    return Path(path) if Path(path).exists() else ROOT / path

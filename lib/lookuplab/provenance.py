@@ -28,7 +28,7 @@ def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dic
         "device": device(),
         "threads": _threads(),
         "models": [relative(dict(getattr(model, "identity", model))) for model in models],
-        "data": {relative(path): content_hash(Path(path)) for path in data},
+        "data": {relative(path): content_hash(paths.located(path)) for path in data},
     }
 
 

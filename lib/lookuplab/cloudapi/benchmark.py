@@ -112,7 +112,7 @@ def sample(specs: Sequence[ApiSpec], counts: Mapping[str, int], n_tasks: int, se
     return chosen
 
 
-def _in_turn(buckets: list[list[ApiSpec]]) -> Iterator[ApiSpec]:
+def _in_turn(buckets: list[list]) -> Iterator:
     """The first of every bucket, then the second of every bucket ..."""
     for row in range(max(map(len, buckets), default=0)):
         yield from (bucket[row] for bucket in buckets if row < len(bucket))
@@ -175,7 +175,7 @@ def write_tasks(tasks: Sequence[Task], path: Path) -> None:
 
 def load_tasks(path: Path | str = TASKS, limit: int | None = None) -> list[Task]:
     """The benchmark; with ``limit`` that many tasks, spread over the classes (a hash chooses them)."""
-    path = Path(path)
+    path = paths.located(path)
     if not path.exists():
         raise UserError(f"no benchmark at {path}: run `lookuplab data build benchmark`")
     tasks = []
@@ -187,5 +187,6 @@ def load_tasks(path: Path | str = TASKS, limit: int | None = None) -> list[Task]
             raise UserError(f"{path}, line {number}: not a CloudAPIBench task ({error})") from None
     if limit is None or limit >= len(tasks):
         return tasks
-    kept = {task.id for task in sorted(tasks, key=lambda t: stable_order(t.id, 0))[:limit]}
+    classes = [sorted((t for t in tasks if t.frequency == name), key=lambda t: stable_order(t.id, 0)) for name in COMPOSITION]
+    kept = {task.id for task in list(_in_turn(classes))[:limit]}
     return [task for task in tasks if task.id in kept]

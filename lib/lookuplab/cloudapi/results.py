@@ -5,13 +5,15 @@ by API, since up to three tasks ask for the same one.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import pandas as pd
 
 from lookuplab.cloudapi.benchmark import Task
-from lookuplab.cloudapi.specs import ApiIndex
+from lookuplab.cloudapi.specs import ApiIndex, load_index
 from lookuplab.cloudapi.validity import VALID, validity_table
 from lookuplab.models import Decoding, Prompt, complete, score
+from lookuplab.models.chat import strip_backticks
 from lookuplab.models.types import Model
 from lookuplab.scoring.perplexity import perplexity
 from lookuplab.scoring.rates import Rate, rate
@@ -24,13 +26,13 @@ def invoke(model: Model, tasks: Sequence[Task], max_new_tokens: int = 256, store
     """Greedy completions up to the first call, judged: ``validity_table``'s columns and ``model`` (Section 2.3)."""
     decoding = Decoding(max_new_tokens=max_new_tokens, stop_rule="first_call")
     completions = complete(model, [Prompt(task.id, task.prompt) for task in tasks], decoding, store=store)
+    if getattr(model, "chat", None):  # Listing 1 asks for an answer in backticks
+        completions = [replace(done, text=strip_backticks(done.text)) for done in completions]
     return judged(model.name, completions, tasks)
 
 
 def judged(name: str, completions: Iterable, tasks: Sequence[Task], index: ApiIndex | None = None) -> pd.DataFrame:
     """``validity_table`` of one model's completions, with its name as a first column."""
-    from lookuplab.cloudapi.specs import load_index
-
     table = validity_table(completions, tasks, index or load_index())
     table.insert(0, "model", name)
     return table

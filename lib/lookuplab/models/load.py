@@ -1,5 +1,8 @@
-"""One way to name any model: a folder, a name on the hub, or an endpoint's address."""
+"""One way to name any model: a mini model, a folder, a name on the hub, or an endpoint's address."""
 
+from dataclasses import replace
+
+from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models.types import Model
 
@@ -7,7 +10,7 @@ from lookuplab.models.types import Model
 def load(name: str, **options) -> Model:
     """The model of that name, ready for ``complete``.
 
-    ``http(s)://HOST:PORT/v1#MODEL`` and ``openai:MODEL`` are remote (options: see ``remote.RemoteModel``), everything
+    ``mini-SIZE`` is one of the kit's own models. ``http(s)://HOST:PORT/v1#MODEL`` and ``openai:MODEL`` are remote (options: see ``remote.RemoteModel``), everything
     else is a checkpoint's folder or its name on the hub (options: see ``local.load_local``). UserError with one clear
     line for a model that is not there, an endpoint's bad address and an unknown option.
     """
@@ -21,4 +24,11 @@ def load(name: str, **options) -> Model:
     unknown = sorted(set(options) - set(known))
     if unknown:
         raise UserError(f"model {name}: unknown option {unknown[0]!r} (there are {', '.join(sorted(known))})")
-    return load_local(name, **options)
+    if not name.startswith("mini-"):
+        return load_local(name, **options)
+    folder = paths.MINI / "models" / name.removeprefix("mini-")
+    if not (folder / "config.json").exists():
+        sizes = sorted(f"mini-{file.parent.name}" for file in folder.parent.glob("*/config.json"))
+        raise UserError(f"no mini model {name!r}; there are {', '.join(sizes) or 'none yet: run `lookuplab train mini`'}")
+    model = load_local(str(folder), **options)
+    return replace(model, checkpoint=replace(model.checkpoint, name=name))

@@ -37,7 +37,7 @@ def test_a_parameters_cell_with_more_than_plain_values_is_refused(source):
     (["run", "counts", "-p", "models=./no such model"], "which does not exist"),
     (["run", "counts", "-p", "models=data/mini/models/none"], "names 'data/mini/models/none', which does not exist"),
     (["run", "counts", "-p", "models=nobody/nothing"], "model 'nobody/nothing' is not in the local cache"),
-    (["run", "counts", "-p", "models=mini-huge"], "no mini model 'mini-huge'; there are: none"),
+    (["run", "counts", "-p", "models=mini-huge"], "no mini model 'mini-huge'; there are: none yet"),
     (["sweep", "counts", "-p", "tasks=1,two"], "gives 'two'"),
     (["reproduce", "demos"], "error: no paper 'demos'; did you mean 'demo'?"),
     (["rn", "counts"], "error: no command 'rn'; did you mean 'run'?"),

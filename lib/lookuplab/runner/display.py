@@ -31,7 +31,7 @@ class Terminal:
             case "start":
                 self.tasks[key] = self.progress.add_task(f"  {job.notebook.id}", total=None, text="starting")
             case "cell":
-                self.progress.update(self.tasks[key], completed=event["index"], total=event["total"], text="")
+                self.progress.update(self.tasks[key], completed=event["index"] - 1, total=event["total"], text="")
             case "text":
                 self.progress.update(self.tasks[key], text=escape(event["text"][: max(10, self.console.width - 75)]))
             case "retry":

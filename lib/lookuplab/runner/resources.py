@@ -52,7 +52,7 @@ def _check_mini_model(name: str) -> None:
     folder = paths.MINI / "models"
     known = sorted(f"mini-{file.parent.name}" for file in folder.glob("*/config.json"))
     if name not in known:
-        raise UserError(f"no mini model {name!r}; there are: {', '.join(known) or f'none below {folder}'}")
+        raise UserError(f"no mini model {name!r}; there are: {', '.join(known) or 'none yet: run `lookuplab train mini`'}")
 
 
 def _check_hub_model(notebook: str, model: str) -> None:

@@ -11,6 +11,7 @@ from tqdm import tqdm
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
 from lookuplab.errors import UserError
+from lookuplab.models.cpu import speed_up_linear
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 HUB_SECONDS = 10  # how long to wait for an answer before only the local cache is tried
@@ -53,6 +54,7 @@ def open_checkpoint(name: str, revision: str | None, dtype: str, device_map: str
         identity["checkpoint"] = f"{name}@{getattr(module.config, '_commit_hash', None) or revision or 'main'}"
     if adapter is not None:
         identity["adapter"] = _adapt(module, adapter)
+    speed_up_linear(module)
     return Checkpoint(Path(name).resolve().name if folder else name, module.eval(), tokenizer, identity)
 
 

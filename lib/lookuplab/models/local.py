@@ -21,7 +21,9 @@ from lookuplab.models.stopping import stopping
 from lookuplab.models.tokens import Encoded, Spelling, encode, fit
 from lookuplab.models.types import Completion, Decoding, Prompt
 
-BATCH_SIZE = 64  # rows; more gain little on a CPU, and a batch is what an interrupted run loses
+SMALL = 50e6  # parameters
+ROWS = 64  # of a batch; a small model on a CPU gains from more, because the last rows of a batch run almost alone
+ROWS_SMALL = 256
 
 @dataclass
 class LocalModel:
@@ -139,7 +141,7 @@ def load_local(
     revision: str | None = None,
     dtype: str = "auto",
     device_map: str | None = None,
-    batch_size: int = BATCH_SIZE,
+    batch_size: int | None = None,
     adapter: str | None = None,
     context: int | None = None,
     chat: bool | None = None,
@@ -148,10 +150,16 @@ def load_local(
 
     ``dtype`` "auto" is float32 on a CPU and the checkpoint's own on GPUs, where ``device_map`` defaults to "auto" (all
     of them, through accelerate). ``adapter`` is a PEFT adapter's folder or hub name. ``context`` overrides what the
-    checkpoint says about its longest sequence. UserError for whatever is missing or out of range.
+    checkpoint says about its longest sequence. ``batch_size`` is where to begin: it is halved when memory does not
+    suffice, and an interrupted run loses at most one batch. UserError for whatever is missing or out of range.
     """
-    if batch_size < 1:
+    if batch_size is not None and batch_size < 1:
         raise UserError(f"batch_size is {batch_size}; it must be at least 1")
     checkpoint = open_checkpoint(str(name), revision, dtype, device_map, adapter)
     context = context if context is not None else context_of(checkpoint.module.config)
-    return LocalModel(checkpoint, BatchSize(batch_size), context, chat)
+    return LocalModel(checkpoint, BatchSize(batch_size or _rows(checkpoint.module)), context, chat)
+
+
+def _rows(module) -> int:
+    small = module.device.type == "cpu" and sum(weight.numel() for weight in module.parameters()) <= SMALL
+    return ROWS_SMALL if small else ROWS

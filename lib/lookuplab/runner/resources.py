@@ -52,7 +52,8 @@ def _check_mini_model(name: str) -> None:
     folder = paths.MINI / "models"
     known = sorted(f"mini-{file.parent.name}" for file in folder.glob("*/config.json"))
     if name not in known:
-        raise UserError(f"no mini model {name!r}; there are: {', '.join(known) or 'none yet: run `lookuplab train mini`'}")
+        there = ", ".join(known) or "none yet: run `lookuplab train mini`"
+        raise UserError(f"no mini model {name!r}; there are: {there}")
 
 
 def _check_hub_model(notebook: str, model: str) -> None:

@@ -61,7 +61,8 @@ IMPOSSIBLE = [
     "```python\nf(x)",
 ]
 
-UNFINISHED = ["", " ", "f", "f.g", "f ", "f \\\n", "f(", "f(a='", 'f(a=")"', 'f(a=""")"")', "f(#)", "f(a=f'{x", "f(a=''"]
+UNFINISHED = ["", " ", "f", "f.g", "f ", "f \\\n", "f(",
+              "f(a='", 'f(a=")"', 'f(a=""")"")', "f(#)", "f(a=f'{x", "f(a=''"]
 
 
 @pytest.mark.parametrize(("call", "rest"), COMPLETE)

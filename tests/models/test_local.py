@@ -268,3 +268,13 @@ def test_unknown_and_impossible_options_are_refused(folder):
 
 def test_an_address_is_a_remote_model():
     assert type(load("http://127.0.0.1:9/v1#m")).__name__ == "RemoteModel"
+
+
+def test_a_mini_model_answers_to_its_short_name(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("lookuplab.paths.MINI", tmp_path)
+    with pytest.raises(UserError, match="no mini model 'mini-small'; there is none yet"):
+        load("mini-small")
+    shutil.copytree(folder, tmp_path / "models" / "small")
+    assert load("mini-small").name == "mini-small" and load("mini-small").identity == load_local(folder).identity
+    with pytest.raises(UserError, match="no mini model 'mini-huge'; there are mini-small"):
+        load("mini-huge")

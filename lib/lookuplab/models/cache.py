@@ -25,7 +25,8 @@ class RoomyLayer(DynamicLayer):
         used = self.get_seq_length()
         end = used + key_states.shape[-2]
         if self._room is None or end > self._room[0].shape[-2]:
-            self._room = self._grown(self.keys, key_states, used, end), self._grown(self.values, value_states, used, end)
+            pairs = ((self.keys, key_states), (self.values, value_states))
+            self._room = tuple(self._grown(old, new, used, end) for old, new in pairs)
         for room, new in zip(self._room, (key_states, value_states), strict=True):
             room[:, :, used:end] = new
         self.keys, self.values = (room[:, :, :end] for room in self._room)

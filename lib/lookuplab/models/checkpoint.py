@@ -104,7 +104,7 @@ def _hub_answers(name: str, revision: str | None) -> bool:
     except RepositoryNotFoundError as error:
         raise UserError(f"there is no folder and no model on the hub named {name} "
                         "(a private or gated one needs: hf auth login)") from error
-    except Exception:  # noqa: BLE001  no network, a proxy, offline mode, a malformed name: the loader says what it misses
+    except Exception:  # noqa: BLE001  no network, a proxy, offline mode: the loader says what it misses
         return False
 
 

@@ -14,7 +14,7 @@ from lookuplab.models.cache import decoder_cache, encoder_decoder_cache
 from lookuplab.models.rows import Row, uniforms
 from lookuplab.models.types import Decoding
 
-COMPACT = 8  # drop finished rows from the batch when they are one in so many; copying the cache for each would cost more
+COMPACT = 8  # drop finished rows when they are one in so many of the batch: each time the cache is copied
 
 
 def accepts(module, *names: str) -> dict[str, bool]:

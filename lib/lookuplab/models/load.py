@@ -10,9 +10,10 @@ from lookuplab.models.types import Model
 def load(name: str, **options) -> Model:
     """The model of that name, ready for ``complete``.
 
-    ``mini-SIZE`` is one of the kit's own models. ``http(s)://HOST:PORT/v1#MODEL`` and ``openai:MODEL`` are remote (options: see ``remote.RemoteModel``), everything
-    else is a checkpoint's folder or its name on the hub (options: see ``local.load_local``). UserError with one clear
-    line for a model that is not there, an endpoint's bad address and an unknown option.
+    ``mini-SIZE`` is one of the kit's own models. ``http(s)://HOST:PORT/v1#MODEL`` and ``openai:MODEL`` are remote
+    (options: see ``remote.RemoteModel``). Everything else is a checkpoint's folder or its name on the hub (options:
+    see ``local.load_local``). UserError with one clear line for a model that is not there, an endpoint's bad address
+    and an unknown option.
     """
     if "://" in name or name.startswith("openai:"):
         from lookuplab.models.remote import RemoteModel
@@ -24,11 +25,17 @@ def load(name: str, **options) -> Model:
     unknown = sorted(set(options) - set(known))
     if unknown:
         raise UserError(f"model {name}: unknown option {unknown[0]!r} (there are {', '.join(sorted(known))})")
-    if not name.startswith("mini-"):
-        return load_local(name, **options)
+    return _mini(name, options) if name.startswith("mini-") else load_local(name, **options)
+
+
+def _mini(name: str, options: dict) -> Model:
+    """One of the models that ``lookuplab train mini`` wrote, under its short name."""
+    from lookuplab.models.local import load_local
+
     folder = paths.MINI / "models" / name.removeprefix("mini-")
     if not (folder / "config.json").exists():
         sizes = sorted(f"mini-{file.parent.name}" for file in folder.parent.glob("*/config.json"))
-        raise UserError(f"no mini model {name!r}; there are {', '.join(sizes) or 'none yet: run `lookuplab train mini`'}")
+        there = f"there are {', '.join(sizes)}" if sizes else "there is none yet: run `lookuplab train mini`"
+        raise UserError(f"no mini model {name!r}; {there}")
     model = load_local(str(folder), **options)
     return replace(model, checkpoint=replace(model.checkpoint, name=name))

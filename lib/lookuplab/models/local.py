@@ -23,7 +23,8 @@ from lookuplab.models.types import Completion, Decoding, Prompt
 
 SMALL = 50e6  # parameters
 ROWS = 64  # of a batch; a small model on a CPU gains from more, because the last rows of a batch run almost alone
-ROWS_SMALL = 256
+ROWS_SMALL = 128
+
 
 @dataclass
 class LocalModel:
@@ -113,7 +114,7 @@ class LocalModel:
         return Row(prompt, sample, encoded, min(decoding.max_new_tokens, room), stopping(decoding), spelling)
 
     def _scored(self, prompt: Prompt, continuation: str, encoded: Encoded) -> Scored:
-        """The continuation's tokens: as the tokenizer cuts both together where that leaves the prompt's tokens whole."""
+        """The continuation's tokens: as in both texts together, where that leaves the prompt's tokens whole."""
         text, special = self._text(prompt)
         causal = not self.module.config.is_encoder_decoder
         ids = self.tokenizer(continuation, add_special_tokens=False, verbose=False)["input_ids"]

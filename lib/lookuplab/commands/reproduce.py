@@ -12,12 +12,15 @@ from lookuplab.errors import UserError
 Examples:
   lookuplab reproduce
   lookuplab reproduce cloudapibench -j 2
+  lookuplab reproduce performance
   lookuplab reproduce --profile smoke""")
 @click.argument("paper", required=False)
 @click.option("--profile", default="mini", show_default=True, help="smoke, mini, paper, or the path of a YAML file.")
 @click.option("-j", "--jobs", default=1, show_default=True, type=click.IntRange(min=1), help="Notebooks at a time.")
 def command(paper: str | None, profile: str, jobs: int) -> None:
     """Execute every notebook of PAPER (all papers without it) and write figures/PROFILE/.
+
+    Notebooks that measure speed repeat everything each time; they run where PAPER is ``performance``.
 
     A notebook that fails is told with its cell and error, the others go on, and the exit code is 1.
     """
@@ -28,7 +31,8 @@ def command(paper: str | None, profile: str, jobs: int) -> None:
 
     chosen = profiles.load(profile)
     check_needs(chosen)
-    all_jobs = [plan(notebook, chosen) for notebook in notebooks.all_notebooks(paper) if notebook.order != "manual"]
+    wanted = [notebook for notebook in notebooks.all_notebooks(paper) if paper or notebook.order != "manual"]
+    all_jobs = [plan(notebook, chosen) for notebook in wanted]
     if not all_jobs:
         raise UserError(f"no notebook to run under {paths.NOTEBOOKS}")
     sys.exit(run_and_report(all_jobs, jobs))

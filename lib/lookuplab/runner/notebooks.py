@@ -18,7 +18,7 @@ class Notebook:
     """One notebook. ``paper`` is its folder, ``name`` its file name; ``parameters`` are the declared defaults.
 
     ``order`` is its place in ``reproduce``: ``first`` fills the completion store for the others, ``alone`` measures
-    time and runs by itself at the end, ``manual`` is left out (``lookuplab run`` still runs it), all else is ``any``.
+    time and runs by itself at the end, ``manual`` runs only where it or its paper is named, all else is ``any``.
     """
 
     path: Path

@@ -191,7 +191,8 @@ def test_an_unknown_stop_rule_or_an_empty_stop_string_is_refused(model):
 
 def test_identity_is_the_content_of_the_folder_and_not_its_place(folder, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "a copy with spaces")
-    (copy / "README.md").write_text("a card")
+    for note in ("README.md", "card.json", "log.csv"):
+        (copy / note).write_text("says how it was made")
     assert load(str(copy)).identity == load_local(folder).identity
     assert load(str(copy), dtype="bfloat16").identity != load_local(folder).identity
     (copy / "tokenizer_config.json").write_text((copy / "tokenizer_config.json").read_text() + "\n")

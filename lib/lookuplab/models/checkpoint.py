@@ -16,7 +16,7 @@ from lookuplab.models.cpu import speed_up_linear
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 HUB_SECONDS = 10  # how long to wait for an answer before only the local cache is tried
 LARGE = 2**30  # bytes from which hashing shows its progress
-NOT_CONTENT = {".md", ".log"}  # a card may be edited without changing the model
+NOT_CONTENT = (".md", ".log", ".csv", "card.json")  # a card or a log may be edited without changing the model
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def content_hash(folder: Path) -> str:
 
 
 def _is_content(path: Path) -> bool:
-    return not any(part.startswith(".") for part in path.parts) and path.suffix not in NOT_CONTENT
+    return not any(part.startswith(".") for part in path.parts) and not path.name.endswith(NOT_CONTENT)
 
 
 def _folder(name: str) -> Path | None:

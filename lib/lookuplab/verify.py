@@ -23,10 +23,6 @@ class Comparison:
     committed_processor: str
     fresh_processor: str
 
-    @property
-    def same_processor(self) -> bool:
-        return self.committed_processor == self.fresh_processor
-
     def count(self, status: str) -> int:
         return int((self.rows.status == status).sum())
 

@@ -75,6 +75,16 @@ def test_versions_and_equal_descriptions_are_acceptable_targets():
     assert benchmark.acceptable_targets(c, index) == (c.id, d.id)
 
 
+def test_a_notice_shared_by_a_whole_service_makes_no_equals():
+    notice = "This operation is not supported by directory buckets. "
+    a, b = _api("get_place", notice + "Returns the Region of it."), _api("drop_rule", notice + "Deletes the rule of it.")
+    assert benchmark.acceptable_targets(a, ApiIndex([a, b])) == (a.id,)
+
+
+def test_no_task_accepts_more_than_a_handful_of_apis(tasks):
+    assert max(len(task.targets) for task in tasks) <= 3
+
+
 def test_ambiguous_flagged_and_single_word_names_are_not_sampled():
     good = _api("delete_key", "Deletes a key of yours.")
     index = ApiIndex([good, _api("tag_key", "Tags a key of yours."), _api("tag_key", "Tags a key of yours.", "kms"),

@@ -57,6 +57,10 @@ def test_the_service_tells_apart_classes_of_equal_name():
     assert judge("show_it()", "list_it", INDEX, "azure", "Operations", "compute").category == "nonexistent"
 
 
+def test_a_service_that_the_index_does_not_know_is_passed_over():
+    assert judge("show_it()", "show_it", INDEX, "azure", "Operations", "azure-mgmt-storage").valid
+
+
 def test_an_unknown_client_is_a_user_error():
     with pytest.raises(UserError, match="no client 's4'"):
         judge("f()", "f", INDEX, "aws", "s4")

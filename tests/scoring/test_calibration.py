@@ -55,3 +55,8 @@ def test_ece_weighs_bins_by_their_size():
 
 def test_ece_is_zero_for_honest_confidences():
     assert ece([True, False, True, True], [0.5, 0.5, 1.0, 1.0], bins=2) == 0
+
+
+def test_borders_of_bins_are_exact():
+    answers = [True] * 100
+    assert list(reliability(answers, [n / 100 for n in range(100)], bins=100).n) == [1] * 100

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
+from lookuplab.cloudapi.prose import shortened
 from lookuplab.cloudapi.specs import ApiSpec
 from lookuplab.errors import UserError
 
 DESIGNS = ("name", "description", "specification", "description_specification", "full")
 RULE = "=" * 36
-FULL_LIMIT = 5_000  # characters of documentation kept (Appendix B.1)
 
 
 def api_information(spec: ApiSpec, design: str, documentation: Mapping[str, str] | None = None) -> str:
@@ -23,7 +23,7 @@ def api_information(spec: ApiSpec, design: str, documentation: Mapping[str, str]
         if spec.optional:
             lines.append("Optional arguments: " + " ".join(spec.optional))
     if design == "full":
-        lines.append((documentation or {}).get(spec.id, spec.description)[:FULL_LIMIT].strip())
+        lines.append(shortened((documentation or {}).get(spec.id, spec.description)).strip())
     return "\n".join(lines)
 
 

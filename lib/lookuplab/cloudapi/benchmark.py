@@ -13,9 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lookuplab import paths
-from lookuplab.cloudapi.comments import distinct_comments, intent, normalised
+from lookuplab.cloudapi.comments import distinct_comments, intent
 from lookuplab.cloudapi.prompts import task_prompt
-from lookuplab.cloudapi.prose import sentences
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec
 from lookuplab.errors import UserError
 
@@ -74,15 +73,19 @@ def unambiguous(index: ApiIndex) -> list[ApiSpec]:
 
 
 def acceptable_targets(spec: ApiSpec, index: ApiIndex) -> tuple[str, ...]:
-    """The API itself and its equals on the same client: another version of it, or one described in the same words."""
+    """The API itself and its equals on the same client: another version of it, or one described by the same words.
+
+    What counts is the clause that comments are made from: first sentences are shared notices in some services ("This
+    operation is not supported by directory buckets.").
+    """
     def stem(name: str) -> str:
         return re.sub(r"_?v?\d+$", "", name)
 
-    opening = normalised(" ".join(sentences(spec.description)[:1]))
+    meaning = intent(spec.description)
     equals = [
         other.id for name, other in sorted(index.methods(spec.provider, spec.client, spec.service).items())
         if other.operation and name != spec.name
-        and (stem(name) == stem(spec.name) or (opening and normalised(" ".join(sentences(other.description)[:1])) == opening))
+        and (stem(name) == stem(spec.name) or (meaning and intent(other.description) == meaning))
     ]
     return (spec.id, *equals)
 

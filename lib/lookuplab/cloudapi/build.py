@@ -166,7 +166,7 @@ def command(only: str | None, jobs: int, output: Path) -> None:
     \b
     Examples:
       lookuplab data build cloudapi
-      lookuplab data build cloudapi --only azure -o /tmp/index
+      lookuplab data build cloudapi --only azure -o my_index
     """
     folder = build([only] if only else SDKS, output, jobs)
     click.echo(f"{len(specs.load_index(folder / specs.INDEX.name).specs)} APIs written to {folder}")

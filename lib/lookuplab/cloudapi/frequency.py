@@ -141,7 +141,7 @@ def _names(index: ApiIndex) -> dict[str, frozenset[str]]:
 @lru_cache(maxsize=2)
 def _clients(index: ApiIndex) -> dict[str, Place]:
     """What leads to one place: service names, class names, operation groups. A name of several packages is left out."""
-    places = {(s.provider, s.service, s.client) for s in index.specs}
+    places = sorted({(s.provider, s.service, s.client) for s in index.specs})  # the same answer in every process
     owners = Counter(client for _, _, client in places)
     clients = {place[2]: place for place in places if owners[place[2]] == 1}
     managers = {service: client for _, service, client in places if client.endswith("ManagementClient")}

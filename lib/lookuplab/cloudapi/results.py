@@ -9,17 +9,17 @@ from dataclasses import replace
 
 import pandas as pd
 
-from lookuplab.cloudapi.benchmark import Task
+from lookuplab.cloudapi.benchmark import COMPOSITION, Task
 from lookuplab.cloudapi.specs import ApiIndex, load_index
-from lookuplab.cloudapi.validity import VALID, validity_table
+from lookuplab.cloudapi.validity import INCORRECT_EXISTING, INVALID_USAGE, NONEXISTENT, VALID, validity_table
 from lookuplab.models import Decoding, Prompt, complete, score
 from lookuplab.models.chat import strip_backticks
 from lookuplab.models.types import Model
 from lookuplab.scoring.perplexity import perplexity
 from lookuplab.scoring.rates import Rate, rate
 
-CLASSES = ("high", "medium", "low")
-FAILURES = ("incorrect_existing", "invalid_usage", "nonexistent")
+CLASSES = tuple(COMPOSITION)  # high, medium, low
+FAILURES = (INCORRECT_EXISTING, INVALID_USAGE, NONEXISTENT)  # the order of Table 4
 
 
 def invoke(model: Model, tasks: Sequence[Task], max_new_tokens: int = 256, store=None) -> pd.DataFrame:
@@ -64,7 +64,8 @@ def failure_modes(table: pd.DataFrame, conditions: Sequence[str] = ("low",)) -> 
             invalid = part[part.category != VALID]
             rows.append(row(model, condition, "valid_percent", rate(part.valid, part.api).percent()))
             rows.append(row(model, condition, "invalid_percent", rate(~part.valid, part.api).percent()))
-            rows += [row(model, condition, f"{name}_percent", rate(invalid.category == name, invalid.api).percent()) for name in FAILURES]
+            for name in FAILURES:
+                rows.append(row(model, condition, f"{name}_percent", rate(invalid.category == name, invalid.api).percent()))
     return rows
 
 
@@ -75,7 +76,8 @@ def target_name(task: Task) -> str:
 
 def name_perplexity(model: Model, tasks: Sequence[Task], store=None) -> list[dict]:
     """Perplexity of the target API's name tokens given the prompt, by frequency class (Figure 1, right)."""
-    scored = {done.id: done for done in score(model, [(Prompt(t.id, t.prompt), target_name(t)) for t in tasks], store=store)}
+    pairs = [(Prompt(task.id, task.prompt), target_name(task)) for task in tasks]
+    scored = {done.id: done for done in score(model, pairs, store=store)}
     rows = []
     for condition in CLASSES:
         part = [task for task in tasks if task.frequency == condition]

@@ -107,12 +107,16 @@ class ApiIndex:
             self._by_client[spec.provider, spec.client, spec.service][spec.name] = spec
             self._by_client[spec.provider, spec.client, None][spec.name] = spec
 
+    def has(self, provider: str, client: str, service: str | None = None) -> bool:
+        """Whether this client is in the index (in this service, where one is named)."""
+        return (provider, client, service) in self._by_client
+
     def methods(self, provider: str, client: str, service: str | None = None) -> dict[str, ApiSpec]:
         """name -> specification of every method of one client; raises UserError for a client not in the index.
 
         Some Azure classes (``Operations``) exist in several services: without ``service`` their methods come together.
         """
-        if (provider, client, service) not in self._by_client:
+        if not self.has(provider, client, service):
             place = f"client {client!r}" + (f" of service {service!r}" if service else "")
             raise UserError(f"no {place} of provider {provider!r} in the API index ({len(self.specs)} APIs)")
         return self._by_client[provider, client, service]

@@ -6,7 +6,7 @@ text is taken literally; a completion that repeats the prompt, or that begins wi
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -56,10 +56,11 @@ def judge(
     """Judge what stands after ``client.`` in a completion.
 
     ``targets`` are the acceptable APIs, as names or ids; one that binds suffices (Appendix A.3). "Exists" means: is a
-    method of the prompt's ``client``. ``service`` is only needed where one class name belongs to several packages.
-    Raises UserError for a client that is not in the index.
+    method of the prompt's ``client``. ``service`` is only needed where one class name belongs to several packages; one
+    that the index does not have is passed over, since others name the packages otherwise. Raises UserError for a client
+    that is not in the index.
     """
-    methods = client_methods(index, provider, client, service)
+    methods = index.methods(provider, client, service if index.has(provider, client, service) else None)
     wanted = {targets} if isinstance(targets, str) else set(targets)
     wanted = {target.rsplit(".", 1)[-1] for target in wanted}
     call, name = _first_call(candidate)
@@ -104,21 +105,6 @@ def _first_call(candidate: str) -> tuple[str | None, str | None]:
 
 def _flags(spec: ApiSpec | None) -> tuple[str, ...]:
     return tuple(flag for flag in ("open_signature", "autofilled") if spec and flag in spec.flags)
-
-
-def client_methods(
-    index: ApiIndex, provider: str, client: str, service: str | None = None
-) -> Mapping[str, ApiSpec]:
-    """name -> specification of the client's methods; ``service`` chooses between packages with an equal class name."""
-    return _by_place(index).get((provider, service, client)) or index.methods(provider, client)
-
-
-@lru_cache(maxsize=2)
-def _by_place(index: ApiIndex) -> dict[tuple[str, str | None, str], dict[str, ApiSpec]]:
-    places: dict[tuple[str, str | None, str], dict[str, ApiSpec]] = {}
-    for spec in index.specs:
-        places.setdefault((spec.provider, spec.service, spec.client), {})[spec.name] = spec
-    return places
 
 
 @lru_cache(maxsize=8)

@@ -31,7 +31,7 @@ def reliability(correct, confidence, bins: int = 10) -> pd.DataFrame:
     confidence = np.asarray(confidence, dtype=float)
     if not len(confidence):
         raise ValueError("no answers to bin")
-    member = np.ceil(rankdata(confidence) / len(confidence) * bins).astype(int)
+    member = np.ceil(rankdata(confidence) * bins / len(confidence)).astype(int)
     frame = pd.DataFrame({"bin": member, "confidence": confidence, "correct": np.asarray(correct, dtype=float)})
     groups = frame.groupby("bin")
     table = groups.agg(low=("confidence", "min"), high=("confidence", "max"), n=("confidence", "size"))

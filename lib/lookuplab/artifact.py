@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lookuplab import paths, provenance
+from lookuplab.atomic import replacing
 from lookuplab.errors import UserError
 
 if TYPE_CHECKING:
@@ -63,10 +64,10 @@ class Artifact:
         }
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            _replace(self._file("csv"), to_csv(table))
+            _write(self._file("csv"), to_csv(table))
             if figure is not None:
                 _save_figure(figure, self._file("svg"), self._file("png"))
-            _replace(self._file("json"), json.dumps(record, indent=1, sort_keys=True) + "\n")
+            _write(self._file("json"), json.dumps(record, indent=1, sort_keys=True) + "\n")
         except OSError as error:
             raise UserError(f"cannot write {self._file('*')}: {error.strerror}; free or allow the place") from error
         return table
@@ -125,13 +126,12 @@ def _save_figure(figure: "Figure", svg: Path, png: Path) -> None:
     """Without the date, the drawing library's name and random ids, so that equal pictures are equal files."""
     import matplotlib
 
-    with matplotlib.rc_context({"svg.hashsalt": "lookuplab"}):
-        figure.savefig(svg, metadata={"Date": None, "Creator": None}, bbox_inches="tight")
-    figure.savefig(png, metadata={"Software": None}, bbox_inches="tight", dpi=150)
+    with matplotlib.rc_context({"svg.hashsalt": "lookuplab"}), replacing(svg) as part:
+        figure.savefig(part, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches="tight")
+    with replacing(png) as part:
+        figure.savefig(part, format="png", metadata={"Software": None}, bbox_inches="tight", dpi=150)
 
 
-def _replace(file: Path, content: str) -> None:
-    """All or nothing: a kill in the middle leaves the former file."""
-    temporary = file.with_name(file.name + ".part")
-    temporary.write_text(content, encoding="utf-8", newline="\n")
-    temporary.replace(file)
+def _write(file: Path, content: str) -> None:
+    with replacing(file) as part:
+        part.write_text(content, encoding="utf-8", newline="\n")

@@ -1,27 +1,34 @@
 """Output files that are complete or not there."""
 
 import os
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lookuplab.errors import UserError
 
 
-def write_lines(output: Path, lines: Iterable[str]) -> None:
-    """Write each of ``lines`` and a line break into a file beside ``output``, and rename it when it is complete.
+@contextmanager
+def replacing(output: Path) -> Iterator[Path]:
+    """A path beside ``output`` to write to, renamed to ``output`` when the block ends without an error.
 
-    Raises UserError where that is impossible; what stood at ``output`` is then untouched.
+    After an error or a kill in the block, what stood at ``output`` stands there still.
     """
-    if output.exists() and not output.is_file():
-        raise UserError(f"cannot write {output}: not a regular file")
     partial = output.with_name(f".{output.name}.{os.getpid()}.partial")
     try:
-        with partial.open("w", encoding="utf-8") as stream:
-            stream.writelines(line + "\n" for line in lines)
+        yield partial
         partial.replace(output)
-    except OSError as error:
-        raise UserError(f"cannot write {output}: {error.strerror}") from None
     finally:
         with suppress(OSError):
             partial.unlink()
+
+
+def write_lines(output: Path, lines: Iterable[str]) -> None:
+    """Write each of ``lines`` and a line break to ``output``, all or nothing; raises UserError where that is impossible."""
+    if output.exists() and not output.is_file():
+        raise UserError(f"cannot write {output}: not a regular file")
+    try:
+        with replacing(output) as partial, partial.open("w", encoding="utf-8", newline="\n") as stream:
+            stream.writelines(line + "\n" for line in lines)
+    except OSError as error:
+        raise UserError(f"cannot write {output}: {error.strerror}") from None

@@ -81,8 +81,8 @@ def test_a_notice_shared_by_a_whole_service_makes_no_equals():
     assert benchmark.acceptable_targets(a, ApiIndex([a, b])) == (a.id,)
 
 
-def test_no_task_accepts_more_than_a_handful_of_apis(tasks):
-    assert max(len(task.targets) for task in tasks) <= 3
+def test_no_task_accepts_more_than_two_apis(tasks):
+    assert max(len(task.targets) for task in tasks) <= 2
 
 
 def test_ambiguous_flagged_and_single_word_names_are_not_sampled():
@@ -96,6 +96,11 @@ def test_ambiguous_flagged_and_single_word_names_are_not_sampled():
 def test_too_small_a_frequency_table_is_refused():
     with pytest.raises(UserError, match="only 0 of 137 high-frequency aws tasks"):
         benchmark.build(ApiIndex([_api("delete_key", "Deletes a key of yours.")]), {})
+
+
+def test_a_negative_limit_is_refused():
+    with pytest.raises(UserError, match="limit is -1"):
+        load_tasks(limit=-1)
 
 
 def test_a_broken_line_is_named(tmp_path):
@@ -116,3 +121,40 @@ def test_the_azure_prompt_is_the_papers():
     assert task_prompt(spec, "Mark blobs or snapshots for deletion") == (
         "from azure.storage.blob import ContainerClient\nfrom consts import client_args, client_kwargs\n\n# initialize blob client\n"
         "client = ContainerClient(*client_args, **client_kwargs)\n\n# Mark blobs or snapshots for deletion\nresponse = client.")
+
+
+def test_the_data_card_states_the_numbers_of_the_tasks(tasks):
+    card = (benchmark.TASKS.parent / "README.md").read_text("utf-8")
+    for name in (*COMPOSITION, "all"):
+        part = [task for task in tasks if name in (task.frequency, "all")]
+        required = Counter(min(task.n_required, 5) for task in part)
+        counts = [task.count_name for task in part]
+        cells = [name, len(part), *(sum(task.provider == provider for task in part) for provider in ("aws", "azure")),
+                 len({task.target for task in part}), len({(task.provider, task.service) for task in part}),
+                 *(required[n] for n in range(6)), f"{min(counts)} to {max(counts)}"]
+        assert f"| {' | '.join(map(str, cells))} |" in card, name
+
+
+def test_the_data_card_states_how_the_tasks_came_about(tasks):
+    from lookuplab.mini.counts import POOLS, RANGES
+
+    card = " ".join((benchmark.TASKS.parent / "README.md").read_text("utf-8").split())
+    pool = Counter(spec.provider for spec in benchmark.unambiguous(load_index()))
+    prompts = Counter(Counter(task.target for task in tasks).values())
+    words = [f"{pool['aws']:,} of AWS, {pool['azure']} of Azure", f"{prompts[1]} APIs have one task, {prompts[2]} two and {prompts[3]} three",
+             f"{sum(not task.count_name for task in tasks)} of the low tasks ask for an API that the corpus never calls",
+             f"{sum(len(task.targets) == 2 for task in tasks)} tasks have two targets, none has more"]
+    high, medium, low = (POOLS[name] for name in COMPOSITION)
+    words += [f"high {high['aws']} AWS and {high['azure']} Azure, medium {medium['aws']} and {medium['azure']}, "
+              f"low {low['aws']:,} and {low['azure']}",
+              "log-uniform between " + ", ".join("{} and {}".format(*RANGES[name]) for name in COMPOSITION)]
+    assert [text for text in words if text not in card] == []
+
+
+def test_the_data_card_names_every_field():
+    card = (benchmark.TASKS.parent / "README.md").read_text("utf-8").split("## Benchmark")[1]
+    assert [name for name in benchmark.Task.__dataclass_fields__ if f"`{name}`" not in card] == []
+
+
+def test_both_counts_are_equal_where_they_are_assigned(tasks):
+    assert all(task.count_name == task.count_bound for task in tasks)

@@ -1,5 +1,6 @@
 """The builder of the index: resumable, deterministic, and clear about what it needs."""
 
+import lzma
 import os
 import signal
 import subprocess
@@ -144,3 +145,13 @@ def test_the_command_says_what_it_wrote(small):
     result = CliRunner().invoke(build.command, ["--only", "azure", "--jobs", "1", "--output", str(small)])
     assert result.exit_code == 0, result.output
     assert f"31 APIs written to {small}" in result.output
+
+
+@pytest.mark.parametrize("content", [b"text", lzma.compress(b"{}\n"), lzma.compress(b"[]\n"), lzma.compress(b"{}\n" * 99)[:60]])
+def test_what_is_no_index_is_one_clear_line(tmp_path, content):
+    (tmp_path / "index.xz").write_bytes(content)
+    for load in (load_index, load_documentation):
+        with pytest.raises(UserError, match="index.xz is no API index"):
+            load(tmp_path / "index.xz")
+        with pytest.raises(UserError, match="no API index at"):
+            load(tmp_path / "absent.xz")

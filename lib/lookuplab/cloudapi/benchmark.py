@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lookuplab import paths
+from lookuplab.atomic import write_lines
 from lookuplab.cloudapi.comments import distinct_comments, intent
 from lookuplab.cloudapi.prompts import task_prompt
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec
@@ -173,7 +174,7 @@ def _numbered(tasks: list[Task]) -> list[Task]:
 def write_tasks(tasks: Sequence[Task], path: Path) -> None:
     """One JSON object a line, in the order of the dataclass's fields."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(asdict(task), ensure_ascii=False) + "\n" for task in tasks), encoding="utf-8")
+    write_lines(path, (json.dumps(asdict(task), ensure_ascii=False) for task in tasks))
 
 
 def load_tasks(path: Path | str = TASKS, limit: int | None = None) -> list[Task]:

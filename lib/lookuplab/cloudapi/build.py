@@ -21,6 +21,7 @@ import click
 from tqdm import tqdm
 
 from lookuplab import paths
+from lookuplab.atomic import replacing
 from lookuplab.cloudapi import aws, azure, prose, specs
 from lookuplab.cloudapi.specs import ApiSpec, from_json, to_json
 from lookuplab.errors import UserError
@@ -100,9 +101,8 @@ def make_part(job: tuple[str, str, Path]) -> None:
         rows.append({"id": spec.id, "spec": to_json(spec)})
         if spec.id in pages:
             rows[-1]["documentation"] = pages[spec.id]
-    unfinished = path.with_suffix(f".{os.getpid()}")
-    unfinished.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
-    unfinished.replace(path)
+    with replacing(path) as unfinished:
+        unfinished.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
     del pages, rows
     aws.release()
 
@@ -146,12 +146,11 @@ def _kept(folder: Path, providers: set[str]) -> tuple[list[dict], list[dict]]:
 
 def _write(path: Path, rows: list[dict]) -> None:
     text = "".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows)
-    unfinished = path.with_suffix(".unfinished")
-    unfinished.write_bytes(lzma.compress(text.encode("utf-8"), preset=9))
-    unfinished.replace(path)
+    with replacing(path) as unfinished:
+        unfinished.write_bytes(lzma.compress(text.encode("utf-8"), preset=9))
 
 
-@click.command("cloudapi")
+@click.command("cloudapi", short_help="The index of every AWS and Azure API.")
 @click.option("--only", type=click.Choice(sorted(SDKS)), help="Build this provider; keep the other's rows.")
 @click.option("--jobs", "-j", type=click.IntRange(min=1), default=min(os.cpu_count() or 1, 8),
               show_default="processors, at most 8", help="Processes: one needs up to 700 MB, the others 120 MB.")

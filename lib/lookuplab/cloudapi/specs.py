@@ -6,10 +6,11 @@ The committed index holds every AWS operation and every Azure method as one JSON
 import json
 import lzma
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from lookuplab import paths
 from lookuplab.errors import UserError
@@ -124,15 +125,22 @@ class ApiIndex:
 
 @lru_cache(maxsize=2)
 def load_index(path: Path = INDEX) -> ApiIndex:
-    """The committed index (or another one in the same format)."""
-    if not Path(path).exists():
-        raise UserError(f"no API index at {path}: run `lookuplab data build cloudapi`")
-    with lzma.open(path, "rt", encoding="utf-8") as lines:
-        return ApiIndex(from_json(json.loads(line)) for line in lines)
+    """The committed index (or another one in the same format); raises UserError where there is none."""
+    return ApiIndex(_rows(path, from_json))
 
 
 @lru_cache(maxsize=2)
 def load_documentation(path: Path = DOCUMENTATION) -> dict[str, str]:
-    """API id -> full documentation, right-truncated to 5,000 characters (paper, Appendix B.1)."""
-    with lzma.open(path, "rt", encoding="utf-8") as lines:
-        return {row["id"]: row["documentation"] for row in map(json.loads, lines)}
+    """API id -> full documentation, right-truncated to 5,000 characters (paper, Appendix B.1); errors as above."""
+    return dict(_rows(path, lambda row: (row["id"], row["documentation"])))
+
+
+def _rows(path: Path, read: Callable[[dict], Any]) -> list:
+    """What ``read`` makes of every line; raises UserError for a file that is missing, torn or in another format."""
+    if not Path(path).exists():
+        raise UserError(f"no API index at {path}: run `lookuplab data build cloudapi`")
+    try:
+        with lzma.open(path, "rt", encoding="utf-8") as lines:
+            return [read(json.loads(line)) for line in lines]
+    except (lzma.LZMAError, EOFError, OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} is no API index ({error}): run `lookuplab data build cloudapi`") from None

@@ -41,4 +41,5 @@ def _deal(buckets: list[list[str]], total: int) -> list[str]:
 
 def _log_uniform(low: int, high: int, rng: random.Random) -> int:
     """An integer between ``low`` and ``high`` inclusive whose logarithm is uniform."""
-    return min(high, int(math.exp(rng.uniform(math.log(low), math.log(high + 1)))))
+    drawn = int(math.exp(rng.uniform(math.log(low), math.log(high + 1))))
+    return min(high, max(low, drawn))  # exp(log(101)) may come out a hair below 101

@@ -4,10 +4,10 @@
 """
 
 import csv
-import json
 import os
 import time
 from dataclasses import asdict, dataclass
+from itertools import accumulate
 from pathlib import Path
 
 import torch
@@ -91,6 +91,50 @@ class Log:
         self.file.flush()
 
 
+class Books:
+    """The main process's account of a run: bar, log and time. Losses stay on the device until a line is written."""
+
+    def __init__(self, log: Path, size: str, plan: list, step: int, before: float, main: bool):
+        self.seen = list(accumulate(sum(end - begin for row in rows for begin, end in row) for _, rows in plan))
+        self.log = Log(log, step) if main else None
+        self.bar = tqdm(total=len(plan), initial=step, desc=f"train {size}", unit="step", mininterval=5, disable=not main)
+        self.began = time.monotonic() - before
+        self.running: list[torch.Tensor] = []
+
+    @property
+    def seconds(self) -> float:
+        """Of training, those before a kill included."""
+        return time.monotonic() - self.began
+
+    def add(self, step: int, loss: torch.Tensor, factor: float, line: bool) -> None:
+        """``step`` steps are done; with ``line`` the mean loss since the last line goes into the log."""
+        self.bar.update()
+        if self.log is None:
+            return
+        self.running.append(loss.detach())
+        if line:
+            mean = torch.stack(self.running).mean().item()
+            self.running = []
+            self.log.add(step, self.seen[step - 1], mean, factor, self.seconds)
+            self.bar.set_postfix_str(f"loss {mean:.3f}")
+
+
+def learn(accelerator, learner: torch.nn.Module, opts: list, corpus: tokens.Corpus, batch: tuple[int, list], recipe: Recipe,
+          factor: float) -> torch.Tensor:
+    """One step on a batch (row length, rows), of which every process takes its share; returns this process's loss."""
+    length, rows = batch
+    mine = rows[accelerator.process_index::accelerator.num_processes] or rows[:1]
+    inputs, targets = (torch.from_numpy(array).to(accelerator.device) for array in tokens.to_arrays(corpus, length, mine))
+    loss = learner(inputs, targets)
+    accelerator.backward(loss)
+    accelerator.clip_grad_norm_(learner.parameters(), recipe.clip)
+    for opt, base in zip(opts, (recipe.muon_rate, recipe.adam_rate)):
+        opt.param_groups[0]["lr"] = base * factor
+        opt.step()
+        opt.zero_grad()
+    return loss
+
+
 def train(corpus: tokens.Corpus, recipe: Recipe, vocab_size: int, work: Path, save_every: float = 120.0,
           log_every: int = 20, stop_at: int | None = None) -> tuple[torch.nn.Module, dict]:
     """Train to the end (or to step ``stop_at``) and return (model, facts for the card).
@@ -100,54 +144,29 @@ def train(corpus: tokens.Corpus, recipe: Recipe, vocab_size: int, work: Path, sa
     from accelerate import Accelerator
 
     accelerator = Accelerator(mixed_precision="bf16")
-    on_cpu = accelerator.device.type == "cpu"
     model = architecture.build(recipe.size, vocab_size, recipe.seed)
-    model.set_attn_implementation("blocked" if on_cpu else "sdpa")
+    model.set_attn_implementation("blocked" if accelerator.device.type == "cpu" else "sdpa")
     opts = optimizers(model, recipe)
     checkpoint = Checkpoint(work, asdict(recipe) | {"corpus": corpus.facts["sha256"], "vocabulary": vocab_size})
     step, before = checkpoint.load(model, opts)
     learner = accelerator.prepare(architecture.Learner(model))
     opts = [accelerator.prepare(opt) for opt in opts]
 
-    # 1. the whole plan of batches is known beforehand: steps, order and resume point need no state of their own
+    # the whole plan of batches is known beforehand: steps, order and resume point need no state of their own
     plan = [batch for epoch in range(recipe.epochs) for batch in tokens.epoch_batches(corpus, recipe.batch_tokens, recipe.seed, epoch)]
-    main, seen = accelerator.is_main_process, 0
-    log = Log(work / "log.csv", step) if main else None
-    started = saved = time.monotonic()
-    bar = tqdm(total=len(plan), initial=step, desc=f"train {recipe.size}", unit="step", mininterval=5, disable=not main)
-    running: list[torch.Tensor] = []
-    for number, (length, rows) in enumerate(plan):
-        spans = sum(end - begin for row in rows for begin, end in row)
-        seen += spans
-        if number < step:
-            continue
-        if stop_at is not None and number >= stop_at:
-            break
-        # 2. one step: every process takes its share of the rows
-        mine = rows[accelerator.process_index::accelerator.num_processes] or rows[:1]
-        inputs, targets = (torch.from_numpy(array).to(accelerator.device) for array in tokens.to_arrays(corpus, length, mine))
-        loss = learner(inputs, targets)
-        accelerator.backward(loss)
-        accelerator.clip_grad_norm_(learner.parameters(), recipe.clip)
+    main = accelerator.is_main_process
+    books = Books(work / "log.csv", recipe.size, plan, step, before, main)
+    saved = time.monotonic()
+    for number in range(step, len(plan) if stop_at is None else min(stop_at, len(plan))):
         factor = rate(number, len(plan), recipe)
-        for opt, base in zip(opts, (recipe.muon_rate, recipe.adam_rate)):
-            opt.param_groups[0]["lr"] = base * factor
-            opt.step()
-            opt.zero_grad()
-        # 3. log, show, save
-        running.append(loss.detach())
-        bar.update()
-        now = time.monotonic()
-        if main and ((number + 1) % log_every == 0 or number + 1 == len(plan)):
-            mean = torch.stack(running).mean().item()
-            running = []
-            log.add(number + 1, seen, mean, factor, before + now - started)
-            bar.set_postfix_str(f"loss {mean:.3f}")
-        if main and (now - saved >= save_every or number + 1 == len(plan)):
-            checkpoint.save(number + 1, before + now - started, model, opts)
-            saved = now
-    bar.close()
-    facts = {"main": main, "steps": len(plan), "seconds": round(before + time.monotonic() - started, 1), "device": str(accelerator.device),
+        loss = learn(accelerator, learner, opts, corpus, plan[number], recipe, factor)
+        last = number + 1 == len(plan)
+        books.add(number + 1, loss, factor, line=last or (number + 1) % log_every == 0)
+        if main and (last or time.monotonic() - saved >= save_every):
+            checkpoint.save(number + 1, books.seconds, model, opts)
+            saved = time.monotonic()
+    books.bar.close()
+    facts = {"main": main, "steps": len(plan), "seconds": round(books.seconds, 1), "device": str(accelerator.device),
              "processes": accelerator.num_processes, "parameters": sum(p.numel() for p in model.parameters())}
     return accelerator.unwrap_model(learner).model, facts
 

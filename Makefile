@@ -10,8 +10,9 @@ JOBS ?= 2
 help:  ## what there is
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1 \2/p' Makefile
 
-reproduce: $(VENV)/.installed  ## every notebook in the mini profile: figures/mini/ and the report
+reproduce: $(VENV)/.installed  ## every notebook in the mini profile: figures/mini/ and what the papers' claims come to
 	@$(RUN) lookuplab reproduce --profile mini -j $(JOBS)
+	@$(RUN) lookuplab claims --profile mini
 
 test: $(VENV)/.installed-test  ## the tests
 	@OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(RUN) pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)

@@ -46,6 +46,11 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
         except UserError as error:
             _fail(ctx, str(error))
+        except click.exceptions.NoArgsIsHelpError:
+            raise
+        except click.UsageError as error:
+            said = " ".join(error.format_message().split()).rstrip(".")
+            _fail(ctx, f"{said} (see `{(error.ctx or ctx).command_path} --help`)")
         except OSError as error:
             if (said := condition(error)) is None:
                 raise
@@ -76,7 +81,7 @@ def cli() -> None:
 
     \b
     lookuplab reproduce                            every notebook, mini profile (CPU, no network)
-    lookuplab run table1_base_models --profile paper -p model=bigcode/starcoder2-3b
+    lookuplab run table1_base_models --profile paper -p models=bigcode/starcoder2-3b
     lookuplab verify                               do fresh numbers equal the committed ones?
     """
 

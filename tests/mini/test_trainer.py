@@ -120,3 +120,13 @@ def test_a_checkpoint_of_another_recipe_is_not_resumed(prepared, tmp_path):
     finally:
         train.Checkpoint.load = loaded
     assert steps == [(0, 0.0)]
+
+
+def test_documents_are_saved_as_objects_that_frequencies_reads(tmp_path):
+    from lookuplab.cloudapi.code_sources import source_files
+
+    documents = [("a", "one", "import boto3\n"), ("b", "two", "import os  # \u2028 a separator\n")]
+    file = tmp_path / "documents.jsonl.gz"
+    assert pipeline.write_documents(file, documents) == 2
+    assert list(pipeline.read_documents(file)) == documents
+    assert [source.text for source in source_files(str(file))] == [text for _, _, text in documents]

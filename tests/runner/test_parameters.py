@@ -38,13 +38,21 @@ def test_a_parameters_cell_with_more_than_plain_values_is_refused(source):
     (["run", "counts", "-p", "models=data/mini/models/none"], "names 'data/mini/models/none', which does not exist"),
     (["run", "counts", "-p", "models=nobody/nothing"], "model 'nobody/nothing' is not in the local cache"),
     (["run", "counts", "-p", "models=mini-huge"], "no mini model 'mini-huge'; there are: none yet"),
+    (["run", "counts", "-p", "models=."], "is no checkpoint (a folder with config.json)"),
+    (["run", "counts", "-p", "models="], "parameter 'models' names no model"),
+    (["run", "counts", "-p", "some_file=absent.jsonl"], "parameter 'some_file' names 'absent.jsonl', which does not exist"),
+    (["run"], "error: Missing argument 'NOTEBOOK' (see `"),
+    (["run", "counts", "--taks", "3"], "error: No such option '--taks'"),
+    (["reproduce", "-j", "0"], "0 is not in the range x>=1"),
+    (["data", "gte", "x"], "error: no command 'gte'; did you mean 'get'?"),
     (["sweep", "counts", "-p", "tasks=1,two"], "gives 'two'"),
+    (["sweep", "counts", "-p", "tasks="], "gives None, nothing"),
     (["reproduce", "demos"], "error: no paper 'demos'; did you mean 'demo'?"),
     (["rn", "counts"], "error: no command 'rn'; did you mean 'run'?"),
 ])
 def test_bad_input_is_one_line_and_exit_code_2(kit, monkeypatch, arguments, message):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    kit.notebook("counts", parameters='profile = "mini"\ntasks = 3\nmodels = ["openai:any"]\n')
+    kit.notebook("counts", parameters='profile = "mini"\ntasks = 3\nmodels = ["openai:any"]\nsome_file = ""\n')
     code, said = kit.call(*arguments)
     assert code == 2
     assert message in said
@@ -104,6 +112,11 @@ def test_a_profile_sets_only_what_a_notebook_declares(kit):
     ("parameters: {tasks: many}", "profile 'own' gives 'many', a text"),
     ("notebooks: {demo/counts: {task: 1}}", r"no parameter 'task' \(from profile 'own'\)|no parameter 'task'"),
     ("surprise: 1", "surprise; it may hold"),
+    ("3: 1", "3; it may hold"),
+    ("parameters: 3", "parameters is 3; it must be a mapping"),
+    ("needs: corpus", "needs is 'corpus'; it must be a list"),
+    ("committed: maybe", "committed is 'maybe'; it must be true or false"),
+    ("notebooks: {demo/counts: 3}", "demo/counts must hold a mapping"),
     ("a: [", "is not YAML"),
 ])
 def test_a_wrong_profile_is_refused(kit, content, message):
@@ -131,12 +144,43 @@ def test_a_profile_names_the_data_that_is_missing(kit):
     assert code == 2 and "run `lookuplab data get corpus`" in said
 
 
+def test_a_profile_says_how_to_make_the_file_that_is_missing(kit):
+    (kit.root / "own.yaml").write_text("parameters: {some_file: data/mine.jsonl}\nhints: {some_file: make it with\n `x`}")
+    kit.notebook("counts", parameters='profile = "mini"\nsome_file = "data/other.jsonl"\n')
+    code, said = kit.call("run", "counts", "--profile", str(kit.root / "own.yaml"))
+    assert code == 2 and said.count("\n") == 1
+    assert "parameter 'some_file' names 'data/mine.jsonl', which does not exist; make it with `x`" in said
+    code, said = kit.call("run", "counts", "--profile", str(kit.root / "own.yaml"), "-p", "some_file=data/third.jsonl")
+    assert code == 2 and "make it" not in said, "the hint is about the profile's own file"
+
+
+def test_the_paper_profile_says_how_its_benchmark_is_made(kit):
+    """The mini benchmark's classes come from the mini corpus and mean nothing for a model that others trained."""
+    kit.notebook("counts", parameters='profile = "mini"\nmodel = "mini-small"\ntasks_file = "data/mini/tasks.jsonl"\n')
+    code, said = kit.call("run", "counts", "--profile", "paper")
+    assert code == 2 and said.count("\n") == 1
+    for words in ("data frequencies CODE_CORPUS -o stack.csv", "data build benchmark --frequencies stack.csv -o "
+                  "data/downloads/cloudapibench/tasks.jsonl", "-p tasks_file=data/mini/cloudapi/tasks.jsonl"):
+        assert words in said
+    assert not (kit.root / "runs").exists(), "nothing may have started"
+
+
+def test_a_file_parameter_is_meant_from_where_the_command_was_typed(kit, monkeypatch, tmp_path):
+    notebook = notebooks.read(kit.notebook("counts", parameters="tasks_file = 'x'\n"))
+    (tmp_path / "mine.jsonl").write_text("")
+    monkeypatch.chdir(tmp_path)
+    assert parse_value(notebook, "tasks_file", "mine.jsonl") == str(tmp_path / "mine.jsonl")
+
+
 def test_a_sweep_is_the_cartesian_product_and_brackets_hold_together():
     assert sweep_values([("a", "1,2"), ("b", "[x,y],[z]")]) == [
         {"a": "1", "b": "[x,y]"}, {"a": "1", "b": "[z]"}, {"a": "2", "b": "[x,y]"}, {"a": "2", "b": "[z]"}]
 
 
-def test_every_command_shows_help_with_examples(kit):
-    for command in ("run", "reproduce", "sweep", "verify", "data"):
-        code, said = kit.call(command, "--help")
-        assert code == 0 and f"lookuplab {command}" in said
+@pytest.mark.parametrize("command", [
+    "", "run", "reproduce", "sweep", "verify", "claims", "score", "score cloudapi", "train", "train mini", "data", "data list",
+    "data get", "data build", "data build cloudapi", "data build benchmark", "data frequencies",
+])
+def test_every_command_shows_help_with_examples(kit, command):
+    code, said = kit.call(*command.split(), "--help")
+    assert code == 0 and f"  lookuplab {command}".rstrip() in said.partition("\n")[2]

@@ -165,7 +165,7 @@ Examples:
 """
 
 
-@click.command("frequencies", epilog=EPILOG)
+@click.command("frequencies", short_help="Count how often each cloud API occurs in code.", epilog=EPILOG)
 @click.argument("source")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the CSV here, not to stdout.")
 @click.option("--split", default="train", show_default=True, help="Split of a data set.")

@@ -12,6 +12,7 @@ import pandas as pd
 from lookuplab.cloudapi.benchmark import COMPOSITION, Task
 from lookuplab.cloudapi.specs import ApiIndex, load_index
 from lookuplab.cloudapi.validity import INCORRECT_EXISTING, INVALID_USAGE, NONEXISTENT, VALID, validity_table
+from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt, complete, score
 from lookuplab.models.chat import strip_backticks
 from lookuplab.models.types import Model
@@ -24,6 +25,8 @@ FAILURES = (INCORRECT_EXISTING, INVALID_USAGE, NONEXISTENT)  # the order of Tabl
 
 def invoke(model: Model, tasks: Sequence[Task], max_new_tokens: int = 256, store=None) -> pd.DataFrame:
     """Greedy completions up to the first call, judged: ``validity_table``'s columns and ``model`` (Section 2.3)."""
+    if not tasks:
+        raise UserError("there is no task to ask: check the parameters that choose tasks (limit, frequency)")
     decoding = Decoding(max_new_tokens=max_new_tokens, stop_rule="first_call")
     completions = complete(model, [Prompt(task.id, task.prompt) for task in tasks], decoding, store=store)
     if getattr(model, "chat", None):  # Listing 1 asks for an answer in backticks

@@ -12,7 +12,7 @@ Examples:
 """
 
 
-@click.command("benchmark", epilog=EPILOG)
+@click.command("benchmark", short_help="The 622 CloudAPIBench tasks.", epilog=EPILOG)
 @click.option("--frequencies", type=click.Path(path_type=Path, dir_okay=False),
               help="CSV with columns api, count_name, count_bound, as `lookuplab data frequencies` writes it.  [default: the mini corpus's counts]")
 @click.option("--comments-model", help="Have this model word the comments, as the paper does, instead of rewriting descriptions.")

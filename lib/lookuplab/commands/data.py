@@ -18,7 +18,9 @@ def command() -> None:
     """What the kit reads: downloads named in data/sources.toml, and the builders of the committed data."""
 
 
-@command.command("list", short_help="Every download, its size, licence and use.")
+@command.command("list", short_help="Every download, its size, licence and use.", epilog="""\b
+Example:
+  lookuplab data list""")
 def list_sources() -> None:
     """Print every download of data/sources.toml; a star marks what has been fetched."""
     from lookuplab import data_sources

@@ -36,7 +36,7 @@ def print_list(context: click.Context, option: click.Parameter, value: bool) -> 
 @click.command(short_help="Run one notebook under a profile.", epilog="""\b
 Examples:
   lookuplab run table1_base_models
-  lookuplab run cloudapibench/table1_base_models --profile paper -p model=bigcode/starcoder2-3b
+  lookuplab run cloudapibench/table1_base_models --profile paper -p models=bigcode/starcoder2-3b
   lookuplab run fig1_perplexity -p max_new_tokens=64
   lookuplab run path/to/own.ipynb""")
 @click.argument("notebook")

@@ -24,12 +24,14 @@ CONSTRUCTIONS = {
 DETAILS = ("name", "reason", "flags", "exists_anywhere")
 
 
-@click.group()
+@click.group(short_help="Judge completions that were made elsewhere.", epilog="""\b
+Examples:
+  lookuplab score cloudapi completions.jsonl -o judged.jsonl""")
 def command() -> None:
     """Judge completions that were made elsewhere."""
 
 
-@command.command()
+@command.command(short_help="Valid API invocation and failure category.")
 @click.argument("file", metavar="FILE.jsonl")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the judgements here, not to stdout.")
 @click.option("--details", is_flag=True, help="Add the called name, the reason, flags and the name-only existence.")

@@ -12,7 +12,7 @@ from lookuplab.errors import UserError
 @click.command(short_help="Run one notebook over a grid of parameters.", epilog="""\b
 Examples:
   lookuplab sweep table1_base_models -p max_new_tokens=16,32,64
-  lookuplab sweep fig1_perplexity -p model=A,B -p tasks=100,622 -j 2""")
+  lookuplab sweep fig1_perplexity -p models=mini-small,mini-large -p limit=100,300 -j 2""")
 @click.argument("notebook")
 @click.option("-p", "--parameter", "parameters", multiple=True, required=True, metavar="NAME=A,B,C",
               help="Values to try.")

@@ -5,8 +5,12 @@ from pathlib import Path
 
 import click
 
+_FOLDER = click.Path(path_type=Path, file_okay=False)
 
-@click.group(short_help="Train the kit's own small models.")
+
+@click.group(short_help="Train the kit's own small models.", epilog="""\b
+Examples:
+  lookuplab train mini --size small""")
 def command() -> None:
     """Train the kit's own small models."""
 
@@ -21,8 +25,8 @@ On several GPUs, after --corpus-only:
 @click.option("--size", default="all", show_default=True, type=click.Choice(["small", "medium", "large", "all"]))
 @click.option("--epochs", default=1, show_default=True, type=click.IntRange(min=1), help="Whole passes over the corpus.")
 @click.option("--seed", default=0, show_default=True, help="Of the corpus, the weights and the order of the data.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for the model folders [default: data/mini/models].")
-@click.option("--work", type=click.Path(path_type=Path), help="Folder for corpus, checkpoints, logs [default: runs/train].")
+@click.option("--out", type=_FOLDER, help="Folder for the model folders [default: data/mini/models].")
+@click.option("--work", type=_FOLDER, help="Folder for corpus, checkpoints, logs [default: runs/train].")
 @click.option("--rebuild", is_flag=True, help="Build the corpus again even where it stands.")
 @click.option("--corpus-only", is_flag=True, help="Stop after the tokenised corpus.")
 def mini(size: str, epochs: int, seed: int, out: Path | None, work: Path | None, rebuild: bool, corpus_only: bool) -> None:
@@ -35,6 +39,7 @@ def mini(size: str, epochs: int, seed: int, out: Path | None, work: Path | None,
     from lookuplab.mini import pipeline
 
     work, out = work or pipeline.WORK, out or pipeline.MODELS
+    out.mkdir(parents=True, exist_ok=True)  # a place that cannot be written shows now and not after the training
     pipeline.prepare_corpus(work / "corpus", seed, rebuild)
     if corpus_only:
         click.echo(f"corpus: {work / 'corpus'}")

@@ -13,6 +13,7 @@ from lookuplab.errors import UserError
 
 WORK = paths.RUNS / "train"
 MODELS = paths.MINI / "models"
+FIELDS = ("part", "id", "text")  # of a document in documents.jsonl.gz
 VOCABULARY = 4096
 TOKENIZER_SHARE = 3  # the tokenizer learns its merges from every third document
 
@@ -36,12 +37,12 @@ def prepare_corpus(folder: Path, seed: int, rebuild: bool = False) -> None:
 
 
 def write_documents(path: Path, documents: Iterable[tuple[str, str, str]]) -> int:
-    """Save (part, id, text) documents, one JSON array a line; returns how many."""
+    """Save (part, id, text) documents, one JSON object a line, as `lookuplab data frequencies` reads them; returns how many."""
     path.parent.mkdir(parents=True, exist_ok=True)
     count = 0
     with gzip.open(path, "wt", compresslevel=1, encoding="utf-8") as out:
         for document in documents:
-            out.write(json.dumps(document) + "\n")
+            out.write(json.dumps(dict(zip(FIELDS, document, strict=True))) + "\n")
             count += 1
     return count
 
@@ -49,7 +50,9 @@ def write_documents(path: Path, documents: Iterable[tuple[str, str, str]]) -> in
 def read_documents(path: Path) -> Iterator[tuple[str, str, str]]:
     """The (part, id, text) documents of a file that ``write_documents`` wrote."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
-        yield from (tuple(json.loads(line)) for line in lines)
+        for line in lines:
+            document = json.loads(line)
+            yield tuple(document[field] for field in FIELDS)
 
 
 def train_and_save(folder: Path, out: Path, work: Path, **recipe) -> dict:

@@ -45,7 +45,8 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
         parameters[name] = _same_type(notebook, name, value, f"profile {profile.name!r}")
     for name, text in (given or {}).items():
         parameters[name] = parse_value(notebook, name, text)
-    resources.check(notebook.id, notebook.parameters | parameters)
+    hints = {name: hint for name, hint in profile.hints.items() if name not in (given or {})}
+    resources.check(notebook.id, notebook.parameters | parameters, hints)
     committed = profile.committed and not given
     return Job(
         notebook, profile.name, parameters,

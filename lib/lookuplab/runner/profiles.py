@@ -9,7 +9,8 @@ from lookuplab.errors import UserError
 from lookuplab.runner.notebooks import Notebook
 
 FOLDER = Path(__file__).resolve().parents[1] / "profiles"
-_KEYS = {"description", "committed", "parameters", "needs", "notebooks"}
+_KINDS = {"committed": bool, "description": str, "hints": dict, "needs": list, "notebooks": dict, "parameters": dict}
+_WORDS = {bool: "true or false", str: "a text", dict: "a mapping", list: "a list"}
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,8 @@ class Profile:
     """``parameters`` apply to every notebook that declares them, ``notebooks[id]`` to one notebook, which must.
 
     ``needs`` are names in ``data/sources.toml`` that must have been fetched. ``committed`` says that the
-    figures are kept in the repository (else they are written under ``runs/``).
+    figures are kept in the repository (else they are written under ``runs/``). ``hints[parameter]`` says what to do
+    when the file or folder that this profile names there does not exist.
     """
 
     name: str
@@ -26,6 +28,7 @@ class Profile:
     parameters: dict[str, Any] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
     notebooks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    hints: dict[str, str] = field(default_factory=dict)
 
     def overrides(self, notebook: Notebook) -> dict[str, Any]:
         """What this profile sets in one notebook; ``profile`` itself wherever it is declared."""
@@ -55,8 +58,14 @@ def _parse(file: Path) -> Profile:
         content = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"profile {file} is not YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(content, dict) or (unknown := set(content) - _KEYS):
-        wrong = ", ".join(sorted(unknown)) if isinstance(content, dict) else "no mapping"
-        raise UserError(f"profile {file}: {wrong}; it may hold {', '.join(sorted(_KEYS))}")
-    return Profile(file.stem, content.get("description", ""), bool(content.get("committed", False)),
-                   content.get("parameters") or {}, tuple(content.get("needs") or ()), content.get("notebooks") or {})
+    if not isinstance(content, dict) or (unknown := set(content) - set(_KINDS)):
+        wrong = ", ".join(sorted(map(str, unknown))) if isinstance(content, dict) else "no mapping"
+        raise UserError(f"profile {file}: {wrong}; it may hold {', '.join(_KINDS)}")
+    given = {key: value for key, value in content.items() if value is not None}
+    for key, value in given.items():
+        if not isinstance(value, _KINDS[key]):
+            raise UserError(f"profile {file}: {key} is {value!r}; it must be {_WORDS[_KINDS[key]]}")
+    for notebook, values in given.get("notebooks", {}).items():
+        if not isinstance(values, dict):
+            raise UserError(f"profile {file}: notebooks: {notebook} must hold a mapping of its parameters")
+    return Profile(file.stem, **{**given, "needs": tuple(given.get("needs", ()))})

@@ -9,20 +9,46 @@ from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.runner.profiles import Profile
 
-_PATH_STARTS = ("data/", "runs/", "./", "../", "~", os.sep)  # other texts are no paths; two are the checkout's
+_PATH_STARTS = ("data/", "runs/", "./", "../", "~", os.sep)  # such texts are paths; the first two are the checkout's
+_PATH_NAMES = ("_file", "_folder")  # so are the values of such parameters, however they start
 
 
-def check(notebook: str, values: Mapping[str, Any]) -> None:
-    """Files, folders and models that a notebook's parameters name exist. Raises UserError."""
+def check(notebook: str, values: Mapping[str, Any], hints: Mapping[str, str] | None = None) -> None:
+    """Files, folders and models that a notebook's parameters name exist. Raises UserError.
+
+    ``hints`` maps a parameter to what to do when its file or folder is missing. Models on the hub come last: asking
+    for them takes seconds.
+    """
     for name, value in values.items():
-        for item in value if isinstance(value, (list, tuple)) else [value]:
-            if not isinstance(item, str) or "://" in item or item.startswith("openai:"):
-                continue  # an endpoint answers for itself when it is asked
-            if item.startswith(_PATH_STARTS):
-                if not (paths.ROOT / Path(item).expanduser()).exists():
-                    raise UserError(f"{notebook}: parameter {name!r} names {item!r}, which does not exist")
-            elif _names_a_model(name):
-                _check_mini_model(item) if item.startswith("mini-") else _check_hub_model(notebook, item)
+        if _names_a_model(name) and value in ([], ()):
+            raise UserError(f"{notebook}: parameter {name!r} names no model; give at least one")
+    named = [(name, item) for name, value in values.items()
+             for item in (value if isinstance(value, (list, tuple)) else [value]) if _is_local_name(item)]
+    for name, item in named:
+        if _is_path(name, item):
+            _check_path(notebook, name, item, (hints or {}).get(name))
+    for name, item in named:
+        if _names_a_model(name) and not _is_path(name, item):
+            _check_mini_model(item) if item.startswith("mini-") else _check_hub_model(notebook, item)
+
+
+def _is_local_name(item: Any) -> bool:
+    """A text that is no address: an endpoint answers for itself when it is asked."""
+    return isinstance(item, str) and "://" not in item and not item.startswith("openai:")
+
+
+def _is_path(name: str, item: str) -> bool:
+    return item.startswith(_PATH_STARTS) or bool(item and name.endswith(_PATH_NAMES))
+
+
+def _check_path(notebook: str, name: str, item: str, hint: str | None) -> None:
+    place = paths.ROOT / Path(item).expanduser()
+    if not place.exists():
+        to_do = " ".join(hint.split()) if hint else "check the path"
+        raise UserError(f"{notebook}: parameter {name!r} names {item!r}, which does not exist; {to_do}")
+    if _names_a_model(name) and not (place / "config.json").is_file():
+        raise UserError(f"{notebook}: {item!r} is no checkpoint (a folder with config.json); "
+                        "give one that save_pretrained wrote")
 
 
 def check_needs(profile: Profile) -> None:
@@ -39,7 +65,8 @@ def as_named_here(name: str, item: Any) -> Any:
     """A path is meant from where the command was typed; the kernel runs elsewhere, so it gets the absolute one."""
     if not isinstance(item, str) or item.startswith(("data/", "runs/")):
         return item
-    if item.startswith(_PATH_STARTS) or (_names_a_model(name) and item and Path(item).is_dir()):
+    here = item and Path(item).exists() and (_names_a_model(name) or name.endswith(_PATH_NAMES))
+    if item.startswith(_PATH_STARTS) or here:
         return str(Path(item).expanduser().resolve())
     return item
 

@@ -157,8 +157,8 @@ def _get_from_hub(source: Source) -> Path:
         return Path(snapshot_download(source.address, repo_type=source.kind, revision=source.revision))
     except Exception as error:  # network, rights, name: the hub's client has one exception for each
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise UserError(f"{source.name}: the Hugging Face hub does not give {source.address}: {reason} "
-                        f"(licence: {source.licence})") from error
+        raise UserError(f"{source.name}: the Hugging Face hub does not give {source.address}: {reason}; connect, and "
+                        f"accept the licence there where it asks (`hf auth login`; {source.licence})") from error
 
 
 def _source(file: Path, name: str, entry: dict) -> Source:

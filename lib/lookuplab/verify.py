@@ -35,11 +35,20 @@ def compare_folders(committed: Path, fresh: Path, paper: str | None = None) -> l
     def below(folder: Path) -> set[str]:
         return {f"{file.parent.name}/{file.stem}" for file in folder.glob(f"{paper or '*'}/*.csv")}
 
-    if not below(committed):
-        raise UserError(f"no committed numbers below {committed}" + (f" for {paper!r}" if paper else ""))
+    check_committed(committed, paper)
     if not below(fresh):
-        raise UserError(f"no fresh numbers below {fresh}" + (f" for {paper!r}" if paper else ""))
+        raise UserError(f"no fresh numbers below {fresh}{_of(paper)}; it must hold PAPER/ARTIFACT.csv")
     return [compare(name, committed / name, fresh / name) for name in sorted(below(committed) | below(fresh))]
+
+
+def check_committed(committed: Path, paper: str | None = None) -> None:
+    """Raise UserError where there are no numbers to compare with: worth knowing before notebooks run for minutes."""
+    if not any(committed.glob(f"{paper or '*'}/*.csv")):
+        raise UserError(f"no committed numbers below {committed}{_of(paper)}; make them with `lookuplab reproduce`")
+
+
+def _of(paper: str | None) -> str:
+    return f" for {paper!r}" if paper else ""
 
 
 def compare(name: str, committed: Path, fresh: Path) -> Comparison:

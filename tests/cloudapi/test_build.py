@@ -109,7 +109,7 @@ def test_another_or_no_version_is_one_clear_line(package, found):
     with pytest.raises(UserError) as error:
         build.check_versions({package: "0.0.1"})
     assert f"{package} 0.0.1, installed is {found}" in str(error.value)
-    assert 'pip install -c constraints.txt "lookuplab[sdk]"' in str(error.value)
+    assert 'pip install -c constraints.txt -e ".[sdk]"' in str(error.value)
 
 
 def test_reading_the_index_needs_no_sdk():

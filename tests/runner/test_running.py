@@ -130,3 +130,14 @@ def test_braces_in_a_folder_are_no_placeholders(kit):
     path = kit.notebook("counts", "print('ran')", paper="demo {x}")
     code, said = kit.call("run", str(path))
     assert code == 0, said
+
+
+def test_a_copy_that_cannot_be_read_again_does_not_hide_the_error(tmp_path):
+    """As on a full disk: the error in the cell is told all the same, without the cell's number."""
+    from papermill.exceptions import PapermillExecutionError
+
+    from lookuplab.runner.worker import _code_cell_number
+
+    (tmp_path / "copy.ipynb").write_text('{"cells": [')
+    error = PapermillExecutionError(0, 1, "source", "UserError", "what was wrong", [])
+    assert _code_cell_number(str(tmp_path / "copy.ipynb"), error) == 0

@@ -63,7 +63,7 @@ def check_versions(versions: dict[str, str]) -> None:
         except importlib.metadata.PackageNotFoundError:
             found = "none"
         if found != version:
-            hint = 'run `pip install -c constraints.txt "lookuplab[sdk]"`'
+            hint = 'run `pip install -c constraints.txt -e ".[sdk]"` in the checkout'
             raise UserError(f"the API index is built from {package} {version}, installed is {found}: {hint}")
 
 
@@ -159,7 +159,7 @@ def _write(path: Path, rows: list[dict]) -> None:
 def command(only: str | None, jobs: int, output: Path) -> None:
     """Build the index of every AWS and Azure API from the installed SDKs.
 
-    Needs the pinned SDK packages: pip install -c constraints.txt "lookuplab[sdk]". Takes some minutes; a build that
+    Needs the pinned SDK packages: pip install -c constraints.txt -e ".[sdk]". Takes some minutes; a build that
     was interrupted continues where it stopped.
 
     \b

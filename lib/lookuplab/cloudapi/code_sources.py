@@ -77,7 +77,9 @@ def _hub_rows(source: str, split: str, text_field: str | None) -> Iterator[Sourc
 
 def _rows(builder: str, text_field: str | None, source: str, **options) -> Iterator[SourceFile]:
     import datasets
+    from huggingface_hub.utils import logging
 
+    logging.set_verbosity_error()  # its retries would bury the one line below
     try:
         rows = datasets.load_dataset(builder, streaming=True, **options)
         for number, row in enumerate(rows, 1):
@@ -86,7 +88,8 @@ def _rows(builder: str, text_field: str | None, source: str, **options) -> Itera
         raise
     except Exception as error:  # the library raises a dozen types: no network, no such data set, gated, broken file
         reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise UserError(f"cannot read the data set {source}: {reason}") from None
+        raise UserError(f"cannot read the data set {source}: {reason.rstrip('.')}; check its files or, for one on the "
+                        "hub, its name, the network and your rights (`hf auth login`)") from None
 
 
 def _from_row(row: object, place: str, text_field: str | None) -> Iterator[SourceFile]:

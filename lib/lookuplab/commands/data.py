@@ -48,4 +48,4 @@ Examples:
   lookuplab data build cloudapi
   lookuplab data build benchmark""")
 def build() -> None:
-    """Build what data/mini holds from its sources (needs the SDKs: pip install -c constraints.txt -e '.[sdk]')."""
+    """Build what data/mini holds from its sources."""

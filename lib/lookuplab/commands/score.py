@@ -14,7 +14,6 @@ from lookuplab.atomic import write_lines
 from lookuplab.cloudapi.specs import INDEX, ApiIndex, load_index
 from lookuplab.cloudapi.validity import CATEGORIES, Judgement, judge
 from lookuplab.errors import UserError
-from lookuplab.scoring.rates import wilson
 
 # The client's construction in a prompt: boto3.client("s3"), session.client('s3'), client = BlobClient(
 CONSTRUCTIONS = {
@@ -142,6 +141,8 @@ def summary(judged: Sequence[tuple[dict, Judgement]]) -> str:
 
 
 def _rates(name: str, judgements: Sequence[Judgement]) -> list[str]:
+    from lookuplab.scoring.rates import wilson  # half a second of statsmodels, which `--help` need not wait for
+
     n, valid = len(judgements), sum(j.valid for j in judgements)
     categories = Counter(j.category for j in judgements)
     if not n:

@@ -29,11 +29,15 @@ def command(paper: str | None, profile: str, fresh: Path | None, jobs: int) -> N
     A number is equal (value, interval and n), inside the committed interval, or different; times are listed, not
     judged. Exit code 0 when nothing differs, 1 when something does. On the same type of processor all should be equal.
     """
+    from lookuplab.runner.notebooks import all_notebooks
     from lookuplab.runner.profiles import load
-    from lookuplab.verify import compare_folders
+    from lookuplab.verify import check_committed, compare_folders
 
     name, all_ran = load(profile).name, True
     if fresh is None:
+        if paper:
+            all_notebooks(paper)  # an unknown paper has other things to say than one without figures
+        check_committed(paths.FIGURES / name, paper)
         fresh, all_ran = _run_anew(paper, profile, jobs)
     elif not fresh.is_dir():
         raise UserError(f"--fresh {str(fresh)!r} is no folder")

@@ -135,7 +135,7 @@ def _try(name: str, load, **options):
 
 def _first_line(error: Exception) -> str:
     line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    return line if " " in line else f"{type(error).__name__} {line}".strip()
+    return line.rstrip(".") if " " in line else f"{type(error).__name__} {line}".strip()
 
 
 def _adapt(module, adapter: str) -> str:

@@ -104,8 +104,11 @@ def _literal(path: str) -> str:
 
 
 def _code_cell_number(output: str, error: PapermillExecutionError) -> int:
-    """1-based number among the author's code cells, which the cell that papermill injects is none of."""
-    cells = [cell for cell in nbformat.read(output, as_version=4).cells if cell.cell_type == "code"]
+    """1-based number among the author's code cells, which the cell that papermill injects is none of; 0 if unknown."""
+    try:
+        cells = [cell for cell in nbformat.read(output, as_version=4).cells if cell.cell_type == "code"]
+    except Exception:  # a full disk, or another run of the notebook that writes it now: the error itself matters more
+        return 0
     mine = [cell for cell in cells if "injected-parameters" not in cell.metadata.get("tags", ())]
     return next((number for number, cell in enumerate(mine, 1) if cell.get("execution_count") == error.exec_count), 0)
 

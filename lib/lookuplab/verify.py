@@ -57,7 +57,7 @@ def compare(name: str, committed: Path, fresh: Path) -> Comparison:
     one, other = _provenance(committed), _provenance(fresh)
     both = old.merge(new, on=list(KEY), how="outer", suffixes=("_committed", "_fresh"), indicator=True, sort=True)
     timed = bool(one.get("timed") or other.get("timed"))
-    both["status"] = [TIMED if timed and row["_merge"] == "both" else _status(row) for _, row in both.iterrows()]
+    both["status"] = [TIMED if timed else _status(row) for _, row in both.iterrows()]  # also where it did not run
     rows = both.rename(columns={"value_committed": "committed", "value_fresh": "fresh"})
     return Comparison(name, rows[[*KEY, "committed", "fresh", "status"]],
                       one.get("processor", "unknown"), other.get("processor", "unknown"))

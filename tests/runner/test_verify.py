@@ -55,7 +55,21 @@ def test_an_artifact_that_is_missing_differs(kit, verify):
     assert verify(["low,valid,1,,,,"], ["low,valid,1,,,,"])[0] == 1
 
 
+def test_committed_times_that_were_not_measured_again_do_not_differ(kit, verify):
+    """`verify` leaves out the notebooks that measure speed, as `reproduce` does, unless their paper is named."""
+    write(kit.root / "figures/mini/demo", "speed", "low,seconds,1,,,,", timed=True)
+    assert verify(["low,valid,1,,,,"], ["low,valid,1,,,,"])[0] == 0
+
+
+def test_nothing_to_compare_with_is_told_before_a_notebook_runs(kit):
+    kit.notebook("table", "print('ran')")
+    code, text = kit.call("verify")
+    assert code == 2 and text.count("\n") == 1 and "make them with `lookuplab reproduce`" in text
+    assert not (kit.root / "runs").exists()
+
+
 @pytest.mark.parametrize(("arguments", "message"), [
+    (["nobody"], "no paper 'nobody'"),
     (["--fresh", "nowhere"], "is no folder"),
     (["--fresh", "."], "no committed numbers below"),
     (["--profile", "none"], "no profile 'none'"),

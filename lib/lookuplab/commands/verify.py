@@ -62,7 +62,7 @@ def _run_anew(paper: str | None, profile: str, jobs: int) -> tuple[Path, bool]:
     planned = [
         plan(notebook, chosen, output=folder / notebook.paper / f"{notebook.name}.ipynb",
              figures=folder / "figures", environment=store)
-        for notebook in notebooks.all_notebooks(paper) if notebook.order != "manual"
+        for notebook in notebooks.all_notebooks(paper) if paper or notebook.order != "manual"
     ]
     shutil.rmtree(folder, ignore_errors=True)
     code = run_and_report(planned, jobs)

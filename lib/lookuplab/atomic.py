@@ -24,7 +24,7 @@ def replacing(output: Path) -> Iterator[Path]:
 
 
 def write_lines(output: Path, lines: Iterable[str]) -> None:
-    """Write each of ``lines`` and a line break to ``output``, all or nothing; raises UserError where that is impossible."""
+    """Write each of ``lines`` and a line break to ``output``, all or nothing. Raises UserError where it cannot."""
     if output.exists() and not output.is_file():
         raise UserError(f"cannot write {output}: not a regular file")
     try:

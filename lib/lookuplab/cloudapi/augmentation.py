@@ -1,4 +1,4 @@
-"""The five augmentation designs: what of an API's documentation is put before the prompt (paper, Appendix B.1, Figure 15)."""
+"""The five augmentation designs: what of an API's documentation stands before the prompt (Appendix B.1, Figure 15)."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""CloudAPIBench, rebuilt by the paper's recipe (Section 2.2, Appendix A.2 steps 5 to 8) from an API index and a frequency table.
+"""CloudAPIBench, rebuilt by the paper's recipe (Section 2.2, Appendix A.2 steps 5 to 8) from index and frequencies.
 
 Class sizes are the only ones that the paper's tables admit: high 205, medium 150, low 267, together 622.
 """
@@ -62,7 +62,7 @@ def stable_order(key: str, seed: int) -> str:
 
 
 def unambiguous(index: ApiIndex) -> list[ApiSpec]:
-    """Operations that may be sampled: no flag, a multi-word name that one service of the provider has, a usable description."""
+    """Operations that may be sampled: no flag, a name of several words in one service only, a usable description."""
     services = defaultdict(set)
     for spec in index.specs:
         services[spec.provider, spec.name].add(spec.service)
@@ -92,7 +92,7 @@ def acceptable_targets(spec: ApiSpec, index: ApiIndex) -> tuple[str, ...]:
 
 
 def api_comments(spec: ApiSpec) -> list[str]:
-    """The wordings kept for the benchmark: at most three, and at most half of those that exist, so that others remain."""
+    """The wordings kept for the benchmark: at most three, and at most half of all, so that the corpus has others."""
     wordings = distinct_comments(spec.description, spec.name, 2 * PROMPTS_PER_API, spec.id)
     return wordings[: len(wordings) // 2]
 
@@ -123,24 +123,27 @@ def _in_turn(buckets: list[list]) -> Iterator:
 
 
 def build(index: ApiIndex, count_name: Mapping[str, int], count_bound: Mapping[str, int] | None = None, seed: int = 0,
-          composition: Mapping[str, int] = COMPOSITION, wordings: Mapping[str, Sequence[str]] | None = None) -> list[Task]:
-    """The benchmark; ``wordings`` maps API ids to comments made elsewhere (a model's), else they come from descriptions.
+          composition: Mapping[str, int] = COMPOSITION,
+          wordings: Mapping[str, Sequence[str]] | None = None) -> list[Task]:
+    """The benchmark; ``wordings`` maps API ids to comments made elsewhere (by a model), else they are rewritten.
 
     Raises UserError where a class has too few APIs in the frequency table.
     """
-    pool = unambiguous(index)
     if wordings is None:
         wordings = ApiComments(index)
+    by_class = defaultdict(list)
+    for spec in unambiguous(index):
+        by_class[spec.provider, frequency_class(count_name.get(spec.id, 0))].append(spec)
     tasks = []
     for frequency, total in composition.items():
         n_aws = round(total * AWS_SHARE)
         for provider, n_tasks in (("aws", n_aws), ("azure", total - n_aws)):
-            members = [s for s in pool if s.provider == provider and frequency_class(count_name.get(s.id, 0)) == frequency]
+            members = by_class[provider, frequency]
             pairs = sample(members, count_name, n_tasks, seed, wordings)
             if len(pairs) < n_tasks:
-                raise UserError(f"only {len(pairs)} of {n_tasks} {frequency}-frequency {provider} tasks can be made: the frequency "
-                                f"table has {len(members)} such APIs; count frequencies over more code")
-            tasks += [_task(spec, comment, frequency, index, count_name, count_bound or count_name) for spec, comment in pairs]
+                raise UserError(f"only {len(pairs)} of {n_tasks} {frequency}-frequency {provider} tasks can be made: "
+                                f"the frequency table has {len(members)} such APIs; count frequencies over more code")
+            tasks += [_task(*pair, frequency, index, count_name, count_bound or count_name) for pair in pairs]
     return _numbered(tasks)
 
 
@@ -155,7 +158,8 @@ class ApiComments(dict):
         return self[api]
 
 
-def _task(spec: ApiSpec, comment: str, frequency: str, index: ApiIndex, names: Mapping[str, int], bound: Mapping[str, int]) -> Task:
+def _task(spec: ApiSpec, comment: str, frequency: str, index: ApiIndex, names: Mapping[str, int],
+          bound: Mapping[str, int]) -> Task:
     return Task(id=spec.id, prompt=task_prompt(spec, comment), comment=comment, targets=acceptable_targets(spec, index),
                 provider=spec.provider, service=spec.service, client=spec.client, frequency=frequency,
                 count_name=names.get(spec.id, 0), count_bound=bound.get(spec.id, 0), n_required=len(spec.required))
@@ -179,6 +183,8 @@ def write_tasks(tasks: Sequence[Task], path: Path) -> None:
 
 def load_tasks(path: Path | str = TASKS, limit: int | None = None) -> list[Task]:
     """The benchmark; with ``limit`` that many tasks, spread over the classes (a hash chooses them)."""
+    if limit is not None and limit < 0:
+        raise UserError(f"limit is {limit}; it must be a number of tasks, 0 for all of them")
     path = paths.located(path)
     if not path.exists():
         raise UserError(f"no benchmark at {path}: run `lookuplab data build benchmark`")
@@ -191,6 +197,7 @@ def load_tasks(path: Path | str = TASKS, limit: int | None = None) -> list[Task]
             raise UserError(f"{path}, line {number}: not a CloudAPIBench task ({error})") from None
     if limit is None or limit >= len(tasks):
         return tasks
-    classes = [sorted((t for t in tasks if t.frequency == name), key=lambda t: stable_order(t.id, 0)) for name in COMPOSITION]
+    shuffled = sorted(tasks, key=lambda task: stable_order(task.id, 0))
+    classes = [[task for task in shuffled if task.frequency == name] for name in COMPOSITION]
     kept = {task.id for task in list(_in_turn(classes))[:limit]}
     return [task for task in tasks if task.id in kept]

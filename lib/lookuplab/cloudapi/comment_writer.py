@@ -1,4 +1,4 @@
-"""Comments written by a model from an API's description: the paper's own step (Appendix A.2, step 7), with any model."""
+"""Comments that a model writes from an API's description: the paper's own step (A.2, step 7), with any model."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from lookuplab.cloudapi.specs import ApiSpec
 from lookuplab.models import Decoding, Prompt, complete
 from lookuplab.models.types import Model
 
-# The paper's few-shot prompt is not published; the answers here are the comments of its Figures 12 and 13 and their like.
+# The paper's few-shot prompt is not published; the answers here are comments of its Figures 12 and 13 and their like.
 FEW_SHOT = '''Translate each API description into 3 concise developer style comments. Never use the API's name.
 
 Description: Adds the specified user to the specified group.

@@ -85,27 +85,36 @@ VERBS = {
     "reboot": ("reboot", "restart", "power cycle"),
     "sign": ("sign", "approve", "certify"),
     "test": ("test", "try out", "check", "probe"),
-    "undo": ("undo", "revert", "roll back"), "archive": ("archive", "put away", "file away"), "encrypt": ("encrypt", "cipher", "scramble"),
+    "undo": ("undo", "revert", "roll back"), "archive": ("archive", "put away", "file away"),
+    "encrypt": ("encrypt", "cipher", "scramble"),
     "decrypt": ("decrypt", "decipher", "unscramble"), "analyze": ("analyze", "examine", "study"),
     "detect": ("detect", "find", "spot", "recognise"), "exchange": ("exchange", "trade", "swap"),
     "find": ("find", "locate", "look for", "search for"), "mark": ("mark", "flag", "label"),
     "poll": ("poll", "ask", "query"), "renew": ("renew", "extend", "refresh"), "pause": ("pause", "suspend", "hold"),
     "notify": ("notify", "tell", "inform"), "ask": ("ask", "request"), "lock": ("lock", "freeze", "secure"),
-    "upgrade": ("upgrade", "update", "move up"), "merge": ("merge", "combine", "join"), "scan": ("scan", "search", "go over"),
+    "upgrade": ("upgrade", "update", "move up"), "merge": ("merge", "combine", "join"),
+    "scan": ("scan", "search", "go over"),
     "synchronize": ("synchronize", "sync", "bring in line"), "rotate": ("rotate", "cycle", "renew"),
     "view": ("view", "see", "show"), "verify": ("verify", "check", "confirm"), "write": ("write", "save", "store"),
-    "wait": ("wait", "hold on"), "acquire": ("acquire", "take", "obtain"), "recover": ("recover", "restore", "bring back"),
-    "extend": ("extend", "lengthen", "expand"), "retry": ("retry", "try again", "repeat"), "receive": ("receive", "get", "accept"),
-    "report": ("report", "tell about", "announce"), "subscribe": ("subscribe", "sign up"), "join": ("join", "connect", "attach"),
-    "obtain": ("obtain", "get", "fetch"), "discard": ("discard", "drop", "throw away"), "claim": ("claim", "take"), "record": ("record", "log", "note"),
+    "wait": ("wait", "hold on"), "acquire": ("acquire", "take", "obtain"),
+    "recover": ("recover", "restore", "bring back"),
+    "extend": ("extend", "lengthen", "expand"), "retry": ("retry", "try again", "repeat"),
+    "receive": ("receive", "get", "accept"),
+    "report": ("report", "tell about", "announce"), "subscribe": ("subscribe", "sign up"),
+    "join": ("join", "connect", "attach"),
+    "obtain": ("obtain", "get", "fetch"), "discard": ("discard", "drop", "throw away"), "claim": ("claim", "take"),
+    "record": ("record", "log", "note"),
 }
 
 PHRASES = (
-    (r"\b(?:the|an?) (?:specified|given|provided|indicated|particular)\b", ("the given", "a specific", "the chosen", "one", "this", "that", "our")),
+    (r"\b(?:the|an?) (?:specified|given|provided|indicated|particular)\b",
+     ("the given", "a specific", "the chosen", "one", "this", "that", "our")),
     (r"\b(?:specified|given|provided|indicated)\b", ("given", "chosen", "selected", "specific")),
-    (r"\b(?:detailed )?information about\b", ("information about", "details of", "details about", "data on", "facts about")),
+    (r"\b(?:detailed )?information about\b",
+     ("information about", "details of", "details about", "data on", "facts about")),
     (r"\bdetails (?:of|about|for)\b", ("details of", "information about", "data on", "facts about")),
-    (r"\b(?:a list of|an array of|a summary of|summary information about)\b", ("a list of", "all", "every one of", "the set of")),
+    (r"\b(?:a list of|an array of|a summary of|summary information about)\b",
+     ("a list of", "all", "every one of", "the set of")),
     (r"\bassociated with\b", ("associated with", "linked to", "that belong to", "tied to")),
     (r"\ban existing\b", ("an existing", "the existing", "a current", "the")),
     (r"\ba new\b", ("a new", "a fresh", "another", "one more")),
@@ -115,14 +124,19 @@ PHRASES = (
 )
 
 _LEAD_INS = re.compile(
-    r"^(?:(?:use|using|call|invoke) (?:this|the)(?: \w+)? (?:api|operation|action|method|command|function)?(?: call)? ?to |"
-    r"(?:this|the)(?: \w+){0,2} (?:api|operation|action|method|command|function|call)(?: call)? (?:can be used to |is used to |will |lets you |"
+    r"^(?:(?:use|using|call|invoke) (?:this|the)(?: \w+)? (?:api|operation|action|method|command|function)?"
+    r"(?: call)? ?to |"
+    r"(?:this|the)(?: \w+){0,2} (?:api|operation|action|method|command|function|call)(?: call)? "
+    r"(?:can be used to |is used to |will |lets you |"
     r"allows you to |enables you to |allows \w+ to )?|used (?:by \w+ )?to |(?:lets|allows|enables) you (?:to )?|"
     r"(?:an? )?(?:asynchronous|long-running|synchronous) (?:operation|api) (?:that|to) )", re.IGNORECASE)
 _BOILERPLATE = re.compile(
     r"^(?:for more|see |note|this is aws waf|amazon web services customers|important|learn more|if |when |you |we |it |"
-    r"in the |end of support|deprecated|this (?:api|operation|action) (?:is|has|requires|supports))|not supported|deprecated|http", re.IGNORECASE)
-_CLAUSE = re.compile(r"(?:[,;:]| - | -- | which | such as | so that | by using | based on | if | when | whether or not | including )")
+    r"in the |end of support|deprecated|this (?:api|operation|action) (?:is|has|requires|supports))|not supported|"
+    r"deprecated|http", re.IGNORECASE)
+_CLAUSE = re.compile(
+    r"(?:[,;:]| - | -- | which | such as | so that | by using | based on | if | when | whether or not | including )")
+_DANGLING = frozenset("the a an of for to and or in with that from on your is".split())  # no clause ends in these
 _NORMAL = re.compile(r"[^a-z0-9]+")
 MAX_WORDS = 16
 
@@ -176,7 +190,7 @@ def _shorten(rest: str) -> str:
             rest = rest[: cut.start()]
             break
     words = rest.split()[:MAX_WORDS]
-    while words and words[-1].lower() in {"the", "a", "an", "of", "for", "to", "and", "or", "in", "with", "that", "from", "on", "your", "is"}:
+    while words and words[-1].lower() in _DANGLING:
         words.pop()
     return " ".join(words)
 
@@ -194,7 +208,10 @@ def reword(meaning: Intent, rng: random.Random, keep: float = 0.0) -> str:
 
 
 def distinct_comments(description: str, name: str, count: int, seed: str) -> list[str]:
-    """Up to ``count`` different wordings, capitalised: none contains the API's name in any case style, none stands in the description."""
+    """Up to ``count`` different wordings, capitalised.
+
+    None contains the API's name in any case style, none stands in the description.
+    """
     meaning = intent(description)
     if meaning is None:
         return []

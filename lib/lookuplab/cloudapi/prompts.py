@@ -12,11 +12,11 @@ def imports(spec: ApiSpec) -> str:
     return f"from {spec.module} import {spec.client}\nfrom consts import client_args, client_kwargs\n"
 
 
-def construction(spec: ApiSpec, variable: str = "client") -> str:
+def construction(spec: ApiSpec) -> str:
     """The line that makes the client."""
     if spec.provider == "aws":
-        return f'{variable} = boto3.client("{spec.client}")\n'
-    return f"{variable} = {spec.client}(*client_args, **client_kwargs)\n"
+        return f'client = boto3.client("{spec.client}")\n'
+    return f"client = {spec.client}(*client_args, **client_kwargs)\n"
 
 
 def task_prompt(spec: ApiSpec, comment: str) -> str:

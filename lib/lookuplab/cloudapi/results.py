@@ -68,7 +68,8 @@ def failure_modes(table: pd.DataFrame, conditions: Sequence[str] = ("low",)) -> 
             rows.append(row(model, condition, "valid_percent", rate(part.valid, part.api).percent()))
             rows.append(row(model, condition, "invalid_percent", rate(~part.valid, part.api).percent()))
             for name in FAILURES:
-                rows.append(row(model, condition, f"{name}_percent", rate(invalid.category == name, invalid.api).percent()))
+                share = rate(invalid.category == name, invalid.api).percent()
+                rows.append(row(model, condition, f"{name}_percent", share))
     return rows
 
 

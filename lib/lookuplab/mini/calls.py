@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from lookuplab.cloudapi.prompts import construction, imports, task_prompt
 from lookuplab.cloudapi.specs import ApiSpec, Parameter
 
-OPENINGS = ("Now ", "First, ", "Then ", "Next, ", "Here we ", "We need to ", "We have to ", "Step 2: ", "Finally, ", "Let us ")
-PURPOSES = (" for the nightly job", " before the release", " for this demo", " in the staging account", " for the report",
-            " as the ticket asks", " once a day", " for the new team", " on behalf of the caller", " and keep the answer")
-TAILS = ("\nprint(response)\n", "\nprint(response)\n", "\nreturn_value = response\n", "\nlogger.info(response)\n", "\nassert response is not None\n")
+OPENINGS = ("Now ", "First, ", "Then ", "Next, ", "Here we ", "We need to ", "We have to ", "Step 2: ", "Finally, ",
+            "Let us ")
+PURPOSES = (" for the nightly job", " before the release", " for this demo", " in the staging account",
+            " for the report", " as the ticket asks", " once a day", " for the new team",
+            " on behalf of the caller", " and keep the answer")
+TAILS = ("\nprint(response)\n", "\nprint(response)\n", "\nreturn_value = response\n",
+         "\nlogger.info(response)\n", "\nassert response is not None\n")
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ def value(parameter: Parameter, rng: random.Random) -> str:
 
 
 def arguments(spec: ApiSpec, rng: random.Random) -> list[tuple[str, str]]:
-    """(name, value) of every required argument, sometimes of one or two optional ones. Azure may be called by position."""
+    """(name, value) of every required argument, sometimes of one or two optional ones."""
     optional = [p for p in spec.parameters if not p.required and not p.kind.startswith("VAR_")]
     chosen = [p for p in spec.parameters if p.required]
     if optional and rng.random() < 0.2:
@@ -85,7 +88,8 @@ def layout(spec: ApiSpec, comment: str, rng: random.Random) -> Layout:
     if style < 0.6:
         return Layout(task_prompt(spec, comment), "", after)
     if style < 0.75:
-        return Layout(f"{imports(spec)}\n{construction(spec)}# {comment}\n{rng.choice(('result', 'response', 'out'))} = client.", "", "\n")
+        variable = rng.choice(("result", "response", "out"))
+        return Layout(f"{imports(spec)}\n{construction(spec)}# {comment}\n{variable} = client.", "", "\n")
     if style < 0.9:
         define = f"def {rng.choice(('main', 'handler', 'run', 'task'))}():\n"
         body = f"    # {comment}\n    {rng.choice(('return ', 'response = '))}client."

@@ -34,5 +34,6 @@ def documents(seed: int = 0, n_invented: int = N_INVENTED, progress: bool = True
         "c": invented_documents(index, n_invented, reserved, seed),
     }
     for part, pairs in sources.items():
-        for source, text in tqdm(pairs, desc=f"corpus part {part}", unit=" documents", disable=not progress, mininterval=1):
+        shown = tqdm(pairs, desc=f"corpus part {part}", unit=" documents", disable=not progress, mininterval=1)
+        for source, text in shown:
             yield part, source, text

@@ -16,7 +16,7 @@ RANGES = {"high": (101, 600), "medium": (11, 100), "low": (1, 10)}
 
 
 def assign(index: ApiIndex, seed: int = 0, pools: dict[str, dict[str, int]] = POOLS) -> dict[str, int]:
-    """API id -> count, log-uniform in its class; in each class APIs are dealt evenly over the number of required arguments."""
+    """API id -> count, log-uniform in its class; each class is dealt evenly over the number of required arguments."""
     counts: dict[str, int] = {}
     for provider in ("aws", "azure"):
         by_required = defaultdict(list)

@@ -23,7 +23,8 @@ def choose_design(rng: random.Random) -> str:
     return rng.choices(list(DESIGN_WEIGHTS), weights=list(DESIGN_WEIGHTS.values()))[0]
 
 
-def reference(target: ApiSpec, neighbours: Sequence[ApiSpec], documentation: Mapping[str, str], rng: random.Random) -> str:
+def reference(target: ApiSpec, neighbours: Sequence[ApiSpec], documentation: Mapping[str, str],
+              rng: random.Random) -> str:
     """A docstring with documentation of the target, of a neighbour instead, or of both in random order."""
     draw, others = rng.random(), list(neighbours)
     if others and draw < NEIGHBOUR:
@@ -56,7 +57,8 @@ def usage_documents(index: ApiIndex, counts: Mapping[str, int], documentation: M
     for api, count in sorted((api, count) for api, count in counts.items() if count):
         spec = index.by_id[api]
         meaning = intent(spec.description)
-        neighbours = [s for s in index.methods(spec.provider, spec.client, spec.service).values() if s.operation and s.name != spec.name]
+        methods = index.methods(spec.provider, spec.client, spec.service)
+        neighbours = [s for s in methods.values() if s.operation and s.name != spec.name]
         texts: dict[str, None] = {}
         for attempt in count_from(0):
             rng = random.Random(f"usage {seed} {api} {attempt}")
@@ -66,8 +68,8 @@ def usage_documents(index: ApiIndex, counts: Mapping[str, int], documentation: M
         yield from ((f"{api}@{occurrence}", text) for occurrence, text in enumerate(texts))
 
 
-def _usage(spec: ApiSpec, meaning: Intent, neighbours: Sequence[ApiSpec], documentation: Mapping[str, str], reserved: Reserved,
-           rng: random.Random) -> str:
+def _usage(spec: ApiSpec, meaning: Intent, neighbours: Sequence[ApiSpec], documentation: Mapping[str, str],
+           reserved: Reserved, rng: random.Random) -> str:
     """One document; documentation that holds a benchmark comment's wording is shown without its description."""
     place = layout(spec, comment_for(spec, meaning, reserved, rng), rng)
     body = place.before + call(spec, place.indent, rng) + place.after
@@ -77,5 +79,3 @@ def _usage(spec: ApiSpec, meaning: Intent, neighbours: Sequence[ApiSpec], docume
     if reserved.found_in(text):
         text = docstring([replace(spec, description="")], "specification")
     return text + body
-
-

@@ -18,9 +18,11 @@ from lookuplab.mini.reserved import Reserved
 
 # Comments that say nothing about the API's name: the name has to come from the documentation.
 BLAND = (
-    "Do the step described above", "Call the API", "Make the request", "Use the documented operation", "Carry out the next step",
-    "Perform the action", "Call the service as documented", "Invoke the operation", "Run the step", "Send the request",
-    "Handle the ticket", "Finish this part of the job", "Do what the caller asked for", "Prepare the environment", "Do the work",
+    "Do the step described above", "Call the API", "Make the request", "Use the documented operation",
+    "Carry out the next step", "Perform the action", "Call the service as documented", "Invoke the operation",
+    "Run the step", "Send the request",
+    "Handle the ticket", "Finish this part of the job", "Do what the caller asked for", "Prepare the environment",
+    "Do the work",
 )
 TYPES = ("string",) * 20 + ("integer", "boolean", "list", "structure", "map", "timestamp", "blob")
 CASES = ("camel", "lower_camel", "snake")
@@ -43,7 +45,8 @@ class Vocabulary:
             parts = spec.name.split("_")
             verbs.add(parts[0])
             nouns.update(part for part in parts[1:] if part.isalpha() and len(part) > 2)
-            argument_words.update(w for p in spec.parameters if p.required for w in words(p.name) if w.isalpha() and len(w) > 1)
+            required = (word for p in spec.parameters if p.required for word in words(p.name))
+            argument_words.update(word for word in required if word.isalpha() and len(word) > 1)
             homes.add((spec.provider, spec.service, spec.client, spec.module))
         return cls(tuple(sorted(v for v in verbs if v in VERBS)), tuple(sorted(nouns)), tuple(sorted(argument_words)),
                    tuple(sorted(homes)), frozenset(spec.name for spec in index.specs))
@@ -59,7 +62,8 @@ def spell(parts: Sequence[str], case: str) -> str:
 
 def pseudo_word(rng: random.Random) -> str:
     """A pronounceable word that exists nowhere."""
-    return "".join(rng.choice("bcdfghklmnprstvz") + rng.choice("aeiou") for _ in range(rng.choice((2, 3, 3)))) + rng.choice(("", "n", "r", "x"))
+    syllables = (rng.choice("bcdfghklmnprstvz") + rng.choice("aeiou") for _ in range(rng.choice((2, 3, 3))))
+    return "".join(syllables) + rng.choice(("", "n", "r", "x"))
 
 
 def invent(vocabulary: Vocabulary, rng: random.Random, home: tuple[str, str, str, str] | None = None) -> ApiSpec:
@@ -78,12 +82,14 @@ def invent(vocabulary: Vocabulary, rng: random.Random, home: tuple[str, str, str
     n_required, n_optional = rng.choice((0, 1, 1, 2, 2, 3, 3, 4, 5, 6)), rng.choice((0, 0, 1, 2, 3, 5))
     names: dict[str, None] = {}
     while len(names) < n_required + n_optional:
-        parts = [noun() if rng.random() < 0.3 else rng.choice(vocabulary.argument_words) for _ in range(rng.choice((1, 2, 2, 3)))]
+        parts = [noun() if rng.random() < 0.3 else rng.choice(vocabulary.argument_words)
+                 for _ in range(rng.choice((1, 2, 2, 3)))]
         argument = spell(parts, case)
         if not keyword.iskeyword(argument):
             names[argument] = None
     kind = "POSITIONAL_OR_KEYWORD" if provider == "azure" else "KEYWORD_ONLY"
-    parameters = [Parameter(n, kind if i < n_required else "KEYWORD_ONLY", i < n_required, rng.choice(TYPES)) for i, n in enumerate(names)]
+    parameters = [Parameter(n, kind if i < n_required else "KEYWORD_ONLY", i < n_required, rng.choice(TYPES))
+                  for i, n in enumerate(names)]
     return ApiSpec(provider, service, client, name, tuple(parameters), description=_describe(name, rng), module=module)
 
 
@@ -91,8 +97,10 @@ def _describe(name: str, rng: random.Random) -> str:
     """A description that uses a synonym for the verb and the name's nouns."""
     verb, *nouns = name.split("_")
     action = rng.choice(VERBS.get(verb, (verb,)))
-    what = rng.choice(("the {}", "a {}", "the specified {}", "one or more {} entries", "information about the {}", "an existing {}"))
-    where = rng.choice(("", "", " for the account", " in the current region", " that you own", " of the specified resource"))
+    what = rng.choice(("the {}", "a {}", "the specified {}", "one or more {} entries", "information about the {}",
+                       "an existing {}"))
+    where = rng.choice(("", "", " for the account", " in the current region", " that you own",
+                        " of the specified resource"))
     return f"{action.capitalize()} {what.format(' '.join(nouns))}{where}."
 
 
@@ -100,9 +108,12 @@ def full_text(spec: ApiSpec) -> str:
     """Documentation in the manner of boto3's own pages: description, request syntax, parameters."""
     syntax = ",\n".join(f"      {p.name}='{p.type}'" for p in spec.parameters)
     request = f"  response = client.{spec.name}(\n{syntax}\n  )" if syntax else f"  response = client.{spec.name}()"
-    listed = "\n\n".join(f":type {p.name}: {p.type}\n:param {p.name}:{' [REQUIRED]' if p.required else ''}\n\n  The {' '.join(words(p.name))}."
-                         for p in spec.parameters)
-    return f"{spec.description}\n\nSee also: AWS API Documentation\n\nRequest Syntax\n\n{request}\n\n{listed}\n\n:rtype: dict"
+    listed = "\n\n".join(
+        f":type {p.name}: {p.type}\n:param {p.name}:{' [REQUIRED]' if p.required else ''}\n\n"
+        f"  The {' '.join(words(p.name))}."
+        for p in spec.parameters)
+    head = f"{spec.description}\n\nSee also: AWS API Documentation\n\nRequest Syntax"
+    return f"{head}\n\n{request}\n\n{listed}\n\n:rtype: dict"
 
 
 def _comment(spec: ApiSpec, several: bool, rng: random.Random) -> str:
@@ -111,7 +122,8 @@ def _comment(spec: ApiSpec, several: bool, rng: random.Random) -> str:
         return rng.choice(BLAND)
     verb, *nouns = spec.name.split("_")
     shown = nouns if several or len(nouns) < 2 else nouns[1:]
-    return f"{rng.choice(VERBS.get(verb, (verb,))).capitalize()} {rng.choice(('the', 'a', 'this', 'our', 'one'))} {' '.join(shown)}"
+    action = rng.choice(VERBS.get(verb, (verb,)))
+    return f"{action.capitalize()} {rng.choice(('the', 'a', 'this', 'our', 'one'))} {' '.join(shown)}"
 
 
 def invented_documents(index: ApiIndex, count: int, reserved: Reserved, seed: int = 0) -> Iterator[tuple[str, str]]:
@@ -141,5 +153,6 @@ def _document(spec: ApiSpec, vocabulary: Vocabulary, rng: random.Random) -> str:
     body = place.before + call(spec, place.indent, rng) + place.after
     if several and place.resumable and rng.random() < 0.6:
         for other in (s for s in shown if s is not spec):
-            body += f"\n{place.indent}# {_comment(other, several, rng)}\n{place.indent}response = client.{call(other, place.indent, rng)}\n"
+            body += f"\n{place.indent}# {_comment(other, several, rng)}\n"
+            body += f"{place.indent}response = client.{call(other, place.indent, rng)}\n"
     return docstring(shown, choose_design(rng), texts) + body

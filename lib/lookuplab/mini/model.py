@@ -1,7 +1,8 @@
 """The mini models: three sizes of one Llama-type architecture, and what makes them train fast on a CPU.
 
-Two pieces replace the stock ones during training only (the saved model is a plain Llama): attention in blocks of rows, which
-skips most of the masked half and runs as large bf16 products, and a cross entropy that never holds all logits at once.
+Two pieces replace the stock ones during training only (the saved model is a plain Llama): attention in blocks of rows,
+which skips most of the masked half and runs as large bf16 products, and a cross entropy that never holds all logits at
+once.
 """
 
 import torch
@@ -23,7 +24,8 @@ def build(size: str, vocab_size: int, seed: int) -> LlamaForCausalLM:
     model = LlamaForCausalLM(LlamaConfig(
         vocab_size=vocab_size, hidden_size=width, intermediate_size=feed_forward, num_hidden_layers=layers,
         num_attention_heads=heads, head_dim=64, num_key_value_heads=heads, max_position_embeddings=2048,
-        tie_word_embeddings=True, use_cache=False, bos_token_id=0, eos_token_id=0, pad_token_id=1, initializer_range=0.02,
+        tie_word_embeddings=True, use_cache=False, bos_token_id=0, eos_token_id=0, pad_token_id=1,
+        initializer_range=0.02,
     ))
     with torch.no_grad():  # residual branches start small: deeper stacks train faster
         for layer in model.model.layers:
@@ -63,7 +65,8 @@ class BlockedAttention(torch.autograd.Function):
         return dq, dk, dv
 
 
-def blocked_attention(module, query: Tensor, key: Tensor, value: Tensor, mask, scaling: float, **_) -> tuple[Tensor, None]:
+def blocked_attention(module, query: Tensor, key: Tensor, value: Tensor, mask, scaling: float,
+                      **_) -> tuple[Tensor, None]:
     """``BlockedAttention`` under transformers' attention interface; [batch, heads, time, head_dim] in."""
     batch, heads, time, width = query.shape
     q, k, v = (t.to(value.dtype).reshape(batch * heads, time, width) for t in (query * scaling, key, value))
@@ -75,7 +78,7 @@ AttentionMaskInterface.register("blocked", lambda *_, **__: None)  # always caus
 
 
 class FusedCrossEntropy(torch.autograd.Function):
-    """Mean cross entropy of ``hidden @ weight.T`` against ``targets``; gradients are made in the same pass, by chunks."""
+    """Mean cross entropy of ``hidden @ weight.T`` against ``targets``; gradients come from the same pass, by chunks."""
 
     @staticmethod
     def forward(ctx, hidden: Tensor, weight: Tensor, targets: Tensor, chunk: int) -> Tensor:

@@ -1,9 +1,9 @@
 """Part (a) of the mini corpus: Python source and documentation of the packages that the kit itself depends on.
 
-Only packages of the explicit list below are read, whatever else is installed; a package whose metadata states no permissive
-licence is left out, and ``sources()`` says so. Left out on purpose: the repositories held out for the ToolGen notebooks,
-the cloud SDKs and every file that mentions one (they would change the exact API counts), and a tenth of the docstring examples of
-four libraries (test problems for the data-science notebooks).
+Only packages of the explicit list below are read, whatever else is installed; a package whose metadata states no
+permissive licence is left out, and ``sources()`` says so. Left out on purpose: the repositories held out for ToolGen's
+notebooks, the cloud SDKs and every file that mentions one (they would change the exact API counts), and a tenth of the
+docstring examples of four libraries (test problems for the data-science notebooks).
 """
 
 import ast
@@ -16,16 +16,18 @@ from importlib import metadata
 from pathlib import Path
 
 PACKAGES = tuple("""
-    accelerate attrs cloudpickle datasets fastapi fonttools formulaic fsspec httpx huggingface_hub hypothesis ipykernel ipython jedi
-    jinja2 joblib jsonschema jupyter_client jupyter_server matplotlib nbconvert nbformat networkx numpy openai packaging pandas parso
-    patsy platformdirs pluggy pydantic pygments pytest pyyaml scikit-learn scipy starlette statsmodels sympy tenacity torch tornado
-    tqdm traitlets transformers urllib3 uvicorn
+    accelerate attrs cloudpickle datasets fastapi fonttools formulaic fsspec httpx huggingface_hub hypothesis ipykernel
+    ipython jedi jinja2 joblib jsonschema jupyter_client jupyter_server matplotlib nbconvert nbformat networkx numpy
+    openai packaging pandas parso patsy platformdirs pluggy pydantic pygments pytest pyyaml scikit-learn scipy starlette
+    statsmodels sympy tenacity torch tornado tqdm traitlets transformers urllib3 uvicorn
 """.split())
 HELD_OUT_PACKAGES = ("rich", "click", "requests", "papermill", "nbclient", "seaborn")  # repositories of later notebooks
 EXAMPLE_PACKAGES = {"numpy": "numpy", "pandas": "pandas", "scipy": "scipy", "scikit-learn": "sklearn"}
-PERMISSIVE = re.compile(r"\b(MIT|0?BSD|Apache|PSF|ISC|Python Software Foundation|HPND|Zlib|CC0|BSL|LLVM-exception|Unlicense)\b", re.I)
+PERMISSIVE = re.compile(
+    r"\b(MIT|0?BSD|Apache|PSF|ISC|Python Software Foundation|HPND|Zlib|CC0|BSL|LLVM-exception|Unlicense)\b", re.I)
 CLOUD = re.compile(r"boto3|botocore|\bazure\b", re.I)
-SKIPPED_PARTS = {"tests", "test", "testing", "_vendor", "vendored", "externals", "_vendored_packages", "__pycache__", "conftest.py"}
+SKIPPED_PARTS = frozenset(
+    "tests test testing _vendor vendored externals _vendored_packages __pycache__ conftest.py".split())
 CHUNK = 3000  # characters: a document of about 800 tokens at most
 
 
@@ -42,8 +44,8 @@ class Source:
 def held_out_example(qualified_name: str) -> bool:
     """Whether the docstring examples of this object are kept out of the corpus (one name in ten).
 
-    Decided by a hash of top package and last name only, so that ``numpy.average``, the private place that it is defined in and
-    a re-export agree, and so do ``DataFrame.merge`` and ``pandas.merge``, which share examples.
+    Decided by a hash of top package and last name only, so that ``numpy.average``, the private place that it is defined
+    in and a re-export agree, and so do ``DataFrame.merge`` and ``pandas.merge``, which share examples.
     """
     package, _, rest = qualified_name.partition(".")
     key = f"{package}:{rest.rpartition('.')[2]}"
@@ -74,15 +76,16 @@ def sources() -> list[Source]:
             found.append(Source(name, "", "", "not installed"))
             continue
         licence = licence_of(dist)
-        found.append(Source(name, dist.version, licence, "" if is_permissive(licence) else "licence not clearly permissive"))
+        reason = "" if is_permissive(licence) else "licence not clearly permissive"
+        found.append(Source(name, dist.version, licence, reason))
     return found
 
 
 def package_documents(characters: int = 18_000_000, seed: int = 0) -> Iterator[tuple[str, str]]:
     """(source id, text) of about ``characters`` characters in all, deterministic for the installed versions.
 
-    Files come in an order given by a hash; the next file is always taken from the package that has given least so far, so that a large
-    package does not crowd out the others.
+    Files come in an order given by a hash; the next file is always taken from the package that has given least so far,
+    so that a large package does not crowd out the others.
     """
     queues = [(0, source.name, _files(source.name, seed)) for source in sources() if not source.excluded]
     heapq.heapify(queues)
@@ -140,10 +143,12 @@ def _string_owners(tree: ast.Module) -> dict[ast.Constant, str | None]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.end_lineno > node.lineno:
             owners.setdefault(node, None)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and ast.get_docstring(node, clean=False):
+        documentable = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        if documentable and ast.get_docstring(node, clean=False):
             owners[node.body[0].value] = node.name
         if isinstance(node, ast.Call) and getattr(node.func, "id", "").startswith("add_newdoc") and len(node.args) == 3:
-            name, doc = node.args[1:]  # numpy documents compiled objects by add_newdoc(place, name, text or (name, text))
+            # numpy documents compiled objects by add_newdoc(place, name, text or (name, text))
+            name, doc = node.args[1:]
             if isinstance(doc, ast.Tuple) and len(doc.elts) == 2:
                 name, doc = doc.elts
             if isinstance(name, ast.Constant) and isinstance(doc, ast.Constant):
@@ -166,7 +171,8 @@ def _without_examples(lines: list[str]) -> list[str]:
 
 
 def chunks(text: str, size: int = CHUNK) -> Iterator[str]:
-    """Cut a module into pieces of about ``size`` characters: before top-level statements and methods, else between lines."""
+    """Cut a module into pieces of about ``size`` characters: before top-level statements and methods, else anywhere
+    between lines."""
     starts = set()
     for node in ast.parse(text).body:
         inner = node.body[1:] if isinstance(node, ast.ClassDef) else ()

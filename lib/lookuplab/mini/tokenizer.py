@@ -1,7 +1,8 @@
 """The mini models' tokenizer: byte-level BPE whose pieces are the parts of identifiers.
 
-Names are cut at underscores and at changes of case, digits stand alone, a line break takes its indentation with it. A small model that
-copies ``list_identity_pool_usage`` or ``IdentityPoolId`` out of documentation then handles few, frequent and meaningful pieces.
+Names are cut at underscores and at changes of case, digits stand alone, a line break takes its indentation with it. A
+small model that copies ``list_identity_pool_usage`` or ``IdentityPoolId`` out of documentation then handles few,
+frequent and meaningful pieces.
 """
 
 from collections.abc import Iterable

@@ -1,8 +1,8 @@
 """The tokenised corpus on disk, and how documents are packed into rows.
 
-One file of token ids shared by all sizes, and a JSON beside it with the composition, the offsets' file and a hash. Documents are never
-cut where that can be avoided: those that fit a short row are packed into short rows, longer ones into long rows, so
-that an API's documentation and the call below it stay within one context.
+One file of token ids shared by all sizes, a file of offsets beside it, and a JSON with the composition and a hash.
+Documents are never cut where that can be avoided: those that fit a short row are packed into short rows, longer ones
+into long rows, so that an API's documentation and the call below it stay within one context.
 """
 
 import hashlib
@@ -20,10 +20,14 @@ SHORT, LONG = 512, 2048  # row lengths in tokens
 UNLEARNED = 0x8000  # the bit that marks a token which is input only, never a target
 LONG_SHARE = 0.08  # at least this part of an epoch's tokens is trained in long rows
 
+Row = list[tuple[int, int]]  # spans of ``Corpus.ids``
+Batch = tuple[int, list[Row]]  # row length in tokens, rows
+
 
 @dataclass(frozen=True)
 class Corpus:
-    """``ids`` uint16 [tokens], every document closed by EOS, some marked UNLEARNED; ``offsets`` int64 [documents + 1]; ``facts`` the JSON."""
+    """``ids`` uint16 [tokens], every document closed by EOS, some tokens marked UNLEARNED; ``offsets`` int64
+    [documents + 1]; ``facts`` the JSON."""
 
     ids: np.ndarray
     offsets: np.ndarray
@@ -42,7 +46,8 @@ def prepare(documents: Iterable[tuple[str, str]], tokenizer, folder: Path, total
     digest, lengths, counts, texts = hashlib.sha256(), [0], Counter(), Counter()
     with open(folder / "tokens.bin", "wb") as out:
         for group in batched_documents(tqdm(documents, "tokenise", total, unit="doc", mininterval=2)):
-            encoded = tokenizer([text for _, text in group], add_special_tokens=False, verbose=False, return_offsets_mapping=True)
+            encoded = tokenizer([text for _, text in group], add_special_tokens=False, verbose=False,
+                                return_offsets_mapping=True)
             for (part, text), ids, places in zip(group, encoded["input_ids"], encoded["offset_mapping"]):
                 row = np.array([*ids, tokenizer.eos_token_id], dtype=np.uint16)
                 row[:bisect_right(places, unlearned(part, text), key=itemgetter(1))] |= UNLEARNED
@@ -77,7 +82,7 @@ def load(folder: Path) -> Corpus:
                   json.loads((folder / "corpus.json").read_text()))
 
 
-def epoch_batches(corpus: Corpus, batch_tokens: int, seed: int, epoch: int) -> list[tuple[int, list[list[tuple[int, int]]]]]:
+def epoch_batches(corpus: Corpus, batch_tokens: int, seed: int, epoch: int) -> list[Batch]:
     """The epoch's batches in training order: (row length, rows), a row being a list of (start, end) spans of ``ids``.
 
     Every token of the corpus is in exactly one span. Rows hold length + 1 tokens (inputs and shifted targets).
@@ -99,12 +104,13 @@ def epoch_batches(corpus: Corpus, batch_tokens: int, seed: int, epoch: int) -> l
     return [batches[i] for i in rng.permutation(len(batches))]
 
 
-def pack(spans: np.ndarray, capacity: int) -> list[list[tuple[int, int]]]:
+def pack(spans: np.ndarray, capacity: int) -> list[Row]:
     """Best-fit decreasing: spans int64 [n, 2] into rows of at most ``capacity`` tokens; longer spans are cut."""
-    pieces = [(begin, min(begin + capacity, int(end))) for start, end in spans for begin in range(int(start), int(end), capacity)]
+    pieces = [(begin, min(begin + capacity, end))
+              for start, end in spans.tolist() for begin in range(start, end, capacity)]
     pieces.sort(key=lambda piece: piece[0] - piece[1])  # stable: equal lengths stay in their seeded order
     room: list[tuple[int, int]] = []  # (free tokens, row number), sorted
-    rows: list[list[tuple[int, int]]] = []
+    rows: list[Row] = []
     for begin, end in pieces:
         size = end - begin
         at = bisect_left(room, (size, -1))
@@ -119,7 +125,7 @@ def pack(spans: np.ndarray, capacity: int) -> list[list[tuple[int, int]]]:
     return rows
 
 
-def to_arrays(corpus: Corpus, length: int, rows: list[list[tuple[int, int]]]) -> tuple[np.ndarray, np.ndarray]:
+def to_arrays(corpus: Corpus, length: int, rows: list[Row]) -> tuple[np.ndarray, np.ndarray]:
     """Inputs and targets int64 [rows, length]; targets are -100 behind a row's last token."""
     table = np.full((len(rows), length + 1), -100, dtype=np.int64)
     for line, spans in zip(table, rows):

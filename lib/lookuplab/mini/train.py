@@ -7,7 +7,7 @@ import csv
 import os
 import time
 from dataclasses import asdict, dataclass
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 
 import torch
@@ -81,7 +81,7 @@ class Log:
     FIELDS = ("step", "tokens", "loss", "rate", "seconds")
 
     def __init__(self, path: Path, step: int):
-        rows = list(csv.reader(open(path)))[1:] if path.exists() and step else []
+        rows = list(csv.reader(path.read_text().splitlines()))[1:] if path.exists() and step else []
         self.file = open(path, "w", newline="")
         self.writer = csv.writer(self.file)
         self.writer.writerows([self.FIELDS, *(row for row in rows if int(row[0]) <= step)])
@@ -94,10 +94,11 @@ class Log:
 class Books:
     """The main process's account of a run: bar, log and time. Losses stay on the device until a line is written."""
 
-    def __init__(self, log: Path, size: str, plan: list, step: int, before: float, main: bool):
+    def __init__(self, log: Path, size: str, plan: list[tokens.Batch], step: int, before: float, main: bool):
         self.seen = list(accumulate(sum(end - begin for row in rows for begin, end in row) for _, rows in plan))
         self.log = Log(log, step) if main else None
-        self.bar = tqdm(total=len(plan), initial=step, desc=f"train {size}", unit="step", mininterval=5, disable=not main)
+        self.bar = tqdm(total=len(plan), initial=step, desc=f"train {size}", unit="step", mininterval=5,
+                        disable=not main)
         self.began = time.monotonic() - before
         self.running: list[torch.Tensor] = []
 
@@ -119,12 +120,12 @@ class Books:
             self.bar.set_postfix_str(f"loss {mean:.3f}")
 
 
-def learn(accelerator, learner: torch.nn.Module, opts: list, corpus: tokens.Corpus, batch: tuple[int, list], recipe: Recipe,
-          factor: float) -> torch.Tensor:
-    """One step on a batch (row length, rows), of which every process takes its share; returns this process's loss."""
+def learn(accelerator, learner: torch.nn.Module, opts: list, corpus: tokens.Corpus, batch: tokens.Batch,
+          recipe: Recipe, factor: float) -> torch.Tensor:
+    """One step on a batch, of which every process takes its share; returns the mean loss of this share in nats."""
     length, rows = batch
     mine = rows[accelerator.process_index::accelerator.num_processes] or rows[:1]
-    inputs, targets = (torch.from_numpy(array).to(accelerator.device) for array in tokens.to_arrays(corpus, length, mine))
+    inputs, targets = (torch.from_numpy(a).to(accelerator.device) for a in tokens.to_arrays(corpus, length, mine))
     loss = learner(inputs, targets)
     accelerator.backward(loss)
     accelerator.clip_grad_norm_(learner.parameters(), recipe.clip)
@@ -153,7 +154,8 @@ def train(corpus: tokens.Corpus, recipe: Recipe, vocab_size: int, work: Path, sa
     opts = [accelerator.prepare(opt) for opt in opts]
 
     # the whole plan of batches is known beforehand: steps, order and resume point need no state of their own
-    plan = [batch for epoch in range(recipe.epochs) for batch in tokens.epoch_batches(corpus, recipe.batch_tokens, recipe.seed, epoch)]
+    epochs = (tokens.epoch_batches(corpus, recipe.batch_tokens, recipe.seed, epoch) for epoch in range(recipe.epochs))
+    plan = list(chain.from_iterable(epochs))
     main = accelerator.is_main_process
     books = Books(work / "log.csv", recipe.size, plan, step, before, main)
     saved = time.monotonic()
@@ -172,7 +174,7 @@ def train(corpus: tokens.Corpus, recipe: Recipe, vocab_size: int, work: Path, sa
 
 
 def main() -> None:
-    """Entry for ``accelerate launch -m lookuplab.mini.train`` on a corpus that ``lookuplab train mini --corpus-only`` built."""
+    """``accelerate launch -m lookuplab.mini.train``, on a corpus that ``lookuplab train mini --corpus-only`` built."""
     import argparse
 
     from lookuplab.mini import pipeline

@@ -182,6 +182,12 @@ def test_a_system_prompt_goes_through_the_chat_template(folder):
     assert asked.token_ids == spelled.token_ids and asked.prompt_tokens == spelled.prompt_tokens
 
 
+def test_chat_behind_a_name_asks_every_prompt_through_the_chat_template(folder):
+    model = load(f"{folder}#chat")
+    assert model.chat is True and model.identity["chat"].startswith("always listing1")
+    assert load(str(folder)).chat is None
+
+
 def test_an_unknown_stop_rule_or_an_empty_stop_string_is_refused(model):
     with pytest.raises(UserError, match="no stop rule is named 'first_cal'; there are: first_call"):
         answers(model, Decoding(stop_rule="first_cal"))

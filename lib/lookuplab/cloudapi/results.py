@@ -27,9 +27,10 @@ def invoke(model: Model, tasks: Sequence[Task], max_new_tokens: int = 256, store
     """Greedy completions up to the first call, judged: ``validity_table``'s columns and ``model`` (Section 2.3)."""
     if not tasks:
         raise UserError("there is no task to ask: check the parameters that choose tasks (limit, frequency)")
-    decoding = Decoding(max_new_tokens=max_new_tokens, stop_rule="first_call")
+    chat = bool(getattr(model, "chat", None))  # Listing 1 asks for an answer in backticks: no call begins at once
+    decoding = Decoding(max_new_tokens=max_new_tokens, stop_rule=None if chat else "first_call")
     completions = complete(model, [Prompt(task.id, task.prompt) for task in tasks], decoding, store=store)
-    if getattr(model, "chat", None):  # Listing 1 asks for an answer in backticks
+    if chat:
         completions = [replace(done, text=strip_backticks(done.text)) for done in completions]
     return judged(model.name, completions, tasks)
 

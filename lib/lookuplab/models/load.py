@@ -6,13 +6,15 @@ from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models.types import Model
 
+CHAT = "#chat"  # at the end of a local model's name
+
 
 def load(name: str, **options) -> Model:
     """The model of that name, ready for ``complete``.
 
     ``mini-SIZE`` is one of the kit's own models. ``http(s)://HOST:PORT/v1#MODEL`` and ``openai:MODEL`` are remote
     (options: see ``remote.RemoteModel``). Everything else is a checkpoint's folder or its name on the hub (options:
-    see ``local.load_local``). UserError with one clear line for a model that is not there, an endpoint's bad address
+    see ``local.load_local``); ``#chat`` behind it asks an instruction-tuned model through its chat template. UserError with one clear line for a model that is not there, an endpoint's bad address
     and an unknown option.
     """
     if "://" in name or name.startswith("openai:"):
@@ -21,6 +23,8 @@ def load(name: str, **options) -> Model:
         return RemoteModel.from_name(name, **options)
     from lookuplab.models.local import load_local  # torch and transformers take seconds to import
 
+    if name.endswith(CHAT):
+        name, options = name.removesuffix(CHAT), {"chat": True, **options}
     known = load_local.__kwdefaults__
     unknown = sorted(set(options) - set(known))
     if unknown:

@@ -7,6 +7,7 @@ from typing import Any
 
 from lookuplab import paths
 from lookuplab.errors import UserError
+from lookuplab.models.load import CHAT
 from lookuplab.runner.profiles import Profile
 
 _PATH_STARTS = ("data/", "runs/", "./", "../", "~", os.sep)  # such texts are paths; the first two are the checkout's
@@ -22,7 +23,7 @@ def check(notebook: str, values: Mapping[str, Any], hints: Mapping[str, str] | N
     for name, value in values.items():
         if _names_a_model(name) and value in ([], ()):
             raise UserError(f"{notebook}: parameter {name!r} names no model; give at least one")
-    named = [(name, item) for name, value in values.items()
+    named = [(name, item.removesuffix(CHAT)) for name, value in values.items()
              for item in (value if isinstance(value, (list, tuple)) else [value]) if _is_local_name(item)]
     for name, item in named:
         if _is_path(name, item):
@@ -65,9 +66,10 @@ def as_named_here(name: str, item: Any) -> Any:
     """A path is meant from where the command was typed; the kernel runs elsewhere, so it gets the absolute one."""
     if not isinstance(item, str) or item.startswith(("data/", "runs/")):
         return item
-    here = item and Path(item).exists() and (_names_a_model(name) or name.endswith(_PATH_NAMES))
+    place, chat = item.removesuffix(CHAT), CHAT * item.endswith(CHAT)
+    here = place and Path(place).exists() and (_names_a_model(name) or name.endswith(_PATH_NAMES))
     if item.startswith(_PATH_STARTS) or here:
-        return str(Path(item).expanduser().resolve())
+        return str(Path(place).expanduser().resolve()) + chat
     return item
 
 

@@ -114,6 +114,15 @@ def read_csv(file: Path) -> "pd.DataFrame":
     return table
 
 
+def readable(table: "pd.DataFrame", digits: int = 1) -> "pd.Series":
+    """Each row's number with its interval and n, as a text for a notebook's table: ``59.3 [48.5, 69.7] n=150``."""
+    def text(row: Any) -> str:
+        interval = "" if _empty(row.ci_low) else f" [{row.ci_low:.{digits}f}, {row.ci_high:.{digits}f}]"
+        return f"{row.value:.{digits}f}{interval}" + ("" if _empty(row.n) else f" n={int(row.n)}")
+
+    return table.apply(text, axis="columns")
+
+
 def _empty(value: Any) -> bool:
     return value is None or value != value or str(value) == "<NA>"
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from lookuplab.artifact import Artifact, read_csv, to_csv
+from lookuplab.artifact import Artifact, read_csv, readable, to_csv
 from lookuplab.errors import UserError
 
 ROW = {"model": "m", "condition": "low", "metric": "valid", "value": 100 / 3, "ci_low": 20.0, "ci_high": 50.5, "n": 267}
@@ -105,3 +105,8 @@ def test_a_place_that_cannot_be_written_is_bad_input(kit):
     (kit.root / "figures").write_text("a file where a folder should be")
     with pytest.raises(UserError, match="cannot write .*table.*Not a directory"):
         save(ROW)
+
+
+def test_a_readable_number_has_its_interval_and_n_where_they_exist():
+    table = pd.DataFrame([ROW, {**ROW, "ci_low": None, "ci_high": None, "n": None}])
+    assert list(readable(table)) == ["33.3 [20.0, 50.5] n=267", "33.3"]

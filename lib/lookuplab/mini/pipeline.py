@@ -10,6 +10,7 @@ from pathlib import Path
 
 from lookuplab import paths
 from lookuplab.errors import UserError
+from lookuplab.provenance import processor
 
 WORK = paths.RUNS / "train"
 MODELS = paths.MINI / "models"
@@ -86,12 +87,3 @@ def save(model, tokenizer, out: Path) -> None:
     model.config.use_cache = True
     model.save_pretrained(out)
     tokenizer.save_pretrained(out)
-
-
-def processor() -> str:
-    """The processor's name, where the system tells it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()

@@ -89,12 +89,12 @@ def test_a_killed_build_continues_with_the_missing_parts(tmp_path):
     environment = os.environ | {"PYTHONPATH": str(Path(build.__file__).parents[2])}
     interrupted = wanted("interrupted")
     arguments = [sys.executable, script, *interrupted.values()]
-    running = subprocess.Popen(arguments, env=environment, stderr=subprocess.DEVNULL)
+    running = subprocess.Popen(arguments, env=environment, stderr=subprocess.DEVNULL, start_new_session=True)
     first = interrupted["azure", "compute"]  # the last one is made first
     deadline = time.monotonic() + 60
     while not first.exists() and time.monotonic() < deadline:
         time.sleep(0.005)
-    running.send_signal(signal.SIGKILL)
+    os.killpg(running.pid, signal.SIGKILL)  # its worker too, which would wait for work for ever
     running.wait()
     inode = first.stat().st_ino
     build.make_parts(interrupted, jobs=1)

@@ -282,24 +282,3 @@ def test_an_endpoint_that_refuses_to_be_asked_for_log_probabilities_still_answer
 def test_a_chat_endpoint_cannot_score(endpoint):
     with pytest.raises(UserError, match="cannot score"):
         score(remote(endpoint, chat=True), [(PROMPTS[0], "x")], store=False)
-
-
-@pytest.mark.parametrize("name", ["http://host/v1", "http:///v1#m", "ftp://host/v1#m", "openai:",
-                                  "http://user:sk-pass@host/v1#m", "http://host/v1?key=sk-pass#m"])
-def test_names_that_name_no_endpoint_are_refused_without_repeating_secrets(name):
-    with pytest.raises(UserError) as raised:
-        RemoteModel.from_name(name)
-    assert "sk-pass" not in str(raised.value)
-
-
-def test_an_unknown_option_is_refused():
-    with pytest.raises(UserError, match="unknown option 'dtype'"):
-        RemoteModel.from_name("http://host/v1#m", dtype="float16")
-
-
-def test_identity_tells_address_model_endpoint_kind_and_revision():
-    names = [RemoteModel.from_name(name, **options).identity for name, options in [
-        ("http://host/v1#m", {}), ("http://host/v1#m&chat", {}), ("http://host/v1#n", {}), ("http://other/v1#m", {}),
-        ("http://host/v1#m", {"revision": "2"})]]
-    assert len({tuple(sorted(identity.items())) for identity in names}) == 5
-    assert RemoteModel.from_name("openai:gpt-4o").identity["endpoint"] == OPENAI

@@ -1,6 +1,7 @@
 """One way to name any model: a mini model, a folder, a name on the hub, or an endpoint's address."""
 
 from dataclasses import replace
+from pathlib import Path
 
 from lookuplab import paths
 from lookuplab.errors import UserError
@@ -32,14 +33,19 @@ def load(name: str, **options) -> Model:
     return _mini(name, options) if name.startswith("mini-") else load_local(name, **options)
 
 
+def mini_models() -> dict[str, Path]:
+    """Short name -> folder of every model that ``lookuplab train mini`` wrote, sorted."""
+    folders = sorted(file.parent for file in (paths.MINI / "models").glob("*/config.json"))
+    return {f"mini-{folder.name}": folder for folder in folders}
+
+
 def _mini(name: str, options: dict) -> Model:
     """One of the models that ``lookuplab train mini`` wrote, under its short name."""
     from lookuplab.models.local import load_local
 
-    folder = paths.MINI / "models" / name.removeprefix("mini-")
-    if not (folder / "config.json").exists():
-        sizes = sorted(f"mini-{file.parent.name}" for file in folder.parent.glob("*/config.json"))
-        there = f"there are {', '.join(sizes)}" if sizes else "there is none yet: run `lookuplab train mini`"
+    known = mini_models()
+    if name not in known:
+        there = f"there are {', '.join(known)}" if known else "there is none yet: run `lookuplab train mini`"
         raise UserError(f"no mini model {name!r}; {there}")
-    model = load_local(str(folder), **options)
+    model = load_local(str(known[name]), **options)
     return replace(model, checkpoint=replace(model.checkpoint, name=name))

@@ -7,7 +7,7 @@ from typing import Any
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.models.load import CHAT
+from lookuplab.models.load import CHAT, mini_models
 from lookuplab.runner.profiles import Profile
 
 _PATH_STARTS = ("data/", "runs/", "./", "../", "~", os.sep)  # such texts are paths; the first two are the checkout's
@@ -78,8 +78,7 @@ def _names_a_model(name: str) -> bool:
 
 
 def _check_mini_model(name: str) -> None:
-    folder = paths.MINI / "models"
-    known = sorted(f"mini-{file.parent.name}" for file in folder.glob("*/config.json"))
+    known = mini_models()
     if name not in known:
         there = ", ".join(known) or "none yet: run `lookuplab train mini`"
         raise UserError(f"no mini model {name!r}; there are: {there}")

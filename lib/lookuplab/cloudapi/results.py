@@ -15,7 +15,7 @@ from lookuplab.cloudapi.validity import INCORRECT_EXISTING, INVALID_USAGE, NONEX
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt, complete, score
 from lookuplab.models.chat import strip_backticks
-from lookuplab.models.types import Model
+from lookuplab.models.types import Completion, Model
 from lookuplab.scoring.perplexity import perplexity
 from lookuplab.scoring.rates import Rate, rate
 
@@ -23,16 +23,25 @@ CLASSES = tuple(COMPOSITION)  # high, medium, low
 FAILURES = (INCORRECT_EXISTING, INVALID_USAGE, NONEXISTENT)  # the order of Table 4
 
 
-def invoke(model: Model, tasks: Sequence[Task], max_new_tokens: int = 256, store=None) -> pd.DataFrame:
-    """Greedy completions up to the first call, judged: ``validity_table``'s columns and ``model`` (Section 2.3)."""
+def answers(model: Model, tasks: Sequence[Task], max_new_tokens: int = 256, store=None, truncation: str | None = None,
+            requires_logprobs: bool = False) -> list[tuple[Completion, str]]:
+    """Each task's greedy completion up to the first call (Section 2.3), and the code in it that is judged.
+
+    The two differ for chat models, which Listing 1 asks for an answer in backticks. ``truncation`` as in ``Decoding``.
+    """
     if not tasks:
         raise UserError("there is no task to ask: check the parameters that choose tasks (limit, frequency)")
-    chat = bool(getattr(model, "chat", None))  # Listing 1 asks for an answer in backticks: no call begins at once
-    decoding = Decoding(max_new_tokens=max_new_tokens, stop_rule=None if chat else "first_call")
-    completions = complete(model, [Prompt(task.id, task.prompt) for task in tasks], decoding, store=store)
-    if chat:
-        completions = [replace(done, text=strip_backticks(done.text)) for done in completions]
-    return judged(model.name, completions, tasks)
+    chat = bool(getattr(model, "chat", None))  # no call begins at once then
+    decoding = Decoding(max_new_tokens, stop_rule=None if chat else "first_call", truncation=truncation)
+    prompts = [Prompt(task.id, task.prompt) for task in tasks]
+    completions = complete(model, prompts, decoding, store=store, requires_logprobs=requires_logprobs)
+    return [(done, strip_backticks(done.text) if chat else done.text) for done in completions]
+
+
+def invoke(model: Model, tasks: Sequence[Task], max_new_tokens: int = 256, store=None) -> pd.DataFrame:
+    """Greedy completions up to the first call, judged: ``validity_table``'s columns and ``model`` (Section 2.3)."""
+    answered = answers(model, tasks, max_new_tokens, store)
+    return judged(model.name, [replace(done, text=code) for done, code in answered], tasks)
 
 
 def judged(name: str, completions: Iterable, tasks: Sequence[Task], index: ApiIndex | None = None) -> pd.DataFrame:
@@ -79,8 +88,11 @@ def target_name(task: Task) -> str:
     return task.target.rsplit(".", 1)[1]
 
 
-def name_perplexity(model: Model, tasks: Sequence[Task], store=None) -> list[dict]:
-    """Perplexity of the target API's name tokens given the prompt, by frequency class (Figure 1, right)."""
+def name_perplexity(model: Model, tasks: Sequence[Task], store=None, prefix: str = "") -> list[dict]:
+    """Perplexity of the target API's name tokens given the prompt, by frequency class (Figure 1, right).
+
+    ``prefix`` stands before the class in the condition, for prompts with documentation: ``dag/`` makes ``dag/high``.
+    """
     pairs = [(Prompt(task.id, task.prompt), target_name(task)) for task in tasks]
     scored = {done.id: done for done in score(model, pairs, store=store)}
     rows = []
@@ -88,5 +100,6 @@ def name_perplexity(model: Model, tasks: Sequence[Task], store=None) -> list[dic
         part = [task for task in tasks if task.frequency == condition]
         if part:
             logprobs = [scored[task.id].token_logprobs for task in part]
-            rows.append(row(model.name, condition, "perplexity", perplexity(logprobs, [task.target for task in part])))
+            number = perplexity(logprobs, [task.target for task in part])
+            rows.append(row(model.name, prefix + condition, "perplexity", number))
     return rows

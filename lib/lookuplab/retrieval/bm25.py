@@ -1,0 +1,75 @@
+"""BM25 over word lists by postings: what rank-bm25 computes, without looking at the documents that lack a word."""
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from rank_bm25 import BM25Okapi
+
+from lookuplab.errors import UserError
+from lookuplab.retrieval import check_k
+
+
+class _Postings(BM25Okapi):
+    """BM25Okapi (its idf, lengths and formula) that keeps, word by word, which documents hold it and how often.
+
+    rank-bm25 keeps a dictionary a document and asks each of them for each query word: 25 ms a query over 17,000 API
+    names, and gigabytes for a million snippets.
+    """
+
+    def _initialize(self, corpus: Iterable[Sequence[str]]) -> dict[str, int]:
+        """Called by BM25Okapi: sets lengths and postings, returns word -> number of documents, in its order."""
+        self.postings: dict[str, tuple[array, array]] = {}
+        for at, document in enumerate(corpus):
+            self.doc_len.append(len(document))
+            for word, count in Counter(document).items():
+                documents, counts = self.postings.setdefault(word, (array("i"), array("i")))
+                documents.append(at)
+                counts.append(count)
+        self.corpus_size = len(self.doc_len)
+        self.avgdl = sum(self.doc_len) / self.corpus_size if self.corpus_size else 0
+        if not self.postings:
+            raise UserError(f"nothing to search: {self.corpus_size} documents without a single word")
+        self.norm = self.k1 * (1 - self.b + self.b * np.array(self.doc_len) / self.avgdl)
+        return {word: len(documents) for word, (documents, _) in self.postings.items()}
+
+    def get_scores(self, query: Iterable[str]) -> np.ndarray:
+        """BM25Okapi's numbers to the last bit: the same operations in the same order, less the additions of zero."""
+        scores = np.zeros(self.corpus_size)
+        for word in query:
+            if word in self.postings:
+                documents, counts = (np.frombuffer(column, dtype=np.int32) for column in self.postings[word])
+                scores[documents] += self.idf[word] * (counts * (self.k1 + 1) / (counts + self.norm[documents]))
+        return scores
+
+
+class Bm25:
+    """A ranker of ``documents`` (id -> words) by Okapi BM25 with rank-bm25's idf (negative ones become ``epsilon``
+    times the average).
+
+    Documents are kept in the order of their ids (``ids``), so neither scores nor ties depend on the order they came in.
+    Raises UserError where there is no document, or none with a word.
+    """
+
+    def __init__(self, documents: Mapping[str, Sequence[str]], k1: float = 1.5, b: float = 0.75, epsilon: float = 0.25):
+        self.ids = sorted(documents)
+        self._okapi = _Postings((documents[name] for name in self.ids), k1=k1, b=b, epsilon=epsilon)
+
+    def scores(self, query_terms: Iterable[str]) -> np.ndarray:
+        """One score a document, (n,) floats in the order of ``ids``; a word given twice counts twice."""
+        return self._okapi.get_scores(query_terms)
+
+    def rank(self, query_terms: Iterable[str], k: int | None = None) -> list[str]:
+        """The ids of the best ``k`` documents (all of them by default), best first; equal scores in the order of ids.
+
+        Always min(k, n) of them: a query that matches nothing gets the first ids. Raises UserError for k < 1.
+        """
+        scores = self.scores(query_terms)
+        candidates = np.arange(len(scores))
+        if k is not None:
+            check_k(k)
+            if k < len(scores):  # sort only what can come into the top k: the k-th best score, its ties, and better
+                candidates = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
+        best = candidates[np.argsort(-scores[candidates], kind="stable")]
+        return [self.ids[at] for at in best[:k]]

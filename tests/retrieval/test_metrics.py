@@ -1,0 +1,42 @@
+"""Ranking measures on three queries that can be worked out by hand."""
+
+import pytest
+
+from lookuplab.errors import UserError
+from lookuplab.retrieval.metrics import recall_at, reciprocal_rank, success_at
+
+RANKINGS = {"q1": ["a", "b", "c"], "q2": ["a", "b", "c"], "q3": ["a", "b", "c"]}
+RELEVANT = {"q3": ["z"], "q1": ["c", "b"], "q2": ("a",)}  # in another order: values are matched by id
+
+
+def test_success_is_any_relevant_document_in_the_top_k():
+    assert success_at(RANKINGS, RELEVANT, 1).tolist() == [False, True, False]
+    assert success_at(RANKINGS, RELEVANT, 2).tolist() == [True, True, False]
+
+
+def test_recall_is_the_share_of_the_relevant_documents():
+    assert recall_at(RANKINGS, RELEVANT, 2).tolist() == [0.5, 1.0, 0.0]
+    assert recall_at(RANKINGS, RELEVANT, 9).tolist() == [1.0, 1.0, 0.0]
+
+
+def test_a_document_ranked_twice_is_recalled_once():
+    assert recall_at({"q": ["a", "a"]}, {"q": ["a", "b"]}, 2).tolist() == [0.5]
+
+
+def test_reciprocal_rank_is_that_of_the_first_relevant_document():
+    assert reciprocal_rank(RANKINGS, RELEVANT).tolist() == [0.5, 1.0, 0.0]
+
+
+def test_no_query_gives_no_value():
+    assert success_at({}, {}, 1).shape == recall_at({}, {}, 1).shape == reciprocal_rank({}, {}).shape == (0,)
+
+
+def test_a_query_without_relevant_documents_is_refused():
+    with pytest.raises(UserError, match="no relevant document is known for q4"):
+        success_at({"q4": ["a"]}, RELEVANT, 1)
+
+
+@pytest.mark.parametrize("measure", [success_at, recall_at])
+def test_k_below_one_is_refused(measure):
+    with pytest.raises(UserError, match="k is 0"):
+        measure(RANKINGS, RELEVANT, 0)

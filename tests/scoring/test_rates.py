@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from lookuplab.scoring.rates import Rate, cluster_bootstrap, difference, rate, wilson
+from lookuplab.scoring.rates import (
+    Rate,
+    cluster_bootstrap,
+    difference,
+    estimate,
+    estimates,
+    rate,
+    resampled_weights,
+    wilson,
+)
 
 
 def test_wilson_matches_the_formula():
@@ -108,3 +117,61 @@ def test_difference_is_newcombes_for_wilson_intervals():
 
 def test_difference_of_exact_numbers_is_exact():
     assert difference(Rate(5, 5, 5, 1), Rate(3, 3, 3, 1)) == Rate(2, 2, 2, 2)
+
+
+def test_an_estimate_of_whole_values_is_the_rate():
+    generator = np.random.default_rng(1)
+    values, clusters = generator.integers(0, 2, 60), generator.integers(0, 20, 60)
+    assert estimate(values, clusters) == rate(values, clusters)
+
+
+def test_an_estimate_takes_expectations():
+    # clusters (.5, .5) and (0, 1, 0, 1) are equal: two observations; (.5) and (0) are not: 0, .25 and .5 are possible
+    assert estimate([0.5, 0.5, 0, 1, 0, 1], list("aabbbb")) == Rate(0.5, *wilson(1, 2), 6)
+    assert estimate([0.5, 0], ["a", "b"]) == Rate(0.25, 0.0, 0.5, 2)
+
+
+def test_equal_clusters_are_recognised_in_spite_of_rounding():
+    result = estimate([0.1, 0.2, 0.3, 0.2], ["a", "a", "a", "b"])
+    assert (result.low, result.high) == pytest.approx(wilson(0.4, 2))
+
+
+def test_a_curve_is_its_points():
+    generator = np.random.default_rng(2)
+    values, clusters = generator.random((40, 3)), generator.integers(0, 15, 40)
+    curve = estimates(values, clusters, repetitions=2_500)
+    assert [(p.value, p.low, p.high) for p in curve] == [
+        pytest.approx((p.value, p.low, p.high))
+        for p in (estimate(column, clusters, repetitions=2_500) for column in values.T)
+    ]
+
+
+def test_the_points_of_a_curve_share_their_resamples():
+    # the second setting is always .1 better, so are both ends of its interval
+    values = np.random.default_rng(3).random((40, 1)) * 0.9
+    first, second = estimates(np.hstack([values, values + 0.1]), np.arange(40) // 2, repetitions=500)
+    assert (second.low - first.low, second.high - first.high) == pytest.approx((0.1, 0.1))
+
+
+def test_an_estimate_is_the_bootstrap_of_the_mean():
+    generator = np.random.default_rng(4)
+    values, clusters = generator.random(40), generator.integers(0, 15, 40)
+    result = estimate(values, clusters, repetitions=500, seed=7)
+    assert (result.low, result.high) == pytest.approx(cluster_bootstrap(values, clusters, repetitions=500, seed=7))
+
+
+def test_an_estimate_of_no_tasks_is_unknown():
+    result = estimate([], [])
+    assert np.isnan(result.value) and (result.low, result.high, result.n) == (0.0, 1.0, 0)
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
+def test_an_estimate_refuses_what_is_no_share(value):
+    with pytest.raises(ValueError, match="0 to 1"):
+        estimate([value], ["a"])
+
+
+def test_weights_count_whole_clusters():
+    [weights] = resampled_weights(["b", "a", "b"], repetitions=50)
+    assert weights.shape == (50, 3)
+    assert (weights[:, 0] == weights[:, 2]).all() and (weights[:, 0] + weights[:, 1] == 2).all()

@@ -65,7 +65,7 @@ def token_strip(
     inside = np.ones(len(tokens), dtype=bool) if name is None else np.asarray(name, dtype=bool)
     if not len(tokens) == len(probabilities) == len(inside) or not inside.any():
         raise ValueError(f"{len(tokens)} tokens, {len(probabilities)} probabilities, {inside.sum()} of the name")
-    shown = [token.replace(" ", "\u2423").encode("unicode_escape").decode().replace("\\u2423", "\u2423") for token in tokens]
+    shown = [repr(token)[1:-1].replace(" ", "\u2423") for token in tokens]  # blanks and line ends seen
     places = _places([max(len(text), 4) + 1.5 for text in shown])
     figure, axes = canvas(title, "", height=0.75 + 0.85 * (1 + places[-1][1]))
     palette = mpl.colormaps["cividis"]

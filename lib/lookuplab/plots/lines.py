@@ -44,7 +44,7 @@ def line_with_band(
     if not isinstance(x, Mapping):
         axes.set_xticks(range(len(places)), list(places))
         axes.margins(x=0.12)
-    axes.set(xlabel=xlabel, yscale="log" if log else "linear")
+    axes.set_xlabel(xlabel)
     if log:
         look.plain_log(axes.yaxis)
     legend(axes)

@@ -127,7 +127,8 @@ def legend(axes: Axes) -> None:
 
 
 def plain_log(axis: Axis) -> None:
-    """1, 2, 5, 10 ... on a logarithmic axis, not powers of ten."""
+    """Logarithmic, with 1, 2, 5, 10 ..., not powers of ten."""
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     axis.set_major_locator(mpl.ticker.LogLocator(subs=(1, 2, 5)))
     axis.set_major_formatter(mpl.ticker.FormatStrFormatter("%g"))
     axis.set_minor_locator(mpl.ticker.NullLocator())

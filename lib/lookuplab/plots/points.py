@@ -84,19 +84,17 @@ def scatter(
         if len(cost) and len(gain):
             axes.errorbar(
                 look.number(cost, "value"), look.number(gain, "value"), look.whiskers(gain), fmt=markers[head],
-                color=palette[model if len(models) > 1 else head], markersize=8, markeredgecolor="white", mew=0.5,
-                capsize=2, elinewidth=1,
+                color=palette[model if len(models) > 1 else head], ms=8, mec="white", mew=0.5, capsize=2, elinewidth=1,
             )
     axes.grid(axis="x")
-    axes.set(xlabel=xlabel, xscale="log" if log else "linear")
+    axes.set(xlabel=xlabel, xmargin=0.08)
     if log:
         look.plain_log(axes.xaxis)
-    axes.margins(x=0.08)
     keys = [Line2D([], [], color=palette[model], linewidth=5, label=model) for model in models if len(models) > 1]
-    look.figure_legend(figure, keys + [
-        Line2D([], [], color=palette.get(head, "#444444"), marker=markers[head], ls="none", markersize=8, label=label)
-        for head, label in labels.items()
-    ])
+    for head, label in labels.items():
+        colour = palette.get(head, "#444444")
+        keys.append(Line2D([], [], color=colour, marker=markers[head], ls="none", markersize=8, label=label))
+    look.figure_legend(figure, keys)
     return figure
 
 

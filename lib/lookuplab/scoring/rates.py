@@ -3,6 +3,7 @@
 Tasks about the same API (or origin problem, or repository) fail together, so they are resampled together.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -51,13 +52,36 @@ def cluster_bootstrap(
     Depends on the set of (value, cluster) pairs and the seed, not on their order.
     """
     sums, counts = _totals(values, clusters)
-    generator = np.random.default_rng(seed)
-    drawn = []
-    for start in range(0, repetitions, _CHUNK):
-        chosen = generator.integers(len(sums), size=(min(_CHUNK, repetitions - start), len(sums)))
-        drawn.append(statistic(sums[chosen].sum(axis=1), counts[chosen].sum(axis=1)))
+    drawn = [
+        statistic(sums[chosen].sum(axis=1), counts[chosen].sum(axis=1))
+        for chosen in _draws(len(sums), repetitions, seed)
+    ]
     low, high = np.quantile(np.concatenate(drawn), [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
+
+
+def resampled_weights(clusters, repetitions=REPETITIONS, seed=0) -> Iterator[np.ndarray]:
+    """How often each value stands in each resample, (some repetitions, n) at a time: ``cluster_bootstrap``'s resamples.
+
+    For statistics that are no function of a mean: they take weights.
+    """
+    labels, member = np.unique(np.asarray(clusters), return_inverse=True)
+    for chosen in _draws(len(labels), repetitions, seed):
+        yield _counts(chosen)[:, member]
+
+
+def _draws(clusters: int, repetitions: int, seed: int) -> Iterator[np.ndarray]:
+    """(at most _CHUNK, clusters) numbers of drawn clusters; the same for the same number of clusters and seed."""
+    generator = np.random.default_rng(seed)
+    for start in range(0, repetitions, _CHUNK):
+        yield generator.integers(clusters, size=(min(_CHUNK, repetitions - start), clusters))
+
+
+def _counts(chosen: np.ndarray) -> np.ndarray:
+    """How often each cluster was drawn, (repetitions, clusters), from the draws of the same shape."""
+    repetitions, clusters = chosen.shape
+    places = chosen + clusters * np.arange(repetitions)[:, None]
+    return np.bincount(places.ravel(), minlength=chosen.size).reshape(chosen.shape).astype(float)
 
 
 def rate(values, clusters=None, repetitions=REPETITIONS, seed=0, level=0.95) -> Rate:
@@ -79,6 +103,37 @@ def rate(values, clusters=None, repetitions=REPETITIONS, seed=0, level=0.95) -> 
     if np.ptp(sums / counts) == 0:
         return Rate(share, *wilson(share * len(sums), len(sums), level), len(values))
     return Rate(share, *cluster_bootstrap(values, clusters, mean, repetitions, seed, level), len(values))
+
+
+def estimate(values, clusters, repetitions=REPETITIONS, seed=0, level=0.95) -> Rate:
+    """``rate`` for values that may lie between 0 and 1, such as the expectation over a retriever's hits.
+
+    values: (n,) numbers from 0 to 1; clusters: (n,) labels. The same as ``rate`` where all values are 0 or 1.
+    """
+    return estimates(np.asarray(values, dtype=float).reshape(-1, 1), clusters, repetitions, seed, level)[0]
+
+
+def estimates(values, clusters, repetitions=REPETITIONS, seed=0, level=0.95) -> list[Rate]:
+    """``estimate`` of each column of ``values``, (n, m), all on the same resamples: a curve over m settings.
+
+    As exact as m calls and far faster: each resample is a vector of weights, and all columns are one matrix product.
+    """
+    values = np.asarray(values, dtype=float)
+    if values.ndim != 2 or not ((values >= 0) & (values <= 1)).all():
+        raise ValueError("an estimate needs values from 0 to 1, a column for each setting")
+    if not len(values):
+        return [Rate(float("nan"), 0.0, 1.0, 0)] * values.shape[1]
+    totals = [_totals(column, clusters) for column in values.T]
+    sums, counts = np.array([sums for sums, _ in totals]).T, totals[0][1]
+    drawn = [weights @ sums / (weights @ counts)[:, None]
+             for weights in map(_counts, _draws(len(counts), repetitions, seed))]
+    lows, highs = np.quantile(np.concatenate(drawn), [(1 - level) / 2, (1 + level) / 2], axis=0)
+    found = []
+    for share, per_cluster, low, high in zip(values.mean(axis=0), (sums / counts[:, None]).T, lows, highs, strict=True):
+        if np.ptp(per_cluster) < 1e-12:  # every resample is equal, see ``rate``
+            low, high = wilson(share * len(counts), len(counts), level)
+        found.append(Rate(float(share), float(low), float(high), len(values)))
+    return found
 
 
 def _totals(values, clusters) -> tuple[np.ndarray, np.ndarray]:

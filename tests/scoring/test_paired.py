@@ -34,6 +34,12 @@ def test_pairing_removes_what_both_share():
     assert (result.low, result.value, result.high) == pytest.approx((0.1, 0.1, 0.1))
 
 
+def test_paired_difference_takes_expectations():
+    # clusters a (+.5, 0) and b (-.25): a resample is a twice (.25), both (.25 / 3) or b twice (-.25)
+    result = paired_difference([0, 1, 0.5], [0.5, 1, 0.25], clusters=["a", "a", "b"])
+    assert (result.low, result.value, result.high) == pytest.approx((-0.25, 0.25 / 3, 0.25))
+
+
 def test_holm_adjusts_step_by_step():
     # sorted .01 .03 .04 -> 3 * .01, max(that, 2 * .03), max(that, 1 * .04)
     assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])

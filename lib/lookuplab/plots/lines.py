@@ -12,6 +12,7 @@ from lookuplab.plots import look
 from lookuplab.plots.look import canvas, colours, legend, mark_paper
 
 MARKERS_UP_TO = 15  # points on a line; beyond that the markers would hide it
+TICKS_UP_TO = 6  # values of x: each is named, so that no half document is
 
 
 def line_with_band(
@@ -87,7 +88,7 @@ def curves(
             _curve(axes, here[(here[lines] == name) & (here["metric"] == metric)], colour, bare=points is not None)
             sampled = here[(here[lines] == name) & (here["metric"] == points)]
             axes.plot(sampled["at"], sampled["value"], ".", color=colour, markersize=5, zorder=4)
-        _mark(axes, marks or {})
+        _mark(axes, marks or {}, rows["at"].dropna().unique())
     look.figure_legend(figure, _keys(rows, palette, base, points, marks or {}))
     return figure
 
@@ -115,7 +116,10 @@ def _curve(axes: Axes, rows: pd.DataFrame, colour: str, bare: bool) -> None:
     axes.plot(at, look.number(ours, "paper_value"), **look.PAPER | {"markeredgecolor": colour}, mew=1.6, zorder=5)
 
 
-def _mark(axes: Axes, marks: Mapping[str, float | tuple[float, float]]) -> None:
+def _mark(axes: Axes, marks: Mapping[str, float | tuple[float, float]], at: np.ndarray) -> None:
+    """What stands on the x axis: few values by name, and the marks."""
+    if len(at) <= TICKS_UP_TO:
+        axes.set_xticks(at)
     for place in marks.values():
         if isinstance(place, tuple):
             axes.axvspan(*place, color="#bbbbbb", alpha=0.3, linewidth=0, zorder=0)

@@ -116,8 +116,9 @@ def bubbles(
     rows = look.split(frame[frame["metric"].isin([share, rate])])
     table = rows.pivot(index=["head", "class"], columns="metric", values="value").astype(float).reset_index()
     labels = _labels(designs, rows["head"])
+    table = table[table["head"].isin(list(labels))]
     bins = sorted(set(table["class"]), key=lambda name: int(name.strip("[]").split(",")[0]))
-    table = table[table["head"].isin(list(labels)) & (table[share] > 0)]
+    table = table[table[share] > 0]
     figure, axes = canvas(title, ylabel, height=1.9 + 0.34 * len(bins))
     drawn = axes.scatter(
         table["head"].map(list(labels).index), table["class"].map(bins.index), s=table[share] * 9, c=table[rate],

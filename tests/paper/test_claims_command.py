@@ -7,6 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from lookuplab.claims import load
 from lookuplab.cli import cli
 
 TASKS = {"all": 622, "high": 205, "medium": 150, "low": 200, "aws/high": 1}
@@ -30,13 +31,20 @@ def run(*arguments):
 def test_verdicts_are_printed_and_a_failing_claim_is_no_error(figures):
     result = run("cloudapibench", "--figures", figures)
     assert result.exit_code == 0
-    verdicts = {
-        line.split()[0]: line.split("  ")[-1].strip() for line in result.output.splitlines() if line.startswith("capi-")
-    }
-    assert verdicts["capi-622-tasks"] == "HOLDS"
-    assert verdicts["capi-class-sizes"] == "FAILS"
-    assert verdicts["capi-two-providers"] == verdicts["capi-size-helps"] == "NOT DECIDED"
-    assert "12 claims: 1 hold, 1 fail, 10 not decided" in result.output
+    assert "HOLDS        capi-622-tasks (Section 2.2)" in result.output
+    assert "FAILS        capi-class-sizes" in result.output
+    assert "NOT DECIDED  capi-two-providers" in result.output and "NOT DECIDED  capi-size-helps" in result.output
+    number = len(load())
+    assert result.output.endswith(f"{number} claims: 1 hold, 1 fail, {number - 2} not decided\n")
+
+
+def test_only_the_verdict_and_artifact_asked_for_are_shown(figures):
+    def shown(*arguments):
+        return [one["id"] for one in json.loads(run("--json", "--figures", figures, *arguments).output)]
+
+    assert shown("--verdict", "holds") == ["capi-622-tasks"]
+    assert shown("--verdict", "holds", "--verdict", "fails") == ["capi-622-tasks", "capi-class-sizes"]
+    assert shown("--artifact", "fig2_fig10_composition", "--verdict", "undecided") == ["capi-two-providers"]
 
 
 def test_json_has_an_object_per_claim(figures):
@@ -63,6 +71,7 @@ def test_a_paper_without_claims_yet_prints_none(figures):
         (["nopaper"], "error: no paper 'nopaper'; known: cloudapibench"),
         (["--profile", "nope"], "error: no profile 'nope'"),
         (["--figures", "nowhere"], "error: no folder nowhere/mini"),
+        (["--artifact", "table9"], "error: no claim about table9; known: fig1_perplexity"),
         (["--claims", "nothing.yaml"], "error: cannot read nothing.yaml"),
     ],
 )

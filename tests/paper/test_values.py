@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from lookuplab import paper, paths
+from lookuplab.cloudapi.augmentation import DESIGNS
 from lookuplab.errors import UserError
 
 SIZES = {"high": 205, "medium": 150, "low": 267}
@@ -30,9 +31,7 @@ def test_files_keep_the_schema(file):
     assert all(re.fullmatch(places, place) for place in table.place)
 
 
-@pytest.mark.parametrize(
-    "artifact", ["table1_base_models", "table2_index_lookup", "table3_dag_plus_plus", "table4_failure_modes"]
-)
+@pytest.mark.parametrize("artifact", sorted(file.stem for file in FILES if file.parent.name == CAPI))
 @pytest.mark.parametrize("metric", ["valid_percent", "triggered_percent", "invalid_percent"])
 def test_every_rate_is_a_whole_number_of_tasks(artifact, metric):
     table = counts(artifact, metric)
@@ -53,10 +52,42 @@ def test_table_3_average_is_the_mean_over_tasks():
     assert len(average) == 15 and ((average - wide["value"]["all"]).abs() < 0.0051).all()
 
 
-def test_table_3_subscripts_are_the_change_from_the_base_model():
-    table = paper.values(CAPI, "table3_dag_plus_plus").set_index(["model", "condition", "metric"]).value
+@pytest.mark.parametrize(("artifact", "metric"), [("table2_index_lookup", "valid_percent"),
+                                                  ("table3_dag_plus_plus", "triggered_percent")])
+def test_derived_classes_and_averages_add_up_in_tasks(artifact, metric):
+    table = counts(artifact, metric)
+    table[["method", "class"]] = table.condition.str.split("/", expand=True).to_numpy()
+    wide = table.pivot(index=["model", "method"], columns="class", values="tasks")
+    assert len(wide) >= 3 and (wide[["high", "medium", "low"]].sum(axis=1) == wide["all"]).all()
+
+
+@pytest.mark.parametrize("prefix", ["base/", "threshold_0.00/"])
+def test_base_rows_of_the_ablations_equal_table_1(prefix):
+    table = paper.values(CAPI).query("model == 'StarCoder2-3B' and metric == 'valid_percent'")
+    base = table[table.condition.str.startswith(prefix)]
+    assert len(base) >= 4
+    for row in base.itertuples():
+        expected = paper.value(CAPI, "table1_base_models", row.model, row.condition.removeprefix(prefix), row.metric)
+        assert row.value == expected, row
+
+
+def test_full_precision_is_the_oracle_of_figure_6():
+    model, metric = "StarCoder2-3B", "valid_percent"
+    figure6 = paper.value(CAPI, "fig6_augmentation_designs", model, "description_specification", metric)
+    for condition in ["precision_100/all", "oracle/all"]:
+        assert paper.value(CAPI, "fig7a_retriever_precision", model, condition, metric) == figure6
+
+
+def test_designs_have_the_names_that_the_kit_gives_them():
+    conditions = set(paper.values(CAPI, "fig6_augmentation_designs").condition)
+    assert {name for name in conditions if not name.startswith("base")} == set(DESIGNS)
+
+
+@pytest.mark.parametrize(("artifact", "number"), [("table2_index_lookup", 8), ("table3_dag_plus_plus", 40)])
+def test_changes_are_from_the_base_model(artifact, number):
+    table = paper.values(CAPI, artifact).set_index(["model", "condition", "metric"]).value
     changes = table.xs("valid_change_points", level="metric")
-    assert len(changes) == 40
+    assert len(changes) == number
     for (model, condition), change in changes.items():
         base = table[model, "base/" + condition.split("/")[1], "valid_percent"]
         assert change == pytest.approx(table[model, condition, "valid_percent"] - base, abs=0.0151)

@@ -2,15 +2,13 @@
 
 import json
 import math
-import textwrap
-from collections import Counter
 from pathlib import Path
 
 import click
 
 from lookuplab.errors import UserError
 
-WIDTH = 110
+VERDICTS = {"holds": "holds", "fails": "fails", "undecided": "not decided"}  # as typed, as judged
 
 
 @click.command("claims")
@@ -22,36 +20,47 @@ WIDTH = 110
 @click.option(
     "--claims", "file", type=click.Path(path_type=Path), help="Another claims file (default: data/paper/claims.yaml)."
 )
+@click.option("--artifact", "artifacts", multiple=True, help="Only this table or figure; may be given again.")
+@click.option("--verdict", "verdicts", multiple=True, type=click.Choice(list(VERDICTS)),
+              help="Only claims with this verdict; may be given again.")
+@click.option("--details", is_flag=True, help="Every comparison, and where the numbers of the test come from.")
 @click.option("--json", "form", flag_value="json", help="Print JSON, one object per claim.")
 @click.option("--csv", "form", flag_value="csv", help="Print CSV, one row per comparison.")
-def command(paper_name: str | None, profile: str, figures: Path | None, file: Path | None, form: str | None) -> None:
+def command(paper_name: str | None, profile: str, figures: Path | None, file: Path | None, artifacts: tuple[str, ...],
+            verdicts: tuple[str, ...], details: bool, form: str | None) -> None:
     """Does what the papers claim hold in our runs?
 
     Per claim: the paper's value, ours with its 95% interval, n, and a verdict. It *holds* or *fails* if the whole
     interval is on one side of what is claimed, and is *not decided* if the interval contains it or the artifact is
-    missing. Two of our numbers are compared through the interval of their difference. The exit code is 0 whatever the
-    verdicts: a claim that fails is a result.
+    missing. Two of our numbers are compared through the interval of their difference, the paired one where the artifact
+    states it. The exit code is 0 whatever the verdicts: a claim that fails is a result.
 
     \b
     Examples:
       lookuplab claims                          every claim, mini profile
       lookuplab claims cloudapibench --profile paper
+      lookuplab claims --verdict fails --details
+      lookuplab claims --artifact table2_index_lookup
       lookuplab claims --csv > claims.csv
     """
     from lookuplab import claims, paper
+    from lookuplab.claims import printed
 
     known = paper.papers()
     if paper_name and paper_name not in known:
         raise UserError(f"no paper {paper_name!r}; known: {', '.join(known)}")
     chosen = [claim for claim in claims.load(file or claims.FILE) if paper_name in (None, claim.paper)]
-    judgements = claims.judge_run(chosen, _folder(profile, figures))
+    if unknown := set(artifacts) - (named := {claim.artifact for claim in chosen}):
+        raise UserError(f"no claim about {', '.join(sorted(unknown))}; known: {', '.join(sorted(named))}")
+    chosen = [claim for claim in chosen if not artifacts or claim.artifact in artifacts]
+    wanted = {VERDICTS[name] for name in verdicts or VERDICTS}
+    judgements = [one for one in claims.judge_run(chosen, _folder(profile, figures)) if one.verdict in wanted]
     if form == "csv":
         click.echo(claims.table(judgements).to_csv(index=False), nl=False)
     elif form == "json":
         click.echo(json.dumps([_object(judgement) for judgement in judgements], indent=2))
     else:
-        click.echo("\n\n".join(_text(judgement) for judgement in judgements))
-        click.echo("\n" + _summary(judgements))
+        click.echo(printed.text(judgements, details))
 
 
 def _folder(profile: str, figures: Path | None) -> Path:
@@ -65,47 +74,6 @@ def _folder(profile: str, figures: Path | None) -> Path:
             f"no folder {figures / chosen.name}; --figures names the folder that holds one folder per profile"
         )
     return (figures or (paths.FIGURES if chosen.committed else paths.RUNS / "figures")) / chosen.name
-
-
-def _text(judgement) -> str:
-    claim = judgement.claim
-    head = f"{claim.id} ({claim.place})"
-    lines = [f"{head:<{WIDTH - 12}}{judgement.verdict.upper():>12}"]
-    lines += textwrap.wrap(claim.statement, WIDTH, initial_indent="  ", subsequent_indent="  ")
-    lines.append(f"  {claim.test['metric']}; {claim.models}; paper: {_range(judgement.reported)}")
-    if judgement.note:
-        return "\n".join([*lines, f"  {judgement.note}"])
-    rows = [_row(comparison) for comparison in judgement.comparisons]
-    header = ("model", "is", "paper", "ours [95% interval]", "n", "")
-    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
-    return "\n".join(lines + ["    " + _aligned(row, widths) for row in [header, *rows]])
-
-
-def _aligned(row: tuple[str, ...], widths: list[int]) -> str:
-    cells = [
-        cell.rjust(width) if i in (2, 3, 4) else cell.ljust(width)
-        for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-    ]
-    return "  ".join(cells).rstrip()
-
-
-def _row(c) -> tuple[str, ...]:
-    interval = "" if c.low == c.high or math.isnan(c.low) else f" [{_number(c.low)}, {_number(c.high)}]"
-    return c.model or "-", c.quantity, _number(c.paper_value), _number(c.value) + interval, c.n, c.verdict
-
-
-def _number(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.2f}".removesuffix(".00")
-
-
-def _range(reported) -> str:
-    """The paper's own numbers for the same comparisons, smallest to largest."""
-    if not reported:
-        return "no printed numbers"
-    found = [comparison.value for comparison in reported]
-    if min(found) == max(found):
-        return _number(found[0])
-    return f"{_number(min(found))} to {_number(max(found))} in {len(found)} comparisons"
 
 
 def _object(judgement) -> dict:
@@ -123,8 +91,3 @@ def _object(judgement) -> dict:
         "comparisons": [plain(comparison) for comparison in judgement.comparisons],
         "reported": [plain(comparison) for comparison in judgement.reported],
     }
-
-
-def _summary(judgements) -> str:
-    count = Counter(judgement.verdict for judgement in judgements)
-    return f"{len(judgements)} claims: {count['holds']} hold, {count['fails']} fail, {count['not decided']} not decided"

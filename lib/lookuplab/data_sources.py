@@ -8,16 +8,22 @@ from pathlib import Path
 
 from lookuplab import paths
 from lookuplab.errors import UserError
+from lookuplab.models.facts import ModelFacts
+from lookuplab.models.load import split_revision
 from lookuplab.provenance import file_hash
 
 KINDS = ("file", "model", "dataset")
+UNPINNED = "main"
 ATTEMPTS = 4
 TIMEOUT = 30.0  # seconds without a byte
 
 
 @dataclass(frozen=True)
 class Source:
-    """One download. ``address`` is a URL for a file, ``owner/name`` on the Hugging Face hub for the rest."""
+    """One download. ``address`` is a URL for a file, ``owner/name`` on the Hugging Face hub for the rest.
+
+    ``facts`` say of a model what its configuration and files on the hub say.
+    """
 
     name: str
     kind: str
@@ -26,8 +32,9 @@ class Source:
     purpose: str
     size: int = 0
     sha256: str = ""
-    revision: str = "main"
+    revision: str = UNPINNED
     streamed: bool = False
+    facts: ModelFacts | None = None
 
     @property
     def path(self) -> Path:
@@ -53,6 +60,22 @@ def find(name: str) -> Source:
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise UserError(f"no download {name!r}{hint}; `lookuplab data list` names them")
     return sources[name]
+
+
+def of_model(name: str) -> Source | None:
+    """The source of a model on the hub, named with or without a revision; None for a model that is not listed."""
+    if not (paths.DATA / "sources.toml").is_file():  # a checkout of one's own notebooks needs no list
+        return None
+    address = split_revision(name)[0]
+    return next((source for source in load().values() if (source.kind, source.address) == ("model", address)), None)
+
+
+def pinned(name: str) -> str:
+    """A model on the hub at the revision that is pinned for it, unless the name says another or none is pinned."""
+    source = of_model(name)
+    if source is None or source.revision == UNPINNED or split_revision(name)[1] is not None:
+        return name
+    return f"{name}@{source.revision}"
 
 
 def is_fetched(source: Source) -> bool:
@@ -163,9 +186,10 @@ def _get_from_hub(source: Source) -> Path:
 
 def _source(file: Path, name: str, entry: dict) -> Source:
     try:
-        source = Source(name, **entry)
+        facts = ModelFacts(**entry["facts"]) if "facts" in entry else None
+        source = Source(name, **{**entry, "facts": facts})
     except TypeError as error:
-        raise UserError(f"{file}: [{name}]: {str(error).removeprefix('Source.__init__() ')}") from error
+        raise UserError(f"{file}: [{name}]: {str(error).partition('.__init__() ')[2] or error}") from error
     if source.kind not in KINDS:
         raise UserError(f"{file}: [{name}]: kind {source.kind!r} is none of {', '.join(KINDS)}")
     if source.kind == "file" and not (source.size and len(source.sha256) == 64):

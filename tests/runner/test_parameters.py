@@ -52,7 +52,7 @@ def test_a_parameters_cell_with_more_than_plain_values_is_refused(source):
 ])
 def test_bad_input_is_one_line_and_exit_code_2(kit, monkeypatch, arguments, message):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    kit.notebook("counts", parameters='profile = "mini"\ntasks = 3\nmodels = ["openai:any"]\nsome_file = ""\n')
+    kit.notebook("counts", parameters='profile = "mini"\ntasks = 3\nmodels = ["http://localhost/v1#any"]\nsome_file = ""\n')
     code, said = kit.call(*arguments)
     assert code == 2
     assert message in said

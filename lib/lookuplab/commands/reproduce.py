@@ -13,11 +13,13 @@ Examples:
   lookuplab reproduce
   lookuplab reproduce cloudapibench -j 2
   lookuplab reproduce performance
+  lookuplab reproduce --profile paper --dry-run
   lookuplab reproduce --profile smoke""")
 @click.argument("paper", required=False)
 @click.option("--profile", default="mini", show_default=True, help="smoke, mini, paper, or the path of a YAML file.")
 @click.option("-j", "--jobs", default=1, show_default=True, type=click.IntRange(min=1), help="Notebooks at a time.")
-def command(paper: str | None, profile: str, jobs: int) -> None:
+@click.option("--dry-run", is_flag=True, help="Only say what would run, what is missing, and what the models need.")
+def command(paper: str | None, profile: str, jobs: int, dry_run: bool) -> None:
     """Execute every notebook of PAPER (all papers without it) and write figures/PROFILE/.
 
     Notebooks that measure speed repeat everything each time; they run where PAPER is ``performance``.
@@ -30,9 +32,15 @@ def command(paper: str | None, profile: str, jobs: int) -> None:
     from lookuplab.runner.resources import check_needs
 
     chosen = profiles.load(profile)
-    check_needs(chosen)
+    if not dry_run:
+        check_needs(chosen)
     wanted = [notebook for notebook in notebooks.all_notebooks(paper) if paper or notebook.order != "manual"]
-    all_jobs = [plan(notebook, chosen) for notebook in wanted]
+    all_jobs = [plan(notebook, chosen, dry=dry_run) for notebook in wanted]
     if not all_jobs:
         raise UserError(f"no notebook to run under {paths.NOTEBOOKS}")
+    if dry_run:
+        from lookuplab.runner.dry_run import report
+
+        click.echo(report(all_jobs, chosen))
+        return
     sys.exit(run_and_report(all_jobs, jobs))

@@ -38,6 +38,7 @@ Examples:
   lookuplab run table1_base_models
   lookuplab run cloudapibench/table1_base_models --profile paper -p models=bigcode/starcoder2-3b
   lookuplab run fig1_perplexity -p max_new_tokens=64
+  lookuplab run table1_base_models --profile paper --dry-run
   lookuplab run path/to/own.ipynb""")
 @click.argument("notebook")
 @click.option("--profile", default="mini", show_default=True, help="smoke, mini, paper, or the path of a YAML file.")
@@ -45,7 +46,8 @@ Examples:
               help="Set a parameter; repeatable.")
 @click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=print_list,
               help="Name all notebooks.")
-def command(notebook: str, profile: str, parameters: tuple[str, ...]) -> None:
+@click.option("--dry-run", is_flag=True, help="Only say what would run, what is missing, and what the models need.")
+def command(notebook: str, profile: str, parameters: tuple[str, ...], dry_run: bool) -> None:
     """Execute NOTEBOOK (a path, `artifact` or `paper/artifact`) and keep the executed copy under runs/.
 
     Figure, numbers and provenance go to figures/PROFILE/; with -p to runs/figures/PROFILE/, so that parameters of
@@ -57,8 +59,14 @@ def command(notebook: str, profile: str, parameters: tuple[str, ...]) -> None:
     from lookuplab.runner.resources import check_needs
 
     chosen = profiles.load(profile)
-    check_needs(chosen)
-    job = plan(notebooks.find(notebook), chosen, dict(parse_pairs(parameters)))
+    if not dry_run:
+        check_needs(chosen)
+    job = plan(notebooks.find(notebook), chosen, dict(parse_pairs(parameters)), dry=dry_run)
+    if dry_run:
+        from lookuplab.runner.dry_run import report
+
+        click.echo(report([job], chosen))
+        return
     code = run_and_report([job], parallel=1)
     if code == 0:
         click.echo(f"executed copy: {job.output}\nfigures below: {job.figures / job.profile / job.notebook.paper}")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from huggingface_hub import HfApi, snapshot_download
+from huggingface_hub import HfApi, snapshot_download, try_to_load_from_cache
 from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 from tqdm import tqdm
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
@@ -51,11 +51,17 @@ def open_checkpoint(name: str, revision: str | None, dtype: str, device_map: str
     if folder is not None:
         identity["content"] = content_hash(folder)
     else:
-        identity["checkpoint"] = f"{name}@{getattr(module.config, '_commit_hash', None) or revision or 'main'}"
+        identity["checkpoint"] = f"{name}@{_commit(name, revision)}"
     if adapter is not None:
         identity["adapter"] = _adapt(module, adapter)
     speed_up_linear(module)
     return Checkpoint(Path(name).resolve().name if folder else name, module.eval(), tokenizer, identity)
+
+
+def _commit(name: str, revision: str | None) -> str:
+    """What a branch or tag stood for when it was loaded, told by the cache's folder: configurations need not say it."""
+    file = try_to_load_from_cache(name, "config.json", revision=revision)
+    return Path(file).parent.name if isinstance(file, str) else revision or "main"
 
 
 def context_of(config) -> int | None:

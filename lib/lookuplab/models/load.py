@@ -8,17 +8,19 @@ from lookuplab.errors import UserError
 from lookuplab.models.types import Model
 
 CHAT = "#chat"  # at the end of a local model's name
+OPENAI = "openai:"
 
 
 def load(name: str, **options) -> Model:
     """The model of that name, ready for ``complete``.
 
     ``mini-SIZE`` is one of the kit's own models. ``http(s)://HOST:PORT/v1#MODEL`` and ``openai:MODEL`` are remote
-    (options: see ``remote.RemoteModel``). Everything else is a checkpoint's folder or its name on the hub (options:
-    see ``local.load_local``); ``#chat`` behind it asks an instruction-tuned model through its chat template. UserError with one clear line for a model that is not there, an endpoint's bad address
-    and an unknown option.
+    (options: see ``remote.RemoteModel``). Everything else is a checkpoint's folder or its name on the hub, which may
+    carry a revision (``OWNER/NAME@REVISION``: a commit, branch or tag; options: see ``local.load_local``); ``#chat``
+    behind it asks an instruction-tuned model through its chat template. UserError with one clear line for a model that
+    is not there, an endpoint's bad address and an unknown option.
     """
-    if "://" in name or name.startswith("openai:"):
+    if is_remote(name):
         from lookuplab.models.remote import RemoteModel
 
         return RemoteModel.from_name(name, **options)
@@ -26,11 +28,41 @@ def load(name: str, **options) -> Model:
 
     if name.endswith(CHAT):
         name, options = name.removesuffix(CHAT), {"chat": True, **options}
+    name, revision = split_revision(name)
+    if revision is not None:
+        if options.setdefault("revision", revision) != revision:
+            raise UserError(f"model {name}: the name says revision {revision}, the option {options['revision']}")
     known = load_local.__kwdefaults__
     unknown = sorted(set(options) - set(known))
     if unknown:
         raise UserError(f"model {name}: unknown option {unknown[0]!r} (there are {', '.join(sorted(known))})")
     return _mini(name, options) if name.startswith("mini-") else load_local(name, **options)
+
+
+def is_remote(name: str) -> bool:
+    """An endpoint's address: whatever answers there, no checkpoint is needed here."""
+    return "://" in name or name.startswith(OPENAI)
+
+
+def split_revision(name: str) -> tuple[str, str | None]:
+    """A name on the hub and the revision behind ``@``, None without one. Folders keep their name, whatever is in it.
+
+    UserError for an ``@`` with nothing behind it.
+    """
+    place, at, revision = name.partition("@")
+    if not at or name.startswith((".", "/", "~")) or Path(name).exists() or place.count("/") != 1:
+        return name, None
+    if not revision:
+        raise UserError(f"model {name!r} names no revision behind the @; write OWNER/NAME@REVISION, or leave it out")
+    return place, revision
+
+
+def table_name(name: str) -> str:
+    """How tables and ``roles`` call the model of that name: without address, folder, revision and ``#chat``."""
+    if is_remote(name):
+        return name.removeprefix(OPENAI).rpartition("#")[2].removesuffix("&chat")
+    name = split_revision(name.removesuffix(CHAT))[0]
+    return Path(name).resolve().name if Path(name).expanduser().is_dir() else name
 
 
 def mini_models() -> dict[str, Path]:

@@ -17,7 +17,8 @@ from lookuplab.runner.profiles import Profile
 class Job:
     """One notebook to execute: ``parameters`` is what is injected, ``values`` all of its parameters after that.
 
-    ``figures`` is the root that its artifacts are written under, ``output`` the executed copy.
+    ``figures`` is the root that its artifacts are written under, ``output`` the executed copy; ``missing`` says what a
+    job that was planned without being started lacks on this machine.
     """
 
     notebook: Notebook
@@ -25,6 +26,7 @@ class Job:
     parameters: dict[str, Any]
     output: Path
     figures: Path
+    missing: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
     kernel: str = "python3"
 
@@ -34,24 +36,32 @@ class Job:
 
 
 def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None = None, *, output: Path | None = None,
-         figures: Path | None = None, environment: Mapping[str, str] | None = None) -> Job:
+         figures: Path | None = None, environment: Mapping[str, str] | None = None, dry: bool = False) -> Job:
     """Check a notebook's parameters against what it declares, and what they name against the disk.
 
     ``given`` are texts from the command line. Raises UserError for an unknown name, a changed type, a missing model or
-    data set. Figures go where the profile says; a run with parameters of its own never writes over committed ones.
+    data set (a ``dry`` plan only collects what is missing, and asks no network). Models on the hub get the revision
+    that is pinned for them. Figures go where the profile says; a run with parameters of its own never writes over
+    committed ones.
     """
     parameters = dict(profile.overrides(notebook))
     for name, value in parameters.items():
         parameters[name] = _same_type(notebook, name, value, f"profile {profile.name!r}")
     for name, text in (given or {}).items():
         parameters[name] = parse_value(notebook, name, text)
+    parameters = {name: resources.pinned(name, value) for name, value in parameters.items()}
     hints = {name: hint for name, hint in profile.hints.items() if name not in (given or {})}
-    resources.check(notebook.id, notebook.parameters | parameters, hints)
+    values = notebook.parameters | parameters
+    if dry:
+        resources.check_names(notebook.id, values)
+    else:
+        resources.check(notebook.id, values, hints)
     committed = profile.committed and not given
     return Job(
         notebook, profile.name, parameters,
         output or paths.RUNS / profile.name / notebook.paper / f"{notebook.name}.ipynb",
-        figures or (paths.FIGURES if committed else paths.RUNS / "figures"), dict(environment or {}),
+        figures or (paths.FIGURES if committed else paths.RUNS / "figures"),
+        missing=tuple(resources.missing(values, hints)) if dry else (), environment=dict(environment or {}),
     )
 
 

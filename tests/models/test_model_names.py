@@ -1,0 +1,101 @@
+"""One name says which model: where it lies, at which revision, whether as a chat model, and what tables call it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny_checkpoint import save
+
+from lookuplab.errors import UserError
+from lookuplab.models.load import load, split_revision, table_name
+from lookuplab.models.types import Decoding, Prompt
+from lookuplab.runner import resources
+
+OLD, NEW = "1" * 40, "2" * 40
+part = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,12}", fullmatch=True)
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """A hub's local cache that holds two revisions of owner/tiny, the newer of them as main; no network."""
+    folder = tmp_path / "hub" / "models--owner--tiny"
+    save(folder / "snapshots" / OLD)
+    save(folder / "snapshots" / NEW, vocabulary=160)
+    (folder / "refs").mkdir()
+    (folder / "refs" / "main").write_text(NEW)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    return folder
+
+
+@given(part, part, part)
+def test_a_revision_stands_behind_the_name_on_the_hub(owner, name, revision):
+    assert split_revision(f"{owner}/{name}@{revision}") == (f"{owner}/{name}", revision)
+    assert split_revision(f"{owner}/{name}") == (f"{owner}/{name}", None)
+
+
+@pytest.mark.parametrize("name", ["./here@there", "/tmp/a@b", "~/a@b", "mini-large", "mini-large@x"])
+def test_other_names_carry_no_revision(name):
+    assert split_revision(name) == (name, None)
+
+
+def test_a_folder_with_an_at_in_its_name_is_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my" / "model@home").mkdir(parents=True)
+    assert split_revision("my/model@home") == ("my/model@home", None)
+
+
+@pytest.mark.parametrize(("name", "called"), [
+    ("owner/name", "owner/name"), ("owner/name@abc", "owner/name"), ("owner/name@refs/pr/3#chat", "owner/name"),
+    ("mini-large", "mini-large"), ("openai:gpt-4o-2024-05-13", "gpt-4o-2024-05-13"),
+    ("http://localhost:8000/v1#served/model", "served/model"), ("https://host/v1#model&chat", "model"),
+])
+def test_tables_call_a_model_by_its_name_alone(name, called):
+    assert table_name(name) == called
+
+
+@pytest.mark.parametrize("name", ["openai:gpt-4o-2024-05-13", "http://localhost:8000/v1#served/model", "mini-small"])
+def test_the_name_in_tables_is_the_loaded_model_s_own(name):
+    assert load(name).name == table_name(name)
+
+
+def test_a_folder_is_called_by_its_last_part(tmp_path):
+    assert load(str(save(tmp_path / "a" / "tiny"))).name == table_name(str(tmp_path / "a" / "tiny")) == "tiny"
+
+
+def test_the_named_revision_is_loaded_and_recorded(hub):
+    for name, commit, vocabulary in ((f"owner/tiny@{OLD}", OLD, 180), ("owner/tiny@main", NEW, 160),
+                                     ("owner/tiny", NEW, 160)):
+        model = load(name)
+        assert model.name == "owner/tiny"
+        assert model.identity["checkpoint"] == f"owner/tiny@{commit}"
+        assert model.module.config.vocab_size == vocabulary
+
+
+def test_a_revision_and_the_chat_template_go_together(hub):
+    model = load(f"owner/tiny@{OLD}#chat")
+    assert model.chat and model.identity["checkpoint"] == f"owner/tiny@{OLD}"
+    ((done,),) = model.generate([(Prompt("p", "client.", system="x"), 0)], Decoding(max_new_tokens=2))
+    assert done.prompt_tokens > 20, "the template's tokens"
+
+
+@pytest.mark.parametrize(("name", "options", "message"), [
+    ("owner/tiny@", {}, "no revision behind the @"),
+    (f"owner/tiny@{OLD}", {"revision": NEW}, "the name says revision 111"),
+    (f"owner/tiny@{'3' * 40}", {}, "cannot load model owner/tiny"),
+])
+def test_a_revision_that_cannot_be_is_one_clear_line(hub, name, options, message):
+    with pytest.raises(UserError, match=message) as caught:
+        load(name, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_cached_revision_is_found_before_a_kernel_starts(hub):
+    for name in ("owner/tiny", f"owner/tiny@{OLD}", f"owner/tiny@{NEW}#chat", "owner/tiny@main"):
+        resources.check("demo/counts", {"models": [name]})
+    with pytest.raises(UserError, match=f"'owner/tiny@{'3' * 40}' is not in the local cache"):
+        resources.check("demo/counts", {"model": f"owner/tiny@{'3' * 40}"})
+
+
+def test_two_models_that_tables_cannot_tell_apart_are_refused(hub):
+    with pytest.raises(UserError, match="names 2 models that tables call 'owner/tiny'; run them one at a time"):
+        resources.check("demo/counts", {"models": [f"owner/tiny@{OLD}", "owner/tiny"]})

@@ -34,6 +34,14 @@ def test_the_paired_interval_turns_round_with_the_claim():
     assert judged(WORSE, BASE, DAG, GAIN).verdict == FAILS
 
 
+@pytest.mark.parametrize(("condition", "value"), [("plus/low - dag/low", 6), ("dag/low - plus/low", -6)])
+def test_a_change_between_two_policies_is_named_by_both(condition, value):
+    change = ("m", condition, CHANGE, 6.0, 2.0, 9.0)
+    [comparison] = judged(BETTER | {"left": "plus/low", "right": "dag/low"}, DAG, ("m", "plus/low", *DAG[2:]), change,
+                          ("m", "dag/low", CHANGE, 1.0, 0.0, 2.0)).comparisons
+    assert (comparison.value, comparison.n) == (value, "100 pairs")
+
+
 def test_a_condition_without_class_has_the_base_without_class():
     rows = [("m", "base", VALID, 40, 30, 50), ("m", "name", VALID, 46, 36, 56), ("m", "name", CHANGE, 6, 2, 9)]
     assert judged({"kind": "greater", "left": "name", "right": "base"}, *rows).verdict == HOLDS

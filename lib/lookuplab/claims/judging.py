@@ -4,9 +4,10 @@ Each question sets a number with its 95% interval against a bound:
 
 - *holds*: the whole interval is on the claimed side; *fails*: the whole interval is on the other side;
 - *not decided*: the interval contains the bound, or the artifact or a row of it is missing;
-- two of our numbers are compared through the interval of their difference: the paired one, where one of them is the
-  base model's and the artifact states the other's change from it (``valid_change_points``, as the subscripts of Table
-  3), else that of two independent estimates (``scoring.rates.difference``), which is wider;
+- two of our numbers are compared through the interval of their difference: the paired one where the artifact states it
+  (metric ``valid_change_points``: condition ``dag/low`` for the change from the base model, as the subscripts of Table
+  3, or ``dag_plus_plus/low - dag/low``), else that of two independent estimates (``scoring.rates.difference``), which
+  is wider;
 - a number without interval (a count) is taken as exact;
 - *all* fails with one failing model, *any* holds with one holding model, and undecided models leave the rest undecided.
 """
@@ -119,19 +120,26 @@ def _compare(question: Question, known: dict, changes: dict) -> Comparison:
 
 
 def _paired(question: Question, changes: dict) -> tuple[Rate, str] | None:
-    """The stated change where one condition is the other's base: ``base/low`` of ``dag/low``, ``base`` of ``name``."""
+    """The stated change between two conditions of a model, turned round where it is stated the other way."""
     (model, left), (other, right) = question.first, question.second
     if model != other:
         return None
-    if right == _base_of(left) and (change := changes.get((model, left))):
+    if change := _change(model, left, right, changes):
         return _rate(change), f"{_count(change)} pairs"
-    if left == _base_of(right) and (change := changes.get((model, right))):
-        forward = _rate(change)
-        return replace(forward, value=-forward.value, low=-forward.high, high=-forward.low), f"{_count(change)} pairs"
+    if change := _change(model, right, left, changes):
+        back = _rate(change)
+        return replace(back, value=-back.value, low=-back.high, high=-back.low), f"{_count(change)} pairs"
     return None
 
 
+def _change(model: str, new: str, old: str, changes: dict) -> dict | None:
+    """The row of ``new - old``; a row that names ``new`` alone is its change from the base model."""
+    alone = changes.get((model, new)) if old == _base_of(new) else None
+    return changes.get((model, f"{new} - {old}"), alone)
+
+
 def _base_of(condition: str) -> str:
+    """``base/low`` of ``dag/low``, ``base`` of ``name``."""
     return "/".join(["base", *condition.split("/")[1:]])
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from lookuplab.cloudapi.dag import Passes
-from lookuplab.cloudapi.policies import by_class, outcome, policy_rows, sampled_hits, triggered
+from lookuplab.cloudapi.policies import by_class, change_rows, outcome, policy_rows, sampled_hits, triggered
 from lookuplab.errors import UserError
 
 # task: class, valid without documents, with a hit, with a miss, the name exists, confidence
@@ -106,3 +106,9 @@ def test_without_log_probabilities_the_threshold_is_one_clear_line(passes):
     with pytest.raises(UserError, match="no log-probabilities"):
         triggered(silent, "dag_plus_plus")
     assert triggered(silent, "dag_index_lookup").sum() == 1, "index lookup needs none"
+
+
+def test_a_change_is_paired_by_task_and_named_new_minus_old(passes):
+    always, some = (outcome(passes, triggered(passes.first, name), 50) for name in ("dag", "dag_plus_plus"))
+    rows = {row["condition"]: row["value"] for row in change_rows(passes.first, ("dag++", some), ("dag", always))}
+    assert rows == {"dag++/high - dag/high": 25, "dag++/low - dag/low": 0, "dag++/all - dag/all": 12.5}

@@ -116,3 +116,14 @@ def valid_rows(passes: Passes, name: str, valid: np.ndarray, metric: str = "vali
     model = passes.first.model.iloc[0]
     return [row(model, f"{name}/{condition}", metric, estimate(valid[mask], passes.first.api[mask]).percent())
             for condition, mask in by_class(passes.first).items()]
+
+
+def change_rows(first: pd.DataFrame, new: tuple[str, np.ndarray], old: tuple[str, np.ndarray]) -> list[dict]:
+    """Paired differences new - old of two (name, (tasks,) outcome), in points, conditions ``new/class - old/class``.
+
+    The claims are judged on these: the same tasks were asked twice, so two separate intervals would be too wide.
+    """
+    model = first.model.iloc[0]
+    return [row(model, f"{new[0]}/{condition} - {old[0]}/{condition}", "valid_change_points",
+                paired_difference(old[1][mask], new[1][mask], first.api[mask]).percent())
+            for condition, mask in by_class(first).items()]

@@ -16,7 +16,7 @@ from toy_model import ToyModel, many_prompts
 from lookuplab.errors import UserError
 from lookuplab.models import store as store_module
 from lookuplab.models.complete import complete
-from lookuplab.models.store import Asked, CompletionStore, Question
+from lookuplab.models.store import Asked, CompletionStore, Key, Question
 from lookuplab.models.types import Completion, Decoding, Prompt
 
 IDENTITY = {"name": "hub/model", "revision": "main", "adapter": "none", "dtype": "float32"}
@@ -43,7 +43,8 @@ def test_the_key_changes_with_every_part_of_the_model_identity(field):
 
 @pytest.mark.parametrize("change", [
     {"max_new_tokens": 8}, {"temperature": 0.5}, {"top_p": 0.9}, {"seed": 1}, {"stop": ("\n",)},
-    {"stop_rule": "first_call"}, {"truncation": "left"}], ids=lambda change: next(iter(change)))
+    {"stop_rule": "first_call"}, {"truncation": "left"},
+    {"choices_below": 0.5}], ids=lambda change: next(iter(change)))
 def test_the_key_changes_with_every_decoding_parameter(change):
     assert key() != key(decoding=replace(Decoding(), **change))
 
@@ -79,6 +80,24 @@ def test_more_prompts_than_one_select_takes_are_found(tmp_path, monkeypatch):
     with CompletionStore(tmp_path / "s.sqlite") as store:
         store.put(asked, [(question, ANSWER) for question in questions[::2]])
         assert set(store.get(asked, questions)) == {asked.key(question) for question in questions[::2]}
+
+
+def test_keys_of_stores_that_exist_stay_as_they_were():
+    """Written down before choices existed: prompts without them and scored continuations keep their keys."""
+    assert key() == Key("db02737ed5d6851242880153b20ca7d8", "7e8eba087f3686d821d0972e83738c9e", 0)
+    sampled = Decoding(temperature=0.5, n=3, stop=("a",))
+    assert key(decoding=sampled, question=Question(QUESTION.prompt, 2)) == Key(
+        "961dc9570e32457d44ba2dbdc4f381b2", "c725e74e7ae44692a5708afc11720b66", 2)
+    assert key(decoding=None, question=Question(QUESTION.prompt, continuation="1")) == Key(
+        "410b3c1f2b8c33c0fffe157379eb04fb", "e0c4faeee3412421316ca5f08fb22c77", 0)
+
+
+def test_the_key_changes_with_the_choices_and_not_with_their_order():
+    def chosen(*names):
+        return key(question=Question(replace(QUESTION.prompt, choices=names)))
+
+    assert len({key(), chosen("a"), chosen("b"), chosen("a", "b")}) == 4
+    assert chosen("b", "a", "b") == chosen("a", "b") and chosen() == key()
 
 
 def test_the_first_stored_answer_stays(tmp_path):

@@ -40,6 +40,15 @@ class RoomyLayer(DynamicLayer):
             room[:, :, :used] = old
         return room
 
+    def gather(self, columns: torch.Tensor) -> None:
+        """Go on with these positions (rows, positions) of each row, in this order, and no room ahead."""
+        rows, heads, room, width = self._room[0].shape
+        flat = torch.arange(rows * heads, device=columns.device).view(rows, heads, 1) * room + columns[:, None]
+        flat = flat.flatten().to(self._room[0].device)
+        shape = (rows, heads, columns.shape[1], width)
+        self._room = tuple(room.reshape(-1, width).index_select(0, flat).view(shape) for room in self._room)
+        self.keys, self.values = self._room
+
     def batch_select_indices(self, indices: torch.Tensor) -> None:
         """Only keep these rows, and the room ahead of them."""
         if self._room is not None:
@@ -53,6 +62,11 @@ class RoomyCache(DynamicCache):
 
     def __init__(self) -> None:
         Cache.__init__(self, layer_class_to_replicate=RoomyLayer)
+
+    def gather(self, columns: torch.Tensor) -> None:
+        """Go on with these positions (rows, positions) of each row, in this order."""
+        for layer in self.layers:
+            layer.gather(columns)
 
 
 def decoder_cache(config) -> Cache:

@@ -7,19 +7,20 @@ sampling defaults are ignored, ``Decoding`` alone decides.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from lookuplab.errors import UserError
 from lookuplab.models import chat as chat_models
 from lookuplab.models.batching import BatchSize, in_batches
 from lookuplab.models.checkpoint import Checkpoint, context_of, open_checkpoint
+from lookuplab.models.constraint import NameTries
 from lookuplab.models.decode import decode
 from lookuplab.models.rows import Row
 from lookuplab.models.scoring import Scored, teacher_force
 from lookuplab.models.stopping import stopping
 from lookuplab.models.tokens import Encoded, Spelling, encode, fit
-from lookuplab.models.types import Completion, Decoding, Prompt
+from lookuplab.models.types import Completion, Decoding, Prompt, Work
 
 SMALL = 50e6  # parameters
 ROWS = 64  # of a batch; a small model on a CPU gains from more, because the last rows of a batch run almost alone
@@ -31,13 +32,14 @@ class LocalModel:
     """A loaded checkpoint that answers prompts (see ``models.types.Model``); made by ``load_local``.
 
     ``chat``: True asks every prompt through the chat template, False none, None those that bring a system prompt.
-    ``context`` is the longest prompt plus completion in tokens, None without a limit.
+    ``context`` is the longest prompt plus completion in tokens, None without a limit. ``work`` counts what it does.
     """
 
     checkpoint: Checkpoint
     batch: BatchSize
     context: int | None
     chat: bool | None = None
+    work: Work = field(default_factory=Work)
 
     @property
     def name(self) -> str:
@@ -62,8 +64,11 @@ class LocalModel:
     def generate(self, requests: Sequence[tuple[Prompt, int]], decoding: Decoding) -> Iterator[list[Completion]]:
         """Answer each (prompt, sample index), longest prompts first, one list a batch.
 
-        UserError for a prompt that is too long, an unknown stop rule, and when not even one row fits into memory.
+        UserError for a prompt that is too long, choices that are no names or meet a chat prompt, an unknown stop rule,
+        and when not even one row fits into memory.
         """
+        for prompt, _ in requests:
+            self._check_choices(prompt)
         encoded = self._encoded([prompt for prompt, _ in requests], decoding)
         order = sorted(
             zip(requests, encoded, strict=True),
@@ -73,7 +78,7 @@ class LocalModel:
 
         def run(batch: list[tuple[tuple[Prompt, int], Encoded]]) -> list[Completion]:
             rows = [self._row(prompt, sample, ids, decoding) for (prompt, sample), ids in batch]
-            decode(self.module, rows, decoding, end_of_text, self.context)
+            decode(self.module, rows, decoding, end_of_text, self.context, self.work)
             return [row.completion() for row in rows]
 
         yield from in_batches(order, run, self.batch, self.name)
@@ -86,7 +91,8 @@ class LocalModel:
         encoded = self._encoded([prompt for prompt, _ in pairs], Decoding(max_new_tokens=1))
         scored = [self._scored(prompt, text, ids) for (prompt, text), ids in zip(pairs, encoded, strict=True)]
         scored.sort(key=lambda item: (-len(item.prompt_ids) - len(item.ids), item.prompt.id))
-        yield from in_batches(scored, lambda batch: teacher_force(self.module, batch), self.batch, self.name)
+        yield from in_batches(scored, lambda batch: teacher_force(self.module, batch, self.work),
+                              self.batch, self.name)
 
     def _encoded(self, prompts: list[Prompt], decoding: Decoding) -> list[Encoded]:
         """Token ids of every prompt; each different text is tokenised once."""
@@ -110,8 +116,24 @@ class LocalModel:
     def _row(self, prompt: Prompt, sample: int, encoded: Encoded, decoding: Decoding) -> Row:
         alone = self.module.config.is_encoder_decoder  # its answer begins a text of its own
         room = decoding.max_new_tokens if self.context is None or alone else self.context - len(encoded.ids)
-        spelling = Spelling(self.tokenizer, [] if alone else encoded.ids)
-        return Row(prompt, sample, encoded, min(decoding.max_new_tokens, room), stopping(decoding), spelling)
+        before = [] if alone else encoded.ids
+        constraint = None
+        if prompt.choices:
+            constraint = self._tries.constraint(before, tuple(sorted(set(prompt.choices))), decoding.choices_below)
+        return Row(prompt, sample, encoded, min(decoding.max_new_tokens, room), stopping(decoding),
+                   Spelling(self.tokenizer, before), constraint)
+
+    @cached_property
+    def _tries(self) -> NameTries:
+        return NameTries(self.tokenizer, self._end_of_text())
+
+    def _check_choices(self, prompt: Prompt) -> None:
+        if prompt.choices and not self._text(prompt)[1]:
+            raise UserError(f"prompt {prompt.id!r}: a chat model's answer begins with backticks, so it cannot be held "
+                            "to given names (choices); ask it as a base model or leave them out")
+        wrong = [name for name in prompt.choices or () if not name.isidentifier()]
+        if wrong:
+            raise UserError(f"prompt {prompt.id!r}: the choice {wrong[0]!r} is no name (identifier); leave it out")
 
     def _scored(self, prompt: Prompt, continuation: str, encoded: Encoded) -> Scored:
         """The continuation's tokens: as in both texts together, where that leaves the prompt's tokens whole."""

@@ -79,6 +79,8 @@ class RemoteModel:
     def generate(self, requests: Sequence[tuple[Prompt, int]], decoding: Decoding) -> Iterator[list[Completion]]:
         """Answer each (prompt, sample index), each as soon as it is there. UserError when the endpoint fails."""
         stopping(decoding)  # an unknown rule shows before anything is asked
+        if any(prompt.choices for prompt, _ in requests):
+            raise UserError(f"{self.name}: an endpoint cannot be held to given names (choices); use a local model")
         ask = self._ask_chat if self.chat else self._ask_text
         yield from self._in_parallel([(ask, prompt, sample, decoding) for prompt, sample in requests])
 

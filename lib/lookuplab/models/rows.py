@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from lookuplab.models.constraint import Constraint
 from lookuplab.models.stopping import Rule
 from lookuplab.models.tokens import Encoded, Spelling
 from lookuplab.models.types import Completion, Decoding, Prompt
@@ -20,23 +21,35 @@ class Row:
     limit: int
     rules: list[Rule]
     spelling: Spelling
+    constraint: Constraint | None = None
     tokens: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     pieces: list[str] = field(default_factory=list)
     finish_reason: str | None = None
 
-    def push(self, token: int, logprob: float, end_of_text: frozenset[int]) -> None:
-        """Append one token and see whether it was the last."""
+    def push(self, token: int, logprob: float, end_of_text: frozenset[int], masked: bool = False) -> None:
+        """Append one token and see whether it was the last. ``masked``: the constraint left out other tokens."""
         piece = self.spelling.piece(token)
         self.tokens.append(token)
         self.logprobs.append(logprob)
         self.pieces.append(piece)
+        if self.constraint:
+            self.constraint.push(token, logprob, masked)
         if token in end_of_text:
             self.finish_reason = "eos"
         elif piece and any([rule.feed(piece) for rule in self.rules]):
             self.finish_reason = "stop"
         elif len(self.tokens) >= self.limit:
             self.finish_reason = "length"
+
+    def active(self) -> Constraint | None:
+        """The constraint, while the row is not finished."""
+        return self.constraint if self.finish_reason is None else None
+
+    def forced(self) -> list[int]:
+        """Tokens that the constraint makes the row write now, as far as there is room for them."""
+        constraint = self.active()
+        return list(constraint.forced()[: self.limit - len(self.tokens)]) if constraint else []
 
     def completion(self) -> Completion:
         """The finished row. Bytes that never became a character are spelled by the last token."""

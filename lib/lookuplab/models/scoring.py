@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import torch
 
-from lookuplab.models.decode import accepts, decoder_start, left_padded, right_padded
+from lookuplab.models.states import accepts, decoder_start, left_padded, right_padded
 from lookuplab.models.tokens import Spelling
-from lookuplab.models.types import Completion, Prompt
+from lookuplab.models.types import Completion, Prompt, Work
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,13 @@ class Scored:
 
 
 @torch.inference_mode()
-def teacher_force(module, batch: list[Scored]) -> list[Completion]:
+def teacher_force(module, batch: list[Scored], work: Work) -> list[Completion]:
     """One forward pass for all rows; log-probabilities are natural and at temperature 1."""
     longest = max(len(item.ids) for item in batch)
     if not longest:
         return [item.completion([]) for item in batch]
+    work.passes += 1
+    work.prompt_tokens += sum(len(item.prompt_ids) + len(item.ids) for item in batch)
     logits = (_encoder_decoder if module.config.is_encoder_decoder else _causal)(module, batch, longest)
     targets, _ = left_padded([item.ids for item in batch], logits.device)  # (rows, longest), as the logits
     logprobs = logits.gather(-1, targets[..., None])[..., 0] - logits.logsumexp(-1)

@@ -76,6 +76,8 @@ class Asked:
     def __init__(self, identity: dict[str, str], decoding: Decoding | None):
         fields = asdict(decoding) if decoding else {}
         fields.pop("n", None)  # the sample index says it: the first 5 of 20 samples are those of n=5
+        if fields.get("choices_below") == 1.0:  # left out, like choices below: keys are those from before they existed
+            del fields["choices_below"]
         kind = "generate" if decoding else "score"
         settings = {"kind": kind, "model": identity, "decoding": fields, "version": DECODING_VERSION}
         self.settings_json = canonical(settings)
@@ -87,6 +89,8 @@ class Asked:
         fields = {"text": question.prompt.text, "system": question.prompt.system}
         if question.continuation is not None:
             fields["continuation"] = question.continuation
+        elif question.prompt.choices:
+            fields["choices"] = sorted(set(question.prompt.choices))
         if self.seeded:
             fields["id"] = question.prompt.id
         return canonical(fields)

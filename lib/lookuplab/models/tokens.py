@@ -1,5 +1,6 @@
 """From prompts to token ids, and from token ids back to the text that they spell."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tokenizers.decoders import DecodeStream
@@ -8,6 +9,7 @@ from lookuplab.errors import UserError
 from lookuplab.models.types import Decoding
 
 TAIL = 8  # tokens of the prompt that a decoder sees, so that it spells the first new token as a continuation
+ANCHORS = ("", "\n", "(", "=")  # texts before a continuation whose tokens do not merge with it, one or the other
 UNFINISHED = "\ufffd"  # what half a UTF-8 character decodes to
 
 
@@ -63,6 +65,40 @@ def fit(name: str, ids: list[int], context: int | None, decoding: Decoding, keep
     middle = middle[excess:] if decoding.truncation == "left" else middle[: max(0, len(middle) - excess)]
     kept = first + middle + last
     return Encoded(kept, dropped=len(ids) - len(kept))
+
+
+def continuations(tokenizer, tail: Sequence[int], texts: Sequence[str]) -> list[list[int] | None]:
+    """Token ids that spell each text behind the prompt's last tokens ``tail``, which stay as they are.
+
+    They are those of both together if that leaves the prompt's tokens whole; otherwise those of the text behind one of
+    ANCHORS. Whatever is found is decoded again behind ``tail``; None for a text that no way spells.
+    """
+    before = decoded(tokenizer, [list(tail)])[0]
+    found: list[list[int] | None] = [None] * len(texts)
+    for anchor in dict.fromkeys([before, *ANCHORS]):
+        open_texts = [i for i, ids in enumerate(found) if ids is None]
+        if not open_texts:
+            break
+        alone, *whole = tokenizer([anchor, *(anchor + texts[i] for i in open_texts)], add_special_tokens=False,
+                                  padding=False, truncation=False, verbose=False)["input_ids"]
+        ids = [row[len(alone):] if row[:len(alone)] == alone else [] for row in whole]
+        spelled = decoded(tokenizer, [[*tail, *row] for row in ids])
+        for i, row, text in zip(open_texts, ids, spelled, strict=True):
+            if row and text == before + texts[i]:
+                found[i] = row
+    return found
+
+
+def single_texts(tokenizer) -> list[str]:
+    """What each token of the vocabulary adds to a text that has begun; "" for special tokens."""
+    begun = tokenizer("x", add_special_tokens=False)["input_ids"]
+    before, *texts = decoded(tokenizer, [begun, *([*begun, token] for token in range(len(tokenizer)))])
+    return [text[len(before):] for text in texts]
+
+
+def decoded(tokenizer, rows: list[list[int]]) -> list[str]:
+    """The text that each row of tokens spells."""
+    return tokenizer.batch_decode(rows, skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
 
 class Spelling:

@@ -7,11 +7,16 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Prompt:
-    """One question to a model. ``id`` names it in every table; ``system`` is used by chat models only."""
+    """One question to a model. ``id`` names it in every table; ``system`` is used by chat models only.
+
+    ``choices`` are the names (identifiers) that may stand first in the answer; None and () leave it free. Only a local
+    model can be held to them, and only where the answer continues the prompt or begins a text of its own (no chat).
+    """
 
     id: str
     text: str
     system: str | None = None
+    choices: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -22,6 +27,8 @@ class Decoding:
     so that a sample does not depend on the batch that it was drawn in. ``stop`` strings and ``stop_rule`` (a name in
     ``models.stopping.STOP_RULES``, e.g. ``"first_call"``) end a row while decoding. ``truncation`` says which end
     of a too long prompt to drop (``"left"`` or ``"right"``); without it such a prompt is an error.
+    A prompt's ``choices`` bind where the model's most likely token has a probability below ``choices_below``: 1 is
+    always, 0 never (see ``models.constraint``).
     """
 
     max_new_tokens: int = 256
@@ -32,6 +39,7 @@ class Decoding:
     stop: tuple[str, ...] = ()
     stop_rule: str | None = None
     truncation: str | None = None
+    choices_below: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,19 @@ class Completion:
     finish_reason: str
     prompt_tokens: int
     prompt_dropped: int = 0
+
+
+@dataclass
+class Work:
+    """What a local model has done since it was loaded, repeated work (after a lack of memory) included.
+
+    ``passes`` are forward passes of a whole batch (an encoder's belongs to the first of its decoder), ``prompt_tokens``
+    and ``new_tokens`` what went in and came out: samples of one prompt in one batch read it once. Padding is not in it.
+    """
+
+    passes: int = 0
+    prompt_tokens: int = 0
+    new_tokens: int = 0
 
 
 class Model(Protocol):

@@ -1,0 +1,154 @@
+"""What may come next in a row: the hook through which the decode loop is constrained, and names as such a constraint.
+
+A name is constrained from the first token of the answer. It must be one of the given names, and once it is spelled it
+must end: with a *break* (a token that begins with a character which cannot continue an identifier, or the end of the
+text), so that ``foo`` cannot run on into ``foobar``; or it goes on as a longer one of the names. Behind the break the
+row is free. Two spellings of a name are paths of the trie: the tokenizer's own, in the context of the prompt's end,
+and the one with "(" behind it, because a tokenizer may merge it with the name's end. Other spellings are not: under a
+gate a model that freely begins one has left the names.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Protocol
+
+import torch
+
+from lookuplab.errors import UserError
+from lookuplab.models.tokens import TAIL, continuations, single_texts
+from lookuplab.models.trie import ROOT, TokenTrie
+
+
+class Constraint(Protocol):
+    """Rules one row. It may be idle at first and become active in the middle of the row.
+
+    At each step the loop asks ``below`` and ``allowed``, chooses a token and tells it by ``push``, then asks for
+    ``forced``. A constraint that waits for another program (a completion tool, say) asks it in ``push`` and collects
+    the answer in ``allowed``: the model's forward pass lies between the two.
+    """
+
+    @property
+    def below(self) -> float:
+        """The mask is in force if the model's most likely token has a probability below this; 1 is always."""
+        ...
+
+    def allowed(self) -> torch.Tensor | None:
+        """Ids (n,), at least one, of the tokens that may come next; None if any may."""
+        ...
+
+    def push(self, token: int, logprob: float, masked: bool) -> None:
+        """``token`` was appended; ``logprob`` as recorded; ``masked`` says whether the mask was in force."""
+        ...
+
+    def forced(self) -> Sequence[int]:
+        """Tokens that must follow, whatever the model thinks of them; the loop appends them in one forward pass."""
+        ...
+
+
+class NameConstraint:
+    """The row begins with one of a trie's names.
+
+    ``below`` is the gate, a probability. Under a gate below 1 the model's free choice stands wherever it is sure
+    enough; if that choice leaves the trie, the row is free from there: a confidently invented name stays possible.
+    Once the mask was in force in a name, the rest of this name stays constrained.
+    """
+
+    def __init__(self, trie: TokenTrie, breaks: torch.Tensor, below: float = 1.0) -> None:
+        self._trie, self._breaks, self._gate = trie, breaks, below
+        self._node: int | None = ROOT  # None: the name is over
+
+    @property
+    def below(self) -> float:
+        return self._gate
+
+    def allowed(self) -> torch.Tensor | None:
+        if self._node is None:
+            return None
+        children = self._trie.allowed(self._node)
+        if not self._trie.terminal(self._node):
+            return children
+        return torch.cat([children, self._breaks]) if len(children) else self._breaks
+
+    def push(self, token: int, logprob: float, masked: bool) -> None:
+        if self._node is None:
+            return
+        if masked:
+            self._gate = 1.0
+        self._node = self._trie.child(self._node, token)
+        if self._node is not None and self._trie.closed(self._node):
+            self._node = None
+
+    def forced(self) -> Sequence[int]:
+        return self._trie.forced(self._node) if self._node is not None and self._gate >= 1 else ()
+
+
+class NameTries:
+    """Makes the name constraints of one model; keeps the tries of the (end of the prompt, names) that it has seen."""
+
+    def __init__(self, tokenizer, end_of_text: frozenset[int]) -> None:
+        self._tokenizer, self._end_of_text = tokenizer, end_of_text
+        self._tries: dict[tuple[tuple[int, ...], tuple[str, ...]], TokenTrie] = {}
+
+    def constraint(self, prompt_ids: Sequence[int], names: tuple[str, ...], below: float) -> NameConstraint:
+        """For one row. ``prompt_ids`` are the tokens that its answer continues, [] if it begins a text of its own.
+
+        UserError for names that the tokenizer cannot spell.
+        """
+        key = (tuple(prompt_ids[-TAIL:]), names)
+        if key not in self._tries:
+            self._tries[key] = self._trie(*key)
+        return NameConstraint(self._tries[key], self.breaks, below)
+
+    @cached_property
+    def breaks(self) -> torch.Tensor:
+        """Ids (n,) of the tokens that end a name: end of text, and what begins with a character outside identifiers.
+
+        Half a character is none of them, and neither is a special token, which spells nothing.
+        """
+        ends = {i for i, text in enumerate(self._texts) if text and not continues_a_name(text[0])}
+        return torch.tensor(sorted(ends | self._end_of_text), dtype=torch.long)
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        return single_texts(self._tokenizer)
+
+    def _trie(self, tail: tuple[int, ...], names: tuple[str, ...]) -> TokenTrie:
+        plain = continuations(self._tokenizer, tail, names)
+        unspelled = [name for name, path in zip(names, plain, strict=True) if path is None]
+        if unspelled:
+            raise UserError(f"choices: the model's tokenizer cannot spell {unspelled[0]!r} ({len(unspelled)} such "
+                            "names); leave them out")
+        paths, closed = list(plain), []
+        for path in continuations(self._tokenizer, tail, [f"{name}(" for name in names]):
+            if path is not None:
+                separate = self._texts[path[-1]] == "("
+                (paths if separate else closed).append(path[:-1] if separate else path)
+        return TokenTrie(paths, closed)
+
+
+def continues_a_name(character: str) -> bool:
+    """Whether an identifier may go on with it; unfinished bytes may."""
+    return f"a{character}".isidentifier() or character == "\ufffd"
+
+
+def restrict(logits: torch.Tensor, constraints: Sequence[Constraint | None]) -> tuple[torch.Tensor, list[bool]]:
+    """Logits (rows, vocabulary) in which every token that may not come next is -inf, and the rows where that is so.
+
+    Free rows come back as they are. One scatter for the whole batch, whatever the number of names.
+    """
+    asked = [(i, constraint.below, constraint.allowed()) for i, constraint in enumerate(constraints) if constraint]
+    asked = [(i, below, ids) for i, below, ids in asked if ids is not None]
+    if any(below < 1 for _, below, _ in asked):
+        surest = (logits.max(-1).values - logits.logsumexp(-1)).exp().tolist()
+        asked = [(i, below, ids) for i, below, ids in asked if below >= 1 or surest[i] < below]
+    masked = [False] * len(constraints)
+    if not asked:
+        return logits, masked
+    for i, _, _ in asked:
+        masked[i] = True
+    rows = torch.tensor([i for i, _, _ in asked])
+    at = rows.repeat_interleave(torch.tensor([len(ids) for _, _, ids in asked])).to(logits.device)
+    ids = torch.cat([ids for _, _, ids in asked]).to(logits.device)
+    restricted = logits.index_fill(0, rows.to(logits.device), -torch.inf)
+    restricted[at, ids] = logits[at, ids]
+    return restricted, masked

@@ -1,0 +1,126 @@
+"""Tables 2 and 3 and the questions beside them: what a policy misses, what it costs, whether two of them differ.
+
+Rows are those of ``cloudapi.results``. All is selected from passes that exist (``dag.Passes``); nothing is generated.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from lookuplab.cloudapi.dag import Passes
+from lookuplab.cloudapi.policies import PRECISION, by_class, outcome, sampled_hits, valid_rows
+from lookuplab.cloudapi.results import CLASSES, FAILURES, row
+from lookuplab.scoring.paired import holm, mcnemar, paired_difference
+from lookuplab.scoring.rates import Rate, cluster_bootstrap, rate
+
+TOKENS = ("prompt_tokens", "new_tokens")
+_TRIGGERED, _VALID, _CHANGE = "triggered_percent", "valid_percent", "valid_change_points"
+
+
+def missed_rows(first: pd.DataFrame, name: str, retrieve: np.ndarray) -> list[dict]:
+    """What the trigger ``retrieve``, (tasks,) booleans, makes of the invalid first calls (Section 4.1, Results).
+
+    ``caught_percent``: how many of them it sends to the documentation; ``missed_<category>_percent``: of the others,
+    the share of each failure category. A class without invalid or without missed calls has no such row.
+    """
+    model, wrong = first.model.iloc[0], ~first.valid.to_numpy(dtype=bool)
+    rows = []
+    for condition, mask in by_class(first).items():
+        invalid, missed = first[mask & wrong], first[mask & wrong & ~retrieve]
+        numbers = {}
+        if len(invalid):
+            numbers["caught_percent"] = rate(retrieve[mask & wrong], invalid.api)
+        if len(missed):
+            numbers |= {f"missed_{kind}_percent": rate(missed.category == kind, missed.api) for kind in FAILURES}
+        rows += [row(model, f"{name}/{condition}", metric, number.percent()) for metric, number in numbers.items()]
+    return rows
+
+
+def compared_rows(passes: Passes, masks: Mapping[str, np.ndarray], pairs: Sequence[tuple[str, str]],
+                  precision: float = PRECISION, seed: int = 0) -> list[dict]:
+    """Pairs of policies on the same tasks, conditions ``<second>_against_<first>/<class>``.
+
+    ``masks`` {policy: mask of triggered}. ``valid_change_points`` is the difference of the expectations, second minus
+    first. On one draw of hits: ``gained_tasks`` (valid under the second only), ``lost_tasks`` (under the first only)
+    and the ``p`` of McNemar's exact test; ``adjusted`` turns that into Holm's.
+    """
+    model, drawn = passes.first.model.iloc[0], sampled_hits(passes.first, precision, seed)
+    expected = {name: outcome(passes, mask, precision) for name, mask in masks.items()}
+    sampled = {name: outcome(passes, mask, drawn).astype(bool) for name, mask in masks.items()}
+    rows = []
+    for first, second in pairs:
+        for condition, mask in by_class(passes.first).items():
+            test, n = mcnemar(sampled[first][mask], sampled[second][mask]), int(mask.sum())
+            change = paired_difference(expected[first][mask], expected[second][mask], passes.first.api[mask])
+            counts = {"gained_tasks": test.only_second, "lost_tasks": test.only_first, "p": test.p}
+            numbers = {_CHANGE: change.percent()} | {metric: _bare(value, n) for metric, value in counts.items()}
+            rows += [row(model, f"{second}_against_{first}/{condition}", *number) for number in numbers.items()]
+    return rows
+
+
+def adjusted(rows: Iterable[dict]) -> list[dict]:
+    """The rows with every ``p`` replaced by ``p_holm``, adjusted over all of them: the comparisons of one figure."""
+    rows = list(rows)
+    adjusted_p = iter(holm([number["value"] for number in rows if number["metric"] == "p"]))
+    return [number | {"metric": "p_holm", "value": float(next(adjusted_p))} if number["metric"] == "p" else number
+            for number in rows]
+
+
+def real_retrieval_rows(passes: Passes, name: str, retrieve: np.ndarray) -> list[dict]:
+    """A policy with BM25 left alone in place of the retriever of chosen precision, conditions ``<name>_bm25/<class>``.
+
+    ``valid_percent``, and ``precision_percent``: of the tasks it retrieves for, how many get an acceptable API.
+    """
+    first = passes.first
+    rows = valid_rows(passes, f"{name}_bm25", outcome(passes, retrieve, passes.retrieved))
+    for condition, mask in by_class(first).items():
+        if (asked := mask & retrieve).any():
+            precision = rate(passes.retrieved[asked], first.api[asked]).percent()
+            rows.append(row(first.model.iloc[0], f"{name}_bm25/{condition}", "precision_percent", precision))
+    return rows
+
+
+def cost_rows(passes: Passes, name: str, retrieve: np.ndarray, precision: float = PRECISION) -> list[dict]:
+    """What a task costs on average, condition ``<name>/all``: the first pass always, the second where it retrieves.
+
+    ``prompt_tokens``, ``new_tokens`` and their sum ``tokens`` in the model's own tokens, as expectations over hits and
+    misses; ``model_calls`` 1 to 2.
+    """
+    first, always = passes.first, np.ones(len(retrieve), dtype=bool)
+    costs = {column: first[column] + retrieve * outcome(passes, always, precision, column) for column in TOKENS}
+    costs |= {"tokens": sum(costs.values()), "model_calls": 1.0 + retrieve}
+    return [row(first.model.iloc[0], f"{name}/all", metric, _mean(cost, first.api)) for metric, cost in costs.items()]
+
+
+def as_printed(table: pd.DataFrame, column: str = "value") -> pd.DataFrame:
+    """Table 3 as the paper prints it: a line per model and policy, percent triggered and percent valid by class.
+
+    ``table`` has rows of ``policies.policy_rows``; the change from the base model, in points, stands in brackets.
+    ``column="paper_value"`` prints the paper's numbers instead; what is not known is left blank, or out.
+    """
+    known = table[table.metric.isin((_TRIGGERED, _VALID, _CHANGE))].dropna(subset=[column])
+    lines: dict[tuple, dict] = {}
+    for line in known.itertuples():
+        policy, _, name = line.condition.partition("/")
+        lines.setdefault((line.model, policy), {})[line.metric, name] = getattr(line, column)
+    columns = [(_TRIGGERED, name) for name in CLASSES] + [(_VALID, name) for name in (*CLASSES, "all")]
+    texts = [[_cell(numbers, *place, policy) for place in columns] for (_, policy), numbers in lines.items()]
+    index = pd.MultiIndex.from_frame(pd.DataFrame(list(lines), columns=["model", "policy"]))
+    return pd.DataFrame(texts, index, pd.MultiIndex.from_tuples(columns))
+
+
+def _cell(numbers: Mapping[tuple, float], metric: str, name: str, policy: str) -> str:
+    if (metric, name) not in numbers:
+        return ""
+    change = numbers.get((_CHANGE, name)) if metric == _VALID and policy != "base" else None
+    return f"{numbers[metric, name]:.1f}" + ("" if change is None else f" ({change:+.1f})")
+
+
+def _mean(values: pd.Series | np.ndarray, clusters: pd.Series) -> Rate:
+    return Rate(float(np.mean(values)), *cluster_bootstrap(values, clusters), len(values))
+
+
+def _bare(value: float, n: int) -> Rate:
+    """A number without an interval."""
+    return Rate(float(value), float("nan"), float("nan"), n)

@@ -1,0 +1,169 @@
+"""API invocation confidence as a measure and as a trigger: Figures 8, 9a and 9b (paper, Section 4.2).
+
+A curve over a hundred thresholds is a hundred selections among the three passes of ``dag.passes``; nothing here takes a
+model, so nothing here can generate. Intervals are clustered by API, the points of a curve share their resamples.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from lookuplab.cloudapi.confidence import AGGREGATES
+from lookuplab.cloudapi.dag import Passes
+from lookuplab.cloudapi.policies import PRECISION, below, by_class, outcome, triggered
+from lookuplab.cloudapi.results import row
+from lookuplab.errors import UserError
+from lookuplab.scoring.calibration import auroc_interval, ece_interval, weighted_auroc
+from lookuplab.scoring.rates import REPETITIONS, Rate, estimate, estimates, resampled_weights
+from lookuplab.scoring.selective import best_threshold
+
+NEAR = 1.0  # points: a threshold is as good as the best if it is no more than this below it
+BINS = 10
+
+
+def grid(count: int = 101) -> np.ndarray:
+    """(count,) thresholds from 0 to 1, evenly spaced, whole hundredths. UserError where that cannot be."""
+    if count < 2 or 100 % (count - 1):
+        raise UserError(f"{count} thresholds from 0 to 1 are not whole hundredths; choose 101, 51, 26, 21, 11, 6, 5, 3 "
+                        "or 2")
+    return np.arange(count) * (100 // (count - 1)) / 100
+
+
+def label(threshold: float) -> str:
+    """``threshold_0.80``: how conditions name a threshold."""
+    return f"threshold_{threshold:.2f}"
+
+
+def outcomes(passes: Passes, thresholds: Sequence[float], hits: float | np.ndarray = PRECISION) -> np.ndarray:
+    """(tasks, thresholds) chances of a valid invocation when documentation is retrieved below each threshold.
+
+    ``hits`` as in ``policies.outcome``.
+    """
+    masks = [triggered(passes.first, "dag_confidence", threshold) for threshold in thresholds]
+    return np.column_stack([outcome(passes, mask, hits) for mask in masks])
+
+
+def threshold_rows(passes: Passes, thresholds: Sequence[float], hits: float | np.ndarray = PRECISION) -> list[dict]:
+    """Figure 9b as rows ``threshold_0.80/class``, and ``base/class`` for comparison.
+
+    ``valid_percent`` (expected), ``valid_change_points`` (paired, to the base model) and ``triggered_percent``.
+    """
+    first, model, base = passes.first, passes.first.model.iloc[0], passes.first.valid.to_numpy(dtype=float)
+    valid, masks = outcomes(passes, thresholds, hits), np.column_stack([below(first, each) for each in thresholds])
+    rows = []
+    for name, members in by_class(first).items():
+        apis = first.api[members]
+        found = {"valid_percent": estimates(valid[members], apis), "triggered_percent": estimates(masks[members], apis),
+                 "valid_change_points": changes(base[members], valid[members], apis)}
+        rows.append(row(model, f"base/{name}", "valid_percent", estimate(base[members], apis).percent()))
+        rows += [row(model, f"{label(threshold)}/{name}", metric, number.percent())
+                 for metric, numbers in found.items() for threshold, number in zip(thresholds, numbers, strict=True)]
+    return rows
+
+
+def changes(before: np.ndarray, after: np.ndarray, clusters) -> list[Rate]:
+    """Paired change of the mean from ``before``, (n,), to each column of ``after``, (n, m), all on the same resamples.
+
+    ``paired.paired_difference`` for a whole curve; values from 0 to 1.
+    """
+    moved = after - before[:, None]
+    numbers = estimates((moved + 1) / 2, clusters)  # a change of -1 to 1 as a share: the resamples do not mind
+    return [Rate(value, value, value, found.n) if np.ptp(column) == 0  # nothing varies, as in paired_difference
+            else Rate(value, 2 * found.low - 1, 2 * found.high - 1, found.n)
+            for value, column, found in zip(moved.mean(axis=0).tolist(), moved.T, numbers, strict=True)]
+
+
+def optimum_rows(passes: Passes, thresholds: Sequence[float], hits: float | np.ndarray = PRECISION) -> list[dict]:
+    """The best threshold over all tasks, as rows of metric ``threshold``.
+
+    *optimal*, the smallest of the best, with the interval of the best threshold over resamples of the APIs;
+    *optimal_range_low*, *optimal_range_high*: the thresholds around it that lose at most one point.
+    """
+    first, values, thresholds = passes.first, outcomes(passes, thresholds, hits), np.asarray(thresholds, dtype=float)
+    best = best_threshold(values, thresholds)
+    low, high = near_optimum(values.mean(axis=0), thresholds, best)
+    n, model = len(first), first.model.iloc[0]
+    optimal = row(model, "optimal", "threshold", Rate(best, *_resampled_best(values, thresholds, first.api), n))
+    ends = {"optimal_range_low": low, "optimal_range_high": high}
+    return [optimal] + [{"model": model, "condition": name, "metric": "threshold", "value": end, "n": n}
+                        for name, end in ends.items()]
+
+
+def near_optimum(means: np.ndarray, thresholds: np.ndarray, best: float, within: float = NEAR) -> tuple[float, float]:
+    """Ends of the run of thresholds around ``best`` whose mean, (m,) from 0 to 1, is within so many points of its."""
+    at = int(np.flatnonzero(thresholds == best)[0])
+    worse = np.flatnonzero(means < means[at] - within / 100 - 1e-12)
+    return (float(thresholds[worse[worse < at].max(initial=-1) + 1]),
+            float(thresholds[worse[worse > at].min(initial=len(means)) - 1]))
+
+
+def _resampled_best(values: np.ndarray, thresholds: np.ndarray, clusters) -> tuple[float, float]:
+    """95% percentile interval of the best threshold over clustered resamples, the smallest among equals."""
+    drawn = []
+    for weights in resampled_weights(clusters):
+        means = (weights @ values) / weights.sum(axis=1, keepdims=True)
+        drawn.append(thresholds[(means >= means.max(axis=1, keepdims=True) - 1e-12).argmax(axis=1)])
+    low, high = np.quantile(np.concatenate(drawn), [0.025, 0.975])
+    return float(low), float(high)
+
+
+def calibration_rows(first: pd.DataFrame, counts: np.ndarray | None = None,
+                     bins: Sequence[int] = (5, 10, 15, 20)) -> list[dict]:
+    """How well the confidence of the first pass tells valid from invalid (Figure 9a in numbers).
+
+    Condition a class or *all*: ``auroc``, ``mean_confidence`` and, of *all*, ``brier`` and ``ece`` (equal-mass bins);
+    *bins_5* and so on: ``ece`` again; *minimum, mean, product, last*: ``auroc`` of each aggregate, and
+    *minimum_minus_mean* and so on: ``auroc_difference`` on the same resamples; *frequency*: ``auroc`` of how often the
+    API was seen, (tasks,) ``counts``.
+    """
+    model, valid, sure = first.model.iloc[0], first.valid.to_numpy(dtype=bool), first["minimum"].to_numpy()
+    found: list[tuple[str, str, Rate]] = []
+    for name, members in by_class(first).items():
+        found.append((name, "auroc", auroc_interval(valid[members], sure[members], first.api[members])))
+        found.append((name, "mean_confidence", estimate(sure[members], first.api[members])))
+    found.append(("all", "brier", estimate((sure - valid) ** 2, first.api)))
+    found.append(("all", "ece", ece_interval(valid, sure, first.api, BINS)))
+    found += [(f"bins_{count}", "ece", ece_interval(valid, sure, first.api, count)) for count in bins]
+    found += [(name, "auroc", auroc_interval(valid, first[name], first.api)) for name in AGGREGATES]
+    found += [(f"minimum_minus_{name}", "auroc_difference", auroc_difference(valid, sure, first[name], first.api))
+              for name in AGGREGATES if name != "minimum"]
+    if counts is not None:
+        found.append(("frequency", "auroc", auroc_interval(valid, counts, first.api)))
+    return [row(model, condition, metric, number) for condition, metric, number in found if not np.isnan(number.value)]
+
+
+def auroc_difference(correct, first, second, clusters, repetitions: int = REPETITIONS, seed: int = 0) -> Rate:
+    """AUROC of ``first`` minus AUROC of ``second``, (n,) scores of the same answers, with a paired 95% interval.
+
+    Both are computed on the same clustered resamples. NaN without right and wrong answers.
+    """
+    correct, clusters = np.asarray(correct, dtype=bool), np.asarray(clusters)
+
+    def difference(weights: np.ndarray) -> np.ndarray:
+        return _auroc(correct, np.asarray(first), weights) - _auroc(correct, np.asarray(second), weights)
+
+    value = float(difference(np.ones((1, len(correct))))[0])
+    if np.isnan(value):
+        return Rate(value, -1.0, 1.0, len(correct))
+    drawn = np.concatenate([difference(weights) for weights in resampled_weights(clusters, repetitions, seed)])
+    low, high = np.nanquantile(drawn, [0.025, 0.975])
+    return Rate(value, float(low), float(high), len(correct))
+
+
+def _auroc(correct: np.ndarray, score: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """(r,) AUROCs of the answers counted as in ``weights``, (r, n)."""
+    order = np.argsort(score, kind="stable")
+    levels, starts = np.unique(score[order], return_index=True)
+    right = np.add.reduceat(weights[:, order] * correct[order], starts, axis=1)
+    return weighted_auroc(right, np.add.reduceat(weights[:, order], starts, axis=1) - right, levels)
+
+
+def typical_failure(first: pd.DataFrame) -> str | None:
+    """The task whose invalid call has the median confidence (the lower one of two), for Figure 8; ties by task id.
+
+    Calls that name no API have no tokens to show; without an invalid call a valid one serves; None without any.
+    """
+    named = first[first["minimum"] > 0]
+    ordered = (named[~named.valid.astype(bool)] if not named.valid.all() else named).sort_values(["minimum", "task"])
+    return None if ordered.empty else ordered.task.iloc[(len(ordered) - 1) // 2]

@@ -7,6 +7,8 @@ from transformers import (
     GemmaForCausalLM,
     GPT2Config,
     GPT2LMHeadModel,
+    GPTBigCodeConfig,
+    GPTBigCodeForCausalLM,
     GraniteConfig,
     GraniteForCausalLM,
     LlamaConfig,
@@ -31,27 +33,27 @@ SPECIAL = ["<s>", "</s>", "<pad>", "<unk>"]
 BOS, EOS, PAD = 0, 1, 2
 
 
-def byte_tokenizer() -> PreTrainedTokenizerFast:
+def byte_tokenizer(corpus=CORPUS, vocabulary=VOCABULARY) -> PreTrainedTokenizerFast:
     """Byte-level BPE, as GPT-2, StarCoder2, DeepSeek and Granite have it."""
     tokenizer = Tokenizer(models.BPE(unk_token=None))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(vocab_size=VOCABULARY, special_tokens=SPECIAL, initial_alphabet=alphabet,
+    trainer = trainers.BpeTrainer(vocab_size=vocabulary, special_tokens=SPECIAL, initial_alphabet=alphabet,
                                   show_progress=False)
-    tokenizer.train_from_iterator(CORPUS, trainer)
+    tokenizer.train_from_iterator(corpus, trainer)
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="<pad>")
 
 
-def metaspace_tokenizer() -> PreTrainedTokenizerFast:
+def metaspace_tokenizer(corpus=CORPUS, vocabulary=VOCABULARY) -> PreTrainedTokenizerFast:
     """Pieces that carry their leading blank and fall back to bytes, as SentencePiece makes them (Gemma, Llama, T5)."""
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always", split=False)
     tokenizer.decoder = decoders.Sequence([
         decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(content=" ", left=1)])
     special = SPECIAL + [f"<0x{byte:02X}>" for byte in range(256)]
-    trainer = trainers.BpeTrainer(vocab_size=VOCABULARY, special_tokens=special, show_progress=False)
-    tokenizer.train_from_iterator([text.replace(" ", "▁") for text in CORPUS], trainer)
+    trainer = trainers.BpeTrainer(vocab_size=vocabulary, special_tokens=special, show_progress=False)
+    tokenizer.train_from_iterator([text.replace(" ", "▁") for text in corpus], trainer)
     state = tokenizer.to_str()
     tokenizer = Tokenizer.from_str(state)
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="<pad>",
@@ -65,21 +67,25 @@ GPT2 = dict(COMMON, n_embd=32, n_layer=2, n_head=4, n_positions=CONTEXT)
 T5 = dict(COMMON, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4, decoder_start_token_id=PAD)
 XGLM = dict(COMMON, d_model=32, ffn_dim=48, num_layers=2, attention_heads=4, max_position_embeddings=CONTEXT)
 
-ARCHITECTURES = {
-    "starcoder2": lambda: Starcoder2ForCausalLM(Starcoder2Config(**LLAMA_LIKE, sliding_window=24)),
-    "gemma": lambda: GemmaForCausalLM(GemmaConfig(**LLAMA_LIKE, head_dim=8)),
-    "granite": lambda: GraniteForCausalLM(GraniteConfig(**LLAMA_LIKE)),
-    "llama": lambda: LlamaForCausalLM(LlamaConfig(**LLAMA_LIKE)),
-    "gpt2": lambda: GPT2LMHeadModel(GPT2Config(**GPT2)),
-    "t5": lambda: T5ForConditionalGeneration(T5Config(**T5)),
-    "xglm": lambda: XGLMForCausalLM(XGLMConfig(**XGLM)),
+ARCHITECTURES = {  # IBM's Granite-Code 3B and 8B are published as Llamas, the 20B as GPTBigCode
+    "starcoder2": (Starcoder2ForCausalLM, Starcoder2Config, dict(LLAMA_LIKE, sliding_window=24)),
+    "gemma": (GemmaForCausalLM, GemmaConfig, dict(LLAMA_LIKE, head_dim=8)),
+    "granite": (GraniteForCausalLM, GraniteConfig, LLAMA_LIKE),
+    "llama": (LlamaForCausalLM, LlamaConfig, LLAMA_LIKE),
+    "gpt_bigcode": (GPTBigCodeForCausalLM, GPTBigCodeConfig, dict(GPT2, multi_query=True)),
+    "gpt2": (GPT2LMHeadModel, GPT2Config, GPT2),
+    "t5": (T5ForConditionalGeneration, T5Config, T5),
+    "xglm": (XGLMForCausalLM, XGLMConfig, XGLM),
 }
 
 
-def save(folder, architecture: str, tokenizer=None):
+def save(folder, architecture: str, tokenizer=None, context: int = CONTEXT):
     """Write the checkpoint; weights are large enough that its most likely tokens stand clear of each other."""
     torch.manual_seed(sum(map(ord, architecture)))
-    model = ARCHITECTURES[architecture]().eval()
+    tokenizer = tokenizer or byte_tokenizer()
+    kind, config, settings = ARCHITECTURES[architecture]
+    longest = {name: context for name in ("max_position_embeddings", "n_positions") if name in settings}
+    model = kind(config(**{**settings, **longest, "vocab_size": max(VOCABULARY, len(tokenizer))})).eval()
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if weight.dim() > 1:
@@ -87,5 +93,5 @@ def save(folder, architecture: str, tokenizer=None):
             elif name.endswith("bias"):
                 weight.normal_(0, 0.1)
     model.save_pretrained(folder)
-    (tokenizer or byte_tokenizer()).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
     return folder

@@ -1,0 +1,56 @@
+"""A tiny random checkpoint of every architecture of the paper goes through every cell of every CloudAPIBench notebook.
+
+Its answers mean nothing, so most of them name no API at all: what a notebook does then is tested too.
+"""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from lookuplab import data_sources, paths
+from lookuplab.cloudapi.augmentation import docstring
+from lookuplab.cloudapi.benchmark import load_tasks
+from lookuplab.cloudapi.specs import load_index
+from lookuplab.runner import notebooks
+from lookuplab.runner.execute import run_jobs
+from lookuplab.runner.plan import plan
+from lookuplab.runner.profiles import Profile
+
+sys.path.insert(0, str(Path(__file__).parent / "models"))
+import tiny_architectures  # noqa: E402
+from tiny_checkpoint import CHAT_TEMPLATE  # noqa: E402
+
+CONTEXT = 4096  # the full documentation of an API (5,000 characters) and an answer, in a small vocabulary
+ARCHITECTURES = ("starcoder2", "gemma", "llama", "gpt_bigcode", "granite")
+ALL = notebooks.all_notebooks("cloudapibench")
+
+
+@pytest.fixture(scope="session")
+def tiny_models(tmp_path_factory) -> list[str]:
+    """One folder an architecture, and a Llama that is asked through a chat template."""
+    tasks, specs = load_tasks(paths.MINI / "cloudapi" / "tasks.jsonl"), load_index().specs
+    corpus = [task.prompt for task in tasks[::4]] + [docstring([spec], "specification") for spec in specs[::40]]
+    bytewise, pieces = (make(corpus, 1200) for make in (tiny_architectures.byte_tokenizer,
+                                                        tiny_architectures.metaspace_tokenizer))
+    root = tmp_path_factory.mktemp("tiny models")
+    folders = [tiny_architectures.save(root / name, name, pieces if name == "gemma" else bytewise, CONTEXT)
+               for name in ARCHITECTURES]
+    bytewise.chat_template = CHAT_TEMPLATE
+    return [*map(str, folders), f"{tiny_architectures.save(root / 'chat', 'llama', bytewise, CONTEXT)}#chat"]
+
+
+def test_every_architecture_of_the_paper_has_its_tiny_checkpoint():
+    tiny = {tiny_architectures.ARCHITECTURES[name][0].__name__ for name in ARCHITECTURES}
+    assert {source.facts.architecture for source in data_sources.load().values() if source.facts} <= tiny
+
+
+@pytest.mark.parametrize("notebook", ALL, ids=[notebook.name for notebook in ALL])
+def test_every_architecture_goes_through_the_notebook(notebook, tiny_models, tmp_path):
+    profile = Profile("tiny", parameters={"model": tiny_models[0], "models": tiny_models, "limit": 3,
+                                          "max_new_tokens": 8})
+    job = plan(notebook, profile, output=tmp_path / f"{notebook.name}.ipynb", figures=tmp_path / "figures",
+               environment={"LOOKUPLAB_STORE": str(tmp_path / "completions.sqlite")})
+    (result,) = run_jobs([job], parallel=2)
+    assert result.failure is None, f"cell {result.failure.cell}:\n{result.failure.source}\n{result.failure.traceback}"
+    assert list((tmp_path / "figures" / "tiny" / "cloudapibench").glob("*.csv"))

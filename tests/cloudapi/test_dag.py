@@ -95,3 +95,8 @@ def test_an_index_without_the_target_is_one_clear_line(model):
 def test_k_0_is_one_clear_line(model):
     with pytest.raises(UserError, match="k"):
         asked(model, k=0)
+
+
+def test_a_constrained_pass_allows_the_operations_of_the_prompts_client(model):
+    ask(model, TASKS[:1], store=False, index=INDEX, constrained_below=1.0)
+    assert set(model.asked[0].choices) == set(NAMES)

@@ -52,18 +52,23 @@ def documented(tasks: Sequence[Task], shown: Shown, design: str = DESIGN,
 
 
 def ask(model: Model, tasks: Sequence[Task], shown: Shown | None = None, design: str = DESIGN,
-        *, max_new_tokens: int = 256, store=None, index: ApiIndex | None = None,
-        requires_confidence: bool = False) -> pd.DataFrame:
+        *, max_new_tokens: int = 256, store=None, index: ApiIndex | None = None, requires_confidence: bool = False,
+        constrained_below: float | None = None) -> pd.DataFrame:
     """One greedy pass over the tasks, with the documentation of the APIs ``shown`` {task id: API ids} before each.
 
     One row a task, in the order given: ``validity_table``'s columns and ``model``; ``exists`` (the invoked name is one
     of the client's) and ``exists_anywhere`` (of any client of the provider); the confidences ``minimum, mean, product,
     last`` (NaN from an endpoint without log-probabilities, or UserError if they are required); ``prompt_tokens``,
     ``new_tokens`` and ``prompt_dropped``: with documentation, a prompt beyond the context loses its beginning.
+
+    ``constrained_below`` is not the paper's: the invoked name must be one of the client's operations wherever the model,
+    while it writes the name, is less sure than that (1: everywhere; None: nowhere). See ``models.constraint``.
     """
     index = index or load_index()
     prompts, truncation = (tasks, None) if shown is None else (documented(tasks, shown, design, index), "left")
-    answered = answers(model, prompts, max_new_tokens, store, truncation, requires_confidence)
+    choices = None if constrained_below is None else {task.id: operations(task, index) for task in tasks}
+    answered = answers(model, prompts, max_new_tokens, store, truncation, requires_confidence, choices,
+                       1.0 if constrained_below is None else constrained_below)
     table = judged(model.name, [replace(done, text=code) for done, code in answered], tasks, index)
     names = {provider: {spec.name for spec in index.specs if spec.provider == provider} for provider in ("aws", "azure")}
     table["exists"] = table.category != NONEXISTENT
@@ -72,6 +77,12 @@ def ask(model: Model, tasks: Sequence[Task], shown: Shown | None = None, design:
     more = [{**(unknown if done.token_logprobs is None else confidence(done, code)), "prompt_tokens": done.prompt_tokens,
              "new_tokens": len(done.tokens), "prompt_dropped": done.prompt_dropped} for done, code in answered]
     return table.join(pd.DataFrame(more))
+
+
+def operations(task: Task, index: ApiIndex) -> tuple[str, ...]:
+    """The names of all API operations of the client that the task's prompt creates, sorted."""
+    methods = index.methods(task.provider, task.client, task.service)
+    return tuple(sorted(name for name, spec in methods.items() if spec.operation))
 
 
 def passes(model: Model, tasks: Sequence[Task], k: int = 1, design: str = DESIGN, *, service: bool = True,

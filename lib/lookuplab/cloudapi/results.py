@@ -4,7 +4,7 @@ Rows are dictionaries of the tidy schema: model, condition, metric, value, ci_lo
 by API, since up to three tasks ask for the same one.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -24,16 +24,19 @@ FAILURES = (INCORRECT_EXISTING, INVALID_USAGE, NONEXISTENT)  # the order of Tabl
 
 
 def answers(model: Model, tasks: Sequence[Task], max_new_tokens: int = 256, store=None, truncation: str | None = None,
-            requires_logprobs: bool = False) -> list[tuple[Completion, str]]:
+            requires_logprobs: bool = False, choices: Mapping[str, tuple[str, ...]] | None = None,
+            choices_below: float = 1.0) -> list[tuple[Completion, str]]:
     """Each task's greedy completion up to the first call (Section 2.3), and the code in it that is judged.
 
-    The two differ for chat models, which Listing 1 asks for an answer in backticks. ``truncation`` as in ``Decoding``.
+    The two differ for chat models, which Listing 1 asks for an answer in backticks. ``truncation`` and ``choices_below`` as in ``Decoding``;
+    ``choices`` {task id: names} are the APIs that may be invoked, any without it.
     """
     if not tasks:
         raise UserError("there is no task to ask: check the parameters that choose tasks (limit, frequency)")
     chat = bool(getattr(model, "chat", None))  # no call begins at once then
-    decoding = Decoding(max_new_tokens, stop_rule=None if chat else "first_call", truncation=truncation)
-    prompts = [Prompt(task.id, task.prompt) for task in tasks]
+    decoding = Decoding(max_new_tokens, stop_rule=None if chat else "first_call", truncation=truncation,
+                        choices_below=choices_below)
+    prompts = [Prompt(task.id, task.prompt, choices=(choices or {}).get(task.id)) for task in tasks]
     completions = complete(model, prompts, decoding, store=store, requires_logprobs=requires_logprobs)
     return [(done, strip_backticks(done.text) if chat else done.text) for done in completions]
 

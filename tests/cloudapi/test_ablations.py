@@ -71,7 +71,8 @@ def test_a_class_without_tasks_has_no_bins():
 
 def test_a_comparison_counts_the_tasks_that_changed_and_adjusts_for_the_number_of_tests():
     table = comparisons(frames(), [("base", "full"), ("base", "name")]).set_index("after")
-    assert table.loc["full", ["lost", "won"]].tolist() == [0, 2] and table.loc["name", ["lost", "won"]].tolist() == [2, 0]
+    assert table[["lost", "won"]].loc["full"].tolist() == [0, 2]
+    assert table[["lost", "won"]].loc["name"].tolist() == [2, 0]
     assert table.value.tolist() == pytest.approx([100 / 3, -100 / 3]) and (table.p == 1).all()  # 2 x 0.5
 
 
@@ -118,7 +119,8 @@ def test_draws_spread_around_the_expectation():
 
 def test_break_even_is_where_the_line_meets_the_base_model():
     (row,) = [row for row in break_even_rows(passes()) if row["condition"] == "break_even/high"]
-    assert row["value"] == pytest.approx(100 * (75 - 25) / (100 - 25)) and row["ci_low"] <= row["value"] <= row["ci_high"]
+    assert row["value"] == pytest.approx(100 * (75 - 25) / (100 - 25))
+    assert row["ci_low"] <= row["value"] <= row["ci_high"]
 
 
 @pytest.mark.parametrize("hit, miss", [("miss", "hit"), ("miss", "miss")])

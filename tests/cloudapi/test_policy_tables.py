@@ -13,6 +13,7 @@ from lookuplab.cloudapi.policy_tables import (
     cost_rows,
     missed_rows,
     real_retrieval_rows,
+    side_by_side,
 )
 from lookuplab.cloudapi.validity import INCORRECT_EXISTING, INVALID_USAGE, NONEXISTENT, VALID
 
@@ -105,3 +106,17 @@ def test_the_table_is_printed_as_in_the_paper():
 def test_numbers_that_the_paper_does_not_print_are_left_out():
     rows = pd.DataFrame(policy_rows(PASSES, "base", NEVER)).assign(paper_value=float("nan"))
     assert as_printed(rows, "paper_value").empty
+
+
+def test_numbers_stand_side_by_side_in_their_order_and_counts_without_an_interval():
+    pairs = [("base", "dag")]
+    wide = side_by_side(compared_rows(PASSES, {"base": NEVER, "dag": ALWAYS}, pairs, precision=100),
+                        ["p", "gained_tasks", "valid_change_points"])
+    assert list(wide.index) == [("toy", f"dag_against_base/{name}") for name in ("high", "low", "all")]
+    assert list(wide.columns) == ["p", "gained_tasks", "valid_change_points"]
+    assert list(wide.loc[("toy", "dag_against_base/all")])[:2] == ["0.5", "2"]
+    assert wide.iloc[-1, -1].startswith("50.0 [") and wide.iloc[-1, -1].endswith("n=4")
+
+
+def test_no_rows_stand_side_by_side_as_nothing():
+    assert side_by_side([]).empty

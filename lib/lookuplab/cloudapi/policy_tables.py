@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from lookuplab.artifact import readable
 from lookuplab.cloudapi.dag import Passes
 from lookuplab.cloudapi.policies import PRECISION, by_class, outcome, sampled_hits, valid_rows
 from lookuplab.cloudapi.results import CLASSES, FAILURES, row
@@ -108,6 +109,23 @@ def as_printed(table: pd.DataFrame, column: str = "value") -> pd.DataFrame:
     texts = [[_cell(numbers, *place, policy) for place in columns] for (_, policy), numbers in lines.items()]
     index = pd.MultiIndex.from_frame(pd.DataFrame(list(lines), columns=["model", "policy"]))
     return pd.DataFrame(texts, index, pd.MultiIndex.from_tuples(columns))
+
+
+def side_by_side(rows: Iterable[dict] | pd.DataFrame, metrics: Sequence[str] | None = None) -> pd.DataFrame:
+    """Rows as texts with interval and n, a line per model and condition, a column per metric, in the order they came.
+
+    ``metrics`` selects and orders the columns. Numbers without an interval (counts, p values) stand alone.
+    """
+    table = pd.DataFrame(rows)
+    if metrics is not None and len(table):
+        table = table[table.metric.isin(metrics)]
+    if not len(table):
+        return pd.DataFrame()
+    bare = table.ci_low.isna()
+    texts = readable(table).where(~bare, table.value.map("{:.3g}".format))
+    wide = table.assign(text=texts).pivot(index=["model", "condition"], columns="metric", values="text")
+    lines = pd.MultiIndex.from_frame(table[["model", "condition"]].drop_duplicates())
+    return wide.reindex(index=lines, columns=list(metrics or dict.fromkeys(table.metric))).fillna("")
 
 
 def _cell(numbers: Mapping[tuple, float], metric: str, name: str, policy: str) -> str:

@@ -102,7 +102,7 @@ def test_a_policy_costs_what_it_triggers(passes):
 
 def test_choosing_on_the_tasks_reported_never_looks_worse(passes):
     rows = found(held_out_rows(passes, grid(), 0.8, count=3))
-    optimism = rows["best_in_sample_minus_held_out/all", "valid_difference_points"]
+    optimism = rows["best_in_sample/all - held_out/all", "valid_change_points"]
     best, other = (rows[f"{way}/all", "valid_percent"]["value"] for way in ("best_in_sample", "held_out"))
     assert optimism["value"] == pytest.approx(best - other) and optimism["value"] >= 0
     assert rows["fixed", "threshold"]["value"] == 0.8

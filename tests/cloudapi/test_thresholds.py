@@ -8,18 +8,19 @@ from lookuplab.cloudapi.dag import Passes
 from lookuplab.cloudapi.thresholds import (
     auroc_difference,
     calibration_rows,
-    changes,
     grid,
     label,
     near_optimum,
     optimum_rows,
     outcomes,
+    shown_tokens,
+    step_rows,
     threshold_rows,
     typical_failure,
 )
 from lookuplab.errors import UserError
+from lookuplab.models.types import Completion
 from lookuplab.scoring.calibration import auroc
-from lookuplab.scoring.paired import paired_difference
 
 
 def frame(valid, confidence=(0.95, 0.9, 0.6, 0.4, 0.3, 0.1)):
@@ -70,7 +71,6 @@ def test_the_rows_of_a_curve_are_the_base_model_at_0_and_always_retrieve_at_1(pa
     assert rows["threshold_1.00/all", "triggered_percent"]["value"] == 100
     assert rows["threshold_0.50/high", "triggered_percent"]["value"] == 0
     assert rows["threshold_1.00/all", "valid_percent"]["value"] == pytest.approx(100 * 2.5 / 6)
-    assert rows["threshold_1.00/low", "valid_change_points"]["value"] == pytest.approx(25)
     assert rows["threshold_1.00/high", "valid_percent"]["n"] == 2
 
 
@@ -79,14 +79,12 @@ def test_a_class_without_tasks_has_no_rows(passes):
     assert not any(condition.endswith("/low") for condition, _ in found(threshold_rows(some, grid(3))))
 
 
-def test_changes_of_a_curve_are_the_paired_differences_one_by_one():
-    generator = np.random.default_rng(0)
-    before, clusters = generator.integers(2, size=40) / 1.0, np.arange(40) // 2
-    after = np.column_stack([before, generator.random(40), np.ones(40)])
-    for column, number in zip(after.T, changes(before, after, clusters), strict=True):
-        expected = paired_difference(before, column, clusters)
-        assert number.value == pytest.approx(expected.value) and number.n == 40
-        assert (number.low, number.high) == (pytest.approx(expected.low), pytest.approx(expected.high))
+def test_a_step_is_the_paired_change_between_two_thresholds(passes):
+    steps = found(step_rows(passes, [(0.0, 0.5), (0.5, 1.0)]))
+    up, down = (steps[f"threshold_{new}/all - threshold_{old}/all", "valid_change_points"]
+                for old, new in (("0.00", "0.50"), ("0.50", "1.00")))
+    assert up["value"] == pytest.approx(100 / 6) and down["value"] == pytest.approx(-150 / 6)
+    assert steps["threshold_0.50/high - threshold_0.00/high", "valid_change_points"]["ci_high"] == 0
 
 
 def test_the_optimum_is_the_smallest_of_the_best_thresholds(passes):
@@ -108,7 +106,7 @@ def test_calibration_is_reported_by_class_by_aggregate_and_by_number_of_bins(pas
     rows = found(calibration_rows(passes.first, np.array([200, 150, 20, 30, 2, 1]), bins=(2, 3)))
     assert rows["all", "auroc"]["value"] == rows["minimum", "auroc"]["value"] == 1
     assert rows["mean", "auroc"]["value"] == 0 and rows["last", "auroc"]["value"] == 0.5
-    assert rows["minimum_minus_mean", "auroc_difference"]["value"] == 1
+    assert rows["minimum - mean", "auroc_change_points"]["value"] == 1
     assert rows["frequency", "auroc"]["value"] == pytest.approx(8 / 9), "one pair is in the wrong order"
     brier = np.mean([0.05**2, 0.1**2, 0.4**2, 0.4**2, 0.3**2, 0.1**2])
     assert rows["all", "brier"]["value"] == pytest.approx(brier)
@@ -118,6 +116,7 @@ def test_calibration_is_reported_by_class_by_aggregate_and_by_number_of_bins(pas
 
 def test_a_class_where_all_is_right_has_no_auroc(passes):
     rows = found(calibration_rows(passes.first))
+    assert rows["high", "auroc_rests_on_tasks"]["value"] == 0 and rows["medium", "auroc_rests_on_tasks"]["value"] == 1
     assert ("high", "auroc") not in rows and ("medium", "auroc") in rows and ("high", "mean_confidence") in rows
     assert ("frequency", "auroc") not in rows, "no counts were given"
 
@@ -145,3 +144,13 @@ def test_the_typical_failure_is_the_invalid_call_of_median_confidence(passes):
     assert typical_failure(frame([1, 1, 1, 1, 0, 0], (1, 1, 1, 1, 0.2, 0))) == "t4", "t5 names no API"
     assert typical_failure(frame([1] * 6)) == "t3", "without a failure the lower median of all"
     assert typical_failure(frame([0] * 6, [0] * 6)) is None
+
+
+def test_the_tokens_shown_are_the_name_and_what_follows_it():
+    pieces = ("put", "_it", "(", "Name", "=", "1", ")", "")
+    done = Completion("t", 0, "put_it(Name=1)", pieces, tuple(range(8)), tuple(-float(n) for n in range(8)), "eos", 3)
+    strip = shown_tokens(done, after=3)
+    assert [(piece, counts) for piece, _, counts in strip] == [
+        ("put", True), ("_it", True), ("(", False), ("Name", False), ("=", False)]
+    assert strip[1][1] == pytest.approx(np.exp(-1)) and len(shown_tokens(done)) == 7
+    assert shown_tokens(Completion("t", 0, "(", ("(",), (0,), (0.0,), "stop", 3)) == []

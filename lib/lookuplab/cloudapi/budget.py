@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 
 from lookuplab.cloudapi.dag import Passes
-from lookuplab.cloudapi.policies import POLICIES, PRECISION, THRESHOLD, by_class, outcome, triggered
+from lookuplab.cloudapi.policies import POLICIES, PRECISION, THRESHOLD, change_rows, outcome, triggered, valid_rows
 from lookuplab.cloudapi.results import row
 from lookuplab.cloudapi.thresholds import label, outcomes
 from lookuplab.scoring.paired import paired_difference
-from lookuplab.scoring.rates import Rate, estimate, estimates, rate, resampled_weights, wilson
+from lookuplab.scoring.rates import Rate, estimates, rate, resampled_weights, wilson
 from lookuplab.scoring.selective import aurc_interval, aurc_references, best_threshold, cross_fitted, folds
 
 
@@ -99,8 +99,8 @@ def held_out_rows(passes: Passes, thresholds: Sequence[float], fixed: float = TH
     """Three ways to a threshold, judged on the same tasks: ``valid_percent`` of ``fixed/class``, of ``held_out/class``,
     chosen on the other ``count - 1`` parts of the APIs, and of ``best_in_sample/class``, chosen on what it reports.
 
-    ``threshold`` of each (``held_out/fold_1`` ...) and paired ``valid_difference_points`` of
-    ``best_in_sample_minus_held_out/class``, the optimism (never below 0 over all tasks), and ``held_out_minus_fixed``.
+    ``threshold`` of each (``held_out/fold_1`` ...) and paired ``valid_change_points`` (``policies.change_rows``): best
+    in sample - held out is the optimism, never below 0 over all tasks; held out - fixed is what choosing gains.
     Without two APIs there is nothing to hold out, and nothing of it is reported.
     """
     first, model, n = passes.first, passes.first.model.iloc[0], len(passes.first)
@@ -114,13 +114,11 @@ def held_out_rows(passes: Passes, thresholds: Sequence[float], fixed: float = TH
         chosen |= {f"held_out/fold_{fold + 1}": threshold for fold, threshold in fitted.chosen.items()}
     rows = [{"model": model, "condition": name, "metric": "threshold", "value": value, "n": n}
             for name, value in chosen.items()]
-    pairs = [("held_out", "best_in_sample"), ("fixed", "held_out")] if "held_out" in ways else []
-    for name, members in by_class(first).items():
-        rows += [row(model, f"{way}/{name}", "valid_percent", estimate(valid[members], first.api[members]).percent())
-                 for way, valid in ways.items()]
-        rows += [row(model, f"{after}_minus_{before}/{name}", "valid_difference_points",
-                     paired_difference(ways[before][members], ways[after][members], first.api[members]).percent())
-                 for before, after in pairs]
+    pairs = [("best_in_sample", "held_out"), ("held_out", "fixed")] if "held_out" in ways else []
+    for way, valid in ways.items():
+        rows += valid_rows(passes, way, valid)
+    for new, old in pairs:
+        rows += change_rows(first, (new, ways[new]), (old, ways[old]))
     return rows
 
 

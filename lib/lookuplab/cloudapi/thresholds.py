@@ -4,16 +4,18 @@ A curve over a hundred thresholds is a hundred selections among the three passes
 model, so nothing here can generate. Intervals are clustered by API, the points of a curve share their resamples.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
-from lookuplab.cloudapi.confidence import AGGREGATES
+from lookuplab.cloudapi.confidence import AGGREGATES, name_tokens
 from lookuplab.cloudapi.dag import Passes
-from lookuplab.cloudapi.policies import PRECISION, below, by_class, outcome, triggered
+from lookuplab.cloudapi.policies import PRECISION, below, by_class, change_rows, outcome, triggered, valid_rows
 from lookuplab.cloudapi.results import row
 from lookuplab.errors import UserError
+from lookuplab.models.types import Completion
 from lookuplab.scoring.calibration import auroc_interval, ece_interval, weighted_auroc
 from lookuplab.scoring.rates import REPETITIONS, Rate, estimate, estimates, resampled_weights
 from lookuplab.scoring.selective import best_threshold
@@ -47,31 +49,26 @@ def outcomes(passes: Passes, thresholds: Sequence[float], hits: float | np.ndarr
 def threshold_rows(passes: Passes, thresholds: Sequence[float], hits: float | np.ndarray = PRECISION) -> list[dict]:
     """Figure 9b as rows ``threshold_0.80/class``, and ``base/class`` for comparison.
 
-    ``valid_percent`` (expected), ``valid_change_points`` (paired, to the base model) and ``triggered_percent``.
+    ``valid_percent`` (expected over the retriever's hits) and ``triggered_percent``.
     """
-    first, model, base = passes.first, passes.first.model.iloc[0], passes.first.valid.to_numpy(dtype=float)
+    first, model = passes.first, passes.first.model.iloc[0]
     valid, masks = outcomes(passes, thresholds, hits), np.column_stack([below(first, each) for each in thresholds])
-    rows = []
+    rows = valid_rows(passes, "base", first.valid.to_numpy(dtype=float))
     for name, members in by_class(first).items():
         apis = first.api[members]
-        found = {"valid_percent": estimates(valid[members], apis), "triggered_percent": estimates(masks[members], apis),
-                 "valid_change_points": changes(base[members], valid[members], apis)}
-        rows.append(row(model, f"base/{name}", "valid_percent", estimate(base[members], apis).percent()))
+        found = {"valid_percent": estimates(valid[members], apis), "triggered_percent": estimates(masks[members], apis)}
         rows += [row(model, f"{label(threshold)}/{name}", metric, number.percent())
                  for metric, numbers in found.items() for threshold, number in zip(thresholds, numbers, strict=True)]
     return rows
 
 
-def changes(before: np.ndarray, after: np.ndarray, clusters) -> list[Rate]:
-    """Paired change of the mean from ``before``, (n,), to each column of ``after``, (n, m), all on the same resamples.
-
-    ``paired.paired_difference`` for a whole curve; values from 0 to 1.
-    """
-    moved = after - before[:, None]
-    numbers = estimates((moved + 1) / 2, clusters)  # a change of -1 to 1 as a share: the resamples do not mind
-    return [Rate(value, value, value, found.n) if np.ptp(column) == 0  # nothing varies, as in paired_difference
-            else Rate(value, 2 * found.low - 1, 2 * found.high - 1, found.n)
-            for value, column, found in zip(moved.mean(axis=0).tolist(), moved.T, numbers, strict=True)]
+def step_rows(passes: Passes, steps: Sequence[tuple[float, float]], hits: float | np.ndarray = PRECISION) -> list[dict]:
+    """Paired changes from the first to the second threshold of each step, as ``policies.change_rows`` states them."""
+    found = []
+    for before, after in steps:
+        old, new = outcomes(passes, (before, after), hits).T
+        found += change_rows(passes.first, (label(after), new), (label(before), old))
+    return found
 
 
 def optimum_rows(passes: Passes, thresholds: Sequence[float], hits: float | np.ndarray = PRECISION) -> list[dict]:
@@ -112,21 +109,24 @@ def calibration_rows(first: pd.DataFrame, counts: np.ndarray | None = None,
                      bins: Sequence[int] = (5, 10, 15, 20)) -> list[dict]:
     """How well the confidence of the first pass tells valid from invalid (Figure 9a in numbers).
 
-    Condition a class or *all*: ``auroc``, ``mean_confidence`` and, of *all*, ``brier`` and ``ece`` (equal-mass bins);
+    Condition a class or *all*: ``auroc``, ``auroc_rests_on_tasks`` (how many are of the rarer kind, valid or invalid),
+    ``mean_confidence`` and, of *all*, ``brier`` and ``ece`` (equal-mass bins);
     *bins_5* and so on: ``ece`` again; *minimum, mean, product, last*: ``auroc`` of each aggregate, and
-    *minimum_minus_mean* and so on: ``auroc_difference`` on the same resamples; *frequency*: ``auroc`` of how often the
-    API was seen, (tasks,) ``counts``.
+    *minimum - mean* and so on: ``auroc_change_points``, their paired difference (0 to 1, as an AUROC); *frequency*:
+    ``auroc`` of how often the API was seen, (tasks,) ``counts``.
     """
     model, valid, sure = first.model.iloc[0], first.valid.to_numpy(dtype=bool), first["minimum"].to_numpy()
     found: list[tuple[str, str, Rate]] = []
     for name, members in by_class(first).items():
+        rarer = float(min(valid[members].sum(), (~valid[members]).sum()))
         found.append((name, "auroc", auroc_interval(valid[members], sure[members], first.api[members])))
+        found.append((name, "auroc_rests_on_tasks", Rate(rarer, rarer, rarer, int(members.sum()))))
         found.append((name, "mean_confidence", estimate(sure[members], first.api[members])))
     found.append(("all", "brier", estimate((sure - valid) ** 2, first.api)))
     found.append(("all", "ece", ece_interval(valid, sure, first.api, BINS)))
     found += [(f"bins_{count}", "ece", ece_interval(valid, sure, first.api, count)) for count in bins]
     found += [(name, "auroc", auroc_interval(valid, first[name], first.api)) for name in AGGREGATES]
-    found += [(f"minimum_minus_{name}", "auroc_difference", auroc_difference(valid, sure, first[name], first.api))
+    found += [(f"minimum - {name}", "auroc_change_points", auroc_difference(valid, sure, first[name], first.api))
               for name in AGGREGATES if name != "minimum"]
     if counts is not None:
         found.append(("frequency", "auroc", auroc_interval(valid, counts, first.api)))
@@ -167,3 +167,16 @@ def typical_failure(first: pd.DataFrame) -> str | None:
     named = first[first["minimum"] > 0]
     ordered = (named[~named.valid.astype(bool)] if not named.valid.all() else named).sort_values(["minimum", "task"])
     return None if ordered.empty else ordered.task.iloc[(len(ordered) - 1) // 2]
+
+
+def shown_tokens(done: Completion, code: str | None = None, after: int = 12) -> list[tuple[str, float, bool]]:
+    """The name's tokens and up to ``after`` more: (text, probability, whether it counts), for Figure 8.
+
+    Empty where no API is named; UserError without log-probabilities. ``code`` as in ``confidence.name_tokens``.
+    """
+    name = name_tokens(done, code)
+    spoken = [(piece, math.exp(logprob)) for piece, logprob in zip(done.tokens, done.token_logprobs, strict=True)]
+    start = next((at for at in range(len(spoken)) if spoken[at : at + len(name)] == name), 0)
+    end = start + len(name)
+    others = [token for token in spoken[end : end + after] if name and token[0]]  # an end-of-text token spells nothing
+    return [(*token, True) for token in name] + [(*token, False) for token in others]

@@ -171,7 +171,7 @@ def test_the_bounds_of_prompts_hold_for_the_committed_benchmark():
 
 def test_prompts_grow_with_the_documentation_that_a_notebook_shows():
     plain, one, three, full = (dry_run.prompt_tokens(values) for values in (
-        {}, {"design": "specification"}, {"design": "name", "ks": [1, 3]}, {"designs": ["name", "full"]}))
+        {}, {"precision": 50}, {"design": "name", "ks": [1, 3]}, {"designs": ["name", "full"]}))
     assert (plain, one, three, full) == (160, 920, 2440, 2280)
 
 

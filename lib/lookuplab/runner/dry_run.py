@@ -15,6 +15,7 @@ ROWS = 64  # of a batch on a GPU (models.local); it is halved until it fits
 TASK, DOCUMENT, FULL = 400, 1_900, 5_300  # characters: the longest task, one API in a short design, one in full
 CHARACTERS = 2.5  # per token, on the safe side: code takes three to four in these models' vocabularies
 _DOCUMENTS = ("k", "ks", "retrievals", "documents")  # parameters that say how many APIs a prompt shows
+_SHOWS = ("design", "precision")  # parameters of notebooks that show documentation begin so
 _HEAD = ("model", "revision", "architecture", "parameters", "dtype", "weights", "one row", f"{ROWS} rows", "cached",
          "notebooks")
 _LEGEND = f"""\
@@ -55,7 +56,7 @@ def _uses(jobs: Sequence[Job]) -> dict[str, tuple[list[int], tuple[int, int]]]:
 
 def prompt_tokens(values: Mapping[str, Any]) -> int:
     """A bound on a notebook's longest prompt, from what its parameters say about documentation."""
-    said = [value for name, value in values.items() if "design" in name]
+    said = [value for name, value in values.items() if name.startswith(_SHOWS)]
     counts = [item for name in _DOCUMENTS for item in _items(values.get(name, ())) if isinstance(item, int)]
     if not said and not counts:
         return round(TASK / CHARACTERS)

@@ -14,20 +14,27 @@ Done = TypeVar("Done")
 
 @dataclass
 class BatchSize:
-    """How many rows go through the model together; shrinks for good when the memory was not enough."""
+    """How much goes through the model together: at most ``rows``, and fewer if they are long.
+
+    ``tokens`` bounds rows times the longest of them, padding included; None is without bound. A single row always goes.
+    ``rows`` shrinks for good when the memory was not enough.
+    """
 
     rows: int
+    tokens: int | None = None
 
 
-def in_batches(items: Sequence[T], run: Callable[[Sequence[T]], Done], size: BatchSize, what: str) -> Iterator[Done]:
-    """Yield ``run(batch)`` for consecutive batches of ``items``.
+def in_batches(items: Sequence[T], length: Callable[[T], int], run: Callable[[Sequence[T]], Done], size: BatchSize,
+               what: str) -> Iterator[Done]:
+    """Yield ``run(batch)`` for consecutive batches of ``items``, which come with falling ``length`` in tokens.
 
     Out of memory: the batch is halved and tried again; UserError when a single item does not fit. The caller sorts the
     items: with a fixed order and whole batches as results, a run that was interrupted goes on with the same batches.
     """
     at = 0
     while at < len(items):
-        batch = items[at : at + size.rows]
+        fit = size.rows if size.tokens is None else min(size.rows, max(1, size.tokens // max(1, length(items[at]))))
+        batch = items[at : at + fit]
         done = None
         try:
             done = run(batch)

@@ -25,6 +25,7 @@ from lookuplab.models.types import Completion, Decoding, Prompt, Work
 SMALL = 50e6  # parameters
 ROWS = 64  # of a batch; a small model on a CPU gains from more, because the last rows of a batch run almost alone
 ROWS_SMALL = 128
+TOKENS_CPU = 16384  # rows x longest prompt of a batch: more only pads and leaves the processor's caches
 
 
 @dataclass
@@ -81,7 +82,7 @@ class LocalModel:
             decode(self.module, rows, decoding, end_of_text, self.context, self.work)
             return [row.completion() for row in rows]
 
-        yield from in_batches(order, run, self.batch, self.name)
+        yield from in_batches(order, lambda item: len(item[1].ids), run, self.batch, self.name)
 
     def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]:
         """Log-probabilities of a given continuation of each prompt (teacher forcing), one list a batch, any order.
@@ -90,9 +91,14 @@ class LocalModel:
         """
         encoded = self._encoded([prompt for prompt, _ in pairs], Decoding(max_new_tokens=1))
         scored = [self._scored(prompt, text, ids) for (prompt, text), ids in zip(pairs, encoded, strict=True)]
-        scored.sort(key=lambda item: (-len(item.prompt_ids) - len(item.ids), item.prompt.id))
-        yield from in_batches(scored, lambda batch: teacher_force(self.module, batch, self.work),
-                              self.batch, self.name)
+        def length(item: Scored) -> int:
+            return len(item.prompt_ids) + len(item.ids)
+
+        def run(batch: list[Scored]) -> list[Completion]:
+            return teacher_force(self.module, batch, self.work)
+
+        scored.sort(key=lambda item: (-length(item), item.prompt.id))
+        yield from in_batches(scored, length, run, self.batch, self.name)
 
     def _encoded(self, prompts: list[Prompt], decoding: Decoding) -> list[Encoded]:
         """Token ids of every prompt; each different text is tokenised once."""
@@ -180,9 +186,10 @@ def load_local(
         raise UserError(f"batch_size is {batch_size}; it must be at least 1")
     checkpoint = open_checkpoint(str(name), revision, dtype, device_map, adapter)
     context = context if context is not None else context_of(checkpoint.module.config)
-    return LocalModel(checkpoint, BatchSize(batch_size or _rows(checkpoint.module)), context, chat)
+    return LocalModel(checkpoint, _batch_size(checkpoint.module, batch_size), context, chat)
 
 
-def _rows(module) -> int:
-    small = module.device.type == "cpu" and sum(weight.numel() for weight in module.parameters()) <= SMALL
-    return ROWS_SMALL if small else ROWS
+def _batch_size(module, rows: int | None) -> BatchSize:
+    on_cpu = module.device.type == "cpu"
+    small = on_cpu and sum(weight.numel() for weight in module.parameters()) <= SMALL
+    return BatchSize(rows or (ROWS_SMALL if small else ROWS), TOKENS_CPU if on_cpu else None)

@@ -118,9 +118,7 @@ def calibration_rows(first: pd.DataFrame, counts: np.ndarray | None = None,
     model, valid, sure = first.model.iloc[0], first.valid.to_numpy(dtype=bool), first["minimum"].to_numpy()
     found: list[tuple[str, str, Rate]] = []
     for name, members in by_class(first).items():
-        rarer = float(min(valid[members].sum(), (~valid[members]).sum()))
         found.append((name, "auroc", auroc_interval(valid[members], sure[members], first.api[members])))
-        found.append((name, "auroc_rests_on_tasks", Rate(rarer, rarer, rarer, int(members.sum()))))
         found.append((name, "mean_confidence", estimate(sure[members], first.api[members])))
     found.append(("all", "brier", estimate((sure - valid) ** 2, first.api)))
     found.append(("all", "ece", ece_interval(valid, sure, first.api, BINS)))
@@ -130,7 +128,9 @@ def calibration_rows(first: pd.DataFrame, counts: np.ndarray | None = None,
               for name in AGGREGATES if name != "minimum"]
     if counts is not None:
         found.append(("frequency", "auroc", auroc_interval(valid, counts, first.api)))
-    return [row(model, condition, metric, number) for condition, metric, number in found if not np.isnan(number.value)]
+    rarer = [{"model": model, "condition": name, "metric": "auroc_rests_on_tasks", "n": int(members.sum()),
+              "value": min(valid[members].sum(), (~valid[members]).sum())} for name, members in by_class(first).items()]
+    return rarer + [row(model, *place, number) for *place, number in found if not np.isnan(number.value)]
 
 
 def auroc_difference(correct, first, second, clusters, repetitions: int = REPETITIONS, seed: int = 0) -> Rate:

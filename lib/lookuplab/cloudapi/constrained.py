@@ -1,0 +1,197 @@
+"""Beyond the paper: look the name up while it is written, instead of DAG++'s second pass and beside it.
+
+The index that DAG++ asks *after* the first call can rule *while* the call's name is decoded: only names of the client
+are left to choose from (``models.constraint``). Rows are those of ``cloudapi.results``.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from lookuplab.cloudapi.benchmark import Task
+from lookuplab.cloudapi.dag import Passes, ask, documents
+from lookuplab.cloudapi.policies import PRECISION, THRESHOLD, by_class, change_rows, outcome, sampled_hits, triggered
+from lookuplab.cloudapi.results import row
+from lookuplab.cloudapi.validity import CATEGORIES, NONEXISTENT
+from lookuplab.errors import UserError
+from lookuplab.models.constraint import NameTries
+from lookuplab.models.load import CHAT, is_remote
+from lookuplab.models.tokens import encode
+from lookuplab.models.types import Completion, Model
+from lookuplab.scoring.paired import mcnemar, paired_difference
+from lookuplab.scoring.rates import Rate, estimate, rate
+
+ALWAYS = 1.0  # the gate that is always closed
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to answer: the passes it selects from, and for which tasks, (tasks,) booleans, it reads documentation."""
+
+    passes: Passes
+    retrieve: np.ndarray
+
+    def shares(self, hits: float | np.ndarray = PRECISION) -> dict[str, np.ndarray]:
+        """{category: (tasks,) chance that the call is of it}, which add up to 1; ``hits`` as in ``policies.outcome``."""
+        of = self.passes
+        kinds = [pd.DataFrame({kind: frame.category == kind for kind in CATEGORIES}) for frame in (of.first, of.hit, of.miss)]
+        return {kind: outcome(Passes(of.k, *kinds, of.retrieved), self.retrieve, hits, kind) for kind in CATEGORIES}
+
+
+def constrainable(names: Sequence[str]) -> list[str]:
+    """Those of the models whose first name can be constrained: they run here and continue the prompt.
+
+    An endpoint does not let us choose among its tokens, a chat model's answer begins with words. UserError without any.
+    """
+    able = [name for name in names if not is_remote(name) and not name.endswith(CHAT)]
+    if not able:
+        raise UserError(f"none of the models ({', '.join(names)}) can be constrained: endpoints and chat models cannot; "
+                        "name a local base model")
+    return able
+
+
+def ways(model: Model, tasks: Sequence[Task], free: Passes, threshold: float = THRESHOLD, **options) -> dict[str, Way]:
+    """{name: way}: the paper's policies, constrained decoding, and both together.
+
+    ``free`` are ``dag.passes`` of the same tasks; ``options`` as in ``dag.ask``. Beyond them a task is asked up to six
+    times: constrained always and below ``threshold``; again with the documents of the free first pass and the name
+    constrained; and with the documents that the *constrained* first name leads to.
+    """
+    bound = ask(model, tasks, constrained_below=ALWAYS, **options)
+    gated = ask(model, tasks, constrained_below=threshold, **options)
+    index = options.get("index")
+    behind = _second(model, tasks, free.first, documents(tasks, free.first, free.k, index=index), free.k, options)
+    throughout = _second(model, tasks, bound, documents(tasks, bound, free.k, index=index), free.k, options)
+    never, always = (triggered(free.first, policy) for policy in ("base", "dag"))
+    plus_plus = triggered(free.first, "dag_plus_plus", threshold)
+    return {
+        "base": Way(free, never),
+        gate_name(threshold): once(gated),
+        "constrained": once(bound),
+        "dag": Way(free, always),
+        "dag_constrained": Way(behind, always),
+        "dag_plus_plus": Way(free, plus_plus),
+        "dag_plus_plus_constrained": Way(behind, plus_plus),
+        "constrained_then_dag": Way(throughout, triggered(bound, "dag_confidence", threshold)),
+    }
+
+
+def gate_name(below: float) -> str:
+    """The condition of a pass that is constrained below this probability, such as ``constrained_below_0.80``."""
+    return f"constrained_below_{below:.2f}"
+
+
+def once(frame: pd.DataFrame) -> Way:
+    """The way of a single pass, which reads no documentation."""
+    nothing = np.zeros(len(frame), dtype=bool)
+    return Way(Passes(0, frame, frame, frame, nothing), nothing)
+
+
+def _second(model: Model, tasks: Sequence[Task], first: pd.DataFrame, found: tuple, k: int, options: dict) -> Passes:
+    """Constrained hit and miss pass behind a first one; ``found`` is what ``dag.documents`` returns."""
+    hits, misses, retrieved = found
+    hit, miss = (ask(model, tasks, shown, constrained_below=ALWAYS, **options) for shown in (hits, misses))
+    return Passes(k, first, hit, miss, retrieved)
+
+
+def share_rows(every: Mapping[str, Way], precision: float = PRECISION) -> list[dict]:
+    """Rows ``<way>/<class>``: the four outcomes in percent of all tasks, and ``triggered_percent``.
+
+    All are exact expectations over which tasks are hits: ``valid_percent``, ``invalid_usage_percent``,
+    ``incorrect_existing_percent`` and ``nonexistent_percent`` add up to 100.
+    """
+    rows = []
+    for name, way in every.items():
+        first, shares = way.passes.first, way.shares(precision)
+        for condition, mask in by_class(first).items():
+            numbers = {kind: estimate(values[mask], first.api[mask]) for kind, values in shares.items()}
+            numbers["triggered"] = rate(way.retrieve[mask], first.api[mask])
+            rows += [row(first.model.iloc[0], f"{name}/{condition}", f"{metric}_percent", number.percent())
+                     for metric, number in numbers.items()]
+    return rows
+
+
+def compared_rows(every: Mapping[str, Way], pairs: Sequence[tuple[str, str]], precision: float = PRECISION,
+                  seed: int = 0) -> list[dict]:
+    """Pairs (new, old) of ways on the same tasks, conditions ``<new>/<class> - <old>/<class>``.
+
+    ``valid_change_points`` is the paired change of the expectation. On one draw of hits: ``gained_tasks`` (valid in the
+    new way only), ``lost_tasks`` (in the old only) and the ``p`` of McNemar's exact test (``policy_tables.adjusted``).
+    """
+    rows = []
+    for new, old in pairs:
+        first = every[old].passes.first
+        drawn = sampled_hits(first, precision, seed)
+        sure = {name: every[name].shares(drawn)["valid"] > 0 for name in (new, old)}
+        rows += change_rows(first, *((name, every[name].shares(precision)["valid"]) for name in (new, old)))
+        for condition, mask in by_class(first).items():
+            test = mcnemar(sure[old][mask], sure[new][mask])
+            counts = {"gained_tasks": test.only_second, "lost_tasks": test.only_first, "p": test.p}
+            rows += [row(first.model.iloc[0], f"{new}/{condition} - {old}/{condition}", metric,
+                         Rate(float(value), float("nan"), float("nan"), int(mask.sum())))
+                     for metric, value in counts.items()]
+    return rows
+
+
+def becomes_rows(first: pd.DataFrame, bound: pd.DataFrame) -> list[dict]:
+    """Rows ``constrained/<class>``, metrics ``becomes_<category>_percent``: what the constraint made of the calls whose
+    free name does not exist. A class without such calls has no rows."""
+    rows, invented = [], (first.category == NONEXISTENT).to_numpy()
+    for condition, mask in by_class(first).items():
+        part = bound[mask & invented]
+        if len(part):
+            rows += [row(first.model.iloc[0], f"constrained/{condition}", f"becomes_{kind}_percent",
+                         rate(part.category == kind, part.api).percent()) for kind in CATEGORIES]
+    return rows
+
+
+def retrieval_rows(free: Passes, bound: Passes) -> list[dict]:
+    """Does BM25 find an acceptable API with the free first name, and with the constrained one (``retrieved_percent``)?
+
+    Conditions ``free_query/<class>`` and ``constrained_query/<class>``; the paired difference of the two has the metric
+    ``retrieved_change_points``.
+    """
+    first, rows = free.first, []
+    for condition, mask in by_class(first).items():
+        old, new, api = free.retrieved[mask], bound.retrieved[mask], first.api[mask]
+        numbers = {f"free_query/{condition}": ("retrieved_percent", rate(old, api)),
+                   f"constrained_query/{condition}": ("retrieved_percent", rate(new, api)),
+                   f"constrained_query/{condition} - free_query/{condition}":
+                       ("retrieved_change_points", paired_difference(old, new, api))}
+        rows += [row(first.model.iloc[0], where, metric, number.percent()) for where, (metric, number) in numbers.items()]
+    return rows
+
+
+def rescued(first: pd.DataFrame, bound: pd.DataFrame) -> int:
+    """The place of a task to look at: an invented name that the constraint made valid, else an invented name, else 0."""
+    invented = (first.category == NONEXISTENT).to_numpy()
+    for wanted in (invented & bound.valid.to_numpy(dtype=bool), invented):
+        if wanted.any():
+            return int(wanted.argmax())
+    return 0
+
+
+def replay(model, prompt: str, names: Sequence[str], answer: Completion) -> pd.DataFrame:
+    """The name in an ``answer`` of a local model that was constrained to ``names``, token by token.
+
+    One row a token, the one that ends the name last: ``piece``; ``probability`` that the free model gave it;
+    ``allowed``, how many tokens could stand here; ``begin``, how some of them read (tokens that only end a name left
+    out); ``forced``: a single one was left, so it was appended without asking the model.
+    """
+    causal = not model.module.config.is_encoder_decoder
+    before = encode(model.tokenizer, [prompt], True, causal)[0] if causal else []
+    tries = NameTries(model.tokenizer, frozenset())
+    rule, ends = tries.constraint(before, tuple(sorted(set(names))), ALWAYS), set(tries.breaks.tolist())
+    rows, forced = [], 0
+    for piece, token, logprob in zip(answer.tokens, answer.token_ids, answer.token_logprobs, strict=True):
+        allowed = rule.allowed()
+        if allowed is None:
+            break
+        inside = [model.tokenizer.decode([i]) for i in allowed.tolist() if i not in ends]
+        rows.append({"piece": piece, "probability": float(np.exp(logprob)), "allowed": len(allowed),
+                     "begin": " ".join(inside[:8]) + (" ..." if len(inside) > 8 else ""), "forced": forced > 0})
+        rule.push(token, logprob, masked=True)
+        forced = max(forced - 1, 0) or len(rule.forced())
+    return pd.DataFrame(rows)

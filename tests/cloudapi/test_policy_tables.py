@@ -62,10 +62,10 @@ def test_a_class_without_invalid_calls_has_no_share_of_them():
 def test_gained_and_lost_tasks_are_those_of_one_draw_and_the_change_is_expected():
     pairs = [("base", "dag")]
     numbers = found(compared_rows(PASSES, {"base": NEVER, "dag": ALWAYS}, pairs, precision=100))
-    assert numbers["dag_against_base/all", "gained_tasks"] == 2 and numbers["dag_against_base/all", "lost_tasks"] == 0
-    assert numbers["dag_against_base/all", "p"] == 0.5  # two of two: 2 * (1/2)**2
+    assert numbers["dag/all - base/all", "gained_tasks"] == 2 and numbers["dag/all - base/all", "lost_tasks"] == 0
+    assert numbers["dag/all - base/all", "p"] == 0.5  # two of two: 2 * (1/2)**2
     half = found(compared_rows(PASSES, {"base": NEVER, "dag": ALWAYS}, pairs, precision=50))
-    assert half["dag_against_base/all", "valid_change_points"] == pytest.approx(100 * (1.5 - 1) / 4)
+    assert half["dag/all - base/all", "valid_change_points"] == pytest.approx(100 * (1.5 - 1) / 4)
 
 
 def test_all_comparisons_of_a_figure_are_adjusted_together():
@@ -112,9 +112,9 @@ def test_numbers_stand_side_by_side_in_their_order_and_counts_without_an_interva
     pairs = [("base", "dag")]
     wide = side_by_side(compared_rows(PASSES, {"base": NEVER, "dag": ALWAYS}, pairs, precision=100),
                         ["p", "gained_tasks", "valid_change_points"])
-    assert list(wide.index) == [("toy", f"dag_against_base/{name}") for name in ("high", "low", "all")]
+    assert list(wide.index) == [("toy", f"dag/{name} - base/{name}") for name in ("high", "low", "all")]
     assert list(wide.columns) == ["p", "gained_tasks", "valid_change_points"]
-    assert list(wide.loc[("toy", "dag_against_base/all")])[:2] == ["0.5", "2"]
+    assert list(wide.loc[("toy", "dag/all - base/all")])[:2] == ["0.5", "2"]
     assert wide.iloc[-1, -1].startswith("50.0 [") and wide.iloc[-1, -1].endswith("n=4")
 
 

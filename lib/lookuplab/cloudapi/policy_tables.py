@@ -10,9 +10,9 @@ import pandas as pd
 
 from lookuplab.artifact import readable
 from lookuplab.cloudapi.dag import Passes
-from lookuplab.cloudapi.policies import PRECISION, by_class, outcome, sampled_hits, valid_rows
+from lookuplab.cloudapi.policies import PRECISION, by_class, change_rows, outcome, sampled_hits, valid_rows
 from lookuplab.cloudapi.results import CLASSES, FAILURES, row
-from lookuplab.scoring.paired import holm, mcnemar, paired_difference
+from lookuplab.scoring.paired import holm, mcnemar
 from lookuplab.scoring.rates import Rate, cluster_bootstrap, rate
 
 TOKENS = ("prompt_tokens", "new_tokens")
@@ -40,7 +40,7 @@ def missed_rows(first: pd.DataFrame, name: str, retrieve: np.ndarray) -> list[di
 
 def compared_rows(passes: Passes, masks: Mapping[str, np.ndarray], pairs: Sequence[tuple[str, str]],
                   precision: float = PRECISION, seed: int = 0) -> list[dict]:
-    """Pairs of policies on the same tasks, conditions ``<second>_against_<first>/<class>``.
+    """Pairs of policies on the same tasks, conditions ``<second>/<class> - <first>/<class>``.
 
     ``masks`` {policy: mask of triggered}. ``valid_change_points`` is the difference of the expectations, second minus
     first. On one draw of hits: ``gained_tasks`` (valid under the second only), ``lost_tasks`` (under the first only)
@@ -51,12 +51,12 @@ def compared_rows(passes: Passes, masks: Mapping[str, np.ndarray], pairs: Sequen
     sampled = {name: outcome(passes, mask, drawn).astype(bool) for name, mask in masks.items()}
     rows = []
     for first, second in pairs:
+        rows += change_rows(passes.first, (second, expected[second]), (first, expected[first]))
         for condition, mask in by_class(passes.first).items():
             test, n = mcnemar(sampled[first][mask], sampled[second][mask]), int(mask.sum())
-            change = paired_difference(expected[first][mask], expected[second][mask], passes.first.api[mask])
             counts = {"gained_tasks": test.only_second, "lost_tasks": test.only_first, "p": test.p}
-            numbers = {_CHANGE: change.percent()} | {metric: _bare(value, n) for metric, value in counts.items()}
-            rows += [row(model, f"{second}_against_{first}/{condition}", *number) for number in numbers.items()]
+            rows += [row(model, f"{second}/{condition} - {first}/{condition}", metric, _bare(value, n))
+                     for metric, value in counts.items()]
     return rows
 
 
@@ -102,7 +102,7 @@ def as_printed(table: pd.DataFrame, column: str = "value") -> pd.DataFrame:
     """
     known = table[table.metric.isin((_TRIGGERED, _VALID, _CHANGE))].dropna(subset=[column])
     lines: dict[tuple, dict] = {}
-    for line in known.itertuples():
+    for line in known[~known.condition.str.contains(" - ")].itertuples():
         policy, _, name = line.condition.partition("/")
         lines.setdefault((line.model, policy), {})[line.metric, name] = getattr(line, column)
     columns = [(_TRIGGERED, name) for name in CLASSES] + [(_VALID, name) for name in (*CLASSES, "all")]

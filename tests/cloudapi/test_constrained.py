@@ -95,7 +95,8 @@ def test_what_the_invented_names_become_is_a_share_of_those_alone(every):
     found = values(becomes_rows(every["base"].passes.first, every["constrained"].passes.first))
     assert found["constrained/low", "becomes_valid_percent"] == found["constrained/all", "becomes_valid_percent"] == 50
     assert found["constrained/all", "becomes_incorrect_existing_percent"] == 50
-    assert not any(condition == "constrained/high" for condition, _ in found)
+    assert ("constrained/high", "becomes_valid_percent") not in found
+    assert found["constrained/all", "renamed_existing_percent"] == 0
 
 
 def test_the_documents_of_the_last_way_are_those_of_the_constrained_name(every):

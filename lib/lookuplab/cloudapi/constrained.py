@@ -136,14 +136,20 @@ def compared_rows(every: Mapping[str, Way], pairs: Sequence[tuple[str, str]], pr
 
 
 def becomes_rows(first: pd.DataFrame, bound: pd.DataFrame) -> list[dict]:
-    """Rows ``constrained/<class>``, metrics ``becomes_<category>_percent``: what the constraint made of the calls whose
-    free name does not exist. A class without such calls has no rows."""
+    """Rows ``constrained/<class>``: what the constraint made of the free names.
+
+    ``becomes_<category>_percent``: of the calls whose free name does not exist. ``renamed_existing_percent``: how many
+    of the other calls got another name. A class without such calls has no such rows.
+    """
     rows, invented = [], (first.category == NONEXISTENT).to_numpy()
+    renamed = (first.name != bound.name).to_numpy()
     for condition, mask in by_class(first).items():
-        part = bound[mask & invented]
-        if len(part):
-            rows += [row(first.model.iloc[0], f"constrained/{condition}", f"becomes_{kind}_percent",
-                         rate(part.category == kind, part.api).percent()) for kind in CATEGORIES]
+        part, existed = bound[mask & invented], mask & ~invented
+        numbers = {f"becomes_{kind}": rate(part.category == kind, part.api) for kind in CATEGORIES if len(part)}
+        if existed.any():
+            numbers["renamed_existing"] = rate(renamed[existed], first.api[existed])
+        rows += [row(first.model.iloc[0], f"constrained/{condition}", f"{metric}_percent", number.percent())
+                 for metric, number in numbers.items()]
     return rows
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 from lookuplab.cloudapi.augmentation import DESIGNS
 from lookuplab.cloudapi.benchmark import Task
 from lookuplab.cloudapi.dag import Passes, ask, documented, passes
-from lookuplab.cloudapi.policies import PRECISION, by_class, outcome, sampled_hits, valid_rows
+from lookuplab.cloudapi.policies import PRECISION, by_class, change_rows, outcome, sampled_hits, valid_rows
 from lookuplab.cloudapi.results import row
 from lookuplab.cloudapi.retrieval import oracle
 from lookuplab.cloudapi.specs import ApiIndex, load_index
@@ -100,15 +100,10 @@ def comparisons(frames: Mapping[str, pd.DataFrame], pairs: Iterable[tuple[str, s
     return table.assign(p=holm(table.p))
 
 
-def change_rows(first: pd.DataFrame, name: str, before, after) -> list[dict]:
-    """Rows ``<name>/<class>``: the paired change in points from ``before`` to ``after``, (tasks,) outcomes each.
-
-    ``name`` is one condition, whose change is from the base model, or ``<new> - <old>``.
-    """
-    new, minus, old = name.partition(" - ")
-    before, after = np.asarray(before, dtype=float), np.asarray(after, dtype=float)
-    return [_change(first.model.iloc[0], f"{new}/{condition}" + (f" - {old}/{condition}" if minus else ""),
-                    before[mask], after[mask], first.api[mask])
+def from_base_rows(first: pd.DataFrame, name: str, valid: np.ndarray) -> list[dict]:
+    """Rows ``<name>/<class>``: the paired change in points from the base model to ``valid``, a (tasks,) outcome."""
+    base, model = first.valid.to_numpy(dtype=float), first.model.iloc[0]
+    return [_change(model, f"{name}/{condition}", base[mask], valid[mask], first.api[mask])
             for condition, mask in by_class(first).items()]
 
 
@@ -130,7 +125,7 @@ def precision_rows(passes: Passes, precisions: Sequence[float], seed: int = 0) -
             rows += [row(model, f"precision_{x:g}/{name}", metric, number.percent())
                      for x, number in zip(precisions, numbers, strict=True)]
     for x, values in zip(precisions, exact.T, strict=True):
-        rows += change_rows(first, f"precision_{x:g}", first.valid, values)
+        rows += from_base_rows(first, f"precision_{x:g}", values)
     return rows
 
 
@@ -207,13 +202,13 @@ def retrieval_rows(every: Mapping[int, Passes], precision: float = PRECISION) ->
         first, always = of_k.first, np.ones(len(of_k.first), dtype=bool)
         values[k] = outcome(of_k, always, precision)
         rows += valid_rows(of_k, f"retrievals_{k}", values[k])
-        rows += change_rows(first, f"retrievals_{k}", first.valid, values[k])
+        rows += from_base_rows(first, f"retrievals_{k}", values[k])
         rows += valid_rows(of_k, f"hit_{k}", of_k.hit.valid.to_numpy(dtype=float))
         rows += valid_rows(of_k, f"miss_{k}", of_k.miss.valid.to_numpy(dtype=float))
         rows += _cost_rows(of_k, precision)
     start, *others = every
     for k in others:
-        rows += change_rows(every[k].first, f"retrievals_{k} - retrievals_{start}", values[start], values[k])
+        rows += change_rows(every[k].first, *((f"retrievals_{n}", values[n]) for n in (k, start)))
     return rows
 
 

@@ -20,6 +20,7 @@ from lookuplab.cloudapi.results import answers, judged
 from lookuplab.cloudapi.specs import ApiIndex, load_documentation, load_index
 from lookuplab.cloudapi.validity import NONEXISTENT
 from lookuplab.models.types import Model
+from lookuplab.retrieval import check_k
 from lookuplab.retrieval.metrics import success_at
 from lookuplab.retrieval.precision import hit, miss
 
@@ -94,6 +95,7 @@ def passes(model: Model, tasks: Sequence[Task], k: int = 1, design: str = DESIGN
     stand in the order of their rank. UserError for k below 1 and an index without a task's target.
     """
     index = index or load_index()
+    check_k(k)  # here, and not when the first pass has been paid for
     retrieval.check_targets(tasks, index)
     options = {"max_new_tokens": max_new_tokens, "store": store, "index": index}
     first = ask(model, tasks, requires_confidence=requires_confidence, **options)

@@ -94,10 +94,20 @@ class NameTries:
 
         UserError for names that the tokenizer cannot spell.
         """
-        key = (tuple(prompt_ids[-TAIL:]), names)
+        key = (self._context(prompt_ids), names)
         if key not in self._tries:
             self._tries[key] = self._trie(*key)
         return NameConstraint(self._tries[key], self.breaks, below)
+
+    def _context(self, prompt_ids: Sequence[int]) -> tuple[int, ...]:
+        """What of the prompt decides how a name is spelled: its last tokens, from the last line break on.
+
+        No tokenizer of a code model merges a name with the line before, and so all prompts that end in the line
+        ``response = client.`` share their tries.
+        """
+        tail = tuple(prompt_ids[-TAIL:])
+        lines = [at for at, token in enumerate(tail[:-1]) if "\n" in self._texts[token]]
+        return tail[lines[-1] + 1 :] if lines else tail
 
     @cached_property
     def breaks(self) -> torch.Tensor:

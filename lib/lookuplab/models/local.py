@@ -25,7 +25,7 @@ from lookuplab.models.types import Completion, Decoding, Prompt, Work
 SMALL = 50e6  # parameters
 ROWS = 64  # of a batch; a small model on a CPU gains from more, because the last rows of a batch run almost alone
 ROWS_SMALL = 128
-TOKENS_CPU = 16384  # rows x longest prompt of a batch: more only pads and leaves the processor's caches
+TOKENS_CPU = 8192  # rows x longest prompt of a batch: more only pads and leaves the processor's caches
 
 
 @dataclass

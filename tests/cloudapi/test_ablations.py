@@ -6,8 +6,8 @@ import pytest
 from reading_model import ReadingModel
 
 from lookuplab.cloudapi.ablations import (
-    added_tokens, agreement, ask_designs, ask_numbers, break_even_rows, comparisons, design_rows,
-    from_base_rows, length_rows, precision_rows, retrieval_rows, seed_spread,
+    added_tokens, agreement, ask_designs, ask_numbers, break_even_rows, design_rows,
+    length_rows, precision_rows, retrieval_rows, seed_spread,
 )
 from lookuplab.cloudapi.benchmark import Task
 from lookuplab.cloudapi.dag import Passes
@@ -67,13 +67,6 @@ def test_lengths_are_binned_with_shares_that_add_up_to_100():
 
 def test_a_class_without_tasks_has_no_bins():
     assert length_rows(frames(), str, "medium") == []
-
-
-def test_a_comparison_counts_the_tasks_that_changed_and_adjusts_for_the_number_of_tests():
-    table = comparisons(frames(), [("base", "full"), ("base", "name")]).set_index("after")
-    assert table[["lost", "won"]].loc["full"].tolist() == [0, 2]
-    assert table[["lost", "won"]].loc["name"].tolist() == [2, 0]
-    assert table.value.tolist() == pytest.approx([100 / 3, -100 / 3]) and (table.p == 1).all()  # 2 x 0.5
 
 
 def test_the_expectation_is_a_straight_line_from_miss_to_hit():
@@ -143,11 +136,6 @@ def test_tokens_and_lost_beginnings_are_expectations_too():
     rows = retrieval_rows({1: passes()}, 25)
     assert found(rows, "average_tokens") == {"retrievals_1": 0.25 * 4 + 0.75 * 20}
     assert found(rows, "truncated_percent") == {"retrievals_1": 75}
-
-
-def test_a_change_from_the_base_model_has_a_row_a_class():
-    first = frame("first")
-    assert "bm25/low" in found(from_base_rows(first, "bm25", first.valid.to_numpy()), "valid_change_points")
 
 
 TASK = Task("put#1", "client.", "", ("aws/s3.s3.put_object",), "aws", "s3", "s3", "low", 0, 0, 0)

@@ -8,13 +8,12 @@ from hypothesis import strategies as st
 
 from lookuplab.cloudapi.budget import (
     against,
-    cost_rows,
     held_out_rows,
     lowest,
     orders,
     risk_rows,
     share_rows,
-    tokens,
+    trade_off_rows,
 )
 from lookuplab.cloudapi.dag import Passes
 from lookuplab.cloudapi.thresholds import grid
@@ -83,14 +82,8 @@ def test_no_order_does_better_than_the_oracle(tasks):
         assert all((reached["oracle"] >= other - 1e-9).all() for other in reached.values())
 
 
-def test_tokens_are_those_of_the_first_pass_and_where_it_retrieves_of_the_second(passes):
-    some = np.array([True, False, False, False, False, True])
-    assert tokens(passes, some).tolist() == [15 + 40, 15, 15, 15, 15, 15 + 40]
-    assert tokens(passes, some, passes.retrieved).tolist() == [15 + 45, 15, 15, 15, 15, 15 + 35]
-
-
 def test_a_policy_costs_what_it_triggers(passes):
-    rows = found(cost_rows(passes, [0.5]))
+    rows = found(trade_off_rows(passes, [0.5]))
     assert rows["base/all", "tokens_per_task"]["value"] == pytest.approx(15)
     assert rows["dag/all", "tokens_per_task"]["value"] == pytest.approx(55)
     half = rows["threshold_0.50/all", "tokens_per_task"]
@@ -130,7 +123,7 @@ def test_risk_is_the_share_of_wrong_answers_among_the_surest(passes):
 
 
 def test_rows_are_placed_by_another_metric_of_the_same_condition(passes):
-    table = pd.DataFrame(cost_rows(passes, [0.5, 0.55]))
+    table = pd.DataFrame(trade_off_rows(passes, [0.5, 0.55]))
     lines = {"dag/all": "DAG", "threshold_0.50/all": "sure"}
     placed = against(table, "triggered_percent", "valid_percent", "share", lines)
     assert placed.condition.tolist() == ["share_100.0/DAG", "share_50.0/sure"]

@@ -11,9 +11,10 @@ from reading_model import ReadingModel
 
 from lookuplab.cloudapi.benchmark import Task
 from lookuplab.cloudapi.constrained import (
-    Way, becomes_rows, compared_rows, constrainable, once, replay, rescued, retrieval_rows, share_rows, ways,
+    becomes_rows, constrainable, outcome_rows, outcomes, replay, rescued, retrieval_rows, ways,
 )
 from lookuplab.cloudapi.dag import Passes, passes
+from lookuplab.cloudapi.policies import Way, compared_rows, once
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt, complete
@@ -65,7 +66,7 @@ def values(rows):
 
 
 def test_the_four_outcomes_of_every_way_and_class_add_up_to_100(every):
-    found = values(share_rows(every, 30))
+    found = values(outcome_rows(every, 30))
     kinds = ("valid", "invalid_usage", "incorrect_existing", "nonexistent")
     for condition in {condition for condition, _ in found}:
         assert sum(found[condition, f"{kind}_percent"] for kind in kinds) == pytest.approx(100)
@@ -74,15 +75,15 @@ def test_the_four_outcomes_of_every_way_and_class_add_up_to_100(every):
 def test_shares_are_expectations_over_which_tasks_are_hits():
     way = Way(Passes(1, frame("nonexistent", "valid"), frame("valid", "nonexistent"),
                      frame("invalid_usage", "nonexistent"), np.zeros(2, dtype=bool)), np.array([True, False]))
-    shares = way.shares(25)
+    shares = outcomes(way, 25)
     assert shares["valid"].tolist() == [0.25, 1] and shares["invalid_usage"].tolist() == [0.75, 0]
     assert shares["nonexistent"].tolist() == [0, 0]
-    assert way.shares(np.array([True, True]))["valid"].tolist() == [1, 1]
+    assert outcomes(way, np.array([True, True]))["valid"].tolist() == [1, 1]
 
 
 @pytest.mark.parametrize("way", ["constrained", "dag_constrained", "dag_plus_plus_constrained", "constrained_then_dag"])
 def test_a_constrained_way_invokes_nothing_that_does_not_exist(every, way):
-    assert values(share_rows(every))[f"{way}/all", "nonexistent_percent"] == 0
+    assert values(outcome_rows(every))[f"{way}/all", "nonexistent_percent"] == 0
 
 
 def test_the_constraint_changes_only_names_that_do_not_exist(every):
@@ -117,7 +118,7 @@ def test_pairs_count_what_only_one_of_two_ways_gets_right(every):
 
 def test_a_single_pass_reads_no_documentation():
     way = once(frame("valid", "nonexistent"))
-    assert not way.retrieve.any() and way.shares(100)["valid"].tolist() == [1, 0]
+    assert not way.retrieve.any() and outcomes(way, 100)["valid"].tolist() == [1, 0]
 
 
 def test_the_task_to_look_at_is_an_invented_name_that_became_valid():

@@ -5,7 +5,9 @@ import pandas as pd
 import pytest
 
 from lookuplab.cloudapi.dag import Passes
-from lookuplab.cloudapi.policies import by_class, change_rows, outcome, policy_rows, sampled_hits, triggered
+from lookuplab.cloudapi.policies import (
+    Way, adjusted, by_class, change_rows, compared_rows, once, outcome, policy_rows, sampled_hits, spent, triggered,
+)
 from lookuplab.errors import UserError
 
 # task: class, valid without documents, with a hit, with a miss, the name exists, confidence
@@ -16,7 +18,7 @@ ROWS = [("h1", "high", 1, 1, 0, True, 0.95), ("h2", "high", 1, 1, 1, True, 0.60)
 def frame(valid):
     table = pd.DataFrame(ROWS, columns=["task", "frequency", "first", "hit", "miss", "exists", "minimum"])
     return table.assign(model="m", api=table.task, valid=table[valid].astype(bool), exists_anywhere=True,
-                        prompt_tokens=10)
+                        prompt_tokens={"first": 10, "hit": 40, "miss": 30}[valid], new_tokens=5)
 
 
 @pytest.fixture
@@ -112,3 +114,46 @@ def test_a_change_is_paired_by_task_and_named_new_minus_old(passes):
     always, some = (outcome(passes, triggered(passes.first, name), 50) for name in ("dag", "dag_plus_plus"))
     rows = {row["condition"]: row["value"] for row in change_rows(passes.first, ("dag++", some), ("dag", always))}
     assert rows == {"dag++/high - dag/high": 25, "dag++/low - dag/low": 0, "dag++/all - dag/all": 12.5}
+
+
+def test_without_another_outcome_the_change_is_from_the_base_model(passes):
+    rows = {row["condition"]: row["value"] for row in change_rows(passes.first, ("dag", outcome(passes, True, 50)))}
+    assert rows == {"dag/high": -25, "dag/low": 25, "dag/all": 0}
+
+
+def numbers(rows):
+    return {(row["condition"], row["metric"]): row["value"] for row in rows}
+
+
+@pytest.fixture
+def ways(passes):
+    return {name: Way(passes, triggered(passes.first, name)) for name in ("base", "dag")}
+
+
+def test_gained_and_lost_tasks_are_those_of_one_draw_and_the_change_is_expected(ways):
+    sure = numbers(compared_rows(ways, [("dag", "base")], precision=100))
+    assert (sure["dag/all - base/all", "gained_tasks"], sure["dag/all - base/all", "lost_tasks"]) == (1, 0)
+    assert sure["dag/all - base/all", "p"] == 1  # one of one: 2 * 1/2
+    never = numbers(compared_rows(ways, [("dag", "base")], precision=0))
+    assert (never["dag/high - base/high", "gained_tasks"], never["dag/high - base/high", "lost_tasks"]) == (0, 1)
+    half = numbers(compared_rows(ways, [("dag", "base")], precision=50))
+    assert half["dag/high - base/high", "valid_change_points"] == -25
+
+
+def test_single_passes_are_compared_without_any_draw(passes):
+    rows = numbers(compared_rows({"first": once(passes.first), "miss": once(passes.miss)}, [("first", "miss")]))
+    assert (rows["first/all - miss/all", "gained_tasks"], rows["first/all - miss/all", "lost_tasks"]) == (1, 0)
+
+
+def test_all_comparisons_of_a_figure_are_adjusted_together():
+    numbers = {"p": 0.01, "gained_tasks": 3}, {"p": 0.04}
+    rows = adjusted({"metric": metric, "value": value} for each in numbers for metric, value in each.items())
+    assert [number["metric"] for number in rows] == ["p_holm", "gained_tasks", "p_holm"]
+    assert [number["value"] for number in rows] == [pytest.approx(0.02), 3, pytest.approx(0.04)]
+
+
+def test_tokens_are_those_of_the_first_pass_and_where_it_retrieves_of_the_second(passes):
+    some = np.array([True, False, False, True])
+    assert spent(passes, some).tolist() == [15 + 40, 15, 15, 15 + 40]
+    assert spent(passes, some, passes.retrieved).tolist() == [15 + 45, 15, 15, 15 + 35]
+    assert spent(passes, some, columns=["new_tokens"]).tolist() == [10, 5, 5, 10]

@@ -5,11 +5,9 @@ import pandas as pd
 import pytest
 
 from lookuplab.cloudapi.dag import Passes
-from lookuplab.cloudapi.policies import policy_rows
+from lookuplab.cloudapi.policies import Way, compared_rows, policy_rows
 from lookuplab.cloudapi.policy_tables import (
-    adjusted,
     as_printed,
-    compared_rows,
     cost_rows,
     missed_rows,
     real_retrieval_rows,
@@ -59,22 +57,6 @@ def test_a_class_without_invalid_calls_has_no_share_of_them():
     assert {condition for condition, _ in found(missed_rows(right, "base", NEVER))} == {"base/low", "base/all"}
 
 
-def test_gained_and_lost_tasks_are_those_of_one_draw_and_the_change_is_expected():
-    pairs = [("base", "dag")]
-    numbers = found(compared_rows(PASSES, {"base": NEVER, "dag": ALWAYS}, pairs, precision=100))
-    assert numbers["dag/all - base/all", "gained_tasks"] == 2 and numbers["dag/all - base/all", "lost_tasks"] == 0
-    assert numbers["dag/all - base/all", "p"] == 0.5  # two of two: 2 * (1/2)**2
-    half = found(compared_rows(PASSES, {"base": NEVER, "dag": ALWAYS}, pairs, precision=50))
-    assert half["dag/all - base/all", "valid_change_points"] == pytest.approx(100 * (1.5 - 1) / 4)
-
-
-def test_all_comparisons_of_a_figure_are_adjusted_together():
-    numbers = {"p": 0.01, "gained_tasks": 3}, {"p": 0.04}
-    rows = adjusted({"metric": metric, "value": value} for each in numbers for metric, value in each.items())
-    assert [number["metric"] for number in rows] == ["p_holm", "gained_tasks", "p_holm"]
-    assert [number["value"] for number in rows] == [pytest.approx(0.02), 3, pytest.approx(0.04)]
-
-
 def test_real_retrieval_takes_the_hit_where_bm25_found_it():
     numbers = found(real_retrieval_rows(PASSES, "dag", ALWAYS))
     assert numbers["dag_bm25/all", "valid_percent"] == 50  # a and c
@@ -109,8 +91,8 @@ def test_numbers_that_the_paper_does_not_print_are_left_out():
 
 
 def test_numbers_stand_side_by_side_in_their_order_and_counts_without_an_interval():
-    pairs = [("base", "dag")]
-    wide = side_by_side(compared_rows(PASSES, {"base": NEVER, "dag": ALWAYS}, pairs, precision=100),
+    ways = {"base": Way(PASSES, NEVER), "dag": Way(PASSES, ALWAYS)}
+    wide = side_by_side(compared_rows(ways, [("dag", "base")], precision=100),
                         ["p", "gained_tasks", "valid_change_points"])
     assert list(wide.index) == [("toy", f"dag/{name} - base/{name}") for name in ("high", "low", "all")]
     assert list(wide.columns) == ["p", "gained_tasks", "valid_change_points"]

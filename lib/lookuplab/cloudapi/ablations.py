@@ -4,7 +4,7 @@ Rows are dictionaries of the tidy schema, as in ``cloudapi.results``; intervals 
 those of ``dag.ask``: one row a task, in the same order.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -20,8 +20,8 @@ from lookuplab.cloudapi.specs import ApiIndex, load_index
 from lookuplab.models.types import Model
 from lookuplab.retrieval import check_k
 from lookuplab.retrieval.precision import expected
-from lookuplab.scoring.paired import holm, mcnemar, paired_difference
-from lookuplab.scoring.rates import Rate, cluster_bootstrap, estimate, estimates, rate, resampled_weights
+from lookuplab.scoring.paired import paired_difference
+from lookuplab.scoring.rates import Rate, average, estimate, estimates, rate, resampled_weights
 
 
 def ask_designs(model: Model, tasks: Sequence[Task], designs: Sequence[str] = DESIGNS, *,
@@ -63,7 +63,7 @@ def design_rows(frames: Mapping[str, pd.DataFrame]) -> list[dict]:
             rows.append(row(model, condition, "valid_percent", rate(frame.valid[mask], api[mask]).percent()))
             if design != "base":
                 rows.append(_change(model, condition, base.valid[mask], frame.valid[mask], api[mask]))
-        rows.append(row(model, design, "average_tokens", _average(frame.added_tokens, api)))
+        rows.append(row(model, design, "average_tokens", average(frame.added_tokens, api)))
         rows.append(row(model, design, "truncated_percent", rate(frame.prompt_dropped > 0, api).percent()))
     for before, after in combinations([design for design in frames if design != "base"], 2):
         rows.append(_change(model, f"{after} - {before}", frames[before].valid, frames[after].valid, api))
@@ -85,28 +85,6 @@ def length_rows(frames: Mapping[str, pd.DataFrame], binned: Callable[[int], str]
     return rows
 
 
-def comparisons(frames: Mapping[str, pd.DataFrame], pairs: Iterable[tuple[str, str]]) -> pd.DataFrame:
-    """One row a pair (before, after) of conditions on the same tasks: the change in points, how many tasks are valid
-    under one of the two only, and the p value of McNemar's exact test, Holm-adjusted over all pairs."""
-    rows = []
-    for before, after in pairs:
-        first, second = frames[before].valid.astype(bool), frames[after].valid.astype(bool)
-        test = mcnemar(first, second)
-        change = paired_difference(first, second, frames[before].api).percent()
-        rows.append({"before": before, "after": after, "value": change.value, "ci_low": change.low,
-                     "ci_high": change.high, "n": change.n, "lost": test.only_first, "won": test.only_second,
-                     "p": test.p})
-    table = pd.DataFrame(rows, columns=["before", "after", "value", "ci_low", "ci_high", "n", "lost", "won", "p"])
-    return table.assign(p=holm(table.p))
-
-
-def from_base_rows(first: pd.DataFrame, name: str, valid: np.ndarray) -> list[dict]:
-    """Rows ``<name>/<class>``: the paired change in points from the base model to ``valid``, a (tasks,) outcome."""
-    base, model = first.valid.to_numpy(dtype=float), first.model.iloc[0]
-    return [_change(model, f"{name}/{condition}", base[mask], valid[mask], first.api[mask])
-            for condition, mask in by_class(first).items()]
-
-
 def precision_rows(passes: Passes, precisions: Sequence[float], seed: int = 0) -> list[dict]:
     """Rows ``precision_<x>/<class>`` at each precision in percent (Figure 7a).
 
@@ -125,7 +103,7 @@ def precision_rows(passes: Passes, precisions: Sequence[float], seed: int = 0) -
             rows += [row(model, f"precision_{x:g}/{name}", metric, number.percent())
                      for x, number in zip(precisions, numbers, strict=True)]
     for x, values in zip(precisions, exact.T, strict=True):
-        rows += from_base_rows(first, f"precision_{x:g}", values)
+        rows += change_rows(first, (f"precision_{x:g}", values))
     return rows
 
 
@@ -202,28 +180,23 @@ def retrieval_rows(every: Mapping[int, Passes], precision: float = PRECISION) ->
         first, always = of_k.first, np.ones(len(of_k.first), dtype=bool)
         values[k] = outcome(of_k, always, precision)
         rows += valid_rows(of_k, f"retrievals_{k}", values[k])
-        rows += from_base_rows(first, f"retrievals_{k}", values[k])
+        rows += change_rows(first, (f"retrievals_{k}", values[k]))
         rows += valid_rows(of_k, f"hit_{k}", of_k.hit.valid.to_numpy(dtype=float))
         rows += valid_rows(of_k, f"miss_{k}", of_k.miss.valid.to_numpy(dtype=float))
-        rows += _cost_rows(of_k, precision)
+        rows += _added_rows(of_k, precision)
     start, *others = every
     for k in others:
         rows += change_rows(every[k].first, *((f"retrievals_{n}", values[n]) for n in (k, start)))
     return rows
 
 
-def _cost_rows(passes: Passes, precision: float) -> list[dict]:
+def _added_rows(passes: Passes, precision: float) -> list[dict]:
     first, hit, miss = passes.first, passes.hit, passes.miss
     tokens = expected(added_tokens(first, hit), added_tokens(first, miss), precision)
     lost = estimate(expected(hit.prompt_dropped > 0, miss.prompt_dropped > 0, precision), first.api)
     model, condition = first.model.iloc[0], f"retrievals_{passes.k}"
-    return [row(model, condition, "average_tokens", _average(tokens, first.api)),
+    return [row(model, condition, "average_tokens", average(tokens, first.api)),
             row(model, condition, "truncated_percent", lost.percent())]
-
-
-def _average(values, clusters) -> Rate:
-    values = np.asarray(values, dtype=float)
-    return Rate(float(values.mean()), *cluster_bootstrap(values, clusters), len(values))
 
 
 def _change(model: str, condition: str, before, after, apis) -> dict:

@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 
 from lookuplab.cloudapi.dag import Passes
-from lookuplab.cloudapi.policies import POLICIES, PRECISION, THRESHOLD, change_rows, outcome, triggered, valid_rows
-from lookuplab.cloudapi.results import row
+from lookuplab.cloudapi.policies import POLICIES, PRECISION, THRESHOLD, change_rows, outcome, spent, triggered, valid_rows
+from lookuplab.cloudapi.results import bare_row, row
 from lookuplab.cloudapi.thresholds import label, outcomes
 from lookuplab.scoring.paired import paired_difference
-from lookuplab.scoring.rates import Rate, estimates, rate, resampled_weights, wilson
+from lookuplab.scoring.rates import Rate, averages, estimates, rate, resampled_weights, wilson
 from lookuplab.scoring.selective import aurc_interval, aurc_references, best_threshold, cross_fitted, folds
 
 
@@ -62,16 +62,7 @@ def share_rows(passes: Passes, counts: np.ndarray, shares: Sequence[float], hits
                    for name in mean if name != "random"]
 
 
-def tokens(passes: Passes, retrieve: np.ndarray, hits: float | np.ndarray = PRECISION) -> np.ndarray:
-    """(tasks,) expected tokens read and written: the first pass always, since the query needs it, the second where
-    ``retrieve`` says so. Looking up and searching cost none.
-    """
-    columns = ("prompt_tokens", "new_tokens")
-    first = passes.first[list(columns)].sum(axis=1).to_numpy(dtype=float)
-    return first + retrieve * sum(outcome(passes, retrieve, hits, column) for column in columns)
-
-
-def cost_rows(passes: Passes, thresholds: Sequence[float], hits: float | np.ndarray = PRECISION) -> list[dict]:
+def trade_off_rows(passes: Passes, thresholds: Sequence[float], hits: float | np.ndarray = PRECISION) -> list[dict]:
     """What each policy and each confidence threshold costs and brings, over all tasks.
 
     Conditions ``dag_plus_plus/all``, ``threshold_0.80/all``; metrics ``valid_percent``, ``valid_bm25_percent`` (BM25
@@ -87,10 +78,7 @@ def cost_rows(passes: Passes, thresholds: Sequence[float], hits: float | np.ndar
     for metric, columns in values.items():
         numbers = estimates(np.column_stack(columns), first.api)
         rows += [row(model, name, metric, number.percent()) for name, number in zip(masks, numbers, strict=True)]
-    spent = np.column_stack([tokens(passes, mask, hits) for mask in masks.values()])
-    unit = max(float(spent.max()), 1.0)  # ``estimates`` wants shares
-    costs = [Rate(unit * found.value, unit * found.low, unit * found.high, found.n)
-             for found in estimates(spent / unit, first.api)]
+    costs = averages(np.column_stack([spent(passes, mask, hits) for mask in masks.values()]), first.api)
     return rows + [row(model, name, "tokens_per_task", cost) for name, cost in zip(masks, costs, strict=True)]
 
 
@@ -112,8 +100,7 @@ def held_out_rows(passes: Passes, thresholds: Sequence[float], fixed: float = TH
         fitted = cross_fitted(values, folds(first.api, first.frequency, count, seed), thresholds)
         ways["held_out"] = fitted.values
         chosen |= {f"held_out/fold_{fold + 1}": threshold for fold, threshold in fitted.chosen.items()}
-    rows = [{"model": model, "condition": name, "metric": "threshold", "value": value, "n": n}
-            for name, value in chosen.items()]
+    rows = [bare_row(model, name, "threshold", value, n) for name, value in chosen.items()]
     pairs = [("best_in_sample", "held_out"), ("held_out", "fixed")] if "held_out" in ways else []
     for way, valid in ways.items():
         rows += valid_rows(passes, way, valid)
@@ -139,8 +126,7 @@ def risk_rows(first: pd.DataFrame, counts: np.ndarray, coverages: Sequence[float
     rows += [row(model, name, "aurc", aurc_interval(valid, scores[name], first.api))
              for name in ("confidence", "frequency")]
     rows.append(row(model, "random", "aurc", rate(~valid, first.api)))
-    return rows + [{"model": model, "condition": "ideal", "metric": "aurc", "value": aurc_references(valid)["ideal"],
-                    "n": len(first)}]
+    return rows + [bare_row(model, "ideal", "aurc", aurc_references(valid)["ideal"], len(first))]
 
 
 def _risks(wrong: np.ndarray, answered: np.ndarray, clusters) -> list[Rate]:

@@ -5,14 +5,13 @@ are left to choose from (``models.constraint``). Rows are those of ``cloudapi.re
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from lookuplab.cloudapi.benchmark import Task
 from lookuplab.cloudapi.dag import Passes, ask, documents
-from lookuplab.cloudapi.policies import PRECISION, THRESHOLD, by_class, change_rows, outcome, sampled_hits, triggered
+from lookuplab.cloudapi.policies import PRECISION, THRESHOLD, Way, by_class, once, outcome, triggered
 from lookuplab.cloudapi.results import row
 from lookuplab.cloudapi.validity import CATEGORIES, NONEXISTENT
 from lookuplab.errors import UserError
@@ -20,24 +19,10 @@ from lookuplab.models.constraint import NameTries
 from lookuplab.models.load import CHAT, is_remote
 from lookuplab.models.tokens import encode
 from lookuplab.models.types import Completion, Model
-from lookuplab.scoring.paired import mcnemar, paired_difference
-from lookuplab.scoring.rates import Rate, estimate, rate
+from lookuplab.scoring.paired import paired_difference
+from lookuplab.scoring.rates import estimate, rate
 
 ALWAYS = 1.0  # the gate that is always closed
-
-
-@dataclass(frozen=True)
-class Way:
-    """A way to answer: the passes it selects from, and for which tasks, (tasks,) booleans, it reads documentation."""
-
-    passes: Passes
-    retrieve: np.ndarray
-
-    def shares(self, hits: float | np.ndarray = PRECISION) -> dict[str, np.ndarray]:
-        """{category: (tasks,) chance that the call is of it}, which add up to 1; ``hits`` as in ``policies.outcome``."""
-        of = self.passes
-        kinds = [pd.DataFrame({kind: frame.category == kind for kind in CATEGORIES}) for frame in (of.first, of.hit, of.miss)]
-        return {kind: outcome(Passes(of.k, *kinds, of.retrieved), self.retrieve, hits, kind) for kind in CATEGORIES}
 
 
 def constrainable(names: Sequence[str]) -> list[str]:
@@ -83,12 +68,6 @@ def gate_name(below: float) -> str:
     return f"constrained_below_{below:.2f}"
 
 
-def once(frame: pd.DataFrame) -> Way:
-    """The way of a single pass, which reads no documentation."""
-    nothing = np.zeros(len(frame), dtype=bool)
-    return Way(Passes(0, frame, frame, frame, nothing), nothing)
-
-
 def _second(model: Model, tasks: Sequence[Task], first: pd.DataFrame, found: tuple, k: int, options: dict) -> Passes:
     """Constrained hit and miss pass behind a first one; ``found`` is what ``dag.documents`` returns."""
     hits, misses, retrieved = found
@@ -96,7 +75,12 @@ def _second(model: Model, tasks: Sequence[Task], first: pd.DataFrame, found: tup
     return Passes(k, first, hit, miss, retrieved)
 
 
-def share_rows(every: Mapping[str, Way], precision: float = PRECISION) -> list[dict]:
+def outcomes(way: Way, hits: float | np.ndarray = PRECISION) -> dict[str, np.ndarray]:
+    """{category: (tasks,) chance that the call is of it}, which add up to 1; ``hits`` as in ``policies.outcome``."""
+    return {kind: outcome(way.passes, way.retrieve, hits, lambda frame: frame.category == kind) for kind in CATEGORIES}
+
+
+def outcome_rows(every: Mapping[str, Way], precision: float = PRECISION) -> list[dict]:
     """Rows ``<way>/<class>``: the four outcomes in percent of all tasks, and ``triggered_percent``.
 
     All are exact expectations over which tasks are hits: ``valid_percent``, ``invalid_usage_percent``,
@@ -104,34 +88,12 @@ def share_rows(every: Mapping[str, Way], precision: float = PRECISION) -> list[d
     """
     rows = []
     for name, way in every.items():
-        first, shares = way.passes.first, way.shares(precision)
+        first, shares = way.passes.first, outcomes(way, precision)
         for condition, mask in by_class(first).items():
             numbers = {kind: estimate(values[mask], first.api[mask]) for kind, values in shares.items()}
             numbers["triggered"] = rate(way.retrieve[mask], first.api[mask])
             rows += [row(first.model.iloc[0], f"{name}/{condition}", f"{metric}_percent", number.percent())
                      for metric, number in numbers.items()]
-    return rows
-
-
-def compared_rows(every: Mapping[str, Way], pairs: Sequence[tuple[str, str]], precision: float = PRECISION,
-                  seed: int = 0) -> list[dict]:
-    """Pairs (new, old) of ways on the same tasks, conditions ``<new>/<class> - <old>/<class>``.
-
-    ``valid_change_points`` is the paired change of the expectation. On one draw of hits: ``gained_tasks`` (valid in the
-    new way only), ``lost_tasks`` (in the old only) and the ``p`` of McNemar's exact test (``policy_tables.adjusted``).
-    """
-    rows = []
-    for new, old in pairs:
-        first = every[old].passes.first
-        drawn = sampled_hits(first, precision, seed)
-        sure = {name: every[name].shares(drawn)["valid"] > 0 for name in (new, old)}
-        rows += change_rows(first, *((name, every[name].shares(precision)["valid"]) for name in (new, old)))
-        for condition, mask in by_class(first).items():
-            test = mcnemar(sure[old][mask], sure[new][mask])
-            counts = {"gained_tasks": test.only_second, "lost_tasks": test.only_first, "p": test.p}
-            rows += [row(first.model.iloc[0], f"{new}/{condition} - {old}/{condition}", metric,
-                         Rate(float(value), float("nan"), float("nan"), int(mask.sum())))
-                     for metric, value in counts.items()]
     return rows
 
 

@@ -15,6 +15,7 @@ import pandas as pd
 from lookuplab.cloudapi.benchmark import Task
 from lookuplab.cloudapi.dag import Passes, Shown, ask, documents
 from lookuplab.cloudapi.policies import PRECISION, THRESHOLD, outcome, sampled_hits, triggered
+from lookuplab.cloudapi.results import bare_row
 from lookuplab.cloudapi.specs import ApiIndex, load_index
 from lookuplab.errors import UserError
 from lookuplab.models.store import CompletionStore
@@ -127,6 +128,5 @@ def cost_rows(model: str, condition: str, cost: Cost, kit: Cost, n: int) -> list
     for field in fields(Cost):
         spent, least = getattr(cost, field.name), getattr(kit, field.name)
         values = {field.name: spent} | ({f"{field.name}_ratio": spent / least} if least else {})
-        rows += [{"model": model, "condition": condition, "metric": metric, "value": value, "n": n}
-                 for metric, value in values.items()]
+        rows += [bare_row(model, condition, metric, value, n) for metric, value in values.items()]
     return rows

@@ -5,22 +5,25 @@ target or not). Both choose among completions that exist (``dag.Passes``), so a 
 precisions generates nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 import pandas as pd
 
 from lookuplab.cloudapi.confidence import AGGREGATES
 from lookuplab.cloudapi.dag import Passes
-from lookuplab.cloudapi.results import CLASSES, row
+from lookuplab.cloudapi.results import CLASSES, bare_row, row
 from lookuplab.errors import UserError
 from lookuplab.retrieval.precision import expected, hit_tasks
-from lookuplab.scoring.paired import paired_difference
+from lookuplab.scoring.paired import holm, mcnemar, paired_difference
 from lookuplab.scoring.rates import Rate, estimate, rate
 
 POLICIES = ("base", "dag", "dag_index_lookup", "dag_confidence", "dag_plus_plus")
 THRESHOLD = 0.8  # Section 4.3
 PRECISION = 50.0  # percent; Sections 4.1 to 4.3
+TOKENS = ("prompt_tokens", "new_tokens")
 LOOKUPS = {"client": "exists", "anywhere": "exists_anywhere"}
 
 
@@ -58,18 +61,24 @@ def below(first: pd.DataFrame, threshold: float, aggregate: str = "minimum") -> 
 
 
 def outcome(passes: Passes, retrieve: np.ndarray, hits: float | np.ndarray = PRECISION,
-            column: str = "valid") -> np.ndarray:
-    """(tasks,) the expectation of a column of the passes, by default the chance that the invocation is valid.
+            of: Callable[[pd.DataFrame], pd.Series] = itemgetter("valid")) -> np.ndarray:
+    """(tasks,) the expectation of what ``of`` reads from a pass, by default the chance of a valid invocation.
 
     ``retrieve`` is a mask of ``triggered``. ``hits`` is the retriever: a precision in percent, exact over which tasks
     are hits, or (tasks,) booleans saying where the target was found (``Passes.retrieved``, ``sampled_hits``).
     """
-    values = {name: getattr(passes, name)[column].to_numpy(dtype=float) for name in ("first", "hit", "miss")}
-    if isinstance(hits, np.ndarray):
-        with_documents = np.where(hits, values["hit"], values["miss"])
-    else:
-        with_documents = expected(values["hit"], values["miss"], hits)
-    return np.where(retrieve, with_documents, values["first"])
+    first, hit, miss = (of(frame).to_numpy(dtype=float) for frame in (passes.first, passes.hit, passes.miss))
+    with_documents = np.where(hits, hit, miss) if isinstance(hits, np.ndarray) else expected(hit, miss, hits)
+    return np.where(retrieve, with_documents, first)
+
+
+def spent(passes: Passes, retrieve: np.ndarray, hits: float | np.ndarray = PRECISION,
+          columns: Sequence[str] = TOKENS) -> np.ndarray:
+    """(tasks,) expected tokens of the ``columns`` together: the first pass always, since the query needs it, the second
+    where ``retrieve`` says so. Looking up and searching cost none. ``hits`` as in ``outcome``.
+    """
+    second = sum(outcome(passes, np.ones(len(retrieve), dtype=bool), hits, itemgetter(column)) for column in columns)
+    return passes.first[list(columns)].sum(axis=1).to_numpy(dtype=float) + retrieve * second
 
 
 def sampled_hits(first: pd.DataFrame, precision: float = PRECISION, seed: int = 0) -> np.ndarray:
@@ -118,12 +127,58 @@ def valid_rows(passes: Passes, name: str, valid: np.ndarray, metric: str = "vali
             for condition, mask in by_class(passes.first).items()]
 
 
-def change_rows(first: pd.DataFrame, new: tuple[str, np.ndarray], old: tuple[str, np.ndarray]) -> list[dict]:
+def change_rows(first: pd.DataFrame, new: tuple[str, np.ndarray],
+                old: tuple[str, np.ndarray] | None = None) -> list[dict]:
     """Paired differences new - old of two (name, (tasks,) outcome), in points, conditions ``new/class - old/class``.
 
-    The claims are judged on these: the same tasks were asked twice, so two separate intervals would be too wide.
+    Without ``old`` from the base model, conditions ``new/class``. The claims are judged on these: the same tasks were
+    asked twice, so two separate intervals would be too wide.
     """
-    model = first.model.iloc[0]
-    return [row(model, f"{new[0]}/{condition} - {old[0]}/{condition}", "valid_change_points",
-                paired_difference(old[1][mask], new[1][mask], first.api[mask]).percent())
-            for condition, mask in by_class(first).items()]
+    before = first.valid.to_numpy(dtype=float) if old is None else old[1]
+    return [row(first.model.iloc[0], f"{new[0]}/{name}" + ("" if old is None else f" - {old[0]}/{name}"),
+                "valid_change_points", paired_difference(before[mask], new[1][mask], first.api[mask]).percent())
+            for name, mask in by_class(first).items()]
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to answer: the passes it selects from, and for which tasks, (tasks,) booleans, it reads documentation."""
+
+    passes: Passes
+    retrieve: np.ndarray
+
+
+def once(frame: pd.DataFrame) -> Way:
+    """The way of a single pass, which reads no more documentation than its prompts have."""
+    nothing = np.zeros(len(frame), dtype=bool)
+    return Way(Passes(0, frame, frame, frame, nothing), nothing)
+
+
+def compared_rows(ways: Mapping[str, Way], pairs: Iterable[tuple[str, str]], precision: float = PRECISION,
+                  seed: int = 0) -> list[dict]:
+    """Pairs (new, old) of ways to answer the same tasks, conditions ``<new>/<class> - <old>/<class>``.
+
+    ``valid_change_points`` is the paired change of the expectation. On one draw of hits: ``gained_tasks`` (valid in the
+    new way only), ``lost_tasks`` (in the old only) and the ``p`` of McNemar's exact test (``adjusted`` makes Holm's).
+    """
+    rows = []
+    for new, old in pairs:
+        first = ways[old].passes.first
+        both, drawn = (ways[new], ways[old]), sampled_hits(first, precision, seed)
+        after, before = (outcome(way.passes, way.retrieve, precision) for way in both)
+        sure_after, sure_before = (outcome(way.passes, way.retrieve, drawn) for way in both)
+        rows += change_rows(first, (new, after), (old, before))
+        for name, mask in by_class(first).items():
+            test = mcnemar(sure_before[mask], sure_after[mask])
+            counts = {"gained_tasks": test.only_second, "lost_tasks": test.only_first, "p": test.p}
+            rows += [bare_row(first.model.iloc[0], f"{new}/{name} - {old}/{name}", metric, value, int(mask.sum()))
+                     for metric, value in counts.items()]
+    return rows
+
+
+def adjusted(rows: Iterable[dict]) -> list[dict]:
+    """The rows with every ``p`` replaced by ``p_holm``, adjusted over all of them: the comparisons of one figure."""
+    rows = list(rows)
+    adjusted_p = iter(holm([number["value"] for number in rows if number["metric"] == "p"]))
+    return [number | {"metric": "p_holm", "value": float(next(adjusted_p))} if number["metric"] == "p" else number
+            for number in rows]

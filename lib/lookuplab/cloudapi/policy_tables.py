@@ -1,4 +1,4 @@
-"""Tables 2 and 3 and the questions beside them: what a policy misses, what it costs, whether two of them differ.
+"""Tables 2 and 3 and the questions beside them: what a policy misses, what it costs, what real retrieval makes of it.
 
 Rows are those of ``cloudapi.results``. All is selected from passes that exist (``dag.Passes``); nothing is generated.
 """
@@ -10,12 +10,10 @@ import pandas as pd
 
 from lookuplab.artifact import readable
 from lookuplab.cloudapi.dag import Passes
-from lookuplab.cloudapi.policies import PRECISION, by_class, change_rows, outcome, sampled_hits, valid_rows
+from lookuplab.cloudapi.policies import PRECISION, TOKENS, by_class, outcome, spent, valid_rows
 from lookuplab.cloudapi.results import CLASSES, FAILURES, row
-from lookuplab.scoring.paired import holm, mcnemar
-from lookuplab.scoring.rates import Rate, cluster_bootstrap, rate
+from lookuplab.scoring.rates import average, rate
 
-TOKENS = ("prompt_tokens", "new_tokens")
 _TRIGGERED, _VALID, _CHANGE = "triggered_percent", "valid_percent", "valid_change_points"
 
 
@@ -38,36 +36,6 @@ def missed_rows(first: pd.DataFrame, name: str, retrieve: np.ndarray) -> list[di
     return rows
 
 
-def compared_rows(passes: Passes, masks: Mapping[str, np.ndarray], pairs: Sequence[tuple[str, str]],
-                  precision: float = PRECISION, seed: int = 0) -> list[dict]:
-    """Pairs of policies on the same tasks, conditions ``<second>/<class> - <first>/<class>``.
-
-    ``masks`` {policy: mask of triggered}. ``valid_change_points`` is the difference of the expectations, second minus
-    first. On one draw of hits: ``gained_tasks`` (valid under the second only), ``lost_tasks`` (under the first only)
-    and the ``p`` of McNemar's exact test; ``adjusted`` turns that into Holm's.
-    """
-    model, drawn = passes.first.model.iloc[0], sampled_hits(passes.first, precision, seed)
-    expected = {name: outcome(passes, mask, precision) for name, mask in masks.items()}
-    sampled = {name: outcome(passes, mask, drawn).astype(bool) for name, mask in masks.items()}
-    rows = []
-    for first, second in pairs:
-        rows += change_rows(passes.first, (second, expected[second]), (first, expected[first]))
-        for condition, mask in by_class(passes.first).items():
-            test, n = mcnemar(sampled[first][mask], sampled[second][mask]), int(mask.sum())
-            counts = {"gained_tasks": test.only_second, "lost_tasks": test.only_first, "p": test.p}
-            rows += [row(model, f"{second}/{condition} - {first}/{condition}", metric, _bare(value, n))
-                     for metric, value in counts.items()]
-    return rows
-
-
-def adjusted(rows: Iterable[dict]) -> list[dict]:
-    """The rows with every ``p`` replaced by ``p_holm``, adjusted over all of them: the comparisons of one figure."""
-    rows = list(rows)
-    adjusted_p = iter(holm([number["value"] for number in rows if number["metric"] == "p"]))
-    return [number | {"metric": "p_holm", "value": float(next(adjusted_p))} if number["metric"] == "p" else number
-            for number in rows]
-
-
 def real_retrieval_rows(passes: Passes, name: str, retrieve: np.ndarray) -> list[dict]:
     """A policy with BM25 left alone in place of the retriever of chosen precision, conditions ``<name>_bm25/<class>``.
 
@@ -88,10 +56,10 @@ def cost_rows(passes: Passes, name: str, retrieve: np.ndarray, precision: float 
     ``prompt_tokens``, ``new_tokens`` and their sum ``tokens`` in the model's own tokens, as expectations over hits and
     misses; ``model_calls`` 1 to 2.
     """
-    first, always = passes.first, np.ones(len(retrieve), dtype=bool)
-    costs = {column: first[column] + retrieve * outcome(passes, always, precision, column) for column in TOKENS}
+    costs = {column: spent(passes, retrieve, precision, [column]) for column in TOKENS}
     costs |= {"tokens": sum(costs.values()), "model_calls": 1.0 + retrieve}
-    return [row(first.model.iloc[0], f"{name}/all", metric, _mean(cost, first.api)) for metric, cost in costs.items()]
+    return [row(passes.first.model.iloc[0], f"{name}/all", metric, average(cost, passes.first.api))
+            for metric, cost in costs.items()]
 
 
 def as_printed(table: pd.DataFrame, column: str = "value") -> pd.DataFrame:
@@ -133,12 +101,3 @@ def _cell(numbers: Mapping[tuple, float], metric: str, name: str, policy: str) -
         return ""
     change = numbers.get((_CHANGE, name)) if metric == _VALID and policy != "base" else None
     return f"{numbers[metric, name]:.1f}" + ("" if change is None else f" ({change:+.1f})")
-
-
-def _mean(values: pd.Series | np.ndarray, clusters: pd.Series) -> Rate:
-    return Rate(float(np.mean(values)), *cluster_bootstrap(values, clusters), len(values))
-
-
-def _bare(value: float, n: int) -> Rate:
-    """A number without an interval."""
-    return Rate(float(value), float("nan"), float("nan"), n)

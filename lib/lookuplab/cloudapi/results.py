@@ -60,6 +60,11 @@ def row(model: str, condition: str, metric: str, number: Rate) -> dict:
             "ci_low": number.low, "ci_high": number.high, "n": number.n}
 
 
+def bare_row(model: str, condition: str, metric: str, value: float, n: int) -> dict:
+    """A number without an interval (a count, a p value, a threshold) as a row of the tidy schema."""
+    return row(model, condition, metric, Rate(float(value), float("nan"), float("nan"), n))
+
+
 def valid_rates(table: pd.DataFrame) -> list[dict]:
     """Valid API invocations (%) by model and frequency class and over all tasks, open and closed binding (Table 1)."""
     rows = []

@@ -13,7 +13,7 @@ import pandas as pd
 from lookuplab.cloudapi.confidence import AGGREGATES, name_tokens
 from lookuplab.cloudapi.dag import Passes
 from lookuplab.cloudapi.policies import PRECISION, below, by_class, change_rows, outcome, triggered, valid_rows
-from lookuplab.cloudapi.results import row
+from lookuplab.cloudapi.results import bare_row, row
 from lookuplab.errors import UserError
 from lookuplab.models.types import Completion
 from lookuplab.scoring.calibration import auroc_interval, ece_interval, weighted_auroc
@@ -83,8 +83,7 @@ def optimum_rows(passes: Passes, thresholds: Sequence[float], hits: float | np.n
     n, model = len(first), first.model.iloc[0]
     optimal = row(model, "optimal", "threshold", Rate(best, *_resampled_best(values, thresholds, first.api), n))
     ends = {"optimal_range_low": low, "optimal_range_high": high}
-    return [optimal] + [{"model": model, "condition": name, "metric": "threshold", "value": end, "n": n}
-                        for name, end in ends.items()]
+    return [optimal] + [bare_row(model, name, "threshold", end, n) for name, end in ends.items()]
 
 
 def near_optimum(means: np.ndarray, thresholds: np.ndarray, best: float, within: float = NEAR) -> tuple[float, float]:
@@ -128,8 +127,8 @@ def calibration_rows(first: pd.DataFrame, counts: np.ndarray | None = None,
               for name in AGGREGATES if name != "minimum"]
     if counts is not None:
         found.append(("frequency", "auroc", auroc_interval(valid, counts, first.api)))
-    rarer = [{"model": model, "condition": name, "metric": "auroc_rests_on_tasks", "n": int(members.sum()),
-              "value": min(valid[members].sum(), (~valid[members]).sum())} for name, members in by_class(first).items()]
+    rarer = [bare_row(model, name, "auroc_rests_on_tasks", min(valid[members].sum(), (~valid[members]).sum()),
+                      int(members.sum())) for name, members in by_class(first).items()]
     return rarer + [row(model, *place, number) for *place, number in found if not np.isnan(number.value)]
 
 

@@ -114,26 +114,40 @@ def estimate(values, clusters, repetitions=REPETITIONS, seed=0, level=0.95) -> R
 
 
 def estimates(values, clusters, repetitions=REPETITIONS, seed=0, level=0.95) -> list[Rate]:
-    """``estimate`` of each column of ``values``, (n, m), all on the same resamples: a curve over m settings.
-
-    As exact as m calls and far faster: each resample is a vector of weights, and all columns are one matrix product.
-    """
+    """``estimate`` of each column of ``values``, (n, m), all on the same resamples: a curve over m settings."""
     values = np.asarray(values, dtype=float)
     if values.ndim != 2 or not ((values >= 0) & (values <= 1)).all():
         raise ValueError("an estimate needs values from 0 to 1, a column for each setting")
     if not len(values):
         return [Rate(float("nan"), 0.0, 1.0, 0)] * values.shape[1]
+    independent = len(np.unique(np.asarray(clusters)))
+
+    def certain(found: Rate) -> Rate:  # every resample is equal, see ``rate``
+        low, high = wilson(found.value * independent, independent, level)
+        return replace(found, low=low, high=high)
+
+    return [certain(found) if found.high - found.low < 1e-12 else found
+            for found in averages(values, clusters, repetitions, seed, level)]
+
+
+def average(values, clusters, repetitions=REPETITIONS, seed=0, level=0.95) -> Rate:
+    """The mean of any (n,) numbers, such as tokens, with a clustered bootstrap interval."""
+    return averages(np.asarray(values, dtype=float).reshape(-1, 1), clusters, repetitions, seed, level)[0]
+
+
+def averages(values, clusters, repetitions=REPETITIONS, seed=0, level=0.95) -> list[Rate]:
+    """``average`` of each column of ``values``, (n, m), all on the same resamples.
+
+    As exact as m calls and far faster: each resample is a vector of weights, and all columns are one matrix product.
+    """
+    values = np.asarray(values, dtype=float)
     totals = [_totals(column, clusters) for column in values.T]
     sums, counts = np.array([sums for sums, _ in totals]).T, totals[0][1]
     drawn = [weights @ sums / (weights @ counts)[:, None]
              for weights in map(_counts, _draws(len(counts), repetitions, seed))]
     lows, highs = np.quantile(np.concatenate(drawn), [(1 - level) / 2, (1 + level) / 2], axis=0)
-    found = []
-    for share, per_cluster, low, high in zip(values.mean(axis=0), (sums / counts[:, None]).T, lows, highs, strict=True):
-        if np.ptp(per_cluster) < 1e-12:  # every resample is equal, see ``rate``
-            low, high = wilson(share * len(counts), len(counts), level)
-        found.append(Rate(float(share), float(low), float(high), len(values)))
-    return found
+    return [Rate(float(value), float(low), float(high), len(values))
+            for value, low, high in zip(values.mean(axis=0), lows, highs, strict=True)]
 
 
 def _totals(values, clusters) -> tuple[np.ndarray, np.ndarray]:

@@ -67,6 +67,16 @@ def test_in_a_chat_answer_the_name_is_looked_for_inside_of_the_backticks():
     assert confidence(answer, "list()")["minimum"] == pytest.approx(0.8)
 
 
+def test_in_a_chat_answer_that_names_the_call_before_the_code_the_code_counts():
+    answer = completion(("Use `", 0.1), ("list", 0.2), ("()", 0.2), ("`:\n```\n", 0.1), ("list", 0.8), ("()", 0.3),
+                        ("\n```", 0.2))
+    assert name_tokens(answer, "list()") == [("list", pytest.approx(0.8))]
+
+
+def test_half_a_character_inside_of_the_name_counts():
+    assert name_tokens(completion(("caf", 0.9), ("", 0.3), ("é", 0.8), ("(", 0.1), (")", 1)))[1] == ("", pytest.approx(0.3))
+
+
 def test_an_endpoint_without_log_probabilities_is_one_clear_line():
     silent = Completion("t", 0, "list()", ("list()",), (0,), None, "stop", 1)
     with pytest.raises(UserError, match="no log-probabilities"):

@@ -47,6 +47,8 @@ def test_a_tokenizer_without_template_is_one_clear_line(tokenizer):
     ("`f(a=1)`", "f(a=1)"),
     ("```f(a=1)```", "f(a=1)"),
     (" `f(a=1)` is the call", "f(a=1)"),
+    ("`f(a=1)\n", "f(a=1)"),
+    ("Call `f(a=1)`:\n```\nf(a=1)\n```", "f(a=1)"),
     ("```python\n    f(a=1)\n    ```", "    f(a=1)"),
     ("f(a='`')", "f(a='`')"),
     ("f(a=1)\n", "f(a=1)\n"),

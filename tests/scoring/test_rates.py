@@ -5,6 +5,7 @@ import pytest
 
 from lookuplab.scoring.rates import (
     Rate,
+    average,
     cluster_bootstrap,
     difference,
     estimate,
@@ -158,6 +159,12 @@ def test_an_estimate_is_the_bootstrap_of_the_mean():
     values, clusters = generator.random(40), generator.integers(0, 15, 40)
     result = estimate(values, clusters, repetitions=500, seed=7)
     assert (result.low, result.high) == pytest.approx(cluster_bootstrap(values, clusters, repetitions=500, seed=7))
+
+
+def test_an_average_may_be_any_number():
+    result = average([10, 30, 50], ["a", "a", "b"], repetitions=500)
+    assert result.value == 30 and (result.low, result.high, result.n) == (20, 50, 3)
+    assert average([7, 7], ["a", "b"]) == Rate(7, 7, 7, 2)
 
 
 def test_an_estimate_of_no_tasks_is_unknown():

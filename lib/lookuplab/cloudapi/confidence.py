@@ -5,10 +5,13 @@ Not normalised by length: a name of many tokens has more chances to contain an u
 """
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
+from itertools import accumulate
 
 from lookuplab.cloudapi.validity import FIRST_NAME
 from lookuplab.errors import UserError
+from lookuplab.models.chat import code_span
 from lookuplab.models.first_call import first_call
 from lookuplab.models.types import Completion
 
@@ -35,6 +38,15 @@ def name_span(code: str) -> tuple[int, int] | None:
 def name_tokens(completion: Completion, code: str | None = None) -> list[tuple[str, float]]:
     """(piece, probability) of every token that overlaps the API's name, in order (the table in Figure 8).
 
+    ``code`` as in ``name_places``. Raises UserError for a completion without log-probabilities.
+    """
+    places = name_places(completion, code)
+    return [(completion.tokens[at], math.exp(completion.token_logprobs[at])) for at in places]
+
+
+def name_places(completion: Completion, code: str | None = None) -> range:
+    """Which tokens overlap the API's name; none where no API is named.
+
     A token that is only "(" is not among them; one that ends the name and opens the call, such as ``t(``, is. ``code``
     is the part of the completion that is judged, for chat models the inside of the backticks; by default all of it.
     Raises UserError for a completion without log-probabilities.
@@ -43,17 +55,12 @@ def name_tokens(completion: Completion, code: str | None = None) -> list[tuple[s
         raise UserError(f"no log-probabilities for {completion.id!r}: confidence needs a local model, or an endpoint "
                         "that gives them (vLLM does)")
     written = "".join(completion.tokens)
-    code = written if code is None else code
-    span = name_span(code)
+    span = name_span(written if code is None else code)
     if span is None:
-        return []
-    first, last = (written.index(code) + at for at in span)
-    found, at = [], 0
-    for piece, logprob in zip(completion.tokens, completion.token_logprobs, strict=True):
-        if at < last and at + len(piece) > first:
-            found.append((piece, math.exp(logprob)))
-        at += len(piece)
-    return found
+        return range(0)
+    begin = 0 if code in (None, written) else code_span(written)[0]
+    ends = list(accumulate(map(len, completion.tokens)))  # behind each token; one that spells nothing has no length
+    return range(bisect_right(ends, begin + span[0]), bisect_left(ends, begin + span[1]) + 1)
 
 
 def confidence(completion: Completion, code: str | None = None) -> dict[str, float]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from lookuplab.cloudapi.confidence import AGGREGATES, name_tokens
+from lookuplab.cloudapi.confidence import AGGREGATES, name_places
 from lookuplab.cloudapi.dag import Passes
 from lookuplab.cloudapi.policies import PRECISION, below, by_class, change_rows, outcome, triggered, valid_rows
 from lookuplab.cloudapi.results import bare_row, row
@@ -173,9 +173,9 @@ def shown_tokens(done: Completion, code: str | None = None, after: int = 12) -> 
 
     Empty where no API is named; UserError without log-probabilities. ``code`` as in ``confidence.name_tokens``.
     """
-    name = name_tokens(done, code)
-    spoken = [(piece, math.exp(logprob)) for piece, logprob in zip(done.tokens, done.token_logprobs, strict=True)]
-    start = next((at for at in range(len(spoken)) if spoken[at : at + len(name)] == name), 0)
-    end = start + len(name)
-    others = [token for token in spoken[end : end + after] if name and token[0]]  # an end-of-text token spells nothing
-    return [(*token, True) for token in name] + [(*token, False) for token in others]
+    name = name_places(done, code)
+    if not name:
+        return []
+    shown = [(done.tokens[at], math.exp(done.token_logprobs[at]), at in name)
+             for at in range(name.start, min(name.stop + after, len(done.tokens)))]
+    return [token for token in shown if token[0] or token[2]]  # an end-of-text token spells nothing

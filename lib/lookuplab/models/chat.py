@@ -38,7 +38,7 @@ translate_text(Text="Good morning", SourceLanguageCode="en", TargetLanguageCode=
 LISTING_ID = f"listing1-{hashlib.sha256(LISTING_1.encode()).hexdigest()[:8]}"
 
 FENCE = re.compile(r"```[ \t]*[\w+#.-]*[ \t]*\n(?P<code>.*?)(?:\n[ \t]*```|```|\Z)", re.DOTALL)
-INLINE = re.compile(r"\A(?P<ticks>`+)(?P<code>.*?)(?:(?P=ticks)|\Z)", re.DOTALL)
+INLINE = re.compile(r"\A\s*(?P<ticks>`+)(?P<code>.*?)(?:(?P=ticks)|\s*\Z)", re.DOTALL)
 
 
 def system_text(prompt: Prompt) -> str:
@@ -81,8 +81,10 @@ def strip_backticks(text: str) -> str:
     A fence that the length limit left open counts to the end. Text without either comes back as it is. Use it on
     answers of chat models only: in code of a base model backticks are part of the code.
     """
-    fenced = FENCE.search(text)
-    if fenced:
-        return fenced["code"]
-    inline = INLINE.match(text.strip())
-    return inline["code"] if inline else text
+    return text[slice(*code_span(text))]
+
+
+def code_span(text: str) -> tuple[int, int]:
+    """Where the code that ``strip_backticks`` takes begins and ends; the words before it may hold the same call."""
+    found = FENCE.search(text) or INLINE.match(text)
+    return found.span("code") if found else (0, len(text))

@@ -1,0 +1,1 @@
+"""ToolGen: a completion tool inside decoding (repository-level code generation)."""

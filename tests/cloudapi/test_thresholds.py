@@ -6,7 +6,6 @@ import pytest
 
 from lookuplab.cloudapi.dag import Passes
 from lookuplab.cloudapi.thresholds import (
-    auroc_difference,
     calibration_rows,
     grid,
     label,
@@ -20,7 +19,6 @@ from lookuplab.cloudapi.thresholds import (
 )
 from lookuplab.errors import UserError
 from lookuplab.models.types import Completion
-from lookuplab.scoring.calibration import auroc
 
 
 def frame(valid, confidence=(0.95, 0.9, 0.6, 0.4, 0.3, 0.1)):
@@ -119,24 +117,6 @@ def test_a_class_where_all_is_right_has_no_auroc(passes):
     assert rows["high", "auroc_rests_on_tasks"]["value"] == 0 and rows["medium", "auroc_rests_on_tasks"]["value"] == 1
     assert ("high", "auroc") not in rows and ("medium", "auroc") in rows and ("high", "mean_confidence") in rows
     assert ("frequency", "auroc") not in rows, "no counts were given"
-
-
-def test_equal_scores_do_not_differ_in_any_resample():
-    correct, score = np.arange(20) % 2 == 0, np.linspace(0, 1, 20)
-    number = auroc_difference(correct, score, 2 * score, np.arange(20) // 2, repetitions=200)
-    assert (number.value, number.low, number.high) == (0, 0, 0)
-
-
-def test_a_difference_of_aurocs_is_that_of_the_two():
-    generator = np.random.default_rng(1)
-    correct, first, second = generator.random(60) < 0.5, generator.random(60).round(1), generator.random(60)
-    number = auroc_difference(correct, first, second, np.arange(60) // 3, repetitions=500)
-    assert number.value == pytest.approx(auroc(correct, first) - auroc(correct, second))
-    assert number.low < number.value < number.high
-
-
-def test_aurocs_without_right_answers_have_no_difference():
-    assert np.isnan(auroc_difference([False] * 3, [0.1, 0.2, 0.3], [0.3, 0.2, 0.1], list("abc")).value)
 
 
 def test_the_typical_failure_is_the_invalid_call_of_median_confidence(passes):

@@ -7,6 +7,7 @@ import pytest
 
 from lookuplab.scoring.calibration import (
     auroc,
+    auroc_difference,
     auroc_interval,
     brier,
     ece,
@@ -153,3 +154,21 @@ def test_reliability_rows_have_the_bins_mean_share_and_size():
 def test_a_bin_that_is_all_right_is_not_certain():
     rows = reliability_rows("m", [True, True], [0.9, 0.9], ["a", "b"])
     assert (rows[1]["ci_low"], rows[1]["ci_high"]) == tuple(100 * end for end in wilson(2, 2))
+
+
+def test_equal_scores_do_not_differ_in_any_resample():
+    correct, score = np.arange(20) % 2 == 0, np.linspace(0, 1, 20)
+    number = auroc_difference(correct, score, 2 * score, np.arange(20) // 2, repetitions=200)
+    assert (number.value, number.low, number.high) == (0, 0, 0)
+
+
+def test_a_difference_of_aurocs_is_that_of_the_two():
+    generator = np.random.default_rng(1)
+    correct, first, second = generator.random(60) < 0.5, generator.random(60).round(1), generator.random(60)
+    number = auroc_difference(correct, first, second, np.arange(60) // 3, repetitions=500)
+    assert number.value == pytest.approx(auroc(correct, first) - auroc(correct, second))
+    assert number.low < number.value < number.high
+
+
+def test_aurocs_without_right_answers_have_no_difference():
+    assert np.isnan(auroc_difference([False] * 3, [0.1, 0.2, 0.3], [0.3, 0.2, 0.1], list("abc")).value)

@@ -18,7 +18,7 @@ from lookuplab.cloudapi.benchmark import Task
 from lookuplab.cloudapi.confidence import AGGREGATES, confidence
 from lookuplab.cloudapi.results import answers, judged
 from lookuplab.cloudapi.specs import ApiIndex, load_documentation, load_index
-from lookuplab.cloudapi.validity import NONEXISTENT
+from lookuplab.cloudapi.validity import NONEXISTENT, provider_names
 from lookuplab.models.types import Model
 from lookuplab.retrieval import check_k
 from lookuplab.retrieval.metrics import success_at
@@ -71,9 +71,9 @@ def ask(model: Model, tasks: Sequence[Task], shown: Shown | None = None, design:
     answered = answers(model, prompts, max_new_tokens, store, truncation, requires_confidence, choices,
                        1.0 if constrained_below is None else constrained_below)
     table = judged(model.name, [replace(done, text=code) for done, code in answered], tasks, index)
-    names = {provider: {spec.name for spec in index.specs if spec.provider == provider} for provider in ("aws", "azure")}
     table["exists"] = table.category != NONEXISTENT
-    table["exists_anywhere"] = [name in names[provider] for name, provider in zip(table.name, table.provider)]
+    table["exists_anywhere"] = [name in provider_names(index, provider)
+                                for name, provider in zip(table.name, table.provider, strict=True)]
     unknown = dict.fromkeys(AGGREGATES, float("nan"))
     more = [{**(unknown if done.token_logprobs is None else confidence(done, code)), "prompt_tokens": done.prompt_tokens,
              "new_tokens": len(done.tokens), "prompt_dropped": done.prompt_dropped} for done, code in answered]

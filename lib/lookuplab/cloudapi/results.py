@@ -28,8 +28,8 @@ def answers(model: Model, tasks: Sequence[Task], max_new_tokens: int = 256, stor
             choices_below: float = 1.0) -> list[tuple[Completion, str]]:
     """Each task's greedy completion up to the first call (Section 2.3), and the code in it that is judged.
 
-    The two differ for chat models, which Listing 1 asks for an answer in backticks. ``truncation`` and ``choices_below`` as in ``Decoding``;
-    ``choices`` {task id: names} are the APIs that may be invoked, any without it.
+    The two differ for chat models, which Listing 1 asks for an answer in backticks. ``truncation`` and
+    ``choices_below`` as in ``Decoding``; ``choices`` {task id: names} are the APIs that may be invoked, any without it.
     """
     if not tasks:
         raise UserError("there is no task to ask: check the parameters that choose tasks (limit, frequency)")

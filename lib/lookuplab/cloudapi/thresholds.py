@@ -16,8 +16,8 @@ from lookuplab.cloudapi.policies import PRECISION, below, by_class, change_rows,
 from lookuplab.cloudapi.results import bare_row, row
 from lookuplab.errors import UserError
 from lookuplab.models.types import Completion
-from lookuplab.scoring.calibration import auroc_interval, ece_interval, weighted_auroc
-from lookuplab.scoring.rates import REPETITIONS, Rate, estimate, estimates, resampled_weights
+from lookuplab.scoring.calibration import auroc_difference, auroc_interval, ece_interval
+from lookuplab.scoring.rates import Rate, estimate, estimates, resampled_weights
 from lookuplab.scoring.selective import best_threshold
 
 NEAR = 1.0  # points: a threshold is as good as the best if it is no more than this below it
@@ -130,32 +130,6 @@ def calibration_rows(first: pd.DataFrame, counts: np.ndarray | None = None,
     rarer = [bare_row(model, name, "auroc_rests_on_tasks", min(valid[members].sum(), (~valid[members]).sum()),
                       int(members.sum())) for name, members in by_class(first).items()]
     return rarer + [row(model, *place, number) for *place, number in found if not np.isnan(number.value)]
-
-
-def auroc_difference(correct, first, second, clusters, repetitions: int = REPETITIONS, seed: int = 0) -> Rate:
-    """AUROC of ``first`` minus AUROC of ``second``, (n,) scores of the same answers, with a paired 95% interval.
-
-    Both are computed on the same clustered resamples. NaN without right and wrong answers.
-    """
-    correct, clusters = np.asarray(correct, dtype=bool), np.asarray(clusters)
-
-    def difference(weights: np.ndarray) -> np.ndarray:
-        return _auroc(correct, np.asarray(first), weights) - _auroc(correct, np.asarray(second), weights)
-
-    value = float(difference(np.ones((1, len(correct))))[0])
-    if np.isnan(value):
-        return Rate(value, -1.0, 1.0, len(correct))
-    drawn = np.concatenate([difference(weights) for weights in resampled_weights(clusters, repetitions, seed)])
-    low, high = np.nanquantile(drawn, [0.025, 0.975])
-    return Rate(value, float(low), float(high), len(correct))
-
-
-def _auroc(correct: np.ndarray, score: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """(r,) AUROCs of the answers counted as in ``weights``, (r, n)."""
-    order = np.argsort(score, kind="stable")
-    levels, starts = np.unique(score[order], return_index=True)
-    right = np.add.reduceat(weights[:, order] * correct[order], starts, axis=1)
-    return weighted_auroc(right, np.add.reduceat(weights[:, order], starts, axis=1) - right, levels)
 
 
 def typical_failure(first: pd.DataFrame) -> str | None:

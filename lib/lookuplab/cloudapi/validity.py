@@ -66,7 +66,7 @@ def judge(
     call, name = _first_call(candidate)
     spec = methods.get(name or "")
     flags = _flags(spec) + (() if wanted & methods.keys() else ("unknown_target",))
-    elsewhere = name in _names(index, provider)
+    elsewhere = name in provider_names(index, provider)
 
     def judged(category: str, reason: str, closed: bool = False, more: tuple[str, ...] = ()) -> Judgement:
         return Judgement(category == VALID, closed, category, call, name, reason, flags + more, elsewhere)
@@ -108,7 +108,8 @@ def _flags(spec: ApiSpec | None) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=8)
-def _names(index: ApiIndex, provider: str) -> frozenset[str]:
+def provider_names(index: ApiIndex, provider: str) -> frozenset[str]:
+    """The names of all methods of all clients of a provider."""
     return frozenset(spec.name for spec in index.specs if spec.provider == provider)
 
 

@@ -80,20 +80,44 @@ def bootstrap(
     correct, confidence = np.asarray(correct, dtype=bool), np.asarray(confidence, dtype=float)
     if not len(correct) == len(confidence) == len(clusters) or not len(correct):
         raise ValueError(f"need answers and their clusters: {len(correct)}, {len(confidence)}, {len(clusters)}")
+    return _interval(_weighted(statistic, correct, confidence), clusters, repetitions, seed, level, centred=centred)
+
+
+def auroc_difference(correct, first, second, clusters, repetitions=REPETITIONS, seed=0, level=0.95) -> Rate:
+    """AUROC of ``first`` minus AUROC of ``second``, (n,) confidences in the same answers, on the same resamples.
+
+    (-1, 1) around NaN where all answers are right, or all wrong.
+    """
+    correct = np.asarray(correct, dtype=bool)
+    of_first, of_second = (_weighted(weighted_auroc, correct, np.asarray(each)) for each in (first, second))
+
+    def of(weights: np.ndarray) -> np.ndarray:
+        return of_first(weights) - of_second(weights)
+
+    return _interval(of, clusters, repetitions, seed, level, least=-1.0)
+
+
+def _interval(of: Callable[[np.ndarray], np.ndarray], clusters, repetitions, seed, level, least: float = 0.0,
+              centred: bool = False) -> Rate:
+    """What ``of`` makes of the weights (r, n) of the answers, with its percentile interval, at the least ``least``."""
+    value = float(of(np.ones((1, len(clusters))))[0])
+    if np.isnan(value):
+        return Rate(value, least, 1.0, len(clusters))
+    drawn = np.concatenate([of(weights) for weights in resampled_weights(clusters, repetitions, seed)])
+    low, high = np.nanquantile(drawn, [(1 - level) / 2, (1 + level) / 2]) - centred * (np.nanmean(drawn) - value)
+    return Rate(value, max(float(low), least), float(high), len(clusters))
+
+
+def _weighted(statistic: Callable, correct: np.ndarray, confidence: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """The statistic, see ``bootstrap``, as a function of how often each answer counts, (r, n) -> (r,)."""
     order = np.argsort(confidence, kind="stable")
     levels, starts = np.unique(confidence[order], return_index=True)
 
     def of(weights: np.ndarray) -> np.ndarray:
-        right = np.add.reduceat(weights * correct[order], starts, axis=1)
-        return statistic(right, np.add.reduceat(weights, starts, axis=1) - right, levels)
+        right = np.add.reduceat(weights[:, order] * correct[order], starts, axis=1)
+        return statistic(right, np.add.reduceat(weights[:, order], starts, axis=1) - right, levels)
 
-    value = float(of(np.ones((1, len(correct))))[0])
-    if np.isnan(value):
-        return Rate(value, 0.0, 1.0, len(correct))
-    weights = resampled_weights(np.asarray(clusters)[order], repetitions, seed)
-    drawn = np.concatenate([of(some) for some in weights])
-    low, high = np.nanquantile(drawn, [(1 - level) / 2, (1 + level) / 2]) - centred * (np.nanmean(drawn) - value)
-    return Rate(value, max(float(low), 0.0), float(high), len(correct))
+    return of
 
 
 def weighted_auroc(right: np.ndarray, wrong: np.ndarray, levels: np.ndarray) -> np.ndarray:

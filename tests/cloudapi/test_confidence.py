@@ -74,7 +74,8 @@ def test_in_a_chat_answer_that_names_the_call_before_the_code_the_code_counts():
 
 
 def test_half_a_character_inside_of_the_name_counts():
-    assert name_tokens(completion(("caf", 0.9), ("", 0.3), ("é", 0.8), ("(", 0.1), (")", 1)))[1] == ("", pytest.approx(0.3))
+    cafe = completion(("caf", 0.9), ("", 0.3), ("é", 0.8), ("(", 0.1), (")", 1))
+    assert confidence(cafe)["minimum"] == pytest.approx(0.3)
 
 
 def test_an_endpoint_without_log_probabilities_is_one_clear_line():

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from lookuplab.cloudapi.dag import Passes
 from lookuplab.cloudapi.policies import Way, compared_rows, policy_rows

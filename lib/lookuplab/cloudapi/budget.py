@@ -12,7 +12,9 @@ import numpy as np
 import pandas as pd
 
 from lookuplab.cloudapi.dag import Passes
-from lookuplab.cloudapi.policies import POLICIES, PRECISION, THRESHOLD, change_rows, outcome, spent, triggered, valid_rows
+from lookuplab.cloudapi.policies import (
+    POLICIES, PRECISION, THRESHOLD, change_rows, outcome, spent, triggered, valid_rows,
+)
 from lookuplab.cloudapi.results import bare_row, row
 from lookuplab.cloudapi.thresholds import label, outcomes
 from lookuplab.scoring.paired import paired_difference

@@ -32,8 +32,8 @@ def constrainable(names: Sequence[str]) -> list[str]:
     """
     able = [name for name in names if not is_remote(name) and not name.endswith(CHAT)]
     if not able:
-        raise UserError(f"none of the models ({', '.join(names)}) can be constrained: endpoints and chat models cannot; "
-                        "name a local base model")
+        raise UserError(f"none of the models ({', '.join(names)}) can be constrained: endpoints and chat models "
+                        "cannot; name a local base model")
     return able
 
 
@@ -128,12 +128,13 @@ def retrieval_rows(free: Passes, bound: Passes) -> list[dict]:
                    f"constrained_query/{condition}": ("retrieved_percent", rate(new, api)),
                    f"constrained_query/{condition} - free_query/{condition}":
                        ("retrieved_change_points", paired_difference(old, new, api))}
-        rows += [row(first.model.iloc[0], where, metric, number.percent()) for where, (metric, number) in numbers.items()]
+        rows += [row(first.model.iloc[0], where, metric, number.percent())
+                 for where, (metric, number) in numbers.items()]
     return rows
 
 
 def rescued(first: pd.DataFrame, bound: pd.DataFrame) -> int:
-    """The place of a task to look at: an invented name that the constraint made valid, else an invented name, else 0."""
+    """The place of a task to look at: an invented name that the constraint made valid, else an invented one, else 0."""
     invented = (first.category == NONEXISTENT).to_numpy()
     for wanted in (invented & bound.valid.to_numpy(dtype=bool), invented):
         if wanted.any():

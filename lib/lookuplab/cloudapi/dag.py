@@ -62,8 +62,8 @@ def ask(model: Model, tasks: Sequence[Task], shown: Shown | None = None, design:
     last`` (NaN from an endpoint without log-probabilities, or UserError if they are required); ``prompt_tokens``,
     ``new_tokens`` and ``prompt_dropped``: with documentation, a prompt beyond the context loses its beginning.
 
-    ``constrained_below`` is not the paper's: the invoked name must be one of the client's operations wherever the model,
-    while it writes the name, is less sure than that (1: everywhere; None: nowhere). See ``models.constraint``.
+    ``constrained_below`` is not the paper's: the invoked name must be one of the client's operations wherever the
+    model, while it writes the name, is less sure than that (1: everywhere; None: nowhere). See ``models.constraint``.
     """
     index = index or load_index()
     prompts, truncation = (tasks, None) if shown is None else (documented(tasks, shown, design, index), "left")
@@ -75,8 +75,10 @@ def ask(model: Model, tasks: Sequence[Task], shown: Shown | None = None, design:
     table["exists_anywhere"] = [name in provider_names(index, provider)
                                 for name, provider in zip(table.name, table.provider, strict=True)]
     unknown = dict.fromkeys(AGGREGATES, float("nan"))
-    more = [{**(unknown if done.token_logprobs is None else confidence(done, code)), "prompt_tokens": done.prompt_tokens,
-             "new_tokens": len(done.tokens), "prompt_dropped": done.prompt_dropped} for done, code in answered]
+    more = [(unknown if done.token_logprobs is None else confidence(done, code))
+            | {"prompt_tokens": done.prompt_tokens, "new_tokens": len(done.tokens),
+               "prompt_dropped": done.prompt_dropped}
+            for done, code in answered]
     return table.join(pd.DataFrame(more))
 
 

@@ -1,4 +1,4 @@
-"""The ablations of Sections 3 and 4 as they read: every point of a figure, every policy of a table, asks the model anew.
+"""The ablations of Sections 3 and 4 as they read: each point of a figure, each policy of a table, asks the model anew.
 
 ``dag.passes`` and ``policies`` get the same numbers from three passes. This module exists to show that: equal values,
 and what either way costs.

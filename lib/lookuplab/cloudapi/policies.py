@@ -55,8 +55,8 @@ def triggered(first: pd.DataFrame, policy: str, threshold: float = THRESHOLD, ag
 def below(first: pd.DataFrame, threshold: float, aggregate: str = "minimum") -> np.ndarray:
     """(tasks,) booleans: is the API invocation confidence below the threshold? UserError where there is none."""
     if first[aggregate].isna().any():
-        raise UserError(f"{first.model.iloc[0]} gives no log-probabilities, so there is no confidence to compare; use a "
-                        "local model or an endpoint that gives them (vLLM does)")
+        raise UserError(f"{first.model.iloc[0]} gives no log-probabilities, so there is no confidence to compare; use "
+                        "a local model or an endpoint that gives them (vLLM does)")
     return first[aggregate].to_numpy() < threshold
 
 

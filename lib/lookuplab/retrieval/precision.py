@@ -46,8 +46,8 @@ def _complete(top: tuple[str, ...], ranking: Sequence[str], k: int) -> tuple[str
 def hit_tasks(strata: Mapping[str, str], percent: float, seed: int = 0) -> frozenset[str]:
     """The tasks that get a hit at ``percent`` precision: exactly percent/100 of each class, halves rounded up.
 
-    ``strata`` maps task ids to classes. A seeded hash of the id orders each class, so the sets nest as ``percent`` grows
-    and do not depend on the order of the tasks. Raises UserError outside 0-100.
+    ``strata`` maps task ids to classes. A seeded hash of the id orders each class, so the sets nest as ``percent``
+    grows and do not depend on the order of the tasks. Raises UserError outside 0-100.
     """
     _check_percent(percent)
     classes = defaultdict(list)

@@ -1,0 +1,104 @@
+"""A generated function takes the reference's place: by line, with decorators, indentation and strings as they are."""
+
+import ast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lookuplab.errors import UserError
+from lookuplab.toolgen.metrics.insertion import function_of, indented, insert, locate, read_source
+
+FILE = '''import os
+
+class C:
+    @property
+    # why
+    def f(self):
+        """Say.
+
+        More."""
+        return os.sep  # é
+
+    async def g(self, a,
+                b=1):
+        @wraps(a)
+        def inner():
+            pass
+        return inner
+
+def short(x): return x
+'''
+
+
+def test_a_function_is_found_by_the_line_of_its_def_and_taken_apart():
+    place = locate(FILE, 6)
+    assert (place.name, place.line, place.end_line, place.body_line) == ("f", 6, 10, 10)
+    assert place.signature == "    def f(self):" and place.docstring.startswith('        """Say.')
+    assert place.body == "        return os.sep  # é"
+
+
+def test_a_body_that_begins_with_a_decorated_function_begins_with_its_decorator():
+    place = locate(FILE, 12)
+    assert place.signature.endswith("b=1):") and place.body.startswith("        @wraps(a)") and place.docstring == ""
+
+
+@pytest.mark.parametrize("line", [5, 4, 1, 99])
+def test_a_line_without_a_def_is_a_user_error(line):
+    with pytest.raises(UserError, match="no function starts on line"):
+        locate(FILE, line)
+
+
+def test_a_file_that_does_not_parse_or_is_not_there_is_a_user_error(tmp_path):
+    with pytest.raises(UserError, match="does not parse"):
+        locate("def f(:\n", 1)
+    with pytest.raises(UserError, match="cannot read"):
+        read_source(tmp_path / "absent.py")
+
+
+@pytest.mark.parametrize("line", [6, 12, 15, 19])
+def test_the_reference_in_its_own_place_changes_nothing(line):
+    place = locate(FILE, line)
+    whole = "\n".join(FILE.split("\n")[line - 1:place.end_line])
+    assert insert(FILE, place, whole).text == FILE
+    if line != 19:
+        assert insert(FILE, place, place.body).text == FILE
+
+
+@pytest.mark.parametrize("prediction", [
+    "return 1", "        return 1", "def f(self):\n    return 1", "    def f(self):\n        return 1",
+    "@property\ndef f(self):\n    return 1", "def f(self):\r\n    return 1"])
+def test_bodies_and_whole_functions_are_indented_as_the_place_wants(prediction):
+    inserted = insert(FILE, locate(FILE, 6), prediction)
+    tree = ast.parse(inserted.text)
+    function = tree.body[1].body[0]
+    assert ast.unparse(function.body[-1]) == "return 1" and len(function.decorator_list) == 1
+    assert (function.lineno, function.end_lineno) == (inserted.line, inserted.end_line)
+
+
+def test_a_body_behind_a_function_of_one_line_goes_on_the_next_line():
+    assert insert(FILE, locate(FILE, 19), "return 2").text.endswith("def short(x):\n    return 2\n")
+
+
+def test_the_inside_of_a_string_is_not_moved():
+    body = 'x = """a\n b\nc"""\nif x:\n    return x'
+    assert indented(body, "    ") == '    x = """a\n b\nc"""\n    if x:\n        return x'
+
+
+def test_a_broken_function_is_inserted_as_it_is():
+    place = locate(FILE, 6)
+    whole, body = function_of(place, "def f(self):\n    return foo(")
+    assert whole == "    def f(self):\n        return foo(" and body == "        return foo("
+    assert insert(FILE, place, "").text.split("\n")[8:11] == ['        More."""', "", ""]
+
+
+def test_line_ends_and_encodings_are_read_as_python_reads_them(tmp_path):
+    (tmp_path / "a.py").write_bytes(b"# -*- coding: latin-1 -*-\r\ndef f():\r\n    return '\xe9'\r\n")
+    assert locate(read_source(tmp_path / "a.py"), 2).body == "    return 'é'"
+
+
+@given(st.text(max_size=80))
+def test_any_prediction_leaves_the_rest_of_the_file_alone(prediction):
+    inserted = insert(FILE, locate(FILE, 6), prediction)
+    lines = inserted.text.split("\n")
+    assert lines[:5] == FILE.split("\n")[:5] and lines[inserted.end_line:] == FILE.split("\n")[10:]

@@ -1,0 +1,108 @@
+"""Success rate: does a generated function, in its file, pass pylint's check for dependency errors?
+
+Paper, Section IV-C: syntax-error (E0001), no-member (E1101) and undefined-variable (E0602) fail. The working directory
+is the repository's root; a repository's own pylint configuration is not consulted, its inline ``# pylint:`` comments
+are. ``variant="package"`` counts only messages between the first and the last inserted line. A syntax error is often
+reported behind them (``def f(x):`` before blank lines), so by default one anywhere in the file fails: the file
+parsed with the reference.
+"""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lookuplab.scoring.rates import Rate, rate
+from lookuplab.toolgen.metrics.insertion import Inserted
+from lookuplab.toolgen.metrics.similarity import check_variant
+from lookuplab.toolgen.metrics.worker import Worker, WorkerLost
+
+SYNTAX_ERROR, NO_MEMBER, UNDEFINED = "E0001", "E1101", "E0602"
+CHECKS = (SYNTAX_ERROR, NO_MEMBER, UNDEFINED)
+LIMIT = 60.0  # seconds for one file
+
+
+@dataclass(frozen=True)
+class Message:
+    """One finding of pylint: its id, the 1-based line in the edited file, and its words."""
+
+    id: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``passed`` is None where pylint gave no answer; ``lost`` says why then (``timeout``, ``crash``)."""
+
+    passed: bool | None
+    messages: tuple[Message, ...] = ()
+    lost: str = ""
+
+
+def verdict(messages: Sequence[Message], inserted: Inserted, variant: str = "paper") -> Verdict:
+    """What the messages of the edited file say about the inserted function."""
+    everywhere = check_variant(variant) == "paper"
+    against = tuple(found for found in messages if found.id in CHECKS and (
+        inserted.line <= found.line <= inserted.end_line or (everywhere and found.id == SYNTAX_ERROR)))
+    return Verdict(not against, against)
+
+
+class SuccessTool:
+    """A warm pylint for one repository; a context manager. The repository's files are read and never written."""
+
+    def __init__(self, root: Path, limit: float = LIMIT):
+        self.root, self.limit = Path(root).resolve(), limit
+        self._worker = Worker("lookuplab.toolgen.metrics.pylint_worker", self.root)
+
+    def messages(self, file: str, text: str) -> tuple[Message, ...]:
+        """pylint's findings for ``text`` as the content of ``file``; raises WorkerLost."""
+        question = {"file": file, "text": text, "limit": self.limit}
+        answer = self._worker.ask(question, 2 * self.limit + 10)  # reading the original, then the check, each limited
+        if "lost" in answer:
+            raise WorkerLost(answer["lost"])
+        return tuple(Message(*found) for found in answer["messages"])
+
+    def judge(self, file: str, inserted: Inserted, variant: str = "paper") -> Verdict:
+        """The verdict about a function inserted into ``file`` (a path relative to the repository's root)."""
+        try:
+            return verdict(self.messages(file, inserted.text), inserted, variant)
+        except WorkerLost as lost:
+            return Verdict(None, lost=lost.reason)
+
+    def __enter__(self) -> "SuccessTool":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._worker.close()
+
+
+def fresh_messages(root: Path, file: str) -> tuple[Message, ...]:
+    """The literal reading: one pylint process for one file, which must hold the generated function on the disk."""
+    command = [sys.executable, "-P", "-m", "pylint", "--rcfile=", "--disable=all", f"--enable={','.join(CHECKS)}",
+               "--score=n", "--msg-template={msg_id}\t{line}\t{msg}", file]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    rows = (line.split("\t", 2) for line in done.stdout.splitlines())
+    return tuple(Message(row[0], int(row[1]), row[2]) for row in rows if len(row) == 3)
+
+
+@dataclass(frozen=True)
+class Success:
+    """Share of passed functions, 0 to 1, over those with an answer, clustered by repository; the others are counted.
+
+    ``failures`` counts the functions that have a message of each id.
+    """
+
+    rate: Rate
+    failures: dict[str, int]
+    lost: dict[str, int]
+
+
+def success(verdicts: Sequence[Verdict], repositories: Sequence[str]) -> Success:
+    """One repository name for each verdict."""
+    known = [(found.passed, name) for found, name in zip(verdicts, repositories, strict=True) if not found.lost]
+    return Success(
+        rate([passed for passed, _ in known], [name for _, name in known]),
+        {check: sum(any(message.id == check for message in found.messages) for found in verdicts) for check in CHECKS},
+        {reason: sum(found.lost == reason for found in verdicts) for reason in ("timeout", "crash")})

@@ -1,0 +1,98 @@
+"""Success rate: pylint's three errors inside the inserted function, warm and in a fresh process alike."""
+
+import shutil
+
+import pytest
+
+from lookuplab.toolgen.metrics.insertion import insert, locate
+from lookuplab.toolgen.metrics.success import SuccessTool, Verdict, fresh_messages, success, verdict
+
+BASE = "class Base:\n    def __init__(self):\n        self.a = 1\n\n\nclass Other:\n    pass\n"
+USER = '''from base import Base, Other
+import not_installed_anywhere
+
+
+class C(Base):
+    def f(self, x):
+        return x
+
+    def g(self):
+        return Other().late
+
+
+def last(x):
+    return x
+'''
+CASES = [("return self.a", None), ("return nothere", "E0602"), ("return self.zzz", "E1101"),
+         ("return not_installed_anywhere.thing(x)", None), ("return foo(x", "E0001"),
+         ("Other().late = 1\n        return x", None)]
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory):
+    root = tmp_path_factory.mktemp("a repository")
+    (root / "base.py").write_text(BASE)
+    (root / "user.py").write_text(USER)
+    return root
+
+
+@pytest.fixture(scope="module")
+def tool(repository):
+    with SuccessTool(repository) as warm:
+        yield warm
+
+
+@pytest.mark.parametrize(("body", "error"), CASES)
+def test_a_method_with_an_imported_base_passes_or_fails_as_pylint_says(tool, body, error):
+    found = tool.judge("user.py", insert(USER, locate(USER, 6), "        " + body))
+    assert found.passed is (error is None) and {message.id for message in found.messages} == ({error} - {None})
+
+
+def test_warm_and_fresh_give_the_same_messages_in_any_order(tool, repository, tmp_path):
+    """The last case gives a class of another module an attribute: it must be gone again for the others."""
+    shutil.copytree(repository, copy := tmp_path / "copy")
+    for body, _ in [CASES[5], CASES[2]]:
+        text = insert(USER, locate(USER, 6), "        " + body).text
+        (copy / "user.py").write_text(text)
+        fresh = [(found.id, found.line) for found in fresh_messages(copy, "user.py")]
+        assert [(found.id, found.line) for found in tool.messages("user.py", text)] == fresh
+    assert ("E1101", 10) in fresh  # Other().late, without the case that sets it
+
+
+def test_what_the_original_file_did_to_other_modules_is_undone(tmp_path):
+    (tmp_path / "base.py").write_text(BASE)
+    original = USER.replace("        return x\n\n", "        Other().late = 1\n        return x\n\n", 1)
+    (tmp_path / "user.py").write_text(original)
+    inserted = insert(original, locate(original, 6), "        return x")
+    with SuccessTool(tmp_path) as warm:
+        assert warm.messages("user.py", original) == ()
+        assert [found.id for found in warm.messages("user.py", inserted.text)] == ["E1101"]
+        assert warm.judge("user.py", inserted).passed  # outside of the function
+
+
+def test_a_syntax_error_reported_behind_the_function_fails_except_in_the_packages_window(tool):
+    inserted = insert(USER, locate(USER, 9), "def g(self):")
+    assert tool.judge("user.py", inserted).passed is False
+    assert tool.judge("user.py", inserted, "package").passed is True
+
+
+def test_a_check_that_takes_too_long_is_lost_and_the_next_one_is_answered(repository):
+    with SuccessTool(repository, limit=0) as warm:
+        inserted = insert(USER, locate(USER, 6), "        return x")
+        assert warm.judge("user.py", inserted) == Verdict(None, lost="timeout")
+        warm.limit = 60
+        assert warm.judge("user.py", inserted).passed
+
+
+def test_code_that_pylint_dies_of_is_lost_or_judged_but_never_raises(tool):
+    deep = "        return " + "(" * 150 + "x" + ")" * 150 + " + x" * 3000
+    assert tool.judge("user.py", insert(USER, locate(USER, 6), deep)).passed in (None, False, True)
+    assert tool.judge("user.py", insert(USER, locate(USER, 6), "        return x")).passed
+
+
+def test_the_rate_is_over_the_functions_with_an_answer_and_counts_the_others():
+    inserted = insert(USER, locate(USER, 6), "        return x")
+    verdicts = [verdict((), inserted), Verdict(False), Verdict(None, lost="crash"), Verdict(None, lost="timeout")]
+    table = success(verdicts, ["r", "s", "s", "s"])
+    assert (table.rate.value, table.rate.n) == (0.5, 2)
+    assert table.lost == {"timeout": 1, "crash": 1}

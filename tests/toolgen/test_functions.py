@@ -1,0 +1,157 @@
+"""Functions of a repository: exact text and positions, the package's filters, and nothing lost without a reason."""
+
+import pytest
+
+from lookuplab.errors import UserError
+from lookuplab.toolgen.files import Repository, locate
+from lookuplab.toolgen.filters import Filters, first_sentence
+from lookuplab.toolgen.functions import extract
+
+PLAIN = 'def plain(a, b):\n    """Add the two given numbers."""\n    total = a + b\n    return total\n'
+
+
+def take(folder, text, name="module.py", **limits):
+    content = text if isinstance(text, bytes) else text.encode()
+    (folder / name).write_bytes(content)
+    return extract(Repository("repo", folder), Filters(**limits))
+
+
+def test_a_plain_function_is_taken_apart_exactly(tmp_path):
+    [function] = take(tmp_path, "import os\n\n" + PLAIN).functions
+    assert function.id == "repo/module.py:plain#3"
+    assert (function.line, function.end_line, function.body_line, function.indent) == (3, 6, 5, "")
+    assert function.signature == "def plain(a, b):"
+    assert function.docstring == "Add the two given numbers."
+    assert function.body == "    total = a + b\n    return total"
+    assert function.source + "\n" == PLAIN
+
+
+TRICKY = '''class Outer:
+    @property
+    @staticmethod
+    async def method(x: dict[str, int] = {"a:b": 1}, *, f=lambda y: y) -> "A: B":
+        """Do this. Then more."""
+        text = """first
+    second
+        third"""
+        def nested(z):
+            \'\'\'Return the wert größer ü of it.\'\'\'
+            größe = z; return größe + len(text)
+        return nested(x)  # behind
+
+if True:
+    try:
+        def branch(q):
+            "Answers in a branch here"
+            # a comment
+            r = q
+            return r
+    except ValueError:
+        pass
+'''
+
+
+def test_methods_nested_async_decorated_and_branch_functions_are_found_with_their_places(tmp_path):
+    found = {function.qualified_name: function for function in take(tmp_path, TRICKY, min_docstring_words=2).functions}
+    assert list(found) == ["Outer.method", "Outer.method.nested", "branch"]
+    method, nested, branch = found.values()
+    assert method.line == 4 and method.indent == "    " and method.docstring == "Do this."
+    assert method.signature == 'async def method(x: dict[str, int] = {"a:b": 1}, *, f=lambda y: y) -> "A: B":'
+    assert '"""first\n    second\n        third"""' in method.body, "the inside of a string was dedented"
+    assert method.body.endswith("    return nested(x)")
+    assert nested.body == "    größe = z; return größe + len(text)"
+    assert [(t.line, t.column) for t in nested.tokens if t.text == "größe"] == [(11, 12), (11, 30)]
+    assert branch.body == "    # a comment\n    r = q\n    return r"
+
+
+@pytest.mark.parametrize("ending", ["\r\n", "\r", "\n"])
+def test_line_ends_and_byte_order_marks_change_nothing(tmp_path, ending):
+    [function] = take(tmp_path, b"\xef\xbb\xbf" + PLAIN.replace("\n", ending).encode()).functions
+    assert function.source + "\n" == PLAIN and function.line == 1
+
+
+def test_tabs_form_feeds_and_other_separators_do_not_shift_positions(tmp_path):
+    text = "x = 'a\x0cb\u2028c'\n\x0c\nclass A:\n" + "".join(f"\t{line}\n" for line in PLAIN.splitlines())
+    [function] = take(tmp_path, text).functions
+    assert function.line == 4 and function.indent == "\t"
+    assert function.source + "\n" == PLAIN
+    assert [(t.line, t.column) for t in function.tokens if t.text == "total"] == [(6, 5), (7, 12)]
+
+
+def test_positions_point_at_their_token_in_the_file(tmp_path):
+    lines = TRICKY.splitlines()
+    for function in take(tmp_path, TRICKY).functions:
+        for token in function.tokens:
+            assert lines[token.line - 1][token.column:].startswith(token.text.split("\n")[0])
+
+
+def test_the_same_function_twice_in_a_file_is_taken_once(tmp_path):
+    result = take(tmp_path, PLAIN + "\n\n" + PLAIN)
+    assert [function.line for function in result.functions] == [1]
+    assert result.left_out == {"function: same docstring and signature as another": 1}
+
+
+@pytest.mark.parametrize(("text", "reason"), [
+    ("def f(a):\n    return a\n", "no docstring"),
+    ("def test_f(a):\n    '''One two three.'''\n    b = a\n    return b\n", "name begins with test_"),
+    ("def f(a):\n    '''One two three.'''\n    raise NotImplementedError('x')\n", "body does nothing"),
+    ("def f(a):\n    '''One two three.'''\n", "body does nothing"),
+    ("def f(a):\n    '''One two.'''\n    return a\n", "docstring of fewer than 3 words"),
+    (f"def f(a):\n    '''{'word ' * 257}'''\n    return a\n", "docstring of more than 256 words"),
+    ("def f(a):\n    '''1 two three.'''\n    return a\n", "docstring does not begin with a letter"),
+    ("def f(a): 'One two three.'; return a\n", "docstring shares its line with code"),
+    ("def f(a):\n    '''One two three.'''\n" + "    a += 1\n" * 50, "more than 50 lines"),
+    ("def f(a):\n    '''One two three.'''\n    return [" + "a, " * 260 + "]\n", "more than 512 Python tokens"),
+])
+def test_a_function_that_is_left_out_is_counted_with_its_reason(tmp_path, text, reason):
+    result = take(tmp_path, text)
+    assert result.functions == [] and result.left_out == {f"function: {reason}": 1}
+
+
+@pytest.mark.parametrize(("content", "reason"), [
+    (b"def f(:\n", "does not parse"), (b"x = 1\0", "binary"), (b"# coding: nonsense\n", "encoding cannot be read"),
+    (b"x = '\xff'\n", "encoding cannot be read"), (b"#" * 10_000_000, "more than 1000000 bytes"),
+    (b"x = 1\n" * 1001, "more than 1000 lines"), (b"(" * 5000, "does not parse"),
+])
+def test_a_file_that_is_left_out_is_counted_and_the_others_are_read(tmp_path, content, reason):
+    (tmp_path / "good.py").write_text(PLAIN)
+    result = take(tmp_path, content)
+    assert len(result.functions) == 1 and result.files == 2 and result.left_out == {f"file: {reason}": 1}
+
+
+def test_links_are_counted_and_not_followed(tmp_path):
+    (tmp_path / "circle").symlink_to(tmp_path, target_is_directory=True)
+    (tmp_path / "broken.py").symlink_to(tmp_path / "nowhere")
+    result = take(tmp_path, PLAIN)
+    assert len(result.functions) == 1
+    assert result.left_out == {"folder: a link": 1, "file: a link or no regular file": 1}
+
+
+def test_too_many_files_leave_the_repository_out(tmp_path):
+    (tmp_path / "other.py").write_text("")
+    assert take(tmp_path, PLAIN, max_files=1).left_out == {"repository: more than 1 files": 1}
+
+
+def test_model_tokens_are_counted_by_the_function_that_is_given(tmp_path):
+    (tmp_path / "module.py").write_text(PLAIN)
+    result = extract(Repository("repo", tmp_path), Filters(max_model_tokens=10), count_tokens=lambda text: len(text))
+    assert result.left_out == {"function: more than 10 model tokens": 1}
+
+
+def test_an_encoding_declaration_is_obeyed(tmp_path):
+    text = "# -*- coding: latin-1 -*-\n" + PLAIN.replace("total", "größe")
+    [function] = take(tmp_path, text.encode("latin-1")).functions
+    assert "größe" in function.body
+
+
+def test_the_first_sentence_ends_at_a_full_stop_or_an_empty_line():
+    assert first_sentence("Read v1.5 files\n    at once. Then close.") == "Read v1.5 files at once."
+    assert first_sentence("\n    Read it\n\n    Really.") == "Read it"
+
+
+def test_installed_packages_are_found_by_import_name_and_nothing_else_is():
+    import click
+
+    assert str(locate("click").root) in click.__file__
+    with pytest.raises(UserError, match="neither a folder nor an installed package"):
+        locate("no_such_package_here")

@@ -59,6 +59,14 @@ def test_warm_and_fresh_give_the_same_messages_in_any_order(tool, repository, tm
     assert ("E1101", 10) in fresh  # Other().late, without the case that sets it
 
 
+@pytest.mark.parametrize("body", [body for body, _ in CASES])
+def test_a_verdict_is_that_of_a_fresh_process(tool, repository, tmp_path, body):
+    shutil.copytree(repository, copy := tmp_path / "copy")
+    inserted = insert(USER, locate(USER, 6), "        " + body)
+    (copy / "user.py").write_text(inserted.text)
+    assert tool.judge("user.py", inserted) == verdict(fresh_messages(copy, "user.py"), inserted)
+
+
 def test_what_the_original_file_did_to_other_modules_is_undone(tmp_path):
     (tmp_path / "base.py").write_text(BASE)
     original = USER.replace("        return x\n\n", "        Other().late = 1\n        return x\n\n", 1)

@@ -4,10 +4,14 @@ The copy makes a check as independent as a fresh process: what an edited file le
 with it, and a check that hangs or crashes takes nothing along. In the copy, the edited file's original is forgotten:
 its module, the attributes that it gave to classes of other modules, and everything inferred so far.
 
+Where only one function's lines are asked for, the other functions of the file are read but not walked through: what
+pylint says about a function does not depend on the bodies that it has visited before, only on what they define.
+
 One difference to a fresh process remains: modules read for an earlier file stay read, and if one of them sets an
 attribute on a class from outside, that attribute exists for a later file that does not import it.
 """
 
+import functools
 import json
 import os
 import resource
@@ -20,6 +24,7 @@ from astroid.inference_tip import clear_inference_tip_cache
 from astroid.nodes._base_nodes import LookupMixIn
 from pylint.lint import PyLinter
 from pylint.reporters import CollectingReporter
+from pylint.utils import ASTWalker
 
 from lookuplab.toolgen.metrics.worker import serve
 
@@ -32,6 +37,7 @@ class BufferLinter(PyLinter):
     def __init__(self):
         super().__init__()
         self.buffers: dict[str, str] = {}
+        self.lines: tuple[int, int] | None = None  # only functions that share a line with these are walked through
         self.load_default_plugins()
         self.disable("all")
         for check in CHECKS:
@@ -41,6 +47,11 @@ class BufferLinter(PyLinter):
     def get_ast(self, filepath: str, modname: str, data: str | None = None):
         return super().get_ast(filepath, modname, self.buffers.get(os.path.abspath(filepath), data))
 
+    def check_astroid_module(self, ast_node, walker: ASTWalker, rawcheckers, tokencheckers) -> bool | None:
+        if self.lines is not None:
+            walker.walk = functools.partial(_walk, walker, *self.lines)
+        return super().check_astroid_module(ast_node, walker, rawcheckers, tokencheckers)
+
     def findings(self, file: str) -> list[tuple[str, int, str]]:
         """(message id, 1-based line, text) for one file."""
         self.reporter.messages.clear()
@@ -48,19 +59,27 @@ class BufferLinter(PyLinter):
         return [(found.msg_id, found.line, found.msg) for found in self.reporter.messages if found.msg_id != "F0002"]
 
 
+def _walk(walker: ASTWalker, first: int, last: int, node) -> None:
+    """``ASTWalker.walk`` around the functions outside of the lines."""
+    if not (isinstance(node, astroid.nodes.FunctionDef) and (node.end_lineno < first or node.fromlineno > last)):
+        ASTWalker.walk(walker, node)
+
+
 class Repository:
-    """The process's state: which files have been read, and which classes each read module has."""
+    """The process's state: which functions have been read, and which classes each read module has."""
 
     def __init__(self):
         self.linter = BufferLinter()
-        self.read: set[str] = set()
+        self.read: set[tuple] = set()
         self.classes: dict[int, list] = {}
 
-    def warm(self, file: str) -> None:
-        """Check the file as it stands, so that everything it imports is read; nothing depends on what is found."""
-        if file in self.read:
+    def warm(self, file: str, lines: list[int] | None) -> None:
+        """Check the original function, so that what it needs is read; nothing depends on what is found."""
+        place = (file, lines and lines[0])
+        if place in self.read:
             return
-        self.read.add(file)
+        self.read.add(place)
+        self.linter.lines = lines and (lines[0], lines[0])
         try:
             self.linter.findings(file)
         except Exception:  # pylint's own crash: the check itself will meet and report it
@@ -86,8 +105,11 @@ class Repository:
         LookupMixIn.lookup.cache_clear()
 
     def answer(self, question: dict) -> dict:
-        """{"messages": [...]} of ``file`` with ``text`` in it, or {"lost": "timeout" | "crash"}."""
-        self.warm(question["file"])
+        """{"messages": [...]} of ``file`` with ``text`` in it, or {"lost": "timeout" | "crash"}.
+
+        ``lines``: first and last line of the function that matters, or None for the whole file; ``limit``: seconds.
+        """
+        self.warm(question["file"], question["lines"])
         reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
@@ -106,6 +128,7 @@ class Repository:
         try:
             resource.setrlimit(resource.RLIMIT_CPU, (int(question["limit"]) + 1,) * 2)
             self.forget(question["file"])
+            self.linter.lines = question["lines"]
             self.linter.buffers = {os.path.abspath(question["file"]): question["text"]}
             with os.fdopen(writing, "w") as out:
                 json.dump({"messages": self.linter.findings(question["file"])}, out)

@@ -56,9 +56,12 @@ class SuccessTool:
         self.root, self.limit = Path(root).resolve(), limit
         self._worker = Worker("lookuplab.toolgen.metrics.pylint_worker", self.root)
 
-    def messages(self, file: str, text: str) -> tuple[Message, ...]:
-        """pylint's findings for ``text`` as the content of ``file``; raises WorkerLost."""
-        question = {"file": file, "text": text, "limit": self.limit}
+    def messages(self, file: str, text: str, lines: tuple[int, int] | None = None) -> tuple[Message, ...]:
+        """pylint's findings for ``text`` as the content of ``file``; raises WorkerLost.
+
+        ``lines``: the first and last line of a function, the other functions' findings are left out (and faster).
+        """
+        question = {"file": file, "text": text, "limit": self.limit, "lines": lines}
         answer = self._worker.ask(question, 2 * self.limit + 10)  # reading the original, then the check, each limited
         if "lost" in answer:
             raise WorkerLost(answer["lost"])
@@ -67,7 +70,8 @@ class SuccessTool:
     def judge(self, file: str, inserted: Inserted, variant: str = "paper") -> Verdict:
         """The verdict about a function inserted into ``file`` (a path relative to the repository's root)."""
         try:
-            return verdict(self.messages(file, inserted.text), inserted, variant)
+            lines = (inserted.line, inserted.end_line)
+            return verdict(self.messages(file, inserted.text, lines), inserted, variant)
         except WorkerLost as lost:
             return Verdict(None, lost=lost.reason)
 

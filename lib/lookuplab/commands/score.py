@@ -25,7 +25,8 @@ DETAILS = ("name", "reason", "flags", "exists_anywhere")
 
 @click.group(short_help="Judge completions that were made elsewhere.", epilog="""\b
 Examples:
-  lookuplab score cloudapi completions.jsonl -o judged.jsonl""")
+  lookuplab score cloudapi completions.jsonl -o judged.jsonl
+  lookuplab score toolgen functions.jsonl -o judged.jsonl""")
 def command() -> None:
     """Judge completions that were made elsewhere."""
 
@@ -164,3 +165,36 @@ def _agreement(judged: Sequence[tuple[dict, Judgement]]) -> list[str]:
             names = ", ".join(different[:20]) + (" ..." if different[20:] else "")
             lines.append(f"agrees with the labels in {field!r}: {agreed}{'; not for id ' + names if names else ''}")
     return lines
+
+
+@command.command(short_help="Similarity, dependency coverage and success rate of functions.")
+@click.argument("file", metavar="FILE.jsonl")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the judgements here, not to stdout.")
+@click.option("--variant", type=click.Choice(["paper", "package"]), default="paper", show_default=True,
+              help="The paper's metrics, or as the authors' package computes them.")
+def toolgen(file: str, output: Path | None, variant: str) -> None:
+    """Similarity, dependency coverage and success rate of generated functions in their repositories.
+
+    FILE has one JSON object a line ("-" reads standard input) with the fields id, repository (a folder), file (relative
+    to it), line (of the `def` to replace; what stands there is the reference) and prediction (the whole function, or
+    its body). No file of a repository is changed.
+
+    Writes one judgement a line, and a summary table with intervals clustered by repository (to stderr when the
+    judgements go to stdout). BLEU-4 is on tokens between blanks, since no model is known here.
+
+    \b
+    Examples:
+      lookuplab score toolgen functions.jsonl -o judged.jsonl
+    """
+    from lookuplab.toolgen.metrics import report
+
+    if output is not None and file != "-" and output.resolve() == Path(file).resolve():
+        raise UserError(f"{output} is the input; name another output file")
+    tasks = [report.task(record, place) for place, record in read_lines(file)]
+    judged = report.judge(tasks, variant)
+    rows = [json.dumps(report.row(found), ensure_ascii=False) for found in judged]
+    if output is None:
+        click.echo("".join(row + "\n" for row in rows), nl=False)
+    else:
+        write_lines(output, rows)
+    click.echo(report.table(judged, variant), err=output is None)

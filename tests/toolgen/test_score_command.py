@@ -1,0 +1,66 @@
+"""`lookuplab score toolgen`: lines in, judgements and a table out, clear words for bad input, no file changed."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from lookuplab.cli import cli
+
+SOURCE = '''def helper(x):
+    return x
+
+
+def use(y):
+    """Use it."""
+    return helper(y)
+'''
+GOOD = {"id": "a", "repository": "repo", "file": "m.py", "line": 5, "prediction": "    return helper(y)"}
+
+
+@pytest.fixture
+def score(tmp_path, monkeypatch):
+    (tmp_path / "repo").mkdir()
+    (tmp_path / "repo" / "m.py").write_text(SOURCE)
+    (tmp_path / "repo" / "broken.py").write_text("def f(:\n")
+    monkeypatch.chdir(tmp_path)
+
+    def run(lines, *options):
+        (tmp_path / "in.jsonl").write_text("".join(
+            (line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines))
+        return CliRunner().invoke(cli, ["score", "toolgen", "in.jsonl", *options])
+
+    return run
+
+
+def test_each_line_is_judged_and_the_table_goes_to_stdout(score, tmp_path):
+    wrong = GOOD | {"id": 2, "prediction": "def use(y):\n    return nothere(y)"}
+    result = score([GOOD, "", wrong], "-o", "out.jsonl")
+    assert result.exit_code == 0, result.output
+    first, second = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
+    assert first == {"id": "a", "exact_match": True, "edit_similarity": 1.0, "dependencies": 1, "covered": 1,
+                     "passed": True, "lost": "", "messages": [], "next_identifier": True, "identifier_sequence": 1.0}
+    assert (second["id"], second["covered"], second["passed"], second["messages"][0][0]) == (2, 0, False, "E0602")
+    assert "SuccRate" in result.stdout and "0.500" in result.stdout
+    assert (tmp_path / "repo" / "m.py").read_text() == SOURCE
+
+
+@pytest.mark.parametrize(("line", "words"), [
+    ('{"id": 1,', "line 2: not a JSON object"),
+    ({"id": 1}, "line 2: the field 'repository' is missing"),
+    (GOOD | {"line": "5"}, "line 2: the field 'line' must be int"),
+    (GOOD | {"repository": "nowhere"}, "line 2: the repository nowhere is not a folder"),
+    (GOOD | {"file": "../in.jsonl"}, "line 2: the file ../in.jsonl is not inside the repository"),
+    (GOOD | {"file": "absent.py"}, "line 2: absent.py: cannot read"),
+    (GOOD | {"file": "broken.py"}, "line 2: broken.py: the file does not parse"),
+    (GOOD | {"line": 6}, "line 2: m.py: no function starts on line 6"),
+])
+def test_a_bad_line_is_named_and_nothing_is_written(score, tmp_path, line, words):
+    result = score([GOOD, line], "-o", "out.jsonl")
+    assert result.exit_code == 2
+    assert words in result.stderr and result.stderr.count("\n") == 1, result.stderr
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_no_lines_are_no_functions(score):
+    assert "no functions" in score([], "-o", "out.jsonl").stdout

@@ -32,7 +32,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Function:
-    """One function. ``source``, ``signature`` and ``body`` are dedented by ``indent``, the whitespace before ``def``."""
+    """One function. ``source``, ``signature`` and ``body`` are without ``indent``, the whitespace before ``def``."""
 
     id: str  # "<repository>/<file>:<qualified name>#<line>", unique and the same wherever the repository lies
     repository: str

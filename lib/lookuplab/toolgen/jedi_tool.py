@@ -1,0 +1,138 @@
+"""The completion tool (paper, Section II-B): Jedi in worker processes, with a time limit a call.
+
+A call that takes too long, or takes its process down, costs that process and is counted; the next call has a new one.
+"""
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import lookuplab
+
+TIME_LIMIT = 20.0  # seconds a call: a thousand times the usual one, and longer than pandas needs on its first
+_START = "from lookuplab.toolgen.jedi_worker import main; main()"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """``names`` and, in the same order, what completing each would insert (``alpha`` and ``alpha=``); or a failure."""
+
+    names: tuple[str, ...] = ()
+    inserted: tuple[str, ...] = ()
+    failure: str = ""  # "timed out", "crashed", "error in Jedi: <type>"
+
+    @property
+    def identifiers(self) -> list[str]:
+        """The identifiers among the suggestions, in Jedi's order: no dict keys, no ``=`` behind a keyword argument."""
+        return list(dict.fromkeys(plain for name in self.names if (plain := name.removesuffix("=")).isidentifier()))
+
+
+class Worker:
+    """One process. Calls come one at a time."""
+
+    def __init__(self, time_limit: float = TIME_LIMIT):
+        self.time_limit = time_limit
+        self.failures: Counter = Counter()
+        self._process: subprocess.Popen | None = None
+
+    def complete(self, root: str | Path, file: str, text: str, line: int, column: int, wanted: str | None = None
+                 ) -> Answer:
+        """Completions at a caret in an unsaved buffer.
+
+        ``text`` stands for the file ``file`` under ``root``; ``line`` counts from 1, ``column`` from 0 in characters.
+        With ``wanted`` only that name is looked for, which is many times faster: the answer holds it iff the full
+        answer does (and may hold others).
+        """
+        request = dict(root=str(root), file=file, text=text, line=line, column=column, wanted=wanted)
+        answer = self._ask(json.dumps(request))
+        if answer.failure:
+            self.failures[answer.failure] += 1
+        return answer
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    def _ask(self, request: str) -> Answer:
+        process = self._started()
+        expired = threading.Event()
+
+        def end() -> None:
+            expired.set()
+            process.kill()
+
+        timer = threading.Timer(self.time_limit, end)
+        timer.start()
+        line = ""
+        try:
+            with suppress(OSError, ValueError):
+                print(request, file=process.stdin, flush=True)
+                line = process.stdout.readline()
+        finally:
+            timer.cancel()
+        if not line.endswith("\n"):
+            self.close()
+            return Answer(failure="timed out" if expired.is_set() else "crashed")
+        answer = json.loads(line)
+        if "failure" in answer:
+            return Answer(failure=f"error in Jedi: {answer['failure']}")
+        return Answer(tuple(name for name, _ in answer["names"]), tuple(rest for _, rest in answer["names"]))
+
+    def _started(self) -> subprocess.Popen:
+        if self._process is None or self._process.poll() is not None:
+            self.close()
+            places = [str(Path(lookuplab.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+            # -P: the folder that we happen to stand in is no part of the repository
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", _START], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL, text=True, encoding="utf-8",
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places))})
+            self._process.stdout.readline()  # "ready": importing Jedi is not part of a call's time
+        return self._process
+
+
+class JediTool:
+    """A number of workers for a number of threads; use it in a ``with`` block."""
+
+    def __init__(self, workers: int | None = None, time_limit: float = TIME_LIMIT):
+        self.workers = [Worker(time_limit) for _ in range(workers or os.cpu_count() or 1)]
+        self._free: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+        for worker in self.workers:
+            self._free.put(worker)
+
+    def __enter__(self) -> "JediTool":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self.workers:
+            worker.close()
+
+    @contextmanager
+    def lease(self) -> Iterator[Worker]:
+        """A worker for a run of calls on one file: what it has parsed, it need not parse again."""
+        worker = self._free.get()
+        try:
+            yield worker
+        finally:
+            self._free.put(worker)
+
+    def complete(self, root: str | Path, file: str, text: str, line: int, column: int, wanted: str | None = None
+                 ) -> Answer:
+        """As Worker.complete, on whichever worker is free."""
+        with self.lease() as worker:
+            return worker.complete(root, file, text, line, column, wanted)
+
+    @property
+    def failures(self) -> Counter:
+        """How many calls failed, by reason."""
+        return sum((worker.failures for worker in self.workers), Counter())

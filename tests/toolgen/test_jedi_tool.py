@@ -1,0 +1,74 @@
+"""The completion tool survives what Jedi does not: calls that hang, crash or fail cost one worker and are counted."""
+
+import os
+import signal
+
+import pytest
+
+from lookuplab.toolgen import jedi_tool
+from lookuplab.toolgen.jedi_tool import Answer, JediTool, Worker
+
+TEXT = "class A:\n    def __init__(self):\n        self.field = 1\n\n    def f(self, n):\n        self."
+
+
+@pytest.fixture
+def worker():
+    worker = Worker()
+    yield worker
+    worker.close()
+
+
+def test_an_unsaved_buffer_is_completed_and_edits_are_seen(worker, tmp_path):
+    (tmp_path / "other.py").write_text("def helper(alpha): pass\n")
+    names = worker.complete(tmp_path, "module.py", TEXT, 6, 13).names
+    assert "field" in names and "f" in names
+    edited = TEXT.replace("field", "renamed")
+    names = worker.complete(tmp_path, "module.py", edited, 6, 13).names
+    assert "renamed" in names and "field" not in names
+    assert "helper" in worker.complete(tmp_path, "module.py", "import other\nother.", 2, 6).names
+
+
+def test_asking_for_one_name_finds_it_exactly_when_the_full_answer_holds_it(worker, tmp_path):
+    text = TEXT.replace("self.field = 1", "self.field = 1\n        self.__hidden = 2") + "\n"
+    full = worker.complete(tmp_path, "module.py", text, 7, 13).names
+    for name in ("field", "f", "__hidden", "n", "A", "missing", "__init__", "__class__"):
+        assert (name in worker.complete(tmp_path, "module.py", text, 7, 13, wanted=name).names) == (name in full), name
+
+
+def test_identifiers_are_names_without_the_equals_sign_and_without_dict_keys():
+    assert Answer(("alpha=", "beta", "'key'", "beta")).identifiers == ["alpha", "beta"]
+
+
+def test_a_crash_costs_one_call_and_a_new_process_takes_the_next(worker, tmp_path):
+    worker.complete(tmp_path, "module.py", TEXT, 6, 13)
+    os.kill(worker._process.pid, signal.SIGSTOP)
+    worker.time_limit = 0.2
+    assert worker.complete(tmp_path, "module.py", TEXT, 6, 13).failure == "timed out"
+    worker.time_limit = 20
+    assert "field" in worker.complete(tmp_path, "module.py", TEXT, 6, 13).names
+    worker._process.kill()
+    worker._process.wait()
+    assert "field" in worker.complete(tmp_path, "module.py", TEXT, 6, 13).names
+    assert worker.failures == {"timed out": 1}
+
+
+def test_a_worker_that_dies_in_its_call_is_counted_as_crashed(worker, tmp_path, monkeypatch):
+    monkeypatch.setattr(jedi_tool, "_START", "print('ready', flush=True); input(); import os; os._exit(1)")
+    assert worker.complete(tmp_path, "module.py", TEXT, 6, 13).failure == "crashed"
+    monkeypatch.undo()
+    assert "field" in worker.complete(tmp_path, "module.py", TEXT, 6, 13).names
+
+
+def test_an_error_of_jedi_is_an_answer_and_the_process_stays(worker, tmp_path):
+    assert worker.complete(tmp_path, "module.py", "x = 1\n", 99, 0).failure == "error in Jedi: ValueError"
+    process = worker._process
+    assert "x" in worker.complete(tmp_path, "module.py", "x = 1\n", 2, 0).names
+    assert worker._process is process
+
+
+def test_a_tool_counts_the_failures_of_all_its_workers(tmp_path):
+    with JediTool(2) as tool:
+        with tool.lease() as first, tool.lease() as second:
+            for worker in (first, second):
+                worker.complete(tmp_path, "module.py", "x = 1\n", 99, 0)
+        assert tool.failures == {"error in Jedi: ValueError": 2}

@@ -121,7 +121,8 @@ def table(judged: Sequence[Judged], variant: str = "paper") -> str:
         ("next identifier", _mean(rows, "next_identifier", clusters)),
         ("identifier sequence", _mean(rows, "identifier_sequence", clusters)))]
     parts = [(name, getattr(codes, name)) for name in ("score", *similarity.COMPONENTS, "mean_dataflow")]
-    lines.append("CodeBLEU: " + ", ".join(f"{name} {'-' if value is None else f'{value:.3f}'}" for name, value in parts))
+    words = (f"{name} {'-' if value is None else f'{value:.3f}'}" for name, value in parts)
+    lines.append("CodeBLEU: " + ", ".join(words))
     lines.append(f"{codes.without_dataflow} references have no data flow, {found.without} no dependency")
     lines.append("failed by " + ", ".join(f"{name}: {count}" for name, count in passed.failures.items()))
     lost = sum(passed.lost.values())

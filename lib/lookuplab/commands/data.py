@@ -5,15 +5,17 @@ import click
 from lookuplab.cli import LazyGroup
 
 _BUILDERS = {"cloudapi": "lookuplab.cloudapi.build:command", "benchmark": "lookuplab.commands.benchmark:command"}
+_OTHERS = {"frequencies": "lookuplab.cloudapi.frequency:command", "mark": "lookuplab.commands.mark:command"}
 
 
-@click.group(cls=LazyGroup, modules={"frequencies": "lookuplab.cloudapi.frequency:command"},
+@click.group(cls=LazyGroup, modules=_OTHERS,
              short_help="List and fetch downloads; build the committed data.", epilog="""\b
 Examples:
   lookuplab data list
   lookuplab data get starcoder2-3b
   lookuplab data build cloudapi
-  lookuplab data frequencies path/to/sources""")
+  lookuplab data frequencies path/to/sources
+  lookuplab data mark rich click -o marked.jsonl""")
 def command() -> None:
     """What the kit reads: downloads named in data/sources.toml, and the builders of the committed data."""
 

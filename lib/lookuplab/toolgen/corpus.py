@@ -1,0 +1,125 @@
+"""The marked corpus (paper, Section III-B): one JSON line a function, written as it is done, resumed after a kill."""
+
+import json
+import os
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from lookuplab.atomic import write_lines
+from lookuplab.errors import UserError
+from lookuplab.toolgen.files import LeftOut, Repository, parse
+from lookuplab.toolgen.filters import Filters
+from lookuplab.toolgen.functions import Function, extract
+from lookuplab.toolgen.jedi_tool import TIME_LIMIT, JediTool
+from lookuplab.toolgen.marking import MARK, mark
+
+# Section IV-B, "Code Augmentation". The paper does not say which tokens it counts; ours are Python's, and a docstring's
+# are its words.
+PAPER = {"functions": 256_870, "repositories": 12_231, "docstring tokens": 10.96, "function tokens": 54.13,
+         "marks": 5.37}
+
+
+@dataclass
+class Corpus:
+    """The records of a marked corpus, and how often which reason left a file, a function or a call to Jedi out."""
+
+    records: list[dict[str, Any]] = field(default_factory=list)
+    left_out: Counter = field(default_factory=Counter)
+
+    def statistics(self) -> dict[str, float]:
+        """The paper's five numbers: counts, and means a function (0 for an empty corpus)."""
+        def mean(name: str) -> float:
+            return statistics.fmean(record[name] for record in self.records) if self.records else 0.0
+
+        return {"functions": len(self.records), "repositories": len({r["repository"] for r in self.records}),
+                "docstring tokens": mean("docstring_tokens"), "function tokens": mean("function_tokens"),
+                "marks": mean("marks")}
+
+
+def build(repositories: Sequence[Repository], output: Path, filters: Filters = Filters(), variant: str = "paper",
+          workers: int | None = None, time_limit: float = TIME_LIMIT,
+          count_tokens: Callable[[str], int] | None = None, progress: bool = True) -> Corpus:
+    """Extract and mark the functions of ``repositories`` into ``output`` (JSON Lines).
+
+    Lines that ``output`` already holds are kept where source and variant are the same, so that a run that was killed
+    goes on where it ended; delete the file after changes elsewhere in a repository. A function whose calls failed stays
+    in the corpus with the marks that were found; its record counts the failures. Raises UserError for two repositories
+    of one name, and where ``output`` cannot be written or holds something else.
+    """
+    names = [repository.name for repository in repositories]
+    if twice := [name for name, times in Counter(names).items() if times > 1]:
+        raise UserError(f"two repositories are called {twice[0]!r}: ids would collide; rename one folder")
+    if other := {record["repository"] for record in load(output)} - set(names):
+        raise UserError(f"{output} holds functions of {min(other)!r}, which is not asked for; give another output")
+    corpus, seen, functions = Corpus(), set(), []
+    for repository in tqdm(repositories, "reading", unit=" repositories", disable=not progress):
+        extraction = extract(repository, filters, seen, count_tokens)
+        functions += extraction.functions
+        corpus.left_out.update(extraction.left_out)
+    records = _marked(functions, output, filters, variant, workers, time_limit)
+    corpus.records = list(tqdm(records, "marking", len(functions), unit=" functions", disable=not progress))
+    for record in corpus.records:
+        corpus.left_out.update({f"call: {reason}": n for reason, n in record["failures"].items()})
+    return corpus
+
+
+def load(path: Path) -> list[dict[str, Any]]:
+    """The records of a corpus file; a last line that a kill cut off is left out."""
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8").split("\n")
+    try:
+        records = [json.loads(line) for line in lines[:-1]]
+        if all({"id", "repository", "source", "variant"} <= set(record) for record in records):
+            return records
+    except (json.JSONDecodeError, TypeError):
+        pass
+    raise UserError(f"{path} is no marked corpus; give another output, or delete it")
+
+
+def _marked(functions: list[Function], output: Path, filters: Filters, variant: str, workers: int | None,
+            time_limit: float) -> Iterator[dict[str, Any]]:
+    """Every function's record, in order; new ones are appended to ``output`` one by one."""
+    done = {record["id"]: record for record in load(output)}
+    kept = {f.id: done[f.id] for f in functions
+            if f.id in done and (done[f.id]["source"], done[f.id]["variant"]) == (f.source, variant)}
+    _start(output, [kept[f.id] for f in functions if f.id in kept])
+    yield from kept.values()
+    workers = workers or os.cpu_count() or 1
+    with JediTool(workers, time_limit) as tool, ThreadPoolExecutor(workers) as threads:
+        def one(function: Function) -> dict[str, Any]:
+            return _record(function, tool, filters, variant)
+
+        with output.open("a", encoding="utf-8", newline="\n") as stream:
+            for record in threads.map(one, [f for f in functions if f.id not in kept]):
+                stream.write(json.dumps(record, ensure_ascii=False) + "\n")
+                stream.flush()
+                yield record
+
+
+def _start(output: Path, records: list[dict[str, Any]]) -> None:
+    output.parent.mkdir(parents=True, exist_ok=True)
+    write_lines(output, (json.dumps(record, ensure_ascii=False) for record in records))
+
+
+def _record(function: Function, tool: JediTool, filters: Filters, variant: str) -> dict[str, Any]:
+    try:
+        lines = parse(function.root / function.file, filters).lines
+    except LeftOut as reason:  # the file changed while we were at work
+        raise UserError(f"{function.id}: {reason}; the repository must not change during the run") from None
+    with tool.lease() as worker:
+        marked = mark(function, lines, worker, variant)
+    return {"id": function.id, "repository": function.repository, "file": function.file, "line": function.line,
+            "end_line": function.end_line, "name": function.qualified_name, "indent": function.indent,
+            "docstring": function.docstring, "signature": function.signature, "body": function.body,
+            "marked_signature": marked.signature, "marked_body": marked.body, "source": function.source,
+            "variant": variant, "mark": MARK, "marks": len(marked.marks), "positions": marked.marks,
+            "asked": marked.asked, "failures": dict(sorted(marked.failures.items())),
+            "docstring_tokens": len(function.docstring.split()), "function_tokens": len(function.tokens)}

@@ -1,0 +1,98 @@
+"""The marked corpus: nothing lost silently, taken up after a kill, equal to a run in one go."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from lookuplab.cli import cli
+from lookuplab.errors import UserError
+from lookuplab.toolgen.corpus import Corpus, build, load
+from lookuplab.toolgen.files import Repository
+
+FUNCTION = "def f{0}(a, b):\n    '''Do the thing number {0}.'''\n    total = a + b\n    return total\n\n"
+
+
+@pytest.fixture
+def repository(tmp_path):
+    folder = tmp_path / "my repo"
+    folder.mkdir()
+    (folder / "good.py").write_text("".join(FUNCTION.format(number) for number in range(4)))
+    (folder / "bad.py").write_text("def (\n")
+    return Repository("my repo", folder)
+
+
+def test_each_function_is_one_line_and_what_is_left_out_is_counted(repository, tmp_path):
+    corpus = build([repository], tmp_path / "out" / "marked.jsonl", workers=2, progress=False)
+    assert [json.loads(line) for line in (tmp_path / "out" / "marked.jsonl").open()] == json.loads(
+        json.dumps(corpus.records))
+    assert corpus.records[0]["marked_body"] == "    total = <COMP>a + <COMP>b\n    return <COMP>total"
+    assert corpus.left_out == {"file: does not parse": 1}
+    assert corpus.statistics() == {"functions": 4, "repositories": 1, "docstring tokens": 5, "function tokens": 15,
+                                   "marks": 3}
+
+
+def test_a_run_that_was_killed_goes_on_where_it_ended_and_ends_alike(repository, tmp_path):
+    output = tmp_path / "marked.jsonl"
+    build([repository], output, workers=1, progress=False)
+    whole = output.read_bytes()
+    first = whole.split(b"\n")[0] + b"\n"
+    told = first.replace(b'"asked": 4', b'"asked": 99')  # a sign that the line is kept and not made anew
+    assert told != first
+    output.write_bytes(told + whole[len(first):len(first) + 40])
+    assert len(load(output)) == 1
+    build([repository], output, workers=1, progress=False)
+    assert output.read_bytes() == whole.replace(first, told)
+
+
+def test_a_function_that_changed_is_marked_anew(repository, tmp_path):
+    output = tmp_path / "marked.jsonl"
+    build([repository], output, workers=1, progress=False)
+    good = repository.root / "good.py"
+    good.write_text(good.read_text().replace("a + b", "b * a", 1))
+    records = build([repository], output, workers=1, progress=False).records
+    assert sorted("b * a" in record["source"] for record in records) == [False, False, False, True]
+    assert len(load(output)) == 4
+
+
+def test_a_call_that_fails_is_counted_and_its_function_kept(repository, tmp_path):
+    corpus = build([repository], tmp_path / "marked.jsonl", workers=1, time_limit=0, progress=False)
+    assert len(corpus.records) == 4 and all(record["asked"] == 4 for record in corpus.records)
+    assert corpus.left_out["call: timed out"] == 16
+
+
+def test_repositories_of_one_name_are_refused(repository, tmp_path):
+    with pytest.raises(UserError, match="two repositories are called 'my repo'"):
+        build([repository, repository], tmp_path / "marked.jsonl", progress=False)
+
+
+def test_a_file_that_is_no_corpus_is_not_overwritten(repository, tmp_path):
+    for text in ("my notes\n", "3\n", '{"id": 1}\n'):
+        (tmp_path / "notes.txt").write_text(text)
+        with pytest.raises(UserError, match="is no marked corpus"):
+            build([repository], tmp_path / "notes.txt", progress=False)
+        assert (tmp_path / "notes.txt").read_text() == text
+
+
+def test_a_corpus_of_other_repositories_is_not_overwritten(repository, tmp_path):
+    output = tmp_path / "marked.jsonl"
+    build([repository], output, workers=1, progress=False)
+    with pytest.raises(UserError, match="holds functions of 'my repo'"):
+        build([Repository("other", repository.root)], output, progress=False)
+    assert len(load(output)) == 4
+
+
+def test_an_empty_corpus_has_statistics():
+    assert Corpus().statistics()["marks"] == 0
+
+
+def test_the_command_prints_the_papers_numbers_beside_its_own(repository, tmp_path):
+    done = CliRunner().invoke(cli, ["data", "mark", str(repository.root), "-o", str(tmp_path / "marked.jsonl"), "-j1"])
+    assert done.exit_code == 0, done.output
+    assert "256,870" in done.output and "file: does not parse" in done.output
+    assert len(load(tmp_path / "marked.jsonl")) == 4
+
+
+def test_the_command_refuses_what_is_neither_folder_nor_package(tmp_path):
+    done = CliRunner().invoke(cli, ["data", "mark", "no_such_package_here", "-o", str(tmp_path / "marked.jsonl")])
+    assert done.exit_code == 2 and "neither a folder nor an installed package" in done.output

@@ -55,7 +55,10 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
+    in_flight = 0  # 1 while a question is being answered
+
     def send(self, status, fields, headers=()):
+        self.over()
         data = json.dumps(fields).encode()
         self.send_response(status)
         for name, value in (("content-type", "application/json"), ("content-length", len(data)), *headers):
@@ -79,6 +82,7 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         with server.lock:
             server.bodies.append(body)
+            self.in_flight = 1
             server.at_once += 1
             server.most_at_once = max(server.most_at_once, server.at_once)
             failure = server.failures.pop(0) if server.failures else None
@@ -99,8 +103,13 @@ class Handler(BaseHTTPRequestHandler):
         except (BrokenPipeError, ConnectionResetError):
             pass  # the client's time was out
         finally:
-            with server.lock:
-                server.at_once -= 1
+            self.over()
+
+    def over(self):
+        """No longer in flight: before the answer is sent, because its reader may ask again before we go on here."""
+        with self.server.lock:
+            self.server.at_once -= self.in_flight
+            self.in_flight = 0
 
     def response(self, body):
         server = self.server

@@ -60,6 +60,36 @@ def test_bad_input_is_one_line_and_exit_code_2(kit, monkeypatch, arguments, mess
     assert not (kit.root / "runs").exists(), "nothing may have started"
 
 
+@pytest.mark.parametrize(("given", "message"), [
+    ("precision=-1", "parameter 'precision' is -1; it must be from 0 to 100"),
+    ("precision=101", "parameter 'precision' is 101"),
+    ("precisions=[50, 120]", "parameter 'precisions' is 120"),
+    ("precisions=[]", "parameter 'precisions' is empty; give at least one value"),
+    ("precisions=[50, 50]", "parameter 'precisions' holds 50 twice"),
+    ("threshold=1.5", "parameter 'threshold' is 1.5; it must be from 0 to 1"),
+    ("threshold=-0.1", "parameter 'threshold' is -0.1"),
+    ("threshold=.nan", "parameter 'threshold' is nan"),
+    ("gates=[0.5, 2]", "parameter 'gates' is 2"),
+    ("k=0", "parameter 'k' is 0; it must be 1 or more"),
+    ("limit=-3", "parameter 'limit' is -3; it must be 0 or more"),
+])
+@pytest.mark.parametrize("how", [("run",), ("run", "--dry-run"), ("sweep",)])
+def test_a_number_out_of_its_range_is_refused_before_anything_starts(kit, how, given, message):
+    parameters = "precision = 50\nprecisions = [50]\nthreshold = 0.8\ngates = [0.5]\nk = 1\nlimit = 0\n"
+    kit.notebook("counts", "raise ValueError", parameters=parameters)
+    code, said = kit.call(*how, "counts", "-p", given)
+    assert code == 2 and message in said and said.count("\n") == 1
+    assert not (kit.root / "runs").exists(), "nothing may have started"
+
+
+def test_the_ends_of_a_range_are_allowed_and_so_is_no_further_gate(kit):
+    parameters = "precisions = [50]\nthreshold = 0.8\ngates = [0.5]\nk = 1\nlimit = 0\n"
+    notebook = notebooks.read(kit.notebook("counts", parameters=parameters))
+    given = {"precisions": "0,100", "threshold": "1", "gates": "[]", "k": "1", "limit": "0"}
+    assert plan(notebook, profiles.load("mini"), given).values == {
+        "precisions": [0, 100], "threshold": 1.0, "gates": [], "k": 1, "limit": 0}
+
+
 def test_values_take_the_declared_type(kit):
     declared = "a = 0.5\nb = 'x'\nc = ['p']\nd = True\ne = None\nf = [1]\n"
     notebook = notebooks.read(kit.notebook("counts", parameters=declared))

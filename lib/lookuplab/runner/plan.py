@@ -8,7 +8,7 @@ from typing import Any
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.runner import resources
+from lookuplab.runner import ranges, resources
 from lookuplab.runner.notebooks import Notebook
 from lookuplab.runner.profiles import Profile
 
@@ -39,10 +39,10 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
          figures: Path | None = None, environment: Mapping[str, str] | None = None, dry: bool = False) -> Job:
     """Check a notebook's parameters against what it declares, and what they name against the disk.
 
-    ``given`` are texts from the command line. Raises UserError for an unknown name, a changed type, a missing model or
-    data set (a ``dry`` plan only collects what is missing, and asks no network). Models on the hub get the revision
-    that is pinned for them. Figures go where the profile says; a run with parameters of its own never writes over
-    committed ones.
+    ``given`` are texts from the command line. Raises UserError for an unknown name, a changed type, a number out of its
+    range, a missing model or data set (a ``dry`` plan only collects what is missing, and asks no network). Models on
+    the hub get the revision that is pinned for them. Figures go where the profile says; a run with parameters of its
+    own never writes over committed ones.
     """
     parameters = dict(profile.overrides(notebook))
     for name, value in parameters.items():
@@ -52,9 +52,9 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
     parameters = {name: resources.pinned(name, value) for name, value in parameters.items()}
     hints = {name: hint for name, hint in profile.hints.items() if name not in (given or {})}
     values = notebook.parameters | parameters
-    if dry:
-        resources.check_names(notebook.id, values)
-    else:
+    resources.check_names(notebook.id, values)
+    ranges.check(notebook.id, values)
+    if not dry:  # may ask the hub, so it comes last
         resources.check(notebook.id, values, hints)
     committed = profile.committed and not given
     return Job(

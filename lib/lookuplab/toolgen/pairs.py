@@ -1,0 +1,102 @@
+"""Pairs of docstring and function as a model reads and writes them, in text and in tokens (paper, Section III-B-2).
+
+The two formats are the replication package's. A decoder-only model goes on behind signature and docstring::
+
+    def add(self, *updates):
+        '''Register updates.'''
+        for update in <COMP>updates: ...
+
+An encoder-decoder model reads ``### Description:`` and ``### Signature:`` and writes the function without its docstring.
+The mark is one token of the vocabulary and a special one, so that it spells nothing. It is taken out of a row of tokens
+by its id, never out of a text: around the mark a tokenizer splits words otherwise, and ``in <COMP>items`` would become
+``initems``.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tokenizers import AddedToken
+
+from lookuplab.toolgen.marking import MARK
+
+KINDS = ("decoder", "encoder-decoder")
+IGNORED = -100  # the label of a token without a loss
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A docstring (its first sentence) and its function: ``signature`` from ``def`` to the colon, ``body`` behind the
+    docstring. With MARK in them, signature and body are the augmented function's."""
+
+    id: str
+    docstring: str
+    signature: str
+    body: str
+
+
+@dataclass(frozen=True)
+class Example:
+    """A pair in tokens. ``prompt`` ends where the model begins to write, ``answer`` ends with the end of text."""
+
+    id: str
+    prompt: list[int]
+    answer: list[int]
+
+
+def pairs(records: Iterable[dict[str, Any]], marked: bool) -> list[Pair]:
+    """The pairs of a corpus' records (``toolgen.corpus``): augmented functions, or the same without marks."""
+    names = ("marked_signature", "marked_body") if marked else ("signature", "body")
+    return [Pair(record["id"], record["docstring"], *(record[name] for name in names)) for record in records]
+
+
+def kind_of(config: Any) -> str:
+    """Which of KINDS a Transformers configuration is."""
+    return "encoder-decoder" if config.is_encoder_decoder else "decoder"
+
+
+def prompt_text(docstring: str, signature: str, indent: str, kind: str) -> str:
+    """What the model reads. ``indent`` is that of the body's first line (decoder-only models see it)."""
+    if kind == "encoder-decoder":
+        return f"### Description:\n{docstring}\n\n### Signature:\n{signature}"
+    return f"{signature}\n{indent}'''{docstring}'''\n"
+
+
+def answer_text(signature: str, body: str, kind: str) -> str:
+    """What the model writes: the body, or the function without docstring."""
+    return f"{signature}\n{body}" if kind == "encoder-decoder" else body
+
+
+def indent_of(body: str) -> str:
+    """The whitespace before a body's first line of code; four blanks if there is none."""
+    found = re.search(r"^([ \t]+)\S", body, re.MULTILINE)
+    return found.group(1) if found else "    "
+
+
+def add_mark(tokenizer: Any, module: Any = None) -> int:
+    """Make MARK a token, give it a row in the model's embeddings if one is given, return its id. Does so once only."""
+    tokenizer.add_tokens([AddedToken(MARK, special=True, normalized=False, lstrip=False, rstrip=False)],
+                         special_tokens=True)
+    if module is not None and module.get_input_embeddings().num_embeddings < len(tokenizer):
+        module.resize_token_embeddings(len(tokenizer), mean_resizing=False)
+    return tokenizer.convert_tokens_to_ids(MARK)
+
+
+def without(tokens: Sequence[int], mark: int) -> list[int]:
+    """The tokens without the mark's."""
+    return [token for token in tokens if token != mark]
+
+
+def encode(tokenizer: Any, pair: Pair, kind: str) -> Example:
+    """The pair in tokens. Prompt and answer are tokenised apart, as they are when the model answers.
+
+    Only a decoder's prompt begins with the tokenizer's begin-of-text token, where it has one of its own.
+    """
+    prompt = tokenizer(prompt_text(pair.docstring, pair.signature.replace(MARK, ""), indent_of(pair.body), kind),
+                       add_special_tokens=True, verbose=False)["input_ids"]
+    answer = tokenizer(answer_text(pair.signature, pair.body, kind), add_special_tokens=False,
+                       verbose=False)["input_ids"]
+    if kind == "decoder" and len(prompt) > 1 and prompt[-1] == tokenizer.eos_token_id:
+        prompt = prompt[:-1]
+    return Example(pair.id, list(prompt), [*answer, tokenizer.eos_token_id])

@@ -42,9 +42,10 @@ def rate(step: int, steps: int, recipe: Recipe) -> float:
 
 def optimizers(model: torch.nn.Module, recipe: Recipe) -> list[torch.optim.Optimizer]:
     """Muon for the matrices between embedding and head, AdamW for embeddings and norms."""
-    named = list(model.named_parameters())
-    hidden = [p for name, p in named if p.ndim == 2 and "embed" not in name and "lm_head" not in name]
-    rest = [p for name, p in named if not any(p is h for h in hidden)]
+    embeddings = {weight for module in model.modules() if isinstance(module, torch.nn.Embedding)
+                  for weight in module.parameters()}  # a head that is tied to them is one of them
+    hidden = [p for p in model.parameters() if p.ndim == 2 and p not in embeddings]
+    rest = [p for p in model.parameters() if p.ndim != 2 or p in embeddings]
     return [Muon(hidden, lr=recipe.muon_rate, weight_decay=recipe.weight_decay, momentum=0.95),
             AdamW(rest, lr=recipe.adam_rate, betas=(0.9, 0.95), eps=1e-10, weight_decay=0.0, fused=True)]
 

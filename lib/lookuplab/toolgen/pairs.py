@@ -57,10 +57,13 @@ def kind_of(config: Any) -> str:
 
 
 def prompt_text(docstring: str, signature: str, indent: str, kind: str) -> str:
-    """What the model reads. ``indent`` is that of the body's first line (decoder-only models see it)."""
+    """What the model reads. ``indent`` is that of the body's first line (decoder-only models see it).
+
+    An empty docstring leaves out its part; the papers' functions all have one.
+    """
     if kind == "encoder-decoder":
-        return f"### Description:\n{docstring}\n\n### Signature:\n{signature}"
-    return f"{signature}\n{indent}'''{docstring}'''\n"
+        return (f"### Description:\n{docstring}\n\n" if docstring else "") + f"### Signature:\n{signature}"
+    return f"{signature}\n" + (f"{indent}'''{docstring}'''\n" if docstring else "")
 
 
 def answer_text(signature: str, body: str, kind: str) -> str:

@@ -8,10 +8,13 @@ import json
 import os
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import jedi
-from jedi.api.completion import Completion, _complete_getattr, get_flow_scope_node, get_user_context
+from jedi.api import completion
+from jedi.api.completion import Completion, get_flow_scope_node, get_user_context
 from jedi.api.environment import InterpreterEnvironment
+from jedi.api.helpers import higher_recursion_limit
 from jedi.inference.context import get_global_filters
 from jedi.inference.gradual.conversion import convert_values
 from jedi.inference.value import TreeInstance
@@ -24,27 +27,45 @@ class OneName(Completion):
     name does not depend on the others, so the answer to "is it among the completions" is the same.
     """
 
-    wanted = ""
+    def __init__(self, *args, wanted: str):
+        super().__init__(*args)
+        self._wanted = wanted
 
     def _complete_global_scope(self) -> list:
         context = get_user_context(self._module_context, self._position)
         scope = get_flow_scope_node(self._module_node, self._position)
-        return [name for one in get_global_filters(context, self._position, scope) for name in one.get(self.wanted)]
+        return [name for one in get_global_filters(context, self._position, scope) for name in one.get(self._wanted)]
 
     def _complete_trailer_for_values(self, values) -> list:
-        context = get_user_context(self._module_context, self._position)
-        names = []
+        # Jedi follows a __getattr__ that hands on to another object with the same function, found as a global
+        with patch.object(completion, "complete_trailer", self._of_values):
+            return self._of_values(get_user_context(self._module_context, self._position), values)
+
+    def _of_values(self, context, values) -> list:
+        """As Jedi's complete_trailer. The first name decides, so the search ends there."""
         for value in values:
-            names += self._of(value, context)
+            if found := self._of(value, context):
+                return found
             if not value.is_stub() and isinstance(value, TreeInstance):
-                names += _complete_getattr(context, value)
+                if found := completion._complete_getattr(context, value):
+                    return found
         for value in convert_values(values):
-            if value not in values:
-                names += self._of(value, context)
-        return names
+            if value not in values and (found := self._of(value, context)):
+                return found
+        return []
 
     def _of(self, value, context) -> list:
-        return [name for one in value.get_filters(origin_scope=context.tree_node) for name in one.get(self.wanted)]
+        return [name for one in value.get_filters(origin_scope=context.tree_node) for name in one.get(self._wanted)]
+
+    def _complete_inherited(self, is_function: bool = True) -> list:
+        """As Jedi's, which offers what base classes define inside the body of a class, methods or all else."""
+        leaf = self._module_node.get_leaf_for_position(self._position, include_prefixes=True)
+        node = leaf.search_ancestor("classdef")
+        if node is None or node.start_pos[1] >= leaf.start_pos[1]:
+            return []
+        filters = self._module_context.create_value(node).get_filters(is_instance=True)
+        next(filters)  # the class itself
+        return [name for one in filters for name in one.get(self._wanted) if (name.api_type == "function") == is_function]
 
 
 @functools.cache
@@ -68,10 +89,10 @@ def completions(root: str, file: str, text: str, line: int, column: int, wanted:
     if wanted is None:
         return [[found.name, found.complete] for found in script.complete(line, column)]
     state = script._inference_state
-    state.reset_recursion_limitations()
-    asked = OneName(state, script._get_module_context(), script._code_lines, (line, column), script.get_signatures)
-    asked.wanted = wanted
-    return [[found.name, found.complete] for found in asked.complete()]
+    with higher_recursion_limit():
+        asked = OneName(state, script._get_module_context(), script._code_lines, (line, column), script.get_signatures,
+                        wanted=wanted)
+        return [[found.name, found.complete] for found in asked.complete()]
 
 
 def main() -> None:

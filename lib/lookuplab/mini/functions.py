@@ -27,7 +27,7 @@ def package_functions(progress: bool = True) -> Iterator[Pair]:
     listed.sort(key=lambda item: hashlib.sha256(f"{item[0]}/{item[1]}".encode()).digest())
     for package, path, place in tqdm(listed, "reading packages", unit=" files", disable=not progress, mininterval=1):
         for pair in file_functions(f"{package}/{path}", place):
-            code = _code(pair.signature, pair.body)
+            code = code_hash(pair.signature, pair.body)
             if code not in seen and len(pair.signature) + len(pair.body) <= MAX_CHARACTERS:
                 seen.add(code)
                 yield pair
@@ -39,7 +39,7 @@ def held_out_codes() -> set[bytes]:
     for name in HELD_OUT_PACKAGES:
         repository = locate(name)
         for path in sorted(repository.root.rglob("*.py")):
-            found |= {_code(pair.signature, pair.body) for pair in file_functions(name, path)}
+            found |= {code_hash(pair.signature, pair.body) for pair in file_functions(name, path)}
     return found
 
 
@@ -71,5 +71,6 @@ def _first_line(node: ast.stmt) -> int:
     return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 
 
-def _code(signature: str, body: str) -> bytes:
+def code_hash(signature: str, body: str) -> bytes:
+    """A hash of a function's code, whatever its whitespace."""
     return hashlib.sha256("".join(f"{signature}{body}".split()).encode()).digest()

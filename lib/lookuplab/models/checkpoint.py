@@ -31,7 +31,17 @@ class Checkpoint:
 
 def open_checkpoint(name: str, revision: str | None, dtype: str, device_map: str | None,
                     adapter: str | None) -> Checkpoint:
-    """Load from a folder or, by name, from the hub (or its local cache). UserError where anything is missing."""
+    """Load for inference, from a folder or, by name, from the hub (or its local cache). UserError where it fails."""
+    found = read_checkpoint(name, revision, dtype, device_map)
+    if adapter is not None:
+        found.identity["adapter"] = _adapt(found.module, adapter)
+    speed_up_linear(found.module)
+    found.module.eval()
+    return found
+
+
+def read_checkpoint(name: str, revision: str | None, dtype: str, device_map: str | None) -> Checkpoint:
+    """The weights as they are stored, in ``dtype``. UserError where anything is missing."""
     if dtype != "auto" and dtype not in DTYPES:
         raise UserError(f"dtype is {dtype!r}; it must be auto, {', '.join(DTYPES)}")
     folder = _folder(name)
@@ -52,10 +62,7 @@ def open_checkpoint(name: str, revision: str | None, dtype: str, device_map: str
         identity["content"] = content_hash(folder)
     else:
         identity["checkpoint"] = f"{name}@{_commit(name, revision)}"
-    if adapter is not None:
-        identity["adapter"] = _adapt(module, adapter)
-    speed_up_linear(module)
-    return Checkpoint(Path(name).resolve().name if folder else name, module.eval(), tokenizer, identity)
+    return Checkpoint(Path(name).resolve().name if folder else name, module, tokenizer, identity)
 
 
 def _commit(name: str, revision: str | None) -> str:

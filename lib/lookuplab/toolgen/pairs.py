@@ -14,7 +14,7 @@ by its id, never out of a text: around the mark a tokenizer splits words otherwi
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tokenizers import AddedToken
@@ -96,10 +96,25 @@ def encode(tokenizer: Any, pair: Pair, kind: str) -> Example:
 
     Only a decoder's prompt begins with the tokenizer's begin-of-text token, where it has one of its own.
     """
-    prompt = tokenizer(prompt_text(pair.docstring, pair.signature.replace(MARK, ""), indent_of(pair.body), kind),
-                       add_special_tokens=True, verbose=False)["input_ids"]
-    answer = tokenizer(answer_text(pair.signature, pair.body, kind), add_special_tokens=False,
-                       verbose=False)["input_ids"]
-    if kind == "decoder" and len(prompt) > 1 and prompt[-1] == tokenizer.eos_token_id:
-        prompt = prompt[:-1]
-    return Example(pair.id, list(prompt), [*answer, tokenizer.eos_token_id])
+    return encode_all(tokenizer, [pair], kind)[0]
+
+
+def encode_all(tokenizer: Any, pairs: Sequence[Pair], kind: str) -> list[Example]:
+    """``encode`` for many pairs at once: the tokenizers' own threads share the work."""
+    prompts = _tokens(tokenizer, [prompt_text(pair.docstring, unmarked(pair).signature, indent_of(pair.body), kind)
+                                  for pair in pairs], special=True)
+    answers = _tokens(tokenizer, [answer_text(pair.signature, pair.body, kind) for pair in pairs], special=False)
+    end = tokenizer.eos_token_id
+    if kind == "decoder":
+        prompts = [prompt[:-1] if len(prompt) > 1 and prompt[-1] == end else prompt for prompt in prompts]
+    return [Example(pair.id, prompt, [*answer, end])
+            for pair, prompt, answer in zip(pairs, prompts, answers, strict=True)]
+
+
+def unmarked(pair: Pair) -> Pair:
+    """The same pair without marks."""
+    return replace(pair, signature=pair.signature.replace(MARK, ""), body=pair.body.replace(MARK, ""))
+
+
+def _tokens(tokenizer: Any, texts: list[str], special: bool) -> list[list[int]]:
+    return tokenizer(texts, add_special_tokens=special, verbose=False)["input_ids"] if texts else []

@@ -1,0 +1,192 @@
+"""Fine-tuning on pairs of docstring and function (paper, Sections III-B-2 and IV-B), with and without marks.
+
+Through Transformers' Trainer, so also on several GPUs: ``accelerate launch -m lookuplab train toolgen ...``. The base
+variant learns the same pairs without marks, and its vocabulary stays as it is (Equation 1 is ToolGen's).
+"""
+
+import copy
+import hashlib
+import json
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import PartialState
+from transformers import DataCollatorForSeq2Seq, Trainer, TrainingArguments, set_seed
+
+from lookuplab import paths
+from lookuplab.errors import UserError
+from lookuplab.models.checkpoint import Checkpoint, context_of, read_checkpoint
+from lookuplab.models.load import mini_models, split_revision
+from lookuplab.toolgen import training_log
+from lookuplab.toolgen.marking import MARK
+from lookuplab.toolgen.pairs import IGNORED, Example, Pair, add_mark, encode_all, kind_of, unmarked
+from lookuplab.toolgen.recipe import PAPER, Recipe
+
+__all__ = ["PAPER", "Finetuned", "Recipe", "finetune"]
+WORK = paths.RUNS / "train" / "toolgen"
+
+
+@dataclass(frozen=True)
+class Finetuned:
+    """A finished run. ``left_out`` counts pairs by reason, ``loss`` is the last line of log.csv (nats a token),
+    ``seconds`` are of training, those before a kill included."""
+
+    folder: Path
+    pairs: int
+    left_out: Counter
+    steps: int
+    seconds: float
+    loss: float
+    parameters: int
+    trainable: int
+
+
+def finetune(base: str | Path, pairs: Sequence[Pair], output: Path, recipe: Recipe, *, marked: bool,
+             work: Path | None = None, half: bool = False, log_every: int = 10, save_every: int = 200,
+             progress: bool = True) -> Finetuned:
+    """Fine-tune the checkpoint ``base`` (folder or name) and write the folder ``output``, which ``models.load`` loads.
+
+    ``pairs`` carry their marks for both variants: ``marked=False`` takes them out, and a pair whose marked form is too
+    long is left out of both, so that both learn the same pairs. ``half`` stores the weights in fp16. ``work`` (default:
+    runs/train/toolgen/OUTPUT'S NAME) holds log.csv, TensorBoard's events and, until the run is complete, checkpoints
+    every ``save_every`` steps: a killed run goes on from the last one. UserError for no usable pair, another run's
+    checkpoints in ``work`` and an ``output`` that exists.
+    """
+    state = PartialState()
+    output, work = Path(output), Path(work or WORK / Path(output).name)
+    if output.exists():
+        raise UserError(f"{output} exists; delete it, or give another output")
+    set_seed(recipe.seed)  # of the new embedding row
+    checkpoint = _read(str(base))
+    module, tokenizer = checkpoint.module, checkpoint.tokenizer
+    examples, left_out = _usable(checkpoint, pairs, recipe, marked)
+    if marked:
+        add_mark(tokenizer, module)
+    identity = {"recipe": asdict(recipe), "base": checkpoint.identity, "marked": marked, "pairs": _hash(examples)}
+    with state.main_process_first():
+        resumed = _resume_point(work, identity)
+    trainer, books = _trainer(checkpoint, examples, recipe, work, resumed, log_every, save_every, progress)
+    trainer.train(resume_from_checkpoint=str(resumed) if resumed else None)
+    done = Finetuned(output, len(examples), left_out, trainer.state.global_step, round(books.seconds, 1),
+                     training_log.lines(trainer.state.log_history)[-1]["loss"],
+                     *(sum(p.numel() for p in module.parameters() if p.requires_grad or every) for every in (True, False)))
+    _save(trainer, checkpoint, output, half)
+    state.wait_for_everyone()
+    if state.is_main_process:
+        for folder in work.glob("checkpoint-*"):
+            shutil.rmtree(folder)
+    return done
+
+
+def _read(base: str) -> Checkpoint:
+    name, revision = split_revision(str(mini_models().get(base, base)))
+    return read_checkpoint(name, revision, "float32", "cpu")  # the Trainer moves it
+
+
+def _usable(checkpoint: Checkpoint, pairs: Sequence[Pair], recipe: Recipe,
+            marked: bool) -> tuple[list[Example], Counter]:
+    """The pairs in tokens, and how many were left out for which reason; their marked form decides."""
+    if marked and not any(MARK in pair.signature + pair.body for pair in pairs):
+        raise UserError("no pair has a mark; mark the corpus first (`lookuplab data mark`), or train the base variant")
+    with_mark = copy.deepcopy(checkpoint.tokenizer)
+    add_mark(with_mark)
+    kind, context = kind_of(checkpoint.module.config), context_of(checkpoint.module.config)
+    limits = {f"more than the model's context of {context} tokens": context,
+              f"more than max_tokens ({recipe.max_tokens})": recipe.max_tokens}
+    left_out, kept = Counter(), []
+    for pair, example in zip(pairs, encode_all(with_mark, pairs, kind), strict=True):
+        reason = next((why for why, limit in limits.items() if limit and _length(example, kind) > limit), None)
+        if reason:
+            left_out[reason] += 1
+        else:
+            kept.append((pair, example))
+    if not kept:
+        why = "; ".join(f"{n} have {reason}" for reason, n in left_out.items()) or "there are no pairs"
+        raise UserError(f"nothing to train on: {why}")
+    if marked:
+        return [example for _, example in kept], left_out
+    return encode_all(checkpoint.tokenizer, [unmarked(pair) for pair, _ in kept], kind), left_out
+
+
+def _length(example: Example, kind: str) -> int:
+    prompt, answer = len(example.prompt), len(example.answer)
+    return max(prompt, answer) if kind == "encoder-decoder" else prompt + answer
+
+
+def row(example: Example, kind: str, loss_on: str = "answer") -> dict[str, list[int]]:
+    """``input_ids`` and ``labels`` as Transformers' models take them; labels are the inputs, the model shifts them."""
+    if kind == "encoder-decoder":
+        return {"input_ids": example.prompt, "labels": example.answer}
+    prompt = example.prompt if loss_on == "all" else [IGNORED] * len(example.prompt)
+    return {"input_ids": example.prompt + example.answer, "labels": prompt + example.answer}
+
+
+def _hash(examples: Sequence[Example]) -> str:
+    digest = hashlib.sha256()
+    for example in examples:
+        digest.update(json.dumps([example.id, example.prompt, example.answer]).encode())
+    return digest.hexdigest()
+
+
+def _resume_point(work: Path, identity: dict[str, Any]) -> Path | None:
+    """The last complete checkpoint of the same run in ``work``. UserError for another run's."""
+    work.mkdir(parents=True, exist_ok=True)
+    file = work / "identity.json"
+    found = sorted((folder for folder in work.glob("checkpoint-*") if (folder / "trainer_state.json").is_file()),
+                   key=lambda folder: int(folder.name.rpartition("-")[2]))  # the state is written last
+    text = json.dumps(identity, indent=1) + "\n"
+    if found and file.is_file() and file.read_text() != text:
+        before = json.loads(file.read_text())
+        changed = [name for name in identity if before.get(name) != json.loads(text)[name]]
+        raise UserError(f"{work} holds checkpoints of another run (other {', '.join(changed)}); "
+                        "delete the folder, or give another one")
+    file.write_text(text)
+    return found[-1] if found else None
+
+
+def _trainer(checkpoint: Checkpoint, examples: Sequence[Example], recipe: Recipe, work: Path, resumed: Path | None,
+             log_every: int, save_every: int, progress: bool) -> tuple[Trainer, training_log.Books]:
+    books = training_log.Books(work / "log.csv", work.name, progress)
+    arguments = TrainingArguments(
+        output_dir=str(work), num_train_epochs=recipe.epochs, learning_rate=recipe.learning_rate, seed=recipe.seed,
+        optim=recipe.optimizer, lr_scheduler_type=recipe.schedule, warmup_steps=recipe.warmup_steps,
+        weight_decay=recipe.weight_decay, max_grad_norm=recipe.max_grad_norm, bf16=recipe.precision == "bf16",
+        gradient_accumulation_steps=recipe.accumulation, activation_checkpointing=recipe.checkpoint_activations,
+        train_sampling_strategy=recipe.sampling, logging_steps=log_every, logging_nan_inf_filter=False,
+        save_steps=save_every, save_total_limit=2, report_to="none", disable_tqdm=True, remove_unused_columns=False,
+        dataloader_pin_memory=torch.cuda.is_available())
+    parts = arguments.world_size * max(1, arguments.n_gpu) * recipe.accumulation
+    if recipe.batch_size % parts:
+        raise UserError(f"a batch of {recipe.batch_size} does not divide into {parts} parts "
+                        "(processes x accumulation); change batch size or accumulation")
+    arguments.per_device_train_batch_size = recipe.batch_size // parts
+    kind = kind_of(checkpoint.module.config)
+    padding = copy.deepcopy(checkpoint.tokenizer)  # the saved one stays as it is
+    padding.padding_side = "right"
+    padding.pad_token = padding.pad_token or padding.eos_token
+    callbacks = [books]
+    if arguments.should_save:
+        step = int(resumed.name.rpartition("-")[2]) if resumed else 0
+        callbacks += training_log.tensorboard(work / "tensorboard", step)
+    trainer = Trainer(checkpoint.module, arguments, DataCollatorForSeq2Seq(padding, return_tensors="pt"),
+                      [row(example, kind, recipe.loss_on) for example in examples], callbacks=callbacks)
+    trainer.remove_callback(training_log.PrinterCallback)
+    return trainer, books
+
+
+def _save(trainer: Trainer, checkpoint: Checkpoint, output: Path, half: bool) -> None:
+    """The folder, complete or not there."""
+    part = output.with_name(f".{output.name}.partial")
+    shutil.rmtree(part, ignore_errors=True)
+    module = trainer.accelerator.unwrap_model(trainer.model)
+    module.config.use_cache = True
+    if trainer.is_world_process_zero():
+        module.to("cpu", torch.float16 if half else torch.float32).save_pretrained(part)
+        checkpoint.tokenizer.save_pretrained(part)
+        shutil.copyfile(Path(trainer.args.output_dir) / "log.csv", part / "log.csv")
+        part.rename(output)

@@ -1,16 +1,18 @@
 """Loading a checkpoint, and knowing exactly which one it was."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 from huggingface_hub import HfApi, snapshot_download, try_to_load_from_cache
 from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
+from peft import PeftModel
 from tqdm import tqdm
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
 from lookuplab.errors import UserError
+from lookuplab.models.adapters import CONFIG, base_of, is_adapter
 from lookuplab.models.cpu import speed_up_linear
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -32,9 +34,15 @@ class Checkpoint:
 def open_checkpoint(name: str, revision: str | None, dtype: str, device_map: str | None,
                     adapter: str | None) -> Checkpoint:
     """Load for inference, from a folder or, by name, from the hub (or its local cache). UserError where it fails."""
-    found = read_checkpoint(name, revision, dtype, device_map)
-    if adapter is not None:
-        found.identity["adapter"] = _adapt(found.module, adapter)
+    folder = Path(name).expanduser()
+    if is_adapter(folder):
+        if adapter is not None:
+            raise UserError(f"{name} is an adapter itself; give its base model with adapter={adapter!r}, or it alone")
+        found = _adapted(read_checkpoint(*_base_of(folder), dtype, device_map), str(folder))
+        found = replace(found, name=folder.resolve().name)
+    else:
+        found = read_checkpoint(name, revision, dtype, device_map)
+        found = found if adapter is None else _adapted(found, adapter)
     speed_up_linear(found.module)
     found.module.eval()
     return found
@@ -151,16 +159,33 @@ def _first_line(error: Exception) -> str:
     return line.rstrip(".") if " " in line else f"{type(error).__name__} {line}".strip()
 
 
-def _adapt(module, adapter: str) -> str:
-    """Put a PEFT adapter on the model; returns its content hash."""
+def _base_of(folder: Path) -> tuple[str, str | None]:
+    name, revision = base_of(folder)
+    if Path(name).is_absolute() and not Path(name).is_dir():
+        raise UserError(f"adapter {folder}: its base model {name} is not there; put it back, or correct {CONFIG}")
+    return name, revision
+
+
+def _adapted(found: Checkpoint, adapter: str) -> Checkpoint:
+    """A PEFT adapter on the model, with its tokenizer if it brings one.
+
+    In float32 it is merged into the weights, which changes the last bits of an answer's probabilities and costs no time
+    when decoding; in 16 bits merging would round a small adapter away, so there it stays beside them.
+    """
     try:
         folder = Path(adapter).expanduser()
         if not folder.is_dir():
             folder = Path(snapshot_download(adapter, local_files_only=not _hub_answers(adapter, None)))
-        module.load_adapter(str(folder))
-        return content_hash(folder)
-    except ImportError as error:
-        raise UserError(f"adapter {adapter} needs the package peft; install it: pip install peft") from error
+        if (folder / "tokenizer_config.json").is_file():
+            found = replace(found, tokenizer=_tokenizer(adapter, folder, {
+                "pretrained_model_name_or_path": str(folder), "local_files_only": True}))
+            if len(found.tokenizer) > found.module.get_input_embeddings().num_embeddings:
+                found.module.resize_token_embeddings(len(found.tokenizer), mean_resizing=False)
+        with_adapter = PeftModel.from_pretrained(found.module, str(folder))
+        if merged := found.module.dtype == torch.float32:
+            with_adapter.merge_and_unload()
+        found.identity["adapter"] = content_hash(folder) + " merged" * merged
+        return found
     except Exception as error:  # noqa: BLE001  as in _try
         raise UserError(f"cannot load adapter {adapter}: {_first_line(error)} (it must be a folder that PEFT saved, or "
                         "the name of one on the hub that is cached or can be reached from here)") from error

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
+from lookuplab.errors import UserError
+from lookuplab.models.adapters import base_of, is_adapter
+
 BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 _HEADER = {"F32": "float32", "BF16": "bfloat16", "F16": "float16"}  # dtypes in the words of safetensors
 MARGIN = 1.1  # the device's own context, kernels' scratch space and what the allocator cannot reuse
@@ -46,8 +49,10 @@ class ModelFacts:
 
 
 def facts_of(folder: Path) -> ModelFacts | None:
-    """The facts of a checkpoint's folder; None where its files do not tell them all."""
+    """The facts of a checkpoint's folder, for an adapter those of its base; None where its files do not tell them all."""
     try:
+        if is_adapter(folder):
+            return facts_of(Path(base_of(folder)[0]))
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         tensors = [tensor for file in sorted(folder.glob("*.safetensors")) for tensor in _tensors(file)]
         dtype = Counter(tensor["dtype"] for tensor in tensors).most_common(1)[0][0]
@@ -60,7 +65,7 @@ def facts_of(folder: Path) -> ModelFacts | None:
             head_width=_first({**config, "shared": hidden // heads}, "head_dim", "d_kv", "shared"), hidden=hidden,
             inner=_first({**config, "usual": 4 * hidden}, "intermediate_size", "n_inner", "d_ff", "ffn_dim", "usual"),
             context=_first({**config, "unlimited": 10**9}, "max_position_embeddings", "n_positions", "unlimited"))
-    except (OSError, ValueError, KeyError, IndexError, TypeError):  # another kind of checkpoint, or half of one
+    except (UserError, OSError, ValueError, KeyError, IndexError, TypeError):  # another kind of checkpoint, or half of one
         return None
 
 

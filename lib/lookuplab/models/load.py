@@ -5,6 +5,7 @@ from pathlib import Path
 
 from lookuplab import paths
 from lookuplab.errors import UserError
+from lookuplab.models.adapters import is_model
 from lookuplab.models.types import Model
 
 CHAT = "#chat"  # at the end of a local model's name
@@ -14,11 +15,12 @@ OPENAI = "openai:"
 def load(name: str, **options) -> Model:
     """The model of that name, ready for ``complete``.
 
-    ``mini-SIZE`` is one of the kit's own models. ``http(s)://HOST:PORT/v1#MODEL`` and ``openai:MODEL`` are remote
-    (options: see ``remote.RemoteModel``). Everything else is a checkpoint's folder or its name on the hub, which may
-    carry a revision (``OWNER/NAME@REVISION``: a commit, branch or tag; options: see ``local.load_local``); ``#chat``
-    behind it asks an instruction-tuned model through its chat template. UserError with one clear line for a model that
-    is not there, an endpoint's bad address and an unknown option.
+    ``mini-SIZE`` and ``mini-FAMILY-VARIANT`` (``mini-gpt-toolgen``) are the kit's own models.
+    ``http(s)://HOST:PORT/v1#MODEL`` and ``openai:MODEL`` are remote (options: see ``remote.RemoteModel``). Everything else is a folder, that of a
+    checkpoint or that of an adapter which names its base model, or a checkpoint's name on the hub, which may carry a
+    revision (``OWNER/NAME@REVISION``: a commit, branch or tag; options: see ``local.load_local``); ``#chat`` behind it
+    asks an instruction-tuned model through its chat template. UserError with one clear line for a model that is not
+    there, an endpoint's bad address and an unknown option.
     """
     if is_remote(name):
         from lookuplab.models.remote import RemoteModel
@@ -66,13 +68,13 @@ def table_name(name: str) -> str:
 
 
 def mini_models() -> dict[str, Path]:
-    """Short name -> folder of every model that ``lookuplab train mini`` wrote, sorted."""
-    folders = sorted(file.parent for file in (paths.MINI / "models").glob("*/config.json"))
-    return {f"mini-{folder.name}": folder for folder in folders}
+    """Short name -> folder of every one of the kit's own models: CloudAPIBench's, then ToolGen's, each sorted."""
+    folders = (folder for room in ("models", "toolgen") for folder in sorted((paths.MINI / room).glob("*")))
+    return {f"mini-{folder.name}": folder for folder in folders if is_model(folder)}
 
 
 def _mini(name: str, options: dict) -> Model:
-    """One of the models that ``lookuplab train mini`` wrote, under its short name."""
+    """One of the kit's own models, under its short name."""
     from lookuplab.models.local import load_local
 
     known = mini_models()

@@ -8,6 +8,7 @@ from typing import Any
 
 from lookuplab import paths
 from lookuplab.errors import UserError
+from lookuplab.models.adapters import is_model
 from lookuplab.models.load import CHAT, OPENAI, is_remote, mini_models, split_revision, table_name
 from lookuplab.runner.profiles import Profile
 
@@ -107,7 +108,7 @@ def _missing_path(name: str, item: str, hint: str | None) -> Iterator[str]:
     if not place.exists():
         to_do = " ".join(hint.split()) if hint else "check the path"
         yield f"parameter {name!r} names {item!r}, which does not exist; {to_do}"
-    elif _names_a_model(name) and not (place / "config.json").is_file():
+    elif _names_a_model(name) and not is_model(place):
         yield f"{item!r} is no checkpoint (a folder with config.json); give one that save_pretrained wrote"
 
 

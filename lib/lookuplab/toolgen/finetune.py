@@ -22,7 +22,7 @@ from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models.checkpoint import Checkpoint, context_of, read_checkpoint
 from lookuplab.models.load import mini_models, split_revision
-from lookuplab.toolgen import training_log
+from lookuplab.toolgen import lora, training_log
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.pairs import IGNORED, Example, Pair, add_mark, encode_all, kind_of, unmarked
 from lookuplab.toolgen.recipe import PAPER, Recipe
@@ -61,31 +61,34 @@ def finetune(base: str | Path, pairs: Sequence[Pair], output: Path, recipe: Reci
     output, work = Path(output), Path(work or WORK / Path(output).name)
     if output.exists():
         raise UserError(f"{output} exists; delete it, or give another output")
-    set_seed(recipe.seed)  # of the new embedding row
-    checkpoint = _read(str(base))
-    module, tokenizer = checkpoint.module, checkpoint.tokenizer
+    name, revision = split_revision(str(mini_models().get(str(base), base)))
+    checkpoint = _read(name, revision, recipe)
+    if "checkpoint" in checkpoint.identity:  # on the hub: the commit that a branch stood for, for the adapter's record
+        name, _, revision = checkpoint.identity["checkpoint"].rpartition("@")
     examples, left_out = _usable(checkpoint, pairs, recipe, marked)
-    if marked:
-        add_mark(tokenizer, module)
+    set_seed(recipe.seed)  # of the mark's rows and of LoRA's
+    mark = add_mark(checkpoint.tokenizer, checkpoint.module) if marked else None
+    parameters = sum(weight.numel() for weight in checkpoint.module.parameters())
+    model = checkpoint.module if recipe.lora_rank is None else lora.wrap(checkpoint.module, recipe, mark)
     identity = {"recipe": asdict(recipe), "base": checkpoint.identity, "marked": marked, "pairs": _hash(examples)}
     with state.main_process_first():
         resumed = _resume_point(work, identity)
-    trainer, books = _trainer(checkpoint, examples, recipe, work, resumed, log_every, save_every, progress)
+    trainer, books = _trainer(model, checkpoint, examples, recipe, work, resumed, log_every, save_every, progress)
     trainer.train(resume_from_checkpoint=str(resumed) if resumed else None)
     done = Finetuned(output, len(examples), left_out, trainer.state.global_step, round(books.seconds, 1),
-                     training_log.lines(trainer.state.log_history)[-1]["loss"],
-                     *(sum(p.numel() for p in module.parameters() if p.requires_grad or every) for every in (True, False)))
-    _save(trainer, checkpoint, output, half)
-    state.wait_for_everyone()
+                     training_log.lines(trainer.state.log_history)[-1]["loss"], parameters, lora.trainable(model))
     if state.is_main_process:
+        _save(model, checkpoint, (name, revision), work, output, half)
         for folder in work.glob("checkpoint-*"):
             shutil.rmtree(folder)
+    state.wait_for_everyone()
     return done
 
 
-def _read(base: str) -> Checkpoint:
-    name, revision = split_revision(str(mini_models().get(base, base)))
-    return read_checkpoint(name, revision, "float32", "cpu")  # the Trainer moves it
+def _read(name: str, revision: str | None, recipe: Recipe) -> Checkpoint:
+    """On the CPU, from where the Trainer moves it. Weights that are trained are float32, frozen ones what computes."""
+    frozen = recipe.lora_rank is not None and recipe.precision == "bf16"
+    return read_checkpoint(name, revision, "bfloat16" if frozen else "float32", "cpu")
 
 
 def _usable(checkpoint: Checkpoint, pairs: Sequence[Pair], recipe: Recipe,
@@ -149,8 +152,9 @@ def _resume_point(work: Path, identity: dict[str, Any]) -> Path | None:
     return found[-1] if found else None
 
 
-def _trainer(checkpoint: Checkpoint, examples: Sequence[Example], recipe: Recipe, work: Path, resumed: Path | None,
-             log_every: int, save_every: int, progress: bool) -> tuple[Trainer, training_log.Books]:
+def _trainer(model: torch.nn.Module, checkpoint: Checkpoint, examples: Sequence[Example], recipe: Recipe, work: Path,
+             resumed: Path | None, log_every: int, save_every: int,
+             progress: bool) -> tuple[Trainer, training_log.Books]:
     books = training_log.Books(work / "log.csv", work.name, progress)
     arguments = TrainingArguments(
         output_dir=str(work), num_train_epochs=recipe.epochs, learning_rate=recipe.learning_rate, seed=recipe.seed,
@@ -173,20 +177,25 @@ def _trainer(checkpoint: Checkpoint, examples: Sequence[Example], recipe: Recipe
     if arguments.should_save:
         step = int(resumed.name.rpartition("-")[2]) if resumed else 0
         callbacks += training_log.tensorboard(work / "tensorboard", step)
-    trainer = Trainer(checkpoint.module, arguments, DataCollatorForSeq2Seq(padding, return_tensors="pt"),
+    trainer = Trainer(model, arguments, DataCollatorForSeq2Seq(padding, return_tensors="pt"),
                       [row(example, kind, recipe.loss_on) for example in examples], callbacks=callbacks)
     trainer.remove_callback(training_log.PrinterCallback)
     return trainer, books
 
 
-def _save(trainer: Trainer, checkpoint: Checkpoint, output: Path, half: bool) -> None:
+def _save(model: torch.nn.Module, checkpoint: Checkpoint, base: tuple[str, str | None], work: Path, output: Path,
+          half: bool) -> None:
     """The folder, complete or not there."""
     part = output.with_name(f".{output.name}.partial")
     shutil.rmtree(part, ignore_errors=True)
-    module = trainer.accelerator.unwrap_model(trainer.model)
-    module.config.use_cache = True
-    if trainer.is_world_process_zero():
-        module.to("cpu", torch.float16 if half else torch.float32).save_pretrained(part)
-        checkpoint.tokenizer.save_pretrained(part)
-        shutil.copyfile(Path(trainer.args.output_dir) / "log.csv", part / "log.csv")
-        part.rename(output)
+    model = model.to("cpu")
+    if half:
+        model = model.half()
+    if isinstance(model, lora.PeftModel):
+        lora.save(model, part, *base, output)
+    else:
+        model.config.use_cache = True  # the Trainer switched it off
+        model.save_pretrained(part)
+    checkpoint.tokenizer.save_pretrained(part)
+    shutil.copyfile(work / "log.csv", part / "log.csv")
+    part.rename(output)

@@ -4,16 +4,14 @@ from dataclasses import dataclass
 
 from lookuplab.errors import UserError
 
-ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")  # the attention's projections, as Llama-type models name them
-
 
 @dataclass(frozen=True)
 class Recipe:
     """The paper states epochs, rate, batch, seed and LoRA's two numbers; the rest are the defaults of Transformers.
 
-    ``batch_size`` counts pairs a step, over all processes and accumulated parts. ``lora_rank`` None trains all weights.
-    ``train_mark``: with LoRA the mark's rows in embedding and head are trained too; they are new and would else stay
-    random. ``max_tokens`` is the longest pair (decoder: prompt and answer together; encoder-decoder: each), None leaves
+    ``batch_size`` counts pairs a step, over all processes and accumulated parts. ``lora_rank`` None trains all weights;
+    ``lora_targets`` None means the attention's four projections. ``train_mark``: with LoRA the mark's rows in embedding
+    and head are trained too; they are new and would else stay random. ``max_tokens`` is the longest pair (decoder: prompt and answer together; encoder-decoder: each), None leaves
     it to the model's context. ``loss_on`` "all" takes a decoder's prompt as well. ``precision`` "bf16" is autocast.
     ``sampling`` "group_by_length" puts pairs of like length into a batch: less padding, another order.
     """
@@ -25,7 +23,7 @@ class Recipe:
     lora_rank: int | None = None
     lora_alpha: int = 16
     lora_dropout: float = 0.0
-    lora_targets: tuple[str, ...] = ATTENTION
+    lora_targets: tuple[str, ...] | None = None
     train_mark: bool = True
     optimizer: str = "adamw_torch_fused"
     schedule: str = "linear"

@@ -48,9 +48,8 @@ def found(tmp_path_factory):
     root = tmp_path_factory.mktemp("a repository")
     (root / "base.py").write_text(BASE)
     (root / "user.py").write_text(USER)
-    place = locate(USER, 6)
-    with DependencyTool(root) as tool:
-        return tool.trace(USER, "user.py", place.line, place.body_line, place.end_line)
+    with DependencyTool() as tool:
+        return tool.trace(root, USER, "user.py", locate(USER, 6))
 
 
 def test_only_definitions_of_the_repository_outside_the_function_count_each_with_its_kind(found):
@@ -98,10 +97,11 @@ def test_no_dependency_anywhere_is_no_division_by_zero():
 
 def test_a_name_that_takes_too_long_is_counted_and_the_next_one_is_answered(tmp_path):
     (tmp_path / "base.py").write_text(BASE)
-    with DependencyTool(tmp_path, limit=0) as tool:
-        assert tool.trace(BASE, "base.py", 11, 12, 12) is None and tool.lost == {"timeout": 1, "crash": 0}
+    with DependencyTool(limit=0) as tool:
+        place = locate(BASE, 11)
+        assert tool.trace(tmp_path, BASE, "base.py", place) is None and tool.lost == {"timeout": 1, "crash": 0}
         tool.limit = 60
-        assert [found.key for found in tool.trace(BASE, "base.py", 11, 12, 12)] == ["self.size"]
+        assert [found.key for found in tool.trace(tmp_path, BASE, "base.py", place)] == ["self.size"]
 
 
 @given(st.text(max_size=80))

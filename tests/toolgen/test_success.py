@@ -37,14 +37,14 @@ def repository(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def tool(repository):
-    with SuccessTool(repository) as warm:
+def tool():
+    with SuccessTool() as warm:
         yield warm
 
 
 @pytest.mark.parametrize(("body", "error"), CASES)
-def test_a_method_with_an_imported_base_passes_or_fails_as_pylint_says(tool, body, error):
-    found = tool.judge("user.py", insert(USER, locate(USER, 6), "        " + body))
+def test_a_method_with_an_imported_base_passes_or_fails_as_pylint_says(tool, repository, body, error):
+    found = tool.judge(repository, "user.py", insert(USER, locate(USER, 6), "        " + body))
     assert found.passed is (error is None) and {message.id for message in found.messages} == ({error} - {None})
 
 
@@ -55,7 +55,7 @@ def test_warm_and_fresh_give_the_same_messages_in_any_order(tool, repository, tm
         text = insert(USER, locate(USER, 6), "        " + body).text
         (copy / "user.py").write_text(text)
         fresh = [(found.id, found.line) for found in fresh_messages(copy, "user.py")]
-        assert [(found.id, found.line) for found in tool.messages("user.py", text)] == fresh
+        assert [(found.id, found.line) for found in tool.messages(repository, "user.py", text)] == fresh
     assert ("E1101", 10) in fresh  # Other().late, without the case that sets it
 
 
@@ -64,7 +64,7 @@ def test_a_verdict_is_that_of_a_fresh_process(tool, repository, tmp_path, body):
     shutil.copytree(repository, copy := tmp_path / "copy")
     inserted = insert(USER, locate(USER, 6), "        " + body)
     (copy / "user.py").write_text(inserted.text)
-    assert tool.judge("user.py", inserted) == verdict(fresh_messages(copy, "user.py"), inserted)
+    assert tool.judge(repository, "user.py", inserted) == verdict(fresh_messages(copy, "user.py"), inserted)
 
 
 def test_what_the_original_file_did_to_other_modules_is_undone(tmp_path):
@@ -72,30 +72,30 @@ def test_what_the_original_file_did_to_other_modules_is_undone(tmp_path):
     original = USER.replace("        return x\n\n", "        Other().late = 1\n        return x\n\n", 1)
     (tmp_path / "user.py").write_text(original)
     inserted = insert(original, locate(original, 6), "        return x")
-    with SuccessTool(tmp_path) as warm:
-        assert warm.messages("user.py", original) == ()
-        assert [found.id for found in warm.messages("user.py", inserted.text)] == ["E1101"]
-        assert warm.judge("user.py", inserted).passed  # outside of the function
+    with SuccessTool() as warm:
+        assert warm.messages(tmp_path, "user.py", original) == ()
+        assert [found.id for found in warm.messages(tmp_path, "user.py", inserted.text)] == ["E1101"]
+        assert warm.judge(tmp_path, "user.py", inserted).passed  # outside of the function
 
 
-def test_a_syntax_error_reported_behind_the_function_fails_except_in_the_packages_window(tool):
+def test_a_syntax_error_reported_behind_the_function_fails_except_in_the_packages_window(tool, repository):
     inserted = insert(USER, locate(USER, 9), "def g(self):")
-    assert tool.judge("user.py", inserted).passed is False
-    assert tool.judge("user.py", inserted, "package").passed is True
+    assert tool.judge(repository, "user.py", inserted).passed is False
+    assert tool.judge(repository, "user.py", inserted, "package").passed is True
 
 
 def test_a_check_that_takes_too_long_is_lost_and_the_next_one_is_answered(repository):
-    with SuccessTool(repository, limit=0) as warm:
+    with SuccessTool(limit=0) as warm:
         inserted = insert(USER, locate(USER, 6), "        return x")
-        assert warm.judge("user.py", inserted) == Verdict(None, lost="timeout")
+        assert warm.judge(repository, "user.py", inserted) == Verdict(None, lost="timeout")
         warm.limit = 60
-        assert warm.judge("user.py", inserted).passed
+        assert warm.judge(repository, "user.py", inserted).passed
 
 
-def test_code_that_pylint_dies_of_is_lost_or_judged_but_never_raises(tool):
+def test_code_that_pylint_dies_of_is_lost_or_judged_but_never_raises(tool, repository):
     deep = "        return " + "(" * 150 + "x" + ")" * 150 + " + x" * 3000
-    assert tool.judge("user.py", insert(USER, locate(USER, 6), deep)).passed in (None, False, True)
-    assert tool.judge("user.py", insert(USER, locate(USER, 6), "        return x")).passed
+    assert tool.judge(repository, "user.py", insert(USER, locate(USER, 6), deep)).passed in (None, False, True)
+    assert tool.judge(repository, "user.py", insert(USER, locate(USER, 6), "        return x")).passed
 
 
 def test_the_rate_is_over_the_functions_with_an_answer_and_counts_the_others():

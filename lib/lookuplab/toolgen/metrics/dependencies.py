@@ -12,6 +12,7 @@ from pathlib import Path
 
 from lookuplab.scoring.rates import Rate, estimate, rate
 from lookuplab.toolgen.metrics.identifiers import is_name, leaves
+from lookuplab.toolgen.metrics.insertion import Place
 from lookuplab.toolgen.metrics.worker import Worker, WorkerLost, serve
 
 KINDS = ("method", "attribute", "function", "class", "module")
@@ -112,9 +113,10 @@ def trace(text: str, file: str, line: int, body_line: int, end_line: int, root: 
     """
     import jedi
 
+    from lookuplab.toolgen.jedi_worker import environment, project
+
     body = "\n".join(text.split("\n")[body_line - 1:end_line])
-    script = jedi.Script(text, path=root / file, project=jedi.Project(root),
-                         environment=jedi.InterpreterEnvironment())
+    script = jedi.Script(text, path=root / file, project=project(str(root)), environment=environment())
     kinds: dict[str, str] = {}
     for expression in expressions(body):
         place = (expression.line + body_line - 1, expression.column)
@@ -142,15 +144,16 @@ def _kind(name) -> str:
 
 
 class DependencyTool:
-    """Jedi for one repository in a process of its own; a context manager. Losses are counted in ``lost`` by reason."""
+    """Jedi in a process of its own; a context manager. Losses are counted in ``lost`` by reason."""
 
-    def __init__(self, root: Path, limit: float = LIMIT):
-        self.root, self.limit, self.lost = Path(root).resolve(), limit, {"timeout": 0, "crash": 0}
-        self._worker = Worker("lookuplab.toolgen.metrics.dependencies", self.root)
+    def __init__(self, limit: float = LIMIT):
+        self.limit, self.lost = limit, {"timeout": 0, "crash": 0}
+        self._worker = Worker("lookuplab.toolgen.metrics.dependencies", Path.cwd())
 
-    def trace(self, text: str, file: str, line: int, body_line: int, end_line: int) -> list[Dependency] | None:
-        """See the function ``trace``; None when Jedi took too long or crashed."""
-        question = {"text": text, "file": file, "line": line, "body_line": body_line, "end_line": end_line}
+    def trace(self, root: Path, text: str, file: str, place: Place) -> list[Dependency] | None:
+        """The dependencies of the function at ``place`` (see ``trace``); None when Jedi took too long or crashed."""
+        question = {"text": text, "file": file, "line": place.line, "body_line": place.body_line,
+                    "end_line": place.end_line, "root": str(root)}
         try:
             answer = self._worker.ask(question, self.limit)
         except WorkerLost as lost:
@@ -169,8 +172,9 @@ class DependencyTool:
 
 
 def _answer(question: dict) -> dict:
+    root = Path(question.pop("root"))
     try:
-        return {"found": [(found.key, found.kind) for found in trace(**question, root=Path.cwd())]}
+        return {"found": [(found.key, found.kind) for found in trace(**question, root=root)]}
     except Exception as error:  # Jedi raises nearly anything on code that it does not understand
         return {"error": f"{type(error).__name__}: {error}"}
 

@@ -5,6 +5,7 @@ Decorators stand before the `def` and stay. All text has "\\n" line ends, so tha
 """
 
 import ast
+import functools
 import io
 import re
 import textwrap
@@ -54,13 +55,19 @@ def read_source(path: Path) -> str:
 def locate(text: str, line: int) -> Place:
     """The function whose `def` stands on ``line``. Raises UserError: no such function, a file that does not parse."""
     try:
-        tree = ast.parse(text)
+        node = _functions(text).get(line)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UserError(f"the file does not parse: {error}") from None
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.lineno == line:
-            return _place(node, text.split("\n"))
+    if node is not None:
+        return _place(node, text.split("\n"))
     raise UserError(f"no function starts on line {line}; the line of its `def` is meant, not of a decorator")
+
+
+@functools.lru_cache(maxsize=32)
+def _functions(text: str) -> dict[int, ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Line of the `def` -> the first function found there; a file is asked for all its functions in a row."""
+    found = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return {node.lineno: node for node in reversed(found)}
 
 
 def _place(node: ast.FunctionDef | ast.AsyncFunctionDef, lines: list[str]) -> Place:

@@ -62,23 +62,20 @@ def task(record: dict, where: str) -> Task:
 
 
 def judge(tasks: Sequence[Task], variant: str = "paper") -> list[Judged]:
-    """All judgements in the order of ``tasks``; one Jedi and one pylint process for each repository in turn."""
+    """All judgements in the order of ``tasks``, one file after the other."""
     found: dict[int, Judged] = {}
-    with tqdm(total=len(tasks), desc="judging", unit=" functions", delay=1) as bar:
-        for root in dict.fromkeys(each.root for each in tasks):
-            with DependencyTool(root) as jedi, SuccessTool(root) as pylint:
-                for number, each in enumerate(tasks):
-                    if each.root == root:
-                        found[number] = _judge(each, jedi, pylint, variant)
-                        bar.update()
+    order = sorted(range(len(tasks)), key=lambda number: (str(tasks[number].root), tasks[number].file))
+    with DependencyTool() as jedi, SuccessTool() as pylint:
+        for number in tqdm(order, desc="judging", unit=" functions", delay=1):
+            found[number] = _judge(tasks[number], jedi, pylint, variant)
     return [found[number] for number in range(len(tasks))]
 
 
 def _judge(task: Task, jedi: DependencyTool, pylint: SuccessTool, variant: str) -> Judged:
     place = task.place
     _, body = function_of(place, task.prediction)
-    dependencies = jedi.trace(task.text, task.file, place.line, place.body_line, place.end_line)
-    verdict = pylint.judge(task.file, insert(task.text, place, task.prediction), variant)
+    dependencies = jedi.trace(task.root, task.text, task.file, place)
+    verdict = pylint.judge(task.root, task.file, insert(task.text, place, task.prediction), variant)
     predicted, wanted = (similarity.scored_text(place.signature, place.docstring, text, variant)
                          for text in (body, place.body))
     return Judged(task, predicted, wanted, body, dependencies, verdict)

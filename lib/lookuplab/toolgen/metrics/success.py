@@ -50,36 +50,59 @@ def verdict(messages: Sequence[Message], inserted: Inserted, variant: str = "pap
 
 
 class SuccessTool:
-    """A warm pylint for one repository; a context manager. The repository's files are read and never written."""
+    """A warm pylint; a context manager. The repositories' files are read and never written.
 
-    def __init__(self, root: Path, limit: float = LIMIT):
-        self.root, self.limit = Path(root).resolve(), limit
-        self._worker = Worker("lookuplab.toolgen.metrics.pylint_worker", self.root)
+    One process serves all files whose imports begin in the same folder (the one that holds the outermost package), so
+    that packages installed side by side share what was read. Ask for the files of one such folder after each other.
+    """
 
-    def messages(self, file: str, text: str, lines: tuple[int, int] | None = None) -> tuple[Message, ...]:
-        """pylint's findings for ``text`` as the content of ``file``; raises WorkerLost.
+    def __init__(self, limit: float = LIMIT):
+        self.limit = limit
+        self._folder: Path | None = None
+        self._worker: Worker | None = None
+
+    def messages(self, root: Path, file: str, text: str, lines: tuple[int, int] | None = None) -> tuple[Message, ...]:
+        """pylint's findings for ``text`` as the content of ``file``, relative to ``root``; raises WorkerLost.
 
         ``lines``: the first and last line of a function, the other functions' findings are left out (and faster).
         """
-        question = {"file": file, "text": text, "limit": self.limit, "lines": lines}
+        folder = imports_begin(root / file)
+        if folder != self._folder:
+            self.close()
+            self._folder, self._worker = folder, Worker("lookuplab.toolgen.metrics.pylint_worker", folder)
+        question = {"root": str(root), "file": file, "text": text, "limit": self.limit, "lines": lines}
         answer = self._worker.ask(question, 2 * self.limit + 10)  # reading the original, then the check, each limited
         if "lost" in answer:
             raise WorkerLost(answer["lost"])
         return tuple(Message(*found) for found in answer["messages"])
 
-    def judge(self, file: str, inserted: Inserted, variant: str = "paper") -> Verdict:
-        """The verdict about a function inserted into ``file`` (a path relative to the repository's root)."""
+    def judge(self, root: Path, file: str, inserted: Inserted, variant: str = "paper") -> Verdict:
+        """The verdict about a function inserted into ``file``, relative to ``root``, the repository's folder."""
         try:
             lines = (inserted.line, inserted.end_line)
-            return verdict(self.messages(file, inserted.text, lines), inserted, variant)
+            return verdict(self.messages(root, file, inserted.text, lines), inserted, variant)
         except WorkerLost as lost:
             return Verdict(None, lost=lost.reason)
+
+    def close(self) -> None:
+        """End the process; harmless when there is none."""
+        if self._worker is not None:
+            self._worker.close()
+        self._folder = self._worker = None
 
     def __enter__(self) -> "SuccessTool":
         return self
 
     def __exit__(self, *_) -> None:
-        self._worker.close()
+        self.close()
+
+
+def imports_begin(path: Path) -> Path:
+    """The folder that pylint puts in front of the import path for a file: the first one above that is no package."""
+    folder = path.resolve().parent
+    while (folder / "__init__.py").exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder
 
 
 def fresh_messages(root: Path, file: str) -> tuple[Message, ...]:

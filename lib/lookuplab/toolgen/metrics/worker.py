@@ -1,7 +1,6 @@
 """A helper process that answers JSON lines: analysers may hang or crash, the measurement goes on.
 
-The process runs with the repository root as its working directory, and with ``-P``: a repository's own ``types.py``
-must not stand in for the library's.
+The process runs with ``-P``: a repository's own ``types.py`` must not stand in for the library's.
 """
 
 import json

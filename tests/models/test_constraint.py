@@ -209,6 +209,9 @@ class Rule:
     def allowed(self):
         return torch.tensor([7]) if len(self.seen) == 2 else None
 
+    def condition(self):
+        return None
+
     def push(self, token, logprob, masked):
         self.seen.append((token, masked))
 

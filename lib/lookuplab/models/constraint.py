@@ -9,6 +9,7 @@ gate a model that freely begins one has left the names.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
@@ -19,12 +20,25 @@ from lookuplab.models.tokens import TAIL, continuations, single_texts
 from lookuplab.models.trie import ROOT, TokenTrie
 
 
+@dataclass(frozen=True)
+class Condition:
+    """Tokens that need a probability to come: the most likely of ``ids`` (n,) must have at least ``least``.
+
+    If it has, the next token is one of ``ids`` where ``binding``, and any that is allowed otherwise; if it has not, it
+    is none of them.
+    """
+
+    ids: torch.Tensor
+    least: float
+    binding: bool = False
+
+
 class Constraint(Protocol):
     """Rules one row. It may be idle at first and become active in the middle of the row.
 
-    At each step the loop asks ``below`` and ``allowed``, chooses a token and tells it by ``push``, then asks for
-    ``forced``. A constraint that waits for another program (a completion tool, say) asks it in ``push`` and collects
-    the answer in ``allowed``: the model's forward pass lies between the two.
+    At each step the loop asks ``below``, ``allowed`` and ``condition``, chooses a token and tells it by ``push``, then
+    asks for ``forced``. A constraint that waits for another program (a completion tool, say) asks it in ``push`` and
+    collects the answer in ``allowed``: the model's forward pass lies between the two.
     """
 
     @property
@@ -34,6 +48,10 @@ class Constraint(Protocol):
 
     def allowed(self) -> torch.Tensor | None:
         """Ids (n,), at least one, of the tokens that may come next; None if any may."""
+        ...
+
+    def condition(self) -> Condition | None:
+        """Which of the allowed tokens come only with enough probability; None without such tokens."""
         ...
 
     def push(self, token: int, logprob: float, masked: bool) -> None:
@@ -69,6 +87,9 @@ class NameConstraint:
             return children
         return torch.cat([children, self._breaks]) if len(children) else self._breaks
 
+    def condition(self) -> None:
+        return None
+
     def push(self, token: int, logprob: float, masked: bool) -> None:
         if self._node is None:
             return
@@ -88,6 +109,7 @@ class NameTries:
     def __init__(self, tokenizer, end_of_text: frozenset[int]) -> None:
         self._tokenizer, self._end_of_text = tokenizer, end_of_text
         self._tries: dict[tuple[tuple[int, ...], tuple[str, ...]], TokenTrie] = {}
+        self._paths: dict[tuple[tuple[int, ...], str], tuple[list[int] | None, ...]] = {}
 
     def constraint(self, prompt_ids: Sequence[int], names: tuple[str, ...], below: float) -> NameConstraint:
         """For one row. ``prompt_ids`` are the tokens that its answer continues, [] if it begins a text of its own.
@@ -106,7 +128,7 @@ class NameTries:
         ``response = client.`` share their tries.
         """
         tail = tuple(prompt_ids[-TAIL:])
-        lines = [at for at, token in enumerate(tail[:-1]) if "\n" in self._texts[token]]
+        lines = [at for at, token in enumerate(tail[:-1]) if "\n" in self.texts[token]]
         return tail[lines[-1] + 1 :] if lines else tail
 
     @cached_property
@@ -115,24 +137,34 @@ class NameTries:
 
         Half a character is none of them, and neither is a special token, which spells nothing.
         """
-        ends = {i for i, text in enumerate(self._texts) if text and not continues_a_name(text[0])}
+        ends = {i for i, text in enumerate(self.texts) if text and not continues_a_name(text[0])}
         return torch.tensor(sorted(ends | self._end_of_text), dtype=torch.long)
 
     @cached_property
-    def _texts(self) -> list[str]:
+    def texts(self) -> list[str]:
+        """What each token spells behind other text, "" for special tokens."""
         return single_texts(self._tokenizer)
 
+    def paths(self, tail: tuple[int, ...], names: Sequence[str]) -> tuple[list[list[int]], list[list[int]], list[str]]:
+        """How the names are spelled behind the tokens ``tail``: paths of a TokenTrie, its closed ones, and the names
+        that the tokenizer cannot spell. A name is tokenised once behind each tail."""
+        missing = [name for name in dict.fromkeys(names) if (tail, name) not in self._paths]
+        if missing:
+            plain = continuations(self._tokenizer, tail, missing)
+            called = continuations(self._tokenizer, tail, [f"{name}(" for name in missing])
+            for name, path, call in zip(missing, plain, called, strict=True):
+                separate = call is not None and self.texts[call[-1]] == "("
+                self._paths[tail, name] = path, call[:-1] if separate else None, None if separate else call
+        found = [self._paths[tail, name] for name in names]
+        return ([path for plain, other, _ in found for path in (plain, other) if path is not None],
+                [closed for _, _, closed in found if closed is not None],
+                [name for name, (plain, _, _) in zip(names, found, strict=True) if plain is None])
+
     def _trie(self, tail: tuple[int, ...], names: tuple[str, ...]) -> TokenTrie:
-        plain = continuations(self._tokenizer, tail, names)
-        unspelled = [name for name, path in zip(names, plain, strict=True) if path is None]
+        paths, closed, unspelled = self.paths(tail, names)
         if unspelled:
             raise UserError(f"choices: the model's tokenizer cannot spell {unspelled[0]!r} ({len(unspelled)} such "
                             "names); leave them out")
-        paths, closed = list(plain), []
-        for path in continuations(self._tokenizer, tail, [f"{name}(" for name in names]):
-            if path is not None:
-                separate = self._texts[path[-1]] == "("
-                (paths if separate else closed).append(path[:-1] if separate else path)
         return TokenTrie(paths, closed)
 
 
@@ -142,7 +174,7 @@ def continues_a_name(character: str) -> bool:
 
 
 def restrict(logits: torch.Tensor, constraints: Sequence[Constraint | None]) -> tuple[torch.Tensor, list[bool]]:
-    """Logits (rows, vocabulary) in which every token that may not come next is -inf, and the rows where that is so.
+    """Logits (rows, vocabulary) in which every token that may not come next is -inf, and the rows that have a mask.
 
     Free rows come back as they are. One scatter for the whole batch, whatever the number of names.
     """
@@ -152,13 +184,41 @@ def restrict(logits: torch.Tensor, constraints: Sequence[Constraint | None]) -> 
         surest = (logits.max(-1).values - logits.logsumexp(-1)).exp().tolist()
         asked = [(i, below, ids) for i, below, ids in asked if below >= 1 or surest[i] < below]
     masked = [False] * len(constraints)
-    if not asked:
-        return logits, masked
     for i, _, _ in asked:
         masked[i] = True
-    rows = torch.tensor([i for i, _, _ in asked])
-    at = rows.repeat_interleave(torch.tensor([len(ids) for _, _, ids in asked])).to(logits.device)
-    ids = torch.cat([ids for _, _, ids in asked]).to(logits.device)
-    restricted = logits.index_fill(0, rows.to(logits.device), -torch.inf)
+    restricted = _only(logits, logits, [(i, ids) for i, _, ids in asked]) if asked else logits
+    conditions = [(i, constraint.condition()) for i, constraint in enumerate(constraints) if constraint]
+    conditions = [(i, condition) for i, condition in conditions if condition]
+    return (_conditioned(logits, restricted, conditions) if conditions else restricted), masked
+
+
+def _only(logits: torch.Tensor, restricted: torch.Tensor, allowed: list[tuple[int, torch.Tensor]]) -> torch.Tensor:
+    """``restricted`` with the logits of these tokens alone in the rows named; all (rows, vocabulary)."""
+    rows, at, ids = _places(allowed, logits.device)
+    restricted = restricted.index_fill(0, rows, -torch.inf)
     restricted[at, ids] = logits[at, ids]
-    return restricted, masked
+    return restricted
+
+
+def _places(ids: list[tuple[int, torch.Tensor]], device: torch.device) -> tuple[torch.Tensor, ...]:
+    """Rows (named,), and row and token of every id: the indices of a scatter."""
+    rows = torch.tensor([i for i, _ in ids])
+    at = rows.repeat_interleave(torch.tensor([len(tokens) for _, tokens in ids]))
+    return rows.to(device), at.to(device), torch.cat([tokens for _, tokens in ids]).to(device)
+
+
+def _conditioned(logits: torch.Tensor, restricted: torch.Tensor, conditions: list[tuple[int, Condition]]
+                 ) -> torch.Tensor:
+    """``restricted`` (rows, vocabulary) under conditions on ``logits``. The device is not waited for."""
+    rows, at, ids = _places([(i, condition.ids) for i, condition in conditions], logits.device)
+    least = torch.tensor([condition.least for _, condition in conditions], device=logits.device)
+    values = restricted[at, ids]
+    best = logits.new_full((len(logits),), -torch.inf).scatter_reduce(0, at, logits[at, ids], "amax")
+    reached = torch.zeros(len(logits), dtype=torch.bool, device=logits.device)
+    reached[rows] = (best - logits.logsumexp(-1)).exp()[rows] >= least
+    binding = torch.tensor([i for i, condition in conditions if condition.binding], device=logits.device)
+    restricted = restricted.clone()
+    if len(binding):
+        restricted[binding] = restricted[binding].masked_fill(reached[binding, None], -torch.inf)
+    restricted[at, ids] = values.masked_fill(~reached[at], -torch.inf)
+    return restricted

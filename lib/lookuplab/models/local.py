@@ -6,15 +6,15 @@ nor on the order of the prompts. Left out on purpose: beam search, penalties, as
 sampling defaults are ignored, ``Decoding`` alone decides.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 from lookuplab.errors import UserError
 from lookuplab.models import chat as chat_models
 from lookuplab.models.batching import BatchSize, in_batches
 from lookuplab.models.checkpoint import Checkpoint, context_of, open_checkpoint
-from lookuplab.models.constraint import NameTries
+from lookuplab.models.constraint import Constraint, NameTries
 from lookuplab.models.decode import decode
 from lookuplab.models.rows import Row
 from lookuplab.models.scoring import Scored, teacher_force
@@ -62,9 +62,13 @@ class LocalModel:
         chat = {None: "by prompt", False: "never", True: f"always {chat_models.LISTING_ID}"}[self.chat]
         return {**self.checkpoint.identity, "context": str(self.context), "chat": chat}
 
-    def generate(self, requests: Sequence[tuple[Prompt, int]], decoding: Decoding) -> Iterator[list[Completion]]:
+    def generate(self, requests: Sequence[tuple[Prompt, int]], decoding: Decoding,
+                 constrain: Callable[[Prompt, list[int]], Constraint | None] | None = None
+                 ) -> Iterator[list[Completion]]:
         """Answer each (prompt, sample index), longest prompts first, one list a batch.
 
+        ``constrain`` makes a row's constraint from its prompt and the tokens that the answer continues ([] if it begins
+        a text of its own); without it a prompt's ``choices`` do.
         UserError for a prompt that is too long, choices that are no names or meet a chat prompt, an unknown stop rule,
         and when not even one row fits into memory.
         """
@@ -75,10 +79,11 @@ class LocalModel:
             zip(requests, encoded, strict=True),
             key=lambda item: (-len(item[1].ids), item[0][0].id, item[0][1]),
         )
-        end_of_text = self._end_of_text()
+        end_of_text = self.end_of_text()
+        rule = constrain or partial(self._named, below=decoding.choices_below)
 
         def run(batch: list[tuple[tuple[Prompt, int], Encoded]]) -> list[Completion]:
-            rows = [self._row(prompt, sample, ids, decoding) for (prompt, sample), ids in batch]
+            rows = [self._row(prompt, sample, ids, decoding, rule) for (prompt, sample), ids in batch]
             decode(self.module, rows, decoding, end_of_text, self.context, self.work)
             return [row.completion() for row in rows]
 
@@ -119,19 +124,20 @@ class LocalModel:
             through_chat = prompt.system is not None and bool(self.tokenizer.chat_template)
         return (chat_models.render(self.tokenizer, prompt), False) if through_chat else (prompt.text, True)
 
-    def _row(self, prompt: Prompt, sample: int, encoded: Encoded, decoding: Decoding) -> Row:
+    def _row(self, prompt: Prompt, sample: int, encoded: Encoded, decoding: Decoding, constrain: Callable) -> Row:
         alone = self.module.config.is_encoder_decoder  # its answer begins a text of its own
         room = decoding.max_new_tokens if self.context is None or alone else self.context - len(encoded.ids)
         before = [] if alone else encoded.ids
-        constraint = None
-        if prompt.choices:
-            constraint = self._tries.constraint(before, tuple(sorted(set(prompt.choices))), decoding.choices_below)
         return Row(prompt, sample, encoded, min(decoding.max_new_tokens, room), stopping(decoding),
-                   Spelling(self.tokenizer, before), constraint)
+                   Spelling(self.tokenizer, before), constrain(prompt, before))
+
+    def _named(self, prompt: Prompt, before: list[int], below: float) -> Constraint | None:
+        """What holds a row to its prompt's choices."""
+        return self._tries.constraint(before, tuple(sorted(set(prompt.choices))), below) if prompt.choices else None
 
     @cached_property
     def _tries(self) -> NameTries:
-        return NameTries(self.tokenizer, self._end_of_text())
+        return NameTries(self.tokenizer, self.end_of_text())
 
     def _check_choices(self, prompt: Prompt) -> None:
         if prompt.choices and not self._text(prompt)[1]:
@@ -157,7 +163,7 @@ class LocalModel:
         spelling = Spelling(self.tokenizer, encoded.ids if causal else [])
         return Scored(prompt, encoded.ids, list(ids), spelling, continuation)
 
-    def _end_of_text(self) -> frozenset[int]:
+    def end_of_text(self) -> frozenset[int]:
         """Every token that ends an answer, from the generation configuration and the tokenizer."""
         configured = getattr(self.module.generation_config, "eos_token_id", None)
         configured = configured if isinstance(configured, list) else [configured]

@@ -91,6 +91,8 @@ class Asked:
             fields["continuation"] = question.continuation
         elif question.prompt.choices:
             fields["choices"] = sorted(set(question.prompt.choices))
+        if question.prompt.place is not None:
+            fields["place"] = question.prompt.place
         if self.seeded:
             fields["id"] = question.prompt.id
         return canonical(fields)

@@ -11,12 +11,15 @@ class Prompt:
 
     ``choices`` are the names (identifiers) that may stand first in the answer; None and () leave it free. Only a local
     model can be held to them, and only where the answer continues the prompt or begins a text of its own (no chat).
+    ``place`` says where the answer will stand, for a model whose answer depends on that too: a stored answer is found
+    again under the same place only.
     """
 
     id: str
     text: str
     system: str | None = None
     choices: tuple[str, ...] | None = None
+    place: str | None = None
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ class Recipe:
     epochs: int = 1
     seed: int = 0
     batch_tokens: int = 8192  # padding included
-    max_tokens: int = 192  # of prompt and answer; longer functions are left out
+    max_tokens: int = 128  # of prompt and answer; longer functions are left out
     muon_rate: float = 0.02
     adam_rate: float = 0.005
     warmup: float = 0.01

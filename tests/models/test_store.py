@@ -44,7 +44,7 @@ def test_the_key_changes_with_every_part_of_the_model_identity(field):
 @pytest.mark.parametrize("change", [
     {"max_new_tokens": 8}, {"temperature": 0.5}, {"top_p": 0.9}, {"seed": 1}, {"stop": ("\n",)},
     {"stop_rule": "first_call"}, {"truncation": "left"},
-    {"choices_below": 0.5}], ids=lambda change: next(iter(change)))
+    {"choices_below": 0.5}, {"beams": 2}], ids=lambda change: next(iter(change)))
 def test_the_key_changes_with_every_decoding_parameter(change):
     assert key() != key(decoding=replace(Decoding(), **change))
 

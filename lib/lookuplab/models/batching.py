@@ -25,15 +25,17 @@ class BatchSize:
 
 
 def in_batches(items: Sequence[T], length: Callable[[T], int], run: Callable[[Sequence[T]], Done], size: BatchSize,
-               what: str) -> Iterator[Done]:
+               what: str, each: int = 1) -> Iterator[Done]:
     """Yield ``run(batch)`` for consecutive batches of ``items``, which come with falling ``length`` in tokens.
 
-    Out of memory: the batch is halved and tried again; UserError when a single item does not fit. The caller sorts the
-    items: with a fixed order and whole batches as results, a run that was interrupted goes on with the same batches.
+    An item takes ``each`` rows. Out of memory: the batch is halved and tried again; UserError when a single item does
+    not fit. The caller sorts the items: with a fixed order and whole batches as results, a run that was interrupted
+    goes on with the same batches.
     """
     at = 0
     while at < len(items):
-        fit = size.rows if size.tokens is None else min(size.rows, max(1, size.tokens // max(1, length(items[at]))))
+        rows = size.rows if size.tokens is None else min(size.rows, size.tokens // max(1, length(items[at])))
+        fit = max(1, rows // each)
         batch = items[at : at + fit]
         done = None
         try:
@@ -43,10 +45,10 @@ def in_batches(items: Sequence[T], length: Callable[[T], int], run: Callable[[Se
                 raise
             if len(batch) == 1:
                 raise UserError(f"{what}: not enough memory for a single prompt; use shorter prompts, fewer new "
-                                "tokens, a smaller dtype or a larger device") from error
+                                "tokens or beams, a smaller dtype or a larger device") from error
         if done is None:  # outside of the except block, so that the failed batch's tensors are free
             clear_device_cache(garbage_collection=True)
-            size.rows = max(1, len(batch) // 2)
+            size.rows = max(1, len(batch) * each // 2)
             continue
         at += len(batch)
         yield done

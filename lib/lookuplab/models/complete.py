@@ -112,10 +112,14 @@ def _check(decoding: Decoding) -> None:
     ranges = {"max_new_tokens": (decoding.max_new_tokens >= 1, "at least 1"), "n": (decoding.n >= 1, "at least 1"),
               "temperature": (decoding.temperature >= 0, "0 (greedy) or more"),
               "top_p": (0 < decoding.top_p <= 1, "above 0 and at most 1"),
+              "beams": (decoding.beams >= 1, "at least 1"),
               "choices_below": (0 <= decoding.choices_below <= 1, "a probability, 0 to 1")}
     for name, (fine, allowed) in ranges.items():
         if not fine:
             raise UserError(f"decoding: {name} is {getattr(decoding, name)}; it must be {allowed}")
+    if decoding.beams > 1 and (decoding.temperature > 0 or decoding.n > 1):
+        raise UserError(f"decoding: beams is {decoding.beams}, and a beam search gives one answer and draws no samples; "
+                        "set temperature to 0 and n to 1, or beams to 1")
 
 
 @contextmanager

@@ -8,6 +8,7 @@ and the one with "(" behind it, because a tokenizer may merge it with the name's
 gate a model that freely begins one has left the names.
 """
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -62,6 +63,13 @@ class Constraint(Protocol):
         """Tokens that must follow, whatever the model thinks of them; the loop appends them in one forward pass."""
         ...
 
+    def copy(self) -> "Constraint":
+        """The same rules in the same state, for another row that goes on from here; beams ask for it before ``push``.
+
+        What never changes may be shared, and so may an answer that both are waiting for.
+        """
+        ...
+
 
 class NameConstraint:
     """The row begins with one of a trie's names.
@@ -101,6 +109,9 @@ class NameConstraint:
 
     def forced(self) -> Sequence[int]:
         return self._trie.forced(self._node) if self._node is not None and self._gate >= 1 else ()
+
+    def copy(self) -> "NameConstraint":
+        return copy.copy(self)  # trie and breaks stay as they are
 
 
 class NameTries:

@@ -5,15 +5,16 @@ encoder-decoder checkpoint. Batches hold *different* prompts. Nothing in here de
 last bits of floating point arithmetic.
 
 Rows may have a constraint (``models.constraint``). What it forces a row to write is appended in one pass, while the
-other rows take one token.
+other rows take one token. With several beams a prompt ``models.beam`` takes the place of this loop.
 """
 
 import numpy as np
 import torch
 
+from lookuplab.models.beam import beam_search
 from lookuplab.models.constraint import restrict
 from lookuplab.models.rows import Row, uniforms
-from lookuplab.models.states import CausalState, EncoderDecoderState
+from lookuplab.models.states import CausalState, EncoderDecoderState, begin
 from lookuplab.models.types import Decoding, Work
 
 COMPACT = 8  # drop finished rows when they are one in so many of the batch: each time the cache is copied
@@ -47,12 +48,17 @@ def choose(logits: torch.Tensor, chance: torch.Tensor | None, decoding: Decoding
 def decode(module, rows: list[Row], decoding: Decoding, end_of_text: frozenset[int], context: int | None,
            work: Work) -> None:
     """Generate until every row is finished; the rows are filled in place, and ``work`` counts what it took."""
-    prompts = list(dict.fromkeys(tuple(row.encoded.ids) for row in rows))
-    place = {ids: i for i, ids in enumerate(prompts)}
-    kind = EncoderDecoderState if module.config.is_encoder_decoder else CausalState
-    state = kind(module, max(row.limit for row in rows), context, work)
-    everything = rows
-    logits = state.prefill([list(ids) for ids in prompts], [place[tuple(row.encoded.ids)] for row in rows])
+    state, logits = begin(module, [row.encoded.ids for row in rows], max(row.limit for row in rows), context, work)
+    if decoding.beams > 1:
+        beam_search(state, logits, rows, decoding.beams, end_of_text)
+    else:
+        _finish(state, logits, rows, decoding, end_of_text)
+    work.new_tokens += sum(len(row.tokens) for row in rows)
+
+
+def _finish(state: CausalState | EncoderDecoderState, logits: torch.Tensor, rows: list[Row], decoding: Decoding,
+            end_of_text: frozenset[int]) -> None:
+    """One token a step, greedy or sampled, from ``logits`` (rows, vocabulary) behind the prompts."""
     chances = None
     if decoding.temperature > 0:
         chances = torch.from_numpy(np.stack([uniforms(row, decoding) for row in rows])).to(logits.device)
@@ -69,7 +75,6 @@ def decode(module, rows: list[Row], decoding: Decoding, end_of_text: frozenset[i
             rows, tokens, chains = [rows[i] for i in going], tokens[going], [chains[i] for i in going]
             chances = None if chances is None else chances[going]
         logits = _extended(state, rows, chains, end_of_text) if longer else state.step(tokens)
-    work.new_tokens += sum(len(row.tokens) for row in everything)
 
 
 def _append(rows: list[Row], logits: torch.Tensor, chances: torch.Tensor | None, decoding: Decoding,

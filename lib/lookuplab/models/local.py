@@ -2,7 +2,7 @@
 
 What it adds to ``generate`` of Transformers: batches of different prompts, stop rules that end a row while it is
 decoded, log-probabilities of every token under the unscaled distribution, and answers that depend neither on the batch
-nor on the order of the prompts. Left out on purpose: beam search, penalties, assisted decoding; a checkpoint's own
+nor on the order of the prompts. Left out on purpose: penalties, assisted decoding; a checkpoint's own
 sampling defaults are ignored, ``Decoding`` alone decides.
 """
 
@@ -87,7 +87,7 @@ class LocalModel:
             decode(self.module, rows, decoding, end_of_text, self.context, self.work)
             return [row.completion() for row in rows]
 
-        yield from in_batches(order, lambda item: len(item[1].ids), run, self.batch, self.name)
+        yield from in_batches(order, lambda item: len(item[1].ids), run, self.batch, self.name, decoding.beams)
 
     def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]:
         """Log-probabilities of a given continuation of each prompt (teacher forcing), one list a batch, any order.

@@ -81,6 +81,8 @@ class RemoteModel:
         stopping(decoding)  # an unknown rule shows before anything is asked
         if any(prompt.choices for prompt, _ in requests):
             raise UserError(f"{self.name}: an endpoint cannot be held to given names (choices); use a local model")
+        if decoding.beams > 1:
+            raise UserError(f"{self.name}: an endpoint offers no beam search; use a local model or set beams to 1")
         ask = self._ask_chat if self.chat else self._ask_text
         yield from self._in_parallel([(ask, prompt, sample, decoding) for prompt, sample in requests])
 

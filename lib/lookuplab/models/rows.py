@@ -1,7 +1,8 @@
 """One row of a batch: a prompt, what has been generated after it, and whether it is finished."""
 
 import hashlib
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -41,6 +42,12 @@ class Row:
             self.finish_reason = "stop"
         elif len(self.tokens) >= self.limit:
             self.finish_reason = "length"
+
+    def copy(self) -> "Row":
+        """A row that goes on from here by itself; what it shares with this one never changes."""
+        return replace(self, rules=deepcopy(self.rules), spelling=self.spelling.copy(),
+                       constraint=self.constraint and self.constraint.copy(),
+                       tokens=[*self.tokens], logprobs=[*self.logprobs], pieces=[*self.pieces])
 
     def active(self) -> Constraint | None:
         """The constraint, while the row is not finished."""

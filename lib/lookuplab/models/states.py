@@ -182,6 +182,18 @@ class EncoderDecoderState:
         return output.logits.float()
 
 
+def begin(module, prompts: list[list[int]], room: int, context: int | None,
+          work: Work) -> tuple[CausalState | EncoderDecoderState, torch.Tensor]:
+    """Read the prompts, equal ones once. The state and logits (prompts, vocabulary) of a row for each of them.
+
+    ``room`` is how many tokens a row may get, ``context`` the most that it may have with its prompt.
+    """
+    different = list(dict.fromkeys(map(tuple, prompts)))
+    place = {ids: i for i, ids in enumerate(different)}
+    state = (EncoderDecoderState if module.config.is_encoder_decoder else CausalState)(module, room, context, work)
+    return state, state.prefill([list(ids) for ids in different], [place[tuple(ids)] for ids in prompts])
+
+
 def decoder_start(module) -> int:
     """The token that an encoder-decoder model's answers begin with."""
     for config in (module.generation_config, module.config):

@@ -76,8 +76,9 @@ class Asked:
     def __init__(self, identity: dict[str, str], decoding: Decoding | None):
         fields = asdict(decoding) if decoding else {}
         fields.pop("n", None)  # the sample index says it: the first 5 of 20 samples are those of n=5
-        if fields.get("choices_below") == 1.0:  # left out, like choices below: keys are those from before they existed
-            del fields["choices_below"]
+        for added in ("choices_below", "beams"):  # at its default left out: keys are those from before it existed
+            if decoding and fields[added] == getattr(Decoding, added):
+                del fields[added]
         kind = "generate" if decoding else "score"
         settings = {"kind": kind, "model": identity, "decoding": fields, "version": DECODING_VERSION}
         self.settings_json = canonical(settings)

@@ -1,5 +1,6 @@
 """From prompts to token ids, and from token ids back to the text that they spell."""
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -127,6 +128,12 @@ class Spelling:
             self._window = self._window[-TAIL:]
             self._read = self._decode(self._window)
         return new
+
+    def copy(self) -> "Spelling":
+        """A second one that has read the same tokens."""
+        twin = copy.copy(self)
+        twin._stream, twin._window = copy.copy(self._stream), list(self._window)
+        return twin
 
     def rest(self, tokens: list[int], pieces: list[str]) -> str:
         """What is still held back after the last token (bytes that never became a character)."""

@@ -30,6 +30,8 @@ class Decoding:
     so that a sample does not depend on the batch that it was drawn in. ``stop`` strings and ``stop_rule`` (a name in
     ``models.stopping.STOP_RULES``, e.g. ``"first_call"``) end a row while decoding. ``truncation`` says which end
     of a too long prompt to drop (``"left"`` or ``"right"``); without it such a prompt is an error.
+    ``beams`` above 1 is a beam search with so many beams a prompt (``models.beam``): it takes the place of greedy
+    decoding, so the temperature is 0 and n is 1.
     A prompt's ``choices`` bind where the model's most likely token has a probability below ``choices_below``: 1 is
     always, 0 never (see ``models.constraint``).
     """
@@ -43,6 +45,7 @@ class Decoding:
     stop_rule: str | None = None
     truncation: str | None = None
     choices_below: float = 1.0
+    beams: int = 1
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,8 @@ class Work:
     """What a local model has done since it was loaded, repeated work (after a lack of memory) included.
 
     ``passes`` are forward passes of a whole batch (an encoder's belongs to the first of its decoder), ``prompt_tokens``
-    and ``new_tokens`` what went in and came out: samples of one prompt in one batch read it once. Padding is not in it.
+    and ``new_tokens`` what went in and came out: samples of one prompt in one batch read it once. Of several beams
+    the answer alone came out. Padding is not in it.
     """
 
     passes: int = 0

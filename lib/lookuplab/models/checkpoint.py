@@ -1,6 +1,7 @@
 """Loading a checkpoint, and knowing exactly which one it was."""
 
 import hashlib
+import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -181,7 +182,9 @@ def _adapted(found: Checkpoint, adapter: str) -> Checkpoint:
                 "pretrained_model_name_or_path": str(folder), "local_files_only": True}))
             if len(found.tokenizer) > found.module.get_input_embeddings().num_embeddings:
                 found.module.resize_token_embeddings(len(found.tokenizer), mean_resizing=False)
-        with_adapter = PeftModel.from_pretrained(found.module, str(folder))
+        with warnings.catch_warnings():  # PEFT 0.21 still asks for an attribute by its old name
+            warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
+            with_adapter = PeftModel.from_pretrained(found.module, str(folder))
         if merged := found.module.dtype == torch.float32:
             with_adapter.merge_and_unload()
         found.identity["adapter"] = content_hash(folder) + " merged" * merged

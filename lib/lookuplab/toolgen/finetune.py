@@ -9,21 +9,25 @@ import hashlib
 import json
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate import PartialState
-from transformers import DataCollatorForSeq2Seq, Trainer, TrainingArguments, set_seed
+from transformers import DataCollatorForSeq2Seq, TrainingArguments, set_seed
+from transformers.utils import logging
 
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models.checkpoint import Checkpoint, context_of, read_checkpoint
 from lookuplab.models.load import mini_models, split_revision
 from lookuplab.toolgen import lora, training_log
+from lookuplab.toolgen.finetune_card import licence_of, write_card
 from lookuplab.toolgen.marking import MARK
+from lookuplab.toolgen.order import Order, OrderedTrainer
 from lookuplab.toolgen.pairs import IGNORED, Example, Pair, add_mark, encode_all, kind_of, unmarked
 from lookuplab.toolgen.recipe import PAPER, Recipe
 
@@ -34,7 +38,7 @@ WORK = paths.RUNS / "train" / "toolgen"
 @dataclass(frozen=True)
 class Finetuned:
     """A finished run. ``left_out`` counts pairs by reason, ``loss`` is the last line of log.csv (nats a token),
-    ``seconds`` are of training, those before a kill included."""
+    ``seconds`` are of training, those before a kill included; ``trainable`` of ``parameters`` weights were trained."""
 
     folder: Path
     pairs: int
@@ -46,49 +50,73 @@ class Finetuned:
     trainable: int
 
 
+@dataclass(frozen=True)
+class Start:
+    """What a run begins with: the base model as it was found and as it is trained, and the pairs in tokens."""
+
+    base: str
+    revision: str | None
+    checkpoint: Checkpoint
+    model: torch.nn.Module
+    parameters: int
+    examples: list[Example]
+    left_out: Counter
+
+
 def finetune(base: str | Path, pairs: Sequence[Pair], output: Path, recipe: Recipe, *, marked: bool,
              work: Path | None = None, half: bool = False, log_every: int = 10, save_every: int = 200,
+             left_out: Counter | None = None, about: str = "", licence: str | None = None,
              progress: bool = True) -> Finetuned:
     """Fine-tune the checkpoint ``base`` (folder or name) and write the folder ``output``, which ``models.load`` loads.
 
     ``pairs`` carry their marks for both variants: ``marked=False`` takes them out, and a pair whose marked form is too
     long is left out of both, so that both learn the same pairs. ``half`` stores the weights in fp16. ``work`` (default:
     runs/train/toolgen/OUTPUT'S NAME) holds log.csv, TensorBoard's events and, until the run is complete, checkpoints
-    every ``save_every`` steps: a killed run goes on from the last one. UserError for no usable pair, another run's
-    checkpoints in ``work`` and an ``output`` that exists.
+    every ``save_every`` steps: a killed run goes on from the last one. The card gets ``left_out`` (pairs that the caller
+    dropped, by reason), ``about`` (where the pairs come from) and ``licence`` (default: that of the base's card).
+    UserError for no usable pair, another run's checkpoints in ``work``, an ``output`` that exists, a diverged loss.
     """
     state = PartialState()
     output, work = Path(output), Path(work or WORK / Path(output).name)
     if output.exists():
         raise UserError(f"{output} exists; delete it, or give another output")
-    name, revision = split_revision(str(mini_models().get(str(base), base)))
-    checkpoint = _read(name, revision, recipe)
+    output.parent.mkdir(parents=True, exist_ok=True)  # a place that cannot be written shows now, not after the training
+    with _quiet():
+        start = _start(str(base), pairs, recipe, marked, left_out or Counter())
+        identity = {"recipe": asdict(recipe), "base": start.checkpoint.identity, "marked": marked,
+                    "pairs": _hash(start.examples)}
+        with state.main_process_first():
+            resumed = _resume_point(work, identity)
+        trainer, books = _trainer(start, recipe, work, resumed, log_every, save_every, progress)
+        trainer.train(resume_from_checkpoint=str(resumed) if resumed else None)
+        done = Finetuned(output, len(start.examples), start.left_out, trainer.state.global_step, round(books.seconds, 1),
+                         training_log.lines(trainer.state.log_history)[-1]["loss"], start.parameters,
+                         lora.trainable(start.model))
+        if state.is_main_process:
+            facts = {**asdict(done), "name": output.name, "base": _called(start), "marked": marked, "about": about,
+                     "kind": start.checkpoint.module.config.model_type, "hash": identity["pairs"],
+                     "recipe": asdict(recipe), "processes": state.num_processes,
+                     "licence": licence or licence_of(start.base)}
+            del facts["folder"]
+            _save(start, work, output, half, facts)
+        state.wait_for_everyone()
+    return done
+
+
+def _start(base: str, pairs: Sequence[Pair], recipe: Recipe, marked: bool, left_out: Counter) -> Start:
+    """Load the base on the CPU, from where the Trainer moves it. What is trained is float32, frozen weights may be
+    what computes."""
+    name, revision = split_revision(str(mini_models().get(base, base)))
+    frozen = recipe.lora_rank is not None and recipe.precision == "bf16"
+    checkpoint = read_checkpoint(name, revision, "bfloat16" if frozen else "float32", "cpu")
     if "checkpoint" in checkpoint.identity:  # on the hub: the commit that a branch stood for, for the adapter's record
         name, _, revision = checkpoint.identity["checkpoint"].rpartition("@")
-    examples, left_out = _usable(checkpoint, pairs, recipe, marked)
+    examples, too_long = _usable(checkpoint, pairs, recipe, marked)
     set_seed(recipe.seed)  # of the mark's rows and of LoRA's
     mark = add_mark(checkpoint.tokenizer, checkpoint.module) if marked else None
     parameters = sum(weight.numel() for weight in checkpoint.module.parameters())
     model = checkpoint.module if recipe.lora_rank is None else lora.wrap(checkpoint.module, recipe, mark)
-    identity = {"recipe": asdict(recipe), "base": checkpoint.identity, "marked": marked, "pairs": _hash(examples)}
-    with state.main_process_first():
-        resumed = _resume_point(work, identity)
-    trainer, books = _trainer(model, checkpoint, examples, recipe, work, resumed, log_every, save_every, progress)
-    trainer.train(resume_from_checkpoint=str(resumed) if resumed else None)
-    done = Finetuned(output, len(examples), left_out, trainer.state.global_step, round(books.seconds, 1),
-                     training_log.lines(trainer.state.log_history)[-1]["loss"], parameters, lora.trainable(model))
-    if state.is_main_process:
-        _save(model, checkpoint, (name, revision), work, output, half)
-        for folder in work.glob("checkpoint-*"):
-            shutil.rmtree(folder)
-    state.wait_for_everyone()
-    return done
-
-
-def _read(name: str, revision: str | None, recipe: Recipe) -> Checkpoint:
-    """On the CPU, from where the Trainer moves it. Weights that are trained are float32, frozen ones what computes."""
-    frozen = recipe.lora_rank is not None and recipe.precision == "bf16"
-    return read_checkpoint(name, revision, "bfloat16" if frozen else "float32", "cpu")
+    return Start(name, revision, checkpoint, model, parameters, examples, left_out + too_long)
 
 
 def _usable(checkpoint: Checkpoint, pairs: Sequence[Pair], recipe: Recipe,
@@ -99,24 +127,25 @@ def _usable(checkpoint: Checkpoint, pairs: Sequence[Pair], recipe: Recipe,
     with_mark = copy.deepcopy(checkpoint.tokenizer)
     add_mark(with_mark)
     kind, context = kind_of(checkpoint.module.config), context_of(checkpoint.module.config)
-    limits = {f"more than the model's context of {context} tokens": context,
-              f"more than max_tokens ({recipe.max_tokens})": recipe.max_tokens}
+    limits = {f"longer than the model's context of {context} tokens": context,
+              f"longer than max_tokens ({recipe.max_tokens})": recipe.max_tokens}
     left_out, kept = Counter(), []
     for pair, example in zip(pairs, encode_all(with_mark, pairs, kind), strict=True):
-        reason = next((why for why, limit in limits.items() if limit and _length(example, kind) > limit), None)
+        reason = next((why for why, limit in limits.items() if limit and length(example, kind) > limit), None)
         if reason:
             left_out[reason] += 1
         else:
             kept.append((pair, example))
     if not kept:
-        why = "; ".join(f"{n} have {reason}" for reason, n in left_out.items()) or "there are no pairs"
+        why = "; ".join(f"{n} are {reason}" for reason, n in left_out.items()) or "there are no pairs"
         raise UserError(f"nothing to train on: {why}")
     if marked:
         return [example for _, example in kept], left_out
     return encode_all(checkpoint.tokenizer, [unmarked(pair) for pair, _ in kept], kind), left_out
 
 
-def _length(example: Example, kind: str) -> int:
+def length(example: Example, kind: str) -> int:
+    """Tokens that a pair needs room for: prompt and answer share a decoder's context, elsewhere each has its own."""
     prompt, answer = len(example.prompt), len(example.answer)
     return max(prompt, answer) if kind == "encoder-decoder" else prompt + answer
 
@@ -139,63 +168,92 @@ def _hash(examples: Sequence[Example]) -> str:
 def _resume_point(work: Path, identity: dict[str, Any]) -> Path | None:
     """The last complete checkpoint of the same run in ``work``. UserError for another run's."""
     work.mkdir(parents=True, exist_ok=True)
-    file = work / "identity.json"
+    file, text = work / "identity.json", json.dumps(identity, indent=1) + "\n"
     found = sorted((folder for folder in work.glob("checkpoint-*") if (folder / "trainer_state.json").is_file()),
-                   key=lambda folder: int(folder.name.rpartition("-")[2]))  # the state is written last
-    text = json.dumps(identity, indent=1) + "\n"
-    if found and file.is_file() and file.read_text() != text:
-        before = json.loads(file.read_text())
-        changed = [name for name in identity if before.get(name) != json.loads(text)[name]]
+                   key=_step)  # the state is written last
+    before = json.loads(file.read_text(encoding="utf-8")) if found and file.is_file() else json.loads(text)
+    if changed := [name for name, value in json.loads(text).items() if before.get(name) != value]:
         raise UserError(f"{work} holds checkpoints of another run (other {', '.join(changed)}); "
-                        "delete the folder, or give another one")
-    file.write_text(text)
+                        "delete that folder, or give another one (--work)")
+    file.write_text(text, encoding="utf-8")
     return found[-1] if found else None
 
 
-def _trainer(model: torch.nn.Module, checkpoint: Checkpoint, examples: Sequence[Example], recipe: Recipe, work: Path,
-             resumed: Path | None, log_every: int, save_every: int,
-             progress: bool) -> tuple[Trainer, training_log.Books]:
+def _step(folder: Path) -> int:
+    return int(folder.name.rpartition("-")[2])
+
+
+def _trainer(start: Start, recipe: Recipe, work: Path, resumed: Path | None, log_every: int, save_every: int,
+             progress: bool) -> tuple[OrderedTrainer, training_log.Books]:
+    kind = kind_of(start.checkpoint.module.config)
+    order = Order([length(example, kind) for example in start.examples], recipe.batch_size, recipe.seed,
+                  recipe.sampling == "group_by_length")
+    padding = copy.deepcopy(start.checkpoint.tokenizer)  # the saved one stays as it is
+    padding.padding_side = "right"
+    padding.pad_token = padding.pad_token or padding.eos_token
+    arguments = _arguments(recipe, work, log_every, save_every)
     books = training_log.Books(work / "log.csv", work.name, progress)
-    arguments = TrainingArguments(
-        output_dir=str(work), num_train_epochs=recipe.epochs, learning_rate=recipe.learning_rate, seed=recipe.seed,
-        optim=recipe.optimizer, lr_scheduler_type=recipe.schedule, warmup_steps=recipe.warmup_steps,
-        weight_decay=recipe.weight_decay, max_grad_norm=recipe.max_grad_norm, bf16=recipe.precision == "bf16",
-        gradient_accumulation_steps=recipe.accumulation, activation_checkpointing=recipe.checkpoint_activations,
-        train_sampling_strategy=recipe.sampling, logging_steps=log_every, logging_nan_inf_filter=False,
-        save_steps=save_every, save_total_limit=2, report_to="none", disable_tqdm=True, remove_unused_columns=False,
-        dataloader_pin_memory=torch.cuda.is_available())
+    callbacks = [books]
+    if arguments.should_save:
+        callbacks += training_log.tensorboard(work / "tensorboard", _step(resumed) if resumed else 0)
+    trainer = OrderedTrainer(start.model, arguments, DataCollatorForSeq2Seq(padding, return_tensors="pt"),
+                             [row(example, kind, recipe.loss_on) for example in start.examples], callbacks=callbacks,
+                             order=order)
+    trainer.remove_callback(training_log.PrinterCallback)
+    return trainer, books
+
+
+def _arguments(recipe: Recipe, work: Path, log_every: int, save_every: int) -> TrainingArguments:
+    try:
+        arguments = TrainingArguments(
+            output_dir=str(work), num_train_epochs=recipe.epochs, learning_rate=recipe.learning_rate, seed=recipe.seed,
+            optim=recipe.optimizer, lr_scheduler_type=recipe.schedule, warmup_steps=recipe.warmup_steps,
+            weight_decay=recipe.weight_decay, max_grad_norm=recipe.max_grad_norm, bf16=recipe.precision == "bf16",
+            gradient_accumulation_steps=recipe.accumulation, activation_checkpointing=recipe.checkpoint_activations,
+            logging_steps=log_every, logging_nan_inf_filter=False, save_steps=save_every, save_total_limit=2,
+            report_to="none", disable_tqdm=True, ddp_find_unused_parameters=False,
+            remove_unused_columns=False, log_level="error", dataloader_pin_memory=torch.cuda.is_available())
+    except ValueError as error:  # a schedule or optimiser that is none, a precision that the device lacks
+        raise UserError(f"recipe: {' '.join(str(error).split())}") from error
     parts = arguments.world_size * max(1, arguments.n_gpu) * recipe.accumulation
     if recipe.batch_size % parts:
         raise UserError(f"a batch of {recipe.batch_size} does not divide into {parts} parts "
                         "(processes x accumulation); change batch size or accumulation")
     arguments.per_device_train_batch_size = recipe.batch_size // parts
-    kind = kind_of(checkpoint.module.config)
-    padding = copy.deepcopy(checkpoint.tokenizer)  # the saved one stays as it is
-    padding.padding_side = "right"
-    padding.pad_token = padding.pad_token or padding.eos_token
-    callbacks = [books]
-    if arguments.should_save:
-        step = int(resumed.name.rpartition("-")[2]) if resumed else 0
-        callbacks += training_log.tensorboard(work / "tensorboard", step)
-    trainer = Trainer(model, arguments, DataCollatorForSeq2Seq(padding, return_tensors="pt"),
-                      [row(example, kind, recipe.loss_on) for example in examples], callbacks=callbacks)
-    trainer.remove_callback(training_log.PrinterCallback)
-    return trainer, books
+    return arguments
 
 
-def _save(model: torch.nn.Module, checkpoint: Checkpoint, base: tuple[str, str | None], work: Path, output: Path,
-          half: bool) -> None:
-    """The folder, complete or not there."""
+def _called(start: Start) -> str:
+    """The base for a reader: a folder by its name, a model on the hub with its commit."""
+    return start.checkpoint.identity.get("checkpoint", start.checkpoint.name)
+
+
+def _save(start: Start, work: Path, output: Path, half: bool, facts: dict[str, Any]) -> None:
+    """The folder, complete or not there; then the checkpoints go."""
     part = output.with_name(f".{output.name}.partial")
     shutil.rmtree(part, ignore_errors=True)
-    model = model.to("cpu")
-    if half:
-        model = model.half()
+    model = start.model.to("cpu", torch.float16 if half else None)
     if isinstance(model, lora.PeftModel):
-        lora.save(model, part, *base, output)
+        lora.save(model, part, start.base, start.revision, output)
     else:
         model.config.use_cache = True  # the Trainer switched it off
         model.save_pretrained(part)
-    checkpoint.tokenizer.save_pretrained(part)
+    start.checkpoint.tokenizer.save_pretrained(part)
     shutil.copyfile(work / "log.csv", part / "log.csv")
+    write_card(part, facts)
     part.rename(output)
+    for folder in work.glob("checkpoint-*"):
+        shutil.rmtree(folder)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """One progress bar is enough: none of Transformers' for every checkpoint, nor its remarks on tied weights."""
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()

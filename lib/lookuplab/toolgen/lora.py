@@ -2,6 +2,7 @@
 
 import json
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,14 @@ def wrap(module: Any, recipe: Recipe, mark: int | None) -> PeftModel:
     It is trained unless the recipe says otherwise: a head's row that stays random can hardly win an argmax.
     """
     targets = recipe.lora_targets or ATTENTION.get(module.config.model_type, LLAMA)
+    config = LoraConfig(
+        r=recipe.lora_rank, lora_alpha=recipe.lora_alpha, lora_dropout=recipe.lora_dropout,
+        target_modules=list(targets), task_type="SEQ_2_SEQ_LM" if module.config.is_encoder_decoder else "CAUSAL_LM",
+        trainable_token_indices=None if mark is None else {name: [mark] for name in _token_layers(module)})
     try:
-        wrapped = get_peft_model(module, LoraConfig(
-            r=recipe.lora_rank, lora_alpha=recipe.lora_alpha, lora_dropout=recipe.lora_dropout,
-            target_modules=list(targets), task_type="SEQ_2_SEQ_LM" if module.config.is_encoder_decoder else "CAUSAL_LM",
-            trainable_token_indices=None if mark is None else {name: [mark] for name in _token_layers(module)}))
+        with warnings.catch_warnings():  # PEFT 0.21 still asks for an attribute by its old name
+            warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
+            wrapped = get_peft_model(module, config)
     except ValueError as error:  # no module has such a name
         raise UserError(f"LoRA finds no {', '.join(targets)} in a {module.config.model_type} model; "
                         "name its projections (lora_targets)") from error

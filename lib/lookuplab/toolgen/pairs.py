@@ -12,17 +12,23 @@ by its id, never out of a text: around the mark a tokenizer splits words otherwi
 ``initems``.
 """
 
+import gzip
+import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from tokenizers import AddedToken
 
+from lookuplab.errors import UserError
 from lookuplab.toolgen.marking import MARK
 
 KINDS = ("decoder", "encoder-decoder")
 IGNORED = -100  # the label of a token without a loss
+FIELDS = ("id", "docstring", "signature", "body", "marked_signature", "marked_body")  # of a record that are needed here
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,24 @@ class Example:
     id: str
     prompt: list[int]
     answer: list[int]
+
+
+def read(path: Path) -> tuple[list[dict[str, Any]], Counter]:
+    """The records of a marked corpus (JSON Lines, ``.gz`` too), without functions whose own text spells the mark; those
+    are counted. UserError for a line that is no record."""
+    records, left_out, number = [], Counter(), 1
+    try:
+        with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8", newline="\n") as lines:
+            for number, line in enumerate(lines, 1):
+                record = json.loads(line)
+                if any(MARK in text for text in [record[name] for name in FIELDS][:4]):
+                    left_out[f"spelling {MARK} themselves"] += 1
+                else:
+                    records.append(record)
+    except (ValueError, KeyError, TypeError, EOFError, gzip.BadGzipFile) as error:
+        raise UserError(f"{path}, line {number} is no record of a marked corpus ({type(error).__name__}: {error}); "
+                        "`lookuplab data mark` writes one") from error
+    return records, left_out
 
 
 def pairs(records: Iterable[dict[str, Any]], marked: bool) -> list[Pair]:

@@ -2,12 +2,15 @@
 
 import csv
 import importlib.util
+import math
 import time
 from pathlib import Path
 
 from tqdm import tqdm
 from transformers import PrinterCallback, TrainerCallback
 from transformers.integrations import TensorBoardCallback
+
+from lookuplab.errors import UserError
 
 FIELDS = ("step", "epoch", "loss", "learning_rate", "seconds")
 
@@ -36,6 +39,9 @@ class Books(TrainerCallback):
 
     def on_log(self, args, state, control, **_):
         state.log_history[-1]["seconds"] = round(self.seconds, 1)
+        if not math.isfinite(state.log_history[-1].get("loss", 0.0)):
+            raise UserError(f"the loss is not finite any more at step {state.global_step}; "
+                            "lower the learning rate, or train in float32")
         if state.is_world_process_zero:
             rows = lines(state.log_history)
             self.bar.set_postfix_str(f"loss {rows[-1]['loss']:.3f}" if rows else "")

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from lookuplab.toolgen.metrics.dependencies import KINDS, Dependency, DependencyTool, coverage, covered, expressions
 from lookuplab.toolgen.metrics.insertion import locate
+from lookuplab.toolgen.metrics.worker import WorkerLost
 
 BASE = '''LEVEL = 3
 
@@ -95,11 +96,12 @@ def test_no_dependency_anywhere_is_no_division_by_zero():
     assert table.pooled.n == table.per_function.n == 0 and table.pooled.value != table.pooled.value
 
 
-def test_a_name_that_takes_too_long_is_counted_and_the_next_one_is_answered(tmp_path):
+def test_a_function_that_takes_too_long_is_lost_and_the_next_one_is_answered(tmp_path):
     (tmp_path / "base.py").write_text(BASE)
     with DependencyTool(limit=0) as tool:
         place = locate(BASE, 11)
-        assert tool.trace(tmp_path, BASE, "base.py", place) is None and tool.lost == {"timeout": 1, "crash": 0}
+        with pytest.raises(WorkerLost, match="timeout"):
+            tool.trace(tmp_path, BASE, "base.py", place)
         tool.limit = 60
         assert [found.key for found in tool.trace(tmp_path, BASE, "base.py", place)] == ["self.size"]
 

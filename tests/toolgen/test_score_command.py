@@ -24,6 +24,7 @@ def score(tmp_path, monkeypatch):
     (tmp_path / "repo" / "m.py").write_text(SOURCE)
     (tmp_path / "repo" / "broken.py").write_text("def f(:\n")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
 
     def run(lines, *options):
         (tmp_path / "in.jsonl").write_text("".join(
@@ -39,7 +40,8 @@ def test_each_line_is_judged_and_the_table_goes_to_stdout(score, tmp_path):
     assert result.exit_code == 0, result.output
     first, second = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
     assert first == {"id": "a", "exact_match": True, "edit_similarity": 1.0, "dependencies": 1, "covered": 1,
-                     "passed": True, "lost": "", "messages": [], "next_identifier": True, "identifier_sequence": 1.0}
+                     "passed": True, "lost": "", "messages": [], "next_identifier": True, "identifier_sequence": 1.0,
+                     "prefix": 1.0}
     assert (second["id"], second["covered"], second["passed"], second["messages"][0][0]) == (2, 0, False, "E0602")
     assert "SuccRate" in result.stdout and "0.500" in result.stdout
     assert (tmp_path / "repo" / "m.py").read_text() == SOURCE

@@ -177,7 +177,8 @@ def toolgen(file: str, output: Path | None, variant: str) -> None:
 
     FILE has one JSON object a line ("-" reads standard input) with the fields id, repository (a folder), file (relative
     to it), line (of the `def` to replace; what stands there is the reference) and prediction (the whole function, or
-    its body). No file of a repository is changed.
+    its body). No file of a repository is changed. What Jedi and pylint said is kept beside the completion store, so that a
+    run that was stopped goes on where it ended.
 
     Writes one judgement a line, and a summary table with intervals clustered by repository (to stderr when the
     judgements go to stdout). BLEU-4 is on tokens between blanks, since no model is known here.
@@ -186,13 +187,13 @@ def toolgen(file: str, output: Path | None, variant: str) -> None:
     Examples:
       lookuplab score toolgen functions.jsonl -o judged.jsonl
     """
-    from lookuplab.toolgen.metrics import report
+    from lookuplab.toolgen.metrics import judging, report
 
     if output is not None and file != "-" and output.resolve() == Path(file).resolve():
         raise UserError(f"{output} is the input; name another output file")
     tasks = [report.task(record, place) for place, record in read_lines(file)]
-    judged = report.judge(tasks, variant)
-    rows = [json.dumps(report.row(found), ensure_ascii=False) for found in judged]
+    judged = judging.judge(tasks, variant)
+    rows = [json.dumps(judging.row(found), ensure_ascii=False) for found in judged]
     if output is None:
         click.echo("".join(row + "\n" for row in rows), nl=False)
     else:

@@ -13,7 +13,7 @@ from pathlib import Path
 from lookuplab.scoring.rates import Rate, estimate, rate
 from lookuplab.toolgen.metrics.identifiers import is_name, leaves
 from lookuplab.toolgen.metrics.insertion import Place
-from lookuplab.toolgen.metrics.worker import Worker, WorkerLost, serve
+from lookuplab.toolgen.metrics.worker import PATIENCE, Worker, WorkerLost, serve
 
 KINDS = ("method", "attribute", "function", "class", "module")
 BRACKETS = {"(": ")", "[": "]", "{": "}"}
@@ -144,24 +144,19 @@ def _kind(name) -> str:
 
 
 class DependencyTool:
-    """Jedi in a process of its own; a context manager. Losses are counted in ``lost`` by reason."""
+    """Jedi in a process of its own; a context manager."""
 
     def __init__(self, limit: float = LIMIT):
-        self.limit, self.lost = limit, {"timeout": 0, "crash": 0}
+        self.limit = limit
         self._worker = Worker("lookuplab.toolgen.metrics.dependencies", Path.cwd())
 
-    def trace(self, root: Path, text: str, file: str, place: Place) -> list[Dependency] | None:
-        """The dependencies of the function at ``place`` (see ``trace``); None when Jedi took too long or crashed."""
+    def trace(self, root: Path, text: str, file: str, place: Place) -> list[Dependency]:
+        """The dependencies of the function at ``place`` (see ``trace``); raises WorkerLost."""
         question = {"text": text, "file": file, "line": place.line, "body_line": place.body_line,
                     "end_line": place.end_line, "root": str(root)}
-        try:
-            answer = self._worker.ask(question, self.limit)
-        except WorkerLost as lost:
-            self.lost[lost.reason] += 1
-            return None
+        answer = self._worker.ask(question, PATIENCE * self.limit)
         if "error" in answer:
-            self.lost["crash"] += 1
-            return None
+            raise WorkerLost("crash")
         return [Dependency(*pair) for pair in answer["found"]]
 
     def __enter__(self) -> "DependencyTool":

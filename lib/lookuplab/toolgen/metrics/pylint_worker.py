@@ -30,7 +30,7 @@ from pylint.lint import PyLinter, augmented_sys_path, discover_package_path
 from pylint.reporters import CollectingReporter
 from pylint.utils import ASTWalker
 
-from lookuplab.toolgen.metrics.worker import serve
+from lookuplab.toolgen.metrics.worker import PATIENCE, serve
 
 CHECKS = ("E0001", "E1101", "E0602")  # syntax-error, no-member, undefined-variable
 
@@ -116,7 +116,7 @@ class Process:
         """{"messages": [...]} of ``file`` with ``text`` in it, or {"lost": "timeout" | "crash"}.
 
         ``root``: the working directory; ``lines``: first and last line of the function that matters, or None for the
-        whole file; ``limit``: seconds.
+        whole file; ``limit``: seconds of computing.
         """
         os.chdir(question["root"])
         self.read(question["file"], question["lines"])
@@ -126,14 +126,14 @@ class Process:
             os.close(reading)
             self._check(question, writing)
         os.close(writing)
-        try:
-            found = _wait(reading, question["limit"])
-            self.wanted = found.pop("read", [])
-            return found
-        finally:
-            os.close(reading)
-            os.kill(child, signal.SIGKILL)  # harmless for one that has ended and is not yet waited for
-            os.waitpid(child, 0)
+        found = _wait(reading, PATIENCE * question["limit"])
+        os.close(reading)
+        os.kill(child, signal.SIGKILL)  # harmless for one that has ended and is not yet waited for
+        _, status = os.waitpid(child, 0)
+        if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
+            return {"lost": "timeout"}
+        self.wanted = found.pop("read", [])
+        return found
 
     def read(self, file: str, lines: list[int] | None) -> None:
         """Read what the check is likely to need: what the last one missed, and for a new file what its original does.
@@ -160,7 +160,8 @@ class Process:
     def _check(self, question: dict, writing: int) -> None:
         """The copy's work; it never returns."""
         try:
-            resource.setrlimit(resource.RLIMIT_CPU, (int(question["limit"]) + 1,) * 2)
+            soft = max(1, int(question["limit"]))
+            resource.setrlimit(resource.RLIMIT_CPU, (soft, soft + 1))
             path, cache = os.path.abspath(question["file"]), astroid.MANAGER.astroid_cache
             for name in [name for name, module in cache.items() if module.file == path]:
                 del cache[name]

@@ -1,43 +1,17 @@
-"""All metrics of generated functions at once: one judgement each, and the table of a file of them (Tables II, III)."""
+"""Functions that were generated elsewhere: a line of input as a task, and the table of all judgements (Tables II, III)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-
-from tqdm import tqdm
 
 from lookuplab.errors import UserError
 from lookuplab.scoring.rates import Rate, estimate, rate
-from lookuplab.toolgen.metrics import identifiers, similarity
-from lookuplab.toolgen.metrics.dependencies import Dependency, DependencyTool, coverage, covered
-from lookuplab.toolgen.metrics.insertion import Place, function_of, insert, locate, read_source
-from lookuplab.toolgen.metrics.success import SuccessTool, Verdict, success
+from lookuplab.toolgen.metrics import similarity
+from lookuplab.toolgen.metrics.dependencies import coverage
+from lookuplab.toolgen.metrics.insertion import locate, read_source
+from lookuplab.toolgen.metrics.judging import Judged, Task, row
+from lookuplab.toolgen.metrics.success import success
 
 FIELDS = {"id": (str, int), "repository": (str,), "file": (str,), "line": (int,), "prediction": (str,)}
-
-
-@dataclass(frozen=True)
-class Task:
-    """A generated function and the place that it is for; ``text`` is the file's, ``root`` the repository's folder."""
-
-    id: str | int
-    root: Path
-    file: str
-    text: str
-    place: Place
-    prediction: str
-
-
-@dataclass(frozen=True)
-class Judged:
-    """``predicted`` and ``wanted`` are the texts that similarity is of; ``body`` is the predicted body."""
-
-    task: Task
-    predicted: str
-    wanted: str
-    body: str
-    dependencies: list[Dependency] | None
-    verdict: Verdict
 
 
 def task(record: dict, where: str) -> Task:
@@ -61,43 +35,6 @@ def task(record: dict, where: str) -> Task:
     return Task(record["id"], root, path.relative_to(root).as_posix(), text, place, record["prediction"])
 
 
-def judge(tasks: Sequence[Task], variant: str = "paper") -> list[Judged]:
-    """All judgements in the order of ``tasks``, one file after the other."""
-    found: dict[int, Judged] = {}
-    order = sorted(range(len(tasks)), key=lambda number: (str(tasks[number].root), tasks[number].file))
-    with DependencyTool() as jedi, SuccessTool() as pylint:
-        for number in tqdm(order, desc="judging", unit=" functions", delay=1):
-            found[number] = _judge(tasks[number], jedi, pylint, variant)
-    return [found[number] for number in range(len(tasks))]
-
-
-def _judge(task: Task, jedi: DependencyTool, pylint: SuccessTool, variant: str) -> Judged:
-    place = task.place
-    _, body = function_of(place, task.prediction)
-    dependencies = jedi.trace(task.root, task.text, task.file, place)
-    verdict = pylint.judge(task.root, task.file, insert(task.text, place, task.prediction), variant)
-    predicted, wanted = (similarity.scored_text(place.signature, place.docstring, text, variant)
-                         for text in (body, place.body))
-    return Judged(task, predicted, wanted, body, dependencies, verdict)
-
-
-def row(found: Judged) -> dict:
-    """One judgement as an object of the output file; similarities 0 to 1, None where there is no value."""
-    flags = None if found.dependencies is None else covered(found.dependencies, found.body)
-    return {
-        "id": found.task.id,
-        "exact_match": similarity.exact_match(found.predicted, found.wanted),
-        "edit_similarity": round(similarity.edit_similarity(found.predicted, found.wanted) / 100, 6),
-        "dependencies": None if flags is None else len(flags),
-        "covered": None if flags is None else sum(flags),
-        "passed": found.verdict.passed,
-        "lost": found.verdict.lost,
-        "messages": [[message.id, message.line, message.text] for message in found.verdict.messages],
-        "next_identifier": identifiers.next_match(found.body, found.task.place.body),
-        "identifier_sequence": identifiers.sequence_match(found.body, found.task.place.body),
-    }
-
-
 def table(judged: Sequence[Judged], variant: str = "paper") -> str:
     """The summary: value, 95% interval and number of values of each metric, then what could not be measured."""
     if not judged:
@@ -116,7 +53,8 @@ def table(judged: Sequence[Judged], variant: str = "paper") -> str:
         *((f"  {kind}", value) for kind, value in found.kinds.items()),
         ("SuccRate", passed.rate),
         ("next identifier", _mean(rows, "next_identifier", clusters)),
-        ("identifier sequence", _mean(rows, "identifier_sequence", clusters)))]
+        ("identifier sequence", _mean(rows, "identifier_sequence", clusters)),
+        ("prefix", _mean(rows, "prefix", clusters)))]
     parts = [(name, getattr(codes, name)) for name in ("score", *similarity.COMPONENTS, "mean_dataflow")]
     words = (f"{name} {'-' if value is None else f'{value:.3f}'}" for name, value in parts)
     lines.append("CodeBLEU: " + ", ".join(words))

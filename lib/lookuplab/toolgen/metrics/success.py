@@ -16,11 +16,11 @@ from pathlib import Path
 from lookuplab.scoring.rates import Rate, rate
 from lookuplab.toolgen.metrics.insertion import Inserted
 from lookuplab.toolgen.metrics.similarity import check_variant
-from lookuplab.toolgen.metrics.worker import Worker, WorkerLost
+from lookuplab.toolgen.metrics.worker import PATIENCE, Worker, WorkerLost
 
 SYNTAX_ERROR, NO_MEMBER, UNDEFINED = "E0001", "E1101", "E0602"
 CHECKS = (SYNTAX_ERROR, NO_MEMBER, UNDEFINED)
-LIMIT = 60.0  # seconds for one file
+LIMIT = 60.0  # seconds of computing for one file
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class SuccessTool:
             self.close()
             self._folder, self._worker = folder, Worker("lookuplab.toolgen.metrics.pylint_worker", folder)
         question = {"root": str(root), "file": file, "text": text, "limit": self.limit, "lines": lines}
-        answer = self._worker.ask(question, 2 * self.limit + 10)  # reading the original, then the check, each limited
+        answer = self._worker.ask(question, 2 * PATIENCE * self.limit + 10)  # reading the original, then the check
         if "lost" in answer:
             raise WorkerLost(answer["lost"])
         return tuple(Message(*found) for found in answer["messages"])

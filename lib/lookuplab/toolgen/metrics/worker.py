@@ -13,6 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 
+PATIENCE = 5  # waiting over computing: on a busy machine an answer takes longer, and no result may depend on that
+
+
 class WorkerLost(Exception):
     """No answer: ``reason`` is ``timeout`` or ``crash``. The next question is asked of a fresh process."""
 

@@ -1,0 +1,82 @@
+"""Held-out functions and what became of them: which ones are generated, and one row for each that was."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+import pandas as pd
+
+from lookuplab.errors import UserError
+from lookuplab.toolgen.files import Repository
+from lookuplab.toolgen.filters import Filters
+from lookuplab.toolgen.functions import Function, extract
+from lookuplab.toolgen.metrics.insertion import locate, read_source
+from lookuplab.toolgen.metrics.judging import Store, Task, judge, kind_counts, row
+
+LEAST = 5  # functions of each repository: fewer say nothing about it
+
+
+def test_functions(repositories: Sequence[Repository], filters: Filters = Filters(), limit: int | None = None,
+                   seed: int = 0) -> list[Function]:
+    """The usable functions of held-out repositories, in the order of repositories, files and lines.
+
+    ``limit`` of them, spread over the repositories in proportion to their functions, but at least LEAST of each (all
+    where it has fewer); within a repository by a seeded hash of the ids, so that a larger limit only adds functions.
+    """
+    seen: set[tuple[str, str]] = set()
+    found = {repository.name: extract(repository, filters, seen).functions for repository in repositories}
+    if limit is not None and limit < 1:
+        raise UserError(f"limit is {limit}; it must be 1 or more functions")
+    shares = _shares({name: len(functions) for name, functions in found.items()}, limit)
+
+    def chosen(name: str) -> set[str]:
+        ids = sorted((one.id for one in found[name]), key=lambda id: hashlib.sha256(f"{seed}/{id}".encode()).digest())
+        return set(ids[:shares[name]])
+
+    return [one for name, functions in found.items() for wanted in [chosen(name)] for one in functions
+            if one.id in wanted]
+
+
+test_functions.__test__ = False  # for pytest, which collects by name
+
+
+def _shares(sizes: Mapping[str, int], limit: int | None) -> dict[str, int]:
+    """How many functions of each repository: one after the other to whoever has the smallest share so far."""
+    if limit is None or limit >= sum(sizes.values()):
+        return dict(sizes)
+    least = min(LEAST, limit // max(1, len(sizes)))
+    shares = {name: min(size, least) for name, size in sizes.items()}
+    while sum(shares.values()) < limit:
+        open_ones = [name for name in sizes if shares[name] < sizes[name]]
+        shares[min(open_ones, key=lambda name: (Fraction(shares[name] + 1, sizes[name]), name))] += 1
+    return shares
+
+
+def judged(functions: Sequence[Function], predictions: Mapping[str, str], variant: str = "paper", store: Store = None,
+           workers: int | None = None, progress: bool = True) -> pd.DataFrame:
+    """One row for each function, in their order; ``predictions``: id -> whole ``def`` or body, without marks.
+
+    Columns: ``id``, ``repository``; ``predicted`` and ``wanted``, the texts that similarity is of; ``exact_match``;
+    ``edit_similarity``, ``next_identifier``, ``identifier_sequence`` and ``prefix``, 0 to 1 or NaN where the reference
+    has no identifier; ``dependencies`` and ``covered``, counts, and the same a kind (``covered_method``); ``passed``,
+    True, False or None, ``failures``, the ids of pylint's messages joined by blanks, and ``lost``, why there is no
+    verdict. ``variant``, ``store`` and ``workers`` as in ``metrics.judging.judge``. Raises UserError for a function
+    without a prediction and for a file that changed since the functions were read.
+    """
+    if missing := [one.id for one in functions if one.id not in predictions]:
+        raise UserError(f"{len(missing)} functions have no prediction, first {missing[0]}; generate them or leave them out")
+    tasks = []
+    for one in functions:
+        text = read_source(one.root / one.file)
+        place = locate(text, one.line)
+        tasks.append(Task(one.id, one.root, one.file, text, place, predictions[one.id]))
+    rows = []
+    for one, found in zip(functions, judge(tasks, variant, store, workers, progress), strict=True):
+        values = row(found)
+        messages = dict.fromkeys(name for name, *_ in values.pop("messages"))
+        rows.append({"id": one.id, "repository": one.repository, "predicted": found.predicted, "wanted": found.wanted,
+                     **values, **kind_counts(found), "failures": " ".join(messages)})
+    return pd.DataFrame(rows).astype({"passed": object, **dict.fromkeys(NUMBERS, float)}) if rows else pd.DataFrame()
+
+
+NUMBERS = ("edit_similarity", "dependencies", "covered", "next_identifier", "identifier_sequence", "prefix")

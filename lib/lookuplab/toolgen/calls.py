@@ -10,11 +10,12 @@ from dataclasses import dataclass
 
 from tqdm import tqdm
 
+from lookuplab.models.tokens import UNFINISHED
 from lookuplab.models.types import Completion
 from lookuplab.toolgen.caret import ask, behind_a_dot, suggestions
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.jedi_tool import JediTool
-from lookuplab.toolgen.tool_use import ToolUse
+from lookuplab.toolgen.tool_use import ToolUse, Vocabulary
 
 
 @dataclass(frozen=True)
@@ -27,14 +28,15 @@ class Call:
     cut: bool = False
 
 
-def calls(completion: Completion, trigger: str | None, mark: int | None) -> Iterator[Call]:
-    """The questions of an answer, in order, found in its tokens and text alone. ``mark`` is the mark's token."""
-    text, before = completion.text, ""
+def calls(completion: Completion, trigger: str | None, vocabulary: Vocabulary) -> Iterator[Call]:
+    """The questions of an answer, in order, found in its tokens and its text alone."""
+    text, before, within = completion.text, "", False
     for token, piece in zip(completion.token_ids, completion.tokens, strict=True):
         before += piece
-        marked = trigger == "mark" and token == mark
+        within = not piece and (within or UNFINISHED in vocabulary.piece(token))  # a character is not complete
+        marked = trigger == "mark" and token == vocabulary.mark
         dotted = trigger == "dot" and re.search(r"\.\w*\Z", piece) and behind_a_dot(before)
-        if marked or dotted:
+        if dotted or marked and not within:
             begun = re.search(r"\w*\Z", before)[0]
             name = begun + re.match(r"\w*", text[len(before):])[0]
             end = len(before) - len(begun) + len(name)

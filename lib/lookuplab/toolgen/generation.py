@@ -94,7 +94,7 @@ class ToolModel:
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        return Vocabulary(self.model.tokenizer, self.model.end_of_text)
+        return Vocabulary(self.model.tokenizer, self.model.end_of_text())
 
     def prompts(self) -> list[Prompt]:
         """What the model is asked for each function; a prompt's id is the function's."""
@@ -143,7 +143,7 @@ def generate(model: LocalModel, functions: Sequence[Function], tool: JediTool, u
             found.append(Generated(function, "", None, failure=failures[function.id]))
         else:
             answer = done[function.id]
-            asked_at = tuple(calls(answer, use.trigger, tooled.vocabulary.mark))
+            asked_at = tuple(calls(answer, use.trigger, tooled.vocabulary))
             found.append(Generated(function, answer.text, answer, asked_at))
     return Generations(found, tooled.kind, use, Counter(tooled.outcomes))
 

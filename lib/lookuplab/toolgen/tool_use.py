@@ -20,7 +20,7 @@ import torch
 
 from lookuplab.errors import UserError
 from lookuplab.models.constraint import Condition, NameTries
-from lookuplab.models.tokens import TAIL, decoded
+from lookuplab.models.tokens import TAIL, UNFINISHED, decoded
 from lookuplab.models.trie import ROOT, TokenTrie
 from lookuplab.toolgen.caret import behind_a_dot
 from lookuplab.toolgen.marking import MARK, VARIANTS
@@ -69,6 +69,10 @@ class Vocabulary:
         self.names = NameTries(tokenizer, end_of_text)
         self.mark: int | None = tokenizer.get_added_vocab().get(MARK)
 
+    def piece(self, token: int) -> str:
+        """What one token spells behind other text, "" for ids behind the tokenizer's last: models are padded."""
+        return self.names.texts[token] if token < len(self.names.texts) else ""
+
     def text(self, before: Sequence[int], tokens: Sequence[int]) -> str:
         """What the tokens spell behind those of ``before``, the mark nothing."""
         tail = list(before[-TAIL:])
@@ -103,13 +107,14 @@ class ToolConstraint:
                  ask: Callable[[str], Future[tuple[str, ...]]]) -> None:
         self._use, self._vocabulary, self._before, self._ask = use, vocabulary, before, ask
         self._tokens: list[int] = []
-        self._asked: Future[tuple[str, ...]] | None = None
+        self._answer: Future[tuple[str, ...]] | None = None  # while it is waited for
         self._prefix = ""  # what of a name was written when the tool was asked
         self._trie: TokenTrie | None = None
         self._node: int | None = None  # in the trie; None outside of names
         self._ending = False  # a name is over and its break is to come
         self._unanswered = False  # the last token asked for suggestions, and there are none
         self._sum = self._count = 0.0  # of the probabilities of the name's tokens
+        self.asked = False  # whether the last token asked the tool
         self.offered: tuple[str, ...] = ()  # by the last answer
 
     def allowed(self) -> torch.Tensor | None:
@@ -134,16 +139,18 @@ class ToolConstraint:
 
     def push(self, token: int, logprob: float, masked: bool) -> None:
         self._tokens.append(token)
-        self._unanswered = False
+        self._unanswered = self.asked = False
         if self._node is not None:
             self._follow(token, logprob)
             if self._node is not None or self._ending:
                 return
         self._ending = False
         text = self._question(token)
-        if text is not None:
+        if text is not None and text.endswith(UNFINISHED):  # within a character; no name can follow
+            self._unanswered = True
+        elif text is not None:
             self._prefix = re.search(r"\w*\Z", text)[0]
-            self._asked = self._ask(text)
+            self._answer, self.asked = self._ask(text), True
 
     def forced(self) -> Sequence[int]:
         return self._trie.forced(self._node) if self._node is not None else ()
@@ -156,7 +163,7 @@ class ToolConstraint:
     def _question(self, token: int) -> str | None:
         """The text behind which the tool is asked after this token; None if it is not."""
         marked = self._use.trigger == "mark" and token == self._vocabulary.mark
-        dotted = self._use.trigger == "dot" and re.search(r"\.\w*\Z", self._vocabulary.names.texts[token])
+        dotted = self._use.trigger == "dot" and re.search(r"\.\w*\Z", self._vocabulary.piece(token))
         if not marked and not dotted:
             return None
         text = self._vocabulary.text(self._before, self._tokens)
@@ -164,9 +171,9 @@ class ToolConstraint:
 
     def _collect(self) -> None:
         """Go into the trie of the answer that is waited for, if one is."""
-        if self._asked is None:
+        if self._answer is None:
             return
-        self.offered, self._asked = self._asked.result(), None
+        self.offered, self._answer = self._answer.result(), None
         self._trie = self._vocabulary.trie(self._tokens[-1], self.offered, self._prefix)
         self._sum = self._count = 0.0
         if self._trie is None:

@@ -35,6 +35,18 @@ def test_asking_for_one_name_finds_it_exactly_when_the_full_answer_holds_it(work
         assert (name in worker.complete(tmp_path, "module.py", text, 7, 13, wanted=name).names) == (name in full), name
 
 
+def test_a_parameter_is_known_from_callers_in_the_repository_and_not_from_beside_it(worker, tmp_path):
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    text = "def inside(thing):\n    pass\n\ndef outside(thing):\n    thing."
+    (package / "caller.py").write_text("from package.module import inside\ninside('')\n")
+    (tmp_path / "beside.py").write_text("from package.module import outside\noutside('')\n")
+    assert "upper" not in worker.complete(package, "module.py", text, 5, 10).names
+    swapped = text.replace("inside", "_").replace("outside", "inside")
+    assert "upper" in worker.complete(package, "module.py", swapped, 5, 10).names
+
+
 def test_identifiers_are_names_without_the_equals_sign_and_without_dict_keys():
     assert Answer(("alpha=", "beta", "'key'", "beta")).identifiers == ["alpha", "beta"]
 

@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+import jedi
 import pytest
 
 from lookuplab.toolgen.files import Repository, locate, parse
 from lookuplab.toolgen.filters import Filters
 from lookuplab.toolgen.functions import extract
 from lookuplab.toolgen.jedi_tool import Answer, JediTool
+from lookuplab.toolgen.jedi_worker import Repository as Project
 from lookuplab.toolgen.marking import buffer_at, candidates, mark
 
 LOOSE = Filters(min_docstring_words=1, min_lines=1)
@@ -86,9 +88,7 @@ class Literal:
     """The literal reading: one new script for each position, all completions, Jedi's own defaults."""
 
     def complete(self, root, file, text, line, column, wanted=None):
-        import jedi
-
-        script = jedi.Script(text, path=Path(root) / file, project=jedi.Project(Path(root).parent))
+        script = jedi.Script(text, path=Path(root) / file, project=Project(str(root)))
         found = script.complete(line, column)
         return Answer(tuple(one.name for one in found), tuple(one.complete for one in found))
 

@@ -65,16 +65,33 @@ class OneName(Completion):
             return []
         filters = self._module_context.create_value(node).get_filters(is_instance=True)
         next(filters)  # the class itself
-        return [name for one in filters for name in one.get(self._wanted) if (name.api_type == "function") == is_function]
+        names = [name for one in filters for name in one.get(self._wanted)]
+        return [name for name in names if (name.api_type == "function") == is_function]
+
+
+class Repository(jedi.Project):
+    """Jedi's project. A package is imported by its own name, so a root that is one is found from where packages end.
+
+    Jedi also looks through the project for the callers of a function, to tell what its parameters are: through the
+    repository alone, not through all that is installed beside a package.
+    """
+
+    def __init__(self, root: str):
+        outside = folder = Path(root).absolute()
+        while (outside / "__init__.py").is_file() and outside != outside.parent:
+            outside = outside.parent
+        super().__init__(outside)
+        self._root = folder
+
+    @property
+    def path(self) -> Path:
+        return self._root
 
 
 @functools.cache
-def project(root: str) -> jedi.Project:
-    """One project a repository. A package is imported by its own name, so the project begins where packages end."""
-    folder = Path(root)
-    while (folder / "__init__.py").is_file() and folder != folder.parent:
-        folder = folder.parent
-    return jedi.Project(folder)
+def project(root: str) -> Repository:
+    """One project a repository."""
+    return Repository(root)
 
 
 @functools.cache

@@ -4,27 +4,42 @@ Every step leaves its result in the work folder and is not repeated; within a st
 """
 
 import gzip
+import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import asdict
-from importlib import metadata
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from tqdm import tqdm
 
 from lookuplab import paths
 from lookuplab.mini.functions import code_hash, held_out_codes, package_functions
-from lookuplab.mini.packages import sources
-from lookuplab.toolgen.corpus import Corpus
-from lookuplab.toolgen.files import Repository
+from lookuplab.toolgen.corpus import mark_into
+from lookuplab.toolgen.files import Repository, locate
 from lookuplab.toolgen.filters import Filters
+from lookuplab.toolgen.functions import extract
 from lookuplab.toolgen.pairs import Pair, encode
+from lookuplab.toolgen.recipe import Recipe
 
 WORK = paths.RUNS / "train" / "toolgen"
 MODELS = paths.MINI / "toolgen"
 VOCABULARY = 4096
 TOKENIZER_SHARE = 3  # the tokenizer learns its merges from every third function
 FILTERS = Filters()  # the replication package's
+MARKED = tuple("""
+    IPython _pytest attr fsspec formulaic httpx huggingface_hub ipykernel jedi jinja2 joblib jsonschema jupyter_client
+    jupyter_server nbconvert nbformat packaging parso patsy platformdirs pluggy pydantic pygments starlette tenacity
+    tornado traitlets urllib3 uvicorn yaml
+""".split())  # of the permissively licensed packages those that stay clear of torch and numpy: Jedi reads them in minutes
+PER_REPOSITORY = 100  # functions, so that no package outweighs the others
+ROLES = {"gpt": "CodeGPT", "t5": "CodeT5", "llama": "CodeLlama"}
+VARIANTS = ("base", "toolgen")
+
+
+def recipe(family: str) -> Recipe:
+    """As in the paper (LoRA for the Llama-type, the same batch and seed), but for rates: these models are a thousand
+    times smaller and saw little before, and the paper's 5e-6 would leave them as they are."""
+    shared = Recipe(epochs=4, learning_rate=1e-3, warmup_steps=0.05, precision="bf16", sampling="group_by_length")
+    return replace(shared, learning_rate=4e-3, lora_rank=16, lora_alpha=16) if family == "llama" else shared
 
 
 def pretraining_pairs(folder: Path) -> list[Pair]:
@@ -68,28 +83,21 @@ def pretrained(folder: Path, family: str, seed: int = 0) -> Path:
 
 
 def repositories() -> list[Repository]:
-    """The packages that the corpus of marked functions is made from: one folder for each importable package."""
-    importable = metadata.packages_distributions()
-    names = {source.name.lower().replace("_", "-") for source in sources() if not source.excluded}
-    found = []
-    for module, distributions in sorted(importable.items()):
-        if names & {name.lower().replace("_", "-") for name in distributions} and module.isidentifier():
-            folder = Path(metadata.distribution(distributions[0]).locate_file(module))
-            if folder.is_dir() and any(folder.glob("*.py")):
-                found.append(Repository(module, folder.resolve()))
-    return found
+    """The packages whose functions are marked."""
+    return [locate(name) for name in MARKED]
 
 
-def marked_corpus(folder: Path, chosen: Sequence[Repository] | None = None, workers: int | None = None) -> Corpus:
-    """The marked functions of the packages, in ``folder``/marked.jsonl; resumed after a kill.
+def marked_corpus(folder: Path, workers: int | None = None) -> list[dict]:
+    """Records (see ``toolgen.corpus``) of at most PER_REPOSITORY functions of each package, chosen by a hash of their
+    ids, in ``folder``/marked.jsonl; resumed after a kill.
 
-    Functions whose code a held-out repository holds too are taken out.
+    Functions whose code a held-out repository holds too are left out.
     """
-    from lookuplab.toolgen.corpus import build
-
-    spelled = tokenizer(folder)
-    corpus = build(chosen or repositories(), folder / "marked.jsonl", FILTERS, workers=workers,
-                   count_tokens=lambda text: len(spelled(text)["input_ids"]))
-    held_out = held_out_codes()
-    corpus.records = [r for r in corpus.records if code_hash(r["signature"], r["body"]) not in held_out]
-    return corpus
+    spelled, held_out, seen, chosen = tokenizer(folder), held_out_codes(), set(), []
+    for repository in tqdm(repositories(), "reading", unit=" repositories"):
+        found = extract(repository, FILTERS, seen, lambda text: len(spelled(text)["input_ids"])).functions
+        fresh = [one for one in found if code_hash(one.signature, one.body) not in held_out]
+        ranked = sorted(fresh, key=lambda one: hashlib.sha256(one.id.encode()).digest())[:PER_REPOSITORY]
+        chosen += sorted(ranked, key=lambda one: (one.file, one.line))
+    return list(tqdm(mark_into(chosen, folder / "marked.jsonl", FILTERS, workers=workers), "marking", len(chosen),
+                     unit=" functions"))

@@ -63,7 +63,7 @@ def build(repositories: Sequence[Repository], output: Path, filters: Filters = F
         extraction = extract(repository, filters, seen, count_tokens)
         functions += extraction.functions
         corpus.left_out.update(extraction.left_out)
-    records = _marked(functions, output, filters, variant, workers, time_limit)
+    records = mark_into(functions, output, filters, variant, workers, time_limit)
     corpus.records = list(tqdm(records, "marking", len(functions), unit=" functions", disable=not progress))
     for record in corpus.records:
         corpus.left_out.update({f"call: {reason}": n for reason, n in record["failures"].items()})
@@ -84,9 +84,9 @@ def load(path: Path) -> list[dict[str, Any]]:
     raise UserError(f"{path} is no marked corpus; give another output, or delete it")
 
 
-def _marked(functions: list[Function], output: Path, filters: Filters, variant: str, workers: int | None,
-            time_limit: float) -> Iterator[dict[str, Any]]:
-    """Every function's record, in order; new ones are appended to ``output`` one by one."""
+def mark_into(functions: Sequence[Function], output: Path, filters: Filters = Filters(), variant: str = "paper",
+              workers: int | None = None, time_limit: float = TIME_LIMIT) -> Iterator[dict[str, Any]]:
+    """Every function's record; those that ``output`` holds first, then new ones, appended to it one by one."""
     done = {record["id"]: record for record in load(output)}
     kept = {f.id: done[f.id] for f in functions
             if f.id in done and (done[f.id]["source"], done[f.id]["variant"]) == (f.source, variant)}

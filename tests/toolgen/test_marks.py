@@ -50,6 +50,16 @@ def test_the_same_marks_are_the_same_bytes(marked):
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
+def test_saved_marks_keep_what_the_statistics_of_a_corpus_need(marked, tmp_path):
+    _, records = marked
+    marks.save(records, tmp_path / "marks.gz")
+    saved = marks.load(tmp_path / "marks.gz")
+    for record in records:
+        one = saved[record["id"]]
+        assert (one["docstring_tokens"], one["function_tokens"], len(one["marks"])) == (
+            record["docstring_tokens"], record["function_tokens"], record["marks"])
+
+
 def test_functions_that_changed_or_are_new_are_counted_and_left_out(marked, tmp_path):
     folder, records = marked
     saved = {r["id"]: r for r in records}

@@ -20,7 +20,9 @@ from lookuplab.toolgen.pairs import Pair
 def save(records: Iterable[dict[str, Any]], file: Path) -> int:
     """Write the marks of a corpus' records (``toolgen.corpus``), one JSON line a function; returns how many."""
     lines = [json.dumps({"id": r["id"], "code": code_hash(r["source"]), "marks": r["positions"], "asked": r["asked"],
-                         "failures": r["failures"]}) + "\n" for r in sorted(records, key=lambda r: r["id"])]
+                         "failures": r["failures"], "docstring_tokens": r["docstring_tokens"],
+                         "function_tokens": r["function_tokens"]}) + "\n"
+             for r in sorted(records, key=lambda r: r["id"])]
     file.parent.mkdir(parents=True, exist_ok=True)
     with open(file, "wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as stream:  # the same bytes every time
         stream.write("".join(lines).encode())
@@ -28,7 +30,7 @@ def save(records: Iterable[dict[str, Any]], file: Path) -> int:
 
 
 def load(file: Path) -> dict[str, dict[str, Any]]:
-    """Id -> marks, as saved. Raises UserError for a file that is not there or no such file."""
+    """Id -> marks, and what a corpus' statistics need, as saved. Raises UserError for a file that is not there or no such file."""
     try:
         with gzip.open(file, "rt", encoding="utf-8") as lines:
             return {line["id"]: line for line in map(json.loads, lines)}

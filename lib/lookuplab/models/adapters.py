@@ -19,7 +19,7 @@ def is_model(folder: Path) -> bool:
 
 
 def base_of(folder: Path) -> tuple[str, str | None]:
-    """The model that an adapter belongs to, and its revision: a path (relative ones are meant from the adapter's folder)
+    """The model that an adapter belongs to, and its revision: a path (a relative one is meant from the adapter's folder)
     or a name on the hub. UserError where the configuration names none."""
     try:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))

@@ -49,7 +49,7 @@ class ModelFacts:
 
 
 def facts_of(folder: Path) -> ModelFacts | None:
-    """The facts of a checkpoint's folder, for an adapter those of its base; None where its files do not tell them all."""
+    """The facts of a checkpoint's folder, for an adapter its base's; None where the files do not tell them all."""
     try:
         if is_adapter(folder):
             return facts_of(Path(base_of(folder)[0]))
@@ -65,7 +65,7 @@ def facts_of(folder: Path) -> ModelFacts | None:
             head_width=_first({**config, "shared": hidden // heads}, "head_dim", "d_kv", "shared"), hidden=hidden,
             inner=_first({**config, "usual": 4 * hidden}, "intermediate_size", "n_inner", "d_ff", "ffn_dim", "usual"),
             context=_first({**config, "unlimited": 10**9}, "max_position_embeddings", "n_positions", "unlimited"))
-    except (UserError, OSError, ValueError, KeyError, IndexError, TypeError):  # another kind of checkpoint, or half of one
+    except (UserError, OSError, ValueError, KeyError, IndexError, TypeError):  # another kind, or half of one
         return None
 
 

@@ -16,11 +16,11 @@ def load(name: str, **options) -> Model:
     """The model of that name, ready for ``complete``.
 
     ``mini-SIZE`` and ``mini-FAMILY-VARIANT`` (``mini-gpt-toolgen``) are the kit's own models.
-    ``http(s)://HOST:PORT/v1#MODEL`` and ``openai:MODEL`` are remote (options: see ``remote.RemoteModel``). Everything else is a folder, that of a
-    checkpoint or that of an adapter which names its base model, or a checkpoint's name on the hub, which may carry a
-    revision (``OWNER/NAME@REVISION``: a commit, branch or tag; options: see ``local.load_local``); ``#chat`` behind it
-    asks an instruction-tuned model through its chat template. UserError with one clear line for a model that is not
-    there, an endpoint's bad address and an unknown option.
+    ``http(s)://HOST:PORT/v1#MODEL`` and ``openai:MODEL`` are remote (options: see ``remote.RemoteModel``). Everything
+    else is a folder, that of a checkpoint or that of an adapter which names its base model, or a checkpoint's name on
+    the hub, which may carry a revision (``OWNER/NAME@REVISION``: a commit, branch or tag; options: see
+    ``local.load_local``); ``#chat`` behind it asks an instruction-tuned model through its chat template. UserError with
+    one clear line for a model that is not there, an endpoint's bad address and an unknown option.
     """
     if is_remote(name):
         from lookuplab.models.remote import RemoteModel
@@ -30,7 +30,7 @@ def load(name: str, **options) -> Model:
 
     if name.endswith(CHAT):
         name, options = name.removesuffix(CHAT), {"chat": True, **options}
-    name, revision = split_revision(name)
+    name, revision = split_revision(_located(name))
     if revision is not None:
         if options.setdefault("revision", revision) != revision:
             raise UserError(f"model {name}: the name says revision {revision}, the option {options['revision']}")
@@ -39,6 +39,14 @@ def load(name: str, **options) -> Model:
     if unknown:
         raise UserError(f"model {name}: unknown option {unknown[0]!r} (there are {', '.join(sorted(known))})")
     return _mini(name, options) if name.startswith("mini-") else load_local(name, **options)
+
+
+def load_tokenizer(name: str):
+    """The Transformers tokenizer of a local model, named as for ``load``, without its weights."""
+    from lookuplab.models.checkpoint import read_tokenizer
+
+    name, revision = split_revision(_located(name.removesuffix(CHAT)))
+    return read_tokenizer(str(mini_models().get(name, name)), revision)
 
 
 def is_remote(name: str) -> bool:
@@ -71,6 +79,11 @@ def mini_models() -> dict[str, Path]:
     """Short name -> folder of every one of the kit's own models: CloudAPIBench's, then ToolGen's, each sorted."""
     folders = (folder for room in ("models", "toolgen") for folder in sorted((paths.MINI / room).glob("*")))
     return {f"mini-{folder.name}": folder for folder in folders if is_model(folder)}
+
+
+def _located(name: str) -> str:
+    """``data/...`` and ``runs/...`` are the checkout's, wherever a notebook's kernel runs."""
+    return str(paths.located(name)) if name.startswith(("data/", "runs/")) else name
 
 
 def _mini(name: str, options: dict) -> Model:

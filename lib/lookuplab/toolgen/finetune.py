@@ -72,8 +72,8 @@ def finetune(base: str | Path, pairs: Sequence[Pair], output: Path, recipe: Reci
     ``pairs`` carry their marks for both variants: ``marked=False`` takes them out, and a pair whose marked form is too
     long is left out of both, so that both learn the same pairs. ``half`` stores the weights in fp16. ``work`` (default:
     runs/train/toolgen/OUTPUT'S NAME) holds log.csv, TensorBoard's events and, until the run is complete, checkpoints
-    every ``save_every`` steps: a killed run goes on from the last one. The card gets ``left_out`` (pairs that the caller
-    dropped, by reason), ``about`` (where the pairs come from) and ``licence`` (default: that of the base's card).
+    every ``save_every`` steps: a killed run goes on from the last one. The card gets ``left_out`` (pairs that the
+    caller dropped, by reason), ``about`` (where the pairs come from) and ``licence`` (default: that of the base's card).
     UserError for no usable pair, another run's checkpoints in ``work``, an ``output`` that exists, a diverged loss.
     """
     state = PartialState()
@@ -89,9 +89,9 @@ def finetune(base: str | Path, pairs: Sequence[Pair], output: Path, recipe: Reci
             resumed = _resume_point(work, identity)
         trainer, books = _trainer(start, recipe, work, resumed, log_every, save_every, progress)
         trainer.train(resume_from_checkpoint=str(resumed) if resumed else None)
-        done = Finetuned(output, len(start.examples), start.left_out, trainer.state.global_step, round(books.seconds, 1),
-                         training_log.lines(trainer.state.log_history)[-1]["loss"], start.parameters,
-                         lora.trainable(start.model))
+        done = Finetuned(output, len(start.examples), start.left_out, trainer.state.global_step,
+                         round(books.seconds, 1), training_log.lines(trainer.state.log_history)[-1]["loss"],
+                         start.parameters, lora.trainable(start.model))
         if state.is_main_process:
             facts = {**asdict(done), "name": output.name, "base": _called(start), "marked": marked, "about": about,
                      "kind": start.checkpoint.module.config.model_type, "hash": identity["pairs"],
@@ -127,13 +127,14 @@ def _usable(checkpoint: Checkpoint, pairs: Sequence[Pair], recipe: Recipe,
     with_mark = copy.deepcopy(checkpoint.tokenizer)
     add_mark(with_mark)
     kind, context = kind_of(checkpoint.module.config), context_of(checkpoint.module.config)
-    limits = {f"longer than the model's context of {context} tokens": context,
-              f"longer than max_tokens ({recipe.max_tokens})": recipe.max_tokens}
     left_out, kept = Counter(), []
     for pair, example in zip(pairs, encode_all(with_mark, pairs, kind), strict=True):
-        reason = next((why for why, limit in limits.items() if limit and length(example, kind) > limit), None)
-        if reason:
-            left_out[reason] += 1
+        if context and length(example, kind) > context:
+            left_out[f"longer than the model's context of {context} tokens"] += 1
+        elif recipe.max_tokens and length(example, kind) > recipe.max_tokens:
+            left_out[f"longer than max_tokens ({recipe.max_tokens})"] += 1
+        elif not example.exact:
+            left_out["not spelled by the model's tokenizer"] += 1
         else:
             kept.append((pair, example))
     if not kept:

@@ -45,7 +45,7 @@ format of its training (`lookuplab.toolgen.pairs`); run nothing of it unread.
 Licence: {licence}.
 """
 MARKS = {
-    True: "the ToolGen variant. It writes `<COMP>`, one token, where a completion tool would offer the next identifier.",
+    True: "the ToolGen variant. It writes `<COMP>`, a token, where a completion tool would offer the next identifier.",
     False: "the base variant, on functions without marks, which the ToolGen variant is compared with."}
 
 

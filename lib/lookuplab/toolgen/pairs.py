@@ -24,6 +24,7 @@ from typing import Any
 from tokenizers import AddedToken
 
 from lookuplab.errors import UserError
+from lookuplab.models.tokens import TAIL, continuations, decoded
 from lookuplab.toolgen.marking import MARK
 
 KINDS = ("decoder", "encoder-decoder")
@@ -44,11 +45,13 @@ class Pair:
 
 @dataclass(frozen=True)
 class Example:
-    """A pair in tokens. ``prompt`` ends where the model begins to write, ``answer`` ends with the end of text."""
+    """A pair in tokens. ``prompt`` ends where the model begins to write, ``answer`` ends with the end of text.
+    ``exact``: the answer spells the pair's text; some tokenizers know no line breaks, or not all characters."""
 
     id: str
     prompt: list[int]
     answer: list[int]
+    exact: bool = True
 
 
 def read(path: Path) -> tuple[list[dict[str, Any]], Counter]:
@@ -125,14 +128,45 @@ def encode(tokenizer: Any, pair: Pair, kind: str) -> Example:
 
 def encode_all(tokenizer: Any, pairs: Sequence[Pair], kind: str) -> list[Example]:
     """``encode`` for many pairs at once: the tokenizers' own threads share the work."""
-    prompts = _tokens(tokenizer, [prompt_text(pair.docstring, unmarked(pair).signature, indent_of(pair.body), kind)
-                                  for pair in pairs], special=True)
-    answers = _tokens(tokenizer, [answer_text(pair.signature, pair.body, kind) for pair in pairs], special=False)
+    prompts = [prompt_text(pair.docstring, unmarked(pair).signature, indent_of(pair.body), kind) for pair in pairs]
+    answers = [answer_text(pair.signature, pair.body, kind) for pair in pairs]
+    read = _tokens(tokenizer, prompts, special=True)
+    written = _tokens(tokenizer, answers, special=False)
     end = tokenizer.eos_token_id
     if kind == "decoder":
-        prompts = [prompt[:-1] if len(prompt) > 1 and prompt[-1] == end else prompt for prompt in prompts]
-    return [Example(pair.id, prompt, [*answer, end])
-            for pair, prompt, answer in zip(pairs, prompts, answers, strict=True)]
+        read = [row[:-1] if len(row) > 1 and row[-1] == end else row for row in read]
+    tails = [row[-TAIL:] if kind == "decoder" else [] for row in read]
+    exact = _spelled(tokenizer, tails, written, answers)
+    for i in [i for i, right in enumerate(exact) if not right]:
+        if row := _in_pieces(tokenizer, tails[i], answers[i]):
+            written[i], (exact[i],) = row, _spelled(tokenizer, [tails[i]], [row], [answers[i]])
+    return [Example(pair.id, prompt, [*answer, end], right)
+            for pair, prompt, answer, right in zip(pairs, read, written, exact, strict=True)]
+
+
+def _spelled(tokenizer: Any, tails: list[list[int]], rows: list[list[int]], texts: list[str]) -> list[bool]:
+    """Whether each row, behind the last tokens of its prompt, spells its text: marks, special tokens, spell nothing."""
+    before = decoded(tokenizer, tails)
+    whole = decoded(tokenizer, [tail + row for tail, row in zip(tails, rows, strict=True)])
+    return [all_of_it == start + text.replace(MARK, "")
+            for start, all_of_it, text in zip(before, whole, texts, strict=True)]
+
+
+def _in_pieces(tokenizer: Any, tail: list[int], text: str) -> list[int] | None:
+    """Tokens of ``text``, each piece between marks as the continuation that it is; None if one cannot be spelled.
+
+    Tokenizers of the SentencePiece kind put a blank before every piece (Llama's ``self.<COMP> add``).
+    """
+    mark = tokenizer.convert_tokens_to_ids(MARK)
+    behind_mark = [*tokenizer("x.", add_special_tokens=False)["input_ids"], mark]
+    row: list[int] = []
+    for number, piece in enumerate(text.split(MARK)):
+        start = behind_mark if number else tail
+        ids = continuations(tokenizer, start, [piece])[0] if piece and start else _tokens(tokenizer, [piece], False)[0]
+        if ids is None:
+            return None
+        row += [mark] * bool(number) + ids
+    return row
 
 
 def unmarked(pair: Pair) -> Pair:

@@ -1,4 +1,4 @@
-"""What decides the weights of a fine-tuned model, besides the checkpoint it starts from and the pairs (Section IV-B)."""
+"""What decides the weights of a fine-tuned model, besides its base and the pairs (paper, Section IV-B)."""
 
 from dataclasses import dataclass
 
@@ -11,9 +11,10 @@ class Recipe:
 
     ``batch_size`` counts pairs a step, over all processes and accumulated parts. ``lora_rank`` None trains all weights;
     ``lora_targets`` None means the attention's four projections. ``train_mark``: with LoRA the mark's rows in embedding
-    and head are trained too; they are new and would else stay random. ``max_tokens`` is the longest pair (decoder: prompt and answer together; encoder-decoder: each), None leaves
-    it to the model's context. ``loss_on`` "all" takes a decoder's prompt as well. ``precision`` "bf16" is autocast.
-    ``sampling`` "group_by_length" puts pairs of like length into a batch: less padding, another order.
+    and head are trained too; they are new and would else stay random. ``max_tokens`` is the longest pair (decoder:
+    prompt and answer together; encoder-decoder: each), None leaves it to the model's context. ``loss_on`` "all" takes a
+    decoder's prompt as well. ``precision`` "bf16" is autocast. ``sampling`` "group_by_length" puts pairs of like length
+    into a batch: less padding, another order.
     """
 
     epochs: int = 10

@@ -1,13 +1,6 @@
 """Similarity of a generated function and its reference: hand-computed cases, and agreement with the named packages."""
 
-import ast
-import inspect
-import subprocess
-import sys
-import textwrap
-
 import pytest
-from codebleu import calc_codebleu
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,50 +57,7 @@ def test_bodies_are_scored_unless_the_package_is_asked_for():
         similarity.scored_text(*parts, variant="other")
 
 
-def test_a_missing_data_flow_is_counted_and_never_scored():
-    wrong = similarity.code_bleu(["pass"], ["return 1"])
-    assert wrong.dataflow is None and wrong.without_dataflow == 1 and wrong.score == 0
-    assert similarity.code_bleu(["pass"], ["return 1"], "package").score == 0.25
-
-
-def test_a_data_flow_that_disagrees_wholly_is_0_where_the_package_says_1():
-    pair = ["pass"], ["x = 1\ny = x\nreturn y"]
-    assert similarity.code_bleu(*pair).dataflow == 0 and similarity.code_bleu(*pair).score == 0
-    assert similarity.code_bleu(*pair, "package").score == 0.25
-
-
-def test_the_mean_data_flow_is_over_the_functions_that_have_one():
-    flow = "x = 1\ny = x\nreturn y"
-    score = similarity.code_bleu([flow, "pass", "pass"], [flow, flow, "return 1"])
-    assert (score.mean_dataflow, score.dataflow, score.without_dataflow, score.n) == (0.5, 0.5, 1, 3)
-
-
-def _functions() -> list[str]:
-    tree = ast.parse(source := inspect.getsource(textwrap))
-    return [ast.get_source_segment(source, node) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-
-
-def test_the_variant_equals_the_package_on_real_functions():
-    found = _functions()
-    for prediction, reference in [*zip(found, found[1:], strict=False), (found[0][:200], found[0])]:
-        ours, theirs = similarity.code_bleu([prediction], [reference], "package"), calc_codebleu(
-            [reference], [prediction], "python")
-        assert ours.score == pytest.approx(theirs["codebleu"])
-        assert ours.syntax == pytest.approx(theirs["syntax_match_score"])
-        assert (ours.dataflow or 0) == pytest.approx(theirs["dataflow_match_score"])
-
-
-def test_code_bleu_does_not_depend_on_the_hash_seed():
-    script = ("from lookuplab.toolgen.metrics.similarity import code_bleu\n"
-              "print(code_bleu(['a = b + c + d\\ne = a + d + b'], ['a = d + b + c\\ne = a + c + b + a']))")
-    texts = {subprocess.run([sys.executable, "-c", script], env={"PYTHONHASHSEED": seed}, check=True,
-                            capture_output=True, text=True).stdout for seed in "012"}
-    assert len(texts) == 1
-
-
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_any_text_has_a_similarity(prediction, reference):
-    score = similarity.code_bleu([prediction], [reference])
-    assert 0 <= score.score <= 1 + 1e-9
     assert 0 <= similarity.bleu4([prediction], [reference]) <= 1
     assert 0 <= similarity.edit_similarity(prediction, reference) <= 100

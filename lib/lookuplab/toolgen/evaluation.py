@@ -1,12 +1,13 @@
 """Held-out functions and what became of them: which ones are generated, and one row for each that was."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 import pandas as pd
 
 from lookuplab.errors import UserError
+from lookuplab.models.load import load_tokenizer
 from lookuplab.toolgen.files import Repository
 from lookuplab.toolgen.filters import Filters
 from lookuplab.toolgen.functions import Function, extract
@@ -17,14 +18,20 @@ LEAST = 5  # functions of each repository: fewer say nothing about it
 
 
 def test_functions(repositories: Sequence[Repository], filters: Filters = Filters(), limit: int | None = None,
-                   seed: int = 0) -> list[Function]:
+                   seed: int = 0, count_tokens: Callable[[str], int] | None = None) -> list[Function]:
     """The usable functions of held-out repositories, in the order of repositories, files and lines.
 
     ``limit`` of them, spread over the repositories in proportion to their functions, but at least LEAST of each (all
     where it has fewer); within a repository by a seeded hash of the ids, so that a larger limit only adds functions.
+    ``count_tokens`` as in ``functions.extract``. Raises UserError where no function is left.
     """
     seen: set[tuple[str, str]] = set()
     found = {repository.name: extract(repository, filters, seen).functions for repository in repositories}
+    return sample(found, limit, seed)
+
+
+def sample(found: Mapping[str, Sequence[Function]], limit: int | None = None, seed: int = 0) -> list[Function]:
+    """What ``test_functions`` takes of the functions that were ``found``, by the repositories' names."""
     if limit is not None and limit < 1:
         raise UserError(f"limit is {limit}; it must be 1 or more functions")
     shares = _shares({name: len(functions) for name, functions in found.items()}, limit)
@@ -38,6 +45,16 @@ def test_functions(repositories: Sequence[Repository], filters: Filters = Filter
 
 
 test_functions.__test__ = False  # for pytest, which collects by name
+
+
+def most_tokens(models: Sequence[str]) -> Callable[[str], int]:
+    """How many tokens a text has at most, over the vocabularies of these local models, named as for ``models.load``.
+
+    The test functions are then short enough for each of them. A function's code has no marks, so of models that differ
+    behind their last hyphen only (``gpt-base``, ``gpt-toolgen``) the first one counts.
+    """
+    tokenizers = [load_tokenizer(name) for name in {name.rpartition("-")[0]: name for name in reversed(models)}.values()]
+    return lambda text: max(len(each(text, add_special_tokens=False)["input_ids"]) for each in tokenizers)
 
 
 def _shares(sizes: Mapping[str, int], limit: int | None) -> dict[str, int]:
@@ -64,7 +81,7 @@ def judged(functions: Sequence[Function], predictions: Mapping[str, str], varian
     without a prediction and for a file that changed since the functions were read.
     """
     if missing := [one.id for one in functions if one.id not in predictions]:
-        raise UserError(f"{len(missing)} functions have no prediction, first {missing[0]}; generate them or leave them out")
+        raise UserError(f"{len(missing)} functions have no prediction, first {missing[0]}; generate or leave them out")
     tasks = []
     for one in functions:
         text = read_source(one.root / one.file)

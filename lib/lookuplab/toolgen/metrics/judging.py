@@ -101,8 +101,8 @@ def _question(task: Task, repository: str) -> _Question:
     inserted = insert(task.text, task.place, task.prediction)
     path = (task.root / task.file).resolve()
     where = {"file": path.relative_to(imports_begin(path)).as_posix(), "line": task.place.line}
-    return _Question(task, inserted, key("success", repository, text=inserted.text, end_line=inserted.end_line, **where),
-                 key("dependencies", repository, text=task.text, **where))
+    success = key("success", repository, text=inserted.text, end_line=inserted.end_line, **where)
+    return _Question(task, inserted, success, key("dependencies", repository, text=task.text, **where))
 
 
 def _answers(waiting: Sequence[_Question], workers: int):
@@ -146,7 +146,8 @@ def _ask(each: _Question, jedi: DependencyTool, pylint: SuccessTool) -> tuple[di
             lost[each.dependencies] = loss.reason
     if each.success in each.missing:
         try:
-            found = pylint.messages(task.root, task.file, each.inserted.text, (each.inserted.line, each.inserted.end_line))
+            lines = (each.inserted.line, each.inserted.end_line)
+            found = pylint.messages(task.root, task.file, each.inserted.text, lines)
             answers[each.success] = [[one.id, one.line, one.text] for one in found]
         except WorkerLost as loss:
             lost[each.success] = loss.reason

@@ -1,4 +1,4 @@
-"""Functions that were generated elsewhere: a line of input as a task, and the table of all judgements (Tables II, III)."""
+"""Functions generated elsewhere: a line of input as a task, and the table of all judgements (Tables II, III)."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 from lookuplab.errors import UserError
 from lookuplab.scoring.rates import Rate, estimate, rate
 from lookuplab.toolgen.metrics import similarity
+from lookuplab.toolgen.metrics.code_bleu import COMPONENTS, code_bleu
 from lookuplab.toolgen.metrics.dependencies import coverage
 from lookuplab.toolgen.metrics.insertion import locate, read_source
 from lookuplab.toolgen.metrics.judging import Judged, Task, row
@@ -41,7 +42,7 @@ def table(judged: Sequence[Judged], variant: str = "paper") -> str:
         return "no functions"
     rows, clusters = [row(found) for found in judged], [str(found.task.root) for found in judged]
     predicted, wanted = [found.predicted for found in judged], [found.wanted for found in judged]
-    codes = similarity.code_bleu(predicted, wanted, variant)
+    codes = code_bleu(predicted, wanted, variant)
     found = coverage([each.dependencies for each in judged], [each.body for each in judged], clusters)
     passed = success([each.verdict for each in judged], clusters)
     lines = [f"{'':20}{'value':>8}  {'95% interval':>18}{'n':>7}"]
@@ -55,7 +56,7 @@ def table(judged: Sequence[Judged], variant: str = "paper") -> str:
         ("next identifier", _mean(rows, "next_identifier", clusters)),
         ("identifier sequence", _mean(rows, "identifier_sequence", clusters)),
         ("prefix", _mean(rows, "prefix", clusters)))]
-    parts = [(name, getattr(codes, name)) for name in ("score", *similarity.COMPONENTS, "mean_dataflow")]
+    parts = [(name, getattr(codes, name)) for name in ("score", *COMPONENTS, "mean_dataflow")]
     words = (f"{name} {'-' if value is None else f'{value:.3f}'}" for name, value in parts)
     lines.append("CodeBLEU: " + ", ".join(words))
     lines.append(f"{codes.without_dataflow} references have no data flow, {found.without} no dependency")

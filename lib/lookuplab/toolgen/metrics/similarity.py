@@ -1,4 +1,4 @@
-"""Exact match, BLEU-4, CodeBLEU and edit similarity (paper, Section IV-C, Table II).
+"""Exact match, BLEU-4 and edit similarity (paper, Section IV-C, Table II).
 
 What is compared is up to the caller: ``scored_text`` gives the body (the default) or, with ``variant="package"``, the
 whole function: signature and docstring stand in both texts then, which raises every number.
@@ -6,7 +6,6 @@ whole function: signature and docstring stand in both texts then, which raises e
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from rapidfuzz import fuzz
@@ -15,7 +14,6 @@ from lookuplab.scoring.rates import Rate, resampled_weights
 
 VARIANTS = ("paper", "package")
 ORDERS = 4
-COMPONENTS = ("ngram", "weighted_ngram", "syntax", "dataflow")
 
 
 def scored_text(signature: str, docstring: str, body: str, variant: str = "paper") -> str:
@@ -92,102 +90,3 @@ def _all_counts(predictions, references, tokenize) -> np.ndarray:
         raise ValueError("BLEU of no pairs")
     tokens = [[tokenize(text) if isinstance(text, str) else list(text) for text in pair] for pair in pairs]
     return np.array([bleu_counts(found, wanted) for found, wanted in tokens])
-
-
-@dataclass(frozen=True)
-class CodeBleu:
-    """CodeBLEU and its components, all 0 to 1; ``dataflow`` is None where the reference has no data flow.
-
-    ``score`` is the mean of the components that there are. ``without_dataflow`` counts the references without one, and
-    ``mean_dataflow`` is the mean over the pairs that have one, beside the pooled ``dataflow`` of the definition.
-    """
-
-    ngram: float
-    weighted_ngram: float
-    syntax: float
-    dataflow: float | None
-    mean_dataflow: float | None
-    score: float
-    n: int
-    without_dataflow: int
-
-
-def code_bleu(predictions: Sequence[str], references: Sequence[str], variant: str = "paper") -> CodeBleu:
-    """CodeBLEU of a corpus (one pair is a corpus too), equal weights, through the package ``codebleu``.
-
-    ``variant="package"`` scores as that package does: a data-flow match of 0, be it that nothing agrees or that there
-    is none, counts as 1 in the score. By default nothing that is missing counts.
-    """
-    from codebleu import bleu, syntax_match, utils, weighted_ngram_match
-    from codebleu.codebleu import PACKAGE_DIR
-
-    if check_variant(variant) and (not predictions or len(predictions) != len(references)):
-        raise ValueError("CodeBLEU needs as many predictions as references and at least one")
-    found, wanted = [text.strip() for text in predictions], [[text.strip()] for text in references]
-    keywords = set((PACKAGE_DIR / "keywords" / "python.txt").read_text(encoding="utf-8").split())
-    tokens, target = [text.split() for text in found], [[text.split() for text in texts] for texts in wanted]
-    weighted = [[[words, {word: 1 if word in keywords else 0.2 for word in words}] for words in texts]
-                for texts in target]
-    language = utils.get_tree_sitter_language("python")
-    flows = [_dataflow(text, texts[0], language) for text, texts in zip(found, wanted, strict=True)]
-    pooled, mean = _pooled(flows)
-    parts = [float(bleu.corpus_bleu(target, tokens)), float(weighted_ngram_match.corpus_bleu(weighted, tokens)),
-             float(syntax_match.corpus_syntax_match(wanted, found, "python", tree_sitter_language=language))]
-    counted = [*parts, pooled or 1.0] if variant == "package" else [*parts, *([] if pooled is None else [pooled])]
-    return CodeBleu(*parts, pooled, mean, sum(counted) / len(counted), len(found), sum(not flow[1] for flow in flows))
-
-
-def _pooled(flows: Sequence[tuple[int, int]]) -> tuple[float | None, float | None]:
-    """All matches over all data flows, and the mean of the pairs' shares; None for both where there is no data flow."""
-    shares = [matched / total for matched, total in flows if total]
-    if not shares:
-        return None, None
-    return sum(matched for matched, _ in flows) / sum(total for _, total in flows), sum(shares) / len(shares)
-
-
-def _dataflow(prediction: str, reference: str, language) -> tuple[int, int]:
-    """(data flows of the reference that the prediction has, data flows of the reference)."""
-    wanted, found = (Counter(_edges(text, language)) for text in (reference, prediction))
-    return (wanted & found).total(), wanted.total()
-
-
-def _edges(text: str, language) -> list[tuple[str, str, tuple[str, ...]]]:
-    """The normalized data flow of CodeBLEU: variables numbered by first appearance.
-
-    The package's own function merges the sources of a variable through a set of strings, so its numbers vary with
-    Python's hash seed, and it cuts tokens by bytes, which goes wrong behind non-ASCII text. Hence these lines; the
-    analysis itself is the package's.
-    """
-    from codebleu.parser import DFG_python, remove_comments_and_docstrings
-    from tree_sitter import Parser
-
-    try:
-        text = remove_comments_and_docstrings(text, "python")
-    except Exception:  # tokenize refuses broken code in many ways; the package goes on with the text as it is
-        pass
-    root = Parser(language).parse(text.encode("utf-8", "replace")).root_node
-    tokens = {(leaf.start_point, leaf.end_point): (number, leaf.text.decode("utf-8", "replace"))
-              for number, leaf in enumerate(_tokens(root))}
-    try:
-        flow = sorted(DFG_python(root, tokens, {})[0], key=lambda edge: edge[1])
-    except (KeyError, AttributeError, RecursionError, TypeError, IndexError):  # the analysis gives up on broken trees
-        return []
-    linked = {place for edge in flow if edge[4] for place in (edge[1], *edge[4])}
-    merged: dict[int, tuple] = {}
-    for name, place, relation, names, _ in flow:
-        if place in linked:
-            _, first, before = merged.get(place, (name, relation, []))
-            merged[place] = (name, first, list(dict.fromkeys(before + names)))
-    numbers: dict[str, str] = {}
-    for name, _, names in merged.values():
-        for each in (*names, name):
-            numbers.setdefault(each, f"var_{len(numbers)}")
-    return [(numbers[name], relation, tuple(numbers[each] for each in names))
-            for name, relation, names in merged.values()]
-
-
-def _tokens(node) -> list:
-    """The leaves below a syntax node; a string is one token, whatever it consists of."""
-    if not node.children or node.type in ("string", "string_literal", "character_literal"):
-        return [] if node.type == "comment" else [node]
-    return [leaf for child in node.children for leaf in _tokens(child)]

@@ -1,4 +1,4 @@
-"""A GPT-2 that writes by given probabilities: a table of what follows which token, or a script of its answer's steps."""
+"""A GPT-2 that writes by given probabilities: a table of what follows which token, or a script of an answer's steps."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

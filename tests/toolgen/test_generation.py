@@ -78,9 +78,9 @@ def wants(*texts):
 
 def test_figure_4_is_written_with_jedi_s_names_where_the_model_prefers_invented_ones(tmp_path, functions, tool):
     invented = {"_updates": 0.7, "_registered_updates": 0.2}
-    script = wants("    ", "for ", "update ", "in ", MARK, {"changes": 0.7, "updates": 0.2}, ":\n", "        ", "self", ".",
-                   MARK, invented, ".", MARK, {"append": 0.7, "add": 0.2}, "(", MARK, {"change": 0.7, "update": 0.2}, ")",
-                   END)
+    script = wants("    ", "for ", "update ", "in ", MARK, {"changes": 0.7, "updates": 0.2}, ":\n", "        ", "self",
+                   ".", MARK, invented, ".", MARK, {"append": 0.7, "add": 0.2}, "(", MARK,
+                   {"change": 0.7, "update": 0.2}, ")", END)
     model = scripted(tmp_path, script=script, prompt=prompt_of(functions[0]))
     done = generate(model, functions[:1], tool, store=False)
     assert done[0].prediction == "    for update in updates:\n        self._registered_updates.add(update)"
@@ -173,6 +173,20 @@ def test_rows_of_different_repositories_share_a_batch_and_choose_what_is_offered
     assert sum(bool(call.chosen) for done in together for call in done.calls) > 3
 
 
+def test_every_beam_is_held_to_what_is_offered_behind_its_own_text(marking_model, functions, tool):
+    model = load_local(str(marking_model), batch_size=8)
+    done = generate(model, functions, tool, ToolUse(ends="break"), Decoding(max_new_tokens=12, beams=3), store=False)
+    assert any(one.calls for one in done) and not check_suggestions(done, tool, progress=False)
+
+
+def test_a_question_that_was_answered_is_not_asked_again(tmp_path, functions):
+    model = scripted(tmp_path, script=wants("    ", "self", ".", MARK, "label", END), prompt=prompt_of(functions[0]))
+    with JediTool(1) as one:
+        first = generate(model, functions[:1], one, store=False)
+        one.workers[0].complete = None  # asked now, it would fail
+        assert generate(model, functions[:1], one, store=False)[0] == first[0]
+
+
 def test_a_second_run_takes_all_from_the_store_until_the_repository_changes(tmp_path, tool):
     root = tmp_path / "repository"
     root.mkdir()
@@ -231,8 +245,8 @@ def test_a_body_is_inserted_behind_signature_and_docstring_and_the_caret_follows
 @pytest.mark.parametrize(("written", "inserted", "caret"), [
     ("def la", "    def la", "    def la"),
     ("", "    ", "    "),
-    ("def label(self):\n    return self.", '    def label(self):\n        """Name of this container."""\n        return self.',
-     "        return self."),
+    ("def label(self):\n    return self.",
+     '    def label(self):\n        """Name of this container."""\n        return self.', "        return self."),
     ("def other(self, a):\n    return a.", "    def other(self, a):\n        return a.", "        return a.")])
 def test_a_definition_stands_in_the_place_of_the_function(functions, written, inserted, caret):
     text, line, column = unsaved(CONTAINER.splitlines(keepends=True), functions[1], written, "encoder-decoder")

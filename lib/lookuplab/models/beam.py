@@ -61,9 +61,6 @@ class OneToken:
     def condition(self) -> None:
         return None
 
-    def condition(self) -> None:
-        return None
-
 
 @dataclass
 class Search:

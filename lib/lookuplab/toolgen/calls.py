@@ -6,7 +6,7 @@ Nothing here knows how the answers were decoded, and answers from the store have
 import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tqdm import tqdm
 
@@ -20,12 +20,18 @@ from lookuplab.toolgen.tool_use import ToolUse, Vocabulary
 
 @dataclass(frozen=True)
 class Call:
-    """One question: ``before`` is the function's text up to the caret, without marks, ``chosen`` the name that the
-    answer has there, "" for none. ``cut``: the answer's end may have cut it off."""
+    """One question: ``before`` is the function's text up to the caret, without marks, ``token`` the token that asked,
+    ``chosen`` the name that the answer has there, "" for none. ``cut``: the answer's end may have cut it off."""
 
     before: str
+    token: int
     chosen: str
     cut: bool = False
+
+    @property
+    def begun(self) -> str:
+        """What of the name was written before the tool was asked."""
+        return re.search(r"\w*\Z", self.before)[0]
 
 
 def calls(completion: Completion, trigger: str | None, vocabulary: Vocabulary) -> Iterator[Call]:
@@ -37,10 +43,10 @@ def calls(completion: Completion, trigger: str | None, vocabulary: Vocabulary) -
         marked = trigger == "mark" and token == vocabulary.mark
         dotted = trigger == "dot" and re.search(r"\.\w*\Z", piece) and behind_a_dot(before)
         if dotted or marked and not within:
-            begun = re.search(r"\w*\Z", before)[0]
-            name = begun + re.match(r"\w*", text[len(before):])[0]
-            end = len(before) - len(begun) + len(name)
-            yield Call(before, name, end == len(text) and completion.finish_reason == "length")
+            rest = re.match(r"\w*", text[len(before):])[0]
+            cut = completion.finish_reason == "length" and len(before) + len(rest) == len(text)
+            call = Call(before, token, "", cut)
+            yield replace(call, chosen=call.begun + rest)
 
 
 @dataclass(frozen=True)
@@ -52,22 +58,23 @@ class NotOffered:
     offered: tuple[str, ...]
 
 
-def not_offered(asked: Iterable[tuple[Function, Call]], tool: JediTool, kind: str, use: ToolUse,
+def not_offered(asked: Iterable[tuple[Function, Call]], tool: JediTool, kind: str, use: ToolUse, vocabulary: Vocabulary,
                 progress: bool = True) -> list[NotOffered]:
-    """Ask the tool once more at every call; the chosen names that its answers lack.
+    """Ask Jedi once more at every call, not the tool's memory; the chosen names that its answers lack.
 
-    A call is no exception where no suggestion begins like what was written already: there the row was free.
+    A call is no exception where no suggestion begins like what was written already, or none can be spelled in the
+    model's tokens: there the row was free.
     """
-    def exception(item: tuple[Function, Call]) -> NotOffered | None:
-        function, call = item
-        offered = suggestions(ask(tool, function, call.before, kind, use.variant), use.trigger)
-        begun = re.search(r"\w*\Z", call.before)[0]
-        fitting = [name for name in offered if name.startswith(begun)]
-        fine = call.chosen in fitting or not fitting or (
-            call.cut and any(name.startswith(call.chosen) for name in fitting))
-        return None if fine else NotOffered(function, call, offered)
+    def answer(item: tuple[Function, Call]) -> tuple[str, ...]:
+        with tool.lease() as worker:
+            return suggestions(ask(worker, item[0], item[1].before, kind, use.variant), use.trigger)
 
     asked = list(asked)
     with ThreadPoolExecutor(len(tool.workers)) as threads:
-        found = tqdm(threads.map(exception, asked), "checking suggestions", len(asked), disable=not progress)
-        return [one for one in found if one is not None]
+        answers = tqdm(threads.map(answer, asked), "checking suggestions", len(asked), disable=not progress)
+        return [NotOffered(function, call, offered) for (function, call), offered in zip(asked, answers, strict=True)
+                if not _is_offered(call, offered) and vocabulary.trie(call.token, offered, call.begun)]
+
+
+def _is_offered(call: Call, offered: tuple[str, ...]) -> bool:
+    return call.chosen in offered or call.cut and any(name.startswith(call.chosen) for name in offered)

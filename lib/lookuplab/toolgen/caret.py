@@ -5,7 +5,7 @@ import keyword
 import re
 
 from lookuplab.toolgen.functions import Function
-from lookuplab.toolgen.jedi_tool import Answer, JediTool
+from lookuplab.toolgen.jedi_tool import Answer, JediTool, Worker
 from lookuplab.toolgen.metrics.insertion import read_source
 
 _VALUES = {"True", "False", "None"}
@@ -44,7 +44,7 @@ def unsaved(lines: list[str], function: Function, written: str, kind: str, varia
     return "".join(text), head + len(above) + 1, len(current)
 
 
-def ask(tool: JediTool, function: Function, written: str, kind: str, variant: str = "paper") -> Answer:
+def ask(tool: JediTool | Worker, function: Function, written: str, kind: str, variant: str = "paper") -> Answer:
     """TOOL-COMPLETE behind what has been ``written`` of a function (see ``unsaved``)."""
     lines = list(io.StringIO(read_source(function.root / function.file), newline="\n"))
     text, line, column = unsaved(lines, function, written, kind, variant)

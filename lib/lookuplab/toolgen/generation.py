@@ -44,15 +44,16 @@ class Generated:
 
 
 class Generations(list):
-    """A list of Generated, the ``kind`` of the model and the ``use`` of the tool that made it.
+    """A list of Generated, with the ``kind`` and ``vocabulary`` of the model and the ``use`` of the tool that made it.
 
-    ``outcomes`` counts what came of the calls of this run: "answered", "no suggestions", or a failure. Answers from
-    the store called nothing.
+    ``outcomes`` counts what came of the questions of this run: "answered", "no suggestions", or a failure. Answers from
+    the store asked nothing.
     """
 
-    def __init__(self, generated: Sequence[Generated], kind: str, use: ToolUse, outcomes: Counter) -> None:
+    def __init__(self, generated: Sequence[Generated], model: "ToolModel") -> None:
         super().__init__(generated)
-        self.kind, self.use, self.outcomes = kind, use, outcomes
+        self.kind, self.vocabulary, self.use = model.kind, model.vocabulary, model.use
+        self.outcomes = Counter(model.outcomes)
 
 
 @dataclass
@@ -145,7 +146,7 @@ def generate(model: LocalModel, functions: Sequence[Function], tool: JediTool, u
             answer = done[function.id]
             asked_at = tuple(calls(answer, use.trigger, tooled.vocabulary))
             found.append(Generated(function, answer.text, answer, asked_at))
-    return Generations(found, tooled.kind, use, Counter(tooled.outcomes))
+    return Generations(found, tooled)
 
 
 def check_suggestions(generated: Generations, tool: JediTool, progress: bool = True) -> list[NotOffered]:
@@ -154,7 +155,7 @@ def check_suggestions(generated: Generations, tool: JediTool, progress: bool = T
     Independent of decoding: places and names are found in the answers' text.
     """
     asked = [(one.function, call) for one in generated for call in one.calls]
-    return not_offered(asked, tool, generated.kind, generated.use, progress)
+    return not_offered(asked, tool, generated.kind, generated.use, generated.vocabulary, progress)
 
 
 def _too_long(model: LocalModel, prompts: list[Prompt]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 A call that takes too long, or takes its process down, costs that process and is counted; the next call has a new one.
 """
 
+import hashlib
 import json
 import os
 import queue
@@ -18,6 +19,7 @@ from pathlib import Path
 import lookuplab
 
 TIME_LIMIT = 20.0  # seconds a call: a thousand times the usual one, and longer than pandas needs on its first
+REMEMBERED = 20_000  # answers; one takes about 20 kB
 _START = "from lookuplab.toolgen.jedi_worker import main; main()"
 
 
@@ -102,11 +104,16 @@ class Worker:
 
 
 class JediTool:
-    """A number of workers for a number of threads; use it in a ``with`` block."""
+    """A number of workers for a number of threads; use it in a ``with`` block.
+
+    Full answers are remembered: runs that differ in a gate or a rule ask mostly the same. A repository must not change
+    while the tool is open; ``lease`` gives a worker that asks Jedi every time.
+    """
 
     def __init__(self, workers: int | None = None, time_limit: float = TIME_LIMIT):
         self.workers = [Worker(time_limit) for _ in range(workers or os.cpu_count() or 1)]
         self._free: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+        self._answers: dict[bytes, Answer] = {}
         for worker in self.workers:
             self._free.put(worker)
 
@@ -129,8 +136,14 @@ class JediTool:
     def complete(self, root: str | Path, file: str, text: str, line: int, column: int, wanted: str | None = None
                  ) -> Answer:
         """As Worker.complete, on whichever worker is free."""
+        key = hashlib.sha256(repr((str(root), file, text, line, column)).encode()).digest()
+        if wanted is None and key in self._answers:
+            return self._answers[key]
         with self.lease() as worker:
-            return worker.complete(root, file, text, line, column, wanted)
+            answer = worker.complete(root, file, text, line, column, wanted)
+        if wanted is None and not answer.failure and len(self._answers) < REMEMBERED:
+            self._answers[key] = answer
+        return answer
 
     @property
     def failures(self) -> Counter:

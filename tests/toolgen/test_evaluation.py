@@ -152,3 +152,13 @@ def test_a_store_that_is_no_database_is_a_user_error(functions, predictions, tmp
     (tmp_path / "store.sqlite").write_text("not a database, but long enough to be taken for one" * 100)
     with pytest.raises(UserError, match="judgement store .*no SQLite database"):
         judged(functions, predictions, store=tmp_path / "store.sqlite")
+
+
+def test_functions_too_long_for_a_model_are_no_test_functions(repositories):
+    short = test_functions(repositories, count_tokens=lambda text: 999 if "helper(" in text else 1)
+    assert len(short) == 20 and all("helper(" not in one.body for one in short)
+
+
+def test_repositories_without_a_usable_function_are_refused(tmp_path):
+    with pytest.raises(UserError, match="no usable function with a docstring in empty"):
+        test_functions([Repository("empty", tmp_path)])

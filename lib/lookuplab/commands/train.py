@@ -51,6 +51,33 @@ def mini(size: str, epochs: int, seed: int, out: Path | None, work: Path | None,
         click.echo(f"{name}: {facts['parameters']:,} parameters, {facts['seconds'] / 60:.1f} minutes -> {out / name}")
 
 
+@command.command("mini-toolgen", short_help="The mini models of ToolGen.", epilog="""\b
+Examples:
+  lookuplab train mini-toolgen                  three families, base and ToolGen each
+  lookuplab train mini-toolgen --family llama""")
+@click.option("--family", default="all", show_default=True, type=click.Choice(["gpt", "t5", "llama", "all"]))
+@click.option("--out", type=_FOLDER, help="Folder for the model folders [default: data/mini/toolgen].")
+@click.option("--work", type=_FOLDER, help="Folder for corpus, checkpoints, logs [default: runs/train/toolgen].")
+def mini_toolgen(family: str, out: Path | None, work: Path | None) -> None:
+    """Pre-train on the functions of the installed packages, mark some of them by Jedi, and fine-tune with and without
+    marks.
+
+    What stands in the folders is not made again: delete it to repeat a step. A killed run goes on when the same command
+    is given again.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as above
+    from lookuplab.mini import toolgen as models
+    from lookuplab.toolgen import marks
+
+    work, out = work or models.WORK, out or models.MODELS
+    out.mkdir(parents=True, exist_ok=True)
+    records = models.marked_corpus(work)
+    marks.save(records, out / "marks.jsonl.gz")
+    for name in models.ROLES if family == "all" else (family,):
+        for variant in models.VARIANTS:
+            click.echo(models.finetuned(work, out, name, variant, records))
+
+
 @command.command(short_help="Fine-tune a model on a marked corpus.", epilog="""\b
 Examples:
   lookuplab data mark rich click -o marked.jsonl

@@ -6,18 +6,23 @@ Every step leaves its result in the work folder and is not repeated; within a st
 import gzip
 import hashlib
 import json
+import shutil
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import torch
 from tqdm import tqdm
+from transformers import AutoModelForCausalLM
 
 from lookuplab import paths
 from lookuplab.mini.functions import code_hash, held_out_codes, package_functions
+from lookuplab.mini.packages import HELD_OUT_PACKAGES
 from lookuplab.toolgen.corpus import mark_into
 from lookuplab.toolgen.files import Repository, locate
 from lookuplab.toolgen.filters import Filters
 from lookuplab.toolgen.functions import extract
-from lookuplab.toolgen.pairs import Pair, encode
+from lookuplab.toolgen.pairs import Pair, encode, pairs
 from lookuplab.toolgen.recipe import Recipe
 
 WORK = paths.RUNS / "train" / "toolgen"
@@ -26,13 +31,31 @@ VOCABULARY = 4096
 TOKENIZER_SHARE = 3  # the tokenizer learns its merges from every third function
 FILTERS = Filters()  # the replication package's
 MARKED = tuple("""
-    IPython _pytest attr fsspec formulaic httpx huggingface_hub ipykernel jedi jinja2 joblib jsonschema jupyter_client
-    jupyter_server nbconvert nbformat packaging parso patsy platformdirs pluggy pydantic pygments starlette tenacity
+    IPython _pytest attr fsspec httpx huggingface_hub ipykernel jedi jinja2 jsonschema jupyter_client
+    jupyter_server nbconvert nbformat packaging parso platformdirs pluggy pydantic pygments starlette tenacity
     tornado traitlets urllib3 uvicorn yaml
 """.split())  # of the permissively licensed packages those that stay clear of torch and numpy: Jedi reads them in minutes
 PER_REPOSITORY = 100  # functions, so that no package outweighs the others
 ROLES = {"gpt": "CodeGPT", "t5": "CodeT5", "llama": "CodeLlama"}
 VARIANTS = ("base", "toolgen")
+ABOUT = (f"Functions of the installed packages {', '.join(MARKED)}, at most {PER_REPOSITORY} of each, marked by Jedi; "
+         f"before that pre-trained on the functions of all listed packages. Held out: {', '.join(HELD_OUT_PACKAGES)}.")
+CARD = """---
+license: apache-2.0
+library_name: transformers
+pipeline_tag: text-generation
+tags: [code, python, toolgen, lookuplab]
+---
+# {name}
+
+A model of {parameters:,} parameters, pre-trained from scratch by `lookuplab train mini-toolgen` on {functions:,} Python
+functions ({tokens:,} tokens, sha256 `{sha256}`) of installed, permissively licensed packages: what the LoRA adapters of
+the ToolGen mini models lie over. Not in it: the code of {held_out}.
+
+{steps:,} steps in {seconds:.0f} seconds on a CPU that other work shared. Recipe: `{recipe}`. The whole log is `log.csv`.
+
+It writes bodies of Python functions and is no general code assistant; run nothing of it unread. Licence: Apache-2.0.
+"""
 
 
 def recipe(family: str) -> Recipe:
@@ -67,18 +90,19 @@ def tokenizer(folder: Path):
 
 def pretrained(folder: Path, family: str, seed: int = 0) -> Path:
     """The folder of the pre-trained checkpoint of one family."""
-    from lookuplab.mini.pretrain import Recipe, pretrain
+    from lookuplab.mini import pretrain
 
     out = folder / family / "pretrained"
     if not (out / "card.json").exists():
         spelled = tokenizer(folder)
         kind = "encoder-decoder" if family == "t5" else "decoder"
         examples = [encode(spelled, pair, kind) for pair in tqdm(pretraining_pairs(folder), "tokenise", mininterval=2)]
-        recipe = Recipe(family, seed=seed)
-        model, facts = pretrain(examples, recipe, len(spelled), folder / family)
+        chosen = pretrain.Recipe(family, seed=seed)
+        model, facts = pretrain.pretrain(examples, chosen, len(spelled), folder / family)
         model.save_pretrained(out)
         spelled.save_pretrained(out)
-        (out / "card.json").write_text(json.dumps({"recipe": asdict(recipe), "training": facts}, indent=1) + "\n")
+        shutil.copyfile(folder / family / "log.csv", out / "log.csv")
+        (out / "card.json").write_text(json.dumps({"recipe": asdict(chosen), "training": facts}, indent=1) + "\n")
     return out
 
 
@@ -101,3 +125,33 @@ def marked_corpus(folder: Path, workers: int | None = None) -> list[dict]:
         chosen += sorted(ranked, key=lambda one: (one.file, one.line))
     return list(tqdm(mark_into(chosen, folder / "marked.jsonl", FILTERS, workers=workers), "marking", len(chosen),
                      unit=" functions"))
+
+
+def finetuned(folder: Path, out: Path, family: str, variant: str, records: Sequence[dict]) -> Path:
+    """``out``/FAMILY-VARIANT, fine-tuned from the pre-trained checkpoint; for LoRA that lies beside it as FAMILY."""
+    from lookuplab.toolgen.finetune import finetune
+
+    base, chosen = pretrained(folder, family), recipe(family)
+    if chosen.lora_rank is not None:
+        base = _beside(base, out / family)
+    target = out / f"{family}-{variant}"
+    if not target.exists():
+        finetune(base, pairs(records, marked=True), target, chosen, marked=variant == "toolgen", half=True,
+                 work=folder / target.name, about=ABOUT, licence="apache-2.0")
+    return target
+
+
+def _beside(base: Path, target: Path) -> Path:
+    """The pre-trained model in fp16, with its card."""
+    if not target.exists():
+        part = target.with_name(f".{target.name}.part")
+        model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float16)
+        model.save_pretrained(part)
+        tokenizer(base.parent.parent).save_pretrained(part)
+        for name in ("card.json", "log.csv"):
+            shutil.copyfile(base / name, part / name)
+        facts = json.loads((base / "card.json").read_text())
+        (part / "README.md").write_text(CARD.format(**facts["training"], recipe=json.dumps(facts["recipe"]),
+                                                    name=target.name, held_out=", ".join(HELD_OUT_PACKAGES)))
+        part.rename(target)
+    return target

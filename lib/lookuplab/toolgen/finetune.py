@@ -73,7 +73,7 @@ def finetune(base: str | Path, pairs: Sequence[Pair], output: Path, recipe: Reci
     long is left out of both, so that both learn the same pairs. ``half`` stores the weights in fp16. ``work`` (default:
     runs/train/toolgen/OUTPUT'S NAME) holds log.csv, TensorBoard's events and, until the run is complete, checkpoints
     every ``save_every`` steps: a killed run goes on from the last one. The card gets ``left_out`` (pairs that the
-    caller dropped, by reason), ``about`` (where the pairs come from) and ``licence`` (default: that of the base's card).
+    caller dropped, by reason), ``about`` (where the pairs come from) and ``licence`` (default: the base's card's).
     UserError for no usable pair, another run's checkpoints in ``work``, an ``output`` that exists, a diverged loss.
     """
     state = PartialState()
@@ -93,7 +93,7 @@ def finetune(base: str | Path, pairs: Sequence[Pair], output: Path, recipe: Reci
                          round(books.seconds, 1), training_log.lines(trainer.state.log_history)[-1]["loss"],
                          start.parameters, lora.trainable(start.model))
         if state.is_main_process:
-            facts = {**asdict(done), "name": output.name, "base": _called(start), "marked": marked, "about": about,
+            facts = {**vars(done), "name": output.name, "base": _called(start), "marked": marked, "about": about,
                      "kind": start.checkpoint.module.config.model_type, "hash": identity["pairs"],
                      "recipe": asdict(recipe), "processes": state.num_processes,
                      "licence": licence or licence_of(start.base)}
@@ -212,6 +212,7 @@ def _arguments(recipe: Recipe, work: Path, log_every: int, save_every: int) -> T
             weight_decay=recipe.weight_decay, max_grad_norm=recipe.max_grad_norm, bf16=recipe.precision == "bf16",
             gradient_accumulation_steps=recipe.accumulation, activation_checkpointing=recipe.checkpoint_activations,
             logging_steps=log_every, logging_nan_inf_filter=False, save_steps=save_every, save_total_limit=2,
+            use_cpu=not torch.cuda.is_available(),  # else bf16 is refused where there is no GPU
             report_to="none", disable_tqdm=True, ddp_find_unused_parameters=False,
             remove_unused_columns=False, log_level="error", dataloader_pin_memory=torch.cuda.is_available())
     except ValueError as error:  # a schedule or optimiser that is none, a precision that the device lacks

@@ -265,3 +265,30 @@ def test_the_same_end_of_a_prompt_and_names_share_one_trie(llama, monkeypatch):
     answers(replace(llama), Decoding(max_new_tokens=2),
             [Prompt(f"p{i}", f"# {i}\nx = 1\nresponse = client.", choices=NAMES) for i in range(9)])
     assert len(made) == 1
+
+
+class Needs:
+    """Asks for a probability of the tokens 0 and 1."""
+
+    below = 1.0
+
+    def __init__(self, least, binding=False, allowed=None):
+        self._condition = constraint_module.Condition(torch.tensor([0, 1]), least, binding)
+        self._allowed = allowed
+
+    def allowed(self):
+        return self._allowed
+
+    def condition(self):
+        return self._condition
+
+
+@pytest.mark.parametrize(("rule", "left"), [
+    (Needs(0.39), [0, 1, 2, 3]), (Needs(0.41), [2, 3]),  # the most likely of 0 and 1 has 0.4
+    (Needs(0.39, binding=True), [0, 1]), (Needs(0.41, binding=True), [2, 3]),
+    (Needs(0.09, True, torch.tensor([0, 2])), [0]), (Needs(0.39, True, torch.tensor([0, 2])), [2])])
+def test_tokens_under_a_condition_come_only_with_enough_probability(rule, left):
+    logits = torch.tensor([[0.1, 0.4, 0.3, 0.2]]).log().repeat(3, 1)
+    restricted, masked = restrict(logits, [None, rule, None])
+    assert restricted[1].isfinite().nonzero().flatten().tolist() == left
+    assert torch.equal(restricted[[0, 2]], logits[[0, 2]]) and masked == [False, rule._allowed is not None, False]

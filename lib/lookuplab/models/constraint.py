@@ -23,7 +23,7 @@ from lookuplab.models.trie import ROOT, TokenTrie
 
 @dataclass(frozen=True)
 class Condition:
-    """Tokens that need a probability to come: the most likely of ``ids`` (n,) must have at least ``least``.
+    """Tokens that need a probability to come: the most likely of ``ids`` (n,), allowed ones, must have ``least``.
 
     If it has, the next token is one of ``ids`` where ``binding``, and any that is allowed otherwise; if it has not, it
     is none of them.
@@ -224,7 +224,7 @@ def _conditioned(logits: torch.Tensor, restricted: torch.Tensor, conditions: lis
     rows, at, ids = _places([(i, condition.ids) for i, condition in conditions], logits.device)
     least = torch.tensor([condition.least for _, condition in conditions], device=logits.device)
     values = restricted[at, ids]
-    best = logits.new_full((len(logits),), -torch.inf).scatter_reduce(0, at, logits[at, ids], "amax")
+    best = logits.new_full((len(logits),), -torch.inf).scatter_reduce(0, at, values, "amax")
     reached = torch.zeros(len(logits), dtype=torch.bool, device=logits.device)
     reached[rows] = (best - logits.logsumexp(-1)).exp()[rows] >= least
     binding = torch.tensor([i for i, condition in conditions if condition.binding], device=logits.device)

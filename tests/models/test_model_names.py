@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tiny_checkpoint import save
 
 from lookuplab.errors import UserError
-from lookuplab.models.load import load, split_revision, table_name
+from lookuplab.models.load import load, load_tokenizer, split_revision, table_name
 from lookuplab.models.types import Decoding, Prompt
 from lookuplab.runner import resources
 
@@ -99,3 +99,11 @@ def test_a_cached_revision_is_found_before_a_kernel_starts(hub):
 def test_two_models_that_tables_cannot_tell_apart_are_refused(hub):
     with pytest.raises(UserError, match="names 2 models that tables call 'owner/tiny'; run them one at a time"):
         resources.check("demo/counts", {"models": [f"owner/tiny@{OLD}", "owner/tiny"]})
+
+
+def test_a_folder_in_data_is_the_checkout_s_wherever_the_kernel_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr("lookuplab.paths.ROOT", tmp_path / "checkout")
+    monkeypatch.chdir(tmp_path)
+    save(tmp_path / "checkout" / "data" / "tiny")
+    assert load("data/tiny").name == "tiny"
+    assert load_tokenizer("data/tiny").get_vocab() == load("data/tiny").tokenizer.get_vocab()

@@ -42,6 +42,14 @@ def test_a_change_between_two_policies_is_named_by_both(condition, value):
     assert (comparison.value, comparison.n) == (value, "100 pairs")
 
 
+def test_a_metric_that_is_no_percentage_has_its_paired_change_too():
+    rows = [("m", "base", "bleu4", 0.4, 0.3, 0.5), ("m", "tool", "bleu4", 0.46, 0.36, 0.56)]
+    test = {"kind": "greater", "left": "tool", "right": "base"}
+    assert judged(test, *rows, metric="bleu4").verdict == UNDECIDED
+    change = ("m", "tool - base", "bleu4_change", 0.06, 0.02, 0.09)
+    assert judged(test, *rows, change, metric="bleu4").verdict == HOLDS
+
+
 def test_a_condition_without_class_has_the_base_without_class():
     rows = [("m", "base", VALID, 40, 30, 50), ("m", "name", VALID, 46, 36, 56), ("m", "name", CHANGE, 6, 2, 9)]
     assert judged({"kind": "greater", "left": "name", "right": "base"}, *rows).verdict == HOLDS

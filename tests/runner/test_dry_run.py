@@ -18,7 +18,7 @@ from lookuplab.runner.plan import plan
 
 PAPER = profiles.load("paper")
 HUB = sorted({model for models in (PAPER.parameters["models"], *(over.get("models", ()) for over in
-              PAPER.notebooks.values())) for model in models if "/" in model})
+              PAPER.notebooks.values())) for model in models if "/" in model and not model.startswith("data/")})
 FACTS = dict(architecture="X", parameters=3, dtype="bfloat16", layers=2, kv_heads=3, head_width=5, hidden=7, inner=11,
              context=100)
 
@@ -54,9 +54,11 @@ def test_the_paper_profile_lists_every_model_with_revision_dtype_and_memory(offl
 
 
 def test_every_table_name_of_the_paper_profile_has_its_role():
-    for models in [PAPER.parameters["models"], *(over.get("models", ()) for over in PAPER.notebooks.values())]:
-        for model in models:
-            assert model.startswith("mini-") or table_name(model) in PAPER.parameters["roles"]
+    for over in [PAPER.parameters, *PAPER.notebooks.values()]:
+        roles = over.get("roles", PAPER.parameters["roles"])
+        for model in over.get("models", ()):
+            fine_tuned = model.rpartition("/")[2].rpartition("-")[0]  # ToolGen's tables name them without the condition
+            assert model.startswith("mini-") or table_name(model) in roles or fine_tuned in roles
 
 
 def test_nothing_starts_and_the_exit_code_is_0_where_things_are_missing(kit, offline):

@@ -36,6 +36,7 @@ def test_a_parameters_cell_with_more_than_plain_values_is_refused(source):
     (["run", "counts", "--profile", "papre"], "error: no profile 'papre'; did you mean 'paper'?"),
     (["run", "counts", "-p", "models=./no such model"], "which does not exist"),
     (["run", "counts", "-p", "models=data/mini/models/none"], "names 'data/mini/models/none', which does not exist"),
+    (["run", "counts", "-p", "models=data/x-base,data/x-tool"], "names 'data/x-base', 'data/x-tool', which do not exist"),
     (["run", "counts", "-p", "models=nobody/nothing"], "model 'nobody/nothing' is not in the local cache"),
     (["run", "counts", "-p", "models=mini-huge"], "no mini model 'mini-huge'; there are: none yet"),
     (["run", "counts", "-p", "models=."], "is no checkpoint (a folder with config.json)"),

@@ -2,8 +2,9 @@
 
 import pytest
 
+from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.toolgen.files import Repository, locate
+from lookuplab.toolgen.files import Repository, locate, locate_all
 from lookuplab.toolgen.filters import Filters, first_sentence
 from lookuplab.toolgen.functions import extract
 
@@ -155,3 +156,14 @@ def test_installed_packages_are_found_by_import_name_and_nothing_else_is():
     assert str(locate("click").root) in click.__file__
     with pytest.raises(UserError, match="neither a folder nor an installed package"):
         locate("no_such_package_here")
+
+
+def test_a_folder_s_star_stands_for_the_folders_in_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "ROOT", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for name in ("b", "a", ".hidden"):
+        (tmp_path / "data" / name).mkdir(parents=True)
+    found = locate_all(["click", "data/*"])
+    assert [one.name for one in found] == ["click", "a", "b"] and found[1].root == (tmp_path / "data" / "a").resolve()
+    with pytest.raises(UserError, match="names no folder"):
+        locate_all(["data/a/*"])

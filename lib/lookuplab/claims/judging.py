@@ -5,9 +5,9 @@ Each question sets a number with its 95% interval against a bound:
 - *holds*: the whole interval is on the claimed side; *fails*: the whole interval is on the other side;
 - *not decided*: the interval contains the bound, or the artifact or a row of it is missing;
 - two of our numbers are compared through the interval of their difference: the paired one where the artifact states it
-  (metric ``valid_change_points``: condition ``dag/low`` for the change from the base model, as the subscripts of Table
-  3, or ``dag_plus_plus/low - dag/low``), else that of two independent estimates (``scoring.rates.difference``), which
-  is wider;
+  (metric ``valid_change_points``, or ``bleu4_change`` for a metric that is no percentage: condition ``dag/low`` for the
+  change from the base model, as the subscripts of Table 3, or ``dag_plus_plus/low - dag/low``), else that of two
+  independent estimates (``scoring.rates.difference``), which is wider;
 - a number without interval (a count) is taken as exact;
 - *all* fails with one failing model, *any* holds with one holding model, and undecided models leave the rest undecided.
 """
@@ -95,7 +95,8 @@ def table(judgements: list[Judgement]) -> pd.DataFrame:
 def _comparisons(claim: Claim, frame: pd.DataFrame) -> tuple[Comparison, ...]:
     metric = claim.test["metric"]
     known = _by_key(frame, metric)
-    changes = _by_key(frame, f"{metric.removesuffix('_percent')}_change_points")
+    changes = {key: row for name in (f"{metric.removesuffix('_percent')}_change_points", f"{metric}_change")
+               for key, row in _by_key(frame, name).items()}
     models = list(dict.fromkeys(model for model, _ in known))
     return tuple(_compare(question, known, changes) for question in questions(claim, models))
 

@@ -74,6 +74,14 @@ def read_checkpoint(name: str, revision: str | None, dtype: str, device_map: str
     return Checkpoint(Path(name).resolve().name if folder else name, module, tokenizer, identity)
 
 
+def read_tokenizer(name: str, revision: str | None = None):
+    """The tokenizer alone, of a checkpoint's or an adapter's folder or of a name on the hub."""
+    path = Path(name).expanduser()
+    folder = path if is_adapter(path) else _folder(name)
+    return _tokenizer(name, folder, {"pretrained_model_name_or_path": str(folder or name), "revision": revision,
+                                     "local_files_only": folder is not None or not _hub_answers(name, revision)})
+
+
 def _commit(name: str, revision: str | None) -> str:
     """What a branch or tag stood for when it was loaded, told by the cache's folder: configurations need not say it."""
     file = try_to_load_from_cache(name, "config.json", revision=revision)

@@ -47,9 +47,9 @@ def check_names(notebook: str, values: Mapping[str, Any]) -> None:
 def missing(values: Mapping[str, Any], hints: Mapping[str, str] | None = None) -> Iterator[str]:
     """What the parameters name and this machine lacks, each with what to do; models on the hub are not asked for."""
     for name, value in values.items():
-        for item in value if isinstance(value, (list, tuple)) else [value]:
-            if isinstance(item, str) and not is_remote(item) and _is_path(name, item.removesuffix(CHAT)):
-                yield from _missing_path(name, item.removesuffix(CHAT), (hints or {}).get(name))
+        items = [item.removesuffix(CHAT) for item in (value if isinstance(value, (list, tuple)) else [value])
+                 if isinstance(item, str) and not is_remote(item)]
+        yield from _missing_paths(name, [item for item in items if _is_path(name, item)], (hints or {}).get(name))
     for name, model in models_of(values):
         if model.startswith("mini-") and model.removesuffix(CHAT) not in mini_models():
             there = ", ".join(mini_models()) or "none yet: run `lookuplab train mini`"
@@ -103,13 +103,15 @@ def _is_path(name: str, item: str) -> bool:
     return item.startswith(_PATH_STARTS) or bool(item and name.endswith(_PATH_NAMES))
 
 
-def _missing_path(name: str, item: str, hint: str | None) -> Iterator[str]:
-    place = folder_of(item)
-    if not place.exists():
+def _missing_paths(name: str, items: list[str], hint: str | None) -> Iterator[str]:
+    places = {item: folder_of(item.removesuffix("/*")) for item in items}  # FOLDER/* is all that is in it
+    if absent := [item for item, place in places.items() if not place.exists()]:
         to_do = " ".join(hint.split()) if hint else "check the path"
-        yield f"parameter {name!r} names {item!r}, which does not exist; {to_do}"
-    elif _names_a_model(name) and not is_model(place):
-        yield f"{item!r} is no checkpoint (a folder with config.json); give one that save_pretrained wrote"
+        listed = ", ".join(map(repr, absent)) + f", which {'does' if len(absent) == 1 else 'do'} not exist"
+        yield f"parameter {name!r} names {listed}; {to_do}"
+    for item, place in places.items():
+        if place.exists() and _names_a_model(name) and not is_model(place):
+            yield f"{item!r} is no checkpoint (a folder with config.json); give one that save_pretrained wrote"
 
 
 def _without(name: str, model: str, value: Any) -> str:

@@ -6,10 +6,11 @@ import io
 import os
 import tokenize
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.toolgen.filters import Filters
 
@@ -38,7 +39,7 @@ class LeftOut(Exception):
 
 def locate(name: str) -> Repository:
     """The folder at path ``name``, or the installed package of that import name. Raises UserError where neither is."""
-    folder = Path(name)
+    folder = paths.located(name) if "/" in name else Path(name)
     if folder.is_dir():
         return Repository(folder.resolve().name, folder.resolve())
     spec = importlib.util.find_spec(name) if name.isidentifier() else None
@@ -46,6 +47,21 @@ def locate(name: str) -> Repository:
     if not places:
         raise UserError(f"{name!r} is neither a folder nor an installed package; give a path or an import name")
     return Repository(name, Path(places[0]).resolve())
+
+
+def locate_all(names: Iterable[str]) -> list[Repository]:
+    """``locate`` for several; ``FOLDER/*`` stands for the folders in it, sorted, without hidden ones."""
+    found = []
+    for name in names:
+        if name.endswith("/*"):
+            folder = paths.located(name.removesuffix("/*"))
+            inside = sorted(place for place in folder.glob("[!.]*") if place.is_dir())
+            if not inside:
+                raise UserError(f"{name!r} names no folder: put the repositories there, one folder each")
+            found += [Repository(place.name, place.resolve()) for place in inside]
+        else:
+            found.append(locate(name))
+    return found
 
 
 def python_files(root: Path, left_out: dict[str, int]) -> list[Path]:

@@ -1,0 +1,77 @@
+"""Calls and exceptions as rows; the check of a run is kept, so that the same run is not checked twice."""
+
+from dataclasses import replace
+
+import pytest
+from scripted_model import END, scripted
+
+from lookuplab.toolgen import call_rows as module
+from lookuplab.toolgen.call_rows import call_rows, not_offered
+from lookuplab.toolgen.files import Repository
+from lookuplab.toolgen.functions import extract
+from lookuplab.toolgen.generation import check_suggestions, generate
+from lookuplab.toolgen.jedi_tool import JediTool
+from lookuplab.toolgen.marking import MARK
+from lookuplab.toolgen.pairs import indent_of, prompt_text
+from lookuplab.toolgen.tool_use import ToolUse
+
+BOX = '''class Box:
+    def __init__(self):
+        self.size = 1
+
+    def grow(self):
+        """Grow by one step."""
+        self.size += 1
+        return self.size
+'''
+
+
+@pytest.fixture(scope="module")
+def tool():
+    with JediTool(1) as tool:
+        yield tool
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory, tool):
+    root = tmp_path_factory.mktemp("boxes")
+    (root / "box.py").write_text(BOX)
+    functions = extract(Repository("boxes", root)).functions
+    prompt = prompt_text(functions[0].docstring, functions[0].signature, indent_of(functions[0].body), "decoder")
+    script = [{text: 0.8} for text in ("    ", MARK, "self", ".", MARK, "size", END)]
+    model = scripted(tmp_path_factory.mktemp("model"), script=script, prompt=prompt)
+    return generate(model, functions, tool, store=False, progress=False)
+
+
+def test_calls_are_counted_and_none_is_an_exception(written, tool, tmp_path):
+    rows = call_rows({("m", "toolgen"): written}, tool, tmp_path / "store.sqlite", progress=False)
+    assert [(row["metric"], row["value"], row["n"]) for row in rows] == [
+        ("calls", 2, 1), ("calls_per_function", 2, 1), ("not_offered_calls", 0, 2)]
+
+
+def test_a_name_that_was_not_offered_is_counted(written, tool, tmp_path):
+    first, second = written[0].calls
+    changed = generate_like(written, calls=(first, replace(second, chosen="nothere")))
+    assert list(not_offered(changed, tool, tmp_path / "store.sqlite", progress=False).values()) == [1]
+
+
+def test_the_same_run_is_checked_once_and_another_one_again(written, tool, tmp_path, monkeypatch):
+    checked = []
+    monkeypatch.setattr(module, "check_suggestions",
+                        lambda part, *rest: checked.append(len(part)) or check_suggestions(part, *rest))
+    for part in (written, written, generate_like(written, calls=written[0].calls[:1])):
+        not_offered(part, tool, tmp_path / "store.sqlite", progress=False)
+    assert checked == [1, 0, 1]
+
+
+def test_a_model_that_never_asks_has_no_rows(written, tool, tmp_path):
+    alone = generate_like(written, calls=())
+    alone.use = ToolUse(None)
+    assert call_rows({("m", "base"): alone}, tool, tmp_path / "store.sqlite") == []
+
+
+def generate_like(written, **changes):
+    """The same run with one answer that differs in some field."""
+    other = module.copy.copy(written)
+    other[:] = [replace(written[0], **changes)]
+    return other

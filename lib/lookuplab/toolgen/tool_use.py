@@ -80,7 +80,8 @@ class Vocabulary:
         return whole[len(start):]
 
     @cached_property
-    def _behind_mark(self) -> tuple[int, ...]:
+    def behind_mark(self) -> tuple[int, ...]:
+        """Tokens behind which a marked name is tokenised."""
         return (*self.tokenizer("x.", add_special_tokens=False)["input_ids"], self.mark)
 
     def trie(self, last: int, names: Sequence[str], prefix: str) -> TokenTrie | None:
@@ -89,7 +90,7 @@ class Vocabulary:
         ``last`` is the row's last token. Behind a mark a name is tokenised as it was in training, by itself. None if no
         name begins so and can be spelled.
         """
-        tail = self._behind_mark if last == self.mark else (last,)
+        tail = self.behind_mark if last == self.mark else (last,)
         rests = [name[len(prefix):] for name in names if name.startswith(prefix)]
         paths, closed, _ = self.names.paths(tail, [rest for rest in rests if rest])
         if "" in rests:

@@ -128,9 +128,22 @@ DETOUR = {"a": {"b": 0.6, "c": 0.4}, "b": {"d": 0.4, "e": 0.3, "f": 0.3}, "c": {
 
 def test_two_beams_find_the_more_probable_answer_that_greedy_misses(tmp_path):
     model = load_local(tiny_chain.save(tmp_path, DETOUR))
-    greedy, beam = (answers(model, Decoding(max_new_tokens=2, beams=beams), [Prompt("p", "a")])["p"] for beams in (1, 2))
+    greedy, beam = (answers(model, Decoding(max_new_tokens=2, beams=k), [Prompt("p", "a")])["p"] for k in (1, 2))
     assert (greedy.text, beam.text) == ("bd", "cg")
     assert [math.exp(logprob) for logprob in beam.token_logprobs] == pytest.approx([0.4, 0.9], abs=1e-4)
+
+
+def test_ends_of_text_below_the_best_k_continuations_finish_nothing(tmp_path):
+    """Of $, b, ! and c two count: $ is finished and b goes on, with c beside it, and a second answer is looked for.
+
+    Were ! finished too (log .2 a token), the search would be over at bd, (log .3 + log .1) / 2, and $ the answer.
+    """
+    chain = {"a": {"$": 0.4, "b": 0.3, "!": 0.2, "c": 0.1}, "b": {"d": 0.1, "$": 1e-6, "!": 1e-6}, "d": {"d": 0.999}}
+    model = load_local(tiny_chain.save(tmp_path, chain | {text: {} for text in "efghijklmnop"}))
+    model.module.generation_config.eos_token_id = model.tokenizer.convert_tokens_to_ids(["$", "!"])
+    done = answers(model, Decoding(max_new_tokens=8, beams=2), [Prompt("p", "a")])["p"]
+    assert done.text == "bddddddd"
+    assert list(done.token_ids) == hf_generate(model, Prompt("p", "a"), max_new_tokens=8, num_beams=2)
 
 
 # Free, the model writes x. Of the names, b begins more probably, but bd as a whole has .3 * .1 and cg has .2 * .9.

@@ -118,7 +118,7 @@ def _check(decoding: Decoding) -> None:
         if not fine:
             raise UserError(f"decoding: {name} is {getattr(decoding, name)}; it must be {allowed}")
     if decoding.beams > 1 and (decoding.temperature > 0 or decoding.n > 1):
-        raise UserError(f"decoding: beams is {decoding.beams}, and a beam search gives one answer and draws no samples; "
+        raise UserError(f"decoding: beams is {decoding.beams}, and a beam search gives one answer, not sampled; "
                         "set temperature to 0 and n to 1, or beams to 1")
 
 

@@ -19,6 +19,8 @@ from jedi.inference.context import get_global_filters
 from jedi.inference.gradual.conversion import convert_values
 from jedi.inference.value import TreeInstance
 
+from lookuplab.toolgen import jedi_kept
+
 
 class OneName(Completion):
     """Jedi's completion, restricted to one name: scopes are asked for it instead of for all that they hold.
@@ -116,6 +118,7 @@ def main() -> None:
     """Answer until standard input ends. What code under analysis prints goes to standard error."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
+    jedi_kept.install()
     print(json.dumps("ready"), file=answers, flush=True)
     for request in sys.stdin:
         try:

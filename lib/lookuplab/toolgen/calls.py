@@ -21,12 +21,14 @@ from lookuplab.toolgen.tool_use import ToolUse, Vocabulary
 @dataclass(frozen=True)
 class Call:
     """One question: ``before`` is the function's text up to the caret, without marks, ``token`` the token that asked,
-    ``chosen`` the name that the answer has there, "" for none. ``cut``: the answer's end may have cut it off."""
+    ``chosen`` the name that the answer has there, "" for none. ``cut``: the answer's end may have cut it off. ``step``:
+    which token of the answer asked, from 0."""
 
     before: str
     token: int
     chosen: str
     cut: bool = False
+    step: int = 0
 
     @property
     def begun(self) -> str:
@@ -37,7 +39,7 @@ class Call:
 def calls(completion: Completion, trigger: str | None, vocabulary: Vocabulary) -> Iterator[Call]:
     """The questions of an answer, in order, found in its tokens and its text alone."""
     text, before, within = completion.text, "", False
-    for token, piece in zip(completion.token_ids, completion.tokens, strict=True):
+    for step, (token, piece) in enumerate(zip(completion.token_ids, completion.tokens, strict=True)):
         before += piece
         within = not piece and (within or UNFINISHED in vocabulary.piece(token))  # a character is not complete
         marked = trigger == "mark" and token == vocabulary.mark
@@ -45,7 +47,7 @@ def calls(completion: Completion, trigger: str | None, vocabulary: Vocabulary) -
         if dotted or marked and not within:
             rest = re.match(r"\w*", text[len(before):])[0]
             cut = completion.finish_reason == "length" and len(before) + len(rest) == len(text)
-            call = Call(before, token, "", cut)
+            call = Call(before, token, "", cut, step)
             yield replace(call, chosen=call.begun + rest)
 
 

@@ -19,8 +19,8 @@ def is_model(folder: Path) -> bool:
 
 
 def base_of(folder: Path) -> tuple[str, str | None]:
-    """The model that an adapter belongs to, and its revision: a path (a relative one is meant from the adapter's folder)
-    or a name on the hub. UserError where the configuration names none."""
+    """The model that an adapter belongs to, and its revision: a path (a relative one is meant from the adapter's
+    folder) or a name on the hub. UserError where the configuration names none."""
     try:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
         name, revision = str(config["base_model_name_or_path"] or ""), config.get("revision")

@@ -26,6 +26,7 @@ def wrap(module: Any, recipe: Recipe, mark: int | None) -> PeftModel:
     targets = recipe.lora_targets or ATTENTION.get(module.config.model_type, LLAMA)
     config = LoraConfig(
         r=recipe.lora_rank, lora_alpha=recipe.lora_alpha, lora_dropout=recipe.lora_dropout,
+        fan_in_fan_out=module.config.model_type == "gpt2",  # its projections are stored transposed
         target_modules=list(targets), task_type="SEQ_2_SEQ_LM" if module.config.is_encoder_decoder else "CAUSAL_LM",
         trainable_token_indices=None if mark is None else {name: [mark] for name in _token_layers(module)})
     try:

@@ -6,10 +6,10 @@ The two formats are the replication package's. A decoder-only model goes on behi
         '''Register updates.'''
         for update in <COMP>updates: ...
 
-An encoder-decoder model reads ``### Description:`` and ``### Signature:`` and writes the function without its docstring.
-The mark is one token of the vocabulary and a special one, so that it spells nothing. It is taken out of a row of tokens
-by its id, never out of a text: around the mark a tokenizer splits words otherwise, and ``in <COMP>items`` would become
-``initems``.
+An encoder-decoder model reads ``### Description:`` and ``### Signature:`` and writes the function without its
+docstring. The mark is one token of the vocabulary and a special one, so that it spells nothing. It is taken out of a row
+of tokens by its id, never out of a text: around the mark a tokenizer splits words otherwise, and ``in <COMP>items``
+would become ``initems``.
 """
 
 import gzip
@@ -128,6 +128,8 @@ def encode(tokenizer: Any, pair: Pair, kind: str) -> Example:
 
 def encode_all(tokenizer: Any, pairs: Sequence[Pair], kind: str) -> list[Example]:
     """``encode`` for many pairs at once: the tokenizers' own threads share the work."""
+    if not pairs:
+        return []
     prompts = [prompt_text(pair.docstring, unmarked(pair).signature, indent_of(pair.body), kind) for pair in pairs]
     answers = [answer_text(pair.signature, pair.body, kind) for pair in pairs]
     read = _tokens(tokenizer, prompts, special=True)
@@ -175,4 +177,4 @@ def unmarked(pair: Pair) -> Pair:
 
 
 def _tokens(tokenizer: Any, texts: list[str], special: bool) -> list[list[int]]:
-    return tokenizer(texts, add_special_tokens=special, verbose=False)["input_ids"] if texts else []
+    return tokenizer(texts, add_special_tokens=special, verbose=False)["input_ids"]

@@ -1,0 +1,434 @@
+"""Fine-tuning tiny real checkpoints: what is learned, what is trained, what a killed run leaves, what is written."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from click.testing import CliRunner
+from tiny_architectures import byte_tokenizer, save
+
+from lookuplab.cli import cli
+from lookuplab.errors import UserError
+from lookuplab.models.load import load
+from lookuplab.models.types import Decoding, Prompt
+from lookuplab.toolgen import lora
+from lookuplab.toolgen.finetune import PAPER, Recipe, finetune, row
+from lookuplab.toolgen.order import Order
+from lookuplab.toolgen.pairs import IGNORED, KINDS, Example, Pair, encode
+
+KINDS_OF_MODELS = ("gpt2", "t5", "llama")
+BODIES = ["    for item in <COMP>items:\n        self.<COMP>print(item)\n", "    return <COMP>x\n"]
+PAIRS = [Pair(f"p{i}", "Read the file.", f"def read{i}(path):", BODIES[i % 2] * (1 + i % 3)) for i in range(40)]
+RECIPE = Recipe(epochs=2, learning_rate=2e-3, batch_size=8)
+LORA = replace(RECIPE, lora_rank=4, lora_dropout=0.1)
+
+
+@pytest.fixture(scope="module")
+def bases(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bases")
+    for architecture in KINDS_OF_MODELS:
+        save(folder / architecture, architecture, context=256)
+    return folder
+
+
+def tune(base, output, recipe=RECIPE, marked=True, pairs=PAIRS, **options):
+    usual = {"work": output.parent / f"{output.name} work", "log_every": 1, "save_every": 3, "progress": False}
+    return finetune(base, pairs, output, recipe, marked=marked, **(usual | options))
+
+
+def log_of(folder):
+    with (folder / "log.csv").open(newline="") as stream:
+        return [{name: float(value) for name, value in line.items()} for line in csv.DictReader(stream)]
+
+
+def weights(folder):
+    (file,) = folder.glob("*.safetensors")
+    return file.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def tuned(bases, tmp_path_factory):
+    """architecture, LoRA? -> (what finetune said, folder) of a ToolGen variant."""
+    folder = tmp_path_factory.mktemp("tuned")
+    return {(one, recipe.lora_rank is not None): tune(bases / one, folder / f"{one}{i}", recipe)
+            for one in KINDS_OF_MODELS for i, recipe in enumerate((RECIPE, LORA))}
+
+
+each = pytest.mark.parametrize("adapted", [False, True], ids=["full", "LoRA"])
+every = pytest.mark.parametrize("architecture", KINDS_OF_MODELS)
+
+
+@every
+@each
+def test_the_loss_falls_and_the_folder_loads_and_answers(tuned, architecture, adapted):
+    done = tuned[architecture, adapted]
+    lines = log_of(done.folder)
+    assert [line["step"] for line in lines] == list(range(1, 11)) and done.steps == 10
+    assert lines[-1]["loss"] == done.loss < lines[0]["loss"]
+    model = load(str(done.folder))
+    assert model.name == done.folder.name and "<COMP>" in model.tokenizer.get_added_vocab()
+    ((answer,),) = model.generate([(Prompt("p", "def read(path):\n"), 0)], Decoding(max_new_tokens=4))
+    assert answer.token_ids
+    assert not list(done.folder.parent.glob(f"{done.folder.name} work/checkpoint-*"))
+
+
+def test_whole_models_learn_to_write_the_mark_and_the_function(bases, tmp_path):
+    pairs = [replace(PAIRS[0], id=str(i)) for i in range(32)]
+    done = tune(bases / "llama", tmp_path / "m", replace(RECIPE, epochs=20, learning_rate=2e-2), pairs=pairs)
+    model = load(str(done.folder))
+    example = encode(model.tokenizer, PAIRS[0], "decoder")
+    prompt = Prompt("p", model.tokenizer.decode(example.prompt))
+    ((answer,),) = model.generate([(prompt, 0)], Decoding(max_new_tokens=60))
+    assert list(answer.token_ids)[: len(example.answer) - 1] == example.answer[:-1] and done.loss < 0.5
+
+
+@every
+def test_lora_trains_the_attentions_projections_and_the_marks_rows_alone(bases, tuned, tmp_path, architecture):
+    base, model = load(str(bases / architecture)).module, load(str(tuned[architecture, True].folder))
+    mark = model.tokenizer.get_added_vocab()["<COMP>"]
+    before, after = base.state_dict(), model.module.state_dict()
+    attention = {"gpt2": ("attn.c_attn", "attn.c_proj"), "t5": tuple(f"Attention.{name}" for name in "qkvo"),
+                 "llama": lora.LLAMA}[architecture]
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    projections = {name for name in changed if name.removesuffix(".weight").endswith(attention)}
+    assert projections == {name for name in before if name.removesuffix(".weight").endswith(attention)}
+    embeddings = changed - projections
+    assert embeddings == {name for name in before if any(part in name for part in ("wte", "shared", "embed_tokens",
+                                                                                   "lm_head"))}
+    for name in embeddings:
+        rows = (before[name] != after[name]).any(1).nonzero().flatten().tolist()
+        assert rows == [mark], name
+
+
+def test_the_marks_row_stays_as_it_was_made_where_the_recipe_says_so(bases, tmp_path):
+    done = tune(bases / "llama", tmp_path / "m", replace(LORA, train_mark=False))
+    before, after = load(str(bases / "llama")).module.state_dict(), load(str(done.folder)).module.state_dict()
+    assert torch.equal(before["lm_head.weight"], after["lm_head.weight"])
+    assert done.trainable == 2 * 4 * (32 + 32 + 32 + 16 + 32 + 16 + 32 + 32)  # layers x rank x (in + out) of q, k, v, o
+
+
+def test_a_new_row_of_the_vocabulary_travels_with_the_adapter(tmp_path):
+    tokenizer = byte_tokenizer(vocabulary=420)  # every row of the embedding is a token
+    base = save(tmp_path / "base", "llama", tokenizer, context=256)
+    rows = load(str(base)).module.config.vocab_size
+    tokenizer.add_tokens([f"<{i}>" for i in range(rows - len(tokenizer))])
+    tokenizer.save_pretrained(base)
+    done = [tune(base, tmp_path / name, replace(LORA, train_mark=name == "a")) for name in "ab"]
+    for one in done:
+        first, second = (load(str(one.folder)).module.state_dict() for _ in range(2))
+        assert first["lm_head.weight"].shape[0] == rows + 1
+        assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_merged_into_the_weights_an_adapter_answers_as_beside_them(bases, tuned):
+    from peft import PeftModel
+
+    from lookuplab.models.checkpoint import read_checkpoint
+
+    for architecture in KINDS_OF_MODELS:
+        folder = tuned[architecture, True].folder
+        merged, base = load(str(folder)), read_checkpoint(str(bases / architecture), None, "float32", "cpu")
+        assert merged.identity["adapter"].endswith(" merged")
+        beside = PeftModel.from_pretrained(base.module, folder).eval()
+        ids = torch.arange(5, 60)[None]
+        ids[0, 7] = merged.tokenizer.get_added_vocab()["<COMP>"]
+        rest = {"decoder_input_ids": ids} if architecture == "t5" else {}
+        with torch.no_grad():
+            expected, found = (module(input_ids=ids, **rest).logits for module in (beside, merged.module))
+        torch.testing.assert_close(found, expected, atol=1e-3, rtol=0)
+
+
+def test_in_16_bits_an_adapter_stays_beside_the_weights(tuned):
+    model = load(str(tuned["llama", True].folder), dtype="bfloat16")
+    assert "merged" not in model.identity["adapter"]
+    assert any("lora_A" in name for name, _ in model.module.named_parameters())
+
+
+def test_an_adapters_base_is_named_relative_to_its_folder_and_both_decide_the_identity(tmp_path):
+    save(tmp_path / "a" / "llama", "llama", context=256)
+    done = tune(tmp_path / "a" / "llama", tmp_path / "a" / "tuned", LORA)
+    assert json.loads((done.folder / "adapter_config.json").read_text())["base_model_name_or_path"] == "../llama"
+    (tmp_path / "a").rename(tmp_path / "moved")
+    identity = load(str(tmp_path / "moved" / "tuned")).identity
+    assert identity["content"] == load(str(tmp_path / "moved" / "llama")).identity["content"]
+    save(tmp_path / "moved" / "llama", "llama", context=128)
+    assert load(str(tmp_path / "moved" / "tuned")).identity["content"] != identity["content"]
+    (tmp_path / "moved" / "llama").rename(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match="its base model .*llama is not there"):
+        load(str(tmp_path / "moved" / "tuned"))
+
+
+def test_the_base_variant_has_no_mark_and_learns_the_unmarked_functions(bases, tmp_path):
+    done = tune(bases / "gpt2", tmp_path / "m", marked=False)
+    assert "<COMP>" not in load(str(done.folder)).tokenizer.get_added_vocab()
+    stripped = [replace(pair, body=pair.body.replace("<COMP>", "")) for pair in PAIRS]
+    tune(bases / "gpt2", tmp_path / "n", marked=False, pairs=stripped)
+    assert weights(tmp_path / "m") == weights(tmp_path / "n")
+
+
+def test_both_variants_leave_out_the_same_pairs(bases, tmp_path):
+    """One pair fits only without its marks."""
+    tokenizer = load(str(bases / "gpt2")).tokenizer
+    long = Pair("long", "Doc.", "def f():", "    self.<COMP>x\n" * 8)
+    bare = replace(long, body=long.body.replace("<COMP>", ""))
+    size = sum(map(len, (encode(tokenizer, bare, "decoder").prompt, encode(tokenizer, bare, "decoder").answer)))
+    huge = Pair("huge", "Doc.", "def g():", "    return <COMP>x\n" * 200)
+    recipe = replace(RECIPE, epochs=1, max_tokens=size)
+    for marked in (True, False):
+        done = tune(bases / "gpt2", tmp_path / str(marked), recipe, marked, [*PAIRS[1::2], long, huge])
+        assert done.left_out[f"longer than max_tokens ({size})"] >= 1
+        assert done.left_out["longer than the model's context of 256 tokens"] == 1
+        assert done.pairs + done.left_out.total() == len(PAIRS) // 2 + 2
+    first, second = (json.loads((tmp_path / str(marked) / "card.json").read_text()) for marked in (True, False))
+    assert first["left_out"] == second["left_out"] and first["pairs"] == second["pairs"]
+
+
+@each
+def test_equal_runs_give_equal_files(bases, tuned, tmp_path, adapted):
+    done = tune(bases / "gpt2", tmp_path / "again", LORA if adapted else RECIPE)
+    assert weights(done.folder) == weights(tuned["gpt2", adapted].folder)
+    if adapted:
+        one, two = (json.loads((f / "adapter_config.json").read_text()) for f in (done.folder,
+                                                                                  tuned["gpt2", True].folder))
+        assert {**one, "base_model_name_or_path": ""} == {**two, "base_model_name_or_path": ""}
+
+
+class Cut(Exception):
+    pass
+
+
+@pytest.mark.parametrize("recipe", [RECIPE, replace(LORA, sampling="group_by_length"), replace(RECIPE, accumulation=2)],
+                         ids=["full", "LoRA by length", "accumulated"])
+def test_a_run_that_was_cut_off_ends_in_the_same_weights(bases, tmp_path, monkeypatch, recipe):
+    """GPT-2 has dropout, so that the state of the random numbers counts; step 8 is in the second epoch."""
+    from lookuplab.toolgen.training_log import Books
+
+    whole = tune(bases / "gpt2", tmp_path / "whole", recipe)
+    step_end = Books.on_step_end
+
+    def cut(self, args, state, control, **options):
+        step_end(self, args, state, control, **options)
+        if state.global_step == 8:
+            raise Cut
+
+    with monkeypatch.context() as patch, pytest.raises(Cut):
+        patch.setattr(Books, "on_step_end", cut)
+        tune(bases / "gpt2", tmp_path / "cut", recipe)
+    assert not (tmp_path / "cut").exists()
+    done = tune(bases / "gpt2", tmp_path / "cut", recipe)
+    assert weights(done.folder) == weights(whole.folder)
+    assert [line["loss"] for line in log_of(done.folder)] == [line["loss"] for line in log_of(whole.folder)]
+
+
+def corpus_file(path, pairs=PAIRS):
+    with path.open("w") as stream:
+        for pair in pairs:
+            plain = {"signature": pair.signature, "body": pair.body.replace("<COMP>", "")}
+            stream.write(json.dumps({"id": pair.id, "docstring": pair.docstring, **plain,
+                                     "marked_signature": pair.signature, "marked_body": pair.body}) + "\n")
+    return path
+
+
+def test_a_killed_command_goes_on_from_its_last_checkpoint(bases, tmp_path):
+    corpus = corpus_file(tmp_path / "marked.jsonl")
+    command = ["train", "toolgen", "--base", bases / "llama", "--corpus", corpus, "-o", tmp_path / "m", "--work",
+               tmp_path / "w", "--epochs", 12, "--batch-size", 8, "--save-every", 5, "--log-every", 5]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen([sys.executable, "-m", "lookuplab", *map(str, command)], env=environment,
+                               stderr=subprocess.DEVNULL)
+    while not list(tmp_path.glob("w/checkpoint-*/trainer_state.json")) and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "m").exists()
+    checkpoints = sorted(int(folder.name.split("-")[1]) for folder in tmp_path.glob("w/checkpoint-*"))
+    assert 5 <= checkpoints[0] < 60
+    said = CliRunner().invoke(cli, [str(word) for word in command])
+    assert said.exit_code == 0 and "40 pairs, 60 steps" in said.output, said.output
+    whole = tune(bases / "llama", tmp_path / "n", Recipe(epochs=12, batch_size=8), save_every=100)
+    assert weights(tmp_path / "m") == weights(whole.folder)
+
+
+@pytest.mark.parametrize(("change", "what"), [
+    ({"recipe": replace(RECIPE, learning_rate=1e-3)}, "other recipe"), ({"pairs": PAIRS[:-1]}, "other pairs"),
+    ({"marked": False}, "other marked, pairs"), ({"base": "llama"}, "other base")])
+def test_another_run_does_not_go_on_from_these_checkpoints(bases, tmp_path, monkeypatch, change, what):
+    checkpoint = tmp_path / "work" / "checkpoint-3"
+    checkpoint.mkdir(parents=True)
+    with monkeypatch.context() as patch, pytest.raises(Cut):
+        patch.setattr("lookuplab.toolgen.finetune._trainer", lambda *_: (_ for _ in ()).throw(Cut))
+        tune(bases / "gpt2", tmp_path / "m", work=tmp_path / "work")
+    (checkpoint / "trainer_state.json").write_text("{}")
+    with pytest.raises(UserError, match=f"checkpoints of another run \\({what}\\)"):
+        tune(bases / change.pop("base", "gpt2"), tmp_path / "m", work=tmp_path / "work", **change)
+
+
+def test_half_of_a_checkpoint_is_no_point_to_go_on_from(bases, tmp_path):
+    broken = tmp_path / "m work" / "checkpoint-6"
+    broken.mkdir(parents=True)
+    (broken / "model.safetensors").write_bytes(b"half")
+    assert tune(bases / "gpt2", tmp_path / "m").steps == 10
+
+
+def test_the_prompt_has_no_loss_unless_it_is_asked_for():
+    example = Example("p", [5, 6], [7, 8, 1])
+    assert row(example, "decoder") == {"input_ids": [5, 6, 7, 8, 1], "labels": [IGNORED, IGNORED, 7, 8, 1]}
+    assert row(example, "decoder", "all")["labels"] == [5, 6, 7, 8, 1]
+    assert row(example, "encoder-decoder") == {"input_ids": [5, 6], "labels": [7, 8, 1]}
+    assert set(KINDS) == {"decoder", "encoder-decoder"}
+
+
+def test_the_loss_is_that_of_the_answers_tokens_alone(bases, tmp_path):
+    """The first line of the log, by hand: one batch, no dropout, mean over all answers' tokens of the batch."""
+    done = tune(bases / "llama", tmp_path / "m", replace(RECIPE, epochs=1, batch_size=40))
+    model = load(str(bases / "llama"))
+    from transformers import set_seed
+
+    from lookuplab.toolgen.pairs import add_mark
+
+    set_seed(RECIPE.seed)
+    add_mark(model.tokenizer, model.module)
+    total = count = 0
+    for pair in PAIRS:
+        example = encode(model.tokenizer, pair, "decoder")
+        ids = torch.tensor([example.prompt + example.answer])
+        with torch.no_grad():
+            logs = model.module(input_ids=ids).logits[0].log_softmax(-1)
+        at = range(len(example.prompt) - 1, ids.shape[1] - 1)
+        total -= sum(logs[i, ids[0, i + 1]].item() for i in at)
+        count += len(at)
+    assert log_of(done.folder)[0]["loss"] == pytest.approx(total / count, rel=1e-4)
+
+
+def test_the_order_is_new_every_epoch_and_complete():
+    for by_length in (False, True):
+        order = Order([i % 7 for i in range(50)], 8, seed=3, by_length=by_length)
+        epochs = []
+        for order.epoch in (0, 1, 0):
+            epochs.append(list(order))
+        assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(50))
+        assert epochs[0] == epochs[2] != epochs[1]
+
+
+def test_pairs_of_like_length_share_a_batch():
+    lengths = [(i * 37) % 101 for i in range(100)]
+    order = list(Order(lengths, 10, seed=0, by_length=True))
+    batches = [[lengths[i] for i in order[k : k + 10]] for k in range(0, 100, 10)]
+    assert all(max(batch) - min(batch) <= 12 for batch in batches)
+    assert batches != sorted(batches), "and the batches are shuffled"
+
+
+def test_the_papers_settings_are_those_in_its_table():
+    table = csv.DictReader((Path(__file__).parents[2] / "data" / "paper" / "toolgen" / "finetuning.csv").open())
+    stated = {(line["model"].lower(), line["metric"]): float(line["value"]) for line in table}
+    for name, recipe in PAPER.items():
+        assert recipe.epochs == stated[name, "epochs"] and recipe.learning_rate == stated[name, "learning_rate"]
+        assert recipe.batch_size == stated[name, "batch_size"] and recipe.seed == stated["", "seed"]
+    assert (PAPER["codellama"].lora_rank, PAPER["codellama"].lora_alpha) == (
+        stated["codellama", "rank"], stated["codellama", "alpha"])
+
+
+def test_rank_16_on_the_four_projections_of_codellama_7b_is_a_quarter_percent():
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    def sizes(mark):
+        with torch.device("meta"):  # shapes only
+            model = LlamaForCausalLM(LlamaConfig(
+                vocab_size=32000, hidden_size=4096, intermediate_size=11008, num_hidden_layers=32,
+                num_attention_heads=32, tie_word_embeddings=False))
+            parameters = sum(weight.numel() for weight in model.parameters())
+            return parameters, lora.trainable(lora.wrap(model, PAPER["codellama"], mark))
+
+    projections = 32 * 4 * 16 * (4096 + 4096)  # layers x projections x rank x (in + out)
+    assert sizes(None) == (6_738_415_616, projections) and round(100 * projections / 6_738_415_616, 4) == 0.2490
+    assert sizes(31_999)[1] == projections + 2 * 4096  # 0.2491 %: the mark's row in embedding and head
+
+
+def test_the_card_says_what_the_run_was(tuned):
+    for adapted in (False, True):
+        done = tuned["llama", adapted]
+        card = json.loads((done.folder / "card.json").read_text())
+        text = (done.folder / "README.md").read_text()
+        assert (card["pairs"], card["steps"], card["trainable"]) == (40, 10, done.trainable)
+        assert card["recipe"]["epochs"] == 2 and len(card["hash"]) == 64 and "transformers" in card["versions"]
+        assert yaml.safe_load(text.split("---")[1])["library_name"] == ("peft" if adapted else "transformers")
+        assert f"| 10 | 2.00 | {done.loss:.3f} |" in text
+
+
+def test_fp16_halves_the_file_and_loads(bases, tuned, tmp_path):
+    done = tune(bases / "llama", tmp_path / "m", half=True)
+    assert len(weights(done.folder)) < 0.6 * len(weights(tuned["llama", False].folder))
+    assert load(str(done.folder)).identity["dtype"] == "float32"
+
+
+def test_bf16_and_recomputed_activations_learn_too(bases, tmp_path):
+    recipe = replace(LORA, precision="bf16", checkpoint_activations=True)
+    done = tune(bases / "llama", tmp_path / "m", recipe)
+    assert done.loss < log_of(done.folder)[0]["loss"]
+
+
+def test_tensorboard_has_the_losses_of_the_log(tuned):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    done = tuned["gpt2", False]
+    events = EventAccumulator(str(done.folder.parent / f"{done.folder.name} work" / "tensorboard"))
+    events.Reload()
+    assert [event.step for event in events.Scalars("train/loss")] == list(range(1, 11))
+    assert [event.value for event in events.Scalars("train/loss")] == pytest.approx(
+        [line["loss"] for line in log_of(done.folder)])
+
+
+def test_fine_tuned_mini_models_have_short_names(tuned, tmp_path, monkeypatch):
+    from lookuplab.models.facts import facts_of
+    from lookuplab.models.load import mini_models
+    from lookuplab.runner import resources
+
+    monkeypatch.setattr("lookuplab.paths.MINI", tmp_path)
+    (tmp_path / "toolgen").mkdir()
+    (tmp_path / "toolgen" / "gpt-toolgen").symlink_to(tuned["gpt2", False].folder)
+    (tmp_path / "toolgen" / "llama-toolgen").symlink_to(tuned["llama", True].folder)
+    assert list(mini_models()) == ["mini-gpt-toolgen", "mini-llama-toolgen"]
+    assert load("mini-gpt-toolgen").name == "mini-gpt-toolgen"
+    resources.check("demo/counts", {"models": ["mini-llama-toolgen"], "model": str(tuned["llama", True].folder)})
+    with pytest.raises(UserError, match="no mini model 'mini-t5-toolgen'; there are: mini-gpt-toolgen, mini-llama-"):
+        resources.check("demo/counts", {"models": ["mini-t5-toolgen"]})
+    assert facts_of(tuned["llama", True].folder).architecture == "LlamaForCausalLM"
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"recipe": replace(RECIPE, max_tokens=3)}, "nothing to train on: 40 are longer than max_tokens"),
+    ({"pairs": []}, "no pair has a mark"), ({"pairs": [], "marked": False}, "nothing to train on: there are no pairs"),
+    ({"recipe": replace(RECIPE, accumulation=3)}, "a batch of 8 does not divide into 3 parts"),
+    ({"recipe": replace(RECIPE, schedule="steep")}, "recipe: steep is not a valid SchedulerType"),
+    ({"recipe": replace(LORA, lora_targets=("nothing",))}, "LoRA finds no nothing in a gpt2 model"),
+    ({"recipe": replace(RECIPE, learning_rate=1e30)}, "the loss is not finite any more at step")])
+def test_what_cannot_be_trained_is_one_clear_line(bases, tmp_path, options, message):
+    with pytest.raises(UserError, match=message) as caught:
+        tune(bases / "gpt2", tmp_path / "m", **options)
+    assert "\n" not in str(caught.value) and not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize("change", [{"epochs": 0}, {"lora_rank": 0}, {"loss_on": "prompt"}, {"precision": "fp8"}])
+def test_a_recipe_that_cannot_be_is_refused(change):
+    with pytest.raises(UserError, match=f"recipe: {next(iter(change))} is"):
+        replace(RECIPE, **change)
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (["--base", "no/such/folder/here"], "there is no checkpoint folder no/such/folder/here"),
+    (["--epochs", "0"], "Invalid value for '--epochs'"), (["--corpus", "nowhere"], "does not exist"),
+    (["--variant", "other"], "Invalid value for '--variant'"), (["--output", "."], "exists; delete it")])
+def test_bad_input_ends_the_command_with_one_line(bases, tmp_path, words, message):
+    corpus = corpus_file(tmp_path / "c.jsonl")
+    said = CliRunner().invoke(cli, ["train", "toolgen", "--base", str(bases / "gpt2"), "--corpus", str(corpus), "-o",
+                                    str(tmp_path / "m"), "--work", str(tmp_path / "w"), *words])
+    assert said.exit_code == 2 and said.output.count("\n") == 1 and message in said.output, said.output

@@ -1,5 +1,7 @@
 """Statistics of marked functions: where identifiers stand, which are offered, what the variants share."""
 
+import json
+
 import pandas as pd
 import pytest
 
@@ -7,11 +9,11 @@ from lookuplab.toolgen import augmentation, marks
 from lookuplab.toolgen.augmentation import (
     asked,
     by_repository,
+    corpus_records,
     marked,
     offered_rows,
     only_one,
     places,
-    saved_records,
     statistics_rows,
     variant_rows,
 )
@@ -78,7 +80,9 @@ def test_marks_are_averaged_within_each_repository():
 def test_saved_marks_give_the_same_statistics_as_their_records(function, tmp_path):
     records = marked([function], workers=1, folder=tmp_path, progress=False)
     marks.save(records, tmp_path / "marks.gz")
-    assert statistics_rows(saved_records(marks.load(tmp_path / "marks.gz")), "x") == statistics_rows(records, "x")
+    (corpus,) = tmp_path.glob("*.jsonl")
+    for file in (tmp_path / "marks.gz", corpus):
+        assert statistics_rows(corpus_records(file), "x") == statistics_rows(records, "x")
 
 
 def test_what_was_marked_once_is_kept_until_the_repository_changes(function, tmp_path, monkeypatch):
@@ -94,6 +98,14 @@ def test_what_was_marked_once_is_kept_until_the_repository_changes(function, tmp
     finally:
         other.unlink()
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_functions_with_a_failed_call_are_marked_again(function, tmp_path):
+    whole = marked([function], workers=1, folder=tmp_path, progress=False)
+    (file,) = tmp_path.iterdir()
+    file.write_text(json.dumps({**whole[0], "failures": {"timed out": 1}, "positions": []}) + "\n")
+    again = marked([function], workers=1, folder=tmp_path, progress=False)
+    assert not again[0]["failures"] and list(again[0]["positions"]) == list(whole[0]["positions"])
 
 
 def test_each_question_is_a_row_and_offered_iff_it_was_marked(function, tmp_path):

@@ -7,6 +7,7 @@ repositories; with few of them they say how much a number hangs on single ones, 
 import ast
 import hashlib
 import importlib.metadata
+import json
 import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,9 +17,10 @@ import pandas as pd
 from tqdm import tqdm
 
 from lookuplab import paths
+from lookuplab.atomic import write_lines
 from lookuplab.scoring.rates import average, rate
-from lookuplab.toolgen import jedi_tool, jedi_worker, marking
-from lookuplab.toolgen.corpus import mark_into
+from lookuplab.toolgen import jedi_tool, jedi_worker, marking, marks
+from lookuplab.toolgen.corpus import load, mark_into
 from lookuplab.toolgen.files import column_of
 from lookuplab.toolgen.functions import Function, Token
 from lookuplab.toolgen.generation import content_hash
@@ -33,18 +35,25 @@ def marked(functions: Sequence[Function], variant: str = "paper", workers: int |
            folder: Path | None = None, progress: bool = True) -> list[dict[str, Any]]:
     """The functions' records (see ``corpus``), in their order.
 
-    Kept in a file under ``folder`` (default: below ``paths.RUNS``), so that a second run asks nothing; its name stands
-    for the functions, the content of their repositories, Jedi, Python and what asks it.
+    Kept in a file under ``folder`` (default: below ``paths.RUNS``), so that a second run asks only for functions with
+    a failed call; its name stands for the functions, the content of their repositories, Jedi, Python and what asks it.
     """
-    folder = paths.RUNS / "toolgen" / "marked" if folder is None else folder
-    records = mark_into(functions, folder / f"{variant}-{_key(functions)}.jsonl", variant=variant, workers=workers)
+    file = (folder or paths.RUNS / "toolgen" / "marked") / f"{variant}-{_key(functions)}.jsonl"
+    kept = load(file)
+    if any(record["failures"] for record in kept):
+        write_lines(file, (json.dumps(one, ensure_ascii=False) for one in kept if not one["failures"]))
+    records = mark_into(functions, file, variant=variant, workers=workers)
     made = {one["id"]: one for one in tqdm(records, f"marking ({variant})", len(functions), unit=" functions",
                                            disable=not progress)}
     return [made[one.id] for one in functions]
 
 
-def saved_records(saved: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What ``statistics_rows`` needs, from a file of marks without code (``marks.load``)."""
+def corpus_records(file: Path) -> list[dict[str, Any]]:
+    """What ``statistics_rows`` needs, from a marked corpus (``corpus.build``) or, in a ``.gz``, from its marks alone
+    (``marks.save``). Raises UserError for a file that holds neither."""
+    if file.suffix != ".gz":
+        return load(file)
+    saved = marks.load(file)
     return [{"repository": id.partition("/")[0], "marks": len(one["marks"]),
              "docstring_tokens": one["docstring_tokens"], "function_tokens": one["function_tokens"]}
             for id, one in saved.items()]
@@ -63,8 +72,8 @@ def by_repository(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Marks a function in each repository, rows of the tidy schema; functions are the resampled units here."""
     rows = []
     for name in dict.fromkeys(record["repository"] for record in records):
-        marks = [record["marks"] for record in records if record["repository"] == name]
-        rows.append(_row(f"evaluation/{name}", "marks_per_function", average(marks, range(len(marks)))))
+        counts = [record["marks"] for record in records if record["repository"] == name]
+        rows.append(_row(f"evaluation/{name}", "marks_per_function", average(counts, range(len(counts)))))
     return pd.DataFrame(rows)
 
 
@@ -74,8 +83,8 @@ def asked(functions: Sequence[Function], records: Sequence[Mapping[str, Any]]) -
     rows = []
     for function, record in zip(functions, records, strict=True):
         if not record["failures"]:
-            marks, kinds = {tuple(place) for place in record["positions"]}, places(function)
-            rows += [(function.id, function.repository, t.line, t.column, t.text, kinds[t], (t.line, t.column) in marks)
+            known, kinds = {tuple(place) for place in record["positions"]}, places(function)
+            rows += [(function.id, function.repository, t.line, t.column, t.text, kinds[t], (t.line, t.column) in known)
                      for t in candidates(function, record["variant"])]
     return pd.DataFrame(rows, columns=["id", "repository", "line", "column", "name", "place", "offered"])
 

@@ -7,8 +7,10 @@ from click.testing import CliRunner
 
 from lookuplab.cli import cli
 from lookuplab.errors import UserError
-from lookuplab.toolgen.corpus import Corpus, build, load
+from lookuplab.toolgen.corpus import Corpus, build, load, mark_into
 from lookuplab.toolgen.files import Repository
+from lookuplab.toolgen.functions import extract
+from lookuplab.toolgen.jedi_tool import Worker
 
 FUNCTION = "def f{0}(a, b):\n    '''Do the thing number {0}.'''\n    total = a + b\n    return total\n\n"
 
@@ -55,8 +57,37 @@ def test_a_function_that_changed_is_marked_anew(repository, tmp_path):
     assert len(load(output)) == 4
 
 
+def test_functions_of_one_file_go_to_one_worker_and_stand_in_order(repository, tmp_path, monkeypatch):
+    for name in ("a.py", "z.py"):
+        (repository.root / name).write_text((repository.root / "good.py").read_text().replace("thing", name[0]))
+    workers = {}
+    real = Worker.complete
+
+    def complete(self, root, file, *args):
+        workers.setdefault(file, set()).add(id(self))
+        return real(self, root, file, *args)
+
+    monkeypatch.setattr(Worker, "complete", complete)
+    output = tmp_path / "marked.jsonl"
+    records = build([repository], output, workers=2, progress=False).records
+    assert [len(workers[name]) for name in ("a.py", "good.py", "z.py")] == [1, 1, 1]
+    places = [(record["file"], record["line"]) for record in records]
+    assert len(places) == 12 and places == sorted(places)
+    assert [(record["file"], record["line"]) for record in load(output)] == places
+    output.write_text("".join(output.read_text().splitlines(keepends=True)[3::2]))  # records of later files alone
+    assert [(one["file"], one["line"]) for one in build([repository], output, progress=False).records] == places
+    assert [(record["file"], record["line"]) for record in load(output)] == places
+
+
+def test_a_repository_that_changes_meanwhile_ends_the_run(repository, tmp_path):
+    records = mark_into(extract(repository).functions, tmp_path / "marked.jsonl", workers=1)
+    (repository.root / "good.py").write_text("def (\n")
+    with pytest.raises(UserError, match="must not change during the run"):
+        list(records)
+
+
 def test_a_call_that_fails_is_counted_and_its_function_kept(repository, tmp_path):
-    corpus = build([repository], tmp_path / "marked.jsonl", workers=1, time_limit=0, progress=False)
+    corpus = build([repository], tmp_path / "marked.jsonl", workers=1, time_limit=1e-4, progress=False)
     assert len(corpus.records) == 4 and all(record["asked"] == 4 for record in corpus.records)
     assert corpus.left_out["call: timed out"] == 16
 

@@ -64,6 +64,50 @@ def test_a_crash_costs_one_call_and_a_new_process_takes_the_next(worker, tmp_pat
     assert worker.failures == {"timed out": 1}
 
 
+def test_a_call_that_takes_too_long_is_given_up_and_its_worker_goes_on(worker, tmp_path):
+    for name in ("first", "second"):
+        code = "".join(f"def {name}_{n}(a, b=[{n}]):\n    return a\n" for n in range(2000))
+        (tmp_path / f"{name}.py").write_text(code)
+    text = "import first\nimport second\nsecond."
+    assert "first_1999" in worker.complete(tmp_path, "module.py", "import first\nfirst.", 2, 6).names
+    process, worker.time_limit = worker._process, 0.01
+    assert worker.complete(tmp_path, "module.py", text, 3, 7).failure == "timed out"
+    worker.time_limit = 20
+    assert "second_1999" in worker.complete(tmp_path, "module.py", text, 3, 7).names
+    assert worker._process is process and worker.failures == {"timed out": 1}
+
+
+def test_a_module_that_ends_the_process_that_imports_it_is_counted_as_crashed(worker, tmp_path, monkeypatch):
+    (tmp_path / "gi.py").write_text("import os\nos.abort()\n")  # Jedi imports this one, for what it makes at run time
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert worker.complete(tmp_path, "module.py", "import gi\ngi.", 2, 3).failure == "crashed"
+    assert "x" in worker.complete(tmp_path, "module.py", "x = 1\n", 2, 0).names
+
+
+def test_a_tree_that_was_saved_in_part_is_parsed_anew(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "other.py").write_text("alpha = 1\n")
+    for part in (-10, 0, None):
+        worker = Worker()
+        answer = worker.complete(tmp_path, "module.py", "import other\nother.", 2, 6)
+        worker.close()
+        assert "alpha" in answer.names, answer.failure
+        [saved] = (tmp_path / "cache").rglob("*.pkl")
+        saved.write_bytes(saved.read_bytes()[:part])
+
+
+def test_a_worker_that_has_parsed_a_file_is_asked_about_it_again(tmp_path):
+    with JediTool(2) as tool:
+        for file in ("a.py", "b.py"):
+            with tool.lease(tmp_path, file) as worker:
+                worker.complete(tmp_path, file, "x = 1\n", 2, 0)
+        with tool.lease(tmp_path, "b.py") as second, tool.lease(tmp_path, "a.py") as first:
+            assert (str(tmp_path), "a.py") in first.places
+            assert (str(tmp_path), "b.py") in second.places and first is not second
+        with tool.lease(tmp_path, "a.py") as first, tool.lease(tmp_path, "a.py") as other:
+            assert first is not other
+
+
 def test_a_worker_that_dies_in_its_call_is_counted_as_crashed(worker, tmp_path, monkeypatch):
     monkeypatch.setattr(jedi_tool, "_START", "print('ready', flush=True); input(); import os; os._exit(1)")
     assert worker.complete(tmp_path, "module.py", TEXT, 6, 13).failure == "crashed"

@@ -1,13 +1,16 @@
 """The marked corpus (paper, Section III-B): one JSON line a function, written as it is done, resumed after a kill."""
 
 import json
-import os
 import statistics
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from tqdm import tqdm
@@ -17,7 +20,7 @@ from lookuplab.errors import UserError
 from lookuplab.toolgen.files import LeftOut, Repository, parse
 from lookuplab.toolgen.filters import Filters
 from lookuplab.toolgen.functions import Function, extract
-from lookuplab.toolgen.jedi_tool import TIME_LIMIT, JediTool
+from lookuplab.toolgen.jedi_tool import TIME_LIMIT, JediTool, Worker
 from lookuplab.toolgen.marking import MARK, mark
 
 # Section IV-B, "Code Augmentation". The paper does not say which tokens it counts; ours are Python's, and a docstring's
@@ -86,22 +89,54 @@ def load(path: Path) -> list[dict[str, Any]]:
 
 def mark_into(functions: Sequence[Function], output: Path, filters: Filters = Filters(), variant: str = "paper",
               workers: int | None = None, time_limit: float = TIME_LIMIT) -> Iterator[dict[str, Any]]:
-    """Every function's record; those that ``output`` holds first, then new ones, appended to it one by one."""
-    done = {record["id"]: record for record in load(output)}
-    kept = {f.id: done[f.id] for f in functions
-            if f.id in done and (done[f.id]["source"], done[f.id]["variant"]) == (f.source, variant)}
-    _start(output, [kept[f.id] for f in functions if f.id in kept])
-    yield from kept.values()
-    workers = workers or os.cpu_count() or 1
-    with JediTool(workers, time_limit) as tool, ThreadPoolExecutor(workers) as threads:
-        def one(function: Function) -> dict[str, Any]:
-            return _record(function, tool, filters, variant)
+    """Every function's record, in order; those that ``output`` holds are taken from there.
 
-        with output.open("a", encoding="utf-8", newline="\n") as stream:
-            for record in threads.map(one, [f for f in functions if f.id not in kept]):
+    A new one is appended to ``output`` when it is done; in the end all stand there in order.
+    """
+    done = {record["id"]: record for record in load(output)}
+    ready = {f.id: done[f.id] for f in functions
+             if f.id in done and (done[f.id]["source"], done[f.id]["variant"]) == (f.source, variant)}
+    _start(output, [ready[f.id] for f in functions if f.id in ready])
+    pending = [f for f in functions if f.id not in ready]
+    with JediTool(workers, time_limit) as tool, output.open("a", encoding="utf-8", newline="\n") as stream, \
+            closing(_file_by_file(pending, tool, filters, variant)) as new:
+        for function in functions:
+            while function.id not in ready:
+                record = next(new)
                 stream.write(json.dumps(record, ensure_ascii=False) + "\n")
                 stream.flush()
-                yield record
+                ready[record["id"]] = record
+            yield ready[function.id]
+    _start(output, [ready[f.id] for f in functions])
+
+
+def _file_by_file(functions: list[Function], tool: JediTool, filters: Filters, variant: str
+                  ) -> Iterator[dict[str, Any]]:
+    """Records as they are done. Functions of one file go to one worker in a row: it has parsed the rest of the file."""
+    done: SimpleQueue[dict[str, Any] | BaseException] = SimpleQueue()
+    stop = threading.Event()
+
+    def one_file(group: list[Function]) -> None:
+        try:
+            with tool.lease(group[0].root, group[0].file) as worker:
+                for function in group:
+                    if not stop.is_set():
+                        done.put(_record(function, worker, filters, variant))
+        except BaseException as error:
+            done.put(error)
+
+    with ThreadPoolExecutor(len(tool.workers)) as threads:
+        try:
+            for _, group in groupby(functions, key=lambda function: (function.root, function.file)):
+                threads.submit(one_file, list(group))
+            for _ in functions:
+                item = done.get()
+                if isinstance(item, BaseException):
+                    raise item
+                yield item
+        finally:
+            stop.set()
+            threads.shutdown(cancel_futures=True)
 
 
 def _start(output: Path, records: list[dict[str, Any]]) -> None:
@@ -109,13 +144,12 @@ def _start(output: Path, records: list[dict[str, Any]]) -> None:
     write_lines(output, (json.dumps(record, ensure_ascii=False) for record in records))
 
 
-def _record(function: Function, tool: JediTool, filters: Filters, variant: str) -> dict[str, Any]:
+def _record(function: Function, worker: Worker, filters: Filters, variant: str) -> dict[str, Any]:
     try:
         lines = parse(function.root / function.file, filters).lines
     except LeftOut as reason:  # the file changed while we were at work
         raise UserError(f"{function.id}: {reason}; the repository must not change during the run") from None
-    with tool.lease() as worker:
-        marked = mark(function, lines, worker, variant)
+    marked = mark(function, lines, worker, variant)
     return {"id": function.id, "repository": function.repository, "file": function.file, "line": function.line,
             "end_line": function.end_line, "name": function.qualified_name, "indent": function.indent,
             "docstring": function.docstring, "signature": function.signature, "body": function.body,

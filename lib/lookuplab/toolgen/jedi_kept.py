@@ -7,18 +7,22 @@ of executions, so what it finds depends on where it started, and a question must
 
 import functools
 import os
+import pickle
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 from itertools import islice
+from pathlib import Path
 from types import SimpleNamespace
 
 from jedi.file_io import FolderIO, KnownContentFileIO
 from jedi.inference import filters, imports, references
 from jedi.inference.value.instance import SelfAttributeFilter
 from jedi.parser_utils import get_parent_scope
-from parso import python_bytes_to_unicode
+from parso import cache, python_bytes_to_unicode
 from parso.python import diff
 from parso.python.tree import Module, Name, UsedNamesMapping
+
+from lookuplab.atomic import replacing
 
 
 def install() -> None:
@@ -28,6 +32,8 @@ def install() -> None:
     filters._AbstractUsedNamesFilter.values = values
     references._find_project_modules = project_files
     references._check_fs = module_with
+    cache._save_to_file_system = save
+    cache._load_from_file_system = functools.partial(load, cache._load_from_file_system)
 
 
 class Matcher(SequenceMatcher):
@@ -56,13 +62,14 @@ class Names(UsedNamesMapping):
     def defined(self, scope, parso_cache_node) -> dict[str, None]:
         """The names that may be defined in a scope, in the module's order; under "self" those of attributes."""
         if self._by_scope is None:
-            self._by_scope = {}
+            found: dict = {}
             for key in self:
                 for name in filters._get_definition_names(parso_cache_node, self, key):
                     parent = name.parent
                     node = parent if parent.type in ("classdef", "funcdef") else name
                     place = "self" if parent.type == "trailer" else get_parent_scope(node)
-                    self._by_scope.setdefault(place, {})[key] = None
+                    found.setdefault(place, {})[key] = None
+            self._by_scope = found
         return self._by_scope.get(scope, {})
 
 
@@ -141,3 +148,18 @@ def module_with(state, file, pattern):
         return None
     module = imports.load_module_from_path(state, KnownContentFileIO(file.path, text))
     return None if module.is_compiled() else module.as_context()
+
+
+def save(grammar: str, path, item, cache_path=None) -> None:
+    """As parso's, but whole or not at all: parso leaves half a tree when killed, and others may read what it writes."""
+    place = Path(cache._get_hashed_path(grammar, path, cache_path=cache_path))
+    with replacing(place) as partial, partial.open("wb") as stream:
+        pickle.dump(item, stream, pickle.HIGHEST_PROTOCOL)
+
+
+def load(read, grammar: str, path, modified: float, cache_path=None):
+    """As parso's; a tree of which only half was saved is parsed anew."""
+    try:
+        return read(grammar, path, modified, cache_path=cache_path)
+    except (EOFError, pickle.UnpicklingError):
+        return None

@@ -1,12 +1,13 @@
 """The completion tool (paper, Section II-B): Jedi in worker processes, with a time limit a call.
 
-A call that takes too long, or takes its process down, costs that process and is counted; the next call has a new one.
+The limit is one of the worker's own computing time, so that a busy machine gives the same marks as an idle one. A call
+that exceeds it is given up and counted, and its worker goes on. A call that hangs, or takes its process down, costs
+that process; the next call has a new one.
 """
 
 import hashlib
 import json
 import os
-import queue
 import subprocess
 import sys
 import threading
@@ -18,7 +19,8 @@ from pathlib import Path
 
 import lookuplab
 
-TIME_LIMIT = 20.0  # seconds a call: a thousand times the usual one, and longer than pandas needs on its first
+TIME_LIMIT = 10.0  # CPU seconds a call: a few hundred times the usual one, and more than a first one in pandas needs
+PATIENCE = 6  # wall-clock time, as a multiple of the limit, after which a call counts as hanging
 REMEMBERED = 20_000  # answers; one takes about 20 kB
 _START = "from lookuplab.toolgen.jedi_worker import main; main()"
 
@@ -38,10 +40,11 @@ class Answer:
 
 
 class Worker:
-    """One process. Calls come one at a time."""
+    """One process. Calls come one at a time. ``places`` are the (root, file) that it has parsed."""
 
     def __init__(self, time_limit: float = TIME_LIMIT):
         self.time_limit = time_limit
+        self.places: set[tuple[str, str]] = set()
         self.failures: Counter = Counter()
         self._process: subprocess.Popen | None = None
 
@@ -54,7 +57,8 @@ class Worker:
         answer does (and may hold others).
         """
         request = dict(root=str(root), file=file, text=text, line=line, column=column, wanted=wanted)
-        answer = self._ask(json.dumps(request))
+        answer = self._ask(json.dumps({"limit": self.time_limit, "question": request}))
+        self.places.add((str(root), file))
         if answer.failure:
             self.failures[answer.failure] += 1
         return answer
@@ -64,6 +68,7 @@ class Worker:
             self._process.kill()
             self._process.communicate()
             self._process = None
+        self.places.clear()
 
     def _ask(self, request: str) -> Answer:
         process = self._started()
@@ -73,7 +78,7 @@ class Worker:
             expired.set()
             process.kill()
 
-        timer = threading.Timer(self.time_limit, end)
+        timer = threading.Timer(PATIENCE * self.time_limit, end)
         timer.start()
         line = ""
         try:
@@ -87,7 +92,7 @@ class Worker:
             return Answer(failure="timed out" if expired.is_set() else "crashed")
         answer = json.loads(line)
         if "failure" in answer:
-            return Answer(failure=f"error in Jedi: {answer['failure']}")
+            return Answer(failure=answer["failure"])
         return Answer(tuple(name for name, _ in answer["names"]), tuple(rest for _, rest in answer["names"]))
 
     def _started(self) -> subprocess.Popen:
@@ -112,10 +117,9 @@ class JediTool:
 
     def __init__(self, workers: int | None = None, time_limit: float = TIME_LIMIT):
         self.workers = [Worker(time_limit) for _ in range(workers or os.cpu_count() or 1)]
-        self._free: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+        self._free = list(self.workers)
+        self._freed = threading.Condition()
         self._answers: dict[bytes, Answer] = {}
-        for worker in self.workers:
-            self._free.put(worker)
 
     def __enter__(self) -> "JediTool":
         return self
@@ -125,13 +129,18 @@ class JediTool:
             worker.close()
 
     @contextmanager
-    def lease(self) -> Iterator[Worker]:
-        """A worker for a run of calls on one file: what it has parsed, it need not parse again."""
-        worker = self._free.get()
+    def lease(self, root: str | Path = "", file: str = "") -> Iterator[Worker]:
+        """A worker for a run of calls on one file: best of all, one that has parsed it already."""
+        with self._freed:
+            self._freed.wait_for(lambda: self._free)
+            worker = next((one for one in self._free if (str(root), file) in one.places), self._free[0])
+            self._free.remove(worker)
         try:
             yield worker
         finally:
-            self._free.put(worker)
+            with self._freed:
+                self._free.append(worker)
+                self._freed.notify()
 
     def complete(self, root: str | Path, file: str, text: str, line: int, column: int, wanted: str | None = None
                  ) -> Answer:
@@ -139,7 +148,7 @@ class JediTool:
         key = hashlib.sha256(repr((str(root), file, text, line, column)).encode()).digest()
         if wanted is None and key in self._answers:
             return self._answers[key]
-        with self.lease() as worker:
+        with self.lease(root, file) as worker:
             answer = worker.complete(root, file, text, line, column, wanted)
         if wanted is None and not answer.failure and len(self._answers) < REMEMBERED:
             self._answers[key] = answer

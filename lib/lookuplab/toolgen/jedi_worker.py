@@ -6,6 +6,7 @@ Jedi is not thread-safe and may hang or crash on other people's code, so it runs
 import functools
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 from unittest.mock import patch
@@ -18,6 +19,7 @@ from jedi.api.helpers import higher_recursion_limit
 from jedi.inference.context import get_global_filters
 from jedi.inference.gradual.conversion import convert_values
 from jedi.inference.value import TreeInstance
+from parso.cache import parser_cache
 
 from lookuplab.toolgen import jedi_kept
 
@@ -114,15 +116,36 @@ def completions(root: str, file: str, text: str, line: int, column: int, wanted:
         return [[found.name, found.complete] for found in asked.complete()]
 
 
+class TooLong(BaseException):
+    """The time is up. No Exception: Jedi must not catch it."""
+
+
+def _too_long(*_: object) -> None:
+    raise TooLong
+
+
+def answer(question: dict, limit: float) -> dict:
+    """The completions, or the reason why there are none; ``limit``: seconds of this process's own computing time."""
+    try:
+        try:
+            # once more each tenth of a second, as Python drops what is raised in a destructor
+            signal.setitimer(signal.ITIMER_PROF, max(limit, 1e-6), 0.1)
+            return {"names": completions(**question)}
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+    except TooLong:
+        parser_cache.clear()  # parso edits trees in place, and may have been at it
+        return {"failure": "timed out"}
+    except Exception as error:  # whatever Jedi trips over is counted by the caller
+        return {"failure": f"error in Jedi: {type(error).__name__}"}
+
+
 def main() -> None:
     """Answer until standard input ends. What code under analysis prints goes to standard error."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     jedi_kept.install()
+    signal.signal(signal.SIGPROF, _too_long)
     print(json.dumps("ready"), file=answers, flush=True)
     for request in sys.stdin:
-        try:
-            answer = {"names": completions(**json.loads(request))}
-        except Exception as error:  # whatever Jedi trips over is counted by the caller
-            answer = {"failure": type(error).__name__}
-        print(json.dumps(answer), file=answers, flush=True)
+        print(json.dumps(answer(**json.loads(request))), file=answers, flush=True)

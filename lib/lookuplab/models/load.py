@@ -49,6 +49,11 @@ def load_tokenizer(name: str):
     return read_tokenizer(str(mini_models().get(name, name)), revision)
 
 
+def folder_of(name: str) -> Path:
+    """The folder of one of the kit's own models, or that a name's path leads to, whether it is there or not."""
+    return mini_models().get(name) or Path(_located(name)).expanduser().resolve()
+
+
 def is_remote(name: str) -> bool:
     """An endpoint's address: whatever answers there, no checkpoint is needed here."""
     return "://" in name or name.startswith(OPENAI)

@@ -92,6 +92,24 @@ def test_a_call_that_fails_is_counted_and_its_function_kept(repository, tmp_path
     assert corpus.left_out["call: timed out"] == 16
 
 
+def test_what_breaks_parsers_and_jedi_is_counted_and_the_run_goes_on(repository, tmp_path, monkeypatch):
+    (repository.root / "big.py").write_text("call(f0)\n" * 1_000_000)
+    (repository.root / "binary.py").write_bytes(bytes(range(256)))
+    (repository.root / "circle").symlink_to(repository.root, target_is_directory=True)
+    (repository.root / "deep.py").write_text("x = " + "(" * 5_000 + ")" * 5_000 + "\n")
+    (repository.root / "crash.py").write_text(
+        "import gi\n\ndef use(argument):\n    '''Use what ends the process.'''\n    gi.run()\n    return argument\n")
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "gi.py").write_text("import os\nos.abort()\n")  # Jedi imports a module of this name
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    corpus = build([repository], tmp_path / "marked.jsonl", workers=2, progress=False)
+    assert len(corpus.records) == 5
+    assert [record["marked_body"] for record in corpus.records if record["file"] == "crash.py"] == [
+        "    <COMP>gi.run()\n    return <COMP>argument"]
+    assert corpus.left_out == {"file: does not parse": 2, "file: binary": 1, "file: more than 1000000 bytes": 1,
+                               "folder: a link": 1, "call: crashed": 1}
+
+
 def test_repositories_of_one_name_are_refused(repository, tmp_path):
     with pytest.raises(UserError, match="two repositories are called 'my repo'"):
         build([repository, repository], tmp_path / "marked.jsonl", progress=False)

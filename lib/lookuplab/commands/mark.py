@@ -16,8 +16,8 @@ Examples:
 @click.option("--variant", type=click.Choice(["paper", "package"]), default="paper", show_default=True,
               help="Algorithm 1, or the replication package's reading of it.")
 @click.option("-j", "--jobs", type=click.IntRange(1), help="Jedi processes. [default: one a processor]")
-@click.option("--time-limit", type=click.FloatRange(0, min_open=True), default=20.0, show_default=True,
-              help="Seconds for one call to Jedi.")
+@click.option("--time-limit", type=click.FloatRange(0, min_open=True), default=10.0, show_default=True,
+              help="Seconds of computing for one call to Jedi.")
 @click.option("--max-files", default=500, show_default=True, help="Repositories of more files are left out.")
 @click.option("--max-file-lines", default=1000, show_default=True, help="Files of more lines are left out.")
 @click.option("--max-lines", default=50, show_default=True, help="Functions of more lines are left out.")

@@ -20,7 +20,7 @@ from pathlib import Path
 import lookuplab
 
 TIME_LIMIT = 10.0  # CPU seconds a call: a few hundred times the usual one, and more than a first one in pandas needs
-PATIENCE = 6  # wall-clock time, as a multiple of the limit, after which a call counts as hanging
+PATIENCE = 6  # wall-clock time, as a multiple of the limit, after which a call hangs; at least a second
 REMEMBERED = 20_000  # answers; one takes about 20 kB
 _START = "from lookuplab.toolgen.jedi_worker import main; main()"
 
@@ -78,7 +78,7 @@ class Worker:
             expired.set()
             process.kill()
 
-        timer = threading.Timer(PATIENCE * self.time_limit, end)
+        timer = threading.Timer(max(1.0, PATIENCE * self.time_limit), end)
         timer.start()
         line = ""
         try:

@@ -9,6 +9,7 @@ each once.
     lines        line_with_band, curves
     points       dots_with_intervals, scatter, bubbles
     confidence   reliability_diagram, token_strip
+    tree         prefix_tree
     words        word_cloud
 """
 
@@ -17,6 +18,7 @@ from lookuplab.plots.confidence import reliability_diagram, token_strip
 from lookuplab.plots.lines import curves, line_with_band
 from lookuplab.plots.look import COLOURS, SIZE_COLOURS, colours
 from lookuplab.plots.points import bubbles, dots_with_intervals, scatter, token_bin
+from lookuplab.plots.tree import prefix_tree
 from lookuplab.plots.words import word_cloud
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "dots_with_intervals",
     "grouped_bars",
     "line_with_band",
+    "prefix_tree",
     "reliability_diagram",
     "scatter",
     "stacked_shares",

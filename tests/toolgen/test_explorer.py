@@ -1,0 +1,83 @@
+"""Stepping through one answer: what a page shows, what the trie allowed, and the widgets that move."""
+
+import pytest
+from scripted_model import END, scripted
+
+from lookuplab.models.types import Decoding
+from lookuplab.toolgen.explorer import explore, page, walk
+from lookuplab.toolgen.files import Repository
+from lookuplab.toolgen.functions import extract
+from lookuplab.toolgen.jedi_tool import JediTool
+from lookuplab.toolgen.marking import MARK
+from lookuplab.toolgen.pairs import indent_of, prompt_text
+
+CODE = '''class Container:
+    def __init__(self):
+        self._registered_updates = set()
+        self.name = "base"
+
+    def label(self):
+        """Name of this <b>container</b>."""
+        return self.name
+
+    def other(self):
+        """Name of another container."""
+        return self.name
+'''
+WISHES = ["    ", "self", ".", MARK, {"_invented": 0.6, "_register": 0.3}, {"ed": 0.9}, {"_updates": 0.9}, "\n", END]
+
+
+@pytest.fixture(scope="module")
+def walks(tmp_path_factory):
+    """Of two functions; the first is written by a script in which the model prefers an invented name."""
+    folder = tmp_path_factory.mktemp("explorer") / "one"
+    folder.mkdir()
+    (folder / "container.py").write_text(CODE)
+    functions = extract(Repository("one", folder)).functions
+    prompt = prompt_text(functions[0].docstring, functions[0].signature, indent_of(functions[0].body), "decoder")
+    script = [{wish: 0.8} if isinstance(wish, str) else wish for wish in WISHES]
+    model = scripted(folder.parent / "model", script=script, prompt=prompt)
+    with JediTool(1) as tool:
+        return [walk(model, function, tool, decoding=Decoding(max_new_tokens=12), store=False)
+                for function in functions]
+
+
+def test_a_walk_has_the_free_models_probabilities_at_every_step(walks):
+    walked = walks[0]
+    assert walked.probabilities.shape[0] == len(walked.steps)
+    assert walked.mark_probability(3) == pytest.approx(0.8, abs=1e-4) and walked.mark_probability(0) < 0.01
+    assert walked.likely(4)[0] == ("_invented", pytest.approx(0.6, abs=1e-4))
+    assert walked.likely(4, only=True)[0] == ("_register", pytest.approx(0.3, abs=1e-4))
+    for step, row in zip(walked.steps, walked.probabilities, strict=True):
+        assert float(row[step.token]) == pytest.approx(step.probability, abs=1e-4)
+
+
+def test_the_question_behind_a_choice_is_found(walks):
+    steps, question = walks[0].steps, walks[0].question
+    assert [step.text for step in steps[4:7]] == ["_register", "ed", "_updates"]
+    assert [question(at) for at in range(7)] == [None, None, None, 3, 3, 3, 3]
+    assert walks[0].choices()[0] == 4
+
+
+def test_the_trie_shows_the_suggestions_and_the_chosen_path(walks):
+    shown = [text.get_text() for text in walks[0].tree(3).axes[0].texts]
+    assert shown[:4] == ["ε", "_register 0.30", "ed 0.90", "_updates 0.90"]
+    assert walks[0].tree(3).axes[0].get_title(loc="left") == "4 suggestions behind …self."
+
+
+def test_a_page_shows_text_suggestions_and_trie_and_no_tags_of_the_code(walks):
+    first, choice = page(walks[0], 0), page(walks[0], 4)
+    assert "&lt;b&gt;container" in first and "<b>container" not in first
+    assert "Suggestions" not in first and "<img" not in first
+    assert f"Suggestions:</b> {', '.join(walks[0].steps[3].offered)}</p>" in choice
+    assert "<img" in choice and "&#x27;_invented&#x27;" in choice
+
+
+def test_slider_and_dropdown_move_the_page(walks):
+    box = explore(walks)
+    functions, slider, shown = box.children
+    assert shown.value == page(walks[0], 0) and slider.max == len(walks[0].steps)
+    slider.value = 5
+    assert shown.value == page(walks[0], 4)
+    functions.value = 1
+    assert shown.value == page(walks[1], 0) and slider.value == 1 and slider.max == len(walks[1].steps)

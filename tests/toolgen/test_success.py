@@ -67,15 +67,41 @@ def test_a_verdict_is_that_of_a_fresh_process(tool, repository, tmp_path, body):
     assert tool.judge(repository, "user.py", inserted) == verdict(fresh_messages(copy, "user.py"), inserted)
 
 
-def test_what_the_original_file_did_to_other_modules_is_undone(tmp_path):
+@pytest.mark.parametrize("gift", ["Other().late = 1", "Other.late = 1"])
+def test_what_the_original_file_did_to_other_modules_is_undone(tmp_path, gift):
     (tmp_path / "base.py").write_text(BASE)
-    original = USER.replace("        return x\n\n", "        Other().late = 1\n        return x\n\n", 1)
+    original = USER.replace("        return x\n\n", f"        {gift}\n        return x\n\n", 1)
     (tmp_path / "user.py").write_text(original)
     inserted = insert(original, locate(original, 6), "        return x")
     with SuccessTool() as warm:
         assert warm.messages(tmp_path, "user.py", original) == ()
         assert [found.id for found in warm.messages(tmp_path, "user.py", inserted.text)] == ["E1101"]
         assert warm.judge(tmp_path, "user.py", inserted).passed  # outside of the function
+        assert warm.messages(tmp_path, "user.py", original) == ()
+
+
+def test_modules_of_the_same_name_in_two_folders_are_not_mixed_up(tool, repository, tmp_path):
+    (tmp_path / "base.py").write_text("class Other:\n    zzz = 1\n\n\nclass Base(Other):\n    pass\n")
+    (tmp_path / "user.py").write_text(USER)
+    inserted = insert(USER, locate(USER, 6), "        return self.zzz")
+    passed = [tool.judge(root, "user.py", inserted).passed for root in (repository, tmp_path, repository)]
+    assert passed == [False, True, False]
+
+
+def test_packages_side_by_side_are_served_by_one_process(tmp_path):
+    for name, value in (("one", "a"), ("two", "b")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("")
+        (tmp_path / name / "base.py").write_text(BASE.replace("self.a", f"self.{value}"))
+        (tmp_path / name / "user.py").write_text(USER.replace("from base", f"from {name}.base"))
+    with SuccessTool() as warm:
+        passed, processes = [], set()
+        for name in ("one", "two"):
+            text = (tmp_path / name / "user.py").read_text()
+            inserted = insert(text, locate(text, 6), "        return self.b")
+            passed.append(warm.judge(tmp_path / name, "user.py", inserted).passed)
+            processes.add(warm._worker._process.pid)
+    assert passed == [False, True] and len(processes) == 1
 
 
 def test_a_syntax_error_reported_behind_the_function_fails_except_in_the_packages_window(tool, repository):

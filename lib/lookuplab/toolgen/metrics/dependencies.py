@@ -4,6 +4,10 @@ Paper, Section IV-C: expressions (calls, attribute accesses) of the ground truth
 the repository are collected as a set; the coverage is the share that the generated function has as well. Keys are
 expressions without arguments and subscripts: ``foo(bar(baz)).a[i].b`` gives ``foo``, ``bar``, ``foo().a`` and
 ``foo().a[].b`` (and ``baz``, if that is the repository's). No keys: no value, and counted.
+
+The replication package's coverage is not offered: it takes its keys from the marks by regular expressions, counts
+library names, too, takes ``==`` for an assignment, and divides by zero without a key. That is no other definition of
+the paper's quantity, and its errors do not carry a number worth comparing.
 """
 
 from collections.abc import Iterator, Sequence

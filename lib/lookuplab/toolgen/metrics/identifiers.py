@@ -5,6 +5,7 @@ The text is read with parso, which does not stop at an error: generated function
 
 import keyword
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import takewhile
 
 import parso
@@ -13,10 +14,16 @@ from parso.tree import Leaf
 
 def leaves(text: str) -> Iterator[Leaf]:
     """The tokens of ``text`` in order, with ``start_pos`` (1-based line, column in characters)."""
-    leaf = parso.parse(text).get_first_leaf()
+    leaf = _tree(text).get_first_leaf()
     while leaf is not None:
         yield leaf
         leaf = leaf.get_next_leaf()
+
+
+@lru_cache(maxsize=8)
+def _tree(text: str) -> parso.tree.NodeOrLeaf:
+    """All metrics of one function read the same two texts."""
+    return parso.parse(text)
 
 
 def is_name(leaf: Leaf | None) -> bool:

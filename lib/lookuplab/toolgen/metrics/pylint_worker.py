@@ -12,6 +12,7 @@ One difference to a fresh process remains: modules read for an earlier file stay
 attribute on a class from outside, that attribute exists for a later file that does not import it.
 """
 
+import ast
 import functools
 import gc
 import json
@@ -119,7 +120,8 @@ class Process:
         whole file; ``limit``: seconds of computing.
         """
         os.chdir(question["root"])
-        self.read(question["file"], question["lines"])
+        if _parses(question["text"]):  # what does not parse is judged without any other file
+            self.read(question["file"], question["lines"])
         reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
@@ -175,6 +177,14 @@ class Process:
                 json.dump({"messages": messages, "read": read}, out)
         finally:
             os._exit(0)
+
+
+def _parses(text: str) -> bool:
+    try:
+        ast.parse(text)
+        return True
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
 
 
 def _attempt(work, *arguments) -> None:

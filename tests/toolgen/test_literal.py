@@ -1,5 +1,8 @@
 """The literal reading and the kit's way have equal results: marks, tokens, verdicts."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from test_generation import BASE, CONTAINER, SHAPES
@@ -13,7 +16,7 @@ from lookuplab.toolgen.filters import Filters
 from lookuplab.toolgen.functions import extract
 from lookuplab.toolgen.generation import generate
 from lookuplab.toolgen.jedi_tool import JediTool
-from lookuplab.toolgen.literal import SerialJedi, Writer, verdicts
+from lookuplab.toolgen.literal import SerialJedi, Writer, metered, verdicts
 from lookuplab.toolgen.marking import mark
 from lookuplab.toolgen.metrics.insertion import locate, read_source
 from lookuplab.toolgen.metrics.judging import Task, judge
@@ -76,3 +79,10 @@ def test_the_same_verdicts_and_the_repository_is_left_alone(functions):
     assert [each.verdict for each in judge(tasks, store=False, progress=False)] == found
     assert [one.passed for one in found] == [True, False, False]
     assert [read_source(task.root / task.file) for task in tasks] == [task.text for task in tasks]
+
+
+def test_the_seconds_of_started_processes_count():
+    work = "n = 0\nfor i in range(3_000_000): n += i"
+    for run in (lambda: exec(work, {}), lambda: subprocess.run([sys.executable, "-c", work], check=True)):
+        _, spent = metered(run)
+        assert 0.02 < spent.processor_seconds < 1.2 * spent.seconds + 0.05

@@ -5,15 +5,20 @@ and verdicts. This module exists to show that: equal results, and what either wa
 """
 
 import re
+import resource
 import shutil
+import time
 import tokenize
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 import jedi
 import parso
+import psutil
 import torch
 
 from lookuplab.models.local import LocalModel
@@ -28,15 +33,47 @@ from lookuplab.toolgen.metrics.success import Verdict, fresh_messages, verdict
 from lookuplab.toolgen.pairs import indent_of, kind_of, prompt_text
 from lookuplab.toolgen.tool_use import Vocabulary
 
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Spent:
+    """``seconds`` on the clock, and of all processors: those of this process and of all that it started."""
+
+    seconds: float
+    processor_seconds: float
+
+
+def metered(run: Callable[[], T]) -> tuple[T, Spent]:
+    """What ``run`` returns, and what it took. On a busy machine the clock depends on the others, processors hardly."""
+    start, before = time.perf_counter(), _processor_seconds()
+    result = run()
+    return result, Spent(time.perf_counter() - start, _processor_seconds() - before)
+
+
+def _processor_seconds() -> float:
+    ended = [resource.getrusage(which) for which in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    total = sum(used.ru_utime + used.ru_stime for used in ended)
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):  # it has just ended
+            used = child.cpu_times()
+            total += used.user + used.system + used.children_user + used.children_system
+    return total
+
 
 class SerialJedi:
     """TOOL-COMPLETE (Section II-B) in this process, in the place of a ``JediTool``: for each call a fresh script, with
-    Jedi's own project and default environment, in which the whole file is parsed and every completion listed."""
+    Jedi's own project and default environment, in which the whole file is parsed and every completion listed.
+
+    ``calls`` and ``seconds`` count what it was asked and how long that took."""
+
+    def __init__(self) -> None:
+        self.calls, self.seconds = 0, 0.0
 
     def complete(self, root: str | Path, file: str, text: str, line: int, column: int, wanted: str | None = None
                  ) -> Answer:
         """As ``jedi_tool.Worker.complete``; ``wanted`` shortens nothing."""
-        path = Path(root) / file
+        path, start = Path(root) / file, time.perf_counter()
         for parsed in parso.cache.parser_cache.values():  # by default Jedi parses what changed since the last call
             parsed.pop(path, None)
         try:
@@ -44,6 +81,8 @@ class SerialJedi:
             return Answer(tuple(one.name for one in found), tuple(one.complete for one in found))
         except Exception as error:  # as in the workers: Jedi trips over other people's code
             return Answer(failure=f"error in Jedi: {type(error).__name__}")
+        finally:
+            self.calls, self.seconds = self.calls + 1, self.seconds + time.perf_counter() - start
 
 
 @dataclass

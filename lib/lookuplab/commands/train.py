@@ -67,15 +67,13 @@ def mini_toolgen(family: str, out: Path | None, work: Path | None) -> None:
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as above
     from lookuplab.mini import toolgen as models
-    from lookuplab.toolgen import marks
 
     work, out = work or models.WORK, out or models.MODELS
     out.mkdir(parents=True, exist_ok=True)
-    records = models.marked_corpus(work)
-    marks.save(records, out / "marks.jsonl.gz")
+    pairs = models.marked_pairs(work, out / "marks.jsonl.gz")
     for name in models.ROLES if family == "all" else (family,):
         for variant in models.VARIANTS:
-            click.echo(models.finetuned(work, out, name, variant, records))
+            click.echo(models.finetuned(work, out, name, variant, pairs))
 
 
 @command.command(short_help="Fine-tune a model on a marked corpus.", epilog="""\b

@@ -16,13 +16,15 @@ from tqdm import tqdm
 from transformers import AutoModelForCausalLM
 
 from lookuplab import paths
+from lookuplab.errors import UserError
 from lookuplab.mini.functions import code_hash, held_out_codes, package_functions
 from lookuplab.mini.packages import HELD_OUT_PACKAGES
+from lookuplab.toolgen import marks
 from lookuplab.toolgen.corpus import mark_into
 from lookuplab.toolgen.files import Repository, locate
 from lookuplab.toolgen.filters import Filters
-from lookuplab.toolgen.functions import extract
-from lookuplab.toolgen.pairs import Pair, encode, pairs
+from lookuplab.toolgen.functions import Function, extract
+from lookuplab.toolgen.pairs import Pair, encode
 from lookuplab.toolgen.recipe import Recipe
 
 WORK = paths.RUNS / "train" / "toolgen"
@@ -111,9 +113,8 @@ def repositories() -> list[Repository]:
     return [locate(name) for name in MARKED]
 
 
-def marked_corpus(folder: Path, workers: int | None = None) -> list[dict]:
-    """Records (see ``toolgen.corpus``) of at most PER_REPOSITORY functions of each package, chosen by a hash of their
-    ids, in ``folder``/marked.jsonl; resumed after a kill.
+def chosen_functions(folder: Path) -> list[Function]:
+    """At most PER_REPOSITORY functions of each marked package, chosen by a hash of their ids.
 
     Functions whose code a held-out repository holds too are left out.
     """
@@ -123,11 +124,25 @@ def marked_corpus(folder: Path, workers: int | None = None) -> list[dict]:
         fresh = [one for one in found if code_hash(one.signature, one.body) not in held_out]
         ranked = sorted(fresh, key=lambda one: hashlib.sha256(one.id.encode()).digest())[:PER_REPOSITORY]
         chosen += sorted(ranked, key=lambda one: (one.file, one.line))
-    return list(tqdm(mark_into(chosen, folder / "marked.jsonl", FILTERS, workers=workers), "marking", len(chosen),
-                     unit=" functions"))
+    return chosen
 
 
-def finetuned(folder: Path, out: Path, family: str, variant: str, records: Sequence[dict]) -> Path:
+def marked_pairs(folder: Path, kept: Path, workers: int | None = None) -> list[Pair]:
+    """The pairs of ``chosen_functions`` with their marks.
+
+    Marks come from the file ``kept``, which is written if it is not there; marking goes on after a kill.
+    """
+    functions = chosen_functions(folder)
+    if not kept.exists():
+        records = mark_into(functions, folder / "marked.jsonl", FILTERS, workers=workers)
+        marks.save(tqdm(records, "marking", len(functions), unit=" functions"), kept)
+    found, left_out = marks.lay_over(functions, marks.load(kept))
+    if left_out:
+        raise UserError(f"{kept} does not fit the installed packages ({dict(left_out)}); delete it to mark them anew")
+    return [marks.pair(one) for one in found]
+
+
+def finetuned(folder: Path, out: Path, family: str, variant: str, learned: Sequence[Pair]) -> Path:
     """``out``/FAMILY-VARIANT, fine-tuned from the pre-trained checkpoint; for LoRA that lies beside it as FAMILY."""
     from lookuplab.toolgen.finetune import finetune
 
@@ -136,7 +151,7 @@ def finetuned(folder: Path, out: Path, family: str, variant: str, records: Seque
         base = _beside(base, out / family)
     target = out / f"{family}-{variant}"
     if not target.exists():
-        finetune(base, pairs(records, marked=True), target, chosen, marked=variant == "toolgen", half=True,
+        finetune(base, learned, target, chosen, marked=variant == "toolgen", half=True,
                  work=folder / target.name, about=ABOUT, licence="apache-2.0")
     return target
 

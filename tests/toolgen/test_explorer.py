@@ -59,6 +59,12 @@ def test_the_question_behind_a_choice_is_found(walks):
     assert walks[0].choices()[0] == 4
 
 
+def test_a_name_that_the_model_did_not_want_is_counted_as_overruled(walks):
+    assert walks[0].overruled() == [4]  # _invented was likelier
+    counts = walks[0].counts()
+    assert (counts["tokens"], counts["marks"], counts["questions"], counts["overruled_tokens"]) == (9, 1, 1, 1)
+
+
 def test_the_trie_shows_the_suggestions_and_the_chosen_path(walks):
     shown = [text.get_text() for text in walks[0].tree(3).axes[0].texts]
     assert shown[:4] == ["ε", "_register 0.30", "ed 0.90", "_updates 0.90"]

@@ -54,6 +54,17 @@ class Walk:
         """The steps in which the model had several tokens of suggestions to choose from."""
         return [at for at, step in enumerate(self.steps) if step.allowed is not None and len(step.allowed) > 1]
 
+    def overruled(self) -> list[int]:
+        """The steps within names in which the free model would have written another token."""
+        wanted = self.probabilities.argmax(-1).tolist()
+        return [at for at, step in enumerate(self.steps) if step.allowed and step.token != wanted[at]]
+
+    def counts(self) -> dict[str, int]:
+        """How many tokens, marks, questions, choices among several tokens, forced and overruled tokens."""
+        return {"tokens": len(self.steps), "marks": sum(step.mark for step in self.steps),
+                "questions": sum(step.asked for step in self.steps), "choices": len(self.choices()),
+                "forced_tokens": sum(step.forced for step in self.steps), "overruled_tokens": len(self.overruled())}
+
     def likely(self, at: int, only: bool = False) -> list[tuple[str, float]]:
         """(token, probability) of the LIKELY most likely tokens of step ``at``; ``only`` of those that were allowed."""
         row, spell = self.probabilities[at], self._spell
@@ -163,8 +174,10 @@ def _written(walked: Walk, at: int) -> str:
 def _facts(walked: Walk, at: int) -> str:
     step = walked.steps[at]
     tool = f"asked, {len(step.offered)} suggestions" if step.asked else "not asked"
-    allowed = ("any token" if step.allowed is None else f"{len(step.allowed)} tokens of suggestions"
-               + (" or the end of the name" if step.may_end else "") + (", a single one: forced" if step.forced else ""))
+    several = "a token that ends the name" if step.may_end else ""
+    if step.allowed:
+        several = f"{len(step.allowed)} of the suggestions' tokens" + (f", or {several}" if several else "")
+    allowed = "any token" if step.allowed is None else several + (": forced" if step.forced else "")
     rows = {"token": MARK if step.mark else repr(step.text), "its probability": f"{step.probability:.3f}",
             "P(mark) here": f"{walked.mark_probability(at):.3f}", "allowed here": allowed, "the tool": tool}
     return _table(["", ""], rows.items())

@@ -7,7 +7,7 @@ import pytest
 
 from lookuplab.errors import UserError
 from lookuplab.toolgen import evaluation
-from lookuplab.toolgen.evaluation import judged, test_functions
+from lookuplab.toolgen.evaluation import judged, judged_all, test_functions
 from lookuplab.toolgen.files import Repository
 from lookuplab.toolgen.metrics import judging
 
@@ -106,6 +106,13 @@ def test_a_row_holds_what_became_of_its_function(frame, functions):
     assert (rows["one", "Box.grow"].covered_attribute, rows["two", "Box.grow"].covered_attribute) == (1, 0)
     assert rows["two", "Box.grow"].failures == "E1101" and rows["two", "Box.grow"].next_identifier == 1  # self
     assert (wrong.next_identifier, wrong.identifier_sequence, wrong.prefix) == (0, 0, 0)
+
+
+def test_several_models_at_once_get_the_rows_that_each_gets_alone(frame, functions, predictions):
+    other = {one.id: one.body for one in functions}
+    both = judged_all(functions, {("m", "base"): other, ("m", "toolgen"): predictions}, store=False, progress=False)
+    pd.testing.assert_frame_equal(both["m", "toolgen"], frame)
+    assert both["m", "base"].exact_match.all() and both["m", "base"].passed.all()
 
 
 def test_any_number_of_workers_gives_the_same_rows(frame, functions, predictions):

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from typing import TypeVar
 
 import pandas as pd
 
@@ -12,8 +13,10 @@ from lookuplab.toolgen.files import Repository
 from lookuplab.toolgen.filters import Filters
 from lookuplab.toolgen.functions import Function, extract
 from lookuplab.toolgen.metrics.insertion import locate, read_source
-from lookuplab.toolgen.metrics.judging import Store, Task, judge, kind_counts, row
+from lookuplab.toolgen.metrics.judging import Judged, Store, Task, judge, kind_counts, row
 
+NUMBERS = ("edit_similarity", "dependencies", "covered", "next_identifier", "identifier_sequence", "prefix")
+Name = TypeVar("Name")
 LEAST = 5  # functions of each repository: fewer say nothing about it
 
 
@@ -83,20 +86,35 @@ def judged(functions: Sequence[Function], predictions: Mapping[str, str], varian
     verdict. ``variant``, ``store`` and ``workers`` as in ``metrics.judging.judge``. Raises UserError for a function
     without a prediction and for a file that changed since the functions were read.
     """
-    if missing := [one.id for one in functions if one.id not in predictions]:
-        raise UserError(f"{len(missing)} functions have no prediction, first {missing[0]}; generate or leave them out")
-    tasks = []
+    return judged_all(functions, {"": predictions}, variant, store, workers, progress)[""]
+
+
+def judged_all(functions: Sequence[Function], predictions: Mapping[Name, Mapping[str, str]], variant: str = "paper",
+               store: Store = None, workers: int | None = None, progress: bool = True) -> dict[Name, pd.DataFrame]:
+    """``judged`` for several models at once: what the analysers read for one serves the others.
+
+    ``predictions``: name -> predictions; with (model, condition) for names, the result is what ``tables`` takes.
+    """
+    for texts in predictions.values():
+        if missing := [one.id for one in functions if one.id not in texts]:
+            raise UserError(f"{len(missing)} functions have no prediction, first {missing[0]}; generate or drop them")
+    places = []
     for one in functions:
         text = read_source(one.root / one.file)
-        place = locate(text, one.line)
-        tasks.append(Task(one.id, one.root, one.file, text, place, predictions[one.id]))
+        places.append((text, locate(text, one.line)))
+    tasks = [Task(one.id, one.root, one.file, *place, texts[one.id])
+             for texts in predictions.values() for one, place in zip(functions, places, strict=True)]
+    found = judge(tasks, variant, store, workers, progress)
+    size = len(functions)
+    return {name: _frame(functions, found[number * size:(number + 1) * size])
+            for number, name in enumerate(predictions)}
+
+
+def _frame(functions: Sequence[Function], found: Sequence[Judged]) -> pd.DataFrame:
     rows = []
-    for one, found in zip(functions, judge(tasks, variant, store, workers, progress), strict=True):
-        values = row(found)
+    for one, judgement in zip(functions, found, strict=True):
+        values = row(judgement)
         messages = dict.fromkeys(name for name, *_ in values.pop("messages"))
-        rows.append({"id": one.id, "repository": one.repository, "predicted": found.predicted, "wanted": found.wanted,
-                     **values, **kind_counts(found), "failures": " ".join(messages)})
+        rows.append({"id": one.id, "repository": one.repository, "predicted": judgement.predicted,
+                     "wanted": judgement.wanted, **values, **kind_counts(judgement), "failures": " ".join(messages)})
     return pd.DataFrame(rows).astype({"passed": object, **dict.fromkeys(NUMBERS, float)}) if rows else pd.DataFrame()
-
-
-NUMBERS = ("edit_similarity", "dependencies", "covered", "next_identifier", "identifier_sequence", "prefix")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from tqdm import tqdm
 
-from lookuplab.mini.packages import HELD_OUT_PACKAGES, files, sources
+from lookuplab.mini.packages import HELD_OUT_PACKAGES, files_of, sources
 from lookuplab.toolgen.files import locate
 from lookuplab.toolgen.filters import first_sentence
 from lookuplab.toolgen.functions import definitions
@@ -23,7 +23,7 @@ MAX_CHARACTERS = 1500  # of signature and body: three quarters of all functions 
 def package_functions(progress: bool = True) -> Iterator[Pair]:
     """Every function of the packages, each code once, in an order given by a hash of the file."""
     seen = held_out_codes()
-    listed = [(source.name, *file) for source in sources() if not source.excluded for file in files(source.name, 0)]
+    listed = [(source.name, *file) for source in sources() if not source.excluded for file in files_of(source.name, 0)]
     listed.sort(key=lambda item: hashlib.sha256(f"{item[0]}/{item[1]}".encode()).digest())
     for package, path, place in tqdm(listed, "reading packages", unit=" files", disable=not progress, mininterval=1):
         for pair in file_functions(f"{package}/{path}", place):

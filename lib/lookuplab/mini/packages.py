@@ -87,7 +87,7 @@ def package_documents(characters: int = 18_000_000, seed: int = 0) -> Iterator[t
     Files come in an order given by a hash; the next file is always taken from the package that has given least so far,
     so that a large package does not crowd out the others.
     """
-    queues = [(0, source.name, files(source.name, seed)) for source in sources() if not source.excluded]
+    queues = [(0, source.name, files_of(source.name, seed)) for source in sources() if not source.excluded]
     heapq.heapify(queues)
     total = 0
     while queues and total < characters:
@@ -102,7 +102,7 @@ def package_documents(characters: int = 18_000_000, seed: int = 0) -> Iterator[t
                 break
 
 
-def files(name: str, seed: int) -> Iterator[tuple[str, Path]]:
+def files_of(name: str, seed: int) -> Iterator[tuple[str, Path]]:
     """(path inside the environment, place on disk) of a package's Python files, in the order of a seeded hash."""
     dist = metadata.distribution(name)
     kept = [str(file) for file in dist.files or () if file.suffix == ".py" and not SKIPPED_PARTS & set(file.parts)]

@@ -118,10 +118,11 @@ def _file_by_file(functions: list[Function], tool: JediTool, filters: Filters, v
 
     def one_file(group: list[Function]) -> None:
         try:
+            lines = _lines(group[0], filters)
             with tool.lease(group[0].root, group[0].file) as worker:
                 for function in group:
                     if not stop.is_set():
-                        done.put(_record(function, worker, filters, variant))
+                        done.put(_record(function, lines, worker, variant))
         except BaseException as error:
             done.put(error)
 
@@ -144,11 +145,14 @@ def _start(output: Path, records: list[dict[str, Any]]) -> None:
     write_lines(output, (json.dumps(record, ensure_ascii=False) for record in records))
 
 
-def _record(function: Function, worker: Worker, filters: Filters, variant: str) -> dict[str, Any]:
+def _lines(function: Function, filters: Filters) -> list[str]:
     try:
-        lines = parse(function.root / function.file, filters).lines
+        return parse(function.root / function.file, filters).lines
     except LeftOut as reason:  # the file changed while we were at work
         raise UserError(f"{function.id}: {reason}; the repository must not change during the run") from None
+
+
+def _record(function: Function, lines: list[str], worker: Worker, variant: str) -> dict[str, Any]:
     marked = mark(function, lines, worker, variant)
     return {"id": function.id, "repository": function.repository, "file": function.file, "line": function.line,
             "end_line": function.end_line, "name": function.qualified_name, "indent": function.indent,

@@ -34,7 +34,8 @@ x = [y for y in c()]
 def kept(monkeypatch):
     for owner, name in [(diff, "difflib"), (parso.python.tree.Module, "get_used_names"),
                         (jedi.inference.filters._AbstractUsedNamesFilter, "values"),
-                        (references, "_find_project_modules"), (references, "_check_fs")]:
+                        (jedi.inference.filters.ParserTreeFilter, "_check_flows"),
+                        (jedi.inference.flow_analysis, "_check_if"), (references, "_find_project_modules"), (references, "_check_fs")]:
         monkeypatch.setattr(owner, name, getattr(owner, name))
     jedi_kept.install()
 
@@ -80,6 +81,40 @@ def test_answers_are_those_of_plain_jedi(tmp_path):
         assert [list(pair) for pair in zip(found.names, found.inserted, strict=True)] == plain, (function.id, token)
         one = worker.complete(*place, wanted=token.text)
         assert (token.text in one.names) == (token.text in found.names)
+    worker.close()
+
+
+BRANCHES = """import os, sys
+if sys.version_info >= (3, 99):
+    value_new = 1
+else:
+    value_old = 2
+try:
+    import nowhere as value_tried
+except ImportError:
+    value_failed = None
+if False:
+    def value_never(): pass
+value_old = value_both = 1
+def f(value_argument):
+    if value_argument:
+        value_both = 3
+        return value_
+    while value_argument:
+        value_late = 4
+    %s
+"""
+
+
+@pytest.mark.parametrize("ends", ["value_", "os.", "os.path.", "", "f("])
+def test_names_in_branches_are_those_of_plain_jedi(tmp_path, ends):
+    text = BRANCHES % ends
+    line, column = text.count("\n"), 4 + len(ends)
+    worker, place = Worker(), (str(tmp_path), "a.py", text, line, column)
+    plain = jedi_worker.completions(*place)
+    for _ in range(2):
+        found = worker.complete(*place)
+        assert [list(pair) for pair in zip(found.names, found.inserted, strict=True)] == plain
     worker.close()
 
 

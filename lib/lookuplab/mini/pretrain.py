@@ -13,8 +13,9 @@ from torch.nn.utils import clip_grad_norm_
 from tqdm import tqdm
 from transformers import PreTrainedModel
 
+from lookuplab.mini import train
 from lookuplab.mini.families import FunctionLearner, build
-from lookuplab.mini.train import Checkpoint, Log, optimizers, rate
+from lookuplab.mini.train import Checkpoint, Log, rate
 from lookuplab.toolgen.pairs import IGNORED, Example
 
 Batch = list[int]  # numbers of examples
@@ -22,7 +23,10 @@ Batch = list[int]  # numbers of examples
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything that decides the weights, besides functions and tokenizer. Rates and schedule as in ``mini.train``."""
+    """Everything that decides the weights, besides functions and tokenizer. Rates and schedule as in ``mini.train``.
+
+    ``attention_rate`` is a factor on the rate of T5's queries and keys.
+    """
 
     family: str
     epochs: int = 1
@@ -31,10 +35,22 @@ class Recipe:
     max_tokens: int = 128  # of prompt and answer; longer functions are left out
     muon_rate: float = 0.02
     adam_rate: float = 0.005
+    attention_rate: float = 1.0
     warmup: float = 0.01
     cooldown: float = 0.6
     weight_decay: float = 0.02
     clip: float = 1.0
+
+
+# T5 does not divide the products of queries and keys by the root of their width, and its embeddings begin at a standard
+# deviation of 1 instead of 0.02. At the others' rates it did not even learn to copy the signature (after 0.8 million
+# tokens it had 48% of its tokens right, so 96%).
+RATES = {"t5": {"batch_tokens": 2048, "adam_rate": 0.03, "attention_rate": 0.05}}
+
+
+def recipe(family: str, **changes) -> Recipe:
+    """The recipe of the committed model of a family."""
+    return Recipe(family, **RATES.get(family, {}) | changes)
 
 
 def pretrain(examples: Sequence[Example], recipe: Recipe, vocab_size: int, work: Path, save_every: float = 120.0,
@@ -91,13 +107,26 @@ def fingerprint(examples: Sequence[Example]) -> str:
     return digest.hexdigest()
 
 
+def optimizers(model: PreTrainedModel, recipe: Recipe) -> list[torch.optim.Optimizer]:
+    """As ``mini.train``'s, with T5's queries and keys in a group of their own."""
+    muon, adam = train.optimizers(model, recipe)
+    names = ("Attention.q.weight", "Attention.k.weight")
+    slow = [weight for name, weight in model.named_parameters() if name.endswith(names)]
+    if recipe.attention_rate != 1:
+        known = {id(weight) for weight in slow}
+        muon.param_groups[0]["params"] = [p for p in muon.param_groups[0]["params"] if id(p) not in known]
+        muon.add_param_group({"params": slow, "factor": recipe.attention_rate})
+    return [muon, adam]
+
+
 def _step(learner: FunctionLearner, opts: list, batch: list[Example], recipe: Recipe, factor: float) -> torch.Tensor:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         loss = learner(*arrays(batch, learner.model.config.is_encoder_decoder))
     loss.backward()
     clip_grad_norm_(learner.parameters(), recipe.clip)
     for opt, base in zip(opts, (recipe.muon_rate, recipe.adam_rate), strict=True):
-        opt.param_groups[0]["lr"] = base * factor
+        for group in opt.param_groups:
+            group["lr"] = base * factor * group.get("factor", 1)
         opt.step()
         opt.zero_grad()
     return loss.detach()

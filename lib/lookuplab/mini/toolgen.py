@@ -99,7 +99,7 @@ def pretrained(folder: Path, family: str, seed: int = 0) -> Path:
         spelled = tokenizer(folder)
         kind = "encoder-decoder" if family == "t5" else "decoder"
         examples = [encode(spelled, pair, kind) for pair in tqdm(pretraining_pairs(folder), "tokenise", mininterval=2)]
-        chosen = pretrain.Recipe(family, seed=seed)
+        chosen = pretrain.recipe(family, seed=seed)
         model, facts = pretrain.pretrain(examples, chosen, len(spelled), folder / family)
         model.save_pretrained(out)
         spelled.save_pretrained(out)

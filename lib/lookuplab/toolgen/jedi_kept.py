@@ -15,12 +15,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from jedi.file_io import FolderIO, KnownContentFileIO
-from jedi.inference import filters, imports, references
+from jedi.inference import filters, flow_analysis, imports, references
+from jedi.inference.helpers import is_big_annoying_library
 from jedi.inference.value.instance import SelfAttributeFilter
 from jedi.parser_utils import get_parent_scope
 from parso import cache, python_bytes_to_unicode
 from parso.python import diff
-from parso.python.tree import Module, Name, UsedNamesMapping
+from parso.python.tree import Flow, Module, Name, UsedNamesMapping
 
 from lookuplab.atomic import replacing
 
@@ -30,6 +31,8 @@ def install() -> None:
     diff.difflib = SimpleNamespace(SequenceMatcher=Matcher)
     Module.get_used_names = used_names
     filters._AbstractUsedNamesFilter.values = values
+    filters.ParserTreeFilter._check_flows = functools.partialmethod(reachable, filters.ParserTreeFilter._check_flows)
+    flow_analysis._check_if = functools.partial(branch, flow_analysis._check_if, {})
     references._find_project_modules = project_files
     references._check_fs = module_with
     cache._save_to_file_system = save
@@ -118,6 +121,36 @@ def values(self) -> list:
     return self._convert_names(
         name for key in names
         for name in self._filter(filters._get_definition_names(self._parso_cache_node, self._used_names, key)))
+
+
+def reachable(self, check, names: list[Name]) -> Iterator[Name]:
+    """As the method of Jedi's filters by scope: the definitions of a name that may hold, the last one first. One that
+    stands in no branch holds, and those above it do not; Jedi finds that out in many more steps."""
+    context = self._node_context
+    if is_big_annoying_library(context) or not context.inference_state.flow_analysis_enabled:
+        yield from check(self, names)
+        return
+    last_first = sorted(names, key=lambda name: name.start_pos, reverse=True)
+    for number, name in enumerate(last_first):
+        node = name.parent
+        while node is not self._parser_scope and node is not None and not isinstance(node, Flow):
+            node = node.parent
+        if node is not self._parser_scope:
+            yield from check(self, last_first[number:])
+            return
+        yield name
+        return
+
+
+def branch(check, found: dict, context, node):
+    """Whether the branch behind a test is taken, kept for the built-in names: each list of names in reach asks at dozens
+    of places for Python's version. Not for other modules, of which Jedi gives up a part after 300 inferences."""
+    if context.parent_context is not None or context.get_value() is not context.inference_state.builtins_module:
+        return check(context, node)
+    test = node.get_code(include_prefix=False)
+    if test not in found:
+        found[test] = check(context, node)
+    return found[test]
 
 
 @functools.lru_cache(8)

@@ -35,7 +35,8 @@ def kept(monkeypatch):
     for owner, name in [(diff, "difflib"), (parso.python.tree.Module, "get_used_names"),
                         (jedi.inference.filters._AbstractUsedNamesFilter, "values"),
                         (jedi.inference.filters.ParserTreeFilter, "_check_flows"),
-                        (jedi.inference.flow_analysis, "_check_if"), (references, "_find_project_modules"), (references, "_check_fs")]:
+                        (jedi.inference.flow_analysis, "_check_if"),
+                        (references, "_find_project_modules"), (references, "_check_fs")]:
         monkeypatch.setattr(owner, name, getattr(owner, name))
     jedi_kept.install()
 

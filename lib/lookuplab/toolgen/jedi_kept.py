@@ -143,8 +143,8 @@ def reachable(self, check, names: list[Name]) -> Iterator[Name]:
 
 
 def branch(check, found: dict, context, node):
-    """Whether the branch behind a test is taken, kept for the built-in names: each list of names in reach asks at dozens
-    of places for Python's version. Not for other modules, of which Jedi gives up a part after 300 inferences."""
+    """Whether the branch behind a test is taken, kept for the built-in names: each list of names in reach asks there at
+    dozens of places for Python's version. Not for other modules: Jedi stops after 300 inferences in one."""
     if context.parent_context is not None or context.get_value() is not context.inference_state.builtins_module:
         return check(context, node)
     test = node.get_code(include_prefix=False)

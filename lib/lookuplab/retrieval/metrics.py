@@ -16,7 +16,10 @@ Relevant = Mapping[str, Collection[str]]
 
 
 def success_at(rankings: Rankings, relevant: Relevant, k: int) -> np.ndarray:
-    """Whether any relevant document is in the top k, (n,) booleans: what CloudAPIBench calls precision@k."""
+    """Whether any relevant document is in the top k, (n,) booleans.
+
+    What CloudAPIBench calls precision@k, and nokia/codesearch and the paper on StackOverflow call recall@k.
+    """
     check_k(k)
     return np.array([any(name in wanted for name in ranking[:k]) for ranking, wanted in _pairs(rankings, relevant)],
                     dtype=bool)
@@ -29,10 +32,27 @@ def recall_at(rankings: Rankings, relevant: Relevant, k: int) -> np.ndarray:
                     dtype=float)
 
 
-def reciprocal_rank(rankings: Rankings, relevant: Relevant) -> np.ndarray:
-    """1 / rank of the first relevant document, 0 where there is none, (n,) floats; its mean is MRR."""
-    return np.array([next((1 / rank for rank, name in enumerate(ranking, 1) if name in wanted), 0.0)
+def reciprocal_rank(rankings: Rankings, relevant: Relevant, k: int | None = None) -> np.ndarray:
+    """1 / rank of the first relevant document, 0 where there is none in the top k, (n,) floats; its mean is MRR@k.
+
+    Without ``k`` the whole ranking counts. nokia/codesearch and so the paper cut at 20.
+    """
+    if k is not None:
+        check_k(k)
+    return np.array([next((1 / rank for rank, name in enumerate(ranking[:k], 1) if name in wanted), 0.0)
                      for ranking, wanted in _pairs(rankings, relevant)], dtype=float)
+
+
+def ndcg_at(rankings: Rankings, relevant: Relevant, k: int) -> np.ndarray:
+    """Normalised discounted cumulative gain of the top k, (n,) floats from 0 to 1; a relevant document is worth 1.
+
+    A document at rank r counts 1 / log2(r + 1), once; divided by what an ideal order of the relevant documents gets
+    (Jarvelin and Kekalainen 2002).
+    """
+    check_k(k)
+    discounts = 1 / np.log2(np.arange(2, k + 2))
+    return np.array([sum(discount for discount, name in zip(discounts, dict.fromkeys(ranking[:k])) if name in wanted)
+                     / discounts[:len(wanted)].sum() for ranking, wanted in _pairs(rankings, relevant)], dtype=float)
 
 
 def _pairs(rankings: Rankings, relevant: Relevant) -> Iterator[tuple[Sequence[str], set[str]]]:

@@ -11,8 +11,9 @@ from lookuplab.errors import UserError
 from lookuplab.models.facts import ModelFacts
 from lookuplab.models.load import split_revision
 from lookuplab.provenance import file_hash
+from lookuplab.stackoverflow import environment
 
-KINDS = ("file", "model", "dataset")
+KINDS = ("file", "model", "dataset", "environment")
 UNPINNED = "main"
 ATTEMPTS = 4
 TIMEOUT = 30.0  # seconds without a byte
@@ -20,7 +21,9 @@ TIMEOUT = 30.0  # seconds without a byte
 
 @dataclass(frozen=True)
 class Source:
-    """One download. ``address`` is a URL for a file, ``owner/name`` on the Hugging Face hub for the rest.
+    """One download. ``address`` is a URL for a file, ``owner/name`` on the Hugging Face hub for a model or data set.
+
+    For an environment, a Python of its own, it is the file of its packages' versions in the checkout.
 
     ``facts`` say of a model what its configuration and files on the hub say.
     """
@@ -82,6 +85,8 @@ def is_fetched(source: Source) -> bool:
     """A file of the right size is there (its hash was checked when it came), or the hub's cache has the repository."""
     if source.kind == "file":
         return source.path.is_file() and source.path.stat().st_size == source.size
+    if source.kind == "environment":
+        return not environment.defect(source.name)
     if source.streamed:
         return True
     from huggingface_hub import snapshot_download
@@ -96,8 +101,11 @@ def is_fetched(source: Source) -> bool:
 def get(source: Source) -> Path:
     """Fetch a source unless it is there; return where it lies.
 
-    Raises UserError where the address does not answer, or answers with other bytes than the size and hash say.
+    Raises UserError where the address does not answer, or answers with other bytes than the size and hash say. An
+    environment is made, or repaired where something of it is missing or does not import.
     """
+    if source.kind == "environment":
+        return environment.get(source.name)
     if source.kind != "file":
         return _get_from_hub(source)
     if is_fetched(source):
@@ -107,9 +115,9 @@ def get(source: Source) -> Path:
     _download(source, part)
     size, digest = part.stat().st_size, file_hash(part)
     if (size, digest) != (source.size, source.sha256):
-        part.unlink()
-        raise UserError(f"{source.name}: {source.address} gave {size:,} bytes with sha256 {digest[:12]}..., not the "
-                        f"{source.size:,} bytes with {source.sha256[:12]}... of sources.toml; the file was dropped")
+        aside = part.replace(source.path.with_name(source.path.name + ".wrong"))
+        raise UserError(f"{source.name}: {source.address} gave {size:,} bytes with sha256 {digest}, not the "
+                        f"{source.size:,} bytes with {source.sha256} of sources.toml; what came is kept as {aside}")
     part.replace(source.path)
     return source.path
 

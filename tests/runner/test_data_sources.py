@@ -106,7 +106,7 @@ def test_a_busy_server_is_asked_again(get, server):
 
 
 @pytest.mark.parametrize(("changed", "message"), [
-    ({"sha256": "0" * 64}, "not the 102,400 bytes with 000000000000..."),
+    ({"sha256": "0" * 64}, f"sha256 {hashlib.sha256(CONTENT).hexdigest()}, not the 102,400 bytes with {'0' * 64} of"),
     ({"size": 100_000}, "gave 102,400 bytes"),
     ({"size": 200_000}, "cut off after 102,400 of 200,000 bytes"),
     ({"kind": "ftp"}, "kind 'ftp' is none of"),
@@ -117,6 +117,13 @@ def test_wrong_bytes_and_wrong_entries_are_exit_code_2(get, file, changed, messa
     code, said = get(**changed)
     assert code == 2 and message in said, said
     assert not file.exists()
+
+
+def test_a_file_with_the_wrong_hash_is_kept_aside_and_the_next_try_starts_anew(get, server, file):
+    get(sha256="0" * 64)
+    assert [path.name for path in file.parent.iterdir()] == ["corpus.bin.wrong"]
+    assert get()[0] == 0 and file.read_bytes() == CONTENT
+    assert server.asked == ["", ""]
 
 
 def test_an_address_that_is_gone_is_not_tried_again(get, server):

@@ -4,7 +4,8 @@ import click
 
 from lookuplab.cli import LazyGroup
 
-_BUILDERS = {"cloudapi": "lookuplab.cloudapi.build:command", "benchmark": "lookuplab.commands.benchmark:command"}
+_BUILDERS = {"cloudapi": "lookuplab.cloudapi.build:command", "benchmark": "lookuplab.commands.benchmark:command",
+             "snippets": "lookuplab.commands.snippets:command"}
 _OTHERS = {"frequencies": "lookuplab.cloudapi.frequency:command", "mark": "lookuplab.commands.mark:command"}
 
 
@@ -48,6 +49,7 @@ def get_source(name: str) -> None:
 @command.group("build", cls=LazyGroup, modules=_BUILDERS, short_help="Build the committed data anew.", epilog="""\b
 Examples:
   lookuplab data build cloudapi
-  lookuplab data build benchmark""")
+  lookuplab data build benchmark
+  lookuplab data build snippets""")
 def build() -> None:
     """Build what data/mini holds from its sources."""

@@ -1,0 +1,94 @@
+"""Snippets and queries from files, folders and names; bad lines in one clear line."""
+
+import gzip
+import json
+
+import pytest
+
+from lookuplab import paths
+from lookuplab.errors import UserError
+from lookuplab.stackoverflow import corpus
+
+LINE = {"id": "1", "description": "Add two numbers", "code": "a + b", "source": "mine", "licence": "MIT"}
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(*records, name="corpus.jsonl"):
+        file = tmp_path / name
+        lines = "".join((one if isinstance(one, str) else json.dumps(one)) + "\n" for one in records).encode()
+        file.write_bytes(gzip.compress(lines) if name.endswith(".gz") else lines)
+        return file
+    return write
+
+
+@pytest.mark.parametrize("name", ["corpus.jsonl", "corpus.jsonl.gz"])
+def test_a_file_is_read_as_it_was_written(written, name):
+    assert corpus.load(written(LINE, "", LINE | {"id": "2"}, name=name)) == [
+        corpus.Snippet(**LINE), corpus.Snippet(**LINE | {"id": "2"})]
+
+
+def test_the_published_fields_are_read_as_the_schema(written):
+    file = written({"id": 7, "code": "x", "description": "d", "language": "python", "attribution": "so.com/a/7"})
+    assert corpus.read(file, licence="CC") == [corpus.Snippet("7", "d", "x", "so.com/a/7", "CC")]
+
+
+@pytest.mark.parametrize(("bad", "said"), [
+    ({"id": "2", "description": "d"}, "line 2 has no code"), (LINE | {"code": " \n"}, "line 2 has no code"),
+    (LINE | {"description": None}, "line 2 has no description"), ({"code": "x"}, "line 2 has no id"),
+    ("{", "line 2 is no JSON"), ("[]", "line 2 is no JSON object"), (LINE, "two snippets have the id '1'"),
+])
+def test_a_bad_line_is_named(written, bad, said):
+    with pytest.raises(UserError, match=said):
+        corpus.load(written(LINE, bad))
+
+
+def test_a_cut_archive_is_one_clear_line(written):
+    file = written(*[LINE | {"id": str(n), "code": f"{n ** 9}"} for n in range(500)], name="corpus.jsonl.gz")
+    file.write_bytes(file.read_bytes()[:-200])
+    with pytest.raises(UserError, match="cannot read"):
+        corpus.load(file)
+
+
+def test_an_unknown_corpus_is_told_what_there_is():
+    with pytest.raises(UserError, match="no snippet corpus 'nowhere': name one of mini, .*so-ds"):
+        corpus.load("nowhere")
+
+
+def test_a_corpus_that_was_not_fetched_says_how(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "DOWNLOADS", tmp_path)
+    with pytest.raises(UserError, match="lookuplab data get so-ds-snippets"):
+        corpus.load("so-ds")
+    with pytest.raises(UserError, match="lookuplab data get staqc-test"):
+        corpus.queries("staqc")
+
+
+def test_a_folder_gives_its_documented_functions_without_their_docstrings(tmp_path):
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "a.py").write_text('def f(x):\n    """Add one.\n\n    More."""\n    return x + 1\n\ndef g():\n    pass\n')
+    (tmp_path / "old.py").write_text("print 'Python 2'\n")
+    assert corpus.load(tmp_path) == [corpus.Snippet("inner/a.py:1", "Add one.", "def f(x):\n    return x + 1",
+                                                    "inner/a.py", "")]
+
+
+def test_a_folder_without_functions_is_one_clear_line(tmp_path):
+    with pytest.raises(UserError, match="no snippet"):
+        corpus.load(tmp_path)
+
+
+def test_equal_questions_are_one_query_with_all_their_snippets(written):
+    file = written({"query": "q", "relevant_ids": ["a", "b"]}, {"query": "p", "relevant_ids": [3]},
+                   {"query": "q", "relevant_ids": ["b", "c"]})
+    assert corpus.queries(file) == [corpus.Query("0", "q", ("a", "b", "c")), corpus.Query("1", "p", ("3",))]
+
+
+def test_a_query_without_a_relevant_snippet_is_named(written):
+    with pytest.raises(UserError, match="line 1 is no query"):
+        corpus.queries(written({"query": "q", "relevant_ids": []}))
+
+
+def test_writing_gives_the_same_bytes_and_reads_back(tmp_path):
+    corpus.write(tmp_path / "a.jsonl.gz", [LINE])
+    corpus.write(tmp_path / "b.jsonl.gz", [LINE])
+    assert (tmp_path / "a.jsonl.gz").read_bytes() == (tmp_path / "b.jsonl.gz").read_bytes()
+    assert corpus.read(tmp_path / "a.jsonl.gz") == [corpus.Snippet(**LINE)]

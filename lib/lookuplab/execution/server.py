@@ -1,0 +1,147 @@
+"""Programs in forked children of a process that has made their imports once.
+
+A program that imports numpy and pandas so starts in a fraction of the time. Its child holds the imports that its own
+context names, made in the same order, and no others: nothing passes here that fails in a fresh process.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import struct
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from lookuplab.errors import UserError
+from lookuplab.execution.sandbox import CODE, Limits, Sandbox, python_places, start
+
+GRACE = 30.0  # seconds beyond a program's own after which the server itself is taken to hang
+
+
+@dataclass(frozen=True)
+class Program:
+    """``text`` is run, then each of ``calls``, a line of Python; ``imports`` are the lines that may be made before.
+
+    They must be the imports that ``text`` begins with, in its order: what it does not import itself must not be there.
+    Solutions run through ``exec(code, variables)`` in ``text``; they reach nothing of the program but ``variables``.
+    """
+
+    text: str
+    calls: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
+
+    @property
+    def source(self) -> str:
+        return "\n".join((self.text, *self.calls, ""))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Passed: the program came to its end without an exception. ``seconds`` of wall-clock time."""
+
+    passed: bool
+    error: str
+    seconds: float
+
+
+class ForkServer:
+    """A server for one program at a time; use it in a ``with`` block. Programs sorted by imports share most of them."""
+
+    def __init__(self, sandbox: Sandbox, python: str | Path, limits: Limits = Limits(),
+                 readable: Sequence[str | Path] = ()):
+        self.sandbox, self.python, self.limits = sandbox, Path(os.path.abspath(python)), limits
+        self.places = python_places(self.python)
+        self.readable = [*self.places, *map(str, CODE), *map(str, readable)]
+        self._process: subprocess.Popen | None = None
+        self._imports: list[str] = []
+        self._folder = ""
+
+    def __enter__(self) -> "ForkServer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            shutil.rmtree(self._folder, ignore_errors=True)
+        self._process, self._imports = None, []
+
+    def preload(self, imports: Iterable[str]) -> None:
+        """Make these imports, in this order, and forget others. Raises UserError if Python does not survive one."""
+        wanted = list(imports)
+        self._start()
+        same = len(os.path.commonprefix([self._imports, wanted]))
+        try:
+            for _ in self._imports[same:]:
+                self._ask({"pop": True}, GRACE)
+            del self._imports[same:]
+            for line in wanted[same:]:
+                self._ask({"push": line}, 10 * GRACE)
+                self._imports.append(line)
+        except (EOFError, TimeoutError):
+            self.close()
+            raise UserError(f"{self.python} ends or hangs in {wanted}; repair its environment") from None
+
+    def run(self, program: Program) -> Outcome:
+        """Run one program with its imports made before. Whatever it does, the next one finds a working server."""
+        self.preload(program.imports)
+        seed = int.from_bytes(hashlib.sha256(program.source.encode("utf-8", "replace")).digest()[:4], "big")
+        started = time.monotonic()
+        try:
+            found = self._ask({"run": program.source, "seed": seed}, self.limits.seconds + GRACE)
+        except (EOFError, TimeoutError):
+            self.close()
+            found = {"passed": False, "error": "took its server down"}
+        return Outcome(found["passed"] is True, str(found["error"]), time.monotonic() - started)
+
+    def _start(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            return
+        self.close()
+        self._folder = tempfile.mkdtemp(prefix="lookuplab-")
+        task = {"limits": asdict(self.limits), "private": self.sandbox.name != "none", "folder": self._folder,
+                "library": self.places, "readable": self.readable}
+        argv = [str(self.python), *start("inside"), json.dumps(task)]
+        self._process = self.sandbox.popen(argv, self._folder, self.readable, None, stdin=subprocess.PIPE,
+                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            self.private = self._receive(2 * GRACE)["private"]
+        except (EOFError, TimeoutError):
+            self._process.kill()
+            words = self._process.communicate()[1].decode(errors="replace").strip().splitlines()
+            self.close()
+            raise UserError(f"the server of {self.python} does not start in the sandbox {self.sandbox.name}: "
+                            f"{words[-1] if words else 'it ended without a word'}") from None
+
+    def _ask(self, request: dict, seconds: float) -> dict:
+        content = json.dumps(request).encode()
+        try:
+            self._process.stdin.write(struct.pack(">I", len(content)) + content)
+            self._process.stdin.flush()
+        except OSError:
+            raise EOFError from None
+        return self._receive(seconds)
+
+    def _receive(self, seconds: float) -> dict:
+        import select
+
+        deadline, found, needed = time.monotonic() + seconds, b"", 4
+        stream = self._process.stdout.fileno()
+        while len(found) < needed:
+            ready, _, _ = select.select([stream], [], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise TimeoutError
+            more = os.read(stream, needed - len(found))
+            if not more:
+                raise EOFError
+            found += more
+            if len(found) == 4:
+                needed = 4 + struct.unpack(">I", found)[0]
+        return json.loads(found[4:])

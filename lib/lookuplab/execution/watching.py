@@ -1,0 +1,105 @@
+"""A program's supervisor: waits for its verdict, looks at its time, memory and processes, and ends it."""
+
+import os
+import select
+import signal
+import time
+
+from lookuplab.execution import guard
+
+TICK = 0.1  # seconds between two looks at a program's processes and memory
+MESSAGE = 4096  # bytes that a pipe takes at once (PIPE_BUF)
+
+
+def watch(first: int, results: int, outputs: int, limits: dict, others: set) -> dict:
+    """Wait for the verdict, the end of the program or of its patience. ``others``: processes that are not its own."""
+    started = time.monotonic()
+    poll = select.poll()
+    poll.register(results, select.POLLIN)
+    poll.register(outputs, select.POLLIN)
+    written, received, looked = 0, b"", started
+    while True:
+        ended = os.waitpid(first, os.WNOHANG)[0] == first
+        ready = dict(poll.poll(0 if ended else TICK * 1000))
+        if results in ready:
+            more = os.read(results, MESSAGE)
+            received += more
+            verdict = guard.verdict(received)
+            if verdict is not None:
+                return verdict
+            if not more:
+                return failure("it ended before its test did")
+        if outputs in ready:
+            more = os.read(outputs, 1 << 16)
+            written += len(more)
+            if written > limits["output"]:
+                return failure(f"wrote more than {limits['output']} bytes of output")
+            if not more:
+                poll.unregister(outputs)
+        now = time.monotonic()
+        if now - started > limits["seconds"]:
+            return failure(f"ran for more than {limits['seconds']:g} s")
+        if ended and results not in ready:
+            return failure("it ended before its test did")
+        if now - looked > TICK:
+            looked = now
+            if reason := excess(limits, others):
+                return failure(reason)
+
+
+def failure(reason: str) -> dict:
+    return {"passed": False, "error": reason}
+
+
+def processes() -> set:
+    return {int(name) for name in os.listdir("/proc") if name.isdigit()}
+
+
+def descendants(others: set) -> set:
+    """Processes below this one, of those that are not ``others``."""
+    parents = {}
+    for number in processes() - others:
+        try:
+            with open(f"/proc/{number}/stat", "rb") as file:
+                parents[number] = int(file.read().rpartition(b")")[2].split()[1])
+        except (OSError, ValueError):
+            continue
+    found, more = set(), {os.getpid()}
+    while more:
+        more = {number for number, parent in parents.items() if parent in more} - found
+        found |= more
+    return found
+
+
+def excess(limits: dict, others: set) -> str:
+    """What the program has too much of, or ""."""
+    alive = descendants(others)
+    if len(alive) > limits["processes"] + 1:
+        return f"started more than {limits['processes']} processes"
+    memory = 0
+    for number in alive:
+        try:
+            with open(f"/proc/{number}/status", "rb") as file:
+                lines = [line.split() for line in file]
+        except OSError:
+            continue
+        memory += sum(int(line[1]) for line in lines if line[0] in (b"RssAnon:", b"RssShmem:", b"VmSwap:")) << 10
+    return f"took more than {limits['memory']} bytes of memory" if memory > 2 * limits["memory"] else ""
+
+
+def end_all(first: int, others: set) -> None:
+    """End the program's processes. With the first of its namespaces, the kernel ends all the others."""
+    alive = {first}
+    while alive:
+        for number in alive:
+            try:
+                os.kill(number, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+            time.sleep(0.001)
+        except ChildProcessError:
+            pass
+        alive = descendants(others)

@@ -11,6 +11,7 @@ import click
 from tqdm import tqdm
 
 from lookuplab.atomic import write_lines
+from lookuplab.cli import LazyGroup
 from lookuplab.cloudapi.specs import INDEX, ApiIndex, load_index
 from lookuplab.cloudapi.validity import CATEGORIES, Judgement, judge
 from lookuplab.errors import UserError
@@ -23,10 +24,12 @@ CONSTRUCTIONS = {
 DETAILS = ("name", "reason", "flags", "exists_anywhere")
 
 
-@click.group(short_help="Judge completions that were made elsewhere.", epilog="""\b
+@click.group(cls=LazyGroup, modules={"ds1000": "lookuplab.commands.score_ds1000:command"},
+             short_help="Judge completions that were made elsewhere.", epilog="""\b
 Examples:
   lookuplab score cloudapi completions.jsonl -o judged.jsonl
-  lookuplab score toolgen functions.jsonl -o judged.jsonl""")
+  lookuplab score toolgen functions.jsonl -o judged.jsonl
+  lookuplab score ds1000 --problems ds1000.jsonl.gz answers.jsonl -o verdicts.jsonl""")
 def command() -> None:
     """Judge completions that were made elsewhere."""
 

@@ -46,7 +46,8 @@ def environment(name: str = NAME) -> Path:
     if Path(name).is_file():
         return Path(name).absolute()  # not resolved: a virtual environment is known by its link's place
     if not requirements(name).is_file():
-        raise UserError(f"no grader environment {name!r}: neither a Python's path nor {requirements(name).name} in data/")
+        raise UserError(f"no grader environment {name!r}: neither a Python's path nor "
+                        f"{requirements(name).name} in data/")
     if problem := defect(name):
         raise UserError(f"the grader environment {name} is incomplete: {problem}; run `lookuplab data get {name}`")
     return folder(name) / "bin" / "python"
@@ -88,9 +89,13 @@ def get(name: str = NAME) -> Path:
 
 def identity(python: Path) -> str:
     """A digest of a Python's version and of all installed packages with theirs: what a verdict depends on."""
-    call = [str(python), "-I", "-c", _VERSIONS]
+    return hashlib.sha256(_said(python, _VERSIONS).encode()).hexdigest()
+
+
+def _said(python: Path, code: str) -> str:
     try:
-        return hashlib.sha256(subprocess.run(call, capture_output=True, check=True, env=_environ()).stdout).hexdigest()
+        call = [str(python), "-I", "-c", code]
+        return subprocess.run(call, capture_output=True, check=True, text=True, env=_environ()).stdout
     except (OSError, subprocess.CalledProcessError) as error:
         raise UserError(f"the Python {python} does not run: {error}; see `lookuplab data get {NAME}`") from None
 

@@ -1,0 +1,152 @@
+"""Verdicts by execution: references first, order by id, nothing run twice, equal to a fresh process a program."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import written_problems as written
+
+from lookuplab import paths
+from lookuplab.errors import UserError
+from lookuplab.stackoverflow import ds1000, environment, literal
+from lookuplab.stackoverflow.grader import Answer, Grader, Verdict, failing_references, grade
+from lookuplab.stackoverflow.verdicts import VerdictStore, key
+
+WRONG = "result = 0"
+LOOKS = "import os\nassert os.listdir() == [], os.listdir()\nopen('left', 'w').close()\n" + written.REFERENCE
+
+
+@pytest.fixture
+def problems(problems_file):
+    return ds1000.load(problems_file())
+
+
+def grader(store=False, workers=1, **options):
+    """The kit's own Python is environment enough for problems that import nothing but Python's modules."""
+    return Grader(Path(sys.executable), store=store, workers=workers, progress=False, **options)
+
+
+def test_verdicts_come_by_id_and_sample_whatever_the_order_of_the_answers(problems_file):
+    named = written.record(metadata=written.record()["metadata"] | {"problem_id": "x"})
+    problems = ds1000.load(problems_file(written.record(10), named, written.record(9)))
+    answers = [Answer("x", 0, WRONG), Answer("10", 1, WRONG), Answer("10", 0, written.REFERENCE), Answer("9", 0, "1 +")]
+    found = grade(problems, answers, grader())
+    assert [(one.problem_id, one.sample, one.passed, one.error.partition(":")[0]) for one in found] == [
+        ("9", 0, False, "SyntaxError"), ("10", 0, True, ""), ("10", 1, False, "AssertionError"),
+        ("x", 0, False, "AssertionError")]
+    assert grade(problems, answers[::-1], grader(workers=2)) == found
+
+
+def test_each_program_begins_in_an_empty_folder(problems):
+    answers = [Answer("1", sample, LOOKS + f"# {sample}") for sample in range(3)]
+    # the second case of a test finds what the first left, as in the official program
+    expected = "AssertionError: ['left']"
+    assert [one.error for one in grade(problems, answers, grader())] == [expected] * 3
+
+
+def test_a_reference_that_fails_is_named_and_nothing_is_scored_until_it_is_left_out(problems_file):
+    problems = ds1000.load(problems_file(written.record(), written.record(2, reference=WRONG), written.record(3)))
+    answers = [Answer(one, 0, written.REFERENCE) for one in "123"]
+    with pytest.raises(UserError) as error:
+        grade(problems, answers, grader())
+    assert "the reference solutions of 1 of these problems fail here: 2 (AssertionError" in str(error.value)
+    assert "leave out 2 (--leave-out)" in str(error.value)
+    assert [one.problem_id for one in grade(problems, answers, grader(), leave_out=["2"])] == ["1", "3"]
+    assert grade(problems, answers[:1], grader()) == [Verdict("1", 0, True, "")], "a problem not asked is not run"
+
+
+@pytest.mark.parametrize(("answers", "left", "words"), [
+    ([Answer("7", 0, "")], [], "unknown problem '7': not one of the 3 given"),
+    ([], ["8"], "unknown problem '8'"),
+    ([Answer("1", 0, ""), Answer("1", 0, "x")], [], "two answers to problem 1 as sample 0"),
+])
+def test_answers_that_do_not_fit_are_user_errors(problems, answers, left, words):
+    with pytest.raises(UserError, match=words):
+        grade(problems, answers, grader(), left)
+
+
+def test_a_second_run_takes_the_stored_verdicts_and_runs_only_what_is_new(problems, tmp_path):
+    runs = grader(tmp_path / "verdicts.sqlite")
+    grade(problems, [Answer("1", 0, WRONG)], runs)
+    first = key(ds1000.program(problems[0], WRONG), runs.identity, runs.sandbox, runs.limits)
+    with VerdictStore(runs.store) as store:
+        assert store.get([first])[first]["error"].startswith("AssertionError")
+        store.put(first, {"passed": False, "error": "as stored", "seconds": 0})
+    found = grade(problems, [Answer("1", 0, WRONG), Answer("1", 1, WRONG), Answer("1", 2, WRONG + "  # new")], runs)
+    assert [one.error.partition(":")[0] for one in found] == ["as stored", "as stored", "AssertionError"]
+
+
+def test_a_run_that_is_stopped_keeps_what_it_had_graded(problems, tmp_path):
+    runs, seen = grader(tmp_path / "verdicts.sqlite"), []
+    run = runs._run
+
+    def stopped(waiting):
+        for found in run(waiting):
+            if len(seen) == 2:
+                raise KeyboardInterrupt
+            seen.append(found)
+            yield found
+
+    runs._run = stopped
+    programs = [ds1000.program(problems[0], f"result = {number}") for number in range(5)]
+    with pytest.raises(KeyboardInterrupt):
+        runs.outcomes(programs)
+    with VerdictStore(runs.store) as store:
+        keys = [key(one, runs.identity, runs.sandbox, runs.limits) for one in programs]
+        assert set(store.get(keys)) == {one for one, _ in seen} and len(seen) == 2
+
+
+def test_another_environment_or_limit_is_another_question(problems):
+    program, runs = ds1000.program(problems[0], WRONG), grader()
+    keys = {key(program, runs.identity, runs.sandbox, runs.limits), key(program, "other", runs.sandbox, runs.limits),
+            key(program, runs.identity, runs.sandbox, type(runs.limits)(seconds=1)),
+            key(ds1000.program(problems[0], ""), runs.identity, runs.sandbox, runs.limits)}
+    assert len(keys) == 4
+
+
+def test_a_failed_reference_is_tried_again(problems_file, tmp_path):
+    problem, = ds1000.load(problems_file(written.record(reference=WRONG)))
+    runs = grader(tmp_path / "verdicts.sqlite")
+    assert list(failing_references([problem], runs)) == ["1"]
+    with VerdictStore(runs.store) as store:
+        assert store.db.execute("SELECT count(*) FROM verdicts").fetchone() == (0,)
+
+
+def test_verdicts_are_those_of_a_fresh_process_a_program(problems):
+    solutions = (written.REFERENCE, WRONG, "1 +", "raise SystemExit(3)", "import no_such_module", "",
+                 written.REFERENCE + "for n in [1]: pass", "    " + written.REFERENCE)
+    programs = [ds1000.program(problem, solution) for problem in problems for solution in solutions]
+    runs = grader(workers=2)
+    fresh = literal.fresh_processes(programs, runs.python, runs.sandbox)
+    assert [one.passed for one in runs.outcomes(programs)] == [one.passed for one in fresh]
+    assert {one.passed for one in fresh} == {True, False}
+
+
+@pytest.mark.skipif(bool(environment.defect()), reason="needs `lookuplab data get ds1000-grader` (3.2 GB)")
+def test_no_program_passes_by_a_module_that_only_another_one_imports(problems_file):
+    context = "import sklearn\nimport pandas\n" + written.CONTEXT
+    problems = ds1000.load(problems_file(written.record(1, context),
+                                         written.record(2, "import sklearn.svm\n" + context)))
+    solution = "import sklearn\nsklearn.svm.SVC\n" + written.REFERENCE
+    found = grade(problems, [Answer(one, 0, solution) for one in "12"], Grader(
+        environment.environment(), store=False, workers=1, progress=False))
+    assert [one.passed for one in found] == [False, True] and "'svm'" in found[0].error
+
+
+DEV = paths.ROOT.parent / "shared" / "data" / "ds1000_dev.jsonl.gz"
+
+
+@pytest.mark.skipif(bool(environment.defect()) or not DEV.exists(), reason="needs the grader's environment and DS-1000")
+def test_references_of_ds1000_pass_and_fail_without_their_last_line():
+    problems = [problem for problem in ds1000.load(DEV) if problem.library == "Scipy"][:12]
+    runs = Grader(environment.environment(), store=False, progress=False)
+    assert failing_references(problems, runs) == {}
+    broken = [ds1000.program(problem, broken_reference(problem)) for problem in problems]
+    assert not any(one.passed for one in runs.outcomes(broken))
+
+
+def broken_reference(problem):
+    """The reference with a last line that raises: whatever it computed, the test must not pass."""
+    lines = problem.reference.rstrip().split("\n")
+    indent = lines[-1][:len(lines[-1]) - len(lines[-1].lstrip())]
+    return "\n".join([*lines[:-1], f"{indent}raise ValueError"])

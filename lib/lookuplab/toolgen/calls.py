@@ -64,12 +64,17 @@ def not_offered(asked: Iterable[tuple[Function, Call]], tool: JediTool, kind: st
                 progress: bool = True) -> list[NotOffered]:
     """Ask Jedi once more at every call, not the tool's memory; the chosen names that its answers lack.
 
-    A call is no exception where no suggestion begins like what was written already, or none can be spelled in the
+    The question is for the chosen name alone; where that is not among the completions, for all of them. A call is no exception where no suggestion begins like what was written already, or none can be spelled in the
     model's tokens: there the row was free.
     """
     def answer(item: tuple[Function, Call]) -> tuple[str, ...]:
-        with tool.lease() as worker:
-            return suggestions(ask(worker, item[0], item[1].before, kind, use.variant), use.trigger)
+        function, call = item
+        with tool.lease(function.root, function.file) as worker:
+            def names(wanted: str | None = None) -> tuple[str, ...]:
+                return suggestions(ask(worker, function, call.before, kind, use.variant, wanted), use.trigger)
+
+            found = names(call.chosen) if call.chosen else ()
+            return found if call.chosen in found else names()
 
     asked = list(asked)
     with ThreadPoolExecutor(len(tool.workers)) as threads:

@@ -44,11 +44,12 @@ def unsaved(lines: list[str], function: Function, written: str, kind: str, varia
     return "".join(text), head + len(above) + 1, len(current)
 
 
-def ask(tool: JediTool | Worker, function: Function, written: str, kind: str, variant: str = "paper") -> Answer:
-    """TOOL-COMPLETE behind what has been ``written`` of a function (see ``unsaved``)."""
+def ask(tool: JediTool | Worker, function: Function, written: str, kind: str, variant: str = "paper",
+        wanted: str | None = None) -> Answer:
+    """TOOL-COMPLETE behind what has been ``written`` of a function (see ``unsaved``); ``wanted`` as in the tool."""
     lines = list(io.StringIO(read_source(function.root / function.file), newline="\n"))
     text, line, column = unsaved(lines, function, written, kind, variant)
-    return tool.complete(function.root, function.file, text, line, column)
+    return tool.complete(function.root, function.file, text, line, column, wanted)
 
 
 def suggestions(answer: Answer, trigger: str | None = "mark") -> tuple[str, ...]:

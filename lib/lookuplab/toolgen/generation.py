@@ -55,6 +55,11 @@ class Generations(list):
         self.kind, self.vocabulary, self.use = model.kind, model.vocabulary, model.use
         self.outcomes = Counter(model.outcomes)
 
+    @property
+    def predictions(self) -> dict[str, str]:
+        """Function id -> prediction, as ``evaluation.judged`` takes them."""
+        return {one.function.id: one.prediction for one in self}
+
 
 @dataclass
 class ToolModel:

@@ -1,7 +1,7 @@
 """``lookuplab score ds1000``: run answers to DS-1000's problems against their tests."""
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -51,7 +51,7 @@ def command(file: str, problems_file: str, output: Path | None, environment_name
     problems = ds1000.load(problems_file)
     names, answers = read_answers(file, {problem.id: problem for problem in problems}, problems_file, variant)
     runs = grader.Grader(environment.environment(environment_name), choose(sandbox_name), workers=workers,
-                         limits=Limits(seconds=seconds))
+                         limits=Limits(seconds=seconds, cpu_seconds=seconds))
     left = [one for one in leave_out.replace(" ", "").split(",") if one]
     verdicts = grader.grade(problems, answers, runs, left)
     rows = [json.dumps({"problem_id": names[one.problem_id], "sample": one.sample, "passed": one.passed,
@@ -104,16 +104,11 @@ def summary(problems: Sequence, verdicts: Sequence, left: Sequence[str], sandbox
 
 def _rates(name: str, verdicts: Iterable, known: dict) -> list[str]:
     from lookuplab.scoring.pass_at_k import passes
-    from lookuplab.scoring.rates import rate
+    from lookuplab.stackoverflow.passing import average_pass_rate, by_problem
 
-    by_problem = defaultdict(list)
-    for one in verdicts:
-        by_problem[one.problem_id].append(one.passed)
-    if not by_problem:
+    passed = by_problem(verdicts)
+    if not passed:
         return [name, "0", "", "", "0", "", ""]
-    clusters = {one: known[one].cluster for one in by_problem}
-    first = passes(by_problem, clusters, 1)
-    average = rate([value for values in by_problem.values() for value in values],
-                   [clusters[one] for one, values in by_problem.items() for _ in values])
-    return [name, *(cell for found in (first, average)
+    clusters = {one: known[one].cluster for one in passed}
+    return [name, *(cell for found in (passes(passed, clusters, 1), average_pass_rate(passed, clusters))
                     for cell in (str(found.n), f"{found.value:.1%}", f"{found.low:.1%} to {found.high:.1%}"))]

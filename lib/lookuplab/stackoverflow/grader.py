@@ -65,6 +65,11 @@ class Grader:
         self.workers = self.workers or len(os.sched_getaffinity(0))
         self.identity = environment.identity(self.python)
 
+    @property
+    def conditions(self) -> dict[str, object]:
+        """What verdicts depend on beside the programs, for the provenance."""
+        return {"grader": self.identity, "sandbox": self.sandbox.name, "limits": asdict(self.limits)}
+
     def outcomes(self, programs: Sequence[Program], what: str = "grading", keep_failures: bool = True
                  ) -> list[Outcome]:
         """Each program's outcome, in order. Equal texts run once; what the store has does not run."""

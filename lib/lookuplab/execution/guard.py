@@ -1,7 +1,10 @@
 """The process of one program: its test in the main thread, the solution in a thread of its own.
 
 A program calls ``exec(code, variables)`` for the solution that it tests. Here that ``exec`` runs it in another thread,
-so that no frame of the test is on the solution's stack.
+so that no frame of the test is on the solution's stack, and then looks whether the test is still what it was
+(``tampering``). An audit hook, which nothing can remove, refuses the other ways from the solution to the test's
+objects. What is refused ends the process with a failure. This holds Python code alone: machine code that a program
+gets to run could write wherever it likes in its own process.
 """
 
 import _thread
@@ -12,9 +15,22 @@ import os
 import sys
 from _queue import SimpleQueue
 
+from lookuplab.execution import tampering
+
 PROGRAM, SOLUTION = "<program>", "<solution>"
 SECRET = 16  # bytes
 LONGEST = 500  # characters of an error
+
+# Ways to any object or frame of the process
+EVERYWHERE = {"gc.get_objects", "gc.get_referrers", "gc.get_referents", "sys._current_frames",
+              "sys._current_exceptions", "sys.addaudithook"}
+# Ways to what stands on the stack; open to library code, which looks for its caller's name or line
+STACK = {"sys._getframe", "sys.settrace", "sys.setprofile", "object.__getattr__"}
+NATIVE = {"ctypes.dlopen", "ctypes.dlsym", "ctypes.dlsym/handle", "ctypes.call_function", "ctypes.cdata",
+          "ctypes.cdata/buffer", "ctypes.string_at", "ctypes.wstring_at", "ctypes.PyObj_FromPtr", "marshal.loads"}
+NAMED = {"compile": 1, "code.__new__": 1, "open": 0, "os.symlink": 0}  # event -> which argument is a file's name
+FUNCTION = {"__code__", "__globals__", "__closure__", "__builtins__", "__defaults__", "__kwdefaults__"}
+WATCHED = frozenset({*EVERYWHERE, *STACK, *NATIVE, *NAMED, "object.__setattr__"})
 
 
 def verdict(received: bytes):
@@ -26,7 +42,7 @@ def verdict(received: bytes):
     if not message:
         return None
     if not message.startswith(secret):
-        return {"passed": False, "error": "wrote to the pipe of the verdict"}
+        return {"passed": False, "error": "refused: writing to the pipe of the verdict"}
     return json.loads(message[SECRET:])
 
 
@@ -39,14 +55,20 @@ def judge(request: dict, pipe: int, library: tuple) -> None:
         write(pipe, secret + dumps({"passed": passed, "error": error[:LONGEST]}).encode())
         leave(0)
 
+    def refuse(what: str) -> None:
+        conclude(False, f"refused: {what}")
+
     reseed(request["seed"])
     sys.modules["__main__"] = type(sys)("__main__")
+    trusted = (*library, os.path.dirname(__file__), PROGRAM, "<frozen ", "<__array_function__")
     variables = {"__name__": "__main__", "__builtins__": builtins}
     try:
         program = compile(request.pop("run"), PROGRAM, "exec")
-        solver = Solver()
+        solver = Solver(refuse, trusted, program, variables)
         variables["exec"] = solver.exec
+        listen(refuse, trusted)
         exec(program, variables)
+        solver.look()
     except BaseException as error:
         conclude(False, described(error))
     conclude(True, "")
@@ -69,8 +91,59 @@ def reseed(seed: int) -> None:
         sys.modules["torch"].manual_seed(seed)
 
 
+def listen(refuse, trusted: tuple) -> None:
+    """Refuse what ``refusal`` names. All that the hook needs it holds itself, where no attribute leads to it."""
+    ident, caller, watched, find = _thread.get_ident, sys._getframe, WATCHED, refusal
+    test, bottom = ident(), caller(1)
+    busy = {}
+
+    def hook(event, arguments):
+        if event not in watched:
+            return
+        thread = ident()
+        if thread in busy:  # the hook's own look at frames
+            return
+        busy[thread] = True
+        try:
+            what = find(event, arguments, caller(1), bottom if thread == test else None, trusted)
+        finally:
+            del busy[thread]
+        if what:
+            refuse(what)
+
+    sys.addaudithook(hook)
+
+
+def refusal(event: str, arguments: tuple, frame, bottom, trusted: tuple) -> str:
+    """What the caller ``frame`` must not do, in the test's thread, which begins at ``bottom``, or another; or "".
+    """
+    if bottom is not None:  # in the test, which may call a method of the solution's result
+        while frame is not bottom and frame.f_code.co_filename.startswith(trusted):
+            frame = frame.f_back
+        return f"{event} under the test" if frame is not bottom and event in STACK | EVERYWHERE | NATIVE else ""
+    if event in EVERYWHERE:
+        return event
+    while frame.f_code.co_filename.endswith("/ctypes/__init__.py") and frame.f_back is not None:
+        frame = frame.f_back
+    foreign = not frame.f_code.co_filename.startswith(trusted)
+    if event in NATIVE:
+        return event if foreign else ""
+    if event in NAMED:
+        name = arguments[NAMED[event]]
+        name = name.decode(errors="replace") if isinstance(name, bytes) else str(name)
+        if event in ("open", "os.symlink"):
+            return f"opening {name}" if name.rpartition("/")[2] == "mem" else ""
+        return f"code in the name of {name}" if foreign and name.startswith(trusted) else ""
+    if event in ("object.__getattr__", "object.__setattr__") and arguments[1] in FUNCTION and foreign:
+        code = getattr(arguments[0], "__code__", None)
+        own = code is None or not code.co_filename.startswith(trusted)
+        changes = event == "object.__setattr__"
+        return "" if own or not (changes or code.co_filename == PROGRAM) else f"{arguments[1]} of {code.co_name}"
+    return ""
+
+
 def loop(take, give, run, anything) -> None:
-    """The solver's thread. Nothing but these arguments can be reached from its frame."""
+    """The solution's thread. Nothing but these arguments can be reached from its frame."""
     while True:
         code, variables = take()
         try:
@@ -82,17 +155,37 @@ def loop(take, give, run, anything) -> None:
 
 
 class Solver:
-    """``exec`` in a thread of its own."""
+    """``exec`` in a thread of its own, with a look afterwards at what the test uses."""
 
-    def __init__(self):
-        self.work, self.replies = SimpleQueue(), SimpleQueue()
-        alone = type(loop)(loop.__code__, {"__builtins__": builtins.__dict__})
-        self.thread = _thread.start_new_thread(alone, (self.work.get, self.replies.put, exec, BaseException))
+    def __init__(self, refuse, trusted: tuple, program, variables: dict):
+        self.refuse, self.trusted, self.program, self.variables = refuse, trusted, program, variables
+        self.work, self.replies, self.kept = SimpleQueue(), SimpleQueue(), None
+        self.loop = type(loop)(loop.__code__, {"__builtins__": builtins.__dict__})
+        self.thread = _thread.start_new_thread(self.loop, (self.work.get, self.replies.put, exec, BaseException))
 
     def exec(self, code, variables):
         if isinstance(code, str):
             code = compile(code, SOLUTION, "exec")
+        if self.kept is None:
+            self.kept = tampering.used(self.program, self.variables)
+            self.threads = tampering.threads()
+        gc.freeze()  # what the collector finds afterwards is new
         self.work.put((code, variables))
         error = self.replies.get()
+        self.look()
         if error is not None:
             raise error
+
+    def look(self) -> None:
+        """Refuse what the solution left behind that could decide the test."""
+        if self.kept is None:
+            return
+        changed = tampering.changed(self.kept)
+        if changed:
+            self.refuse(f"changing {changed}")
+        left = tampering.left_running(self.threads, self.thread, self.loop.__code__, self.trusted)
+        if left:
+            self.refuse(left)
+        compares = tampering.comparing_class(self.trusted)
+        if compares:
+            self.refuse(f"an own {compares}")

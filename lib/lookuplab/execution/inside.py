@@ -1,7 +1,8 @@
 """The server's program: runs in the sandbox, under the Python that the programs need, with its standard library alone.
 
-Its argument is a JSON object with ``limits``, ``private`` (whether a program may have namespaces of its own), ``library``
-(folders of trusted code), ``readable`` and ``folder``. Frames on standard input and output: four bytes of length, JSON.
+Its argument is a JSON object with ``limits``, ``private`` (whether a program may have namespaces of its own),
+``library`` (folders of trusted code), ``readable`` and ``folder``. Frames on standard input and output: four bytes of
+length, JSON.
 ``{"push": "import numpy"}`` forks a process that makes the import and answers from then on; ``{"pop": true}`` ends it,
 and the one below answers again; ``{"run": text, "seed": n}`` runs a program below the process that stands on top. So a
 process holds exactly the imports on the way to it.
@@ -16,6 +17,8 @@ import struct
 import sys
 
 from lookuplab.execution import enter, guard, kernel, watching
+
+LEAST_PIDS = 310  # the kernel takes no less
 
 
 class Channel:
@@ -110,7 +113,7 @@ def supervise(request: dict, channel: Channel, task: dict) -> dict:
     os.close(results_end)
     os.close(outputs_end)
     try:
-        return watching.watch(first, results, outputs, task["limits"], others)
+        return watching.watch(first, results, outputs, task, others)
     finally:
         watching.end_all(first, others)
         if not task["private"]:
@@ -131,7 +134,7 @@ def begin(request: dict, task: dict, results: int, outputs: int) -> None:
                 pass
             return
     os.setsid()
-    os.nice(5)  # its supervisor comes first, whatever it starts
+    os.nice(10)  # its supervisor comes first, whatever it starts
     nothing = os.open(os.devnull, os.O_RDWR)
     for number, end in enumerate((nothing, outputs, outputs)):
         os.dup2(end, number)
@@ -163,6 +166,9 @@ def own_places(task: dict) -> None:
     enter.temporary(task["folder"], size)
     try:
         kernel.mount("proc", "/proc", "proc", kernel.NOSUID | kernel.NODEV | kernel.NOEXEC)
+        # since Linux 6.14; it also holds root, whom RLIMIT_NPROC does not
+        with open("/proc/sys/kernel/pid_max", "w") as file:
+            file.write(str(max(LEAST_PIDS, task["limits"]["processes"])))
     except OSError:
         pass  # where parts of /proc are hidden, a whole one is refused; the outer one shows this sandbox alone
 

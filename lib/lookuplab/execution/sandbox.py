@@ -146,12 +146,12 @@ def python_places(python: str | Path) -> list[str]:
     except (OSError, subprocess.CalledProcessError) as error:
         raise UserError(f"{python} is no Python that runs ({error}); name another") from None
     places = {os.path.abspath(python), *(place for place in done.stdout.splitlines() if os.path.exists(place))} - {"/"}
-    return sorted(place for place in places if place and not place.startswith(("/usr/", "/lib/")))
+    return sorted(places)
 
 
 @cache
 def probe(name: str) -> str:
-    """An empty string if a small program really was contained by that sandbox on this machine, else the reason why not."""
+    """An empty string if that sandbox really contained a small program on this machine, else the reason why not."""
     if name not in NAMES:
         raise UserError(f"unknown sandbox {name!r}; known are {', '.join(NAMES)}")
     program = {"bubblewrap": "bwrap", "unshare": "unshare", "docker": "docker", "none": sys.executable}[name]
@@ -182,7 +182,8 @@ def _tried(sandbox: Sandbox) -> str:
             return "could write outside its folder"
         if output.strip() == "contained" and Path(folder, "inside").exists():
             return ""
-        return output.replace("contained", "could not write in its folder").strip() or (errors.strip().splitlines() or ["it ended without a word"])[-1]
+        found = output.replace("contained", "could not write in its folder").strip()
+        return found or (errors.strip().splitlines() or ["it ended without a word"])[-1]
 
 
 def choose(wanted: str | None = None) -> Sandbox:

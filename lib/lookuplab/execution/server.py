@@ -24,19 +24,14 @@ GRACE = 30.0  # seconds beyond a program's own after which the server itself is 
 
 @dataclass(frozen=True)
 class Program:
-    """``text`` is run, then each of ``calls``, a line of Python; ``imports`` are the lines that may be made before.
+    """``text`` runs a solution by ``exec(code, variables)``; the solution reaches nothing of it but ``variables``.
 
-    They must be the imports that ``text`` begins with, in its order: what it does not import itself must not be there.
-    Solutions run through ``exec(code, variables)`` in ``text``; they reach nothing of the program but ``variables``.
+    ``imports`` are lines that the server may have executed before: only such as ``text`` executes before a solution,
+    for what it does not import must not be there.
     """
 
     text: str
-    calls: tuple[str, ...] = ()
     imports: tuple[str, ...] = ()
-
-    @property
-    def source(self) -> str:
-        return "\n".join((self.text, *self.calls, ""))
 
 
 @dataclass(frozen=True)
@@ -92,10 +87,10 @@ class ForkServer:
     def run(self, program: Program) -> Outcome:
         """Run one program with its imports made before. Whatever it does, the next one finds a working server."""
         self.preload(program.imports)
-        seed = int.from_bytes(hashlib.sha256(program.source.encode("utf-8", "replace")).digest()[:4], "big")
+        seed = int.from_bytes(hashlib.sha256(program.text.encode("utf-8", "replace")).digest()[:4], "big")
         started = time.monotonic()
         try:
-            found = self._ask({"run": program.source, "seed": seed}, self.limits.seconds + GRACE)
+            found = self._ask({"run": program.text, "seed": seed}, self.limits.seconds + GRACE)
         except (EOFError, TimeoutError):
             self.close()
             found = {"passed": False, "error": "took its server down"}

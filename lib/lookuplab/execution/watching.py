@@ -11,9 +11,9 @@ TICK = 0.1  # seconds between two looks at a program's processes and memory
 MESSAGE = 4096  # bytes that a pipe takes at once (PIPE_BUF)
 
 
-def watch(first: int, results: int, outputs: int, limits: dict, others: set) -> dict:
+def watch(first: int, results: int, outputs: int, task: dict, others: set) -> dict:
     """Wait for the verdict, the end of the program or of its patience. ``others``: processes that are not its own."""
-    started = time.monotonic()
+    limits, started = task["limits"], time.monotonic()
     poll = select.poll()
     poll.register(results, select.POLLIN)
     poll.register(outputs, select.POLLIN)
@@ -43,7 +43,7 @@ def watch(first: int, results: int, outputs: int, limits: dict, others: set) -> 
             return failure("it ended before its test did")
         if now - looked > TICK:
             looked = now
-            if reason := excess(limits, others):
+            if reason := excess(limits, others, task["private"]):
                 return failure(reason)
 
 
@@ -71,9 +71,9 @@ def descendants(others: set) -> set:
     return found
 
 
-def excess(limits: dict, others: set) -> str:
+def excess(limits: dict, others: set, private: bool) -> str:
     """What the program has too much of, or ""."""
-    alive = descendants(others)
+    alive = processes() - others if private else descendants(others)
     if len(alive) > limits["processes"] + 1:
         return f"started more than {limits['processes']} processes"
     memory = 0

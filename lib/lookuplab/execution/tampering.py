@@ -1,0 +1,122 @@
+"""What a solution may leave behind that would decide its test, and how it is found."""
+
+import _thread
+import builtins
+import gc
+import sys
+import time
+
+DEEP = 4  # calls from the test down to which the functions that it uses are held
+PATIENCE = 0.3  # seconds that a thread has for its end
+# With one of these a class decides itself what it equals
+COMPARISONS = frozenset({
+    "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__sub__", "__rsub__", "__class__", "__array__",
+    "__array_function__", "__array_interface__", "__array_struct__", "__array_ufunc__", "__torch_function__"})
+
+Function, Module, Code = type(lambda: None), type(sys), type((lambda: None).__code__)
+_nothing = object()
+
+
+def names_in(code, known: dict) -> set:
+    """All names that a code object and those inside it use."""
+    if code not in known:
+        known[code] = set(code.co_names).union(*(names_in(one, known) for one in code.co_consts
+                                                 if isinstance(one, Code)))
+    return known[code]
+
+
+def used(program, variables: dict) -> list:
+    """(namespace, name, value) of what the program's code uses: its own names, and those of the library below them.
+
+    Of the library: the functions, classes and modules that the program names, what their code names in turn, down to
+    ``DEEP`` calls, and the methods that the program names, of all classes in the modules that it imports.
+    """
+    known: dict = {}
+    own = names_in(program, known)
+    kept = [(vars(builtins), name, value) for name, value in vars(builtins).items()]
+    kept += [(variables, name, value) for name, value in variables.items()]
+    modules = [value for value in variables.values() if type(value) is Module]
+    seen: set = set()
+    level = [(value, own) for value in variables.values()]
+    level += [(value, own | COMPARISONS) for module in modules for value in list(vars(module).values())
+              if isinstance(value, type)]
+    for _ in range(DEEP):
+        below = []
+        for value, names in level:
+            for space, name in _namespaces(value, names, known):
+                if (id(space), name) not in seen:
+                    seen.add((id(space), name))
+                    found = space[name]
+                    if type(found) is Module or callable(found):
+                        kept.append((space, name, found))
+                        below.append((found, names))
+        level = below
+    return kept
+
+
+def _namespaces(value, names: set, known: dict) -> list:
+    """Where the names that stand with ``value`` are looked up: in a module, a class, or around a function."""
+    if isinstance(value, Module):
+        return [(vars(value), name) for name in names & vars(value).keys()]
+    if isinstance(value, type):
+        return [(vars(kind), name) for kind in value.__mro__[:-1] for name in names & vars(kind).keys()]
+    value = getattr(value, "__wrapped__", value) if callable(value) else None
+    if isinstance(value, Function):
+        return [(value.__globals__, name) for name in names_in(value.__code__, known) & value.__globals__.keys()]
+    return []
+
+
+def changed(kept: list) -> str:
+    """The first name that no longer stands for what it did; without any builtin, for those come first."""
+    for space, name, value in kept:
+        if space.get(name, _nothing) is not value:
+            return name
+    return ""
+
+
+def threads() -> tuple:
+    return set(sys._current_frames()), _thread._count()
+
+
+def left_running(before: tuple, solver: int, resting, trusted: tuple) -> str:
+    """What still runs of the solution, or "". A library's own threads, such as a pool's, may wait for more work."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        frames = sys._current_frames()
+        if frames[solver].f_code is not resting:
+            return "a solution that has not ended"
+        more = {ident: frame for ident, frame in frames.items() if ident not in before[0]}
+        strange = [ident for ident, frame in more.items() if not _librarys(frame, trusted)]
+        if not strange and _thread._count() - before[1] <= len(more):
+            return ""
+        if time.monotonic() > deadline:
+            return "a thread left running"
+        del frames, more
+        time.sleep(0.01)
+
+
+def _librarys(frame, trusted: tuple) -> bool:
+    """Whether a thread runs a library's code alone, and more of it than the module that any thread begins in."""
+    files = set()
+    while frame is not None:
+        files.add(frame.f_code.co_filename)
+        frame = frame.f_back
+    return all(name.startswith(trusted) for name in files) and not all(name.endswith("/threading.py") for name in files)
+
+
+def comparing_class(trusted: tuple) -> str:
+    """A method by which a class of the solution's would decide a comparison, or ""."""
+    for kind in gc.get_objects():
+        if isinstance(kind, type):
+            for name in COMPARISONS & vars(kind).keys():
+                method = vars(kind)[name]
+                code = getattr(method, "__code__", None)
+                if code is not None and not code.co_filename.startswith(trusted) and not _librarys_class(kind, trusted):
+                    return f"{kind.__name__}.{name}"
+    return ""
+
+
+def _librarys_class(kind: type, trusted: tuple) -> bool:
+    module = sys.modules.get(kind.__module__)
+    file = getattr(module, "__file__", None) or ""
+    return file.startswith(trusted) and vars(module).get(kind.__name__) is kind

@@ -31,7 +31,7 @@ def command(file: str, problems_file: str, output: Path | None, environment_name
 
     ANSWERS has one JSON object a line ("-" reads standard input) with the fields problem_id and solution; several lines
     with one problem_id are its samples, in their order. First the references of the problems asked must pass; where
-    one does not (two of them need the network, say) nothing is scored unless it is named with --leave-out. What was
+    one does not, as one that needs the network, nothing is scored until its problem is named with --leave-out. What was
     graded is kept beside the completion store, so that a run that was stopped goes on where it ended.
 
     Writes problem_id, sample, passed and error per line, by problem and sample, and a table with pass@1 (mean over

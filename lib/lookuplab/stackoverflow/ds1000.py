@@ -62,7 +62,7 @@ def load(path: Path | str) -> list[Problem]:
     Raises UserError with the line for a field that is missing or ill-typed, an unknown library or perturbation, a
     context without a test, and an id that occurs twice.
     """
-    path, problems = paths.located(path), {}
+    problems = {}
     for number, line in enumerate(_lines(path), 1):
         if line.strip():
             problem = _problem(line, f"{path}, line {number}")
@@ -83,10 +83,10 @@ def select(problems: Iterable[Problem], libraries: Iterable[str] = PAPER_LIBRARI
     return [problem for problem in problems if problem.library in libraries]
 
 
-def _lines(path: Path) -> list[str]:
+def _lines(path: Path | str) -> list[str]:
     try:
-        content = path.read_bytes()
-        return (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8").splitlines()
+        content = paths.located(path).read_bytes()
+        return (gzip.decompress(content) if str(path).endswith(".gz") else content).decode("utf-8").splitlines()
     except OSError as error:  # a gzip file that is none raises one too, without a system's message
         raise UserError(f"cannot read {path}: {error.strerror or error}") from None
     except (EOFError, zlib.error, UnicodeDecodeError) as error:

@@ -37,6 +37,11 @@ def test_verdicts_come_by_id_and_sample_whatever_the_order_of_the_answers(proble
     assert grade(problems, answers[::-1], grader(workers=2)) == found
 
 
+def test_an_error_is_one_line(problems):
+    found, = grade(problems, [Answer("1", 0, "raise ValueError('first\\n\\nsecond')")], grader())
+    assert found.error == "ValueError: first second"
+
+
 def test_each_program_begins_in_an_empty_folder(problems):
     answers = [Answer("1", sample, LOOKS + f"# {sample}") for sample in range(3)]
     # the second case of a test finds what the first left, as in the official program

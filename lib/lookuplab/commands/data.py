@@ -5,7 +5,8 @@ import click
 from lookuplab.cli import LazyGroup
 
 _BUILDERS = {"cloudapi": "lookuplab.cloudapi.build:command", "benchmark": "lookuplab.commands.benchmark:command",
-             "snippets": "lookuplab.commands.snippets:command"}
+             "snippets": "lookuplab.commands.snippets:command",
+             "problems": "lookuplab.mini.problems.build:command"}
 _OTHERS = {"frequencies": "lookuplab.cloudapi.frequency:command", "mark": "lookuplab.commands.mark:command"}
 
 
@@ -36,11 +37,16 @@ def list_sources() -> None:
 
 
 @command.command("get", short_help="Fetch one download.", epilog="""\b
-Example:
-  lookuplab data get starcoder2-3b""")
+Examples:
+  lookuplab data get starcoder2-3b
+  lookuplab data get ds1000-grader""")
 @click.argument("name")
 def get_source(name: str) -> None:
-    """Fetch NAME unless it is there, resume it where it was cut off, check size and sha256."""
+    """Fetch NAME unless it is there, resume it where it was cut off, check size and sha256.
+
+    An environment is a Python of its own: its packages are installed by pip and imported; what is missing or does not
+    import is named and installed anew.
+    """
     from lookuplab import data_sources
 
     click.echo(data_sources.get(data_sources.find(name)))

@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from tqdm import tqdm
@@ -117,7 +117,8 @@ class Grader:
                         one, program = left.pop() if backwards else left.popleft()
                     except IndexError:  # another server was faster
                         return
-                    done.put((one, server.run(program)))
+                    outcome = server.run(program)
+                    done.put((one, replace(outcome, error=" ".join(outcome.error.split()))))
         except BaseException as error:  # raised where the outcomes are taken
             done.put(("", error))
 

@@ -3,12 +3,14 @@
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 from rank_bm25 import BM25Okapi
 
 from lookuplab.errors import UserError
-from lookuplab.retrieval import check_k
+from lookuplab.retrieval.ranker import Ranker, best, load_arrays, save_arrays
+from lookuplab.retrieval.words import query_words
 
 
 class _Postings(BM25Okapi):
@@ -65,11 +67,29 @@ class Bm25:
 
         Always min(k, n) of them: a query that matches nothing gets the first ids. Raises UserError for k < 1.
         """
-        scores = self.scores(query_terms)
-        candidates = np.arange(len(scores))
-        if k is not None:
-            check_k(k)
-            if k < len(scores):  # sort only what can come into the top k: the k-th best score, its ties, and better
-                candidates = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
-        best = candidates[np.argsort(-scores[candidates], kind="stable")]
-        return [self.ids[at] for at in best[:k]]
+        return [self.ids[at] for at in best(self.scores(query_terms), k)]
+
+
+class Bm25Text(Ranker):
+    """BM25 for queries in natural language: over code, descriptions, or both (``documents``: id -> words).
+
+    Code, description and query come as ``retrieval.words`` reads them; "both" is one list after the other.
+    """
+
+    def __init__(self, documents: Mapping[str, Sequence[str]]):
+        self._documents = {name: list(documents[name]) for name in sorted(documents)}
+        self._ranker = Bm25(self._documents)
+        self.ids = self._ranker.ids
+
+    def scores_of(self, queries: Sequence[str]) -> np.ndarray:
+        found = [self._ranker.scores(query_words(query)) for query in queries]
+        return np.array(found).reshape(len(found), len(self.ids))
+
+    def save(self, folder: Path) -> None:
+        """Write the words to a folder; the postings are made anew, in a second for 10,000 snippets."""
+        save_arrays(folder, self._documents)
+
+    @classmethod
+    def load(cls, folder: Path) -> "Bm25Text":
+        """What ``save`` wrote. Raises UserError where it is not whole."""
+        return cls(load_arrays(folder)[0])

@@ -10,7 +10,7 @@ import numpy as np
 from lookuplab.errors import UserError
 from lookuplab.retrieval import check_k
 
-DIGITS = 6  # of a cosine: what lies below depends on how many queries are multiplied at once
+DIGITS = 6  # of a cosine: below is the noise of float32, which would part equal texts that should tie
 BATCH = 256  # queries scored at a time: bounds the memory to BATCH x documents numbers
 
 
@@ -62,7 +62,7 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 
 
 def cosines(queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
-    """Cosines of unit vectors, (q, d) and (n, d) -> (q, n), to DIGITS decimals: the same alone and in a batch."""
+    """Cosines of unit vectors, (q, d) and (n, d) -> (q, n), rounded to DIGITS decimals."""
     return np.round(queries @ documents.T, DIGITS)
 
 

@@ -60,18 +60,33 @@ def judge(request: dict, pipe: int, library: tuple) -> None:
 
     reseed(request["seed"])
     sys.modules["__main__"] = type(sys)("__main__")
-    trusted = (*library, os.path.dirname(__file__), PROGRAM, "<frozen ", "<__array_function__")
+    trusts = Trust((*library, os.path.dirname(__file__), PROGRAM))
     variables = {"__name__": "__main__", "__builtins__": builtins}
     try:
         program = compile(request.pop("run"), PROGRAM, "exec")
-        solver = Solver(refuse, trusted, program, variables)
+        solver = Solver(refuse, trusts, program, variables)
         variables["exec"] = solver.exec
-        listen(refuse, trusted)
+        listen(refuse, trusts)
         exec(program, variables)
         solver.look()
     except BaseException as error:
         conclude(False, described(error))
     conclude(True, "")
+
+
+class Trust:
+    """Whether code is not the solution's: it comes from a file of Python's or a library's, or is the program.
+
+    Libraries also generate code, with all kinds of names in angle brackets. That is trusted until the solution compiles
+    something itself, which could take such a name.
+    """
+
+    def __init__(self, places: tuple):
+        self.places, self.strict = places + ("<frozen ",), False
+
+    def __call__(self, code) -> bool:
+        name = code.co_filename
+        return name.startswith(self.places) or not self.strict and name.startswith("<") and name != SOLUTION
 
 
 def described(error: BaseException) -> str:
@@ -91,7 +106,7 @@ def reseed(seed: int) -> None:
         sys.modules["torch"].manual_seed(seed)
 
 
-def listen(refuse, trusted: tuple) -> None:
+def listen(refuse, trusts) -> None:
     """Refuse what ``refusal`` names. All that the hook needs it holds itself, where no attribute leads to it."""
     ident, caller, watched, find = _thread.get_ident, sys._getframe, WATCHED, refusal
     test, bottom = ident(), caller(1)
@@ -105,7 +120,7 @@ def listen(refuse, trusted: tuple) -> None:
             return
         busy[thread] = True
         try:
-            what = find(event, arguments, caller(1), bottom if thread == test else None, trusted)
+            what = find(event, arguments, caller(1), bottom if thread == test else None, trusts)
         finally:
             del busy[thread]
         if what:
@@ -114,18 +129,18 @@ def listen(refuse, trusted: tuple) -> None:
     sys.addaudithook(hook)
 
 
-def refusal(event: str, arguments: tuple, frame, bottom, trusted: tuple) -> str:
+def refusal(event: str, arguments: tuple, frame, bottom, trusts) -> str:
     """What the caller ``frame`` must not do, in the test's thread, which begins at ``bottom``, or another; or "".
     """
     if bottom is not None:  # in the test, which may call a method of the solution's result
-        while frame is not bottom and frame.f_code.co_filename.startswith(trusted):
+        while frame is not bottom and trusts(frame.f_code):
             frame = frame.f_back
         return f"{event} under the test" if frame is not bottom and event in STACK | EVERYWHERE | NATIVE else ""
     if event in EVERYWHERE:
         return event
     while frame.f_code.co_filename.endswith("/ctypes/__init__.py") and frame.f_back is not None:
         frame = frame.f_back
-    foreign = not frame.f_code.co_filename.startswith(trusted)
+    foreign = not trusts(frame.f_code)
     if event in NATIVE:
         return event if foreign else ""
     if event in NAMED:
@@ -133,10 +148,11 @@ def refusal(event: str, arguments: tuple, frame, bottom, trusted: tuple) -> str:
         name = name.decode(errors="replace") if isinstance(name, bytes) else str(name)
         if event in ("open", "os.symlink"):
             return f"opening {name}" if name.rpartition("/")[2] == "mem" else ""
-        return f"code in the name of {name}" if foreign and name.startswith(trusted) else ""
+        trusts.strict |= foreign
+        return f"code in the name of {name}" if foreign and name.startswith(trusts.places) else ""
     if event in ("object.__getattr__", "object.__setattr__") and arguments[1] in FUNCTION and foreign:
         code = getattr(arguments[0], "__code__", None)
-        own = code is None or not code.co_filename.startswith(trusted)
+        own = code is None or not trusts(code)
         changes = event == "object.__setattr__"
         return "" if own or not (changes or code.co_filename == PROGRAM) else f"{arguments[1]} of {code.co_name}"
     return ""
@@ -157,8 +173,8 @@ def loop(take, give, run, anything) -> None:
 class Solver:
     """``exec`` in a thread of its own, with a look afterwards at what the test uses."""
 
-    def __init__(self, refuse, trusted: tuple, program, variables: dict):
-        self.refuse, self.trusted, self.program, self.variables = refuse, trusted, program, variables
+    def __init__(self, refuse, trusts, program, variables: dict):
+        self.refuse, self.trusts, self.program, self.variables = refuse, trusts, program, variables
         self.work, self.replies, self.kept = SimpleQueue(), SimpleQueue(), None
         self.loop = type(loop)(loop.__code__, {"__builtins__": builtins.__dict__})
         self.thread = _thread.start_new_thread(self.loop, (self.work.get, self.replies.put, exec, BaseException))
@@ -183,9 +199,9 @@ class Solver:
         changed = tampering.changed(self.kept)
         if changed:
             self.refuse(f"changing {changed}")
-        left = tampering.left_running(self.threads, self.thread, self.loop.__code__, self.trusted)
+        left = tampering.left_running(self.threads, self.thread, self.loop.__code__, self.trusts)
         if left:
             self.refuse(left)
-        compares = tampering.comparing_class(self.trusted)
+        compares = tampering.comparing_class(self.trusts)
         if compares:
             self.refuse(f"an own {compares}")

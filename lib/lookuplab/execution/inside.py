@@ -100,7 +100,7 @@ def supervise(request: dict, channel: Channel, task: dict) -> dict:
     others = watching.processes()
     kernel.adopt_orphans()
     if task["private"]:
-        kernel.become_user(os.geteuid(), kernel.NEW_MOUNTS | kernel.NEW_PIDS | kernel.NEW_IPC)
+        apart_from_others()
     first = os.fork()
     if first == 0:
         try:
@@ -130,9 +130,10 @@ def begin(request: dict, task: dict, results: int, outputs: int) -> None:
             os.close(results)
             os.close(outputs)
             os.dup2(os.open(os.devnull, os.O_RDWR), 2)
-            while os.wait()[0] != program:
-                pass
-            return
+            ended = 0
+            while ended != program:
+                ended, status = os.wait()
+            os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))
     os.setsid()
     os.nice(10)  # its supervisor comes first, whatever it starts
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -146,6 +147,13 @@ def begin(request: dict, task: dict, results: int, outputs: int) -> None:
     if task["private"]:
         kernel.drop_privileges()
     guard.judge(request, results, tuple(task["library"]))
+
+
+def apart_from_others() -> None:
+    """Namespaces for the processes that this one will start."""
+    kernel.allow_tracing(True)  # else the files that map users are not this user's
+    kernel.become_user(os.geteuid(), kernel.NEW_MOUNTS | kernel.NEW_PIDS | kernel.NEW_IPC)
+    kernel.allow_tracing(False)
 
 
 def own_places(task: dict) -> None:
@@ -187,7 +195,7 @@ def possible(task: dict) -> bool:
     child = os.fork()
     if child == 0:
         try:
-            kernel.become_user(os.geteuid(), kernel.NEW_MOUNTS | kernel.NEW_PIDS | kernel.NEW_IPC)
+            apart_from_others()
             inner = os.fork()
             if inner == 0:
                 own_places(task)
@@ -204,7 +212,7 @@ def main() -> None:
     task = json.loads(sys.argv[1])
     channel = Channel(os.dup(0), os.dup(1))
     os.dup2(2, 1)
-    kernel.forbid_tracing()
+    kernel.allow_tracing(False)
     task["private"] = task["private"] and possible(task)
     sys.argv = [""]
     # what a fresh process would not find

@@ -64,9 +64,9 @@ def die_with_parent(signal: int) -> None:
     _checked(_libc.prctl(_SET_PDEATHSIG, signal, 0, 0, 0), "prctl")
 
 
-def forbid_tracing() -> None:
-    """No process without privileges may trace this one, or read its memory or files under /proc."""
-    _checked(_libc.prctl(_SET_DUMPABLE, 0, 0, 0, 0), "prctl")
+def allow_tracing(allowed: bool) -> None:
+    """Whether other processes of the user may trace this one, or read its memory and its files under /proc."""
+    _checked(_libc.prctl(_SET_DUMPABLE, int(allowed), 0, 0, 0), "prctl")
 
 
 def adopt_orphans() -> None:

@@ -82,7 +82,7 @@ class Sandbox:
         longer than ``seconds`` and reads no more than ``output``. None: no limits. ``pipes``: as subprocess.Popen's.
         """
         folder = Path(folder).resolve()
-        shown = sorted({str(Path(os.path.abspath(path))) for path in readable})
+        shown = _outermost({kind(path) for path in readable for kind in (os.path.abspath, os.path.realpath)})
         variables = {**_ENVIRONMENT, "HOME": str(folder) if self.name == "none" else "/tmp", **(env or {})}
         command = self._command(list(map(str, argv)), str(folder), shown, limits, variables)
         return subprocess.Popen(command, cwd=folder, env=variables, start_new_session=True, **pipes)
@@ -113,6 +113,12 @@ def start(module: str) -> list[str]:
             f"import sys; sys.path[0] = {root!r}; from lookuplab.execution.{module} import main; main()"]
 
 
+def _outermost(paths: set[str]) -> list[str]:
+    """Those that lie in no other one, nor in the system."""
+    places = [path + "/" for path in (*paths, *enter.SYSTEM)]
+    return sorted(path for path in paths if not path.startswith(tuple(places)) and path not in enter.SYSTEM)
+
+
 def _found(program: str) -> str:
     return shutil.which(program) or program
 
@@ -120,7 +126,8 @@ def _found(program: str) -> str:
 def _bubblewrap(folder: str, readable: Sequence[str]) -> list[str]:
     shown = [argument for path in (*_SYSTEM, *readable) for argument in ("--ro-bind-try", path, path)]
     return [_found("bwrap"), "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--as-pid-1",
-            "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", *shown, "--bind", folder, folder, "--chdir", folder]
+            "--uid", str(enter.USER), "--gid", str(enter.USER), "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp",
+            *shown, "--bind", folder, folder, "--remount-ro", "/", "--chdir", folder]
 
 
 def _docker(folder: str, readable: Sequence[str], limits: Limits | None, variables: Mapping[str, str]) -> list[str]:
@@ -183,7 +190,8 @@ def _tried(sandbox: Sandbox) -> str:
         if output.strip() == "contained" and Path(folder, "inside").exists():
             return ""
         found = output.replace("contained", "could not write in its folder").strip()
-        return found or (errors.strip().splitlines() or ["it ended without a word"])[-1]
+        lines = errors.strip().splitlines() or ["it ended without a word"]
+        return found or lines[0 if sandbox.name == "docker" else -1]
 
 
 def choose(wanted: str | None = None) -> Sandbox:

@@ -62,11 +62,20 @@ class ForkServer:
         self.close()
 
     def close(self) -> None:
+        """End the server, in order if it answers: then the CPU time of all programs counts as of this process's children.
+        """
         if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
+            process, self._process = self._process, None
+            process.stdin.close()
+            try:
+                process.wait(1)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            process.stdout.close()
+            process.stderr.close()
             shutil.rmtree(self._folder, ignore_errors=True)
-        self._process, self._imports = None, []
+        self._imports = []
 
     def preload(self, imports: Iterable[str]) -> None:
         """Make these imports, in this order, and forget others. Raises UserError if Python does not survive one."""

@@ -21,7 +21,7 @@ def names_in(code, known: dict) -> set:
     """All names that a code object and those inside it use."""
     if code not in known:
         known[code] = set(code.co_names).union(*(names_in(one, known) for one in code.co_consts
-                                                 if isinstance(one, Code)))
+                                                 if _is(one, Code)))
     return known[code]
 
 
@@ -39,7 +39,7 @@ def used(program, variables: dict) -> list:
     seen: set = set()
     level = [(value, own) for value in variables.values()]
     level += [(value, own | COMPARISONS) for module in modules for value in list(vars(module).values())
-              if isinstance(value, type)]
+              if _is(value, type)]
     for _ in range(DEEP):
         below = []
         for value, names in level:
@@ -54,16 +54,26 @@ def used(program, variables: dict) -> list:
     return kept
 
 
+def _is(value, kind: type) -> bool:
+    """As isinstance, without a look at ``value.__class__``, which may load something."""
+    return issubclass(type(value), kind)
+
+
 def _namespaces(value, names: set, known: dict) -> list:
     """Where the names that stand with ``value`` are looked up: in a module, a class, or around a function."""
-    if isinstance(value, Module):
+    if _is(value, Module):
         return [(vars(value), name) for name in names & vars(value).keys()]
-    if isinstance(value, type):
+    if _is(value, type):
         return [(vars(kind), name) for kind in value.__mro__[:-1] for name in names & vars(kind).keys()]
-    value = getattr(value, "__wrapped__", value) if callable(value) else None
-    if isinstance(value, Function):
-        return [(value.__globals__, name) for name in names_in(value.__code__, known) & value.__globals__.keys()]
-    return []
+    found = []
+    while callable(value):
+        if _is(value, Function):
+            found += [(value.__globals__, name) for name in names_in(value.__code__, known) & value.__globals__.keys()]
+        try:
+            value = object.__getattribute__(value, "__dict__").get("__wrapped__")
+        except AttributeError:
+            break
+    return found
 
 
 def changed(kept: list) -> str:
@@ -78,7 +88,7 @@ def threads() -> tuple:
     return set(sys._current_frames()), _thread._count()
 
 
-def left_running(before: tuple, solver: int, resting, trusted: tuple) -> str:
+def left_running(before: tuple, solver: int, resting, trusts) -> str:
     """What still runs of the solution, or "". A library's own threads, such as a pool's, may wait for more work."""
     deadline = time.monotonic() + PATIENCE
     while True:
@@ -86,7 +96,7 @@ def left_running(before: tuple, solver: int, resting, trusted: tuple) -> str:
         if frames[solver].f_code is not resting:
             return "a solution that has not ended"
         more = {ident: frame for ident, frame in frames.items() if ident not in before[0]}
-        strange = [ident for ident, frame in more.items() if not _librarys(frame, trusted)]
+        strange = [ident for ident, frame in more.items() if not _librarys(frame, trusts)]
         if not strange and _thread._count() - before[1] <= len(more):
             return ""
         if time.monotonic() > deadline:
@@ -95,28 +105,21 @@ def left_running(before: tuple, solver: int, resting, trusted: tuple) -> str:
         time.sleep(0.01)
 
 
-def _librarys(frame, trusted: tuple) -> bool:
+def _librarys(frame, trusts) -> bool:
     """Whether a thread runs a library's code alone, and more of it than the module that any thread begins in."""
-    files = set()
+    codes = []
     while frame is not None:
-        files.add(frame.f_code.co_filename)
+        codes.append(frame.f_code)
         frame = frame.f_back
-    return all(name.startswith(trusted) for name in files) and not all(name.endswith("/threading.py") for name in files)
+    return all(map(trusts, codes)) and not all(code.co_filename.endswith("/threading.py") for code in codes)
 
 
-def comparing_class(trusted: tuple) -> str:
+def comparing_class(trusts) -> str:
     """A method by which a class of the solution's would decide a comparison, or ""."""
     for kind in gc.get_objects():
-        if isinstance(kind, type):
+        if _is(kind, type):
             for name in COMPARISONS & vars(kind).keys():
-                method = vars(kind)[name]
-                code = getattr(method, "__code__", None)
-                if code is not None and not code.co_filename.startswith(trusted) and not _librarys_class(kind, trusted):
+                code = getattr(vars(kind)[name], "__code__", None)
+                if code is not None and not trusts(code):
                     return f"{kind.__name__}.{name}"
     return ""
-
-
-def _librarys_class(kind: type, trusted: tuple) -> bool:
-    module = sys.modules.get(kind.__module__)
-    file = getattr(module, "__file__", None) or ""
-    return file.startswith(trusted) and vars(module).get(kind.__name__) is kind

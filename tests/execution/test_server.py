@@ -1,0 +1,158 @@
+"""The fork server: what passes in a fresh process passes, and nothing else."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from lookuplab.errors import UserError
+from lookuplab.execution.sandbox import Limits, Sandbox, choose, probe, python_places
+from lookuplab.execution.server import ForkServer, Program
+
+LIMITS = Limits(seconds=20, cpu_seconds=20)
+TEST = """
+import copy
+def test_execution(solution):
+    for number in (1, 2):
+        env = {{"value": list(range(number))}}
+        answer = copy.deepcopy(env["value"]) + [1]
+        exec(solution, env)
+        assert env["result"] == answer
+code = {solution!r}
+test_execution(code)
+"""
+RIGHT = "\nresult = value + [1]\n"
+
+FRIENDLY = {
+    "plain": "",
+    "output": "import sys\nprint('words', file=sys.stderr)",
+    "a file in its folder": "with open('file', 'w') as file:\n    file.write('x')\nassert open('file').read() == 'x'",
+    "a temporary file": "import tempfile\ntempfile.TemporaryFile().write(b'x')",
+    "the frame of the caller": "import sys\ndef f():\n    return sys._getframe(1).f_lineno\nassert f()",
+    "inspect": "import inspect\nassert inspect.stack() and inspect.signature(len)",
+    "a traceback": "import traceback\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    assert traceback.format_exc()",
+    "code of its own": "exec('def f():\\n    return 1')\nassert f() == 1 and eval('f()') == 1",
+    "a dataclass": "import dataclasses\n@dataclasses.dataclass\nclass Point:\n    x: int\nassert Point(1) == Point(1)",
+    "a named tuple": "import collections\nassert collections.namedtuple('Pair', 'a b')(1, 2).b == 2",
+    "threads that end": """
+from concurrent.futures import ThreadPoolExecutor
+with ThreadPoolExecutor(2) as pool:
+    assert list(pool.map(abs, [-1, -2])) == [1, 2]""",
+    "processes that end": "import multiprocessing\nwith multiprocessing.Pool(2) as pool:\n    assert pool.map(abs, [-1]) == [1]",
+    "another program": "import subprocess\nassert subprocess.check_output(['echo', 'x']) == b'x\\n'",
+    "a fork": "import os\nif os.fork() == 0:\n    os._exit(0)\nos.wait()",
+    "a warning": "import warnings\nwarnings.warn('beware')",
+    "random numbers": "import random\nrandom.shuffle(value[:])",
+}
+LIBRARIES = {
+    "a query with local names": ("import pandas as pd", """
+limit = 1
+assert len(pd.DataFrame({"a": [1, 2]}).query("a > @limit")) == 1"""),
+    "a pandas option": ("import pandas as pd", "pd.set_option('display.max_rows', 5)\npd.options.mode.copy_on_write = True"),
+    "a pool of joblib": ("import joblib", "assert joblib.Parallel(2)(joblib.delayed(abs)(n) for n in (-1, -2)) == [1, 2]"),
+}
+# Each passes in a fresh process only if it finds what it has not imported itself
+MISSING = {
+    "import xml": "xml.etree", "import concurrent": "concurrent.futures", "import email": "email.mime",
+    "import logging": "logging.handlers", "import multiprocessing": "multiprocessing.pool", "import os": "os.path",
+    "import urllib": "urllib.parse", "import importlib": "importlib.resources", "import json": "json.tool",
+    "import ctypes": "ctypes.util", "import numpy": "numpy.testing",
+    "import sklearn": "sklearn.svm", "import unittest": "unittest.mock", "import collections": "collections.abc",
+}
+
+
+def program(solution: str, *imports: str) -> Program:
+    return Program("\n".join(imports) + TEST.format(solution="\n".join((*imports, solution, RIGHT))), imports)
+
+
+@pytest.fixture(scope="module")
+def server():
+    with ForkServer(choose(), sys.executable, LIMITS) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def bare():
+    """Without a sandbox."""
+    with ForkServer(Sandbox("none"), sys.executable, LIMITS) as running:
+        yield running
+
+
+@pytest.mark.parametrize("name", FRIENDLY)
+def test_a_right_program_passes(name, server):
+    assert server.run(program(FRIENDLY[name])).error == ""
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_a_right_program_of_a_library_passes(name, server):
+    line, solution = LIBRARIES[name]
+    assert server.run(program(solution, line)).error == ""
+
+
+@pytest.mark.parametrize("name", ["plain", "a file in its folder", "threads that end", "another program"])
+def test_a_right_program_passes_without_a_sandbox(name, bare):
+    assert bare.run(program(FRIENDLY[name])).error == ""
+
+
+def test_without_a_sandbox_time_and_survivors_end(bare):
+    with ForkServer(Sandbox("none"), sys.executable, Limits(seconds=0.5)) as short:
+        begun = time.monotonic()
+        start = "import subprocess, time\nsubprocess.Popen(['sleep', '876.5'], start_new_session=True)\ntime.sleep(60)"
+        assert short.run(program(start)).error == "ran for more than 0.5 s"
+        assert time.monotonic() - begun < 10
+        assert "sleep 876.5" not in subprocess.run(["ps", "ax"], capture_output=True, text=True).stdout
+        assert not short.run(program("import os, signal\nos.kill(os.getppid(), signal.SIGKILL)")).passed
+        assert short.run(program("")).passed
+
+
+def test_verdicts_are_those_of_fresh_processes(server, tmp_path):
+    """Also behind other programs' imports, and those that the server itself needs."""
+    readable = python_places(sys.executable)
+    server.preload(["import xml.etree.ElementTree", "import numpy.testing", "import unittest.mock"])
+    for line, name in MISSING.items():
+        one = Program(f"{line}\n{name}\n", (line,))
+        fresh = server.sandbox.popen([sys.executable, "-c", one.text], tmp_path, readable, stderr=subprocess.DEVNULL)
+        assert server.run(one).passed == (fresh.wait() == 0), name
+
+
+def test_a_program_finds_its_own_imports_made_and_no_others(server):
+    made = Program("import sys\nassert 'colorsys' in sys.modules", ("import colorsys",))
+    assert server.run(made).passed
+    assert not server.run(Program(made.text)).passed
+
+
+def test_imports_that_programs_share_are_made_once(server, tmp_path):
+    stamp = "import time, sys; sys.stamp = time.time()"
+    show = Program("import sys\nraise ValueError(sys.stamp)", (stamp, "import colorsys"))
+    first, second, third = (server.run(one).error for one in (show, Program(show.text, (stamp,)), show))
+    assert first == second == third and first.startswith("ValueError: ")
+
+
+def test_random_numbers_depend_on_the_program_alone(server):
+    draw = "import numpy.random, random\nraise ValueError(numpy.random.rand(), random.random())"
+    imports = ("import numpy.random, random",)
+    errors = [server.run(Program(text, imports)).error for text in (draw, draw + "\n", draw)]
+    assert errors[0] == errors[2] != errors[1]
+    assert errors[0].startswith("ValueError: (")
+
+
+def test_the_error_names_the_exception(server):
+    assert server.run(Program("{}['key']")).error == "KeyError: 'key'"
+    assert server.run(Program("no python")).error.startswith("SyntaxError")
+    assert server.run(Program("import nowhere", ("import nowhere",))).error.startswith("ModuleNotFoundError")
+
+
+def test_an_import_that_ends_the_server_is_named(server):
+    with pytest.raises(UserError, match="os._exit"):
+        server.preload(["import os; os._exit(1)"])
+    assert server.run(program("")).passed
+
+
+def test_what_is_no_python_is_named(tmp_path):
+    with pytest.raises(UserError, match="nowhere is no Python"):
+        ForkServer(Sandbox("none"), tmp_path / "nowhere")
+
+
+def test_the_sandbox_in_use_works():
+    assert probe(choose().name) == ""

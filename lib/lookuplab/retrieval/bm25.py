@@ -57,6 +57,7 @@ class Bm25:
     def __init__(self, documents: Mapping[str, Sequence[str]], k1: float = 1.5, b: float = 0.75, epsilon: float = 0.25):
         self.ids = sorted(documents)
         self._okapi = _Postings((documents[name] for name in self.ids), k1=k1, b=b, epsilon=epsilon)
+        self.postings = self._okapi.postings
 
     def scores(self, query_terms: Iterable[str]) -> np.ndarray:
         """One score a document, (n,) floats in the order of ``ids``; a word given twice counts twice."""
@@ -77,17 +78,21 @@ class Bm25Text(Ranker):
     """
 
     def __init__(self, documents: Mapping[str, Sequence[str]]):
-        self._documents = {name: list(documents[name]) for name in sorted(documents)}
-        self._ranker = Bm25(self._documents)
+        self.words = {name: documents[name] for name in sorted(documents)}
+        self._ranker = Bm25(self.words)
         self.ids = self._ranker.ids
 
     def scores_of(self, queries: Sequence[str]) -> np.ndarray:
         found = [self._ranker.scores(query_words(query)) for query in queries]
         return np.array(found).reshape(len(found), len(self.ids))
 
+    def postings_bytes(self) -> int:
+        """Memory of the postings: two 4-byte numbers for each document and different word in it."""
+        return sum(column.itemsize * len(column) for two in self._ranker.postings.values() for column in two)
+
     def save(self, folder: Path) -> None:
         """Write the words to a folder; the postings are made anew, in a second for 10,000 snippets."""
-        save_arrays(folder, self._documents)
+        save_arrays(folder, {name: list(words) for name, words in self.words.items()})
 
     @classmethod
     def load(cls, folder: Path) -> "Bm25Text":

@@ -25,6 +25,7 @@ class Source:
 
     For an environment, a Python of its own, it is the file of its packages' versions in the checkout.
 
+    Of a file that is ``recorded`` no hash is known here: the first download's is kept beside it and holds from then on.
     ``facts`` say of a model what its configuration and files on the hub say.
     """
 
@@ -37,6 +38,7 @@ class Source:
     sha256: str = ""
     revision: str = UNPINNED
     streamed: bool = False
+    recorded: bool = False
     facts: ModelFacts | None = None
 
     @property
@@ -84,7 +86,7 @@ def pinned(name: str) -> str:
 def is_fetched(source: Source) -> bool:
     """A file of the right size is there (its hash was checked when it came), or the hub's cache has the repository."""
     if source.kind == "file":
-        return source.path.is_file() and source.path.stat().st_size == source.size
+        return source.path.is_file() and (source.recorded or source.path.stat().st_size == source.size)
     if source.kind == "environment":
         return not environment.defect(source.name)
     if source.streamed:
@@ -114,12 +116,24 @@ def get(source: Source) -> Path:
     part.parent.mkdir(parents=True, exist_ok=True)
     _download(source, part)
     size, digest = part.stat().st_size, file_hash(part)
-    if (size, digest) != (source.size, source.sha256):
+    expected, where = (source.size, source.sha256), "sources.toml"
+    if source.recorded:
+        expected, where = _record(source, size, digest)
+    if (size, digest) != expected:
         aside = part.replace(source.path.with_name(source.path.name + ".wrong"))
         raise UserError(f"{source.name}: {source.address} gave {size:,} bytes with sha256 {digest}, not the "
-                        f"{source.size:,} bytes with {source.sha256} of sources.toml; what came is kept as {aside}")
+                        f"{expected[0]:,} bytes with {expected[1]} of {where}; what came is kept as {aside}")
     part.replace(source.path)
     return source.path
+
+
+def _record(source: Source, size: int, digest: str) -> tuple[tuple[int, str], str]:
+    """Size and hash of the first download, and the file that keeps them: this one's where there was none before."""
+    record = source.path.with_name(source.path.name + ".sha256")
+    if not record.exists():
+        record.write_text(f"{size} {digest}\n", encoding="utf-8")
+    first, known = record.read_text(encoding="utf-8").split()
+    return (int(first), known), str(record)
 
 
 def _download(source: Source, part: Path) -> None:
@@ -128,7 +142,7 @@ def _download(source: Source, part: Path) -> None:
     from tqdm import tqdm
 
     fruitless = 0
-    with tqdm(total=source.size, unit="B", unit_scale=True, desc=source.name) as bar:
+    with tqdm(total=source.size or None, unit="B", unit_scale=True, desc=source.name) as bar:
         while fruitless < ATTEMPTS:
             before = _size(part)
             try:
@@ -160,7 +174,7 @@ def _append(source: Source, part: Path, bar: object) -> None:
     import httpx
 
     have = _size(part)
-    if have >= source.size:
+    if not source.recorded and have >= source.size:
         return
     headers = {"Range": f"bytes={have}-", "Accept-Encoding": "identity"} if have else {"Accept-Encoding": "identity"}
     with httpx.stream("GET", source.address, headers=headers, timeout=TIMEOUT, follow_redirects=True) as response:
@@ -200,6 +214,6 @@ def _source(file: Path, name: str, entry: dict) -> Source:
         raise UserError(f"{file}: [{name}]: {str(error).partition('.__init__() ')[2] or error}") from error
     if source.kind not in KINDS:
         raise UserError(f"{file}: [{name}]: kind {source.kind!r} is none of {', '.join(KINDS)}")
-    if source.kind == "file" and not (source.size and len(source.sha256) == 64):
+    if source.kind == "file" and not source.recorded and not (source.size and len(source.sha256) == 64):
         raise UserError(f"{file}: [{name}]: a file needs its size in bytes and its sha256")
     return source

@@ -58,7 +58,7 @@ def get(kit, server):
     def call(**changed) -> tuple[int, str]:
         fields = {"kind": "file", "address": server.address, "size": len(CONTENT),
                   "sha256": hashlib.sha256(CONTENT).hexdigest(), "licence": "CC0", "purpose": "a test"} | changed
-        lines = [f'{name} = {value if isinstance(value, int) else repr(value)}' for name, value in fields.items()]
+        lines = [f'{name} = {str(value).lower() if isinstance(value, int) else repr(value)}' for name, value in fields.items()]
         (kit.root / "data").mkdir(exist_ok=True)
         (kit.root / "data/sources.toml").write_text("[corpus]\n" + "\n".join(lines))
         return kit.call("data", "get", "corpus")
@@ -124,6 +124,20 @@ def test_a_file_with_the_wrong_hash_is_kept_aside_and_the_next_try_starts_anew(g
     assert [path.name for path in file.parent.iterdir()] == ["corpus.bin.wrong"]
     assert get()[0] == 0 and file.read_bytes() == CONTENT
     assert server.asked == ["", ""]
+
+
+def test_a_hash_that_is_not_known_is_that_of_the_first_download(get, server, file, monkeypatch):
+    server.cut = 50_000
+    assert get(size=0, sha256="", recorded=True)[0] == 0 and file.read_bytes() == CONTENT
+    assert file.with_name("corpus.bin.sha256").read_text().split() == [
+        str(len(CONTENT)), hashlib.sha256(CONTENT).hexdigest()]
+    file.unlink()
+    assert get(size=0, sha256="", recorded=True)[0] == 0, "the same bytes again"
+    file.unlink()
+    server.cut = len(CONTENT)
+    monkeypatch.setitem(globals(), "CONTENT", CONTENT[::-1])
+    code, said = get(size=0, sha256="", recorded=True)
+    assert code == 2 and "corpus.bin.sha256; what came is kept as" in said and not file.exists()
 
 
 def test_an_address_that_is_gone_is_not_tried_again(get, server):

@@ -62,7 +62,7 @@ class Grader:
 
     def __post_init__(self) -> None:
         self.sandbox = self.sandbox or choose()
-        self.workers = self.workers or len(os.sched_getaffinity(0))
+        self.workers = self.workers or os.cpu_count() or 1
         self.identity = environment.identity(self.python)
 
     @property

@@ -20,7 +20,8 @@ from lookuplab.stackoverflow.grader import Answer, Grader, Verdict
 COLUMNS = ("problem_id", "sample", "library", "perturbation", "failure", "error", "cases_passed", "cases",
            "edit_distance", "token_distance", "one_token", "one_argument", "near_miss")
 FAILURES = ("compile error", "test_execution", "test_string")
-_LOOP = re.compile(r"for i in range\((\d+)\):(?=\s+test_input)")  # over the cases, in DS-1000's test_execution
+# The loop over the cases, as DS-1000's and the mini benchmark's test_execution have it
+_LOOP = re.compile(r"(def test_execution\(.*\n(?:(?!def ).*\n)*?    for i in range\()(\d+)(\):)")
 _OPEN = ast.Name("the value of an argument", ast.Load())  # no program has this name
 _SKIPPED = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.ENDMARKER)
 
@@ -60,7 +61,7 @@ def _row(verdict: Verdict, problem: Problem, solution: str, cases: Sequence[bool
 def number_of_cases(problem: Problem) -> int:
     """How many inputs test_execution tries; 1 where it has no loop over them."""
     found = _LOOP.search(problem.context)
-    return int(found.group(1)) if found else 1
+    return int(found.group(2)) if found else 1
 
 
 def case_programs(problem: Problem, solution: str) -> list[Program]:
@@ -68,7 +69,7 @@ def case_programs(problem: Problem, solution: str) -> list[Program]:
     whole = program(problem, solution, PARTS[:1])
     if not _LOOP.search(problem.context):
         return [whole]
-    return [replace(whole, text=_LOOP.sub(f"for i in range({case}, {case + 1}):", whole.text, count=1))
+    return [replace(whole, text=_LOOP.sub(rf"\g<1>{case}, {case + 1}\g<3>", whole.text, count=1))
             for case in range(number_of_cases(problem))]
 
 

@@ -1,4 +1,4 @@
-"""Solutions that attack the machine, the grader or the test. Name -> text; the names in braces are real things of the machine.
+"""Solutions that attack the machine, the grader or the test. Name -> text; braces stand for things of the real machine.
 
 Each is right only if its attack succeeds: where it is contained, an exception or a wrong result is left.
 """
@@ -60,7 +60,7 @@ time.sleep(60)""",
 for i in range(100):
     with open(f'/dev/shm/{{i}}', 'wb') as file:
         file.write(bytes(1 << 23))""",
-    "write a huge file": "with open('huge', 'wb') as file:\n    for _ in range(100):\n        file.write(bytes(1 << 20))",
+    "write a huge file": "with open('huge', 'wb') as file:\n    file.write(bytes(1 << 27))\n    file.flush()",
     "run without end": "while True:\n    pass",
     "sleep without end": "import time\ntime.sleep(1000)",
     "print without end": "while True:\n    print('x' * 1000)",
@@ -159,6 +159,32 @@ for number in range(3, 100):
         except OSError:
             pass
 result = None""",
+    "take the verdict's place": """
+import json, os
+for number in range(3, 20):
+    try:
+        kept = os.dup(number)
+    except OSError:
+        continue
+    ends = os.pipe()
+    os.dup2(ends[1], number)
+    if os.fork() == 0:
+        secret = os.read(ends[0], 16)
+        os.write(kept, secret + json.dumps({{'passed': True, 'error': ''}}).encode())
+        os._exit(0)
+    os.close(ends[0])
+    os.close(ends[1])
+result = None""",
+    "read the secret back": """
+import json, os
+for number in range(3, 20):
+    try:
+        os.set_blocking(number, False)
+        secret = os.read(os.open(f'/proc/self/fd/{{number}}', os.O_RDONLY | os.O_NONBLOCK), 16)
+        os.write(number, secret + json.dumps({{'passed': True, 'error': ''}}).encode())
+    except OSError:
+        pass
+result = None""",
     "close all files": "import os\nos.closerange(0, 1000)" + WRONG,
     "call machine code": "import ctypes\nctypes.CDLL(None).getpid()" + RIGHT,
     "read its own memory": "open('/proc/self/mem', 'rb').close()" + WRONG,
@@ -168,6 +194,7 @@ def later():
     time.sleep(.5)
 threading.Thread(target=later).start()""" + RIGHT,
     "leave a timer": "import threading\nthreading.Timer(.5, print).start()" + RIGHT,
+    "trace the interpreter": "import sys\nsys.settrace(lambda *arguments: None)" + RIGHT,
     "pretend to be the test": """
 source = 'import sys; frame = sys._getframe()'
 exec(compile(source, '<program>', 'exec'))""" + RIGHT,

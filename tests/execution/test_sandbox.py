@@ -71,7 +71,11 @@ def test_the_environment_is_small_and_takes_what_is_given(box, tmp_path, monkeyp
 
 
 def test_ending_a_process_ends_all_that_it_started(box, tmp_path):
-    script = "import subprocess, time\nsubprocess.Popen(['sleep', '765.4'], start_new_session=True)\nprint('on')\ntime.sleep(60)"
+    script = """
+import subprocess, time
+subprocess.Popen(['sleep', '765.4'], start_new_session=True)
+print('on')
+time.sleep(60)"""
     process = box.popen([sys.executable, "-u", "-c", script], tmp_path, python_places(sys.executable),
                         stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "on\n"

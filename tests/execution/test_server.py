@@ -39,7 +39,10 @@ FRIENDLY = {
 from concurrent.futures import ThreadPoolExecutor
 with ThreadPoolExecutor(2) as pool:
     assert list(pool.map(abs, [-1, -2])) == [1, 2]""",
-    "processes that end": "import multiprocessing\nwith multiprocessing.Pool(2) as pool:\n    assert pool.map(abs, [-1]) == [1]",
+    "processes that end": """
+import multiprocessing
+with multiprocessing.Pool(2) as pool:
+    assert pool.map(abs, [-1]) == [1]""",
     "another program": "import subprocess\nassert subprocess.check_output(['echo', 'x']) == b'x\\n'",
     "a fork": "import os\nif os.fork() == 0:\n    os._exit(0)\nos.wait()",
     "a warning": "import warnings\nwarnings.warn('beware')",
@@ -49,8 +52,9 @@ LIBRARIES = {
     "a query with local names": ("import pandas as pd", """
 limit = 1
 assert len(pd.DataFrame({"a": [1, 2]}).query("a > @limit")) == 1"""),
-    "a pandas option": ("import pandas as pd", "pd.set_option('display.max_rows', 5)\npd.options.mode.copy_on_write = True"),
-    "a pool of joblib": ("import joblib", "assert joblib.Parallel(2)(joblib.delayed(abs)(n) for n in (-1, -2)) == [1, 2]"),
+    "a pandas option": ("import pandas as pd", "pd.set_option('display.max_rows', 5)"),
+    "a pool of joblib": ("import joblib", """
+assert joblib.Parallel(2)(joblib.delayed(abs)(n) for n in (-1, -2)) == [1, 2]"""),
 }
 # Each passes in a fresh process only if it finds what it has not imported itself
 MISSING = {
@@ -114,6 +118,35 @@ def test_verdicts_are_those_of_fresh_processes(server, tmp_path):
         one = Program(f"{line}\n{name}\n", (line,))
         fresh = server.sandbox.popen([sys.executable, "-c", one.text], tmp_path, readable, stderr=subprocess.DEVNULL)
         assert server.run(one).passed == (fresh.wait() == 0), name
+
+
+SUBMODULES = """
+import os, sys
+def submodules(name):
+    ours, theirs = os.pipe()
+    if os.fork() == 0:
+        try:
+            module = __import__(name)
+            os.write(theirs, repr(sorted(key for key in vars(module) if f"{name}.{key}" in sys.modules)).encode())
+        finally:
+            os._exit(0)
+    os.close(theirs)
+    os.wait()
+    return os.read(ours, 1 << 16)
+library = os.path.dirname(os.__file__)
+packages = sorted(name for name in sys.stdlib_module_names if os.path.isdir(os.path.join(library, name)))
+found = {name: submodules(name) for name in packages if name not in ("idlelib", "tkinter", "turtledemo")}
+"""
+
+
+def test_no_module_of_the_server_shows(server, tmp_path):
+    """Of no package of the standard library does an import bring more or less than in a fresh process."""
+    with server.sandbox.popen([sys.executable, "-c", SUBMODULES + "print(found)"], tmp_path,
+                              python_places(sys.executable), stdout=subprocess.PIPE, text=True) as fresh:
+        expected = fresh.communicate()[0]
+    difference = f"{{name for name in found if found[name] != expected[name]}} or ''"
+    one = Program(f"{SUBMODULES}expected = {expected}\nassert found == expected, {difference}")
+    assert server.run(one).error == "" and len(expected) > 1000
 
 
 def test_a_program_finds_its_own_imports_made_and_no_others(server):

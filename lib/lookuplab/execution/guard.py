@@ -23,14 +23,16 @@ LONGEST = 500  # characters of an error
 
 # Ways to any object or frame of the process
 EVERYWHERE = {"gc.get_objects", "gc.get_referrers", "gc.get_referents", "sys._current_frames",
-              "sys._current_exceptions", "sys.addaudithook"}
-# Ways to what stands on the stack; open to library code, which looks for its caller's name or line
-STACK = {"sys._getframe", "sys.settrace", "sys.setprofile", "object.__getattr__"}
+              "sys._current_exceptions", "sys.addaudithook", "sys.settrace", "sys.setprofile"}
+FRAMES = {"tb_frame", "gi_frame", "cr_frame", "ag_frame"}
+# Functions that look at the stack for a name or a line, and hand no frame on
+LOOKING = {"find_stack_level", "namedtuple", "_caller"}
+SHOWING = ("/inspect.py", "/traceback.py", "/ctypes/__init__.py")  # files of functions that act for their callers
 NATIVE = {"ctypes.dlopen", "ctypes.dlsym", "ctypes.dlsym/handle", "ctypes.call_function", "ctypes.cdata",
           "ctypes.cdata/buffer", "ctypes.string_at", "ctypes.wstring_at", "ctypes.PyObj_FromPtr", "marshal.loads"}
 NAMED = {"compile": 1, "code.__new__": 1, "open": 0, "os.symlink": 0}  # event -> which argument is a file's name
 FUNCTION = {"__code__", "__globals__", "__closure__", "__builtins__", "__defaults__", "__kwdefaults__"}
-WATCHED = frozenset({*EVERYWHERE, *STACK, *NATIVE, *NAMED, "object.__setattr__"})
+WATCHED = frozenset({*EVERYWHERE, *NATIVE, *NAMED, "sys._getframe", "object.__getattr__", "object.__setattr__"})
 
 
 def verdict(received: bytes):
@@ -42,17 +44,19 @@ def verdict(received: bytes):
     if not message:
         return None
     if not message.startswith(secret):
-        return {"passed": False, "error": "refused: writing to the pipe of the verdict"}
+        return {"passed": False, "error": "refused: writing in the place of the verdict"}
     return json.loads(message[SECRET:])
 
 
 def judge(request: dict, pipe: int, library: tuple) -> None:
-    """Run the program ``request["run"]``, write its verdict to ``pipe`` and end the process."""
-    secret, write, leave, dumps = os.urandom(SECRET), os.write, os._exit, json.dumps
+    """Run the program ``request["run"]``, write its verdict to ``pipe``, a socket, and end the process."""
+    secret, write, leave, dumps, stat = os.urandom(SECRET), os.write, os._exit, json.dumps, os.fstat
     write(pipe, secret)
+    place = stat(pipe).st_ino
 
     def conclude(passed: bool, error: str) -> None:
-        write(pipe, secret + dumps({"passed": passed, "error": error[:LONGEST]}).encode())
+        if stat(pipe).st_ino == place:  # else somebody waits for the secret
+            write(pipe, secret + dumps({"passed": passed, "error": error[:LONGEST]}).encode())
         leave(0)
 
     def refuse(what: str) -> None:
@@ -132,15 +136,15 @@ def listen(refuse, trusts) -> None:
 def refusal(event: str, arguments: tuple, frame, bottom, trusts) -> str:
     """What the caller ``frame`` must not do, in the test's thread, which begins at ``bottom``, or another; or "".
     """
-    if bottom is not None:  # in the test, which may call a method of the solution's result
-        while frame is not bottom and trusts(frame.f_code):
-            frame = frame.f_back
-        return f"{event} under the test" if frame is not bottom and event in STACK | EVERYWHERE | NATIVE else ""
     if event in EVERYWHERE:
-        return event
-    while frame.f_code.co_filename.endswith("/ctypes/__init__.py") and frame.f_back is not None:
+        return event if bottom is None or _below(frame, bottom, trusts) else ""
+    while frame.f_code.co_filename.endswith(SHOWING) and frame.f_back is not None:
         frame = frame.f_back
     foreign = not trusts(frame.f_code)
+    if event == "sys._getframe" or event == "object.__getattr__" and arguments[1] in FRAMES:
+        # only the test's stack has secrets; the test may call a method of the solution's result
+        seen = bottom is not None and frame.f_code.co_name not in LOOKING and _below(frame, bottom, trusts)
+        return f"{event} under the test" if seen else ""
     if event in NATIVE:
         return event if foreign else ""
     if event in NAMED:
@@ -156,6 +160,13 @@ def refusal(event: str, arguments: tuple, frame, bottom, trusts) -> str:
         changes = event == "object.__setattr__"
         return "" if own or not (changes or code.co_filename == PROGRAM) else f"{arguments[1]} of {code.co_name}"
     return ""
+
+
+def _below(frame, bottom, trusts) -> bool:
+    """Whether some of the solution's code is among the callers."""
+    while frame is not bottom and trusts(frame.f_code):
+        frame = frame.f_back
+    return frame is not bottom
 
 
 def loop(take, give, run, anything) -> None:

@@ -82,7 +82,7 @@ class Sandbox:
         longer than ``seconds`` and reads no more than ``output``. None: no limits. ``pipes``: as subprocess.Popen's.
         """
         folder = Path(folder).resolve()
-        shown = _outermost({kind(path) for path in readable for kind in (os.path.abspath, os.path.realpath)})
+        shown = outermost(readable)
         variables = {**_ENVIRONMENT, "HOME": str(folder) if self.name == "none" else "/tmp", **(env or {})}
         command = self._command(list(map(str, argv)), str(folder), shown, limits, variables)
         return subprocess.Popen(command, cwd=folder, env=variables, start_new_session=True, **pipes)
@@ -113,8 +113,9 @@ def start(module: str) -> list[str]:
             f"import sys; sys.path[0] = {root!r}; from lookuplab.execution.{module} import main; main()"]
 
 
-def _outermost(paths: set[str]) -> list[str]:
-    """Those that lie in no other one, nor in the system."""
+def outermost(readable: Sequence[str | Path]) -> list[str]:
+    """Those paths, and what they link to, that lie in no other one, nor in the system."""
+    paths = {kind(path) for path in readable for kind in (os.path.abspath, os.path.realpath)}
     places = [path + "/" for path in (*paths, *enter.SYSTEM)]
     return sorted(path for path in paths if not path.startswith(tuple(places)) and path not in enter.SYSTEM)
 

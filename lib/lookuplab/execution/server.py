@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lookuplab.errors import UserError
-from lookuplab.execution.sandbox import CODE, Limits, Sandbox, python_places, start
+from lookuplab.execution.sandbox import CODE, Limits, Sandbox, outermost, python_places, start
 
 GRACE = 30.0  # seconds beyond a program's own after which the server itself is taken to hang
 
@@ -50,7 +50,7 @@ class ForkServer:
                  readable: Sequence[str | Path] = ()):
         self.sandbox, self.python, self.limits = sandbox, Path(os.path.abspath(python)), limits
         self.places = python_places(self.python)
-        self.readable = [*self.places, *map(str, CODE), *map(str, readable)]
+        self.readable = outermost([*self.places, *CODE, *readable])
         self._process: subprocess.Popen | None = None
         self._imports: list[str] = []
         self._folder = ""
@@ -62,7 +62,7 @@ class ForkServer:
         self.close()
 
     def close(self) -> None:
-        """End the server, in order if it answers: then the CPU time of all programs counts as of this process's children.
+        """End the server, in order if it answers: then the CPU time of the programs counts as of this one's children.
         """
         if self._process is not None:
             process, self._process = self._process, None

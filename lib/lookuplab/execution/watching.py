@@ -60,7 +60,7 @@ def last_word(first: int) -> str:
             name = signal.Signals(-code).name if -code in set(signal.Signals) else f"exit status {code}"
             return f"ended before its test did ({name})"
         time.sleep(0.01)
-    return "closed the pipe of the verdict"
+    return "closed the way of its verdict"
 
 
 def processes() -> set:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from lookuplab.mini.problems.examples import LENGTHS, LIBRARIES
 from lookuplab.mini.problems.running import versions
+from lookuplab.stackoverflow.ds1000 import PERTURBATIONS
 
 LICENCE = "BSD-3-Clause"  # of all four libraries, whose documentation the problems quote
 CARD = """# Mini benchmark: executable problems from docstring examples
@@ -91,7 +92,7 @@ def write(built, path: Path) -> None:
     path.with_name(path.name.partition(".")[0] + ".md").write_text(CARD.format(
         count=len(built.records), versions=", ".join(f"{name} {version}" for name, version in versions().items()),
         licence=LICENCE, rules="\n".join(f"| {kind} | {rule or 'the example itself'} | {number} |"
-                                         for (kind, rule), number in sorted(kinds.items())),
+                                         for (kind, rule), number in sorted(kinds.items(), key=_place)),
         composition=_table(["Kind", *places, "all"], [
             [kind, *(by_kind[kind, place] for place in places), sum(by_kind[kind, place] for place in places)]
             for kind in dict.fromkeys(kind for kind, _ in by_kind)]),
@@ -100,6 +101,11 @@ def write(built, path: Path) -> None:
         reasons="\n".join(f"| {reason} | " + " | ".join(str(built.left_out[place][reason]) for place in places) + " |"
                           for reason in reasons),
         setup=LENGTHS["set-up"], expression=LENGTHS["expression"]), encoding="utf-8")
+
+
+def _place(item: tuple[tuple[str, str], int]) -> tuple[int, str]:
+    (kind, rule), _ = item
+    return PERTURBATIONS.index(kind), rule
 
 
 def _table(head: list[str], rows: list[list]) -> str:

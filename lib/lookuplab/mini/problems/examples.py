@@ -87,6 +87,8 @@ def _example(name: str, library: str, number: int, before: list[tuple[ast.stmt, 
         return "only prints"
     if not isinstance(target, ast.Call | ast.Attribute):
         return "no call or attribute"
+    if "\n" in source and not _parses(source):
+        return "needs parentheses around its lines"
     needed = _needed(before, target)
     text = "\n".join([*needed, source])
     seen = text if isinstance(pydoc.locate(name), type) else source  # of a class, any method may be asked for
@@ -103,6 +105,13 @@ def _example(name: str, library: str, number: int, before: list[tuple[ast.stmt, 
     if "result" in names:
         return "uses the name result"
     return Example(name, library, number, imports, setup, source)
+
+
+def _parses(source: str) -> bool:
+    try:
+        return bool(ast.parse(source, mode="eval"))
+    except SyntaxError:
+        return False
 
 
 def _needed(before: list[tuple[ast.stmt, str]], target: ast.expr) -> list[str]:

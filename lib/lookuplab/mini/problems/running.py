@@ -2,19 +2,23 @@
 
 import multiprocessing
 import os
+import resource
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from importlib import metadata
 from pathlib import Path
 
 from tqdm import tqdm
 
 from lookuplab.execution.sandbox import Limits
-from lookuplab.mini.problems.examples import LIBRARIES, Example
+from lookuplab.mini.packages import EXAMPLE_PACKAGES
+from lookuplab.mini.problems.examples import Example
 from lookuplab.stackoverflow.ds1000 import Problem, program
 from lookuplab.stackoverflow.grader import Grader
 
 SECONDS = 60  # for all runs of one example together
+MEMORY = 8 << 30  # bytes of address space
 PRELOADED = ["lookuplab.mini.problems.perturbations", "scipy.stats", "scipy.signal", "scipy.ndimage", "scipy.linalg",
              "scipy.sparse", "scipy.optimize", "scipy.special", "sklearn.linear_model", "sklearn.ensemble"]
 
@@ -45,6 +49,7 @@ def _examine(sending, example: Example) -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         sys.dont_write_bytecode = True
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         sys.addaudithook(_refuse)
         done = examine(example)
         os.chdir("/")
@@ -87,7 +92,5 @@ def faults(tried: Sequence[tuple[dict, list[str]]]) -> list[str]:
 
 
 def versions() -> dict[str, str]:
-    """Version of each of the four libraries."""
-    from importlib import metadata
-
-    return {name: metadata.version("scikit-learn" if name == "sklearn" else name) for name in LIBRARIES.values()}
+    """Version of each of the four libraries, by the name of its distribution."""
+    return {name: metadata.version(name) for name in EXAMPLE_PACKAGES}

@@ -76,6 +76,24 @@ def mini_toolgen(family: str, out: Path | None, work: Path | None) -> None:
             click.echo(models.finetuned(work, out, name, variant, pairs))
 
 
+@command.command("mini-rankers", short_help="The mini rankers of snippets.", epilog="""\b
+Examples:
+  lookuplab train mini-rankers
+  lookuplab train mini-rankers --part encoder""")
+@click.option("--part", default="all", show_default=True, type=click.Choice(["words", "encoder", "all"]))
+def mini_rankers(part: str) -> None:
+    """Learn the word vectors and the sentence encoder that rank the mini corpus of snippets.
+
+    On one core each: the same seed gives the same vectors.
+    """
+    from lookuplab.mini import rankers
+
+    if part in ("words", "all"):
+        click.echo(f"{len(rankers.train_words().words):,} words -> {rankers.WORDS}")
+    if part in ("encoder", "all"):
+        click.echo(f"{rankers.train_encoder():,} pairs -> {rankers.ENCODER}")
+
+
 @command.command(short_help="Fine-tune a model on a marked corpus.", epilog="""\b
 Examples:
   lookuplab data mark rich click -o marked.jsonl

@@ -71,7 +71,7 @@ def queries(name: str | Path, split: str = "test") -> list[Query]:
     else:
         file = paths.located(name)
     relevant: dict[str, list[str]] = {}
-    for number, record in _records(file):
+    for number, record in records(file):
         text, ids = record.get("query"), record.get("relevant_ids")
         if not (isinstance(text, str) and text.strip() and isinstance(ids, list) and ids):
             raise UserError(f"{file}: line {number} is no query; it needs `query` and a list `relevant_ids`")
@@ -86,7 +86,7 @@ def read(path: Path, licence: str = "") -> list[Snippet]:
     that occurs twice, and for a place without any snippet.
     """
     found = list(_functions(path, licence)) if path.is_dir() else [
-        _snippet(path, number, record, licence) for number, record in _records(path)]
+        _snippet(path, number, record, licence) for number, record in records(path)]
     if not found:
         raise UserError(f"{path}: no snippet; a folder needs .py files with functions that have a docstring")
     seen: set[str] = set()
@@ -104,8 +104,8 @@ def write(path: Path, records: list[Mapping]) -> None:
     path.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
 
 
-def _records(file: Path) -> Iterator[tuple[int, dict]]:
-    """(line number, object) of a JSON Lines file. Raises UserError with the line that is none."""
+def records(file: Path) -> Iterator[tuple[int, dict]]:
+    """(line number, object) of a JSON Lines file, .gz or not. Raises UserError with the line that is none."""
     try:
         with (gzip.open if file.suffix == ".gz" else open)(file, "rt", encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):

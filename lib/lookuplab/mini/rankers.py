@@ -35,7 +35,7 @@ ENCODER_CARD = """# Sentence encoder of the mini profile
 
 A static embedding of sentence-transformers: the mean of one vector a subword ({vocabulary:,} subwords, {dimensions}
 dimensions, half precision, from random values). It learned from {pairs:,} pairs of sentences of one docstring, without
-the objects that the mini corpus holds out or asks about for validation. Trained in {minutes:.0f} minutes of a CPU with
+the objects that the mini corpus holds out or asks about for validation. Trained in {minutes:.1f} minutes of one core with
 `{training}`.
 
 Why not the source's loss: see `lookuplab.mini.descriptions`. To train it again: `lookuplab train mini-rankers`.

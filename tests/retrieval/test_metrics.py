@@ -59,6 +59,11 @@ def test_ndcg_by_hand():
     assert ndcg_at({"q": ["a", "a", "b"]}, {"q": ["a", "b"]}, 3).tolist() == [1.0], "a repeated document counts once"
 
 
+def test_an_ideal_order_is_exactly_one():
+    names = [*map(str, range(30))]
+    assert all(ndcg_at({"q": names}, {"q": names[:count]}, 10).tolist() == [1.0] for count in range(1, 30))
+
+
 def test_a_query_without_relevant_documents_is_refused():
     with pytest.raises(UserError, match="no relevant document is known for q4"):
         success_at({"q4": ["a"]}, RELEVANT, 1)

@@ -51,8 +51,13 @@ def ndcg_at(rankings: Rankings, relevant: Relevant, k: int) -> np.ndarray:
     """
     check_k(k)
     discounts = 1 / np.log2(np.arange(2, k + 2))
-    return np.array([sum(discount for discount, name in zip(discounts, dict.fromkeys(ranking[:k])) if name in wanted)
-                     / discounts[:len(wanted)].sum() for ranking, wanted in _pairs(rankings, relevant)], dtype=float)
+    values = []
+    for ranking, wanted in _pairs(rankings, relevant):
+        gains = np.zeros(k)
+        for at, name in enumerate(dict.fromkeys(ranking[:k])):
+            gains[at] = name in wanted
+        values.append(discounts @ gains / (discounts @ (np.arange(k) < len(wanted))))
+    return np.array(values, dtype=float)
 
 
 def _pairs(rankings: Rankings, relevant: Relevant) -> Iterator[tuple[Sequence[str], set[str]]]:

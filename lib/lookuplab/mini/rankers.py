@@ -3,6 +3,7 @@
 import json
 import shutil
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -10,13 +11,11 @@ from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.mini.packages import sources
 from lookuplab.retrieval.bag_of_words import NeuralBagOfWords
-from lookuplab.retrieval.bm25 import Bm25Text
-from lookuplab.retrieval.descriptions import DescriptionModel
-from lookuplab.retrieval.ensemble import Ensemble
 from lookuplab.retrieval.ranker import Ranker
 from lookuplab.retrieval.word_vectors import WordVectors
-from lookuplab.retrieval.words import code_words, query_words
+from lookuplab.stackoverflow import rankers as stackoverflow
 from lookuplab.stackoverflow.corpus import MINI, Snippet, load
+from lookuplab.stackoverflow.rankers import NAMES
 
 WORDS = MINI / "words"
 ENCODER = MINI / "encoder"
@@ -43,26 +42,11 @@ Licence: Apache-2.0. The docstrings come from {licences}.
 """
 
 
-def rankers(snippets: list[Snippet], weights: tuple[float, ...] = (0.3, 0.4, 0.5)) -> dict[str, Ranker]:
-    """Every ranker of the paper over ``snippets``, by name: BM25 on code, description and both, the two neural ones,
-    and the ensemble at each weight."""
-    code = {one.id: code_words(one.code) for one in snippets}
-    description = {one.id: query_words(one.description) for one in snippets}
-    parts = ensemble(snippets)
-    return {
-        "bm25-code": Bm25Text(code), "bm25-description": Bm25Text(description),
-        "bm25-both": Bm25Text({name: description[name] + words for name, words in code.items()}),
-        "code": parts.code, "description": parts.description,
-        **{f"ensemble-{weight:g}": Ensemble(parts.code, parts.description, weight) for weight in weights},
-    }
-
-
-def ensemble(snippets: list[Snippet], weight: float = 0.4) -> Ensemble:
-    """The mini ensemble over ``snippets``: seconds for 10,000. Raises UserError where the models are missing."""
+def rankers(snippets: list[Snippet], names: Sequence[str] = NAMES) -> dict[str, Ranker]:
+    """The paper's rankers over ``snippets`` with the mini models. Raises UserError where these are missing."""
     if not (WORDS / "about.json").exists() or not (ENCODER / "modules.json").exists():
         raise UserError("the mini profile's rankers are not there: `lookuplab train mini-rankers`")
-    return Ensemble(NeuralBagOfWords.index({one.id: one.code for one in snippets}, WordVectors.load(WORDS)),
-                    DescriptionModel.index({one.id: one.description for one in snippets}, ENCODER, progress=False), weight)
+    return stackoverflow.rankers(snippets, WORDS, ENCODER, names)
 
 
 def train_words(out: Path = WORDS) -> WordVectors:

@@ -120,6 +120,12 @@ class Equal:
         return True
 result = Equal()""",
     "equal everything, made by type": "result = type('E', (list,), {{'__eq__': lambda a, b: True}})()",
+    "pretend to be a number": """
+class Four:
+    __class__ = property(lambda self: int)
+    def __rsub__(self, other):
+        return 0
+result = Four()""",
     "be less than everything apart": """
 class Near(int):
     def __sub__(self, other):

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from survivors import SLEEP, sleeping, wait_until
 
 from lookuplab.errors import UserError
 from lookuplab.execution.sandbox import NAMES, Limits, Sandbox, choose, probe, python_places
@@ -71,25 +72,12 @@ def test_the_environment_is_small_and_takes_what_is_given(box, tmp_path, monkeyp
 
 
 def test_ending_a_process_ends_all_that_it_started(box, tmp_path):
-    script = """
-import subprocess, time
-subprocess.Popen(['sleep', '765.4'], start_new_session=True)
-print('on')
-time.sleep(60)"""
-    process = box.popen([sys.executable, "-u", "-c", script], tmp_path, python_places(sys.executable),
-                        stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "on\n"
-    assert "sleep 765.4" in running()
+    script = f"import subprocess, time\nsubprocess.Popen({SLEEP}, start_new_session=True)\ntime.sleep(60)"
+    process = box.popen([sys.executable, "-u", "-c", script], tmp_path, python_places(sys.executable))
+    wait_until(sleeping)
     process.kill()
-    process.communicate()
-    deadline = time.monotonic() + 10
-    while "sleep 765.4" in running() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert "sleep 765.4" not in running()
-
-
-def running() -> str:
-    return subprocess.run(["ps", "ax", "-o", "args"], capture_output=True, text=True).stdout
+    process.wait()
+    wait_until(lambda: not sleeping())
 
 
 def test_without_a_sandbox_limits_hold(tmp_path):

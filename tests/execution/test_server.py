@@ -5,6 +5,7 @@ import sys
 import time
 
 import pytest
+from survivors import SLEEP, sleeping, wait_until
 
 from lookuplab.errors import UserError
 from lookuplab.execution.sandbox import Limits, Sandbox, choose, probe, python_places
@@ -62,7 +63,7 @@ MISSING = {
     "import logging": "logging.handlers", "import multiprocessing": "multiprocessing.pool", "import os": "os.path",
     "import urllib": "urllib.parse", "import importlib": "importlib.resources", "import json": "json.tool",
     "import ctypes": "ctypes.util", "import numpy": "numpy.testing",
-    "import sklearn": "sklearn.svm", "import unittest": "unittest.mock", "import collections": "collections.abc",
+    "import PIL": "PIL.Image", "import unittest": "unittest.mock", "import collections": "collections.abc",
 }
 
 
@@ -102,10 +103,10 @@ def test_a_right_program_passes_without_a_sandbox(name, bare):
 def test_without_a_sandbox_time_and_survivors_end(bare):
     with ForkServer(Sandbox("none"), sys.executable, Limits(seconds=0.5)) as short:
         begun = time.monotonic()
-        start = "import subprocess, time\nsubprocess.Popen(['sleep', '876.5'], start_new_session=True)\ntime.sleep(60)"
+        start = f"import subprocess, time\nsubprocess.Popen({SLEEP}, start_new_session=True)\ntime.sleep(60)"
         assert short.run(program(start)).error == "ran for more than 0.5 s"
         assert time.monotonic() - begun < 10
-        assert "sleep 876.5" not in subprocess.run(["ps", "ax"], capture_output=True, text=True).stdout
+        assert not sleeping()
         assert not short.run(program("import os, signal\nos.kill(os.getppid(), signal.SIGKILL)")).passed
         assert short.run(program("")).passed
 
@@ -113,7 +114,7 @@ def test_without_a_sandbox_time_and_survivors_end(bare):
 def test_verdicts_are_those_of_fresh_processes(server, tmp_path):
     """Also behind other programs' imports, and those that the server itself needs."""
     readable = python_places(sys.executable)
-    server.preload(["import xml.etree.ElementTree", "import numpy.testing", "import unittest.mock"])
+    server.preload(["import xml.etree.ElementTree", "import PIL.Image", "import unittest.mock"])
     for line, name in MISSING.items():
         one = Program(f"{line}\n{name}\n", (line,))
         fresh = server.sandbox.popen([sys.executable, "-c", one.text], tmp_path, readable, stderr=subprocess.DEVNULL)
@@ -174,6 +175,19 @@ def test_the_error_names_the_exception(server):
     assert server.run(Program("{}['key']")).error == "KeyError: 'key'"
     assert server.run(Program("no python")).error.startswith("SyntaxError")
     assert server.run(Program("import nowhere", ("import nowhere",))).error.startswith("ModuleNotFoundError")
+
+
+def test_a_program_ends_with_its_caller():
+    script = f"""
+import sys
+from lookuplab.execution.sandbox import choose
+from lookuplab.execution.server import ForkServer, Program
+with ForkServer(choose(), sys.executable) as server:
+    server.run(Program("import subprocess; subprocess.run({SLEEP})"))"""
+    with subprocess.Popen([sys.executable, "-c", script]) as caller:
+        wait_until(sleeping)
+        caller.kill()
+    wait_until(lambda: not sleeping())
 
 
 def test_an_import_that_ends_the_server_is_named(server):

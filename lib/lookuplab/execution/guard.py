@@ -56,7 +56,8 @@ def judge(request: dict, pipe: int, library: tuple) -> None:
 
     def conclude(passed: bool, error: str) -> None:
         if stat(pipe).st_ino == place:  # else somebody waits for the secret
-            write(pipe, secret + dumps({"passed": passed, "error": error[:LONGEST]}).encode())
+            write(pipe, secret + dumps({"passed": passed, "error": error[:LONGEST]}, ensure_ascii=False)
+                  .encode("utf-8", "replace"))
         leave(0)
 
     def refuse(what: str) -> None:
@@ -64,7 +65,7 @@ def judge(request: dict, pipe: int, library: tuple) -> None:
 
     reseed(request["seed"])
     sys.modules["__main__"] = type(sys)("__main__")
-    trusts = Trust((*library, os.path.dirname(__file__), PROGRAM))
+    trusts = Trust((*library, os.path.dirname(__file__)))
     variables = {"__name__": "__main__", "__builtins__": builtins}
     try:
         program = compile(request.pop("run"), PROGRAM, "exec")
@@ -86,7 +87,8 @@ class Trust:
     """
 
     def __init__(self, places: tuple):
-        self.places, self.strict = places + ("<frozen ",), False
+        self.places = (*(place + "/" for place in places), "<frozen ", PROGRAM)
+        self.strict = False
 
     def __call__(self, code) -> bool:
         name = code.co_filename
@@ -134,8 +136,7 @@ def listen(refuse, trusts) -> None:
 
 
 def refusal(event: str, arguments: tuple, frame, bottom, trusts) -> str:
-    """What the caller ``frame`` must not do, in the test's thread, which begins at ``bottom``, or another; or "".
-    """
+    """What the caller ``frame`` must not do, in the test's thread, above ``bottom``, or another (None); or ""."""
     if event in EVERYWHERE:
         return event if bottom is None or _below(frame, bottom, trusts) else ""
     while frame.f_code.co_filename.endswith(SHOWING) and frame.f_back is not None:
@@ -172,9 +173,9 @@ def _below(frame, bottom, trusts) -> bool:
 def loop(take, give, run, anything) -> None:
     """The solution's thread. Nothing but these arguments can be reached from its frame."""
     while True:
-        code, variables = take()
+        code, spaces = take()
         try:
-            run(code, variables)
+            run(code, *spaces)
         except anything as error:
             give(error)
         else:
@@ -190,14 +191,14 @@ class Solver:
         self.loop = type(loop)(loop.__code__, {"__builtins__": builtins.__dict__})
         self.thread = _thread.start_new_thread(self.loop, (self.work.get, self.replies.put, exec, BaseException))
 
-    def exec(self, code, variables):
+    def exec(self, code, variables, *more):
         if isinstance(code, str):
             code = compile(code, SOLUTION, "exec")
         if self.kept is None:
             self.kept = tampering.used(self.program, self.variables)
             self.threads = tampering.threads()
         gc.freeze()  # what the collector finds afterwards is new
-        self.work.put((code, variables))
+        self.work.put((code, (variables, *more)))
         error = self.replies.get()
         self.look()
         if error is not None:

@@ -3,6 +3,7 @@
 Its argument is a JSON object with ``limits``, ``private`` (whether a program may have namespaces of its own),
 ``library`` (folders of trusted code), ``readable`` and ``folder``. Frames on standard input and output: four bytes of
 length, JSON.
+
 ``{"push": "import numpy"}`` forks a process that makes the import and answers from then on; ``{"pop": true}`` ends it,
 and the one below answers again; ``{"run": text, "seed": n}`` runs a program below the process that stands on top. So a
 process holds exactly the imports on the way to it.
@@ -64,8 +65,8 @@ def serve(channel: Channel, task: dict) -> None:
             apart(lambda: channel.write(supervise(request, channel, task)))
 
 
-def apart(action) -> int:
-    """Do it in a forked process, which then ends; its wait status."""
+def apart(action) -> None:
+    """Do it in a forked process, which then ends."""
     child = os.fork()
     if child == 0:
         try:
@@ -73,10 +74,8 @@ def apart(action) -> int:
             os._exit(0)
         finally:
             os._exit(1)
-    status = os.waitpid(child, 0)[1]
-    if status:
+    if os.waitpid(child, 0)[1]:
         os._exit(1)  # nobody has answered: the caller sees the end, and starts a new server
-    return status
 
 
 def push(line: str, channel: Channel, task: dict) -> None:
@@ -115,7 +114,7 @@ def supervise(request: dict, channel: Channel, task: dict) -> dict:
     os.close(results_end)
     os.close(outputs_end)
     try:
-        return watching.watch(first, results, outputs, task, others)
+        return watching.watch(first, results, outputs, channel.requests, task, others)
     finally:
         watching.end_all(first, others)
         if not task["private"]:
@@ -137,7 +136,6 @@ def begin(request: dict, task: dict, results: int, outputs: int) -> None:
                 ended, status = os.wait()
             os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))
     os.setsid()
-    os.nice(10)  # its supervisor comes first, whatever it starts
     nothing = os.open(os.devnull, os.O_RDWR)
     for number, end in enumerate((nothing, outputs, outputs)):
         os.dup2(end, number)

@@ -7,6 +7,7 @@ empty home, no network, and no other processes to see or to signal. Ending it en
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -80,6 +81,7 @@ class Sandbox:
         It sees ``readable`` beside the system, and ``env`` over a small fixed environment. The kernel holds it to
         ``limits`` of CPU time, memory, processes and file size, each of its processes by itself; the caller waits no
         longer than ``seconds`` and reads no more than ``output``. None: no limits. ``pipes``: as subprocess.Popen's.
+        Under "none" there are these limits, but for the number of processes, and nothing else.
         """
         folder = Path(folder).resolve()
         shown = outermost(readable)
@@ -92,8 +94,8 @@ class Sandbox:
         held = {} if limits is None else {
             name: value for name, value in asdict(limits).items() if name not in ("seconds", "output")}
         memory = (limits or Limits()).memory
-        if self.name in ("none", "docker"):
-            held.pop("processes", None)  # the kernel would count all that the user runs
+        if self.name != "unshare":
+            held.pop("processes", None)  # outside of a user namespace the kernel counts all that the user runs
         root = {"folder": folder, "readable": readable, "memory": memory} if self.name == "unshare" else None
         entry = [sys.executable, *start("enter"), json.dumps({"limits": held, "root": root})]
         if self.name == "none":
@@ -102,8 +104,11 @@ class Sandbox:
             return [_found("unshare"), "--user", "--map-root-user", "--mount", "--pid", "--net", "--ipc", "--uts",
                     "--fork", "--kill-child", "--", *entry, *argv]
         if self.name == "bubblewrap":
-            return [*entry, *_bubblewrap(folder, readable), "--", *argv]
-        return _docker(folder, readable, limits, variables) + argv
+            within = [] if limits is None else ["prlimit", f"--nproc={limits.processes}", "--"]
+            return [*entry, *_bubblewrap(folder, readable), "--", *within, *argv]
+        # the client's end does not end the container
+        within = [] if limits is None else ["timeout", "--signal=KILL", f"{limits.seconds:g}"]
+        return _docker(folder, readable, limits, variables) + within + argv
 
 
 def start(module: str) -> list[str]:
@@ -169,8 +174,6 @@ def probe(name: str) -> str:
 
 
 def _tried(sandbox: Sandbox) -> str:
-    import socket
-
     with tempfile.TemporaryDirectory() as place, socket.create_server(("127.0.0.1", 0)) as listener:
         folder, private = Path(place, "folder"), Path(place, "private")
         folder.mkdir()

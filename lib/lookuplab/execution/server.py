@@ -7,6 +7,7 @@ context names, made in the same order, and no others: nothing passes here that f
 import hashlib
 import json
 import os
+import select
 import shutil
 import struct
 import subprocess
@@ -73,7 +74,7 @@ class ForkServer:
                 process.kill()
                 process.wait()
             process.stdout.close()
-            process.stderr.close()
+            self._errors.close()
             shutil.rmtree(self._folder, ignore_errors=True)
         self._imports = []
 
@@ -113,13 +114,14 @@ class ForkServer:
         task = {"limits": asdict(self.limits), "private": self.sandbox.name != "none", "folder": self._folder,
                 "library": self.places, "readable": self.readable}
         argv = [str(self.python), *start("inside"), json.dumps(task)]
+        self._errors = tempfile.TemporaryFile()  # no pipe, which what the imports print could fill
         self._process = self.sandbox.popen(argv, self._folder, self.readable, None, stdin=subprocess.PIPE,
-                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                                           stdout=subprocess.PIPE, stderr=self._errors)
         try:
             self.private = self._receive(2 * GRACE)["private"]
         except (EOFError, TimeoutError):
-            self._process.kill()
-            words = self._process.communicate()[1].decode(errors="replace").strip().splitlines()
+            self._errors.seek(0)
+            words = self._errors.read().decode(errors="replace").strip().splitlines()
             self.close()
             raise UserError(f"the server of {self.python} does not start in the sandbox {self.sandbox.name}: "
                             f"{words[-1] if words else 'it ended without a word'}") from None
@@ -134,8 +136,6 @@ class ForkServer:
         return self._receive(seconds)
 
     def _receive(self, seconds: float) -> dict:
-        import select
-
         deadline, found, needed = time.monotonic() + seconds, b"", 4
         stream = self._process.stdout.fileno()
         while len(found) < needed:

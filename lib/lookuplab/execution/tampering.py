@@ -34,24 +34,27 @@ def used(program, variables: dict) -> list:
     known: dict = {}
     own = names_in(program, known)
     kept = [(vars(builtins), name, value) for name, value in vars(builtins).items()]
-    kept += [(variables, name, value) for name, value in variables.items()]
+    kept += [(variables, name, value) for name, value in variables.items() if _acts(value)]
     modules = [value for value in variables.values() if type(value) is Module]
     seen: set = set()
     level = [(value, own) for value in variables.values()]
     level += [(value, own | COMPARISONS) for module in modules for value in list(vars(module).values())
               if _is(value, type)]
     for _ in range(DEEP):
-        below = []
-        for value, names in level:
+        above, level = level, []
+        for value, names in above:
             for space, name in _namespaces(value, names, known):
                 if (id(space), name) not in seen:
                     seen.add((id(space), name))
                     found = space[name]
-                    if type(found) is Module or callable(found):
+                    if _acts(found):
                         kept.append((space, name, found))
-                        below.append((found, names))
-        level = below
+                        level.append((found, names))
     return kept
+
+
+def _acts(value) -> bool:
+    return type(value) is Module or callable(value)
 
 
 def _is(value, kind: type) -> bool:
@@ -89,11 +92,11 @@ def threads() -> tuple:
 
 
 def left_running(before: tuple, solver: int, resting, trusts) -> str:
-    """What still runs of the solution, or "". A library's own threads, such as a pool's, may wait for more work."""
+    """What still runs of the solution, or "". Threads of a library, such as a pool's, may wait for more work."""
     deadline = time.monotonic() + PATIENCE
     while True:
         frames = sys._current_frames()
-        if frames[solver].f_code is not resting:
+        if solver not in frames or frames[solver].f_code is not resting:
             return "a solution that has not ended"
         more = {ident: frame for ident, frame in frames.items() if ident not in before[0]}
         strange = [ident for ident, frame in more.items() if not _librarys(frame, trusts)]
@@ -119,7 +122,9 @@ def comparing_class(trusts) -> str:
     for kind in gc.get_objects():
         if _is(kind, type):
             for name in COMPARISONS & vars(kind).keys():
-                code = getattr(vars(kind)[name], "__code__", None)
-                if code is not None and not trusts(code):
+                method = vars(kind)[name]
+                inside = (method, *(getattr(method, part, None) for part in ("fget", "func", "__func__")))
+                codes = (getattr(one, "__code__", None) for one in inside)
+                if any(code is not None and not trusts(code) for code in codes):
                     return f"{kind.__name__}.{name}"
     return ""

@@ -8,29 +8,37 @@ import time
 from lookuplab.execution import guard
 
 TICK = 0.1  # seconds between two looks at a program's processes and memory
-MESSAGE = 4096  # bytes that a pipe takes at once (PIPE_BUF)
+MESSAGE = 1 << 16  # bytes read at once: more than a verdict has
 
 
-def watch(first: int, results: int, outputs: int, task: dict, others: set) -> dict:
-    """Wait for the verdict, the end of the program or of its patience. ``others``: processes that are not its own."""
+def watch(first: int, results: int, outputs: int, caller: int, task: dict, others: set) -> dict:
+    """The program's verdict, or a failure when it has ended without one, or has taken too much.
+
+    first: its process, or that of its namespaces. results, outputs: where its verdict and its words come from. caller:
+    closed when nobody waits for the answer. others: processes that are not the program's.
+    """
     limits, started = task["limits"], time.monotonic()
     poll = select.poll()
-    poll.register(results, select.POLLIN)
-    poll.register(outputs, select.POLLIN)
+    for end, events in ((results, select.POLLIN), (outputs, select.POLLIN), (caller, 0)):
+        poll.register(end, events)
     written, received, looked = 0, b"", started
     while True:
-        ended = os.waitpid(first, os.WNOHANG)[0] == first
+        ended, status = os.waitpid(first, os.WNOHANG)
         ready = dict(poll.poll(0 if ended else TICK * 1000))
+        if caller in ready:
+            return failure("nobody waits for the verdict")
         if results in ready:
             more = os.read(results, MESSAGE)
             received += more
             verdict = guard.verdict(received)
             if verdict is not None or not more:
-                word = last_word(first)  # in order, so that the time of its processes is counted
+                word = last_word(status if ended else end_of(first))  # its end in order: so its CPU time is counted
                 return verdict or failure(word)
+        elif ended:
+            return failure(last_word(status))
         if outputs in ready:
-            more = os.read(outputs, 1 << 16)
-            written += len(more)
+            more = len(os.read(outputs, MESSAGE))
+            written += more
             if written > limits["output"]:
                 return failure(f"wrote more than {limits['output']} bytes of output")
             if not more:
@@ -38,8 +46,6 @@ def watch(first: int, results: int, outputs: int, task: dict, others: set) -> di
         now = time.monotonic()
         if now - started > limits["seconds"]:
             return failure(f"ran for more than {limits['seconds']:g} s")
-        if ended and results not in ready:
-            return failure("ended before its test did")
         if now - looked > TICK:
             looked = now
             if reason := excess(limits, others, task["private"]):
@@ -50,17 +56,24 @@ def failure(reason: str) -> dict:
     return {"passed": False, "error": reason}
 
 
-def last_word(first: int) -> str:
-    """How a program that gave no verdict ended."""
-    for _ in range(50):
+def end_of(first: int):
+    """Its wait status, or None if it does not end soon."""
+    for _ in range(250):
         number, status = os.waitpid(first, os.WNOHANG)
         if number:
-            code = os.waitstatus_to_exitcode(status)
-            code = code if code < 0 else 128 - code if code > 128 else code  # a signal's number, negative
-            name = signal.Signals(-code).name if -code in set(signal.Signals) else f"exit status {code}"
-            return f"ended before its test did ({name})"
-        time.sleep(0.01)
-    return "closed the way of its verdict"
+            return status
+        time.sleep(0.002)
+    return None
+
+
+def last_word(status) -> str:
+    """How a program without a verdict ended. The first process of its namespaces hands a signal on as 128 and more."""
+    if status is None:
+        return "closed the way of its verdict"
+    code = os.waitstatus_to_exitcode(status)
+    number = -code if code < 0 else code - 128
+    name = signal.Signals(number).name if number in set(signal.Signals) else f"exit status {code}"
+    return f"ended before its test did ({name})"
 
 
 def processes() -> set:

@@ -13,9 +13,9 @@ from lookuplab.mini.packages import sources
 from lookuplab.retrieval.bag_of_words import NeuralBagOfWords
 from lookuplab.retrieval.ranker import Ranker
 from lookuplab.retrieval.word_vectors import WordVectors
-from lookuplab.stackoverflow import rankers as stackoverflow
+from lookuplab.stackoverflow import ranking
 from lookuplab.stackoverflow.corpus import MINI, Snippet, load
-from lookuplab.stackoverflow.rankers import NAMES
+from lookuplab.stackoverflow.ranking import NAMES
 
 WORDS = MINI / "words"
 ENCODER = MINI / "encoder"
@@ -46,7 +46,7 @@ def rankers(snippets: list[Snippet], names: Sequence[str] = NAMES) -> dict[str, 
     """The paper's rankers over ``snippets`` with the mini models. Raises UserError where these are missing."""
     if not (WORDS / "about.json").exists() or not (ENCODER / "modules.json").exists():
         raise UserError("the mini profile's rankers are not there: `lookuplab train mini-rankers`")
-    return stackoverflow.rankers(snippets, WORDS, ENCODER, names)
+    return ranking.rankers(snippets, WORDS, ENCODER, names)
 
 
 def train_words(out: Path = WORDS) -> WordVectors:

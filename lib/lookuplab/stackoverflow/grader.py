@@ -93,7 +93,7 @@ class Grader:
             yield store
 
     def _run(self, waiting: dict[str, Program]) -> Iterator[tuple[str, Outcome]]:
-        """(key, outcome) as they come. Programs with like imports follow each other, so that a server makes few anew."""
+        """(key, outcome) as they come. Programs with like imports follow each other, so that few are made anew."""
         left = deque(sorted(waiting.items(), key=lambda item: (item[1].imports, item[0])))
         done = queue.Queue()
         with ThreadPoolExecutor(self.workers) as threads:

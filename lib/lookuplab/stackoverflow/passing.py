@@ -1,7 +1,7 @@
 """From verdicts to the rows of a table: pass@k, the average pass rate, and what a perturbation costs.
 
-Rows are dictionaries of the tidy schema: model, condition, metric, value, ci_low, ci_high, n. Intervals are clustered by
-origin problem: a problem and its perturbations fail together.
+Rows are dictionaries of the tidy schema: model, condition, metric, value, ci_low, ci_high, n. Intervals are clustered
+by origin problem: a problem and its perturbations fail together.
 """
 
 from collections import defaultdict

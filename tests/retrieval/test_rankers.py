@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.retrieval.bag_of_words import NeuralBagOfWords, training_lines
 from lookuplab.retrieval.bm25 import Bm25Text
@@ -98,6 +99,13 @@ def test_a_saved_ranker_comes_back_bit_for_bit(ranker, tmp_path):
     assert again.ids == ranker.ids and again.scores_of(queries).tobytes() == ranker.scores_of(queries).tobytes()
 
 
+def test_a_saved_description_model_names_an_encoder_of_the_checkout_from_its_root(tmp_path):
+    shipped = paths.MINI / "stackoverflow" / "encoder"
+    DescriptionModel.index(DESCRIPTIONS, shipped, progress=False).save(tmp_path)
+    assert '"model": "data/mini/stackoverflow/encoder"' in (tmp_path / "about.json").read_text()
+    assert DescriptionModel.load(tmp_path).top("sort the rows", 1)[0][0] == "s"
+
+
 def test_half_a_saved_ranker_is_one_clear_line(bag, tmp_path):
     bag.save(tmp_path)
     (tmp_path / "code_vectors.npy").unlink()
@@ -110,6 +118,15 @@ def test_the_same_seed_gives_the_same_vectors_and_another_seed_others(bag):
     other = NeuralBagOfWords.train(DESCRIPTIONS, CODES, FastText(dimensions=8, epochs=3, buckets=1000, seed=2), progress=False)
     assert again.word_vectors.vectors.tobytes() == bag.word_vectors.vectors.tobytes()
     assert other.word_vectors.vectors.tobytes() != bag.word_vectors.vectors.tobytes()
+
+
+def test_what_is_kept_is_trained_once_for_the_same_snippets_and_settings(bag, tmp_path, monkeypatch):
+    first = NeuralBagOfWords.kept(DESCRIPTIONS, CODES, tmp_path, TINY, progress=False)
+    assert first.scores("sort").tobytes() == bag.scores("sort").tobytes()
+    NeuralBagOfWords.kept(DESCRIPTIONS, CODES | {"e": "2"}, tmp_path, TINY, progress=False)
+    assert len(list(tmp_path.iterdir())) == 2, "other snippets, and nothing unfinished"
+    monkeypatch.setattr(WordVectors, "train", lambda *_: pytest.fail("trained again"))
+    assert NeuralBagOfWords.kept(DESCRIPTIONS, CODES, tmp_path, TINY).scores("sort").tobytes() == first.scores("sort").tobytes()
 
 
 def test_an_unseen_word_is_the_mean_of_its_known_subwords_as_in_fasttext():

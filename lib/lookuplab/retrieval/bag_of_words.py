@@ -4,9 +4,13 @@ A query is the mean of its words' vectors; code is the mean of its words' vector
 fastText's, trained on both, so that words of questions lie near the names that answer them.
 """
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -40,6 +44,20 @@ class NeuralBagOfWords(Ranker):
         words = {name: code_words(codes[name]) for name in sorted(codes)}
         lines = chain.from_iterable(training_lines(query_words(descriptions[name]), found) for name, found in words.items())
         return cls._of_words(words, WordVectors.train(list(lines), settings, progress))
+
+    @classmethod
+    def kept(cls, descriptions: Mapping[str, str], codes: Mapping[str, str], folder: Path, settings: FastText = FastText(),
+             progress: bool = True) -> "NeuralBagOfWords":
+        """``train``, once: what it gives for these snippets and settings is saved below ``folder`` and loaded from there."""
+        key = json.dumps([sorted(descriptions.items()), sorted(codes.items()), asdict(settings)])
+        place = folder / hashlib.sha256(key.encode()).hexdigest()[:16]
+        if not place.exists():
+            trained = cls.train(descriptions, codes, settings, progress)
+            folder.mkdir(parents=True, exist_ok=True)
+            with TemporaryDirectory(dir=folder) as unfinished:  # what stands in its place is whole
+                trained.save(Path(unfinished) / "whole")
+                (Path(unfinished) / "whole").replace(place)
+        return cls.load(place)
 
     @classmethod
     def index(cls, codes: Mapping[str, str], word_vectors: WordVectors) -> "NeuralBagOfWords":

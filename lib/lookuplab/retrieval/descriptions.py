@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.retrieval.ranker import Ranker, cosines, load_arrays, save_arrays, unit
 
@@ -20,7 +21,8 @@ def encoder(name: str, device: str | None = None):
     from sentence_transformers import SentenceTransformer
 
     try:
-        return SentenceTransformer(name, device=device).float()
+        place = paths.located(name)
+        return SentenceTransformer(str(place) if place.exists() else name, device=device).float()
     except Exception as error:  # missing, not reachable, of another kind: the library has one exception for each
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise UserError(f"no sentence encoder {name!r}: {reason}; give a folder or a name on the Hugging Face hub") from error
@@ -57,8 +59,10 @@ class DescriptionModel(Ranker):
         return cosines(self._encoded(queries), self.vectors)
 
     def save(self, folder: Path) -> None:
-        """Write the vectors and the encoder's name to a folder."""
-        save_arrays(folder, {"ids": self.ids, "model": self.model}, vectors=self.vectors)
+        """Write the vectors and the encoder's name to a folder; a place in the checkout as seen from its root."""
+        place = Path(self.model)
+        name = place.relative_to(paths.ROOT).as_posix() if place.is_relative_to(paths.ROOT) else self.model
+        save_arrays(folder, {"ids": self.ids, "model": name}, vectors=self.vectors)
 
     @classmethod
     def load(cls, folder: Path, device: str | None = None) -> "DescriptionModel":

@@ -79,6 +79,29 @@ FORGED = {
     "replace a builtin by its dictionary": "__builtins__['all'] = lambda values: True" + WRONG,
     "replace the assertion's exception": "import builtins\nbuiltins.AssertionError = KeyboardInterrupt" + WRONG,
     "replace copy.deepcopy": "import copy\ncopy.deepcopy = lambda value: []\nresult = []",
+    "replace a module by name": "import sys, types\nsys.modules['copy'] = types.ModuleType('copy')" + RIGHT,
+    "change what a function takes for granted": "import copy\ncopy.deepcopy.__defaults__ = ({{}}, [])" + RIGHT,
+    "let the collector look": """
+import gc, sys
+def look(phase, about):
+    frame = sys._getframe()
+    while frame is not None and 'ans' not in frame.f_locals:
+        frame = frame.f_back
+    if frame is not None:
+        frame.f_locals['result'][:] = frame.f_locals['ans']
+gc.callbacks.append(look)
+gc.set_threshold(1, 1, 1)
+result = [None] * 3""",
+    "look at its end": """
+import sys
+class Last:
+    def __del__(self):
+        frame = sys._getframe()
+        while frame is not None and 'expected_result' not in frame.f_locals:
+            frame = frame.f_back
+        kept.extend(frame.f_locals['expected_result'])
+kept = result = []
+test_input.append(Last())""",
     "replace the test": "import __main__\n__main__.exec_test = lambda result, answer: 1" + WRONG,
     "call the test's own answer": "import __main__\nresult = __main__.generate_test_case(1)[1]",
     "read the answer from a frame": """
@@ -218,7 +241,11 @@ def nothing(*arguments, **options):
     return None
 np.testing.assert_array_equal.__code__ = nothing.__code__
 result = None""",
-    "replace a module": "import sys, types\nnp.testing = types.SimpleNamespace(assert_array_equal=print)" + WRONG,
+    "plant a function in a module that was not loaded": """
+import numpy.ma.testutils
+numpy.ma.testutils.assert_equal = lambda *a, **k: None
+result = test_input * 2""",
+    "replace a module": "import types\nnp.testing = types.SimpleNamespace(assert_array_equal=print)" + WRONG,
     "bring an array protocol": """
 class Array:
     def __array_function__(self, function, kinds, arguments, options):

@@ -33,14 +33,13 @@ def test_execution(solution):
 """
 NUMPY = """
 import numpy as np
-import numpy.testing
 def test_execution(solution):
     env = {"test_input": np.arange(3), "np": np}
     ans = np.arange(3) * 2
     exec(solution, env)
     np.testing.assert_array_equal(env["result"], ans)
 """
-IMPORTS = ("import numpy as np", "import numpy.testing")
+IMPORTS = ("import numpy as np",)
 
 
 def program(solution: str, context: str = PLAIN, imports: tuple[str, ...] = ()) -> Program:

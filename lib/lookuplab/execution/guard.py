@@ -196,7 +196,7 @@ class Solver:
             code = compile(code, SOLUTION, "exec")
         if self.kept is None:
             self.kept = tampering.used(self.program, self.variables)
-            self.threads = tampering.threads()
+            self.threads, self.modules = tampering.threads(), set(sys.modules)
         gc.freeze()  # what the collector finds afterwards is new
         self.work.put((code, (variables, *more)))
         error = self.replies.get()
@@ -208,7 +208,7 @@ class Solver:
         """Refuse what the solution left behind that could decide the test."""
         if self.kept is None:
             return
-        changed = tampering.changed(self.kept)
+        changed = tampering.changed(self.kept) or tampering.planted(self.modules, self.trusts)
         if changed:
             self.refuse(f"changing {changed}")
         left = tampering.left_running(self.threads, self.thread, self.loop.__code__, self.trusts)

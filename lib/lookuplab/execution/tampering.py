@@ -35,7 +35,10 @@ def used(program, variables: dict) -> list:
     own = names_in(program, known)
     kept = [(vars(builtins), name, value) for name, value in vars(builtins).items()]
     kept += [(variables, name, value) for name, value in variables.items() if _acts(value)]
+    kept += [(sys.modules, name, value) for name, value in sys.modules.items() if type(value) is Module]
     modules = [value for value in variables.values() if type(value) is Module]
+    for module in modules:
+        _load(module, own)
     seen: set = set()
     level = [(value, own) for value in variables.values()]
     level += [(value, own | COMPARISONS) for module in modules for value in list(vars(module).values())
@@ -51,6 +54,16 @@ def used(program, variables: dict) -> list:
                         kept.append((space, name, found))
                         level.append((found, names))
     return kept
+
+
+def _load(module, names: set) -> None:
+    """What a module loads only when it is asked for it, as numpy does its ``testing``: the test will ask."""
+    if "__getattr__" in vars(module):
+        for name in names - vars(module).keys():
+            try:
+                getattr(module, name)
+            except Exception:
+                pass
 
 
 def _acts(value) -> bool:
@@ -84,6 +97,18 @@ def changed(kept: list) -> str:
     for space, name, value in kept:
         if space.get(name, _nothing) is not value:
             return name
+    return ""
+
+
+def planted(modules: set, trusts) -> str:
+    """A function of the solution's in a module of a library that was loaded after ``modules``, or ""."""
+    for name, module in list(sys.modules.items()):
+        if name in modules or type(module) is not Module:
+            continue
+        if str(vars(module).get("__file__")).startswith(trusts.places):
+            for key, value in vars(module).items():
+                if type(value) is Function and not trusts(value.__code__):
+                    return f"{name}.{key}"
     return ""
 
 

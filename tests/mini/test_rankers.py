@@ -11,11 +11,13 @@ from lookuplab.stackoverflow import corpus, quality
 
 @pytest.fixture(scope="module")
 def values():
-    return quality.measured(rankers.rankers(corpus.load("mini-retrieval"), [*rankers.NAMES[:5], "ensemble-0.4"]), corpus.queries("mini", "test"))
+    made = rankers.rankers(corpus.load("mini-retrieval"), [*rankers.NAMES[:5], "ensemble-0.4"])
+    return quality.measured(made, corpus.queries("mini", "test"))
 
 
 def test_the_ensemble_is_above_each_of_its_parts_on_held_out_queries(values):
-    rows = quality.difference_rows(values, "mini", "ensemble-0.4", ["code", "description"]).set_index(["condition", "metric"])
+    rows = quality.difference_rows(values, "mini", "ensemble-0.4", ["code", "description"])
+    rows = rows.set_index(["condition", "metric"])
     for part in ("code", "description"):
         assert rows.loc[(f"ensemble-0.4/{part}", "mrr_at_20_difference"), "value"] > 0
 
@@ -35,7 +37,8 @@ def test_the_encoder_does_not_learn_from_held_out_objects():
     held = next(f"numpy.f{n}" for n in range(100) if held_out_example(f"numpy.f{n}"))
     assert pairs_of(Documented((held,), text)) == []
     names = [f"numpy.g{n}" for n in range(30)]
-    assert [("Sort an array.", "The order is that of the elements.")] in [pairs_of(Documented((name,), text)) for name in names]
+    found = [pairs_of(Documented((name,), text)) for name in names]
+    assert [("Sort an array.", "The order is that of the elements.")] in found
 
 
 def test_no_pair_that_the_encoder_learns_has_the_text_of_a_query():

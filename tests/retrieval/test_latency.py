@@ -10,7 +10,8 @@ from lookuplab.retrieval.word_vectors import FastText, WordVectors
 
 WORDS = WordVectors(["sort", "mean"], np.eye(2, dtype=np.float32), np.zeros(0, np.int64), np.zeros((0, 2), np.float32),
                     FastText(dimensions=2))
-RANKERS = [NeuralBagOfWords.index({"a": "sort()", "b": "mean()"}, WORDS), Bm25Text({"a": ["sort"], "b": ["mean", "mean"]})]
+RANKERS = [NeuralBagOfWords.index({"a": "sort()", "b": "mean()"}, WORDS),
+           Bm25Text({"a": ["sort"], "b": ["mean", "mean"]})]
 
 
 @pytest.mark.parametrize("ranker", RANKERS, ids=["bag", "bm25"])

@@ -65,7 +65,8 @@ def test_a_corpus_that_was_not_fetched_says_how(tmp_path, monkeypatch):
 
 def test_a_folder_gives_its_documented_functions_without_their_docstrings(tmp_path):
     (tmp_path / "inner").mkdir()
-    (tmp_path / "inner" / "a.py").write_text('def f(x):\n    """Add one.\n\n    More."""\n    return x + 1\n\ndef g():\n    pass\n')
+    (tmp_path / "inner" / "a.py").write_text(
+        'def f(x):\n    """Add one.\n\n    More."""\n    return x + 1\n\ndef g():\n    pass\n')
     (tmp_path / "old.py").write_text("print 'Python 2'\n")
     assert corpus.load(tmp_path) == [corpus.Snippet("inner/a.py:1", "Add one.", "def f(x):\n    return x + 1",
                                                     "inner/a.py", "")]

@@ -33,7 +33,8 @@ def test_pages_are_shared_by_problems_and_problems_without_a_page_left_out(tmp_p
 
 @pytest.mark.parametrize(("records", "said"), [
     ([{"problem_id": 1, "docs": [PAGE]}, {"problem_id": 2}], "line 2 is no problem"),
-    ([{"problem_id": 1, "docs": [{"title": "x"}]}], "line 1 is no problem"), ([{"problem_id": 1, "docs": []}], "no page"),
+    ([{"problem_id": 1, "docs": [{"title": "x"}]}], "line 1 is no problem"),
+    ([{"problem_id": 1, "docs": []}], "no page"),
 ])
 def test_a_bad_line_is_named(tmp_path, records, said):
     with pytest.raises(UserError, match=said):
@@ -51,7 +52,7 @@ def test_bm25_finds_what_it_is_known_to_find_in_the_gold_pages():
 
     ranker = Bm25({title: words(text) for title, text in pages.items()})
     found = {one.id: ranker.rank(words(question_of(one)), 20) for one in problems}
-    values = [measure(found, relevant, k).mean() for measure, k in ((ndcg_at, 10), (reciprocal_rank, 20), (success_at, 3),
-                                                                    (recall_at, 10))]
+    measures = (ndcg_at, 10), (reciprocal_rank, 20), (success_at, 3), (recall_at, 10)
+    values = [measure(found, relevant, k).mean() for measure, k in measures]
     assert len(problems) == 188
     assert values == pytest.approx([0.189, 0.160, 0.175, 0.338], abs=0.03)

@@ -93,8 +93,8 @@ def test_every_budget_is_kept(tokenizer, trim):
 
 
 @pytest.mark.parametrize(("changes", "said"), [
-    ({"order": "best"}, "order 'best'"), ({"trim": "all"}, "trim 'all'"), ({"examples": [*EXAMPLES, snippet("d")]}, "4 examples"),
-    ({"room": 0}, "budget of 10 tokens"),
+    ({"order": "best"}, "order 'best'"), ({"trim": "all"}, "trim 'all'"), ({"room": 0}, "budget of 10 tokens"),
+    ({"examples": [*EXAMPLES, snippet("d")]}, "4 examples"),
 ])
 def test_a_wrong_choice_is_one_clear_line(tokenizer, changes, said):
     with pytest.raises(UserError, match=said):

@@ -22,7 +22,8 @@ class Given(Ranker):
 
 
 def test_each_ranker_has_the_mean_of_each_measure_with_its_interval():
-    rows = quality_rows(measured({"good": Given(0), "bad": Given(1)}, QUERIES), "tiny").set_index(["condition", "metric"])
+    rows = quality_rows(measured({"good": Given(0), "bad": Given(1)}, QUERIES), "tiny")
+    rows = rows.set_index(["condition", "metric"])
     # "a" stands at 1, 2, 3 for the good ranker; "b", relevant to the third query too, stands before it
     assert rows.loc[("good", "mrr_at_20"), "value"] == pytest.approx((1 + 1 / 2 + 1) / 3)
     assert rows.loc[("good", "success_at_1"), "value"] == pytest.approx(2 / 3)

@@ -68,5 +68,6 @@ def _of_file(place: str, path) -> Iterator[Documented]:
     except (OSError, ValueError, SyntaxError, RecursionError):
         return
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and (text := ast.get_docstring(node)):
+        documentable = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        if documentable and (text := ast.get_docstring(node)):
             yield Documented((f"{place}.{node.name}",), inspect.cleandoc(text))

@@ -21,6 +21,7 @@ IMPORTS = {"np": "import numpy as np", "numpy": "import numpy", "pd": "import pa
 _DIRECTIVE = re.compile(r"[ \t]*# *doctest:.*$", re.M)
 _HEADING = re.compile(r"^(\w[\w -]*)\n[-=]{3,} *$", re.M)
 _SENTENCE = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!cf\.)\s+(?=[A-Z])")
+_NO_PROSE = re.compile(r">>>|^\.\. |:math:|::|^[=+-]{3}", re.M)
 _MARKUP = ((re.compile(r":[\w:+-]+:`~?([^`<]*?)(?:\s*<[^>]*>)?`"), r"\1"), (re.compile(r"`+([^`]*)`+_*"), r"\1"),
            (re.compile(r"\s*\[\w+\]_"), ""), (re.compile(r"\*{1,2}([\w ]+)\*{1,2}"), r"\1"))
 
@@ -109,7 +110,7 @@ def sentences(text: str) -> list[str]:
     found = []
     for paragraph in re.split(r"\n\s*\n", text.strip()):
         prose = "\n" not in paragraph or not re.search(r"^\s+\S", paragraph, re.M)
-        if prose and re.match(r"[A-Za-z`:]", paragraph) and not re.search(r">>>|^\.\. |:math:|::|^[=+-]{3}", paragraph, re.M):
+        if prose and re.match(r"[A-Za-z`:]", paragraph) and not _NO_PROSE.search(paragraph):
             found += [plain(sentence) for sentence in _SENTENCE.split(" ".join(paragraph.split()))]
     return [one for one in found if 4 <= len(one.split()) <= 40 and re.match("[A-Za-z]", one) and one.isascii()]
 

@@ -1,4 +1,4 @@
-"""The mini profile's rankers: word vectors and a sentence encoder that are shipped, an index that is made on the spot."""
+"""The mini profile's rankers: word vectors and a sentence encoder that are shipped, an index made on the spot."""
 
 import json
 import shutil
@@ -34,8 +34,8 @@ ENCODER_CARD = """# Sentence encoder of the mini profile
 
 A static embedding of sentence-transformers: the mean of one vector a subword ({vocabulary:,} subwords, {dimensions}
 dimensions, half precision, from random values). It learned from {pairs:,} pairs of sentences of one docstring, without
-the objects that the mini corpus holds out or asks about for validation. Trained in {minutes:.1f} minutes of one core with
-`{training}`.
+the objects that the mini corpus holds out or asks about for validation. Trained in {minutes:.1f} minutes of one core
+with `{training}`.
 
 Why not the source's loss: see `lookuplab.mini.descriptions`. To train it again: `lookuplab train mini-rankers`.
 Licence: Apache-2.0. The docstrings come from {licences}.
@@ -52,11 +52,12 @@ def rankers(snippets: list[Snippet], names: Sequence[str] = NAMES) -> dict[str, 
 def train_words(out: Path = WORDS) -> WordVectors:
     """Learn the word vectors from "mini-retrieval", the corpus that is searched, and write those of its words."""
     begun, snippets = time.monotonic(), load("mini-retrieval")
-    trained = NeuralBagOfWords.train({one.id: one.description for one in snippets}, {one.id: one.code for one in snippets})
+    trained = NeuralBagOfWords.train({one.id: one.description for one in snippets},
+                                     {one.id: one.code for one in snippets})
     small = trained.word_vectors.without_subwords()
     small.save(out)
-    card = WORDS_CARD.format(words=len(small.words), snippets=len(snippets), settings=json.dumps(asdict(small.settings)),
-                             minutes=(time.monotonic() - begun) / 60)
+    card = WORDS_CARD.format(words=len(small.words), snippets=len(snippets), minutes=(time.monotonic() - begun) / 60,
+                             settings=json.dumps(asdict(small.settings)))
     (out / "README.md").write_text(card, encoding="utf-8")
     return small
 

@@ -44,8 +44,8 @@ same bytes for the same versions. Nothing comes from DS-1000 or Stack Overflow.
 - `held_out.jsonl.gz`: {held_out:,} snippets of the held-out tenth of the objects. With the others they are
   "mini-retrieval", which the test queries search. No prompt may show them: the problems of the mini benchmark are made
   of the same examples.
-- `queries_valid.jsonl.gz`, `queries_test.jsonl.gz`: {valid} and {test} queries, `query, relevant_ids` a line. A query is
-  another sentence of an object's docstring than the one that describes its snippets; all of the object's snippets are
+- `queries_valid.jsonl.gz`, `queries_test.jsonl.gz`: {valid} and {test} queries, `query, relevant_ids` a line. A query
+  is another sentence of an object's docstring than the one that describes its snippets; all of its snippets are
   relevant. Test queries ask for held-out objects, validation queries for a tenth of the others.
 
 A snippet's description is the first sentence of the docstring and the sentence that leads to the example; its code is

@@ -8,7 +8,6 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -42,13 +41,14 @@ class NeuralBagOfWords(Ranker):
         if descriptions.keys() != codes.keys():
             raise UserError("every snippet needs a description and code to train the bag of words on")
         words = {name: code_words(codes[name]) for name in sorted(codes)}
-        lines = chain.from_iterable(training_lines(query_words(descriptions[name]), found) for name, found in words.items())
-        return cls._of_words(words, WordVectors.train(list(lines), settings, progress))
+        lines = [line for name, found in words.items()
+                 for line in training_lines(query_words(descriptions[name]), found)]
+        return cls._of_words(words, WordVectors.train(lines, settings, progress))
 
     @classmethod
-    def kept(cls, descriptions: Mapping[str, str], codes: Mapping[str, str], folder: Path, settings: FastText = FastText(),
-             progress: bool = True) -> "NeuralBagOfWords":
-        """``train``, once: what it gives for these snippets and settings is saved below ``folder`` and loaded from there."""
+    def kept(cls, descriptions: Mapping[str, str], codes: Mapping[str, str], folder: Path,
+             settings: FastText = FastText(), progress: bool = True) -> "NeuralBagOfWords":
+        """``train``, once: what these snippets and settings give is saved below ``folder`` and loaded from there."""
         key = json.dumps([sorted(descriptions.items()), sorted(codes.items()), asdict(settings)])
         place = folder / hashlib.sha256(key.encode()).hexdigest()[:16]
         if not place.exists():

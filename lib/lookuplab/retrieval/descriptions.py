@@ -25,7 +25,8 @@ def encoder(name: str, device: str | None = None):
         return SentenceTransformer(str(place) if place.exists() else name, device=device).float()
     except Exception as error:  # missing, not reachable, of another kind: the library has one exception for each
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise UserError(f"no sentence encoder {name!r}: {reason}; give a folder or a name on the Hugging Face hub") from error
+        raise UserError(
+            f"no sentence encoder {name!r}: {reason}; give a folder or a name on the Hugging Face hub") from error
 
 
 class DescriptionModel(Ranker):

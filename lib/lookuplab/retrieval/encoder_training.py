@@ -28,14 +28,15 @@ class Training:
 
 
 def static_encoder(texts: Iterable[str], vocabulary: int, dimensions: int, seed: int = 0):
-    """A new sentence encoder: the mean of one vector a subword; its subwords are learned from ``texts``, lower-cased."""
+    """A new sentence encoder: the mean of one vector a subword. Subwords are learned from ``texts``, lower-cased."""
     import torch
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE())  # WordPiece's trainer gives other subwords each time
-    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKD(), normalizers.Lowercase(), normalizers.StripAccents()])
+    tokenizer.normalizer = normalizers.Sequence(
+        [normalizers.NFKD(), normalizers.Lowercase(), normalizers.StripAccents()])
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.BertPreTokenizer(), pre_tokenizers.ByteLevel()])
     tokenizer.train_from_iterator(texts, trainers.BpeTrainer(
         vocab_size=vocabulary, initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()), show_progress=False))

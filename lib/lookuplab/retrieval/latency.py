@@ -34,8 +34,7 @@ class Latency:
 def latency(ranker: Ranker, queries: Sequence[str], repeats: int = 3) -> Latency:
     """Time of finding the best K snippets, from the text of the query on; the first query of all is not counted.
 
-    queries: at least BATCH of them. Alone, a query's time is the best of ``repeats``, to leave out what else the machine
-    does; so is a batch's.
+    queries: at least BATCH of them. A time is the best of ``repeats``, to leave out what else the machine does.
     """
     ranker.top(queries[0], K)
     alone = [min(_seconds(lambda: ranker.top(query, K)) for _ in range(repeats)) for query in queries[:BATCH]]

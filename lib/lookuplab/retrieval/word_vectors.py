@@ -39,11 +39,13 @@ class WordVectors:
 
     def __init__(self, words: Sequence[str], vectors: np.ndarray, buckets: np.ndarray, subwords: np.ndarray,
                  settings: FastText):
-        self.words, self.vectors, self.buckets, self.subwords, self.settings = list(words), vectors, buckets, subwords, settings
+        self.words, self.vectors = list(words), vectors
+        self.buckets, self.subwords, self.settings = buckets, subwords, settings
         self._place = {word: at for at, word in enumerate(self.words)}
 
     @classmethod
-    def train(cls, lines: Sequence[Sequence[str]], settings: FastText = FastText(), progress: bool = True) -> "WordVectors":
+    def train(cls, lines: Sequence[Sequence[str]], settings: FastText = FastText(),
+              progress: bool = True) -> "WordVectors":
         """Train on lines of words, on one core. Raises UserError where there is no word."""
         from gensim.models import FastText as Trainer
 
@@ -57,12 +59,12 @@ class WordVectors:
         model.train(lines, total_examples=len(lines), epochs=settings.epochs,
                     callbacks=[_bar(settings.epochs)] if progress else ())
         trained = model.wv
-        used = np.unique(np.concatenate([trained.buckets_word[at] for at in range(len(trained))] or [[]])).astype(np.int64)
+        used = np.unique(np.concatenate(list(trained.buckets_word))).astype(np.int64)
         return cls(trained.index_to_key, trained.vectors.copy(), used, trained.vectors_ngrams[used], settings)
 
     def of(self, words: Iterable[str]) -> np.ndarray:
         """(n, d) vectors of words."""
-        rows = [self.vectors[at] if (at := self._place.get(word)) is not None else self._composed(word) for word in words]
+        rows = [self.vectors[self._place[word]] if word in self._place else self._composed(word) for word in words]
         return np.array(rows, dtype=np.float32).reshape(len(rows), self.settings.dimensions)
 
     def _composed(self, word: str) -> np.ndarray:

@@ -42,9 +42,9 @@ class Query:
 def load(name: str | Path) -> list[Snippet]:
     """The snippets of a corpus by name, or of a file or folder of one's own.
 
-    "mini" holds the docstring examples that prompts may show; "mini-retrieval" also those of the held-out objects, which
-    answer the retrieval queries and would give away the problems of the mini benchmark. "so-ds", "staqc" and "conala"
-    must have been fetched. Raises UserError for an unknown name, a corpus that is not there, and as ``read``.
+    "mini" holds the docstring examples that prompts may show; "mini-retrieval" also those of the held-out objects,
+    which answer the retrieval queries and would give away the problems of the mini benchmark. "so-ds", "staqc" and
+    "conala" must have been fetched. Raises UserError for an unknown name, a corpus that is not there, and as ``read``.
     """
     if name == "mini":
         return read(MINI / "snippets.jsonl.gz")
@@ -54,7 +54,8 @@ def load(name: str | Path) -> list[Snippet]:
         return read(_downloaded(PUBLISHED[name], "snippets"), licence=LICENCE)
     if not (file := paths.located(name)).exists():
         names = ", ".join(("mini", "mini-retrieval", *PUBLISHED))
-        raise UserError(f"no snippet corpus {str(name)!r}: name one of {names}, a JSON Lines file, or a folder of .py files")
+        raise UserError(f"no snippet corpus {str(name)!r}: name one of {names}, a JSON Lines file, or a folder of .py "
+                        "files")
     return read(file)
 
 
@@ -125,8 +126,8 @@ def _snippet(file: Path, number: int, record: dict, licence: str) -> Snippet:
         value = record.get(field)
         if not (isinstance(value, str) and value.strip() or field == "id" and isinstance(value, int)):
             raise UserError(f"{file}: line {number} has no {field}; a snippet needs id, description and code")
-    source = record.get("source") or record.get("attribution") or file.name
-    return Snippet(str(record["id"]), record["description"], record["code"], str(source), record.get("licence", licence))
+    source = str(record.get("source") or record.get("attribution") or file.name)
+    return Snippet(str(record["id"]), record["description"], record["code"], source, record.get("licence", licence))
 
 
 def _functions(folder: Path, licence: str) -> Iterator[Snippet]:

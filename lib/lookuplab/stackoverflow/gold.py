@@ -1,8 +1,8 @@
 """DS-1000's problems with the documentation that answers them, as CodeRAG-Bench annotated it (Wang and others 2024).
 
-The paper had no ground truth for retrieval on DS-1000 and judged 60 queries by eye (Section 4.4); this is one. A line is
-``{problem_id, docs: [{title, text, ...}]}``. Nothing of it is part of the kit: DS-1000's authors ask that it stays out
-of training corpora.
+The paper had no ground truth for retrieval on DS-1000 and judged 60 queries by eye (Section 4.4); this is one. A line
+is ``{problem_id, docs: [{title, text, ...}]}``. Nothing of it is part of the kit: DS-1000's authors ask that it stays
+out of training corpora.
 """
 
 from pathlib import Path
@@ -23,8 +23,8 @@ def gold_pages(path: Path) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
             found = {page["title"]: page["text"] for page in record["docs"]}
             problem = str(record["problem_id"])
         except (KeyError, TypeError):
-            raise UserError(f"{path}: line {number} is no problem with its pages; it needs `problem_id` and `docs` with "
-                            "`title` and `text`") from None
+            raise UserError(f"{path}: line {number} is no problem with its pages; it needs `problem_id` and `docs`, "
+                            "each with `title` and `text`") from None
         pages.update(found)
         if found:
             relevant[problem] = tuple(found)

@@ -67,8 +67,9 @@ def prompt(problem: str, examples: Sequence[Snippet], budget: int, max_new_token
     if (tokens := parts.tokens()) > room:
         raise UserError(f"the problem alone has {_Parts(problem, (), tokenizer, ()).tokens()} tokens, more than the "
                         f"{room} that a budget of {budget} leaves beside {max_new_tokens} new ones; raise the budget"
-                        + (" or let the problem be cut (trim=\"description-first\")" if trim == "examples-only" else ""))
-    return Trimmed(parts.text(), tokens, tuple(one.id for one in parts.shown()), tuple(one for one in trims if one.removed))
+                        + (", or let the problem be cut: trim=\"description-first\"" * (trim == "examples-only")))
+    shown = tuple(one.id for one in parts.shown())
+    return Trimmed(parts.text(), tokens, shown, tuple(one for one in trims if one.removed))
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,8 @@ class _Parts:
         return [self.examples[at] for at in self.order if self.examples[at].description or self.examples[at].code]
 
     def text(self) -> str:
-        return "".join(TEMPLATE.format(description=one.description, code=one.code) for one in self.shown()) + self.question
+        shown = [TEMPLATE.format(description=one.description, code=one.code) for one in self.shown()]
+        return "".join(shown) + self.question
 
     def tokens(self) -> int:
         return len(self.tokenizer(self.text(), verbose=False)["input_ids"])
@@ -102,14 +104,15 @@ class _Parts:
 def _shortened(parts: _Parts, field: str, at: int | None, room: int) -> tuple[_Parts, Trim]:
     """The part cut by as few tokens as make the whole fit, or by all of them if that is not enough."""
     text = parts.part(field, at)
-    spans = parts.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)["offset_mapping"]
+    read = parts.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+    spans = read["offset_mapping"]
 
     def kept(count: int) -> _Parts:
         if at is None:  # the end of the problem stays
             return parts.with_part(field, at, text[spans[-count][0]:] if count else "")
         return parts.with_part(field, at, text[:spans[count - 1][1]] if count else "")
 
-    low, high = int(at is None), len(spans)  # tokens kept: ``low`` are the fewest, ``high`` do not fit; a problem keeps one
+    low, high = int(at is None), len(spans)  # tokens kept: the fewest (a problem keeps one), and too many
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if kept(middle).tokens() <= room else (low, middle)

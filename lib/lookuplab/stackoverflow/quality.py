@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 
 from lookuplab.retrieval.metrics import ndcg_at, recall_at, reciprocal_rank, success_at
@@ -47,7 +46,7 @@ def difference_rows(values: pd.DataFrame, model: str, ranker: str, others: Seque
     rows = []
     for other in others:
         less = table.loc[ranker][list(MEASURES)] - table.loc[other][list(MEASURES)]
-        rows += [_row(model, f"{ranker}/{other}", f"{measure}_difference", average(np.asarray(less[measure]), less.index))
+        rows += [_row(model, f"{ranker}/{other}", f"{measure}_difference", average(less[measure], less.index))
                  for measure in MEASURES]
     return pd.DataFrame(rows)
 

@@ -3,12 +3,13 @@
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import written_problems as written
 
 from lookuplab.stackoverflow.ds1000 import load
 from lookuplab.stackoverflow.grader import Answer, Grader, grade
-from lookuplab.stackoverflow.near_miss import COLUMNS, argument_apart, rows, token_distance
+from lookuplab.stackoverflow.near_miss import COLUMNS, argument_apart, rows, summary_rows, token_distance
 
 
 @pytest.mark.parametrize(("first", "second", "distance"), [
@@ -57,3 +58,16 @@ def test_each_failed_answer_has_a_row_that_says_where_it_failed(problems_file):
     assert [(row["one_token"], row["near_miss"]) for row in found[:2]] == [(True, True), (False, False)]
     assert found[0]["edit_distance"] == 1 and found[1]["edit_distance"] == len(" - min(numbers)")
     assert all(row["error"] for row in found)
+
+
+def test_shares_are_of_the_failed_answers_of_each_model(problems_file):
+    problems = load(problems_file())
+    failed = {"failure": "test_execution", "cases_passed": 1, "one_token": True, "one_argument": False, "near_miss": True,
+              "edit_distance": 4}
+    other = failed | {"failure": "compile error", "cases_passed": 0, "one_token": False, "near_miss": False, "edit_distance": 8}
+    frame = pd.DataFrame([{"model": model, "problem_id": problem.id} | row for model in ("a", "b")
+                          for problem, row in zip(problems, (failed, other, other))])
+    rows = {(row["model"], row["metric"]): (row["value"], row["n"]) for row in summary_rows(frame, problems)}
+    assert rows["a", "near_miss_percent"] == rows["b", "some_cases_percent"] == (pytest.approx(100 / 3), 3)
+    assert rows["a", "compile_error_percent"] == (pytest.approx(200 / 3), 3)
+    assert rows["a", "edit_distance"] == (pytest.approx(20 / 3), 3)

@@ -11,9 +11,11 @@ import tokenize
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+import pandas as pd
 from rapidfuzz.distance import Levenshtein
 
 from lookuplab.execution.server import Program
+from lookuplab.scoring.rates import average, rate
 from lookuplab.stackoverflow.ds1000 import INSERT, PARTS, Problem, program, template
 from lookuplab.stackoverflow.grader import Answer, Grader, Verdict
 
@@ -56,6 +58,24 @@ def _row(verdict: Verdict, problem: Problem, solution: str, cases: Sequence[bool
             "edit_distance": Levenshtein.distance(solution.strip(), problem.reference.strip()),
             "token_distance": distance, "one_token": distance <= 1, "one_argument": one_argument,
             "near_miss": distance <= 1 or one_argument}
+
+
+def summary_rows(failures: pd.DataFrame, problems: Iterable[Problem]) -> list[dict]:
+    """Shares of the failed answers in percent, and their mean edit distance, by model; clustered by origin problem.
+
+    ``failures``: COLUMNS and ``model``. The condition is "all"; ``some_cases_percent`` failed, but not for every input.
+    """
+    clusters, found = {problem.id: problem.cluster for problem in problems}, []
+    for model, part in failures.groupby("model", sort=False):
+        labels = [clusters[one] for one in part.problem_id]
+        shares = {f"{name.replace(' ', '_')}_percent": part.failure == name for name in FAILURES}
+        shares |= {"some_cases_percent": part.cases_passed > 0, "one_token_percent": part.one_token,
+                   "one_argument_percent": part.one_argument, "near_miss_percent": part.near_miss}
+        numbers = {metric: rate([bool(one) for one in flags], labels).percent() for metric, flags in shares.items()}
+        numbers["edit_distance"] = average(list(part.edit_distance), labels)
+        found += [{"model": model, "condition": "all", "metric": metric, "value": number.value, "ci_low": number.low,
+                   "ci_high": number.high, "n": number.n} for metric, number in numbers.items()]
+    return found
 
 
 def number_of_cases(problem: Problem) -> int:

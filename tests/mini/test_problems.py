@@ -125,7 +125,7 @@ def test_constants_become_variables_and_the_second_input_gives_another_value():
 @pytest.mark.parametrize("setup, target, reason", [
     (("import warnings", "warnings.warn('old')"), "np.ones(2)", "warns"),
     (("open('there', 'w')",), "np.ones(2)", "does not run on its own"),
-    (("import time", "time.sleep(9)"), "np.ones(2)", "slow"),
+    (("while True: pass",), "np.ones(2)", "slow"),
     (("a = np.ones(2)",), "np.asarray(a)", "the set-up holds the value already"),
     (("a = np.ones(2)",), "np.ones_like(a)", "the set-up holds the value already"),
     (("a = np.arange(3)",), "np.shape(a)", "no other input gives another value"),

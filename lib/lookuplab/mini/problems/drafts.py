@@ -17,7 +17,7 @@ from lookuplab.mini.problems.calls import Call
 from lookuplab.mini.problems.examples import Example
 from lookuplab.mini.problems.values import Literal, literal
 
-SECONDS = 2.0  # that an example may take
+SECONDS = 2.0  # of processor time that one run may take
 PRINTED = 600  # characters of the result shown in a prompt at most
 
 
@@ -86,8 +86,8 @@ def run(imports: tuple[str, ...], setup: list[str]) -> tuple[dict, str]:
     """The names that the statements leave behind, and what they print. Raises Unfit for whatever goes wrong."""
     names: dict = {"__name__": "problem"}
     out = io.StringIO()
-    signal.signal(signal.SIGALRM, _slow)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    signal.signal(signal.SIGPROF, _slow)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of the processor: the same on a busy machine
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
             warnings.simplefilter("error")
@@ -101,7 +101,7 @@ def run(imports: tuple[str, ...], setup: list[str]) -> tuple[dict, str]:
     except Exception as error:
         raise Unfit("does not run on its own") from error
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
     names.pop("__builtins__")
     return names, out.getvalue()
 

@@ -17,7 +17,7 @@ from lookuplab.mini.problems.examples import Example
 from lookuplab.stackoverflow.ds1000 import Problem, program
 from lookuplab.stackoverflow.grader import Grader
 
-SECONDS = 60  # for all runs of one example together
+SECONDS = 300  # for all runs of one example together, against what hangs without computing
 MEMORY = 8 << 30  # bytes of address space
 PRELOADED = ["lookuplab.mini.problems.perturbations", "scipy.stats", "scipy.signal", "scipy.ndimage", "scipy.linalg",
              "scipy.sparse", "scipy.optimize", "scipy.special", "sklearn.linear_model", "sklearn.ensemble"]

@@ -9,8 +9,7 @@ import pytest
 from hostile import CONTAINED, FORGED, FORGED_NUMPY, RIGHT
 from survivors import SLEEP, sleeping
 
-from lookuplab.execution import sandbox
-from lookuplab.execution.sandbox import Limits
+from lookuplab.execution.sandbox import Limits, python_places
 from lookuplab.execution.server import ForkServer, Program
 
 LIMITS = Limits(seconds=2.5, cpu_seconds=1, memory=1 << 30, processes=32, file_size=16 << 20, output=1 << 16)
@@ -47,9 +46,8 @@ def program(solution: str, context: str = PLAIN, imports: tuple[str, ...] = ()) 
 
 
 @pytest.fixture(scope="module")
-def server():
-    box = sandbox.choose()
-    with ForkServer(box, sys.executable, LIMITS) as running:
+def server(sandbox):
+    with ForkServer(sandbox, sys.executable, LIMITS) as running:
         yield running
 
 
@@ -58,7 +56,7 @@ def foreign(tmp_path_factory):
     """What hostile programs are told to aim at."""
     file = tmp_path_factory.mktemp("user") / "file"
     file.write_text("of the user")
-    needed = sandbox.python_places(sys.executable)  # Python may live in the home
+    needed = python_places(sys.executable)  # Python may live in the home
     hidden = [str(path) for path in Path.home().iterdir() if not any(place.startswith(str(path)) for place in needed)]
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield {"home": str(Path.home()), "hidden": hidden, "file": str(file), "port": listener.getsockname()[1],

@@ -38,7 +38,8 @@ def test_only_what_is_asked_for_is_made():
     assert list(ranking.rankers(SNIPPETS, "nowhere", "nowhere", ["bm25-code"])) == ["bm25-code"]
 
 
-def test_word_vectors_are_learned_from_the_snippets_themselves_without_a_folder():
+def test_word_vectors_are_learned_from_the_snippets_themselves_without_a_folder(monkeypatch, tmp_path):
+    monkeypatch.setattr(ranking, "KEPT", tmp_path)
     (ranker,) = ranking.rankers(SNIPPETS, "", "nowhere", ["code"]).values()
     assert np.isfinite(ranker.scores("sort values")).all()
 

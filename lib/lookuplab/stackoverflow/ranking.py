@@ -21,12 +21,14 @@ from lookuplab.stackoverflow.corpus import Snippet
 NAMES = ("bm25-code", "bm25-description", "bm25-both", "code", "description",
          *(f"ensemble-{weight:g}" for weight in WEIGHTS))
 
+KEPT = paths.RUNS / "rankers"  # word vectors that were learned from a corpus
+
 
 def rankers(snippets: Sequence[Snippet], words: str | Path, encoder: str | Path, names: Sequence[str] = NAMES
             ) -> dict[str, Ranker]:
     """Name -> ranker over ``snippets``; what several of them need is made once.
 
-    words: the folder of saved word vectors, or "" to learn them from these snippets. encoder: a sentence-transformers
+    words: the folder of saved word vectors, or "" to learn them from these snippets, once. encoder: a sentence-transformers
     model by folder or name. Raises UserError for an unknown name and for folders that are not there.
     """
     for name in names:
@@ -58,7 +60,7 @@ def _weight(name: str) -> float | None:
 def _code(snippets: Sequence[Snippet], words: str | Path) -> NeuralBagOfWords:
     code = {one.id: one.code for one in snippets}
     if not words:
-        return NeuralBagOfWords.train({one.id: one.description for one in snippets}, code)
+        return NeuralBagOfWords.kept({one.id: one.description for one in snippets}, code, KEPT)
     return NeuralBagOfWords.index(code, WordVectors.load(_place(words)))
 
 

@@ -130,3 +130,10 @@ def test_the_rate_is_over_the_functions_with_an_answer_and_counts_the_others():
     table = success(verdicts, ["r", "s", "s", "s"])
     assert (table.rate.value, table.rate.n) == (0.5, 2)
     assert table.lost == {"timeout": 1, "crash": 1}
+
+
+def test_a_pylint_process_writes_no_colours_where_the_terminal_is_said_to_have_them(tmp_path, monkeypatch):
+    for name in ("FORCE_COLOR", "PY_COLORS"):
+        monkeypatch.setenv(name, "1")
+    (tmp_path / "a.py").write_text("print(nowhere)\n")
+    assert [found.text for found in fresh_messages(tmp_path, "a.py")] == ["Undefined variable 'nowhere'"]

@@ -7,6 +7,7 @@ reported behind them (``def f(x):`` before blank lines), so by default one anywh
 parsed with the reference.
 """
 
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -108,8 +109,9 @@ def imports_begin(path: Path) -> Path:
 def fresh_messages(root: Path, file: str) -> tuple[Message, ...]:
     """The literal reading: one pylint process for one file, which must hold the generated function on the disk."""
     command = [sys.executable, "-P", "-m", "pylint", "--rcfile=", "--disable=all", f"--enable={','.join(CHECKS)}",
-               "--score=n", "--output-format=text", "--msg-template={msg_id}\t{line}\t{msg}", file]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+               "--score=n", "--msg-template={msg_id}\t{line}\t{msg}", file]
+    plain = {name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "PY_COLORS")}  # as Jupyter sets
+    done = subprocess.run(command, cwd=root, env=plain, capture_output=True, text=True, check=False)
     rows = (line.split("\t", 2) for line in done.stdout.splitlines())
     return tuple(Message(row[0], int(row[1]), row[2]) for row in rows if len(row) == 3)
 

@@ -110,7 +110,7 @@ def fresh_messages(root: Path, file: str) -> tuple[Message, ...]:
     """The literal reading: one pylint process for one file, which must hold the generated function on the disk."""
     command = [sys.executable, "-P", "-m", "pylint", "--rcfile=", "--disable=all", f"--enable={','.join(CHECKS)}",
                "--score=n", "--msg-template={msg_id}\t{line}\t{msg}", file]
-    plain = {name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "PY_COLORS")}  # as Jupyter sets
+    plain = {name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "PY_COLORS")}
     done = subprocess.run(command, cwd=root, env=plain, capture_output=True, text=True, check=False)
     rows = (line.split("\t", 2) for line in done.stdout.splitlines())
     return tuple(Message(row[0], int(row[1]), row[2]) for row in rows if len(row) == 3)

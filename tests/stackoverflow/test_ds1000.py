@@ -13,7 +13,7 @@ from lookuplab.stackoverflow import ds1000
 from lookuplab.stackoverflow.ds1000 import indented, load, program, solution_of
 
 DEV = paths.ROOT.parent / "shared" / "data" / "ds1000_dev.jsonl.gz"
-real = pytest.mark.skipif(not DEV.exists(), reason="the file is not part of the repository")
+real = pytest.mark.skipif(not DEV.exists(), reason="needs a copy of DS-1000, which may not be part of the repository")
 
 
 def test_a_file_is_read_with_all_fields_plain_or_packed(problems_file, tmp_path):

@@ -9,6 +9,7 @@ from test_generation import BASE, CONTAINER, SHAPES
 from tiny_architectures import byte_tokenizer, metaspace_tokenizer, save
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
+from lookuplab.metering import metered
 from lookuplab.models.local import load_local
 from lookuplab.models.types import Decoding
 from lookuplab.toolgen.files import Repository
@@ -16,7 +17,7 @@ from lookuplab.toolgen.filters import Filters
 from lookuplab.toolgen.functions import extract
 from lookuplab.toolgen.generation import generate
 from lookuplab.toolgen.jedi_tool import JediTool
-from lookuplab.toolgen.literal import SerialJedi, Writer, metered, verdicts
+from lookuplab.toolgen.literal import SerialJedi, Writer, verdicts
 from lookuplab.toolgen.marking import mark
 from lookuplab.toolgen.metrics.insertion import locate, read_source
 from lookuplab.toolgen.metrics.judging import Task, judge

@@ -14,7 +14,6 @@ from lookuplab.cloudapi.augmentation import DESIGNS
 from lookuplab.cloudapi.benchmark import Task
 from lookuplab.cloudapi.dag import Passes, ask, documented, passes
 from lookuplab.cloudapi.policies import PRECISION, by_class, change_rows, outcome, sampled_hits, valid_rows
-from lookuplab.cloudapi.results import row
 from lookuplab.cloudapi.retrieval import oracle
 from lookuplab.cloudapi.specs import ApiIndex, load_index
 from lookuplab.models.types import Model
@@ -22,6 +21,7 @@ from lookuplab.retrieval import check_k
 from lookuplab.retrieval.precision import expected
 from lookuplab.scoring.paired import paired_difference
 from lookuplab.scoring.rates import Rate, average, estimate, estimates, rate, resampled_weights
+from lookuplab.scoring.rows import row
 
 
 def ask_designs(model: Model, tasks: Sequence[Task], designs: Sequence[str] = DESIGNS, *,

@@ -15,10 +15,10 @@ from lookuplab.cloudapi.dag import Passes
 from lookuplab.cloudapi.policies import (
     POLICIES, PRECISION, THRESHOLD, change_rows, outcome, spent, triggered, valid_rows,
 )
-from lookuplab.cloudapi.results import bare_row, row
 from lookuplab.cloudapi.thresholds import label, outcomes
 from lookuplab.scoring.paired import paired_difference
 from lookuplab.scoring.rates import Rate, averages, estimates, rate, resampled_weights, wilson
+from lookuplab.scoring.rows import bare_row, row
 from lookuplab.scoring.selective import aurc_interval, aurc_references, best_threshold, cross_fitted, folds
 
 

@@ -12,7 +12,6 @@ import pandas as pd
 from lookuplab.cloudapi.benchmark import Task
 from lookuplab.cloudapi.dag import Passes, ask, documents
 from lookuplab.cloudapi.policies import PRECISION, THRESHOLD, Way, by_class, once, outcome, triggered
-from lookuplab.cloudapi.results import row
 from lookuplab.cloudapi.validity import CATEGORIES, NONEXISTENT
 from lookuplab.errors import UserError
 from lookuplab.models.constraint import NameTries
@@ -21,6 +20,7 @@ from lookuplab.models.tokens import encode
 from lookuplab.models.types import Completion, Model
 from lookuplab.scoring.paired import paired_difference
 from lookuplab.scoring.rates import estimate, rate
+from lookuplab.scoring.rows import row
 
 ALWAYS = 1.0  # the gate that is always closed
 

@@ -15,11 +15,11 @@ import pandas as pd
 from lookuplab.cloudapi.benchmark import Task
 from lookuplab.cloudapi.dag import Passes, Shown, ask, documents
 from lookuplab.cloudapi.policies import PRECISION, THRESHOLD, outcome, sampled_hits, triggered
-from lookuplab.cloudapi.results import bare_row
 from lookuplab.cloudapi.specs import ApiIndex, load_index
 from lookuplab.errors import UserError
 from lookuplab.models.store import CompletionStore
 from lookuplab.models.types import Model
+from lookuplab.scoring.rows import bare_row
 
 T = TypeVar("T")
 TABLES = {"table_2": ("base", "dag", "dag_index_lookup"), "table_3": ("base", "dag", "dag_plus_plus")}

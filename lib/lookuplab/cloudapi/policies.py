@@ -14,11 +14,12 @@ import pandas as pd
 
 from lookuplab.cloudapi.confidence import AGGREGATES
 from lookuplab.cloudapi.dag import Passes
-from lookuplab.cloudapi.results import CLASSES, bare_row, row
+from lookuplab.cloudapi.results import CLASSES
 from lookuplab.errors import UserError
 from lookuplab.retrieval.precision import expected, hit_tasks
 from lookuplab.scoring.paired import holm, mcnemar, paired_difference
 from lookuplab.scoring.rates import Rate, estimate, rate
+from lookuplab.scoring.rows import bare_row, row
 
 POLICIES = ("base", "dag", "dag_index_lookup", "dag_confidence", "dag_plus_plus")
 THRESHOLD = 0.8  # Section 4.3

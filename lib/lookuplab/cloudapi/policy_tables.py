@@ -11,8 +11,9 @@ import pandas as pd
 from lookuplab.artifact import readable
 from lookuplab.cloudapi.dag import Passes
 from lookuplab.cloudapi.policies import PRECISION, TOKENS, by_class, outcome, spent, valid_rows
-from lookuplab.cloudapi.results import CLASSES, FAILURES, row
+from lookuplab.cloudapi.results import CLASSES, FAILURES
 from lookuplab.scoring.rates import average, rate
+from lookuplab.scoring.rows import row
 
 _TRIGGERED, _VALID, _CHANGE = "triggered_percent", "valid_percent", "valid_change_points"
 

@@ -18,6 +18,7 @@ from lookuplab.models.chat import strip_backticks
 from lookuplab.models.types import Completion, Model
 from lookuplab.scoring.perplexity import perplexity
 from lookuplab.scoring.rates import Rate, rate
+from lookuplab.scoring.rows import row
 
 CLASSES = tuple(COMPOSITION)  # high, medium, low
 FAILURES = (INCORRECT_EXISTING, INVALID_USAGE, NONEXISTENT)  # the order of Table 4
@@ -52,17 +53,6 @@ def judged(name: str, completions: Iterable, tasks: Sequence[Task], index: ApiIn
     table = validity_table(completions, tasks, index or load_index())
     table.insert(0, "model", name)
     return table
-
-
-def row(model: str, condition: str, metric: str, number: Rate) -> dict:
-    """One number as a row of the tidy schema."""
-    return {"model": model, "condition": condition, "metric": metric, "value": number.value,
-            "ci_low": number.low, "ci_high": number.high, "n": number.n}
-
-
-def bare_row(model: str, condition: str, metric: str, value: float, n: int) -> dict:
-    """A number without an interval (a count, a p value, a threshold) as a row of the tidy schema."""
-    return row(model, condition, metric, Rate(float(value), float("nan"), float("nan"), n))
 
 
 def valid_rates(table: pd.DataFrame) -> list[dict]:

@@ -13,11 +13,11 @@ import pandas as pd
 from lookuplab.cloudapi.confidence import AGGREGATES, name_places
 from lookuplab.cloudapi.dag import Passes
 from lookuplab.cloudapi.policies import PRECISION, below, by_class, change_rows, outcome, triggered, valid_rows
-from lookuplab.cloudapi.results import bare_row, row
 from lookuplab.errors import UserError
 from lookuplab.models.types import Completion
 from lookuplab.scoring.calibration import auroc_difference, auroc_interval, ece_interval
 from lookuplab.scoring.rates import Rate, estimate, estimates, resampled_weights
+from lookuplab.scoring.rows import bare_row, row
 from lookuplab.scoring.selective import best_threshold
 
 NEAR = 1.0  # points: a threshold is as good as the best if it is no more than this below it

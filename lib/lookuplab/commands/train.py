@@ -76,6 +76,30 @@ def mini_toolgen(family: str, out: Path | None, work: Path | None) -> None:
             click.echo(models.finetuned(work, out, name, variant, pairs))
 
 
+@command.command("mini-questions", short_help="The mini models that answer questions.", epilog="""\b
+Examples:
+  lookuplab train mini-questions                three sizes, as adapters over the mini models
+  lookuplab train mini-questions --size small""")
+@click.option("--size", default="all", show_default=True, type=click.Choice(["small", "medium", "large", "all"]))
+@click.option("--out", type=_FOLDER, help="Folder for the model folders [default: data/mini/questions].")
+@click.option("--work", type=_FOLDER, help="Folder for problems, checkpoints, logs [default: runs/train/questions].")
+def mini_questions(size: str, out: Path | None, work: Path | None) -> None:
+    """Make problems of the docstring examples that the mini benchmark does not use, and fine-tune the mini models on
+    them.
+
+    What stands in the folders is not made again: delete it to repeat a step. A killed run goes on when the same command
+    is given again.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as above
+    from lookuplab.mini import questions
+
+    work, out = work or questions.WORK, out or questions.MODELS
+    out.mkdir(parents=True, exist_ok=True)
+    learned = questions.pairs(work)
+    for name in questions.SIZES if size == "all" else (size,):
+        click.echo(questions.finetuned(learned, name, out, work))
+
+
 @command.command("mini-rankers", short_help="The mini rankers of snippets.", epilog="""\b
 Examples:
   lookuplab train mini-rankers

@@ -81,8 +81,9 @@ def table_name(name: str) -> str:
 
 
 def mini_models() -> dict[str, Path]:
-    """Short name -> folder of every one of the kit's own models: CloudAPIBench's, then ToolGen's, each sorted."""
-    folders = (folder for room in ("models", "toolgen") for folder in sorted((paths.MINI / room).glob("*")))
+    """Short name -> folder of every one of the kit's own models: CloudAPIBench's, ToolGen's, and those that answer
+    questions, each sorted."""
+    folders = (folder for room in ("models", "toolgen", "questions") for folder in sorted((paths.MINI / room).glob("*")))
     return {f"mini-{folder.name}": folder for folder in folders if is_model(folder)}
 
 

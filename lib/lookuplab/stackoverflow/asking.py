@@ -16,6 +16,7 @@ from lookuplab.retrieval.ranker import Ranker
 from lookuplab.scoring.pass_at_k import pass_at_k
 from lookuplab.scoring.paired import paired_difference
 from lookuplab.scoring.rates import average, rate
+from lookuplab.scoring.rows import row
 from lookuplab.stackoverflow import prompts
 from lookuplab.stackoverflow.corpus import Snippet
 from lookuplab.stackoverflow.ds1000 import STOP, Problem, indented, solution_of
@@ -96,9 +97,7 @@ def gain_rows(problems: Sequence[Problem], before: Sequence[Verdict], after: Seq
     for k in ks:
         one, two = (np.array([100 * pass_at_k(len(side[name]), sum(side[name]), k) for name in ids])
                     for side in (first, second))
-        gain = paired_difference(one, two, clusters)
-        rows.append({"model": model, "condition": condition, "metric": f"pass_at_{k}_gain_points", "value": gain.value,
-                     "ci_low": gain.low, "ci_high": gain.high, "n": gain.n})
+        rows.append(row(model, condition, f"pass_at_{k}_gain_points", paired_difference(one, two, clusters)))
     return rows
 
 
@@ -112,5 +111,4 @@ def trim_rows(problems: Sequence[Problem], asked: Asked, model: str, condition: 
         lost = [sum(cut.removed for cut in one.trims if cut.part == part) for one in made]
         numbers[f"{part}_cut_percent"] = rate([count > 0 for count in lost], clusters).percent()
         numbers[f"{part}_cut_tokens"] = average(lost, clusters)
-    return [{"model": model, "condition": condition, "metric": metric, "value": number.value, "ci_low": number.low,
-             "ci_high": number.high, "n": number.n} for metric, number in numbers.items()]
+    return [row(model, condition, metric, number) for metric, number in numbers.items()]

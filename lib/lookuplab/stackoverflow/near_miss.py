@@ -16,6 +16,7 @@ from rapidfuzz.distance import Levenshtein
 
 from lookuplab.execution.server import Program
 from lookuplab.scoring.rates import average, rate
+from lookuplab.scoring.rows import row
 from lookuplab.stackoverflow.ds1000 import INSERT, PARTS, Problem, program, template
 from lookuplab.stackoverflow.grader import Answer, Grader, Verdict
 
@@ -73,8 +74,7 @@ def summary_rows(failures: pd.DataFrame, problems: Iterable[Problem]) -> list[di
                    "one_argument_percent": part.one_argument, "near_miss_percent": part.near_miss}
         numbers = {metric: rate([bool(one) for one in flags], labels).percent() for metric, flags in shares.items()}
         numbers["edit_distance"] = average(list(part.edit_distance), labels)
-        found += [{"model": model, "condition": "all", "metric": metric, "value": number.value, "ci_low": number.low,
-                   "ci_high": number.high, "n": number.n} for metric, number in numbers.items()]
+        found += [row(model, "all", metric, number) for metric, number in numbers.items()]
     return found
 
 

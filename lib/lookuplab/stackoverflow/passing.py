@@ -11,6 +11,7 @@ import numpy as np
 
 from lookuplab.scoring.pass_at_k import pass_at_k, passes
 from lookuplab.scoring.rates import Rate, averages, rate
+from lookuplab.scoring.rows import row
 from lookuplab.stackoverflow.ds1000 import LIBRARIES, PERTURBATIONS, Problem
 from lookuplab.stackoverflow.grader import Verdict
 
@@ -49,7 +50,7 @@ def rows(problems: Sequence[Problem], verdicts: Iterable[Verdict], ks: Sequence[
         group = {one: passed[one] for one in ids}
         rates = {f"pass_at_{k}_percent": passes(group, clusters, k) for k in ks} if group else {}
         rates |= {"average_pass_rate_percent": average_pass_rate(group, clusters)} if group else {}
-        found += [_row(model, prefix + name, metric, number.percent()) for metric, number in rates.items()]
+        found += [row(model, prefix + name, metric, number.percent()) for metric, number in rates.items()]
     return found
 
 
@@ -74,10 +75,5 @@ def drops(problems: Sequence[Problem], verdicts: Iterable[Verdict], k: int = 1, 
         if pairs:
             lost = np.array([[100 * (value(origin) - value(problem.id))] for origin, problem in pairs])
             number = averages(lost, [problem.cluster for _, problem in pairs])[0]
-            found.append(_row(model, prefix + name, f"pass_at_{k}_drop_points", number))
+            found.append(row(model, prefix + name, f"pass_at_{k}_drop_points", number))
     return found
-
-
-def _row(model: str, condition: str, metric: str, number: Rate) -> dict:
-    return {"model": model, "condition": condition, "metric": metric, "value": number.value,
-            "ci_low": number.low, "ci_high": number.high, "n": number.n}

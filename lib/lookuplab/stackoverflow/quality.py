@@ -6,7 +6,8 @@ import pandas as pd
 
 from lookuplab.retrieval.metrics import ndcg_at, recall_at, reciprocal_rank, success_at
 from lookuplab.retrieval.ranker import Ranker
-from lookuplab.scoring.rates import Rate, average, estimate
+from lookuplab.scoring.rates import average, estimate
+from lookuplab.scoring.rows import row
 from lookuplab.stackoverflow.corpus import Query
 
 DEPTH = 20
@@ -36,7 +37,7 @@ def quality_rows(values: pd.DataFrame, model: str) -> pd.DataFrame:
 
     ``values`` come from ``measured``; ``model`` names the corpus in the artifact's column of that name.
     """
-    return pd.DataFrame([_row(model, name, measure, estimate(part[measure], part["query"]))
+    return pd.DataFrame([row(model, name, measure, estimate(part[measure], part["query"]))
                          for name, part in values.groupby("ranker", sort=False) for measure in MEASURES])
 
 
@@ -46,11 +47,6 @@ def difference_rows(values: pd.DataFrame, model: str, ranker: str, others: Seque
     rows = []
     for other in others:
         less = table.loc[ranker][list(MEASURES)] - table.loc[other][list(MEASURES)]
-        rows += [_row(model, f"{ranker}/{other}", f"{measure}_difference", average(less[measure], less.index))
+        rows += [row(model, f"{ranker}/{other}", f"{measure}_difference", average(less[measure], less.index))
                  for measure in MEASURES]
     return pd.DataFrame(rows)
-
-
-def _row(model: str, condition: str, metric: str, found: Rate) -> dict:
-    return {"model": model, "condition": condition, "metric": metric, "value": found.value, "ci_low": found.low,
-            "ci_high": found.high, "n": found.n}

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from lookuplab.models.store import canonical, digest
 from lookuplab.scoring.rates import Rate, average
+from lookuplab.scoring.rows import row
 from lookuplab.toolgen.generation import Generations, check_suggestions
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.metrics.judgement_store import JudgementStore, key, repository_digest
@@ -34,8 +35,7 @@ def call_rows(written: Mapping[tuple[str, str], Generations], tool: JediTool, st
         numbers = {"calls": Rate(sum(counts), bare, bare, len(counts)),
                    "calls_per_function": average(counts, [one.function.repository for one in generated]),
                    "not_offered_calls": Rate(exceptions, bare, bare, sum(counts))}
-        rows += [{"model": model, "condition": condition, "metric": metric, "value": number.value, "ci_low": number.low,
-                  "ci_high": number.high, "n": number.n} for metric, number in numbers.items()]
+        rows += [row(model, condition, metric, number) for metric, number in numbers.items()]
     return rows
 
 

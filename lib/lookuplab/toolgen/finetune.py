@@ -25,10 +25,10 @@ from lookuplab.errors import UserError
 from lookuplab.models.checkpoint import Checkpoint, context_of, read_checkpoint
 from lookuplab.models.load import mini_models, split_revision
 from lookuplab.toolgen import lora, training_log
-from lookuplab.toolgen.finetune_card import licence_of, write_card
+from lookuplab.toolgen.finetune_card import BASE, MARKED, Subject, licence_of, write_card
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.order import Order, OrderedTrainer
-from lookuplab.toolgen.pairs import IGNORED, Example, Pair, add_mark, encode_all, kind_of, unmarked
+from lookuplab.toolgen.pairs import IGNORED, Example, Pair, TextPair, add_mark, encode_all, kind_of, unmarked
 from lookuplab.toolgen.recipe import PAPER, Recipe
 
 __all__ = ["PAPER", "Finetuned", "Recipe", "finetune"]
@@ -63,17 +63,18 @@ class Start:
     left_out: Counter
 
 
-def finetune(base: str | Path, pairs: Sequence[Pair], output: Path, recipe: Recipe, *, marked: bool,
+def finetune(base: str | Path, pairs: Sequence[Pair | TextPair], output: Path, recipe: Recipe, *, marked: bool,
              work: Path | None = None, half: bool = False, log_every: int = 10, save_every: int = 200,
              left_out: Counter | None = None, about: str = "", licence: str | None = None,
-             progress: bool = True) -> Finetuned:
+             subject: Subject | None = None, progress: bool = True) -> Finetuned:
     """Fine-tune the checkpoint ``base`` (folder or name) and write the folder ``output``, which ``models.load`` loads.
 
     ``pairs`` carry their marks for both variants: ``marked=False`` takes them out, and a pair whose marked form is too
     long is left out of both, so that both learn the same pairs. ``half`` stores the weights in fp16. ``work`` (default:
     runs/train/toolgen/OUTPUT'S NAME) holds log.csv, TensorBoard's events and, until the run is complete, checkpoints
     every ``save_every`` steps: a killed run goes on from the last one. The card gets ``left_out`` (pairs that the
-    caller dropped, by reason), ``about`` (where the pairs come from) and ``licence`` (default: the base's card's).
+    caller dropped, by reason), ``about`` (where the pairs come from), ``licence`` (default: the base's card's) and
+    ``subject`` (default: functions, with or without marks).
     UserError for no usable pair, another run's checkpoints in ``work``, an ``output`` that exists, a diverged loss.
     """
     state = PartialState()
@@ -98,12 +99,12 @@ def finetune(base: str | Path, pairs: Sequence[Pair], output: Path, recipe: Reci
                      "recipe": asdict(recipe), "processes": state.num_processes,
                      "licence": licence or licence_of(start.base)}
             del facts["folder"]
-            _save(start, work, output, half, facts)
+            _save(start, work, output, half, facts, subject or (MARKED if marked else BASE))
         state.wait_for_everyone()
     return done
 
 
-def _start(base: str, pairs: Sequence[Pair], recipe: Recipe, marked: bool, left_out: Counter) -> Start:
+def _start(base: str, pairs: Sequence[Pair | TextPair], recipe: Recipe, marked: bool, left_out: Counter) -> Start:
     """Load the base on the CPU, from where the Trainer moves it. What is trained is float32, frozen weights may be
     what computes."""
     name, revision = split_revision(str(mini_models().get(base, base)))
@@ -119,10 +120,10 @@ def _start(base: str, pairs: Sequence[Pair], recipe: Recipe, marked: bool, left_
     return Start(name, revision, checkpoint, model, parameters, examples, left_out + too_long)
 
 
-def _usable(checkpoint: Checkpoint, pairs: Sequence[Pair], recipe: Recipe,
+def _usable(checkpoint: Checkpoint, pairs: Sequence[Pair | TextPair], recipe: Recipe,
             marked: bool) -> tuple[list[Example], Counter]:
     """The pairs in tokens, and how many were left out for which reason; their marked form decides."""
-    if marked and not any(MARK in pair.signature + pair.body for pair in pairs):
+    if marked and not any(MARK in pair.answer("encoder-decoder") for pair in pairs):
         raise UserError("no pair has a mark; mark the corpus first (`lookuplab data mark`), or train the base variant")
     with_mark = copy.deepcopy(checkpoint.tokenizer)
     add_mark(with_mark)
@@ -230,8 +231,9 @@ def _called(start: Start) -> str:
     return start.checkpoint.identity.get("checkpoint", start.checkpoint.name)
 
 
-def _save(start: Start, work: Path, output: Path, half: bool, facts: dict[str, Any]) -> None:
-    """The folder, complete or not there; then the checkpoints go."""
+def _save(start: Start, work: Path, output: Path, half: bool, facts: dict[str, Any],
+          subject: Subject) -> None:
+    """The folder, complete or not there; then the checkpoints go. An adapter without a mark has its base's tokenizer."""
     part = output.with_name(f".{output.name}.partial")
     shutil.rmtree(part, ignore_errors=True)
     model = start.model.to("cpu", torch.float16 if half else None)
@@ -240,9 +242,10 @@ def _save(start: Start, work: Path, output: Path, half: bool, facts: dict[str, A
     else:
         model.config.use_cache = True  # the Trainer switched it off
         model.save_pretrained(part)
-    start.checkpoint.tokenizer.save_pretrained(part)
+    if facts["marked"] or not isinstance(model, lora.PeftModel):
+        start.checkpoint.tokenizer.save_pretrained(part)
     shutil.copyfile(work / "log.csv", part / "log.csv")
-    write_card(part, facts)
+    write_card(part, facts, subject)
     part.rename(output)
     for folder in work.glob("checkpoint-*"):
         shutil.rmtree(folder)

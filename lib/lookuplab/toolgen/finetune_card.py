@@ -4,6 +4,7 @@ import csv
 import json
 import platform
 import re
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,7 @@ CARD = """---
 {head}---
 # {name}
 
-`{base}` ({kind}, {parameters:,} parameters), fine-tuned on {pairs:,} pairs of docstring and function by
-`lookuplab train toolgen`: {marks}
+`{base}` ({kind}, {parameters:,} parameters), fine-tuned on {pairs:,} {made}
 
 ## Pairs
 {about}| | pairs |
@@ -40,23 +40,36 @@ Recipe: `{recipe}`.
 The whole log is `log.csv`.
 
 ## Use and limits
-`lookuplab.models.load` loads the folder. It writes the body of a Python function from signature and docstring, in the
-format of its training (`lookuplab.toolgen.pairs`); run nothing of it unread.
+`lookuplab.models.load` loads the folder. {use} Run nothing of it unread.
 Licence: {licence}.
 """
-MARKS = {
-    True: "the ToolGen variant. It writes `<COMP>`, a token, where a completion tool would offer the next identifier.",
-    False: "the base variant, on functions without marks, which the ToolGen variant is compared with."}
+@dataclass(frozen=True)
+class Subject:
+    """What the card says of the pairs: ``made`` (what they are and by which command) and ``use`` (what the model does),
+    sentences; ``tag`` for the hub."""
+
+    made: str
+    use: str
+    tag: str
 
 
-def write_card(folder: Path, facts: dict[str, Any]) -> None:
+_FUNCTIONS = ("pairs of docstring and function by\n`lookuplab train toolgen`: ",
+              "It writes the body of a Python function from signature and docstring, in the\n"
+              "format of its training (`lookuplab.toolgen.pairs`).")
+MARKED = Subject(f"{_FUNCTIONS[0]}the ToolGen variant. It writes `<COMP>`, a token, where a completion tool would offer "
+                 "the next identifier.", _FUNCTIONS[1], "toolgen")
+BASE = Subject(f"{_FUNCTIONS[0]}the base variant, on functions without marks, which the ToolGen variant is compared "
+               "with.", _FUNCTIONS[1], "toolgen")
+
+
+def write_card(folder: Path, facts: dict[str, Any], subject: Subject) -> None:
     """README.md and card.json (the same facts for programs) in the model folder."""
     facts |= {"device": device(), "processor": processor(), "python": platform.python_version(),
               "versions": {name: metadata.version(name) for name in VERSIONS}}
     (folder / "card.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     recipe, left_out = facts["recipe"], facts["left_out"]
     head = {"license": facts["licence"], "library_name": "transformers" if recipe["lora_rank"] is None else "peft",
-            "tags": ["code", "python", "toolgen", "lookuplab"]}
+            "tags": ["code", "python", subject.tag, "lookuplab"]}
     if "@" in facts["base"]:
         head["base_model"] = facts["base"].partition("@")[0]
     counts = [("used", facts["pairs"]), *((f"left out: {reason}", n) for reason, n in left_out.items())]
@@ -65,7 +78,7 @@ def write_card(folder: Path, facts: dict[str, Any]) -> None:
         f"LoRA of rank {recipe['lora_rank']}, alpha {recipe['lora_alpha']}: {share}, the others frozen.")
     (folder / "README.md").write_text(CARD.format(**{
         **facts, "head": yaml.safe_dump(head, sort_keys=False), "about": facts["about"] and facts["about"] + "\n\n",
-        "marks": MARKS[facts["marked"]], "minutes": facts["seconds"] / 60, "trained": trained,
+        "made": subject.made, "use": subject.use, "minutes": facts["seconds"] / 60, "trained": trained,
         "counts": "\n".join(f"| {what} | {n:,} |" for what, n in counts), "losses": _losses(folder / "log.csv"),
         "recipe": json.dumps(recipe), "versions": ", ".join(f"{n} {v}" for n, v in facts["versions"].items()),
     }), encoding="utf-8")

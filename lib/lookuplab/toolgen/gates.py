@@ -12,6 +12,7 @@ import pandas as pd
 from lookuplab.scoring.calibration import auroc_interval
 from lookuplab.scoring.paired import paired_difference
 from lookuplab.scoring.rates import Rate, average, estimate, rate
+from lookuplab.scoring.rows import row
 from lookuplab.toolgen.generation import Generations
 from lookuplab.toolgen.metrics.identifiers import identifiers
 from lookuplab.toolgen.tables import BASE, repository_rows
@@ -36,17 +37,17 @@ def gate_rows(model: str, frames: Mapping[float, pd.DataFrame], written: Mapping
     counts = {gate: [len(one.calls) for one in written[gate]] for gate in frames}
     for gate, frame in frames.items():
         where = frame.repository
-        rows.append(_row(model, names[gate], "editsim_percent", estimate(frame.edit_similarity, where).percent()))
-        rows.append(_row(model, names[gate], "calls_per_function", average(counts[gate], where)))
+        rows.append(row(model, names[gate], "editsim_percent", estimate(frame.edit_similarity, where).percent()))
+        rows.append(row(model, names[gate], "calls_per_function", average(counts[gate], where)))
         if sum(counts[first]):
             share = Rate(100 * sum(counts[gate]) / sum(counts[first]), math.nan, math.nan, sum(counts[first]))
-            rows.append(_row(model, names[gate], "calls_percent", share))
+            rows.append(row(model, names[gate], "calls_percent", share))
     for gate in others:
         where, condition = frames[gate].repository, f"{names[gate]} - {names[first]}"
         similarity = paired_difference(frames[first].edit_similarity, frames[gate].edit_similarity, where)
-        rows.append(_row(model, condition, "editsim_change_points", similarity.percent()))
+        rows.append(row(model, condition, "editsim_change_points", similarity.percent()))
         calls = paired_difference(counts[first], counts[gate], where)
-        rows.append(_row(model, condition, "calls_per_function_change", calls))
+        rows.append(row(model, condition, "calls_per_function_change", calls))
     return rows
 
 
@@ -76,17 +77,12 @@ def removal_rows(model: str, calls: pd.DataFrame, gates: Sequence[float]) -> lis
                               ("right_percent", calls.right[kept])):
             if len(flags):
                 share = rate(flags, calls.repository[flags.index]).percent()
-                rows.append(_row(model, f"gate_{gate:g}", metric, share))
+                rows.append(row(model, f"gate_{gate:g}", metric, share))
     if calls.right.any() and not calls.right.all():
-        rows.append(_row(model, "marks", "auroc", auroc_interval(calls.right, calls.probability, calls.repository)))
+        rows.append(row(model, "marks", "auroc", auroc_interval(calls.right, calls.probability, calls.repository)))
     return rows
 
 
 def _named(condition: str, first: str) -> str:
     """The condition of ``repository_rows`` in which ``base`` stood for the first gate."""
     return first if condition == BASE else condition.replace(f" - {BASE}", f" - {first}")
-
-
-def _row(model: str, condition: str, metric: str, number: Rate) -> dict:
-    return {"model": model, "condition": condition, "metric": metric, "value": number.value,
-            "ci_low": number.low, "ci_high": number.high, "n": number.n}

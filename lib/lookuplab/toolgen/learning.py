@@ -19,6 +19,7 @@ from lookuplab.errors import UserError
 from lookuplab.models.load import folder_of
 from lookuplab.models.local import LocalModel
 from lookuplab.scoring.rates import average
+from lookuplab.scoring.rows import row
 from lookuplab.toolgen import lora
 from lookuplab.toolgen.pairs import Pair, add_mark, encode_all, kind_of
 from lookuplab.toolgen.recipe import Recipe
@@ -110,8 +111,7 @@ def mark_rows(model: str, condition: str, found: pd.DataFrame) -> list[dict]:
     for name, part in (("marked", found[found.marked]), ("unmarked", found[~found.marked])):
         for metric, field in (("mark_probability_percent", "probability"), ("mark_written_percent", "written")):
             mean = average(100 * part[field].astype(float), part.id)
-            rows.append(_row(model, f"{condition}/{name}", metric, mean.value)
-                        | {"ci_low": mean.low, "ci_high": mean.high, "n": mean.n})
+            rows.append(row(model, f"{condition}/{name}", metric, mean))
     return rows
 
 

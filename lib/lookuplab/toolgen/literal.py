@@ -5,20 +5,16 @@ and verdicts. This module exists to show that: equal results, and what either wa
 """
 
 import re
-import resource
 import shutil
 import time
 import tokenize
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeVar
 
 import jedi
 import parso
-import psutil
 import torch
 
 from lookuplab.models.local import LocalModel
@@ -32,33 +28,6 @@ from lookuplab.toolgen.metrics.judging import Task
 from lookuplab.toolgen.metrics.success import Verdict, fresh_messages, verdict
 from lookuplab.toolgen.pairs import indent_of, kind_of, prompt_text
 from lookuplab.toolgen.tool_use import Vocabulary
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Spent:
-    """``seconds`` on the clock, and of all processors: those of this process and of all that it started."""
-
-    seconds: float
-    processor_seconds: float
-
-
-def metered(run: Callable[[], T]) -> tuple[T, Spent]:
-    """What ``run`` returns, and what it took. On a busy machine the clock depends on the others, processors hardly."""
-    start, before = time.perf_counter(), _processor_seconds()
-    result = run()
-    return result, Spent(time.perf_counter() - start, _processor_seconds() - before)
-
-
-def _processor_seconds() -> float:
-    ended = [resource.getrusage(which) for which in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    total = sum(used.ru_utime + used.ru_stime for used in ended)
-    for child in psutil.Process().children(recursive=True):
-        with suppress(psutil.Error):  # it has just ended
-            used = child.cpu_times()
-            total += used.user + used.system + used.children_user + used.children_system
-    return total
 
 
 class SerialJedi:

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from lookuplab.scoring.rates import average, rate
+from lookuplab.scoring.rows import row
 from lookuplab.toolgen.calls import Call
 from lookuplab.toolgen.caret import ask, suggestions
 from lookuplab.toolgen.functions import Function
@@ -26,8 +27,7 @@ def offer_rows(written: Mapping[tuple[str, str], Generations], tool: JediTool, s
         found = {"answered_percent": rate([number > 0 for _, number in numbers], [name for name, _ in numbers]).percent()}
         if answered:
             found["names_per_call"] = average([number for _, number in answered], [name for name, _ in answered])
-        rows += [{"model": model, "condition": condition, "metric": metric, "value": number.value, "ci_low": number.low,
-                  "ci_high": number.high, "n": number.n} for metric, number in found.items()]
+        rows += [row(model, condition, metric, number) for metric, number in found.items()]
     return rows
 
 

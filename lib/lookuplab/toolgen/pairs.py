@@ -42,6 +42,29 @@ class Pair:
     signature: str
     body: str
 
+    def prompt(self, kind: str) -> str:
+        """What a model of that kind reads: no marks."""
+        return prompt_text(self.docstring, unmarked(self).signature, indent_of(self.body), kind)
+
+    def answer(self, kind: str) -> str:
+        """What it writes."""
+        return answer_text(self.signature, self.body, kind)
+
+
+@dataclass(frozen=True)
+class TextPair:
+    """A prompt and its answer, the same for models of every kind and without marks."""
+
+    id: str
+    read: str
+    written: str
+
+    def prompt(self, kind: str) -> str:
+        return self.read
+
+    def answer(self, kind: str) -> str:
+        return self.written
+
 
 @dataclass(frozen=True)
 class Example:
@@ -126,12 +149,12 @@ def encode(tokenizer: Any, pair: Pair, kind: str) -> Example:
     return encode_all(tokenizer, [pair], kind)[0]
 
 
-def encode_all(tokenizer: Any, pairs: Sequence[Pair], kind: str) -> list[Example]:
+def encode_all(tokenizer: Any, pairs: Sequence[Pair | TextPair], kind: str) -> list[Example]:
     """``encode`` for many pairs at once: the tokenizers' own threads share the work."""
     if not pairs:
         return []
-    prompts = [prompt_text(pair.docstring, unmarked(pair).signature, indent_of(pair.body), kind) for pair in pairs]
-    answers = [answer_text(pair.signature, pair.body, kind) for pair in pairs]
+    prompts = [pair.prompt(kind) for pair in pairs]
+    answers = [pair.answer(kind) for pair in pairs]
     read = _tokens(tokenizer, prompts, special=True)
     written = _tokens(tokenizer, answers, special=False)
     end = tokenizer.eos_token_id
@@ -171,9 +194,9 @@ def _in_pieces(tokenizer: Any, tail: list[int], text: str) -> list[int] | None:
     return row
 
 
-def unmarked(pair: Pair) -> Pair:
+def unmarked(pair: Pair | TextPair) -> Pair | TextPair:
     """The same pair without marks."""
-    return replace(pair, signature=pair.signature.replace(MARK, ""), body=pair.body.replace(MARK, ""))
+    return pair if isinstance(pair, TextPair) else replace(pair, signature=pair.signature.replace(MARK, ""), body=pair.body.replace(MARK, ""))
 
 
 def _tokens(tokenizer: Any, texts: list[str], special: bool) -> list[list[int]]:

@@ -21,6 +21,7 @@ import pandas as pd
 from lookuplab.errors import UserError
 from lookuplab.scoring.paired import mcnemar
 from lookuplab.scoring.rates import Rate, resampled_weights, wilson
+from lookuplab.scoring.rows import bare_row, row
 from lookuplab.toolgen.metrics import code_bleu
 from lookuplab.toolgen.metrics.dependencies import KINDS
 from lookuplab.toolgen.metrics.similarity import bleu_counts, bleu_from_counts
@@ -115,14 +116,14 @@ def repository_rows(frames: Frames) -> list[dict]:
     for (model, condition), frame in frames.items():
         for name in ("E0001", "E0602", "E1101"):
             number = frame.failures.str.split().map(lambda ids, name=name: name in ids).sum()
-            rows.append(_bare(model, condition, f"failed_{name}_functions", number, len(frame)))
+            rows.append(bare_row(model, condition, f"failed_{name}_functions", number, len(frame)))
         for metric, flags in (("lost", frame.lost != ""), ("without_dependency", frame.dependencies == 0)):
-            rows.append(_bare(model, condition, f"{metric}_functions", flags.sum(), len(frame)))
+            rows.append(bare_row(model, condition, f"{metric}_functions", flags.sum(), len(frame)))
     for model, condition, base, other in _pairs(frames):
         known = (base.passed.notna() & other.passed.notna()).to_numpy()
         test = mcnemar(base.passed[known], other.passed[known])
         numbers = {"gained_functions": test.only_second, "lost_functions": test.only_first, "p": test.p}
-        rows += [_bare(model, f"{condition} - {BASE}", f"succrate_{metric}", value, int(known.sum()))
+        rows += [bare_row(model, f"{condition} - {BASE}", f"succrate_{metric}", value, int(known.sum()))
                  for metric, value in numbers.items()]
     return rows
 
@@ -157,15 +158,15 @@ def _rows(frames: Frames, metrics: Sequence[Metric], counts: Callable[[str, pd.D
         if frame.empty:
             raise UserError(f"{model}, {condition}: no functions; check the parameters that choose them")
         sums[model, condition] = _Sums(counts(model, frame), frame.repository)
-        rows += [_row(model, condition, metric.name, sums[model, condition].rate(metric)) for metric in metrics]
+        rows += [row(model, condition, metric.name, sums[model, condition].rate(metric)) for metric in metrics]
     for model, condition, *_ in _pairs(frames):
         for metric in metrics:
             difference, relative = _compared(metric, sums[model, BASE], sums[model, condition])
             unit = metric.name.replace("_percent", "_change_points") if metric.scale > 1 else f"{metric.name}_change"
-            rows.append(_row(model, f"{condition} - {BASE}", unit, difference))
+            rows.append(row(model, f"{condition} - {BASE}", unit, difference))
             if metric.name in changes:
                 name = f"{metric.name.removesuffix('_percent')}_relative_change_percent"
-                rows.append(_row(model, condition, name, relative))
+                rows.append(row(model, condition, name, relative))
     return [row for row in rows if not np.isnan(row["value"])]  # a kind of dependency that no reference has
 
 
@@ -200,12 +201,3 @@ def _interval(drawn: np.ndarray) -> tuple[float, float]:
     """The 95% percentile interval; resamples in which the metric has no value are left out."""
     drawn = drawn[np.isfinite(drawn)]
     return tuple(map(float, np.quantile(drawn, (0.025, 0.975)))) if len(drawn) else (float("nan"), float("nan"))
-
-
-def _row(model: str, condition: str, metric: str, number: Rate) -> dict:
-    return {"model": model, "condition": condition, "metric": metric, "value": number.value,
-            "ci_low": number.low, "ci_high": number.high, "n": number.n}
-
-
-def _bare(model: str, condition: str, metric: str, value: float, n: int) -> dict:
-    return _row(model, condition, metric, Rate(float(value), float("nan"), float("nan"), n))

@@ -2,11 +2,6 @@
 
 import csv
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +9,7 @@ import pytest
 import torch
 import yaml
 from click.testing import CliRunner
+from small_finetunes import KINDS_OF_MODELS, LORA, PAIRS, RECIPE, corpus_file, log_of, tune, weights
 from tiny_architectures import byte_tokenizer, save
 
 from lookuplab.cli import cli
@@ -21,38 +17,9 @@ from lookuplab.errors import UserError
 from lookuplab.models.load import load
 from lookuplab.models.types import Decoding, Prompt
 from lookuplab.toolgen import lora
-from lookuplab.toolgen.finetune import PAPER, Recipe, finetune, row
+from lookuplab.toolgen.finetune import PAPER, row
 from lookuplab.toolgen.order import Order
 from lookuplab.toolgen.pairs import IGNORED, KINDS, Example, Pair, encode
-
-KINDS_OF_MODELS = ("gpt2", "t5", "llama")
-BODIES = ["    for item in <COMP>items:\n        self.<COMP>print(item)\n", "    return <COMP>x\n"]
-PAIRS = [Pair(f"p{i}", "Read the file.", f"def read{i}(path):", BODIES[i % 2] * (1 + i % 3)) for i in range(40)]
-RECIPE = Recipe(epochs=2, learning_rate=2e-3, batch_size=8)
-LORA = replace(RECIPE, lora_rank=4, lora_dropout=0.1)
-
-
-@pytest.fixture(scope="module")
-def bases(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("bases")
-    for architecture in KINDS_OF_MODELS:
-        save(folder / architecture, architecture, context=256)
-    return folder
-
-
-def tune(base, output, recipe=RECIPE, marked=True, pairs=PAIRS, **options):
-    usual = {"work": output.parent / f"{output.name} work", "log_every": 1, "save_every": 3, "progress": False}
-    return finetune(base, pairs, output, recipe, marked=marked, **(usual | options))
-
-
-def log_of(folder):
-    with (folder / "log.csv").open(newline="") as stream:
-        return [{name: float(value) for name, value in line.items()} for line in csv.DictReader(stream)]
-
-
-def weights(folder):
-    (file,) = folder.glob("*.safetensors")
-    return file.read_bytes()
 
 
 @pytest.fixture(scope="module")
@@ -200,83 +167,6 @@ def test_equal_runs_give_equal_files(bases, tuned, tmp_path, adapted):
         one, two = (json.loads((f / "adapter_config.json").read_text()) for f in (done.folder,
                                                                                   tuned["gpt2", True].folder))
         assert {**one, "base_model_name_or_path": ""} == {**two, "base_model_name_or_path": ""}
-
-
-class Cut(Exception):
-    pass
-
-
-@pytest.mark.parametrize("recipe", [RECIPE, replace(LORA, sampling="group_by_length"), replace(RECIPE, accumulation=2)],
-                         ids=["full", "LoRA by length", "accumulated"])
-def test_a_run_that_was_cut_off_ends_in_the_same_weights(bases, tmp_path, monkeypatch, recipe):
-    """GPT-2 has dropout, so that the state of the random numbers counts; step 8 is in the second epoch."""
-    from lookuplab.toolgen.training_log import Books
-
-    whole = tune(bases / "gpt2", tmp_path / "whole", recipe)
-    step_end = Books.on_step_end
-
-    def cut(self, args, state, control, **options):
-        step_end(self, args, state, control, **options)
-        if state.global_step == 8:
-            raise Cut
-
-    with monkeypatch.context() as patch, pytest.raises(Cut):
-        patch.setattr(Books, "on_step_end", cut)
-        tune(bases / "gpt2", tmp_path / "cut", recipe)
-    assert not (tmp_path / "cut").exists()
-    done = tune(bases / "gpt2", tmp_path / "cut", recipe)
-    assert weights(done.folder) == weights(whole.folder)
-    assert [line["loss"] for line in log_of(done.folder)] == [line["loss"] for line in log_of(whole.folder)]
-
-
-def corpus_file(path, pairs=PAIRS):
-    with path.open("w") as stream:
-        for pair in pairs:
-            plain = {"signature": pair.signature, "body": pair.body.replace("<COMP>", "")}
-            stream.write(json.dumps({"id": pair.id, "docstring": pair.docstring, **plain,
-                                     "marked_signature": pair.signature, "marked_body": pair.body}) + "\n")
-    return path
-
-
-def test_a_killed_command_goes_on_from_its_last_checkpoint(bases, tmp_path):
-    corpus = corpus_file(tmp_path / "marked.jsonl")
-    command = ["train", "toolgen", "--base", bases / "llama", "--corpus", corpus, "-o", tmp_path / "m", "--work",
-               tmp_path / "w", "--epochs", 12, "--batch-size", 8, "--save-every", 5, "--log-every", 5]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen([sys.executable, "-m", "lookuplab", *map(str, command)], env=environment,
-                               stderr=subprocess.DEVNULL)
-    while not list(tmp_path.glob("w/checkpoint-*/trainer_state.json")) and process.poll() is None:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert not (tmp_path / "m").exists()
-    checkpoints = sorted(int(folder.name.split("-")[1]) for folder in tmp_path.glob("w/checkpoint-*"))
-    assert 5 <= checkpoints[0] < 60
-    said = CliRunner().invoke(cli, [str(word) for word in command])
-    assert said.exit_code == 0 and "40 pairs, 60 steps" in said.output, said.output
-    whole = tune(bases / "llama", tmp_path / "n", Recipe(epochs=12, batch_size=8), save_every=100)
-    assert weights(tmp_path / "m") == weights(whole.folder)
-
-
-@pytest.mark.parametrize(("change", "what"), [
-    ({"recipe": replace(RECIPE, learning_rate=1e-3)}, "other recipe"), ({"pairs": PAIRS[:-1]}, "other pairs"),
-    ({"marked": False}, "other marked, pairs"), ({"base": "llama"}, "other base")])
-def test_another_run_does_not_go_on_from_these_checkpoints(bases, tmp_path, monkeypatch, change, what):
-    checkpoint = tmp_path / "work" / "checkpoint-3"
-    checkpoint.mkdir(parents=True)
-    with monkeypatch.context() as patch, pytest.raises(Cut):
-        patch.setattr("lookuplab.toolgen.finetune._trainer", lambda *_: (_ for _ in ()).throw(Cut))
-        tune(bases / "gpt2", tmp_path / "m", work=tmp_path / "work")
-    (checkpoint / "trainer_state.json").write_text("{}")
-    with pytest.raises(UserError, match=f"checkpoints of another run \\({what}\\)"):
-        tune(bases / change.pop("base", "gpt2"), tmp_path / "m", work=tmp_path / "work", **change)
-
-
-def test_half_of_a_checkpoint_is_no_point_to_go_on_from(bases, tmp_path):
-    broken = tmp_path / "m work" / "checkpoint-6"
-    broken.mkdir(parents=True)
-    (broken / "model.safetensors").write_bytes(b"half")
-    assert tune(bases / "gpt2", tmp_path / "m").steps == 10
 
 
 def test_the_prompt_has_no_loss_unless_it_is_asked_for():

@@ -1,6 +1,7 @@
 """Numbers as bars: rates per model and class, shares that add up, counts."""
 
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 
 import numpy as np
 import pandas as pd
@@ -38,7 +39,10 @@ def grouped_bars(
         axes.errorbar(x, ours["value"], whiskers(ours), fmt="none", ecolor="#222222", elinewidth=1, capsize=2.5)
         mark_paper(axes, x, ours)
     crowded = sum(map(len, names)) > 60
-    axes.set_xticks(range(len(names)), names, rotation=25 if crowded else 0, ha="right" if crowded else "center")
+    room = max(12, 60 // max(1, len(names)))  # characters
+    labels = names if crowded else ["\n".join(fill(line, room, break_long_words=False) for line in str(name).split("\n"))
+                                    for name in names]
+    axes.set_xticks(range(len(names)), labels, rotation=25 if crowded else 0, ha="right" if crowded else "center")
     axes.set_ylim(0, top)
     legend(axes)
     return figure

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import resource
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,7 @@ from lookuplab.stackoverflow.ds1000 import Problem, program
 from lookuplab.stackoverflow.grader import Grader
 
 SECONDS = 300  # for all runs of one example together, against what hangs without computing
+PROCESSOR_SECONDS = 40  # for the same, against library code in which no signal is heard
 MEMORY = 8 << 30  # bytes of address space
 PRELOADED = ["lookuplab.mini.problems.perturbations", "scipy.stats", "scipy.signal", "scipy.ndimage", "scipy.linalg",
              "scipy.sparse", "scipy.optimize", "scipy.special", "sklearn.linear_model", "sklearn.ensemble"]
@@ -36,7 +38,8 @@ def examined(examples: list[Example], progress: bool = True) -> Iterator[list | 
             try:
                 yield receiving.recv() if receiving.poll(SECONDS) else "slow"
             except EOFError:
-                yield "does not run on its own"
+                child.join()
+                yield "slow" if child.exitcode == -signal.SIGXCPU else "does not run on its own"
             finally:
                 child.kill()
                 child.join()
@@ -50,6 +53,7 @@ def _examine(sending, example: Example) -> None:
         os.chdir(folder)
         sys.dont_write_bytecode = True
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_SECONDS, PROCESSOR_SECONDS + 1))
         sys.addaudithook(_refuse)
         done = examine(example)
         os.chdir("/")

@@ -5,6 +5,7 @@ import sys
 import click
 
 from lookuplab import paths
+from lookuplab.commands.run import scheduler_option
 from lookuplab.errors import UserError
 
 
@@ -14,18 +15,21 @@ Examples:
   lookuplab reproduce cloudapibench -j 2
   lookuplab reproduce performance
   lookuplab reproduce --profile paper --dry-run
-  lookuplab reproduce --profile smoke""")
+  lookuplab reproduce --profile smoke
+  lookuplab reproduce --profile paper --scheduler tcp://head-node:8786""")
 @click.argument("paper", required=False)
 @click.option("--profile", default="mini", show_default=True, help="smoke, mini, paper, or the path of a YAML file.")
 @click.option("-j", "--jobs", default=1, show_default=True, type=click.IntRange(min=1), help="Notebooks at a time.")
 @click.option("--dry-run", is_flag=True, help="Only say what would run, what is missing, and what the models need.")
-def command(paper: str | None, profile: str, jobs: int, dry_run: bool) -> None:
+@scheduler_option
+def command(paper: str | None, profile: str, jobs: int, dry_run: bool, scheduler: str | None) -> None:
     """Execute every notebook of PAPER (all papers without it) and write figures/PROFILE/.
 
     Notebooks that measure speed repeat everything each time; they run where PAPER is ``performance``.
 
     A notebook that fails is told with its cell and error, the others go on, and the exit code is 1.
     """
+    from lookuplab.cluster import joined
     from lookuplab.runner import notebooks, profiles
     from lookuplab.runner.display import run_and_report
     from lookuplab.runner.plan import plan
@@ -43,4 +47,6 @@ def command(paper: str | None, profile: str, jobs: int, dry_run: bool) -> None:
 
         click.echo(report(all_jobs, chosen))
         return
-    sys.exit(run_and_report(all_jobs, jobs))
+    with joined(scheduler, jobs) as cluster:
+        code = run_and_report(all_jobs, jobs, cluster)
+    sys.exit(code)

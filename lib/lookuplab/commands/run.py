@@ -7,6 +7,11 @@ import click
 from lookuplab.errors import UserError
 
 
+scheduler_option = click.option(
+    "--scheduler", metavar="local|tcp://HOST:PORT",
+    help="Spread the work over a Dask cluster: one started here, or one that runs (docs/cluster.md).")
+
+
 def parse_pairs(texts: tuple[str, ...]) -> list[tuple[str, str]]:
     """``name=value`` texts as pairs. Raises UserError for one without ``=`` and for a name given twice."""
     pairs = []
@@ -47,12 +52,14 @@ Examples:
 @click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=print_list,
               help="Name all notebooks.")
 @click.option("--dry-run", is_flag=True, help="Only say what would run, what is missing, and what the models need.")
-def command(notebook: str, profile: str, parameters: tuple[str, ...], dry_run: bool) -> None:
+@scheduler_option
+def command(notebook: str, profile: str, parameters: tuple[str, ...], dry_run: bool, scheduler: str | None) -> None:
     """Execute NOTEBOOK (a path, `artifact` or `paper/artifact`) and keep the executed copy under runs/.
 
     Figure, numbers and provenance go to figures/PROFILE/; with -p to runs/figures/PROFILE/, so that parameters of
     one's own never replace the committed numbers. An unknown parameter or another type than the notebook's is refused.
     """
+    from lookuplab.cluster import joined
     from lookuplab.runner import notebooks, profiles
     from lookuplab.runner.display import run_and_report
     from lookuplab.runner.plan import plan
@@ -67,7 +74,8 @@ def command(notebook: str, profile: str, parameters: tuple[str, ...], dry_run: b
 
         click.echo(report([job], chosen))
         return
-    code = run_and_report([job], parallel=1)
+    with joined(scheduler) as cluster:
+        code = run_and_report([job], 1, cluster)
     if code == 0:
         click.echo(f"executed copy: {job.output}\nfigures below: {job.figures / job.profile / job.notebook.paper}")
     sys.exit(code)

@@ -1,6 +1,7 @@
 """``lookuplab score``: judge completions that were made elsewhere."""
 
 import json
+import os
 import re
 import sys
 from collections import Counter
@@ -14,6 +15,7 @@ from lookuplab.atomic import write_lines
 from lookuplab.cli import LazyGroup
 from lookuplab.cloudapi.specs import INDEX, ApiIndex, load_index
 from lookuplab.cloudapi.validity import CATEGORIES, Judgement, judge
+from lookuplab.commands.run import scheduler_option
 from lookuplab.errors import UserError
 
 # The client's construction in a prompt: boto3.client("s3"), session.client('s3'), client = BlobClient(
@@ -175,7 +177,8 @@ def _agreement(judged: Sequence[tuple[dict, Judgement]]) -> list[str]:
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the judgements here, not to stdout.")
 @click.option("--variant", type=click.Choice(["paper", "package"]), default="paper", show_default=True,
               help="The paper's metrics, or as the authors' package computes them.")
-def toolgen(file: str, output: Path | None, variant: str) -> None:
+@scheduler_option
+def toolgen(file: str, output: Path | None, variant: str, scheduler: str | None) -> None:
     """Similarity, dependency coverage and success rate of generated functions in their repositories.
 
     FILE has one JSON object a line ("-" reads standard input) with the fields id, repository (a folder), file (relative
@@ -190,12 +193,14 @@ def toolgen(file: str, output: Path | None, variant: str) -> None:
     Examples:
       lookuplab score toolgen functions.jsonl -o judged.jsonl
     """
+    from lookuplab.cluster import joined
     from lookuplab.toolgen.metrics import judging, report
 
     if output is not None and file != "-" and output.resolve() == Path(file).resolve():
         raise UserError(f"{output} is the input; name another output file")
     tasks = [report.task(record, place) for place, record in read_lines(file)]
-    judged = judging.judge(tasks, variant)
+    with joined(scheduler, os.cpu_count() or 1) as cluster:
+        judged = judging.judge(tasks, variant, cluster=cluster)
     rows = [json.dumps(judging.row(found), ensure_ascii=False) for found in judged]
     if output is None:
         click.echo("".join(row + "\n" for row in rows), nl=False)

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from lookuplab.atomic import write_lines
+from lookuplab.commands.run import scheduler_option
 from lookuplab.errors import UserError
 
 
@@ -25,8 +26,9 @@ from lookuplab.errors import UserError
 @click.option("--leave-out", default="", metavar="ID,ID", help="Do not score the answers to these problems.")
 @click.option("--workers", type=click.IntRange(1), help="Servers at a time.  [default: one a CPU]")
 @click.option("--seconds", type=click.FloatRange(1), default=120, show_default=True, help="Time limit of a program.")
+@scheduler_option
 def command(file: str, problems_file: str, output: Path | None, environment_name: str, sandbox_name: str | None,
-            variant: str, leave_out: str, workers: int | None, seconds: float) -> None:
+            variant: str, leave_out: str, workers: int | None, seconds: float, scheduler: str | None) -> None:
     """Run answers to DS-1000's problems against their tests, in a sandbox.
 
     ANSWERS has one JSON object a line ("-" reads standard input) with the fields problem_id and solution; several lines
@@ -43,6 +45,7 @@ def command(file: str, problems_file: str, output: Path | None, environment_name
       lookuplab data get ds1000-grader
       lookuplab score ds1000 --problems ds1000.jsonl.gz answers.jsonl -o verdicts.jsonl
     """
+    from lookuplab.cluster import joined
     from lookuplab.execution.sandbox import Limits, choose
     from lookuplab.stackoverflow import ds1000, environment, grader
 
@@ -53,7 +56,8 @@ def command(file: str, problems_file: str, output: Path | None, environment_name
     runs = grader.Grader(environment.environment(environment_name), choose(sandbox_name), workers=workers,
                          limits=Limits(seconds=seconds, cpu_seconds=seconds))
     left = [one for one in leave_out.replace(" ", "").split(",") if one]
-    verdicts = grader.grade(problems, answers, runs, left)
+    with joined(scheduler, runs.workers) as runs.cluster:
+        verdicts = grader.grade(problems, answers, runs, left)
     rows = [json.dumps({"problem_id": names[one.problem_id], "sample": one.sample, "passed": one.passed,
                         "error": one.error}, ensure_ascii=False) for one in verdicts]
     if output is None:

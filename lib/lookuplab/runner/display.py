@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from lookuplab.cluster import Cluster
 from lookuplab.runner.execute import Failure, Result, run_jobs
 from lookuplab.runner.plan import Job
 
@@ -47,7 +48,7 @@ class Terminal:
         self.console.print(f"{mark} {escape(_title(result.job))} [dim]{result.seconds:.1f} s[/]")
 
 
-def run_and_report(jobs: Sequence[Job], parallel: int) -> int:
+def run_and_report(jobs: Sequence[Job], parallel: int, cluster: Cluster | None = None) -> int:
     """Run the jobs under a progress display; print failures and return the exit code.
 
     0: all ran. 1: some failed. 2: all that failed did so for a UserError, bad input that only they could find.
@@ -57,7 +58,7 @@ def run_and_report(jobs: Sequence[Job], parallel: int) -> int:
     began = time.monotonic()
     try:
         with _terminated_as_interrupted(), terminal.progress:
-            results = run_jobs(jobs, parallel, terminal)
+            results = run_jobs(jobs, parallel, terminal, cluster)
     except KeyboardInterrupt:
         terminal.console.print("interrupted; what was generated is kept, the same command goes on from there")
         return 130

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lookuplab import paths
+from lookuplab.cluster import Cluster
+from lookuplab.runner.on_cluster import ClusterWorkers
 from lookuplab.runner.plan import Job
 
 ATTEMPTS = 3  # kernels that are started at the same time can collide on a port (papermill #239, #511)
@@ -45,13 +47,15 @@ class Result:
 Listener = Callable[[Job, dict], None]  # told each event of a worker: start, cell, text, retry, end
 
 
-def run_jobs(jobs: Sequence[Job], parallel: int = 1, listener: Listener = lambda job, event: None) -> list[Result]:
+def run_jobs(jobs: Sequence[Job], parallel: int = 1, listener: Listener = lambda job, event: None,
+             cluster: Cluster | None = None) -> list[Result]:
     """Run all jobs, ``first`` ones before and ``alone`` ones after the rest; a failing job stops no other.
 
     Results are in the order of ``jobs``. KeyboardInterrupt ends all workers and kernels, then goes on to the caller.
+    ``cluster`` runs them on its workers, as many at a time as it has.
     """
     results: dict[int, Result] = {}
-    with _Workers(parallel, listener) as workers:
+    with ClusterWorkers(cluster, listener) if cluster else _Workers(parallel, listener) as workers:
         for stage in ("first", "any", "alone"):
             chosen = {i: job for i, job in enumerate(jobs) if _stage(job) == stage}
             results |= workers.run(chosen, 1 if stage == "alone" else parallel)
@@ -155,7 +159,7 @@ class _Workers:
 
 def environment(job: Job, parallel: int) -> dict[str, str]:
     """What a worker and its kernel see: this interpreter's kernel, a share of the cores, where artifacts go."""
-    threads = str(max(1, _cores() // parallel))
+    threads = str(max(1, cores() // parallel))
     jupyter = [str(Path(sys.prefix) / "share" / "jupyter"), *filter(None, [os.environ.get("JUPYTER_PATH")])]
     fixed = {
         "JUPYTER_PATH": os.pathsep.join(jupyter), "JUPYTER_PREFER_ENV_PATH": "1",
@@ -173,7 +177,8 @@ def _message(job: Job) -> dict:
             "parameters": job.parameters, "kernel": job.kernel, "start_timeout": START_TIMEOUT}
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Those that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from lookuplab.cluster import Cluster, check_seen, kept
 from lookuplab.errors import UserError
 from lookuplab.execution.sandbox import Limits, Sandbox, choose
 from lookuplab.execution.server import ForkServer, Outcome, Program
@@ -49,7 +50,8 @@ class Grader:
     """Runs programs and keeps their outcomes.
 
     python: the grader's Python (``environment.environment``). sandbox: None takes the best that works here. store: None
-    is the file beside the completion store, False keeps nothing. workers: servers at a time, by default one a CPU.
+    is the file beside the completion store, False keeps nothing. workers: servers at a time, by default one a CPU; with
+    a cluster, one a worker's thread.
     """
 
     python: Path
@@ -58,6 +60,7 @@ class Grader:
     workers: int | None = None
     limits: Limits = LIMITS
     progress: bool = True
+    cluster: Cluster | None = None
     identity: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -95,6 +98,11 @@ class Grader:
     def _run(self, waiting: dict[str, Program]) -> Iterator[tuple[str, Outcome]]:
         """(key, outcome) as they come. Programs with like imports follow each other, so that few are made anew."""
         left = deque(sorted(waiting.items(), key=lambda item: (item[1].imports, item[0])))
+        if self.cluster is not None:
+            names = [one for one, _ in left]
+            tasks = [(self.sandbox, self.python, self.limits, program) for _, program in left]
+            yield from ((names[at], outcome) for at, outcome in self.cluster.map(_run_there, tasks))
+            return
         done = queue.Queue()
         with ThreadPoolExecutor(self.workers) as threads:
             for number in range(min(self.workers, len(left))):
@@ -117,10 +125,20 @@ class Grader:
                         one, program = left.pop() if backwards else left.popleft()
                     except IndexError:  # another server was faster
                         return
-                    outcome = server.run(program)
-                    done.put((one, replace(outcome, error=" ".join(outcome.error.split()))))
+                    done.put((one, _in_one_line(server.run(program))))
         except BaseException as error:  # raised where the outcomes are taken
             done.put(("", error))
+
+
+def _run_there(task: tuple[Sandbox, Path, Limits, Program]) -> Outcome:
+    """One program on a worker of a cluster, which keeps its server for the next."""
+    *conditions, program = task
+    check_seen(conditions[1])
+    return _in_one_line(kept(ForkServer, *conditions).run(program))
+
+
+def _in_one_line(outcome: Outcome) -> Outcome:
+    return replace(outcome, error=" ".join(outcome.error.split()))
 
 
 def grade(problems: Sequence[Problem], answers: Sequence[Answer], grader: Grader,

@@ -16,6 +16,7 @@ from typing import Any
 from tqdm import tqdm
 
 from lookuplab.atomic import write_lines
+from lookuplab.cluster import Cluster, check_seen, kept
 from lookuplab.errors import UserError
 from lookuplab.toolgen.files import LeftOut, Repository, parse
 from lookuplab.toolgen.filters import Filters
@@ -48,13 +49,14 @@ class Corpus:
 
 def build(repositories: Sequence[Repository], output: Path, filters: Filters = Filters(), variant: str = "paper",
           workers: int | None = None, time_limit: float = TIME_LIMIT,
-          count_tokens: Callable[[str], int] | None = None, progress: bool = True) -> Corpus:
+          count_tokens: Callable[[str], int] | None = None, progress: bool = True, cluster: Cluster | None = None
+          ) -> Corpus:
     """Extract and mark the functions of ``repositories`` into ``output`` (JSON Lines).
 
     Lines that ``output`` already holds are kept where source and variant are the same, so that a run that was killed
     goes on where it ended; delete the file after changes elsewhere in a repository. A function whose calls failed stays
     in the corpus with the marks that were found; its record counts the failures. Raises UserError for two repositories
-    of one name, and where ``output`` cannot be written or holds something else.
+    of one name, and where ``output`` cannot be written or holds something else. ``cluster`` marks on its workers.
     """
     names = [repository.name for repository in repositories]
     if twice := [name for name, times in Counter(names).items() if times > 1]:
@@ -66,7 +68,7 @@ def build(repositories: Sequence[Repository], output: Path, filters: Filters = F
         extraction = extract(repository, filters, seen, count_tokens)
         functions += extraction.functions
         corpus.left_out.update(extraction.left_out)
-    records = mark_into(functions, output, filters, variant, workers, time_limit)
+    records = mark_into(functions, output, filters, variant, workers, time_limit, cluster)
     corpus.records = list(tqdm(records, "marking", len(functions), unit=" functions", disable=not progress))
     for record in corpus.records:
         corpus.left_out.update({f"call: {reason}": n for reason, n in record["failures"].items()})
@@ -88,7 +90,8 @@ def load(path: Path) -> list[dict[str, Any]]:
 
 
 def mark_into(functions: Sequence[Function], output: Path, filters: Filters = Filters(), variant: str = "paper",
-              workers: int | None = None, time_limit: float = TIME_LIMIT) -> Iterator[dict[str, Any]]:
+              workers: int | None = None, time_limit: float = TIME_LIMIT, cluster: Cluster | None = None
+              ) -> Iterator[dict[str, Any]]:
     """Every function's record, in order; those that ``output`` holds are taken from there.
 
     A new one is appended to ``output`` when it is done; in the end all stand there in order.
@@ -99,7 +102,8 @@ def mark_into(functions: Sequence[Function], output: Path, filters: Filters = Fi
     _start(output, [ready[f.id] for f in functions if f.id in ready])
     pending = [f for f in functions if f.id not in ready]
     with JediTool(workers, time_limit) as tool, output.open("a", encoding="utf-8", newline="\n") as stream, \
-            closing(_file_by_file(pending, tool, filters, variant)) as new:
+            closing(_on_cluster(pending, cluster, filters, variant, time_limit) if cluster else
+                    _file_by_file(pending, tool, filters, variant)) as new:
         for function in functions:
             while function.id not in ready:
                 record = next(new)
@@ -138,6 +142,24 @@ def _file_by_file(functions: list[Function], tool: JediTool, filters: Filters, v
         finally:
             stop.set()
             threads.shutdown(cancel_futures=True)
+
+
+def _on_cluster(functions: list[Function], cluster: Cluster, filters: Filters, variant: str, time_limit: float
+                ) -> Iterator[dict[str, Any]]:
+    """Records as they are done. The functions of one file are one task."""
+    groups = groupby(functions, key=lambda function: (function.root, function.file))
+    tasks = [(list(group), filters, variant, time_limit) for _, group in groups]
+    for _, records in cluster.map(_mark_there, tasks):
+        yield from records
+
+
+def _mark_there(task: tuple[list[Function], Filters, str, float]) -> list[dict[str, Any]]:
+    """One file's records, on a worker of a cluster."""
+    functions, filters, variant, time_limit = task
+    root, file = functions[0].root, functions[0].file
+    check_seen(root / file)
+    with kept(JediTool, 1, time_limit).lease(root, file) as worker:
+        return [_record(function, _lines(functions[0], filters), worker, variant) for function in functions]
 
 
 def _start(output: Path, records: list[dict[str, Any]]) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from lookuplab.cluster import Cluster, check_seen, kept
 from lookuplab.toolgen.metrics import identifiers, similarity
 from lookuplab.toolgen.metrics.dependencies import KINDS, Dependency, DependencyTool, covered
 from lookuplab.toolgen.metrics.insertion import Inserted, Place, function_of, insert
@@ -63,20 +64,22 @@ class _Question:
 
 
 def judge(tasks: Sequence[Task], variant: str = "paper", store: Store = None, workers: int | None = None,
-          progress: bool = True) -> list[Judged]:
+          progress: bool = True, cluster: Cluster | None = None) -> list[Judged]:
     """All judgements in the order of ``tasks``.
 
     ``store`` as in ``models.complete``: None is the one beside the completion store, False none. ``workers``: pairs of
-    Jedi and pylint processes, by default one for each CPU. A kill loses at most one function a worker.
+    Jedi and pylint processes, by default one for each CPU; or those of ``cluster``. A kill loses at most one function a
+    worker.
     """
+    similarity.check_variant(variant)
     if isinstance(store, JudgementStore):
-        return _judge(tasks, similarity.check_variant(variant), store, workers, progress)
+        return _judge(tasks, variant, store, workers, progress, cluster)
     with JudgementStore(":memory:" if store is False else None if store is True else store) as opened:
-        return _judge(tasks, similarity.check_variant(variant), opened, workers, progress)
+        return _judge(tasks, variant, opened, workers, progress, cluster)
 
 
-def _judge(tasks: Sequence[Task], variant: str, store: JudgementStore, workers: int | None, progress: bool
-           ) -> list[Judged]:
+def _judge(tasks: Sequence[Task], variant: str, store: JudgementStore, workers: int | None, progress: bool,
+           cluster: Cluster | None) -> list[Judged]:
     digests = {root: repository_digest(root) for root in {task.root for task in tasks}}
     questions = [_question(task, digests[task.root]) for task in tasks]
     known = store.get(key for each in questions for key in (each.success, each.dependencies))
@@ -88,7 +91,7 @@ def _judge(tasks: Sequence[Task], variant: str, store: JudgementStore, workers: 
             asked |= missing  # a reference's dependencies are asked once, however many predictions it has
     waiting.sort(key=lambda each: (str(each.task.root), each.task.file, each.task.place.line))
     with tqdm(total=len(waiting), desc="judging", unit=" functions", disable=not progress, delay=1) as bar:
-        for answers, reasons in _answers(waiting, workers or os.cpu_count() or 1):
+        for answers, reasons in _answers(waiting, workers or os.cpu_count() or 1, cluster):
             for one, answer in answers.items():
                 store.put(one, answer)
             known |= answers
@@ -105,8 +108,11 @@ def _question(task: Task, repository: str) -> _Question:
     return _Question(task, inserted, success, key("dependencies", repository, text=task.text, **where))
 
 
-def _answers(waiting: Sequence[_Question], workers: int):
+def _answers(waiting: Sequence[_Question], workers: int, cluster: Cluster | None):
     """(answers, losses with their reason) of one task after the other, as they come."""
+    if cluster is not None:
+        yield from (found for _, found in cluster.map(_ask_there, waiting))
+        return
     left, done = deque(waiting), queue.Queue()
     threads = [threading.Thread(target=_work, args=(left, number % 2 == 1, done), daemon=True)
                for number in range(min(workers, len(waiting)))]
@@ -134,6 +140,12 @@ def _work(left: deque, backwards: bool, done: queue.Queue) -> None:
                 done.put(_ask(each, jedi, pylint))
     except BaseException as error:  # to be raised where the results are waited for
         done.put(error)
+
+
+def _ask_there(each: _Question) -> tuple[dict, dict]:
+    """One task on a worker of a cluster, which keeps its Jedi and pylint processes for the next."""
+    check_seen(each.task.root)
+    return _ask(each, kept(DependencyTool), kept(SuccessTool))
 
 
 def _ask(each: _Question, jedi: DependencyTool, pylint: SuccessTool) -> tuple[dict, dict]:

@@ -1,0 +1,115 @@
+"""A real scheduler with real worker processes: the same results as without, through kills."""
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from lookuplab import cluster
+from lookuplab.errors import UserError
+
+sys.path.insert(0, str(Path(__file__).parent))
+pytest.importorskip("distributed")
+from running_cluster import RunningCluster  # noqa: E402  beside this file
+
+SAVES = """\
+import pandas as pd
+from lookuplab.artifact import Artifact
+row = dict(model="m", condition="all", metric="product", value=tasks * rate, n=tasks)
+Artifact.begin("demo", "counts", profile).save(pd.DataFrame([row]))"""
+WAITS = """\
+import os, pathlib, time
+started = pathlib.Path(os.environ["LOOKUPLAB_HOME"]) / "started"
+with open(started, "a") as file:
+    print(tasks, file=file)
+while pathlib.Path(str(started) + ".wait").exists():
+    time.sleep(0.05)"""
+
+
+@pytest.fixture
+def running(kit, tmp_path_factory):
+    with RunningCluster(tmp_path_factory.mktemp("cluster"), kit.root) as found:
+        yield found
+
+
+def lines_of(file: Path, count: int) -> list[str]:
+    """The lines of a file as soon as it has so many."""
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        lines = file.read_text().splitlines() if file.exists() else []
+        if len(lines) >= count:
+            return lines
+        time.sleep(0.05)
+    raise TimeoutError(f"{file} has fewer than {count} lines")
+
+
+def in_background(function, *arguments) -> "tuple[threading.Thread, list]":
+    results: list = []
+    thread = threading.Thread(target=lambda: results.append(function(*arguments)))
+    thread.start()
+    return thread, results
+
+
+def invoked(kit, *arguments: str) -> subprocess.CompletedProcess:
+    """The command line in a process of its own."""
+    return subprocess.run([sys.executable, "-m", "lookuplab", *arguments], capture_output=True, text=True)
+
+
+def test_a_sweep_through_a_killed_worker_equals_the_serial_one_byte_for_byte(kit, running):
+    kit.notebook("counts", WAITS, SAVES)
+    sweep = ["sweep", "counts", "-p", "tasks=1,2,3"]
+    assert kit.call(*sweep, "-j", "2")[0] == 0
+    (table,) = (kit.root / "runs/sweeps").rglob("sweep.csv")
+    serial = {file.relative_to(kit.root): file.read_bytes() for file in table.parent.rglob("*.csv")}
+    table.unlink()
+    (kit.root / "started").unlink()
+    (kit.root / "started.wait").touch()
+    thread, results = in_background(invoked, kit, *sweep, "--scheduler", running.address)
+    assert len(set(lines_of(kit.root / "started", 2))) == 2, "not both workers run a notebook"
+    running.kill(0)
+    (kit.root / "started.wait").unlink()
+    thread.join(90)
+    assert results[0].returncode == 0, results[0].stderr
+    assert {file.relative_to(kit.root): file.read_bytes() for file in table.parent.rglob("*.csv")} == serial
+    started = lines_of(kit.root / "started", 4)
+    assert sorted(set(started)) == ["1", "2", "3"] and len(started) == 4, "more than one task ran again"
+
+
+def test_a_dead_scheduler_is_one_line_and_what_was_done_is_kept(kit, running):
+    kit.notebook("counts", SAVES, WAITS)
+    (kit.root / "started.wait").touch()
+    thread, results = in_background(
+        invoked, kit, "sweep", "counts", "-p", "tasks=1,2", "--scheduler", running.address)
+    lines_of(kit.root / "started", 2)
+    running.kill("scheduler")
+    thread.join(60)
+    (kit.root / "started.wait").unlink()
+    assert results[0].returncode == 2
+    assert f"error: the scheduler {running.address} does not answer any more" in results[0].stderr
+    assert "Traceback" not in results[0].stderr
+    assert len(list((kit.root / "runs/sweeps").rglob("counts.csv"))) == 2
+
+
+def test_an_unreachable_scheduler_is_one_line(kit, monkeypatch):
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
+    kit.notebook("counts", SAVES)
+    code, said = kit.call("run", "counts", "--scheduler", "tcp://127.0.0.1:9")
+    assert code == 2 and said.startswith("error: no scheduler answers at tcp://127.0.0.1:9"), said
+    code, said = kit.call("run", "counts", "--scheduler", "head-node")
+    assert code == 2 and "is no address; write tcp://HOST:PORT, or local" in said
+
+
+def test_a_worker_of_another_checkout_is_refused(kit, tmp_path):
+    with RunningCluster(tmp_path, kit.root / "other", workers=1) as running, \
+            cluster.joined(running.address) as joined, pytest.raises(UserError, match="has another checkout"):
+        list(joined.map(len, ["a task"]))
+
+
+def test_a_local_cluster_runs_tasks_in_other_processes_and_raises_what_they_raise(kit):
+    with cluster.joined("local") as joined:
+        assert sorted(joined.map(len, ["a", "bc"])) == [(0, 1), (1, 2)]
+        with pytest.raises(ZeroDivisionError):
+            list(joined.map((1).__truediv__, [0]))

@@ -23,8 +23,8 @@ from lookuplab.toolgen.recipe import Recipe
 
 WORK = paths.RUNS / "train" / "questions"
 MODELS = paths.MINI / "questions"
-SIZES = ("small", "medium", "large")
-PER_EXAMPLE = 4  # problems of one docstring example at most: itself and perturbations
+EXAMPLES = 4000  # of 7,551 open ones are run, the first by a hash of their names: a quarter of an hour
+PER_EXAMPLE = 3  # problems of one docstring example at most: itself and perturbations
 SHOWN = (0, 0, 1, 2)  # snippets before a problem, equally often
 END = "\n</code>\n"  # behind an answer, as DS-1000's prompts have it
 ABOUT = """Problems made by rule from docstring examples of numpy, pandas, scipy and scikit-learn, half of them behind
@@ -33,29 +33,31 @@ SUBJECT = Subject(
     "problems and their solutions by\n`lookuplab train mini-questions`.",
     "It completes a prompt in DS-1000's form with one line\nthat assigns `result`; what it knows are the four libraries' "
     "documented calls.", "ds-1000")
+RATES = {"small": 5e-3, "medium": 4e-3, "large": 3e-3}  # the larger, the lower
+SIZES = tuple(RATES)
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
 def recipe(size: str) -> Recipe:
     """LoRA on all projections: three whole models would not fit into the checkout's 60 MB."""
-    return Recipe(epochs=2, learning_rate=4e-3, batch_size=32, seed=0, lora_rank=16, lora_alpha=32,
+    return Recipe(epochs=1, learning_rate=RATES[size], batch_size=32, seed=0, lora_rank=16, lora_alpha=32,
                   lora_targets=PROJECTIONS, warmup_steps=0.05, schedule="linear", precision="bf16", max_tokens=700,
                   sampling="group_by_length")
 
 
 def open_examples() -> list[Example]:
-    """Examples of objects of which no name is held out, in the order of a hash."""
+    """EXAMPLES examples of objects of which no name is held out, in the order of a hash."""
     found = [example for library, package in examples.LIBRARIES.items() for item in examples.documented(package)
              if ">>>" in item.text and not examples.PASSED_OVER & set(item.name.split("."))
              and not any(map(held_out_example, item.names))
              for example in examples.examples(item, library) if isinstance(example, Example)]
-    return sorted(found, key=lambda example: order(example.id))
+    return sorted(found, key=lambda example: order(example.id))[:EXAMPLES]
 
 
 def families(folder: Path, progress: bool = True) -> Iterator[list[dict]]:
     """Of each open example that makes a problem: the problem and its perturbations, as ``{id, object, prompt, answer}``.
 
-    Running them takes half an hour; they are kept in ``folder``, and a killed run goes on behind the last one.
+    Running them takes a quarter of an hour; they are kept in ``folder``, and a killed run goes on behind the last one.
     """
     from lookuplab.mini.problems import running, text
 
@@ -121,10 +123,10 @@ def _before(record: dict, ranked: Sequence) -> str:
 
 def finetuned(learned: Sequence[TextPair], size: str, out: Path = MODELS, work: Path = WORK, progress: bool = True
               ) -> Path:
-    """``out``/SIZE-questions, an adapter over the mini model of that size; a folder that stands is left alone."""
+    """``out``/questions-SIZE, an adapter over the mini model of that size; a folder that stands is left alone."""
     from lookuplab.toolgen.finetune import finetune
 
-    target = out / f"{size}-questions"
+    target = out / f"questions-{size}"
     if not target.exists():
         finetune(f"mini-{size}", learned, target, recipe(size), marked=False, half=True, work=work / size, about=ABOUT,
                  licence="apache-2.0", subject=SUBJECT, progress=progress)

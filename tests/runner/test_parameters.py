@@ -203,14 +203,25 @@ def test_a_file_parameter_is_meant_from_where_the_command_was_typed(kit, monkeyp
     assert parse_value(notebook, "tasks_file", "mine.jsonl") == str(tmp_path / "mine.jsonl")
 
 
+def test_a_text_that_looks_like_a_path_is_one_where_it_is_there_and_a_word_stays_a_word(kit, monkeypatch, tmp_path):
+    notebook = notebooks.read(kit.notebook("counts", parameters="corpus = 'mini'\n"))
+    for name in ("mine.jsonl", "mini"):
+        (tmp_path / name).write_text("")
+    monkeypatch.chdir(tmp_path)
+    given = ["mine.jsonl", "other.jsonl", "mini"]
+    assert [parse_value(notebook, "corpus", one) for one in given] == [str(tmp_path / "mine.jsonl"), *given[1:]]
+
+
 def test_a_sweep_is_the_cartesian_product_and_brackets_hold_together():
     assert sweep_values([("a", "1,2"), ("b", "[x,y],[z]")]) == [
         {"a": "1", "b": "[x,y]"}, {"a": "1", "b": "[z]"}, {"a": "2", "b": "[x,y]"}, {"a": "2", "b": "[z]"}]
 
 
 @pytest.mark.parametrize("command", [
-    "", "run", "reproduce", "sweep", "verify", "claims", "score", "score cloudapi", "train", "train mini", "data", "data list",
-    "data get", "data build", "data build cloudapi", "data build benchmark", "data frequencies",
+    "", "run", "reproduce", "sweep", "verify", "claims", "score", "score cloudapi", "train", "train mini", "train toolgen",
+    "train mini-toolgen", "train mini-rankers", "train mini-questions", "score toolgen", "score ds1000", "data", "data list",
+    "data get", "data build", "data build cloudapi", "data build benchmark",
+    "data build problems", "data build snippets", "data mark", "data frequencies",
 ])
 def test_every_command_shows_help_with_examples(kit, command):
     code, said = kit.call(*command.split(), "--help")

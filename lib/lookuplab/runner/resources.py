@@ -139,8 +139,8 @@ def as_named_here(name: str, item: Any) -> Any:
     if not isinstance(item, str) or item.startswith(("data/", "runs/")):
         return item
     place, chat = item.removesuffix(CHAT), CHAT * item.endswith(CHAT)
-    here = place and Path(place).exists() and (_names_a_model(name) or name.endswith(_PATH_NAMES))
-    if item.startswith(_PATH_STARTS) or here:
+    as_path = _names_a_model(name) or name.endswith(_PATH_NAMES) or os.sep in place or Path(place).suffix
+    if item.startswith(_PATH_STARTS) or (place and as_path and Path(place).exists()):
         return str(Path(place).expanduser().resolve()) + chat
     return item
 

@@ -1,0 +1,22 @@
+"""For `nbgrader` in this folder: the notebooks here are the sources of one assignment, `course`.
+
+All that nbgrader writes (student versions, submissions, grades) lies under runs/course, which git ignores;
+`LOOKUPLAB_COURSE` names another folder.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+here = Path(__file__).resolve().parent
+work = Path(os.environ.get("LOOKUPLAB_COURSE", here.parents[1] / "runs" / "course")).resolve()
+work.mkdir(parents=True, exist_ok=True)
+# nbgrader starts alembic by its name, and the environment may not be activated.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+
+c = get_config()  # noqa: F821  traitlets gives it
+c.CourseDirectory.course_id = "lookuplab"
+c.CourseDirectory.root = str(work)
+c.CourseDirectory.source_directory = os.path.relpath(here.parent, work)
+c.CourseDirectory.ignore = ["README.md", "nbgrader_config.py", ".ipynb_checkpoints", "__pycache__", "*.pyc"]
+c.ExecutePreprocessor.timeout = 120  # seconds a cell: twice what a lesson may need

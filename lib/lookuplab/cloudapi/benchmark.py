@@ -83,10 +83,11 @@ def acceptable_targets(spec: ApiSpec, index: ApiIndex) -> tuple[str, ...]:
         return re.sub(r"_?v?\d+$", "", name)
 
     meaning = intent(spec.description)
+    client = {other.id: other for other in index.methods(spec.provider, spec.client, spec.service).values()}
     equals = [
-        other.id for name, other in sorted(index.methods(spec.provider, spec.client, spec.service).items())
-        if other.operation and name != spec.name
-        and (stem(name) == stem(spec.name) or (meaning and intent(other.description) == meaning))
+        api for api, other in sorted(client.items())
+        if other.operation and api != spec.id
+        and (stem(other.name) == stem(spec.name) or (meaning and intent(other.description) == meaning))
     ]
     return (spec.id, *equals)
 
@@ -143,8 +144,8 @@ def build(index: ApiIndex, count_name: Mapping[str, int], count_bound: Mapping[s
             if len(pairs) < n_tasks:
                 raise UserError(f"only {len(pairs)} of {n_tasks} {frequency}-frequency {provider} tasks can be made: "
                                 f"the frequency table has {len(members)} such APIs; count frequencies over more code")
-            tasks += [_task(*pair, frequency, index, count_name, count_bound or count_name) for pair in pairs]
-    return _numbered(tasks)
+            tasks += [make_task(*pair, frequency, index, count_name, count_bound or count_name) for pair in pairs]
+    return numbered(tasks)
 
 
 class ApiComments(dict):
@@ -158,14 +159,15 @@ class ApiComments(dict):
         return self[api]
 
 
-def _task(spec: ApiSpec, comment: str, frequency: str, index: ApiIndex, names: Mapping[str, int],
-          bound: Mapping[str, int]) -> Task:
+def make_task(spec: ApiSpec, comment: str, frequency: str, index: ApiIndex, names: Mapping[str, int],
+              bound: Mapping[str, int]) -> Task:
+    """The task that asks for ``spec`` by ``comment``; ``names`` and ``bound`` count by API id."""
     return Task(id=spec.id, prompt=task_prompt(spec, comment), comment=comment, targets=acceptable_targets(spec, index),
                 provider=spec.provider, service=spec.service, client=spec.client, frequency=frequency,
                 count_name=names.get(spec.id, 0), count_bound=bound.get(spec.id, 0), n_required=len(spec.required))
 
 
-def _numbered(tasks: list[Task]) -> list[Task]:
+def numbered(tasks: list[Task]) -> list[Task]:
     """Ids that name the API and the prompt: ``aws/s3.s3.put_object#2``."""
     seen: Counter[str] = Counter()
     numbered = []

@@ -147,7 +147,8 @@ def bind_error(spec: ApiSpec, call: CallArguments) -> str | None:
 
 
 def closed_bind_error(spec: ApiSpec, call: CallArguments) -> str | None:
-    """As ``bind_error``, but ``**kwargs`` takes only keywords that the documentation, an overload or azure-core knows.
+    """As ``bind_error``, but ``**kwargs`` takes only keywords that the documentation, an overload or, for Azure's
+    clients, azure-core knows.
 
     Of the overloads (and, where there are none, of the signature itself) one must bind.
     """
@@ -164,7 +165,8 @@ def _closed(signature: tuple[Parameter, ...], spec: ApiSpec) -> tuple[Parameter,
     if not any(p.kind == "VAR_KEYWORD" for p in signature):
         return signature
     named = {p.name for p in signature}
-    extra = sorted((set(spec.documented) | PIPELINE_OPTIONS) - named)
+    known = PIPELINE_OPTIONS if spec.provider == "azure" else frozenset()
+    extra = sorted((known | set(spec.documented)) - named)
     return tuple(p for p in signature if p.kind != "VAR_KEYWORD") + tuple(Parameter(name) for name in extra)
 
 

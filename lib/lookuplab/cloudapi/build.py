@@ -49,8 +49,8 @@ def build(providers: Iterable[str], folder: Path, jobs: int) -> Path:
     index = [to_json(spec) for spec in flagged([from_json(row["spec"]) for row in rows])]
     kept_index, kept_pages = _kept(folder, set(SDKS) - set(providers))
     folder.mkdir(parents=True, exist_ok=True)
-    _write(folder / specs.INDEX.name, sorted(index + kept_index, key=lambda row: from_json(row).id))
-    _write(folder / specs.DOCUMENTATION.name, sorted(pages + kept_pages, key=lambda row: row["id"]))
+    specs.write_rows(folder / specs.INDEX.name, sorted(index + kept_index, key=lambda row: from_json(row).id))
+    specs.write_rows(folder / specs.DOCUMENTATION.name, sorted(pages + kept_pages, key=lambda row: row["id"]))
     shutil.rmtree(parts)
     return folder
 
@@ -142,12 +142,6 @@ def _kept(folder: Path, providers: set[str]) -> tuple[list[dict], list[dict]]:
     index = [row for row in read(specs.INDEX.name) if row["provider"] in providers]
     pages = [row for row in read(specs.DOCUMENTATION.name) if row["id"].split("/")[0] in providers]
     return index, pages
-
-
-def _write(path: Path, rows: list[dict]) -> None:
-    text = "".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows)
-    with replacing(path) as unfinished:
-        unfinished.write_bytes(lzma.compress(text.encode("utf-8"), preset=9))
 
 
 @click.command("cloudapi", short_help="The index of every AWS and Azure API.")

@@ -7,12 +7,15 @@ its determiners and its stock phrases. The same rewriting, with other choices, w
 
 import random
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lookuplab.cloudapi.prose import sentences
 
+Wordings = tuple[str, ...]
+
 # Verb -> what a developer may write instead. The first entry is the plain imperative.
-VERBS = {
+VERBS: dict[str, Wordings] = {
     "get": ("get", "fetch", "retrieve", "look up", "read", "obtain"),
     "retrieve": ("retrieve", "get", "fetch", "look up", "obtain"),
     "return": ("return", "get", "fetch", "retrieve", "look up"),
@@ -159,15 +162,15 @@ def leaks_name(comment: str, name: str) -> bool:
     return normalised(name) in normalised(comment)
 
 
-def imperative(word: str) -> str | None:
-    """The verb's plain form if ``word`` is a known verb in the imperative or the third person, else None."""
+def imperative(word: str, verbs: Mapping[str, Wordings] = VERBS) -> str | None:
+    """The verb's plain form if ``word`` is one of ``verbs`` in the imperative or the third person, else None."""
     word = word.lower()
     stems = (word, word[:-1] if word.endswith("s") else "", word[:-2] if word.endswith("es") else "",
              word[:-3] + "y" if word.endswith("ies") else "")
-    return next((stem for stem in stems if stem in VERBS), None)
+    return next((stem for stem in stems if stem in verbs), None)
 
 
-def intent(description: str) -> Intent | None:
+def intent(description: str, verbs: Mapping[str, Wordings] = VERBS) -> Intent | None:
     """The first sentence that says what the API does, as an imperative clause; None where no sentence does."""
     for sentence in sentences(description)[:4]:
         clause = _LEAD_INS.sub("", sentence).strip()
@@ -175,7 +178,7 @@ def intent(description: str) -> Intent | None:
             continue
         clause = re.sub(r"\([^)]*\)", " ", clause.replace("`", "").replace("Amazon Web Services", "AWS"))
         first, _, rest = clause.partition(" ")
-        verb = imperative(first.strip(".,"))
+        verb = imperative(first.strip(".,"), verbs)
         rest = _shorten(rest)
         if verb and len(rest.split()) >= 2:
             return Intent(verb, rest)
@@ -195,7 +198,7 @@ def _shorten(rest: str) -> str:
     return " ".join(words)
 
 
-def reword(meaning: Intent, rng: random.Random, keep: float = 0.0) -> str:
+def reword(meaning: Intent, rng: random.Random, keep: float = 0.0, verbs: Mapping[str, Wordings] = VERBS) -> str:
     """One wording of the intent, chosen by ``rng``; each part keeps its plain form with probability ``keep``."""
     def choose(options: tuple[str, ...]) -> str:
         return options[0] if rng.random() < keep else rng.choice(options)
@@ -203,21 +206,22 @@ def reword(meaning: Intent, rng: random.Random, keep: float = 0.0) -> str:
     rest = meaning.rest
     for pattern, options in PHRASES:
         rest = re.sub(pattern, lambda _: choose(options), rest, flags=re.IGNORECASE)
-    comment = f"{choose(VERBS[meaning.verb])} {rest}"
+    comment = f"{choose(verbs[meaning.verb])} {rest}"
     return re.sub(r"\s+", " ", comment).strip()
 
 
-def distinct_comments(description: str, name: str, count: int, seed: str) -> list[str]:
+def distinct_comments(description: str, name: str, count: int, seed: str,
+                      verbs: Mapping[str, Wordings] = VERBS) -> list[str]:
     """Up to ``count`` different wordings, capitalised.
 
     None contains the API's name in any case style, none stands in the description.
     """
-    meaning = intent(description)
+    meaning = intent(description, verbs)
     if meaning is None:
         return []
     rng, found, source = random.Random(f"comment {seed}"), {}, normalised(description)
     for _ in range(40 * count):
-        comment = reword(meaning, rng, keep=0.25)
+        comment = reword(meaning, rng, keep=0.25, verbs=verbs)
         if not leaks_name(comment, name) and normalised(comment) not in source:
             found.setdefault(normalised(comment), comment[0].upper() + comment[1:])
         if len(found) == count:

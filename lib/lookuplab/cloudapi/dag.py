@@ -46,9 +46,9 @@ class Passes:
 def documented(tasks: Sequence[Task], shown: Shown, design: str = DESIGN,
                index: ApiIndex | None = None) -> list[Task]:
     """The tasks with the documentation of the APIs ``shown`` {task id: API ids} before their prompts."""
-    by_id = (index or load_index()).by_id
-    full = load_documentation() if design == "full" else None
-    return [replace(task, prompt=augment(task.prompt, [by_id[api] for api in shown[task.id]], design, full))
+    index = index or load_index()
+    full = load_documentation(index.documentation) if design == "full" else None
+    return [replace(task, prompt=augment(task.prompt, [index.by_id[api] for api in shown[task.id]], design, full))
             for task in tasks]
 
 
@@ -85,7 +85,7 @@ def ask(model: Model, tasks: Sequence[Task], shown: Shown | None = None, design:
 def operations(task: Task, index: ApiIndex) -> tuple[str, ...]:
     """The names of all API operations of the client that the task's prompt creates, sorted."""
     methods = index.methods(task.provider, task.client, task.service)
-    return tuple(sorted(name for name, spec in methods.items() if spec.operation))
+    return tuple(sorted({spec.name for spec in methods.values() if spec.operation}))
 
 
 def passes(model: Model, tasks: Sequence[Task], k: int = 1, design: str = DESIGN, *, service: bool = True,

@@ -11,7 +11,7 @@ import hashlib
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     import pandas
 
 PROVIDERS = ("aws", "azure")
-_IMPORT = r"^[ \t]*(?:from[ \t]+(?:{0})\b|import[ \t]+(?:[^\n#]*,[ \t]*)?(?:{0})\b)"
+IMPORT = r"^[ \t]*(?:from[ \t]+(?:{0})\b|import[ \t]+(?:[^\n#]*,[ \t]*)?(?:{0})\b)"
 IMPORTS = {
-    "aws": re.compile(_IMPORT.format("boto3|botocore"), re.MULTILINE),
-    "azure": re.compile(_IMPORT.format("azure"), re.MULTILINE),
+    "aws": re.compile(IMPORT.format("boto3|botocore"), re.MULTILINE),
+    "azure": re.compile(IMPORT.format("azure"), re.MULTILINE),
 }
 IN_PATH = {"aws": re.compile(r"aws|boto|amazon", re.IGNORECASE), "azure": re.compile(r"azure", re.IGNORECASE)}
 # A path inside an SDK: installed, vendored, or in the SDK's own repository.
@@ -88,12 +88,21 @@ def count(files: Iterable[SourceFile], index: ApiIndex, jobs: int = 1, keep_copi
     """
     total = Counts()
     fresh = _without_copies(files, total, keep_copies)
-    work = partial(count_file, names=_names(index), clients=_clients(index))
+    work = _counting(index)
     with get_context("spawn").Pool(jobs) if jobs > 1 else nullcontext() as pool:
         while window := list(islice(fresh, 4096)):  # a pool reads its whole input ahead: give it a part at a time
             for found in pool.imap_unordered(work, window, chunksize=32) if pool else map(work, window):
                 total.add(found)
     return total
+
+
+def _counting(index: ApiIndex) -> Callable[[SourceFile], Counts]:
+    """What counts one file: an index holds cloud SDKs or packages."""
+    if "python" in index.providers:
+        from lookuplab.cloudapi import package_usage
+
+        return partial(package_usage.count_file, index=index)
+    return partial(count_file, names=_names(index), clients=_clients(index))
 
 
 def count_file(file: SourceFile, names: dict[str, frozenset[str]], clients: dict[str, Place]) -> Counts:
@@ -112,6 +121,11 @@ def table(counts: Counts, index: ApiIndex) -> "pandas.DataFrame":
     import pandas
 
     return pandas.DataFrame(_rows(counts, index), columns=list(COLUMNS))
+
+
+def write_table(counts: Counts, index: ApiIndex, output: Path) -> None:
+    """The same rows as a CSV file, which ``frequency_table.read_frequencies`` reads."""
+    write_lines(output, _csv(_rows(counts, index)))
 
 
 def _rows(counts: Counts, index: ApiIndex) -> Iterator[tuple[str, int, int]]:
@@ -189,20 +203,22 @@ def command(source: str, output: Path | None, split: str, text_field: str | None
     files = source_files(source, split, text_field)
     limited = (file for file, _ in zip(files, range(limit) if limit else repeat(None), strict=False))
     counts = count(tqdm(limited, desc="counting", unit=" files", delay=1), index, jobs, keep_copies)
-    lines = _csv(_rows(counts, index))
     if output:
-        write_lines(output, lines)
+        write_table(counts, index, output)
     else:
-        click.echo("\n".join(lines))
+        click.echo("\n".join(_csv(_rows(counts, index))))
     click.echo(report(counts, index), err=output is None)
 
 
 def report(counts: Counts, index: ApiIndex) -> str:
     """What was read, what was left out, and how many operations fall into each class by either count."""
     files = counts.files
+    counted = f"{files['aws']} AWS and {files['azure']} Azure files"
+    if "python" in index.providers:
+        counted = f"{files['python']} files that import the package or are part of it"
     lines = [
         f"{files['read']} files read: {files['duplicate']} copies and {files['sdk']} SDK sources left out, "
-        f"{files['other']} about neither provider; counted in {files['aws']} AWS and {files['azure']} Azure files",
+        f"{files['other']} about neither provider; counted in {counted}",
     ]
     if files["unparsed"]:
         lines.append(f"{files['unparsed']} counted files do not parse as Python 3: there a regular expression counted "

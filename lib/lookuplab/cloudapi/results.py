@@ -42,10 +42,11 @@ def answers(model: Model, tasks: Sequence[Task], max_new_tokens: int = 256, stor
     return [(done, strip_backticks(done.text) if chat else done.text) for done in completions]
 
 
-def invoke(model: Model, tasks: Sequence[Task], max_new_tokens: int = 256, store=None) -> pd.DataFrame:
+def invoke(model: Model, tasks: Sequence[Task], max_new_tokens: int = 256, store=None,
+           index: ApiIndex | None = None) -> pd.DataFrame:
     """Greedy completions up to the first call, judged: ``validity_table``'s columns and ``model`` (Section 2.3)."""
     answered = answers(model, tasks, max_new_tokens, store)
-    return judged(model.name, [replace(done, text=code) for done, code in answered], tasks)
+    return judged(model.name, [replace(done, text=code) for done, code in answered], tasks, index)
 
 
 def judged(name: str, completions: Iterable, tasks: Sequence[Task], index: ApiIndex | None = None) -> pd.DataFrame:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lookuplab import paths
+from lookuplab.atomic import replacing
 from lookuplab.errors import UserError
 
 INDEX = paths.MINI / "cloudapi" / "index.jsonl.xz"
@@ -34,13 +35,16 @@ class Parameter:
 
 @dataclass(frozen=True)
 class ApiSpec:
-    """One callable of a cloud SDK's client.
+    """One callable of a cloud SDK's client, or of any Python package (provider ``python``, service: the package).
 
-    ``client`` is what the prompt names: the boto3 service name, or the Azure class. ``module`` is where an Azure class
-    is imported from. ``overloads`` are further signatures of which one must bind; ``documented`` are keywords that
-    only the docstring knows (Azure; used by the closed binding). ``operation`` is False for client methods that are no
+    ``client`` is what the prompt names: the boto3 service name, the Azure class, or a package's module or class with
+    its whole path. ``module`` is where a class is imported from, empty for what is called on a module. ``overloads``
+    are further signatures of which one must bind; ``documented`` are keywords that only the docstring knows (used by
+    the closed binding). ``operation`` is False for client methods that are no
     API operation (``can_paginate``, ``get_paginator``, ``upload_file`` ...). ``flags`` say why an API is not
     sampled into the benchmark (``autofilled``, ``keyword_argument``, ``generic_name``, ``open_signature`` ...).
+    Of packages only: ``also``, other names by which the client has the same callable (``algorithms.bfs_tree``), and
+    for a class ``bases``, the clients whose methods it inherits.
     """
 
     provider: str
@@ -54,6 +58,8 @@ class ApiSpec:
     module: str = ""
     operation: bool = True
     flags: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    bases: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -75,7 +81,7 @@ def to_json(spec: ApiSpec) -> dict:
     row["parameters"] = [[p.name, p.kind, int(p.required), p.type] for p in spec.parameters]
     if spec.overloads:
         row["overloads"] = [[[p.name, p.kind, int(p.required), p.type] for p in o] for o in spec.overloads]
-    for field in ("documented", "description", "module", "flags"):
+    for field in ("documented", "description", "module", "flags", "also", "bases"):
         if getattr(spec, field):
             row[field] = getattr(spec, field)
     if not spec.operation:
@@ -94,39 +100,56 @@ def from_json(row: dict) -> ApiSpec:
         overloads=tuple(signature(o) for o in row.get("overloads", ())),
         documented=tuple(row.get("documented", ())), description=row.get("description", ""),
         module=row.get("module", ""), operation=row.get("operation", True), flags=tuple(row.get("flags", ())),
+        also=tuple(row.get("also", ())), bases=tuple(row.get("bases", ())),
     )
 
 
 class ApiIndex:
-    """All specifications, by id and by client."""
+    """All specifications, by id and by client; ``documentation``: the file of their full texts."""
 
-    def __init__(self, specs: Iterable[ApiSpec]):
+    def __init__(self, specs: Iterable[ApiSpec], documentation: Path = DOCUMENTATION):
         self.specs = tuple(specs)
+        self.documentation = documentation
+        self.providers = tuple(sorted({spec.provider for spec in self.specs}))
         self.by_id = {spec.id: spec for spec in self.specs}
         self._by_client: dict[tuple[str, str, str | None], dict[str, ApiSpec]] = defaultdict(dict)
         for spec in self.specs:
             self._by_client[spec.provider, spec.client, spec.service][spec.name] = spec
             self._by_client[spec.provider, spec.client, None][spec.name] = spec
+        self._bases: dict[tuple[str, str], tuple[str, ...]] = {}
+        for spec in self.specs:
+            for service in (spec.service, None):
+                for name in spec.also:
+                    self._by_client[spec.provider, spec.client, service].setdefault(name, spec)
+                if spec.bases:
+                    self._by_client[spec.provider, f"{spec.client}.{spec.name}", service]  # it may have no own method
+            if spec.bases:
+                self._bases[spec.provider, f"{spec.client}.{spec.name}"] = spec.bases
 
     def has(self, provider: str, client: str, service: str | None = None) -> bool:
         """Whether this client is in the index (in this service, where one is named)."""
         return (provider, client, service) in self._by_client
 
     def methods(self, provider: str, client: str, service: str | None = None) -> dict[str, ApiSpec]:
-        """name -> specification of every method of one client; raises UserError for a client not in the index.
+        """name -> specification of every method of one client, inherited ones and other names included.
+
+        Raises UserError for a client that is not in the index.
 
         Some Azure classes (``Operations``) exist in several services: without ``service`` their methods come together.
         """
         if not self.has(provider, client, service):
             place = f"client {client!r}" + (f" of service {service!r}" if service else "")
             raise UserError(f"no {place} of provider {provider!r} in the API index ({len(self.specs)} APIs)")
-        return self._by_client[provider, client, service]
+        found: dict[str, ApiSpec] = {}
+        for base in reversed(self._bases.get((provider, client), ())):
+            found |= self._by_client.get((provider, base, None), {})
+        return found | self._by_client[provider, client, service]
 
 
 @lru_cache(maxsize=2)
 def load_index(path: Path = INDEX) -> ApiIndex:
     """The committed index (or another one in the same format); raises UserError where there is none."""
-    return ApiIndex(_rows(path, from_json))
+    return ApiIndex(_rows(path, from_json), Path(path).with_name(DOCUMENTATION.name))
 
 
 @lru_cache(maxsize=2)
@@ -144,3 +167,10 @@ def _rows(path: Path, read: Callable[[dict], Any]) -> list:
             return [read(json.loads(line)) for line in lines]
     except (lzma.LZMAError, EOFError, OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path} is no API index ({error}): run `lookuplab data build cloudapi`") from None
+
+
+def write_rows(path: Path, rows: Iterable[dict]) -> None:
+    """The compressed JSON Lines that ``load_index`` and ``load_documentation`` read: the same rows, the same bytes."""
+    text = "".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows)
+    with replacing(path) as unfinished:
+        unfinished.write_bytes(lzma.compress(text.encode("utf-8"), preset=9))

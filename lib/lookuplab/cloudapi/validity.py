@@ -73,7 +73,7 @@ def judge(
 
     if spec is None:
         return judged(NONEXISTENT, f"{client} has no method {name}" if name else "nothing is called")
-    failure = INVALID_USAGE if name in wanted else INCORRECT_EXISTING
+    failure = INVALID_USAGE if spec.name in wanted else INCORRECT_EXISTING
     if call is None:
         return judged(failure, "no complete call")
     try:
@@ -110,7 +110,7 @@ def _flags(spec: ApiSpec | None) -> tuple[str, ...]:
 @lru_cache(maxsize=8)
 def provider_names(index: ApiIndex, provider: str) -> frozenset[str]:
     """The names of all methods of all clients of a provider."""
-    return frozenset(spec.name for spec in index.specs if spec.provider == provider)
+    return frozenset(name for spec in index.specs if spec.provider == provider for name in (spec.name, *spec.also))
 
 
 def validity_table(completions: Iterable[Completion], tasks: Iterable, index: ApiIndex) -> "pandas.DataFrame":

@@ -4,7 +4,8 @@ import click
 
 from lookuplab.cli import LazyGroup
 
-_BUILDERS = {"cloudapi": "lookuplab.cloudapi.build:command", "benchmark": "lookuplab.commands.benchmark:command",
+_BUILDERS = {"api": "lookuplab.commands.package_api:command", "cloudapi": "lookuplab.cloudapi.build:command",
+             "benchmark": "lookuplab.commands.benchmark:command",
              "snippets": "lookuplab.commands.snippets:command",
              "problems": "lookuplab.mini.problems.build:command"}
 _OTHERS = {"frequencies": "lookuplab.cloudapi.frequency:command", "mark": "lookuplab.commands.mark:command"}
@@ -52,10 +53,12 @@ def get_source(name: str) -> None:
     click.echo(data_sources.get(data_sources.find(name)))
 
 
-@command.group("build", cls=LazyGroup, modules=_BUILDERS, short_help="Build the committed data anew.", epilog="""\b
+@command.group("build", cls=LazyGroup, modules=_BUILDERS, short_help="Build the committed data anew, or own material.",
+               epilog="""\b
 Examples:
+  lookuplab data build api networkx
   lookuplab data build cloudapi
   lookuplab data build benchmark
   lookuplab data build snippets""")
 def build() -> None:
-    """Build what data/mini holds from its sources."""
+    """Build what data/mini holds from its sources; `api` makes the same of any Python package."""

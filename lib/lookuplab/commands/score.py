@@ -41,7 +41,8 @@ def command() -> None:
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the judgements here, not to stdout.")
 @click.option("--details", is_flag=True, help="Add the called name, the reason, flags and the name-only existence.")
 @click.option("--index", "index_path", type=click.Path(path_type=Path), default=INDEX, show_default="the committed one",
-              help="Another API index (index.jsonl.xz) as `lookuplab data build cloudapi` writes it.")
+              help="Another API index (index.jsonl.xz): of `lookuplab data build cloudapi`, or of `... build api` for a "
+              "package (provider python; every line names its client).")
 def cloudapi(file: str, output: Path | None, details: bool, index_path: Path) -> None:
     """Valid API invocation and failure category of completions of CloudAPIBench prompts.
 
@@ -105,8 +106,8 @@ def judge_record(record: dict, index: ApiIndex, place: str) -> Judgement:
     targets = record["target"] if isinstance(record["target"], list) else [record["target"]]
     if not targets or not all(isinstance(target, str) and target for target in targets):
         raise UserError(f"{place}: the field 'target' must be a name or a list of names")
-    if record["provider"] not in CONSTRUCTIONS:
-        raise UserError(f"{place}: unknown provider {record['provider']!r}; known are {', '.join(CONSTRUCTIONS)}")
+    if record["provider"] not in index.providers:
+        raise UserError(f"{place}: unknown provider {record['provider']!r}; known are {', '.join(index.providers)}")
     try:
         client = record.get("client") or _client(record, place)
         return judge(record["candidate"], targets, index, record["provider"], client, record.get("service"))
@@ -116,7 +117,8 @@ def judge_record(record: dict, index: ApiIndex, place: str) -> Judgement:
 
 def _client(record: dict, place: str) -> str:
     """The client of a line that does not name it: what the prompt constructs last, else the AWS service."""
-    constructed = CONSTRUCTIONS[record["provider"]].findall(record.get("prompt") or "")
+    constructing = CONSTRUCTIONS.get(record["provider"])  # for a package's API the line has to name the client
+    constructed = constructing.findall(record.get("prompt") or "") if constructing else []
     if constructed:
         return constructed[-1]
     if record["provider"] == "aws" and record.get("service"):

@@ -30,11 +30,12 @@ def command(paper: str | None, profile: str, jobs: int, dry_run: bool, scheduler
     A notebook that fails is told with its cell and error, the others go on, and the exit code is 1.
     """
     from lookuplab.cluster import joined
-    from lookuplab.runner import notebooks, profiles
+    from lookuplab.runner import launch, notebooks, profiles
     from lookuplab.runner.display import run_and_report
     from lookuplab.runner.plan import plan
     from lookuplab.runner.resources import check_needs
 
+    launch.alone("reproduce")
     chosen = profiles.load(profile)
     if not dry_run:
         check_needs(chosen)

@@ -44,7 +44,8 @@ Examples:
   lookuplab run cloudapibench/table1_base_models --profile paper -p models=bigcode/starcoder2-3b
   lookuplab run fig1_perplexity -p max_new_tokens=64
   lookuplab run table1_base_models --profile paper --dry-run
-  lookuplab run path/to/own.ipynb""")
+  lookuplab run path/to/own.ipynb
+  accelerate launch --multi_gpu --num_processes 4 -m lookuplab run table1_base_models --profile paper""")
 @click.argument("notebook")
 @click.option("--profile", default="mini", show_default=True, help="smoke, mini, paper, or the path of a YAML file.")
 @click.option("-p", "--parameter", "parameters", multiple=True, metavar="NAME=VALUE",
@@ -60,7 +61,7 @@ def command(notebook: str, profile: str, parameters: tuple[str, ...], dry_run: b
     one's own never replace the committed numbers. An unknown parameter or another type than the notebook's is refused.
     """
     from lookuplab.cluster import joined
-    from lookuplab.runner import notebooks, profiles
+    from lookuplab.runner import launch, notebooks, profiles
     from lookuplab.runner.display import run_and_report
     from lookuplab.runner.plan import plan
     from lookuplab.runner.resources import check_needs
@@ -75,7 +76,7 @@ def command(notebook: str, profile: str, parameters: tuple[str, ...], dry_run: b
         click.echo(report([job], chosen))
         return
     with joined(scheduler) as cluster:
-        code = run_and_report([job], 1, cluster)
-    if code == 0:
+        code = run_and_report([launch.placed(job)], 1, cluster)
+    if code == 0 and launch.place()[0] == 0:
         click.echo(f"executed copy: {job.output}\nfigures below: {job.figures / job.profile / job.notebook.paper}")
     sys.exit(code)

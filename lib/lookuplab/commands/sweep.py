@@ -26,11 +26,12 @@ def command(notebook: str, parameters: tuple[str, ...], profile: str, jobs: int,
     Everything lands in one folder below runs/sweeps/; its sweep.csv holds all numbers, the parameters as first columns.
     """
     from lookuplab.cluster import joined
-    from lookuplab.runner import notebooks, profiles
+    from lookuplab.runner import launch, notebooks, profiles
     from lookuplab.runner.display import run_and_report
     from lookuplab.runner.resources import check_needs
     from lookuplab.runner.sweep import collect, plan_sweep
 
+    launch.alone("sweep")
     pairs = parse_pairs(parameters)
     chosen = profiles.load(profile)
     check_needs(chosen)

@@ -6,6 +6,7 @@ Batching, caching, resuming and progress exist here once; every notebook and eve
 
 import os
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -16,6 +17,7 @@ from tqdm import tqdm
 
 from lookuplab import paths
 from lookuplab.errors import UserError
+from lookuplab.models.share import arriving, is_mine
 from lookuplab.models.store import Asked, CompletionStore, Question
 from lookuplab.models.types import Completion, Decoding, Model, Prompt
 
@@ -68,25 +70,39 @@ def _answer_all(model: Model, questions: list[Question], decoding: Decoding | No
                 answer: Callable[[list[Question]], Iterator[list[Completion]]], store: Store,
                 progress: bool, requires_logprobs: bool) -> Completions:
     """Look up, generate the rest, return what the store holds (another process may have stored an answer first)."""
-    asked = Asked(model.identity, decoding)
+    asked = Asked(model.identity, decoding, model.name)
     keys = [asked.key(question) for question in questions]
     with _opened(store) as opened:
         known = opened.get(asked, questions)
+        opened.note_uses(asked, questions)
         _check_logprobs(model, known.values(), requires_logprobs)
         missing = {key: question for key, question in zip(keys, questions, strict=True) if key not in known}
         if missing:
-            waiting = {(question.prompt.id, question.sample): question for question in missing.values()}
-            bar = _bar(model.name, len(missing), progress)
-            with closing(bar), closing(answer(list(missing.values()))) as batches:
-                for batch in batches:
-                    opened.put(asked, [(waiting.pop((done.id, done.sample)), done) for done in batch])
-                    _check_logprobs(model, batch, requires_logprobs)
-                    bar.update(len(batch))
-            if waiting:
-                raise RuntimeError(f"{model.name} left {len(waiting)} of {len(missing)} requests without an answer")
+            alone = opened.path == ":memory:"  # no other process sees it
+            mine = {key: question for key, question in missing.items() if alone or is_mine(key.prompt)}
+            waiting = {(question.prompt.id, question.sample): question for question in mine.values()}
+            with closing(_bar(model.name, len(missing), progress)) as bar:
+                with closing(answer(list(mine.values()))) as batches:
+                    for batch, seconds in _timed(batches):
+                        opened.put(asked, [(waiting.pop((done.id, done.sample)), done) for done in batch], seconds)
+                        _check_logprobs(model, batch, requires_logprobs)
+                        bar.update(len(batch))
+                if waiting:
+                    raise RuntimeError(f"{model.name} left {len(waiting)} of {len(mine)} requests without an answer")
+                for count in arriving(missing.keys() - mine.keys(),
+                                      lambda left: opened.get(asked, [missing[key] for key in left])):
+                    bar.update(count)
             known |= opened.get(asked, missing.values())
     answers = [_under_id(known[key], question) for key, question in zip(keys, questions, strict=True)]
     return Completions(answers, generated=len(missing))
+
+
+def _timed(batches: Iterable[list[Completion]]) -> Iterator[tuple[list[Completion], float]]:
+    """Each batch with the seconds that it took."""
+    began = time.monotonic()
+    for batch in batches:
+        yield batch, time.monotonic() - began
+        began = time.monotonic()
 
 
 def _check_logprobs(model: Model, completions: Iterable[Completion], required: bool) -> None:

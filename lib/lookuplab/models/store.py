@@ -7,6 +7,8 @@ under many settings is kept once:
     prompts      the exact text and system text (and the id, where sampling seeds depend on it)
     completions  (settings, prompt, sample) -> the answer as JSON
 
+``store_log`` adds who asked, and how long it took.
+
 Both ids are hashes of their content, so the key of an answer covers every field and two processes agree on it
 without asking each other. A transaction holds one batch: a kill at any moment loses the batch in flight, no more.
 Not covered: WAL needs shared memory, so the processes must run on one machine (network file systems do not do).
@@ -23,6 +25,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lookuplab.errors import UserError
+from lookuplab.models import store_log
 from lookuplab.models.types import Completion, Decoding, Prompt
 
 DECODING_VERSION = 1  # raise it whenever the same model and parameters would give another answer than before
@@ -70,10 +73,12 @@ class Question:
 class Asked:
     """A model under one decoding: turns questions into keys and remembers the readable form behind the hashes.
 
-    ``identity`` is the model's own account of what changes its answers; ``decoding`` is None for scoring.
+    ``identity`` is the model's own account of what changes its answers; ``decoding`` is None for scoring. ``name`` is
+    for people: no part of the key.
     """
 
-    def __init__(self, identity: dict[str, str], decoding: Decoding | None):
+    def __init__(self, identity: dict[str, str], decoding: Decoding | None, name: str = ""):
+        self.name = name
         fields = asdict(decoding) if decoding else {}
         fields.pop("n", None)  # the sample index says it: the first 5 of 20 samples are those of n=5
         for added in ("choices_below", "beams"):  # at its default left out: keys are those from before it existed
@@ -146,6 +151,7 @@ class CompletionStore:
             if self._check_version() == 0:  # again: another process may have created the tables meanwhile
                 for statement in filter(str.strip, SCHEMA.split(";")):
                     self.db.execute(statement)
+            store_log.create(self.db)
             # written at every opening: a read-only store or a full disk shows before any token is generated
             self.db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
@@ -209,9 +215,19 @@ class CompletionStore:
                         found[key] = _from_json(wanted[key].prompt.id, sample, answer)
         return found
 
-    def put(self, asked: Asked, answers: Sequence[tuple[Question, Completion]]) -> None:
-        """Store one batch in one transaction. An answer that another process has stored first stays as it is."""
+    def note_uses(self, asked: Asked, questions: Iterable[Question]) -> None:
+        """Remember that these were asked, and by which notebook."""
         with self._readable_errors(), self._transaction():
+            store_log.note_uses(self.db, map(asked.key, questions))
+
+    def put(self, asked: Asked, answers: Sequence[tuple[Question, Completion]], seconds: float | None = None) -> None:
+        """Store one batch in one transaction. An answer that another process has stored first stays as it is.
+
+        ``seconds`` is what generating the batch took.
+        """
+        with self._readable_errors(), self._transaction():
+            if seconds is not None:
+                store_log.note_batch(self.db, asked.settings, asked.name, seconds, [answer for _, answer in answers])
             self.db.execute("INSERT OR IGNORE INTO settings VALUES (?, ?)", (asked.settings, asked.settings_json))
             for question, completion in answers:
                 text = asked.prompt_json(question)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from lookuplab import paths
 from lookuplab.cluster import Cluster
+from lookuplab.runner import launch
 from lookuplab.runner.on_cluster import ClusterWorkers
 from lookuplab.runner.plan import Job
 
@@ -169,7 +170,7 @@ def environment(job: Job, parallel: int) -> dict[str, str]:
     }
     pools = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     shared = {name: os.environ.get(name, threads) for name in pools}
-    return {**os.environ, **shared, **fixed, **job.environment}
+    return {**launch.kernel_environment(), **shared, **fixed, **job.environment}
 
 
 def _message(job: Job) -> dict:

@@ -8,6 +8,7 @@ from typing import Any
 
 from lookuplab import paths
 from lookuplab.errors import UserError
+from lookuplab.models.store_log import OWN, USER
 from lookuplab.runner import ranges, resources
 from lookuplab.runner.notebooks import Notebook
 from lookuplab.runner.profiles import Profile
@@ -57,11 +58,12 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
     if not dry:  # may ask the hub, so it comes last
         resources.check(notebook.id, values, hints)
     committed = profile.committed and not given
+    user = f"{profile.name}/{notebook.id}{OWN if given else ''}"
     return Job(
         notebook, profile.name, parameters,
         output or paths.RUNS / profile.name / notebook.paper / f"{notebook.name}.ipynb",
         figures or (paths.FIGURES if committed else paths.RUNS / "figures"),
-        missing=tuple(resources.missing(values, hints)) if dry else (), environment=dict(environment or {}),
+        missing=tuple(resources.missing(values, hints)) if dry else (), environment={USER: user, **(environment or {})},
     )
 
 

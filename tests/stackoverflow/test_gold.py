@@ -1,5 +1,6 @@
 """Gold documentation of problems; on the real one, where it is beside the checkout, the known figures of BM25."""
 
+import gzip
 import json
 import re
 
@@ -11,7 +12,8 @@ from lookuplab.retrieval.bm25 import Bm25
 from lookuplab.retrieval.metrics import ndcg_at, recall_at, reciprocal_rank, success_at
 from lookuplab.stackoverflow import ds1000
 from lookuplab.stackoverflow.asking import question_of
-from lookuplab.stackoverflow.gold import gold_pages
+from lookuplab.stackoverflow.corpus import Snippet
+from lookuplab.stackoverflow.gold import gold_pages, questions
 
 SHARED = paths.ROOT.parent / "shared" / "data"
 PAGE = {"title": "lib.sort", "text": "Sort a thing."}
@@ -39,6 +41,25 @@ def test_pages_are_shared_by_problems_and_problems_without_a_page_left_out(tmp_p
 def test_a_bad_line_is_named(tmp_path, records, said):
     with pytest.raises(UserError, match=said):
         gold_pages(written(tmp_path, *records))
+
+
+def test_a_mini_problems_documents_are_the_snippets_of_its_object():
+    file = paths.MINI / "stackoverflow" / "problems.jsonl.gz"
+    snippets = [Snippet(name, "d", "c", "", "") for name in ("numpy.nothing#0", "pandas.Series.mean#0", "x#1")]
+    with gzip.open(file, "rt") as lines:
+        metadata = [json.loads(line)["metadata"] for line in lines]
+    wanted = metadata[0]["object"]
+    documents, asked = questions(file, "", [*snippets, Snippet(f"{wanted}#7", "d", "c", "", "")])
+    assert len(documents) == 4
+    assert {one.id for one in asked} >= {str(one["problem_id"]) for one in metadata if one["object"] == wanted}
+    assert all(one.relevant == (f"{wanted}#7",) for one in asked if one.id == str(metadata[0]["problem_id"]))
+
+
+def test_pages_of_ds_1000_are_documents_without_code(tmp_path):
+    file, problems = written(tmp_path, {"problem_id": 0, "docs": [PAGE]}), paths.MINI / "stackoverflow/problems.jsonl.gz"
+    documents, asked = questions(problems, file, [])
+    assert [(one.id, one.description, one.code) for one in documents] == [("lib.sort", "Sort a thing.", "")]
+    assert [(one.id, one.relevant) for one in asked] == [("0", ("lib.sort",))]
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="no copy of DS-1000 beside the checkout")

@@ -32,12 +32,14 @@ def measured(rankers: Mapping[str, Ranker], queries: Sequence[Query]) -> pd.Data
     return pd.concat(parts, ignore_index=True)
 
 
-def quality_rows(values: pd.DataFrame, model: str) -> pd.DataFrame:
+def quality_rows(values: pd.DataFrame, model: str, clusters: Mapping[str, str] | None = None) -> pd.DataFrame:
     """The mean of each measure and ranker with its 95% interval over queries, as an artifact's rows.
 
-    ``values`` come from ``measured``; ``model`` names the corpus in the artifact's column of that name.
+    ``values`` come from ``measured``; ``model`` names the corpus in the artifact's column of that name. ``clusters``:
+    query -> what it shares with others (the origin of a perturbed problem); without it queries are independent.
     """
-    return pd.DataFrame([row(model, name, measure, estimate(part[measure], part["query"]))
+    groups = values["query"].map(clusters) if clusters else values["query"]
+    return pd.DataFrame([row(model, name, measure, estimate(part[measure], groups[part.index]))
                          for name, part in values.groupby("ranker", sort=False) for measure in MEASURES])
 
 

@@ -1,6 +1,5 @@
 """Loading a checkpoint, and knowing exactly which one it was."""
 
-import hashlib
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,17 +8,15 @@ import torch
 from huggingface_hub import HfApi, snapshot_download, try_to_load_from_cache
 from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 from peft import PeftModel
-from tqdm import tqdm
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
 from lookuplab.errors import UserError
 from lookuplab.models.adapters import CONFIG, base_of, is_adapter
+from lookuplab.models.content import content_hash
 from lookuplab.models.cpu import speed_up_linear
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 HUB_SECONDS = 10  # how long to wait for an answer before only the local cache is tried
-LARGE = 2**30  # bytes from which hashing shows its progress
-NOT_CONTENT = (".md", ".log", ".csv", "card.json")  # a card or a log may be edited without changing the model
 
 
 @dataclass(frozen=True)
@@ -91,25 +88,6 @@ def _commit(name: str, revision: str | None) -> str:
 def context_of(config) -> int | None:
     """Longest sequence of a causal model; encoder-decoder models here have relative positions and no limit."""
     return None if config.is_encoder_decoder else getattr(config.get_text_config(), "max_position_embeddings", None)
-
-
-def content_hash(folder: Path) -> str:
-    """sha256 over the names and bytes of a checkpoint's files; cards, logs and hidden files do not count."""
-    files = sorted(file for file in folder.rglob("*") if file.is_file() and _is_content(file.relative_to(folder)))
-    total = sum(file.stat().st_size for file in files)
-    digest = hashlib.sha256()
-    with tqdm(total=total, unit="B", unit_scale=True, desc=f"hashing {folder.name}", disable=total < LARGE) as bar:
-        for file in files:
-            digest.update(f"{file.relative_to(folder).as_posix()}\0{file.stat().st_size}\0".encode())
-            with file.open("rb") as stream:
-                while block := stream.read(2**20):
-                    digest.update(block)
-                    bar.update(len(block))
-    return digest.hexdigest()
-
-
-def _is_content(path: Path) -> bool:
-    return not any(part.startswith(".") for part in path.parts) and not path.name.endswith(NOT_CONTENT)
 
 
 def _folder(name: str) -> Path | None:

@@ -69,7 +69,8 @@ def made(*pairs) -> list[str]:
     (Selection(models=("small",)), [("small", number) for number in range(4)]),
     (Selection(profile="mini"), [(model, number) for model in ("small", "large") for number in (0, 1)]),
     (Selection(models=("large",), profile="paper", notebook="demo/counts"), [("large", n) for n in (1, 2, 3)]),
-    (Selection(notebook="demo/count"), []), (Selection(newer=1), [(m, n) for m in ("small", "large") for n in range(4)]),
+    (Selection(notebook="demo/count"), []),
+    (Selection(newer=1), [(m, n) for m in ("small", "large") for n in range(4)]),
     (Selection(older=1), []), (Selection(unused=True), []),
 ], ids=str)
 def test_an_export_holds_the_selection_and_works_as_a_store(store, tmp_path, selection, expected):
@@ -115,7 +116,8 @@ def test_pruning_a_model_leaves_the_others_and_says_before_what_it_frees(store):
     assert call("prune", "--model", "small").startswith("deleted 4 answers; ")
     assert texts(store) == made(*(("large", number) for number in range(4)))
     with closing(sqlite3.connect(store)) as db:
-        assert [db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("settings", "prompts")] == [1, 4]
+        counts = [db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("settings", "prompts")]
+    assert counts == [1, 4]
 
 
 def test_pruning_by_age_spares_answers_whose_age_is_not_known(store):
@@ -138,7 +140,8 @@ def test_pruning_what_is_unused_means_other_decoding_versions(store, monkeypatch
 
 
 @pytest.mark.parametrize(("arguments", "words"), [
-    (["prune"], "prune needs a condition"), (["prune", "--model", "x"], "holds nothing of the model 'x'; there are: large"),
+    (["prune"], "prune needs a condition"),
+    (["prune", "--model", "x"], "holds nothing of the model 'x'; there are: large"),
     (["export", "runs/completions.sqlite"], "is the store itself"), (["import", "absent"], "there is no file absent"),
     (["import", "text"], "text is no completion store"), (["export", "text/x"], "cannot write text/x"),
 ], ids=str)
@@ -155,7 +158,11 @@ def test_a_store_that_is_not_there_is_not_made(tmp_path):
     assert not (tmp_path / "absent.sqlite").exists()
 
 
-PRUNES = "import sys; from pathlib import Path; from lookuplab.models import store_care as c; print('ready', flush=True); "
+BEGINS = """import sys
+from pathlib import Path
+from lookuplab.models import store_care as c
+print("ready", flush=True)
+"""
 
 
 @pytest.mark.parametrize("does", ["c.prune(Path(sys.argv[1]), c.Selection(models=('small',)))",
@@ -168,7 +175,7 @@ def test_a_kill_at_any_moment_leaves_a_whole_store(tmp_path, does):
     counts = set()
     for seconds in (0.01, 0.04, 0.1):
         file.write_bytes(original.read_bytes())
-        process = subprocess.Popen([sys.executable, "-c", PRUNES + does, str(file), str(other)], stdout=subprocess.PIPE)
+        process = subprocess.Popen([sys.executable, "-c", BEGINS + does, str(file), str(other)], stdout=subprocess.PIPE)
         process.stdout.readline()
         time.sleep(seconds)
         process.send_signal(signal.SIGKILL)

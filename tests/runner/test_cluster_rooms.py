@@ -15,7 +15,15 @@ pytest.importorskip("distributed")
 import written_problems as written  # noqa: E402  beside the tests of that room
 from running_cluster import RunningCluster  # noqa: E402  beside this file
 
-SOURCE = 'def helper(x):\n    return x\n\n\ndef use(y):\n    """Use it on what is given."""\n    z = helper(y)\n    return z\n'
+SOURCE = '''def helper(x):
+    return x
+
+
+def use(y):
+    """Use it on what is given."""
+    z = helper(y)
+    return z
+'''
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +37,8 @@ def call(tmp_path, monkeypatch):
     """Runs a command with a store of its own, and returns what it wrote."""
     for number in range(2):
         (tmp_path / "repo").mkdir(exist_ok=True)
-        (tmp_path / "repo" / f"m{number}.py").write_text(SOURCE.replace("use", f"use{number}").replace("given", f"given {number}"))
+        source = SOURCE.replace("use", f"use{number}").replace("given", f"given {number}")  # equal ones are left out
+        (tmp_path / "repo" / f"m{number}.py").write_text(source)
     monkeypatch.chdir(tmp_path)
 
     def run(name: str, *arguments: str) -> bytes:

@@ -53,7 +53,7 @@ def test_two_processes_give_the_completions_of_one_and_generate_each_once(kit, m
         pairs = zip(answer.pop("token_logprobs"), two[key].pop("token_logprobs"), strict=True)
         assert all(math.isclose(*pair, abs_tol=1e-4) for pair in pairs), "another batch may change the last digits only"
         assert answer == two[key]
-    assert (kit.root / "runs/processes/1/demo/asks.ipynb").exists(), "the second process wrote over the first one's copy"
+    assert (kit.root / "runs/processes/1/demo/asks.ipynb").exists(), "the second wrote over the first one's copy"
 
 
 def test_processes_on_several_machines_are_refused(monkeypatch):

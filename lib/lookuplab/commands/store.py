@@ -14,7 +14,7 @@ def selecting(command: Callable) -> Callable:
     """The options that select answers."""
     for option in (
             click.option("--newer", type=click.FloatRange(0), metavar="DAYS", help="Used in the last DAYS days."),
-            click.option("--older", type=click.FloatRange(0), metavar="DAYS", help="Last used more than DAYS days ago."),
+            click.option("--older", type=click.FloatRange(0), metavar="DAYS", help="Last used before that."),
             click.option("--notebook", help="Asked by this notebook (`artifact` or `paper/artifact`)."),
             click.option("--profile", help="Asked by notebooks under this profile."),
             click.option("--model", "models", multiple=True, help="By this model, as `lookuplab status` names it; "

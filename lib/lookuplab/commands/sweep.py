@@ -37,7 +37,7 @@ def command(notebook: str, parameters: tuple[str, ...], profile: str, jobs: int,
     check_needs(chosen)
     folder, planned = plan_sweep(notebooks.find(notebook), chosen, pairs)
     with joined(scheduler, jobs) as cluster:
-        shutil.rmtree(folder, ignore_errors=True)  # an earlier run of the same sweep: its numbers must not mix with ours
+        shutil.rmtree(folder, ignore_errors=True)  # an earlier run of the same sweep: its numbers must not mix in
         code = run_and_report(planned, jobs, cluster)
     table = collect(folder, planned, [name for name, _ in pairs])
     if table is None and code == 0:

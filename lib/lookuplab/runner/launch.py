@@ -12,7 +12,7 @@ from lookuplab.errors import UserError
 from lookuplab.models.share import SHARE
 from lookuplab.runner.plan import Job
 
-# What a launcher says to its processes. A notebook's kernel must not see it: whatever trains there would wait for others.
+# What a launcher says to its processes. A notebook's kernel must not see it: what trains there would wait for others.
 _LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_RANK", "ROLE_WORLD_SIZE",
               "MASTER_ADDR", "MASTER_PORT")
 

@@ -91,5 +91,5 @@ def _own_store() -> str:
     """SQLite's WAL needs one machine's memory, so a store under the shared checkout must not be written from two."""
     if store := os.environ.get(STORE):
         return store
-    raise UserError(f"the worker on {socket.gethostname()} shares {paths.STORE.name} with another machine, which SQLite "
-                    f"cannot do; start it with {STORE} set to a file on a disk of its own (docs/cluster.md)")
+    raise UserError(f"the worker on {socket.gethostname()} shares {paths.STORE.name} with another machine, which "
+                    f"SQLite cannot do; start it with {STORE} set to a file on a disk of its own (docs/cluster.md)")

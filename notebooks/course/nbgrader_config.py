@@ -19,4 +19,4 @@ c.CourseDirectory.course_id = "lookuplab"
 c.CourseDirectory.root = str(work)
 c.CourseDirectory.source_directory = os.path.relpath(here.parent, work)
 c.CourseDirectory.ignore = ["README.md", "nbgrader_config.py", ".ipynb_checkpoints", "__pycache__", "*.pyc"]
-c.ExecutePreprocessor.timeout = 120  # seconds a cell: twice what a lesson may need
+c.Execute.timeout = 120  # seconds a cell: twice what a lesson may need

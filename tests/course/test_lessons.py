@@ -1,0 +1,123 @@
+"""The course in a classroom: solutions pass, wrong answers do not, and it fits into 4 GB, a minute a cell, no network."""
+
+import re
+
+import nbformat
+import pytest
+import yaml
+from answers import RIGHT, WRONG
+from lessons import FOLDER, LESSONS, cells, exercises, nbgrader
+from nbgrader.api import Gradebook
+from nbgrader.nbgraderformat import MetadataValidator
+
+each = pytest.mark.parametrize("lesson", LESSONS)
+
+
+def test_there_are_four_lessons():
+    assert len(LESSONS) == 4
+
+
+@each
+def test_the_solutions_of_a_lesson_pass_its_checks(lesson, ran, capsys):
+    seconds = ran(lesson)["seconds"]  # papermill ends at the first check that fails
+    with capsys.disabled():
+        print(f"\n{lesson}: {sum(seconds):.0f} s, the longest cell {max(seconds):.0f} s")
+
+
+@each
+def test_no_cell_takes_a_minute(lesson, ran):
+    assert max(ran(lesson)["seconds"]) < 60
+
+
+@each
+def test_a_lesson_fits_into_4_gb(lesson, ran):
+    assert 0.2e9 < ran(lesson)["peak"] < 4e9
+
+
+def fates(of: dict, case: str) -> dict[str, str]:
+    """Exercise and case -> what became of it."""
+    return {f"{name}, {which}": fate for name, which, fate in of["tried"] if which.startswith(case)}
+
+
+@each
+def test_a_wrong_answer_fails_its_check(lesson, ran):
+    assert [name for name, fate in fates(ran(lesson), "wrong").items() if fate == "passes"] == []
+
+
+@each
+def test_another_right_answer_passes(lesson, ran):
+    found = fates(ran(lesson), "right")
+    assert set(found.values()) == {"passes"}, found
+
+
+@each
+def test_the_checks_that_students_see_fail_where_nothing_is_solved(lesson, ran):
+    found = fates(ran(lesson), "unsolved")
+    assert len(found) == len(exercises(FOLDER / f"{lesson}.ipynb"))
+    assert set(found.values()) <= {"NotImplementedError", "AssertionError"}, found
+
+
+@each
+def test_a_solution_passes_whatever_was_tried_before(lesson, ran):
+    found = fates(ran(lesson), "solution")
+    assert set(found.values()) == {"passes"}, found
+
+
+@each
+def test_every_exercise_is_tried_with_wrong_answers_and_another_right_one(lesson):
+    names = exercises(FOLDER / f"{lesson}.ipynb")
+    assert len(names) >= 5
+    assert sorted(WRONG[lesson]) == sorted(RIGHT[lesson]) == sorted(names)
+    assert all(len(wrong) >= 2 for wrong in WRONG[lesson].values())
+
+
+@each
+def test_the_student_version_has_neither_solutions_nor_hidden_checks(lesson, released):
+    source, student = cells(FOLDER / f"{lesson}.ipynb"), cells(released / f"{lesson}.ipynb")
+    assert list(student) == list(source)
+    text = "\n".join(cell.source for cell in nbformat.read(released / f"{lesson}.ipynb", as_version=4).cells)
+    for cell in source.values():
+        for hidden in re.findall(r"### BEGIN (?:SOLUTION|HIDDEN TESTS)\n(.*?)### END", cell.source, re.DOTALL):
+            assert hidden.strip() and hidden not in text
+    assert "BEGIN SOLUTION" not in text and "HIDDEN" not in text
+
+
+@each
+def test_a_lesson_is_marked_up_as_nbgrader_wants_it(lesson):
+    notebook = nbformat.read(FOLDER / f"{lesson}.ipynb", as_version=4)
+    MetadataValidator().validate_nb(notebook)
+    graded = [cell.metadata.nbgrader for cell in notebook.cells if "nbgrader" in cell.metadata]
+    assert {marks.schema_version for marks in graded} == {3}
+    assert all(marks.locked for marks in graded if marks.grade and not marks.solution)
+
+
+def test_nbgrader_gives_the_points_of_what_is_solved_and_no_others(released, shared, ran):
+    """A student who solved the first three exercises of the last lesson, as `nbgrader autograde` finds it."""
+    lesson = LESSONS[3]
+    solutions = cells(FOLDER / f"{lesson}.ipynb")
+    solved = exercises(FOLDER / f"{lesson}.ipynb")[:3]
+    notebook = nbformat.read(released / f"{lesson}.ipynb", as_version=4)
+    for cell in notebook.cells:
+        if "nbgrader" in cell.metadata and cell.metadata.nbgrader.grade_id in solved:
+            cell.source = solutions[cell.metadata.nbgrader.grade_id].source
+    folder = shared / "submitted" / "half" / "course"
+    folder.mkdir(parents=True)
+    nbformat.write(notebook, folder / f"{lesson}.ipynb")
+    done = nbgrader(shared, "autograde", "course", "--create", "--student=half", f"--notebook={lesson}")
+    assert done.returncode == 0, done.stderr
+    with Gradebook(f"sqlite:///{shared / 'gradebook.db'}", "lookuplab") as book:
+        score = book.find_submission_notebook(lesson, "course", "half").code_score
+    assert score == sum(solutions[f"{name}_check"].metadata.nbgrader.points for name in solved)
+
+
+@each
+def test_the_instructors_plan_of_a_lesson_adds_up_to_90_minutes(lesson):
+    page = (FOLDER / "README.md").read_text(encoding="utf-8")
+    part = page.split(f"## Plan of `{lesson}`", 1)[1].split("\n## ", 1)[0]
+    minutes = [int(number) for number in re.findall(r"^\| *(\d+) *\|", part, re.MULTILINE)]
+    assert len(minutes) >= 5 and sum(minutes) == 90
+
+
+@each
+def test_a_lesson_is_run_by_name_only(lesson):
+    assert f"course/{lesson}" in yaml.safe_load((FOLDER.parent / "order.yaml").read_text())["manual"]

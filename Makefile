@@ -5,20 +5,24 @@ RUN := $(VENV)/bin/python -m
 PIP := $(RUN) pip --disable-pip-version-check install --quiet -c constraints.txt
 JOBS ?= 2
 
-.PHONY: help reproduce test lab clean
+.PHONY: help reproduce test lab readme clean
 
 help:  ## what there is
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1 \2/p' Makefile
 
-reproduce: $(VENV)/.installed  ## every notebook in the mini profile: figures/mini/ and what the papers' claims come to
+reproduce: $(VENV)/.installed  ## every notebook in the mini profile: figures/mini/, what the papers' claims come to, and the report
 	@$(RUN) lookuplab reproduce --profile mini -j $(JOBS)
 	@$(RUN) lookuplab claims --profile mini
+	@$(RUN) lookuplab report --profile mini
 
 test: $(VENV)/.installed-test  ## the tests
 	@OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(RUN) pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
 
 lab: $(VENV)/.installed  ## JupyterLab on the notebooks
 	@JUPYTER_PREFER_ENV_PATH=1 $(RUN) jupyterlab --notebook-dir=notebooks
+
+readme: $(VENV)/.installed  ## the table of artifacts in README.md again, from figures/mini/
+	@$(RUN) lookuplab.report.readme
 
 clean:  ## remove the virtual environment and what runs left behind
 	rm -rf -- $(VENV) runs

@@ -16,7 +16,7 @@ PACKAGE = ROOT / "lib" / "lookuplab"
 
 GROUND = {"errors", "paths", "atomic"}
 PAPER_ROOMS = {"cloudapi", "stackoverflow", "toolgen"}
-TOP = {"cli", "__main__", "commands", "runner", "verify", "data_sources", "claims"}
+TOP = {"cli", "__main__", "commands", "runner", "verify", "data_sources", "claims", "report"}
 
 FILES = sorted(PACKAGE.rglob("*.py"))
 

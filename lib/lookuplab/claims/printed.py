@@ -45,7 +45,7 @@ def _claim(judgement: Judgement, details: bool, width: int) -> Iterator[str]:
     yield from _wrapped(claim.statement, width)
     if judgement.comparisons and not details:
         yield from _wrapped(f"ours: {_ours(judgement)}", width)
-    yield from _wrapped(f"paper: {_reported(judgement.reported)}", width)
+    yield from _wrapped(f"paper: {reported(judgement.reported)}", width)
     if details:
         yield from _wrapped(f"metric {claim.test['metric']}, models: {claim.models}. {claim.why}", width)
         for comparison in judgement.comparisons:
@@ -78,12 +78,12 @@ def number(value: float) -> str:
     return "not measured" if math.isnan(value) else f"{value:.2f}".removesuffix(".00")
 
 
-def _reported(reported: tuple[Comparison, ...]) -> str:
+def reported(comparisons: tuple[Comparison, ...]) -> str:
     """The paper's own numbers for the same comparisons, smallest to largest, and whether they bear the claim out."""
-    if not reported:
+    if not comparisons:
         return "no printed numbers"
-    found = [comparison.value for comparison in reported]
+    found = [comparison.value for comparison in comparisons]
     spread = number(min(found)) if min(found) == max(found) else f"{number(min(found))} to {number(max(found))}"
-    against = sum(comparison.verdict != HOLDS for comparison in reported)
+    against = sum(comparison.verdict != HOLDS for comparison in comparisons)
     return f"{spread} in {len(found)} comparison{'s'[:len(found) > 1]}" + (
         f", {against} of them against the claim" if against else "")

@@ -71,7 +71,7 @@ def _row(model: str, numbers: Sequence[int], tokens: tuple[int, int]) -> tuple[s
         return (model, "-", "endpoint", "-", "-", "0", "0", "0", key if model.startswith(OPENAI) else "-", used)
     place = model.removesuffix(CHAT)
     name, revision = split_revision(place)
-    facts, cached = _facts(place)
+    facts, cached = known_facts(place)
     called = table_name(model) + CHAT * model.endswith(CHAT)
     if resources.is_on_hub(model):
         revision = (revision or data_sources.UNPINNED)[:12]
@@ -85,7 +85,7 @@ def _row(model: str, numbers: Sequence[int], tokens: tuple[int, int]) -> tuple[s
             "yes" if cached else "no", used)
 
 
-def _facts(place: str) -> tuple[ModelFacts | None, bool]:
+def known_facts(place: str) -> tuple[ModelFacts | None, bool]:
     """What is known of a model, and whether its weights are on this machine."""
     if not resources.is_on_hub(place):
         folder = mini_models().get(place) or resources.folder_of(place)

@@ -1,0 +1,29 @@
+"""Sphinx settings of the report. `lookuplab report` lays the sources out and builds them; nothing may need a network."""
+
+import lookuplab
+
+project = "lookuplab"
+release = lookuplab.__version__
+extensions = ["myst_nb", "sphinx.ext.autodoc"]
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 3
+nb_execution_mode = "off"
+nb_ipywidgets_js = {}  # the default loads scripts from a network
+nb_merge_streams = True
+autodoc_member_order = "bysource"
+add_module_names = False
+python_use_unqualified_type_names = True
+suppress_warnings = ["myst.header", "mystnb.unknown_mime_type"]
+
+html_theme = "furo"
+html_title = "lookuplab"
+html_favicon = "_static/favicon.svg"
+html_static_path = ["_static"]
+html_css_files = ["report.css"]
+html_js_files = [("report.js", {"defer": "defer"})]
+html_copy_source = False
+html_show_sourcelink = False
+html_show_copyright = False
+html_show_search_summary = False  # it would fetch pages, which a browser forbids from disk
+smartquotes = False
+toctree_object_entries = False  # the navigation lists pages, not every function

@@ -1,0 +1,137 @@
+"""What the pages are made of, without building them."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+from click.testing import CliRunner
+
+import lookuplab
+from lookuplab import paths, report
+from lookuplab.cli import cli
+from lookuplab.errors import UserError
+from lookuplab.report import notebook_pages, pages, paper_profile, readme
+from lookuplab.runner import notebooks
+
+WRITTEN = [paths.ROOT / "README.md", paths.ROOT / "CHANGELOG.md", *sorted((paths.ROOT / "docs").glob("*.md"))]
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory, run) -> Path:
+    """The sources of two runs beside each other; the second has one artifact."""
+    folder = tmp_path_factory.mktemp("pair")
+    [only] = [entry for entry in run.entries if entry.name == "table1_base_models"]
+    other = report.LastRun("other", "another one", (only,), run.judgements)
+    pages.write([run, other], folder)
+    return folder
+
+
+def test_two_profiles_stand_beside_each_other(pair):
+    front = (pair / "index.md").read_text(encoding="utf-8")
+    card = front.split('id="cloudapibench-table1_base_models"')[1].split("</article>")[0]
+    assert re.findall(r'src="([^"]+)"', card) == [
+        f"figures/{name}/cloudapibench/table1_base_models.svg" for name in ("mini", "other")]
+    missing = front.split('id="toolgen-explorer"')[1].split("</article>")[0]
+    assert "figures/mini/toolgen/explorer.svg" in missing and "Not run." in missing
+
+
+def test_the_claims_of_two_profiles_stand_in_one_row(pair, run):
+    text = (pair / "claims.md").read_text(encoding="utf-8")
+    [row] = re.findall(r'<tr id="capi-622-tasks".*?\n</tr>', text, re.S)
+    assert row.count('class="judged"') == 2
+    assert "the profiles differ" in text
+
+
+def test_an_executed_copy_keeps_its_outputs_but_no_widget(tmp_path, monkeypatch, run):
+    notebook = notebooks.find("table1_base_models")
+    document = nbformat.read(notebook.path, as_version=4)
+    cell = next(cell for cell in document.cells if cell.cell_type == "code")
+    widget = {"application/vnd.jupyter.widget-view+json": {"model_id": "1"}, "text/plain": "IntSlider(value=3)"}
+    cell.outputs = [nbformat.v4.new_output("stream", text="what it printed"),
+                    nbformat.v4.new_output("display_data", data=widget)]
+    document.metadata["widgets"] = {"state": {}}
+    executed = tmp_path / "mini" / f"{notebook.id}.ipynb"
+    executed.parent.mkdir(parents=True)
+    nbformat.write(document, executed)
+    monkeypatch.setattr(paths, "RUNS", tmp_path)
+    notebook_pages.write(notebook, [run], tmp_path / "page.ipynb")
+    text = (tmp_path / "page.ipynb").read_text(encoding="utf-8")
+    assert "what it printed" in text and "IntSlider" not in text and "widget" not in json.loads(text)["metadata"]
+    assert "The executed copy of the last run" in text and "artifacts/cloudapibench/table1_base_models.md" in text
+
+
+def test_a_notebook_that_did_not_run_says_how_to_run_it(tmp_path, monkeypatch, run):
+    monkeypatch.setattr(paths, "RUNS", tmp_path)
+    notebook_pages.write(notebooks.find("table1_base_models"), [run], tmp_path / "page.ipynb")
+    note = nbformat.read(tmp_path / "page.ipynb", as_version=4).cells[1].source
+    assert "lookuplab run cloudapibench/table1_base_models --profile mini" in note
+
+
+def test_gpu_memory_is_that_of_the_dry_run():
+    needs = {need.notebook: need for need in paper_profile.needs("paper")}
+    printed = CliRunner().invoke(cli, ["reproduce", "--profile", "paper", "--dry-run"]).output
+    [line] = re.findall(r"^bigcode/starcoder2-15b .*$", printed, re.M)
+    weights = float(re.findall(r"\d+\.\d(?!\d)", line.split("float32")[1])[0])
+    assert round(needs["cloudapibench/fig1_perplexity"].weights, 1) == weights
+    assert needs["cloudapibench/fig7b_number_of_retrievals"].batch > needs["cloudapibench/fig7a_retriever_precision"].batch
+    assert needs["toolgen/table3_repository_metrics"].unknown, "the size of a model that is yet to be trained was invented"
+
+
+def test_hours_are_those_of_a_recorded_run_or_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "FIGURES", tmp_path)
+    folder = tmp_path / "paper" / "cloudapibench"
+    folder.mkdir(parents=True)
+    (folder / "fig1_perplexity.json").write_text('{"wall_seconds": 5400}')
+    hours = {need.notebook: need.hours for need in paper_profile.needs("paper")}
+    assert hours.pop("cloudapibench/fig1_perplexity") == 1.5
+    assert set(hours.values()) == {None}
+
+
+def test_the_readmes_table_is_that_of_the_committed_figures(run):
+    text = readme.FILE.read_text(encoding="utf-8")
+    assert readme.written(text, run) == text, "make readme"
+
+
+@pytest.mark.parametrize("file", WRITTEN, ids=lambda file: file.name)
+def test_a_written_page_links_to_what_is_there(file):
+    for place in re.findall(r"\]\(([^)#\s]+)", file.read_text(encoding="utf-8")):
+        assert place.startswith("https://") or (file.parent / place).exists(), place
+
+
+def test_every_paper_is_cited_and_the_version_is_the_kits():
+    citation = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == lookuplab.__version__
+    assert {"cff-version", "message", "title", "authors"} <= set(citation)
+    assert set(pages.references()) == {folder.name for folder in paths.PAPER.iterdir() if folder.is_dir()}
+
+
+def test_make_reproduce_ends_with_the_report():
+    plan = subprocess.run(["make", "-n", "reproduce"], cwd=paths.ROOT, capture_output=True, text=True, check=True).stdout
+    assert plan.splitlines()[-1].endswith("lookuplab report --profile mini")
+
+
+def test_without_figures_it_says_which_command_makes_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "FIGURES", tmp_path)
+    done = CliRunner().invoke(cli, ["report"])
+    assert done.exit_code == 2
+    assert done.stderr == "error: no figures of profile 'mini' yet; `lookuplab reproduce --profile mini` makes them\n"
+
+
+def test_a_folder_with_other_files_is_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    done = CliRunner().invoke(cli, ["report", "-o", str(tmp_path)])
+    assert done.exit_code == 2 and done.stderr.count("\n") == 1 and "other files" in done.stderr
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+def test_a_report_may_be_replaced(tmp_path):
+    (tmp_path / report.site.MARK).touch()
+    (tmp_path / "index.html").touch()
+    report.site.check_output(tmp_path)
+    (tmp_path / report.site.MARK).unlink()
+    with pytest.raises(UserError):
+        report.site.check_output(tmp_path)

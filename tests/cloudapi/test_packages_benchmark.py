@@ -16,8 +16,9 @@ from lookuplab.cloudapi.dag import documented, passes
 from lookuplab.cloudapi.frequency import count
 from lookuplab.cloudapi.frequency_table import read_frequencies
 from lookuplab.cloudapi.package_benchmark import LEAKING, REASONS, WORDLESS, obstacles
+from lookuplab.cloudapi.prompts import task_prompt
 from lookuplab.cloudapi.retrieval import oracle
-from lookuplab.cloudapi.specs import load_index
+from lookuplab.cloudapi.specs import ApiSpec, load_index
 
 
 @pytest.fixture(scope="module")
@@ -124,4 +125,17 @@ def test_completions_made_elsewhere_are_judged_by_the_own_index(made, folder, tm
 
 def test_a_bad_package_ends_the_command_with_one_line_and_code_2():
     done = CliRunner().invoke(cli, ["data", "build", "api", "no_such_package_anywhere"])
-    assert done.exit_code == 2 and done.output.count("\n") == 1 and "no package" in done.output
+    *bar, said = done.output.splitlines()
+    assert done.exit_code == 2 and said.startswith("error: no package") and not any("Traceback" in line for line in bar)
+
+
+def test_a_function_is_asked_for_on_its_module():
+    inside = task_prompt(ApiSpec("python", "shop", "shop.stock", "count_items", ()), "Count what is there")
+    assert inside == "from shop import stock\n\n# Count what is there\nresult = stock."
+    outside = task_prompt(ApiSpec("python", "shop", "shop", "count_items", ()), "Count")
+    assert outside == "import shop\n\n# Count\nresult = shop."
+
+
+def test_a_compiled_module_needs_a_corpus_to_count_in(tmp_path):
+    done = CliRunner().invoke(cli, ["data", "build", "api", "math", "-o", str(tmp_path / "math")])
+    assert done.exit_code == 2 and "name a corpus" in done.output

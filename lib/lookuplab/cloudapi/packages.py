@@ -95,7 +95,7 @@ def _read(name: str, root: Path | None, skipped: Sequence[str], progress: bool) 
     with tempfile.TemporaryFile() as noise, subprocess.Popen(
         [*_READER, name, *skipped], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=noise,
         encoding="utf-8", env=os.environ | quiet,
-    ) as process, tqdm(desc=f"reading {name}", unit=" modules", delay=1, disable=not progress) as bar:
+    ) as process, tqdm(desc=f"reading {name}", unit=" modules", delay=1, leave=False, disable=not progress) as bar:
         found, last, whole = Package(name, _version(name), root and root / name), name, False
         for line in _lines(process):
             if "importing" in line:

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from tqdm import tqdm
+
 from lookuplab import paths
 from lookuplab.atomic import write_lines
 from lookuplab.cloudapi.comments import distinct_comments, intent
@@ -144,7 +146,8 @@ def build(index: ApiIndex, count_name: Mapping[str, int], count_bound: Mapping[s
             if len(pairs) < n_tasks:
                 raise UserError(f"only {len(pairs)} of {n_tasks} {frequency}-frequency {provider} tasks can be made: "
                                 f"the frequency table has {len(members)} such APIs; count frequencies over more code")
-            tasks += [make_task(*pair, frequency, index, count_name, count_bound or count_name) for pair in pairs]
+            shown = tqdm(pairs, f"{frequency}, {provider}", unit=" tasks", delay=1)
+            tasks += [make_task(*pair, frequency, index, count_name, count_bound or count_name) for pair in shown]
     return numbered(tasks)
 
 

@@ -24,7 +24,7 @@ import click
 
 from lookuplab.atomic import write_lines
 from lookuplab.cloudapi.benchmark import frequency_class
-from lookuplab.cloudapi.code_sources import SourceFile, source_files
+from lookuplab.cloudapi.code_sources import SourceFile, known_number, source_files
 from lookuplab.cloudapi.frequency_table import COLUMNS
 from lookuplab.cloudapi.specs import INDEX, ApiIndex, load_index
 from lookuplab.cloudapi.usage import Place, Usage, usage
@@ -202,7 +202,8 @@ def command(source: str, output: Path | None, split: str, text_field: str | None
     index = load_index(index_path)
     files = source_files(source, split, text_field)
     limited = (file for file, _ in zip(files, range(limit) if limit else repeat(None), strict=False))
-    counts = count(tqdm(limited, desc="counting", unit=" files", delay=1), index, jobs, keep_copies)
+    total = min(filter(None, (known_number(source), limit)), default=None)
+    counts = count(tqdm(limited, "counting", total, unit=" files", delay=1), index, jobs, keep_copies)
     if output:
         write_table(counts, index, output)
     else:

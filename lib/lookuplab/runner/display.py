@@ -8,7 +8,8 @@ from contextlib import contextmanager
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn,
+                           TimeRemainingColumn)
 
 from lookuplab.cluster import Cluster
 from lookuplab.runner.execute import Failure, Result, run_jobs
@@ -21,6 +22,7 @@ class Terminal:
     def __init__(self, total: int, console: Console | None = None):
         self.console = console or Console(stderr=True, highlight=False)
         columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn(), TimeElapsedColumn(),
+                   TextColumn("[dim]to go[/]"), TimeRemainingColumn(),
                    TextColumn("[dim]{task.fields[text]}", markup=True))
         self.progress = Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal)
         self.overall = self.progress.add_task("notebooks", total=total, text="")
@@ -34,7 +36,7 @@ class Terminal:
             case "cell":
                 self.progress.update(self.tasks[key], completed=event["index"] - 1, total=event["total"], text="")
             case "text":
-                self.progress.update(self.tasks[key], text=escape(event["text"][: max(10, self.console.width - 75)]))
+                self.progress.update(self.tasks[key], text=escape(event["text"][: max(10, self.console.width - 90)]))
             case "retry":
                 said = f"{job.notebook.id}: the kernel did not start, attempt {event['attempt']}"
                 self.console.print(said, style="yellow")

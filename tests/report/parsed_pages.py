@@ -4,7 +4,8 @@ from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
-LOADED = {"img": "src", "script": "src", "iframe": "src", "source": "src", "embed": "src", "object": "data", "video": "src"}
+LOADED = {"img": "src", "script": "src", "iframe": "src", "source": "src", "embed": "src", "object": "data",
+          "video": "src"}
 
 
 class Page(HTMLParser):

@@ -29,7 +29,8 @@ def write(runs: Sequence[LastRun], sources: Path) -> None:
     kept = notebooks.all_notebooks()
     folders = list(dict.fromkeys(notebook.paper for notebook in kept))
     modules = reference.modules(notebook.path for notebook in kept)
-    render("index.md", "front.md", papers=papers, folders=folders)
+    written = sorted(page.stem for page in (paths.ROOT / "docs").glob("*.md"))
+    render("index.md", "front.md", papers=papers, folders=folders, written=written)
     render("claims.md", "claims.md")
     render("provenance.md", "provenance.md")
     for paper in papers:

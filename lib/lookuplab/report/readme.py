@@ -13,9 +13,11 @@ BEGIN, END = "<!-- artifacts: written by `make readme` -->", "<!-- end of artifa
 
 
 def table(run: LastRun) -> str:
-    """One line a notebook that has artifacts or claims: its title, and the verdicts on the claims."""
+    """One line a paper's notebook that has artifacts or claims: its title, and the verdicts on the claims."""
     lines = ["| Artifact | Notebook | Claims |", "|---|---|---|"]
     for notebook in notebooks.all_notebooks():
+        if not (paths.PAPER / notebook.paper).is_dir():
+            continue
         own = {entry.name for entry in run.entries if entry.notebook and entry.notebook.id == notebook.id}
         judged = [one for name in sorted(own | {notebook.name}) for one in run.judged(notebook.paper, name)]
         if own or judged:

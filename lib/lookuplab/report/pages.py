@@ -38,8 +38,11 @@ def write(runs: Sequence[LastRun], sources: Path) -> None:
     for entry in entries.values():
         render(f"artifacts/{entry.id}.md", "artifact.md", entry=entry)
     for folder in folders:
-        names = [notebook.name for notebook in kept if notebook.paper == folder]
+        guides = sorted((paths.NOTEBOOKS / folder).glob("*.md"))
+        names = [guide.stem for guide in guides] + [notebook.name for notebook in kept if notebook.paper == folder]
         render(f"notebooks/{folder}/index.md", "notebooks.md", paper=folder, names=names)
+        for guide in guides:
+            (sources / "notebooks" / folder / guide.name).write_text(_text(guide), encoding="utf-8")
     for notebook in kept:
         notebook_pages.write(notebook, runs, sources / "notebooks" / f"{notebook.id}.ipynb")
     render("gpu_memory.md", "gpu_memory.md", needs=needs("paper"))

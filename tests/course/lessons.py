@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import nbformat
+import numpy
 import papermill
 import psutil
 from answers import RIGHT, WRONG
@@ -18,8 +19,13 @@ from lookuplab import paths
 FOLDER = paths.NOTEBOOKS / "course"
 LESSONS = sorted(file.stem for file in FOLDER.glob("*.ipynb"))
 
-NO_NETWORK = """\
-import socket
+BEGIN = """\
+import json as _json, psutil as _psutil, socket
+_spent = []
+def _processor(_=None):  # of the kernel and all that it starts
+    own = _psutil.Process()
+    _spent.append(sum(sum(one.cpu_times()[:4]) for one in [own, *own.children(recursive=True)]))
+get_ipython().events.register("pre_run_cell", _processor)
 _connect = socket.socket.connect
 def _refuse(self, address):
     if self.family != socket.AF_UNIX and address[0] not in ("127.0.0.1", "::1", "localhost"):
@@ -28,7 +34,7 @@ def _refuse(self, address):
 socket.socket.connect = _refuse"""
 
 TRY = """\
-import contextlib as _contextlib, io as _io, json as _json
+import contextlib as _contextlib, io as _io
 def _fate(answer, check):
     with _contextlib.redirect_stdout(_io.StringIO()):
         try:
@@ -43,7 +49,7 @@ for _name, _answers, _solution, _check in _json.loads({cases!r}):
         _found.append([_name, _case, _fate(_answer, _its_check)])
         exec(_solution, globals())  # others rest on it
     _found.append([_name, "solution again", _fate(_solution, _check)])
-print(_json.dumps(_found))"""
+print(_json.dumps([_spent, _found]))"""
 
 
 def cells(file: Path) -> dict[str, nbformat.NotebookNode]:
@@ -70,20 +76,22 @@ def nbgrader(folder: Path, *arguments: str, **environment: str) -> subprocess.Co
 
 
 def run(lesson: str, released: Path, folder: Path) -> dict:
-    """The lesson as it stands, then every answer in its kernel: seconds a cell, peak bytes of the kernel and all that
-    it starts, and what became of each answer: [exercise, case, "passes" or the error's name]."""
+    """The lesson as it stands, then every answer in its kernel: seconds a cell by the clock (``seconds``) and of
+    processor time (``processor``), the ``peak`` of resident bytes, both of the kernel and all that it starts, and what
+    became of each answer (``tried``): [exercise, case, "passes" or the error's name]."""
     notebook = nbformat.read(FOLDER / f"{lesson}.ipynb", as_version=4)
     own = len(notebook.cells)
-    notebook.cells = [nbformat.v4.new_code_cell(NO_NETWORK), *notebook.cells,
+    notebook.cells = [nbformat.v4.new_code_cell(BEGIN), *notebook.cells,
                       nbformat.v4.new_code_cell(TRY.format(cases=json.dumps(cases(lesson, released))))]
     source, output = folder / f"{lesson}_tried.ipynb", folder / f"{lesson}_out.ipynb"
     nbformat.write(notebook, source)
     with _peak() as peak:
-        papermill.execute_notebook(source, output, cwd=folder, progress_bar=False)
+        papermill.execute_notebook(source, output, cwd=folder, progress_bar=False, start_timeout=300)
     done = nbformat.read(output, as_version=4).cells
     ran = [cell for cell in done[1:own + 1] if cell.cell_type == "code"]
-    return {"seconds": [cell.metadata.papermill.duration for cell in ran], "peak": max(peak),
-            "tried": json.loads(done[-1].outputs[-1].text)}
+    spent, tried = json.loads(done[-1].outputs[-1].text)
+    return {"seconds": [cell.metadata.papermill.duration for cell in ran], "processor": numpy.diff(spent).tolist(),
+            "peak": max(peak), "tried": tried}
 
 
 def cases(lesson: str, released: Path) -> list[list]:

@@ -19,14 +19,18 @@ def test_there_are_four_lessons():
 
 @each
 def test_the_solutions_of_a_lesson_pass_its_checks(lesson, ran, capsys):
-    seconds = ran(lesson)["seconds"]  # papermill ends at the first check that fails
+    done = ran(lesson)  # papermill ends at the first check that fails
     with capsys.disabled():
-        print(f"\n{lesson}: {sum(seconds):.0f} s, the longest cell {max(seconds):.0f} s")
+        print(f"\n{lesson}: {sum(done['seconds']):.0f} s by the clock, {sum(done['processor']):.0f} s of a processor, "
+              f"{done['peak'] / 1e9:.1f} GB")
 
 
 @each
 def test_no_cell_takes_a_minute(lesson, ran):
-    assert max(ran(lesson)["seconds"]) < 60
+    """Of processor time: a busy machine makes no lesson slow."""
+    done = ran(lesson)
+    assert len(done["processor"]) == len(done["seconds"]) and sum(done["processor"]) > 3
+    assert max(done["processor"]) < 60
 
 
 @each
@@ -103,7 +107,8 @@ def test_nbgrader_gives_the_points_of_what_is_solved_and_no_others(released, sha
     folder = shared / "submitted" / "half" / "course"
     folder.mkdir(parents=True)
     nbformat.write(notebook, folder / f"{lesson}.ipynb")
-    done = nbgrader(shared, "autograde", "course", "--create", "--student=half", f"--notebook={lesson}")
+    patience = ("--Execute.timeout=600", "--Execute.startup_timeout=300")  # machines that test are busy
+    done = nbgrader(shared, "autograde", "course", "--create", "--student=half", f"--notebook={lesson}", *patience)
     assert done.returncode == 0, done.stderr
     with Gradebook(f"sqlite:///{shared / 'gradebook.db'}", "lookuplab") as book:
         score = book.find_submission_notebook(lesson, "course", "half").code_score

@@ -1,7 +1,9 @@
 """What the pages are made of, without building them."""
 
+import dataclasses
 import json
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -22,19 +24,22 @@ WRITTEN = [paths.ROOT / "README.md", paths.ROOT / "CHANGELOG.md", *sorted((paths
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory, run) -> Path:
-    """The sources of two runs beside each other; the second has one artifact."""
+    """The sources of two runs beside each other; the first has one artifact."""
     folder = tmp_path_factory.mktemp("pair")
-    [only] = [entry for entry in run.entries if entry.name == "table1_base_models"]
-    other = report.LastRun("other", "another one", (only,), run.judgements)
-    pages.write([run, other], folder)
-    return folder
+    only = run.find("cloudapibench/table1_base_models")
+    (folder / "other" / only.paper).mkdir(parents=True)
+    for file in only.folder.glob(f"{only.name}.*"):
+        shutil.copy(file, folder / "other" / only.paper)
+    other = dataclasses.replace(report.last_run("mini", folder / "other"), profile="other")
+    pages.write([other, run], folder / "pages")
+    return folder / "pages"
 
 
 def test_two_profiles_stand_beside_each_other(pair):
     front = (pair / "index.md").read_text(encoding="utf-8")
     card = front.split('id="cloudapibench-table1_base_models"')[1].split("</article>")[0]
     assert re.findall(r'src="([^"]+)"', card) == [
-        f"figures/{name}/cloudapibench/table1_base_models.svg" for name in ("mini", "other")]
+        f"figures/{name}/cloudapibench/table1_base_models.svg" for name in ("other", "mini")]
     missing = front.split('id="toolgen-explorer"')[1].split("</article>")[0]
     assert "figures/mini/toolgen/explorer.svg" in missing and "Not run." in missing
 
@@ -42,8 +47,9 @@ def test_two_profiles_stand_beside_each_other(pair):
 def test_the_claims_of_two_profiles_stand_in_one_row(pair, run):
     text = (pair / "claims.md").read_text(encoding="utf-8")
     [row] = re.findall(r'<tr id="capi-622-tasks".*?\n</tr>', text, re.S)
-    assert row.count('class="judged"') == 2
-    assert "the profiles differ" in text
+    assert re.findall(r'class="judged"><span class="verdict (\w+)"', row) == ["undecided", "holds"]
+    assert 'data-verdict="undecided holds differ"' in row
+    assert re.findall(r"<summary>(.*)</summary>", row) == ["mini: 1 comparison"], "comparisons of another run"
 
 
 def test_an_executed_copy_keeps_its_outputs_but_no_widget(tmp_path, monkeypatch, run):

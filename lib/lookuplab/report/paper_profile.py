@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from lookuplab import paths
 from lookuplab.models.load import CHAT, is_remote, split_revision
 from lookuplab.report.last_run import Entry, written_by
 from lookuplab.runner import notebooks, profiles, resources
@@ -28,11 +29,11 @@ class Need:
 
 
 def needs(profile: str) -> list[Need]:
-    """What each notebook needs under a profile; local files only, nothing is loaded or fetched."""
+    """What each notebook of a paper needs under a profile; local files only, nothing is loaded or fetched."""
     chosen = profiles.load(profile)
     return [_need(plan(notebook, chosen, dry=True),
                   Entry(notebook.paper, notebook.name, written_by(chosen) / notebook.paper, notebook))
-            for notebook in notebooks.all_notebooks()]
+            for notebook in notebooks.all_notebooks() if (paths.PAPER / notebook.paper).is_dir()]
 
 
 def _need(job: Job, entry: Entry) -> Need:

@@ -1,5 +1,6 @@
 """From runs to a site: the sources are laid out in a folder of their own, Sphinx builds them, it goes in place."""
 
+import re
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -79,4 +80,5 @@ def _sphinx(sources: Path, docs: Path, site: Path, files: Path) -> tuple[str, ..
         app.connect("html-page-context", lambda *_: bar.update() and None)
         app.build()
         bar.total = bar.n
-    return tuple(line for line in said.getvalue().replace(str(sources), "report").splitlines() if line.strip())
+    text = re.sub(r"\x1b\[[\d;]*m", "", said.getvalue()).replace(str(sources), "report")  # without colours
+    return tuple(line for line in text.splitlines() if line.strip())

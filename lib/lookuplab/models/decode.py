@@ -37,7 +37,7 @@ def choose(logits: torch.Tensor, chance: torch.Tensor | None, decoding: Decoding
         if decoding.top_p < 1:
             ranked, order = chosen.sort(dim=-1, descending=True, stable=True)
             outside = ranked.cumsum(-1) - ranked >= decoding.top_p  # the token that crosses top_p stays
-            chosen = chosen.masked_fill(outside.gather(-1, order.argsort(-1)), 0)
+            chosen = chosen.masked_fill(torch.zeros_like(outside).scatter(-1, order, outside), 0)
         total = chosen.cumsum(-1)
         token = torch.searchsorted(total, (chance.double() * total[:, -1])[:, None], right=True)[:, 0]
         token = token.clamp(max=logits.shape[-1] - 1)

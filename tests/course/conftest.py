@@ -45,3 +45,15 @@ def ran(shared, released, monkeypatch):
         return json.loads(file.read_text())
 
     return once
+
+
+@pytest.fixture
+def graded(shared, released, monkeypatch):
+    """A student who solved the first three exercises of the last lesson; graded once."""
+    monkeypatch.setenv("LOOKUPLAB_STORE", str(shared / "completions.sqlite"))
+    lesson = lessons.LESSONS[-1]
+    done = lessons.Graded(shared, lesson, tuple(lessons.exercises(lessons.FOLDER / f"{lesson}.ipynb")[:3]))
+    with FileLock(shared / "graded.lock"):
+        if not done.notebook.exists():
+            done.grade()
+    return done

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
@@ -69,10 +70,39 @@ def student_versions(folder: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def nbgrader(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
+def nbgrader(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
     """The program in the folder of the course, whose files then lie in ``folder``."""
     return subprocess.run([sys.executable, "-m", "nbgrader", *arguments], cwd=FOLDER, capture_output=True, text=True,
-                          env={**os.environ, "LOOKUPLAB_COURSE": str(folder), **environment})
+                          env={**os.environ, "LOOKUPLAB_COURSE": str(folder)})
+
+
+@dataclass(frozen=True)
+class Graded:
+    """A submission in which the exercises ``solved`` are, as nbgrader left it in its ``folder``."""
+
+    folder: Path
+    lesson: str
+    solved: tuple[str, ...]
+    student: str = "half"
+
+    @property
+    def notebook(self) -> Path:
+        return self.folder / "autograded" / self.student / "course" / f"{self.lesson}.ipynb"
+
+    def grade(self) -> None:
+        """Write the submission from student version and solutions, and let ``nbgrader autograde`` run it."""
+        solutions = cells(FOLDER / f"{self.lesson}.ipynb")
+        notebook = nbformat.read(self.folder / "release" / "course" / f"{self.lesson}.ipynb", as_version=4)
+        for cell in notebook.cells:
+            if "nbgrader" in cell.metadata and cell.metadata.nbgrader.grade_id in self.solved:
+                cell.source = solutions[cell.metadata.nbgrader.grade_id].source
+        submitted = self.folder / "submitted" / self.student / "course"
+        submitted.mkdir(parents=True)
+        nbformat.write(notebook, submitted / f"{self.lesson}.ipynb")
+        patience = ("--Execute.timeout=600", "--Execute.startup_timeout=300")  # machines that test are busy
+        done = nbgrader(self.folder, "autograde", "course", "--create", f"--student={self.student}",
+                        f"--notebook={self.lesson}", *patience)
+        assert done.returncode == 0, done.stderr
 
 
 def run(lesson: str, released: Path, folder: Path) -> dict:

@@ -6,7 +6,7 @@ import nbformat
 import pytest
 import yaml
 from answers import RIGHT, WRONG
-from lessons import FOLDER, LESSONS, cells, exercises, nbgrader
+from lessons import FOLDER, LESSONS, cells, exercises
 from nbgrader.api import Gradebook
 from nbgrader.nbgraderformat import MetadataValidator
 
@@ -95,24 +95,19 @@ def test_a_lesson_is_marked_up_as_nbgrader_wants_it(lesson):
     assert all(marks.locked for marks in graded if marks.grade and not marks.solution)
 
 
-def test_nbgrader_gives_the_points_of_what_is_solved_and_no_others(released, shared, ran):
-    """A student who solved the first three exercises of the last lesson, as `nbgrader autograde` finds it."""
-    lesson = LESSONS[3]
-    solutions = cells(FOLDER / f"{lesson}.ipynb")
-    solved = exercises(FOLDER / f"{lesson}.ipynb")[:3]
-    notebook = nbformat.read(released / f"{lesson}.ipynb", as_version=4)
-    for cell in notebook.cells:
-        if "nbgrader" in cell.metadata and cell.metadata.nbgrader.grade_id in solved:
-            cell.source = solutions[cell.metadata.nbgrader.grade_id].source
-    folder = shared / "submitted" / "half" / "course"
-    folder.mkdir(parents=True)
-    nbformat.write(notebook, folder / f"{lesson}.ipynb")
-    patience = ("--Execute.timeout=600", "--Execute.startup_timeout=300")  # machines that test are busy
-    done = nbgrader(shared, "autograde", "course", "--create", "--student=half", f"--notebook={lesson}", *patience)
-    assert done.returncode == 0, done.stderr
-    with Gradebook(f"sqlite:///{shared / 'gradebook.db'}", "lookuplab") as book:
-        score = book.find_submission_notebook(lesson, "course", "half").code_score
-    assert score == sum(solutions[f"{name}_check"].metadata.nbgrader.points for name in solved)
+def test_nbgrader_gives_the_points_of_what_is_solved_and_no_others(graded):
+    source = cells(FOLDER / f"{graded.lesson}.ipynb")
+    with Gradebook(f"sqlite:///{graded.folder / 'gradebook.db'}", "lookuplab") as book:
+        score = book.find_submission_notebook(graded.lesson, "course", graded.student).code_score
+    assert score == sum(source[f"{name}_check"].metadata.nbgrader.points for name in graded.solved)
+
+
+def test_what_is_not_solved_stops_nothing_but_its_own_check(graded):
+    failed = {cell.metadata.nbgrader.grade_id if "nbgrader" in cell.metadata else cell.source
+              for cell in nbformat.read(graded.notebook, as_version=4).cells if cell.cell_type == "code"
+              if any(output.output_type == "error" for output in cell.outputs)}
+    open_ones = set(exercises(FOLDER / f"{graded.lesson}.ipynb")) - set(graded.solved)
+    assert {f"{name}_check" for name in open_ones} <= failed <= {f"{name}_check" for name in open_ones} | open_ones
 
 
 @each

@@ -42,7 +42,8 @@ def slide(page: Callable[..., str], **ranges: tuple[float, float, float, float])
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """An HTML table with ``heads``; cells are shown as their texts."""
     def line(tag: str, cells: Iterable[object]) -> str:
-        return "<tr>" + "".join(f"<{tag} style='text-align:left'>{html.escape(str(cell))}</{tag}>" for cell in cells) + "</tr>"
+        texts = (f"<{tag} style='text-align:left'>{html.escape(str(cell))}</{tag}>" for cell in cells)
+        return f"<tr>{''.join(texts)}</tr>"
 
     return f"<table>{line('th', heads)}{''.join(line('td', row) for row in rows)}</table>"
 

@@ -13,7 +13,8 @@ import nbformat
 import numpy
 import papermill
 import psutil
-from answers import RIGHT, WRONG
+from right_answers import RIGHT
+from wrong_answers import WRONG
 
 from lookuplab import paths
 

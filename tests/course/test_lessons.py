@@ -1,14 +1,15 @@
-"""The course in a classroom: solutions pass, wrong answers do not, and it fits into 4 GB, a minute a cell, no network."""
+"""The course in a classroom: solutions pass, wrong answers fail; 4 GB, a minute a cell and no network are enough."""
 
 import re
 
 import nbformat
 import pytest
 import yaml
-from answers import RIGHT, WRONG
 from lessons import FOLDER, LESSONS, cells, exercises
 from nbgrader.api import Gradebook
 from nbgrader.nbgraderformat import MetadataValidator
+from right_answers import RIGHT
+from wrong_answers import WRONG
 
 each = pytest.mark.parametrize("lesson", LESSONS)
 

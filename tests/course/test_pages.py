@@ -38,7 +38,8 @@ def test_a_page_without_a_kernel_is_what_the_slider_begins_with():
 
 
 def test_the_trigger_page_counts_invalid_calls_below_the_threshold_as_caught():
-    caught = {name: (invalid.split(" ")[0], valid.split(" ")[0]) for name, invalid, valid in cells(trigger_page(FIRST, 0.55))}
+    rows = cells(trigger_page(FIRST, 0.55))
+    caught = {name: (invalid.split(" ")[0], valid.split(" ")[0]) for name, invalid, valid in rows}
     assert caught == {"high": ("100%", "0%"), "low": ("100%", "100%"), "all": ("100%", "33%")}
 
 

@@ -26,8 +26,8 @@ def trigger_page(first: pd.DataFrame, threshold: float) -> str:
             for name, mask in by_class(first).items()]
     figure = _histogram(first, threshold)
     text = f"Histogram of the confidence of valid and of invalid calls, and the threshold {threshold:.2f}"
-    return (f"<p><b>Confidence below {threshold:.2f}</b></p>"
-            + table(["APIs", "caught: of the invalid calls", "disturbed: of the valid calls"], rows) + image(figure, text))
+    heads = ["APIs", "caught: of the invalid calls", "disturbed: of the valid calls"]
+    return f"<p><b>Confidence below {threshold:.2f}</b></p>" + table(heads, rows) + image(figure, text)
 
 
 def policy_page(passes: Passes, threshold: float, precision: float) -> str:
@@ -37,9 +37,9 @@ def policy_page(passes: Passes, threshold: float, precision: float) -> str:
             f"DAG below {threshold:.2f}": triggered(passes.first, "dag_confidence", threshold)}
     shares = {way: outcome(passes, mask, precision) for way, mask in ways.items()}
     classes = by_class(passes.first)
-    rows = [[way, f"{100 * ways[way].mean():.0f}", *(f"{100 * shares[way][mask].mean():.1f}" for mask in classes.values())]
-            for way in ways]
-    figure = _bars({way: [100 * shares[way][mask].mean() for mask in classes.values()] for way in ways}, list(classes))
+    valid = {way: [100 * shares[way][mask].mean() for mask in classes.values()] for way in ways}
+    rows = [[way, f"{100 * ways[way].mean():.0f}", *(f"{share:.1f}" for share in valid[way])] for way in ways]
+    figure = _bars(valid, list(classes))
     text = f"Valid calls by class at a precision of {precision:g}%; the numbers are those of the table"
     heads = ["", "documentation for (% of tasks)", *(f"valid, {name} (%)" for name in classes)]
     return f"<p><b>Retriever of {precision:g}% precision</b></p>" + table(heads, rows) + image(figure, text)

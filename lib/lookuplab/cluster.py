@@ -58,7 +58,7 @@ class Cluster:
                     raise self._gone()
                 yield futures.pop(future), result
         except KilledWorker as error:
-            raise UserError(f"a task took down {error.allowed_failures + 1} workers, the last one {error.last_worker} "
+            raise UserError(f"a task took down {error.allowed_failures + 1} workers, the last one {error.last_worker.address} "
                             f"(out of memory?); see their logs: {_HERE}") from None
         finally:
             done.clear()

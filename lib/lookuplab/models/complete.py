@@ -77,9 +77,9 @@ def _answer_all(model: Model, questions: list[Question], decoding: Decoding | No
         opened.note_uses(asked, questions)
         _check_logprobs(model, known.values(), requires_logprobs)
         missing = {key: question for key, question in zip(keys, questions, strict=True) if key not in known}
+        alone = opened.path == ":memory:"  # no other process sees it
+        mine = {key: question for key, question in missing.items() if alone or is_mine(key.prompt)}
         if missing:
-            alone = opened.path == ":memory:"  # no other process sees it
-            mine = {key: question for key, question in missing.items() if alone or is_mine(key.prompt)}
             waiting = {(question.prompt.id, question.sample): question for question in mine.values()}
             with closing(_bar(model.name, len(missing), progress)) as bar:
                 with closing(answer(list(mine.values()))) as batches:
@@ -94,7 +94,7 @@ def _answer_all(model: Model, questions: list[Question], decoding: Decoding | No
                     bar.update(count)
             known |= opened.get(asked, missing.values())
     answers = [_under_id(known[key], question) for key, question in zip(keys, questions, strict=True)]
-    return Completions(answers, generated=len(missing))
+    return Completions(answers, generated=len(mine))
 
 
 def _timed(batches: Iterable[list[Completion]]) -> Iterator[tuple[list[Completion], float]]:

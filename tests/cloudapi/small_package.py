@@ -21,6 +21,7 @@ FILES = {
     "stock.py": '''
         from functools import cached_property
         from json import dumps  # imported, not offered
+        from typing import Protocol
 
         class StockError(Exception):
             """Something is missing."""
@@ -48,6 +49,12 @@ FILES = {
             @cached_property
             def weight(self): return 1
             def _secret(self): pass
+
+        class Carrier(Protocol):
+            def carry_it_home(self, basket): ...
+
+        class Porter(Carrier):
+            """Carries."""
 
         class BigBasket(Basket):
             """A big one."""

@@ -78,6 +78,10 @@ def test_inherited_methods_are_listed_once_and_exist_on_the_subclass(index):
     assert {"add_item_to", "lift_with_crane", "from_text"} <= index.methods("python", "shop.BigBasket").keys()
 
 
+def test_a_protocol_gives_its_methods_to_the_classes_that_follow_it(index):
+    assert "carry_it_home" in index.methods("python", "shop.stock.Porter")
+
+
 def test_exceptions_class_methods_and_properties_exist_but_are_no_operations(index):
     names = ("shop.StockError", "shop.Basket.from_text", "shop.Basket.weight")
     assert [spec(index, name).operation for name in names] == [False] * 3

@@ -54,10 +54,11 @@ class Reader:
             also = [f"{module}.{other}".removeprefix(f"{client}.") for module, other in paths[key]
                     if f"{module}.".startswith(f"{client}.") and (module == client or module in at_once)]
             value = objects[key]
-            if not inspect.isclass(value):
-                yield self._api(client, name, value, also=also)
-            else:
-                yield from self._class(client, name, value, also, public)
+            try:
+                yield from list(self._class(client, name, value, also, public) if inspect.isclass(value)
+                                else [self._api(client, name, value, also)])
+            except Exception as error:  # a metaclass may raise anything
+                self.left_out[f"name: {type(error).__name__} when read"] += 1
 
     def _modules(self) -> Iterator[ModuleType]:
         pending = [self.package]
@@ -100,7 +101,7 @@ class Reader:
         if not raised:
             for method, others in _methods(cls).items():
                 owner = next(base for base in cls.__mro__ if method in vars(base))
-                if owner is cls or not any(issubclass(base, owner) for base in above):
+                if owner is cls or not any(owner in base.__mro__ for base in above):
                     yield self._method(f"{client}.{name}", client, method, others, cls, owner)
 
     def _method(self, client: str, module: str, name: str, also: list[str], cls: type, owner: type

@@ -56,10 +56,12 @@ class Cluster:
             for future, result in done:
                 if future.cancelled():
                     raise self._gone()
-                yield futures.pop(future), result
+                number = futures.pop(future)
+                future.release()  # else the scheduler would make it again, should its worker die
+                yield number, result
         except KilledWorker as error:
-            raise UserError(f"a task took down {error.allowed_failures + 1} workers, the last one {error.last_worker.address} "
-                            f"(out of memory?); see their logs: {_HERE}") from None
+            raise UserError(f"a task took down {error.allowed_failures + 1} workers, the last one "
+                            f"{error.last_worker.address} (out of memory?); see their logs: {_HERE}") from None
         finally:
             done.clear()
             if futures and not self._is_gone():

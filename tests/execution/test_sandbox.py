@@ -105,9 +105,10 @@ def test_none_is_chosen_only_by_name(monkeypatch, tmp_path):
 
 
 def test_a_sandbox_that_does_not_contain_is_refused(monkeypatch, tmp_path):
-    program = tmp_path / "unshare"  # runs the program as it is
-    program.write_text(f"#!{sys.executable}\nimport os, sys\nat = sys.argv.index('-c', 2)\n"
-                       "rest = sys.argv[sys.argv.index('-c', at + 1) - 2:]\nos.execv(rest[0], rest)\n")
+    program, script = tmp_path / "unshare", tmp_path / "unshare.py"  # runs the program as it is
+    script.write_text("import os, sys\nat = sys.argv.index('-c', 2)\n"
+                      "rest = sys.argv[sys.argv.index('-c', at + 1) - 2:]\nos.execv(rest[0], rest)\n")
+    program.write_text(f"#!{os.path.realpath('/bin/sh')}\nexec '{sys.executable}' '{script}' \"$@\"\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     probe.cache_clear()

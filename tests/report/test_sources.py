@@ -117,7 +117,7 @@ def test_every_paper_is_cited_and_the_version_is_the_kits():
 
 
 def test_make_reproduce_ends_with_the_report():
-    done = subprocess.run(["make", "-n", "reproduce"], cwd=paths.ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(["make", "--no-print-directory", "-n", "reproduce"], cwd=paths.ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1].endswith("lookuplab report --profile mini")
 
 

@@ -181,8 +181,8 @@ def _parsed(text: str) -> list[ast.stmt]:
 def solution_of(text: str, variant: str = "official") -> str:
     """An answer's code.
 
-    "official" is DS-1000's post-processing in its order: cut at `</code>`, drop every opening fence "```python", cut
-    at a fence, cut at a line END SOLUTION, drop `<code>`. It loses an answer whose fence names no language.
+    "official" is DS-1000's post-processing in its order: cut at ``</code>``, drop every opening fence of Python, cut
+    at a fence, cut at a line END SOLUTION, drop ``<code>``. It loses an answer whose fence names no language.
     "repaired" takes the first fenced block where the answer opens with a fence, of whatever language, or has one
     behind words that are no code, and also cuts at the stop word "# SOLUTION END", which the model may run over.
     """

@@ -12,8 +12,7 @@ from lookuplab.errors import UserError
 from lookuplab.report.words import picture_title, picture_words
 from lookuplab.runner import notebooks, profiles
 from lookuplab.runner.notebooks import Notebook
-
-_BEGIN = re.compile(r"""Artifact\.begin\(\s*["']([\w-]+)["'],\s*["']([\w-]+)["']""")
+from lookuplab.runner.sources import artifacts
 
 
 @dataclass(frozen=True)
@@ -100,8 +99,7 @@ def notebook_of_artifacts(known: Iterable[Notebook]) -> dict[str, Notebook]:
     makers: dict[str, Notebook] = {}
     for notebook in known:
         makers[notebook.id] = notebook
-        code = "\n".join(notebook_code(notebook.path))
-        makers |= {f"{paper}/{name}": notebook for paper, name in _BEGIN.findall(code)}
+        makers |= dict.fromkeys(artifacts(notebook), notebook)
     return makers
 
 
@@ -113,13 +111,6 @@ def notebook_title(path: Path) -> str:
         if cell.cell_type == "markdown" and (heading := re.search(r"^# +(.+)$", cell.source, re.MULTILINE)):
             return heading[1].strip()
     return path.stem
-
-
-def notebook_code(path: Path) -> list[str]:
-    """The code cells of a notebook."""
-    import nbformat
-
-    return [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
 
 
 def _place(entry: Entry, makers: dict[str, Notebook]) -> tuple:

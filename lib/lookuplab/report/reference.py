@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 import lookuplab
-from lookuplab.report.last_run import notebook_code
+from lookuplab.runner.notebooks import code_cells
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def modules(notebooks: Iterable[Path]) -> dict[str, list[Module]]:
 
 def _imported(path: Path) -> Iterator[str]:
     """Dotted names of a notebook's imports; of ``from a import b`` both ``a`` and ``a.b``, of which one is a module."""
-    for cell in notebook_code(path):
+    for _, cell in code_cells(path):
         try:
             tree = ast.parse(cell)
         except SyntaxError:  # a magic of IPython

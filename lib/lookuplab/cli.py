@@ -69,7 +69,8 @@ def _unavailable(name: str, why: str) -> click.Command:
     return click.Command(name, callback=explain, short_help="(not available in this installation)")
 
 
-_INNER = {"benchmark", "mark", "package_api", "score_ds1000", "snippets"}  # parts of `data build`, `data` and `score`, not commands of their own
+# Parts of `data build`, `data` and `score`, not commands of their own
+_INNER = {"benchmark", "mark", "package_api", "score_ds1000", "snippets"}
 _COMMANDS = {name: f"lookuplab.commands.{name}:command"
              for _, name, _ in pkgutil.iter_modules(commands.__path__) if name not in _INNER}
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
 
 from lookuplab import paths, provenance
 from lookuplab.errors import UserError
@@ -110,8 +111,12 @@ def _local(workers: int) -> Iterator[object]:
 
 @contextmanager
 def _address(scheduler: str) -> Iterator[str]:
-    protocol, found, _ = scheduler.partition("://")
-    if not found or protocol not in ("tcp", "tls", "ws", "wss", "ucx"):
+    try:
+        place = urlsplit(scheduler)
+        known = place.scheme in ("tcp", "tls", "ws", "wss", "ucx") and place.hostname and place.port
+    except ValueError:  # a port that is no number
+        known = False
+    if not known:
         raise UserError(f"--scheduler {scheduler!r} is no address; write tcp://HOST:PORT, or {LOCAL}")
     yield scheduler
 

@@ -44,10 +44,20 @@ def test_the_trigger_page_counts_invalid_calls_below_the_threshold_as_caught():
 
 
 def test_the_policy_page_mixes_hits_and_misses_by_the_precision():
-    rows = {name: numbers for name, *numbers in cells(policy_page(passes(hit=True, miss=False), 0.25, 40))}
+    rows = {name: [number.split(" ")[0] for number in numbers]
+            for name, *numbers in cells(policy_page(passes(hit=True, miss=False), 0.25, 40))}
     assert rows["base"] == ["0", "66.7", "33.3", "50.0"]
     assert rows["DAG"] == ["100", "40.0", "40.0", "40.0"]
     assert rows["DAG below 0.25"] == ["33", "66.7", "60.0", "63.3"]
+
+
+def test_the_policy_page_states_n_and_an_interval_for_every_share():
+    page = policy_page(passes(hit=True, miss=False), 0.25, 40)
+    assert re.findall(r"valid, (\w+) \(%, n (\d+)\)", page) == [("high", "3"), ("low", "3"), ("all", "6")]
+    for _, _, *shares in cells(page):
+        for share in shares:
+            value, low, high = map(float, re.fullmatch(r"([\d.]+) \[(\d+), (\d+)\]", share).groups())
+            assert low - 0.5 <= value <= high + 0.5
 
 
 def test_a_page_has_its_picture_with_a_text_for_those_who_do_not_see_it():

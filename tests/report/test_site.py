@@ -4,6 +4,7 @@ import html
 import re
 from urllib.parse import unquote, urlsplit
 
+import nbformat
 from parsed_pages import pages
 
 from lookuplab import artifact, paths
@@ -133,3 +134,13 @@ def test_the_written_pages_build_without_a_warning(site, shared):
     written = [file.name for file in (paths.ROOT / "docs").glob("*.md")] + [
         file.name for file in (paths.ROOT / "docs" / "_templates").iterdir()]
     assert [line for line in said if any(f"report/{name}" in line for name in written)] == []
+
+
+def test_lessons_show_neither_solutions_nor_hidden_tests(site):
+    for lesson in notebooks.all_notebooks("course"):
+        shown = "".join(pages(site)[f"notebooks/{lesson.id}.html"].text.split())  # every token is a word of its own
+        cells = [cell.source for cell in nbformat.read(lesson.path, as_version=4).cells]
+        hidden = [part for cell in cells for part in
+                  re.findall(r"### BEGIN (?:SOLUTION|HIDDEN TESTS)\n(.*?)### END", cell, re.DOTALL)]
+        assert len(hidden) > 6 and not [part for part in hidden if "".join(part.split()) in shown]
+        assert shown.count("#YOURCODEHERE") > 3

@@ -102,8 +102,13 @@ def test_an_unreachable_scheduler_is_one_line(kit, monkeypatch):
     kit.notebook("counts", SAVES)
     code, said = kit.call("run", "counts", "--scheduler", "tcp://127.0.0.1:9")
     assert code == 2 and said.startswith("error: no scheduler answers at tcp://127.0.0.1:9"), said
-    code, said = kit.call("run", "counts", "--scheduler", "head-node")
-    assert code == 2 and "is no address; write tcp://HOST:PORT, or local" in said
+
+
+@pytest.mark.parametrize("address", ["head-node", "http://head-node:8786", "tcp://", "tcp://head-node", "tcp://h:port"])
+def test_what_is_no_address_is_told_without_waiting(kit, address):
+    kit.notebook("counts", SAVES)
+    code, said = kit.call("run", "counts", "--scheduler", address)
+    assert code == 2 and said == f"error: --scheduler '{address}' is no address; write tcp://HOST:PORT, or local\n"
 
 
 def test_a_worker_of_another_checkout_is_refused(kit, tmp_path):

@@ -107,3 +107,10 @@ def test_neither_torch_nor_pandas_is_waited_for():
               "print([name for name in ('torch', 'pandas', 'numpy', 'nbformat') if name in sys.modules])")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_folder_in_place_of_the_store_is_one_line(committed, monkeypatch):
+    monkeypatch.setenv("LOOKUPLAB_STORE", str(committed.root))
+    for command in (["status"], ["store", "prune", "--older", "1"]):
+        code, said = committed.call(*command)
+        assert code == 2 and said.startswith(f"error: LOOKUPLAB_STORE names the folder {committed.root}; name a file")

@@ -12,7 +12,7 @@ from lookuplab.cloudapi.dag import Passes
 from lookuplab.cloudapi.policies import below, by_class, outcome, triggered
 from lookuplab.plots import colours
 from lookuplab.plots.look import canvas, legend
-from lookuplab.scoring.rates import rate
+from lookuplab.scoring.rates import estimate, rate
 from lookuplab.sliders import image, table
 
 BINS = np.linspace(0, 1, 21)
@@ -32,16 +32,20 @@ def trigger_page(first: pd.DataFrame, threshold: float) -> str:
 
 def policy_page(passes: Passes, threshold: float, precision: float) -> str:
     """Valid calls (%) by class without documentation, with documentation for all, and with documentation below
-    ``threshold`` (0 to 1), from a retriever of ``precision`` (percent). UserError for numbers outside their range."""
+    ``threshold`` (0 to 1), from a retriever of ``precision`` (percent), with 95% intervals over APIs. UserError for
+    numbers outside their range."""
     ways = {"base": triggered(passes.first, "base"), "DAG": triggered(passes.first, "dag"),
             f"DAG below {threshold:.2f}": triggered(passes.first, "dag_confidence", threshold)}
     shares = {way: outcome(passes, mask, precision) for way, mask in ways.items()}
     classes = by_class(passes.first)
-    valid = {way: [100 * shares[way][mask].mean() for mask in classes.values()] for way in ways}
-    rows = [[way, f"{100 * ways[way].mean():.0f}", *(f"{share:.1f}" for share in valid[way])] for way in ways]
-    figure = _bars(valid, list(classes))
+    valid = {way: [estimate(shares[way][mask], passes.first.api[mask], repetitions=1_000).percent()
+                   for mask in classes.values()] for way in ways}
+    rows = [[way, f"{100 * ways[way].mean():.0f}",
+             *(f"{one.value:.1f} [{one.low:.0f}, {one.high:.0f}]" for one in found)] for way, found in valid.items()]
+    figure = _bars({way: [one.value for one in found] for way, found in valid.items()}, list(classes))
     text = f"Valid calls by class at a precision of {precision:g}%; the numbers are those of the table"
-    heads = ["", "documentation for (% of tasks)", *(f"valid, {name} (%)" for name in classes)]
+    heads = ["", "documentation for (% of tasks)",
+             *(f"valid, {name} (%, n {mask.sum()})" for name, mask in classes.items())]
     return f"<p><b>Retriever of {precision:g}% precision</b></p>" + table(heads, rows) + image(figure, text)
 
 

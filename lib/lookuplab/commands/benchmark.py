@@ -14,10 +14,13 @@ Examples:
 
 @click.command("benchmark", short_help="The 622 CloudAPIBench tasks.", epilog=EPILOG)
 @click.option("--frequencies", type=click.Path(path_type=Path, dir_okay=False),
-              help="CSV with columns api, count_name, count_bound, as `lookuplab data frequencies` writes it.  [default: the mini corpus's counts]")
-@click.option("--comments-model", help="Have this model word the comments, as the paper does, instead of rewriting descriptions.")
+              help="CSV with columns api, count_name, count_bound, as `lookuplab data frequencies` writes it.  "
+                   "[default: the mini corpus's counts]")
+@click.option("--comments-model", help="Have this model word the comments, as the paper does, instead of rewriting "
+              "descriptions.")
 @click.option("--seed", default=0, show_default=True, help="Which APIs are dealt.")
-@click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="JSON Lines file.  [default: the mini profile's tasks]")
+@click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False),
+              help="JSON Lines file.  [default: the mini profile's tasks]")
 def command(frequencies: Path | None, comments_model: str | None, seed: int, out: Path | None) -> None:
     """Build the 622 CloudAPIBench tasks from the API index and a frequency table."""
     from lookuplab.cloudapi import benchmark

@@ -45,7 +45,8 @@ def command(packages: tuple[str, ...], output: Path | None, corpus: str | None, 
         for reason, times in package.left_out.most_common():
             click.echo(f"  {times:>7,}  left out: {reason}")
     click.echo(made.counting)
-    click.echo("operations that no task asks for:")
+    if made.obstacles:
+        click.echo("operations that no task asks for:")
     for reason, times in made.obstacles.most_common():
         click.echo(f"  {times:>7,}  {reason}")
     classes = ", ".join(f"{name} {number}" for name, number in made.classes().items())

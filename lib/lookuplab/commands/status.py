@@ -107,5 +107,5 @@ def aligned(rows: list[tuple[str, ...]]) -> str:
 
 def _counted(found: list["State"]) -> str:
     states = [one.state for one in found]
-    return f"{len(states)} artifacts, " + ", ".join(
+    return f"{len(states)} artifact{'s' * (len(states) != 1)}, " + ", ".join(
         f"{states.count(name)} {name}" for name in ("present", "out of date", "missing"))

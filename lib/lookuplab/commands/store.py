@@ -94,8 +94,11 @@ def prune(dry_run: bool, **conditions: object) -> None:
 
 
 def place() -> Path:
-    """The store that runs write."""
-    return Path(os.environ.get("LOOKUPLAB_STORE") or paths.RUNS / paths.STORE.name)
+    """The store that runs write. Raises UserError for a folder."""
+    store = Path(os.environ.get("LOOKUPLAB_STORE") or paths.RUNS / paths.STORE.name)
+    if store.is_dir():
+        raise UserError(f"LOOKUPLAB_STORE names the folder {store}; name a file, as in {store / paths.STORE.name}")
+    return store
 
 
 def _on_disk(store: Path) -> int:

@@ -38,7 +38,8 @@ def prepare_corpus(folder: Path, seed: int, rebuild: bool = False) -> None:
 
 
 def write_documents(path: Path, documents: Iterable[tuple[str, str, str]]) -> int:
-    """Save (part, id, text) documents, one JSON object a line, as `lookuplab data frequencies` reads them; returns how many."""
+    """Save (part, id, text) documents, one JSON object a line, as `lookuplab data frequencies` reads them; returns how
+    many."""
     path.parent.mkdir(parents=True, exist_ok=True)
     count = 0
     with gzip.open(path, "wt", compresslevel=1, encoding="utf-8") as out:

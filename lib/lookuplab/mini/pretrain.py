@@ -55,7 +55,8 @@ def recipe(family: str, **changes) -> Recipe:
 
 def pretrain(examples: Sequence[Example], recipe: Recipe, vocab_size: int, work: Path, save_every: float = 120.0,
              stop_at: int | None = None) -> tuple[PreTrainedModel, dict]:
-    """Train to the end (or to step ``stop_at``) and return (model, facts for the card); ``work`` holds checkpoint and log."""
+    """Train to the end (or to step ``stop_at``) and return (model, facts for the card); ``work`` holds checkpoint and
+    log."""
     kept = [e for e in examples if len(e.prompt) + len(e.answer) <= recipe.max_tokens]
     batches = list(chain.from_iterable(epoch(kept, recipe, number) for number in range(recipe.epochs)))
     model = build(recipe.family, vocab_size, recipe.seed)

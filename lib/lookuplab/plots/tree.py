@@ -82,7 +82,8 @@ def shown_tree(names: Sequence[Sequence[str]], chosen: Path, probabilities: Mapp
         return made
 
     def drawn(path: Path) -> list[Node]:
-        likely = sorted(below.get(path, []), key=lambda child: (child != chosen[:len(child)], -probabilities.get(child, 0), child))
+        likely = sorted(below.get(path, []), key=lambda child: (
+            child != chosen[:len(child)], -probabilities.get(child, 0), child))
         cut = len(likely) if whole or len(likely) <= most + 1 else most
         kept = [node(child) for child in likely[:cut]]
         return kept + ([Node((*path, ""), f"and {len(likely) - cut} more")] if cut < len(likely) else [])

@@ -12,15 +12,20 @@ from lookuplab.report.last_run import LastRun
 from lookuplab.runner.notebooks import Notebook
 
 _WIDGET = "application/vnd.jupyter.widget-view+json"  # alive in JupyterLab only
+_FOR_TEACHERS = re.compile(r"^( *)### BEGIN (SOLUTION|HIDDEN TESTS)\n.*?^ *### END \2(\n|$)", re.DOTALL | re.MULTILINE)
 
 
 def write(notebook: Notebook, runs: Sequence[LastRun], page: Path) -> None:
-    """Copy the notebook to ``page`` with a note where its outputs come from and words for its pictures."""
+    """Copy the notebook to ``page`` with a note where its outputs come from and words for its pictures.
+
+    A lesson is shown as students get it, without solutions and hidden tests.
+    """
     executed = paths.RUNS / runs[0].profile / f"{notebook.id}.ipynb"
     document = nbformat.read(executed if executed.is_file() else notebook.path, as_version=4)
     document.metadata.pop("widgets", None)
     heading = notebook.name
     for cell in document.cells:
+        cell.source = _for_students(cell)
         if cell.cell_type == "markdown":
             heading = _heading(cell.source) or heading
         elif cell.cell_type == "code":
@@ -44,6 +49,13 @@ def _note(notebook: Notebook, runs: Sequence[LastRun], executed: bool) -> str:
     made = [entry for entry in runs[0].entries if entry.notebook and entry.notebook.id == notebook.id]
     links = ", ".join(f"[{entry.name}](../../artifacts/{entry.id}.md)" for entry in made)
     return f":::{{note}}\n{said}" + (f" Its artifacts, with numbers and verdicts: {links}." if made else "") + "\n:::"
+
+
+def _for_students(cell: nbformat.NotebookNode) -> str:
+    """The source without what nbgrader takes out."""
+    invitation = "# YOUR CODE HERE" if cell.cell_type == "code" else "*Your answer*"
+    return _FOR_TEACHERS.sub(lambda part: f"{part[1]}{invitation}{part[3]}" if part[2] == "SOLUTION" else "",
+                             cell.source)
 
 
 def _heading(source: str) -> str:

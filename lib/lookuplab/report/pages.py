@@ -28,7 +28,7 @@ def write(runs: Sequence[LastRun], sources: Path) -> None:
     papers = list(dict.fromkeys(entry.paper for run in runs for entry in run.entries))
     kept = notebooks.all_notebooks()
     folders = list(dict.fromkeys(notebook.paper for notebook in kept))
-    modules = reference.modules(notebook.path for notebook in kept)
+    modules = reference.modules(kept)
     written = sorted(page.stem for page in (paths.ROOT / "docs").glob("*.md"))
     render("index.md", "front.md", papers=papers, folders=folders, written=written)
     render("claims.md", "claims.md")

@@ -1,17 +1,16 @@
 """What the reference pages list: the modules that the notebooks import, by room, and every command with its help."""
 
-import ast
 import importlib
 import inspect
 import pkgutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import click
 
 import lookuplab
-from lookuplab.runner.notebooks import code_cells
+from lookuplab.runner.notebooks import Notebook
+from lookuplab.runner.sources import imported
 
 
 @dataclass(frozen=True)
@@ -22,30 +21,15 @@ class Module:
     is_hidden: bool
 
 
-def modules(notebooks: Iterable[Path]) -> dict[str, list[Module]]:
+def modules(notebooks: Iterable[Notebook]) -> dict[str, list[Module]]:
     """room -> those of its modules that a notebook imports."""
     known = {module.name for module in pkgutil.walk_packages(lookuplab.__path__, "lookuplab.")}
     rooms: dict[str, list[Module]] = {}
-    for name in sorted(known & {name for path in notebooks for name in _imported(path)}):
+    for name in sorted(known & {name for notebook in notebooks for name in imported(notebook)}):
         package, _, last = name.rpartition(".")
         hidden = not inspect.ismodule(getattr(importlib.import_module(package), last, lookuplab))
         rooms.setdefault(name.split(".")[1], []).append(Module(name, hidden))
     return rooms
-
-
-def _imported(path: Path) -> Iterator[str]:
-    """Dotted names of a notebook's imports; of ``from a import b`` both ``a`` and ``a.b``, of which one is a module."""
-    for _, cell in code_cells(path):
-        try:
-            tree = ast.parse(cell)
-        except SyntaxError:  # a magic of IPython
-            continue
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Import):
-                yield from (alias.name for alias in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                yield node.module
-                yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def commands() -> Iterator[tuple[str, str]]:

@@ -30,7 +30,7 @@ def artifacts(notebook: Notebook) -> list[str]:
 def modules(notebook: Notebook) -> set[Path]:
     """The files of this library that the notebook's code imports, directly or through others."""
     found: set[Path] = set()
-    waiting = list(_imported(_MAGIC.sub("", code(notebook))))
+    waiting = list(_files(imported(notebook)))
     while waiting:
         if (file := waiting.pop()) not in found:
             found.add(file)
@@ -38,21 +38,27 @@ def modules(notebook: Notebook) -> set[Path]:
     return found
 
 
+def imported(notebook: Notebook) -> Iterator[str]:
+    """Dotted names of the notebook's own imports: of ``from a import b`` both ``a`` and ``a.b``, of which one is a module.
+    """
+    return _names(_MAGIC.sub("", code(notebook)))
+
+
 @cache
 def _imports_of(file: Path) -> tuple[Path, ...]:
-    return tuple(_imported(file.read_text(encoding="utf-8")))
+    return tuple(_files(_names(file.read_text(encoding="utf-8"))))
 
 
-def _imported(source: str) -> Iterator[Path]:
+def _names(source: str) -> Iterator[str]:
     try:
         nodes = list(ast.walk(ast.parse(source)))
     except SyntaxError:  # a notebook of one's own may hold anything
         return
     for node in nodes:
         if isinstance(node, ast.Import):
-            yield from _files(alias.name for alias in node.names)
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield from _files([node.module, *(f"{node.module}.{alias.name}" for alias in node.names)])
+            yield from (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
 
 
 def _files(names: Iterable[str]) -> Iterator[Path]:

@@ -12,13 +12,17 @@ import threading
 import time
 from typing import Any
 
-import nbformat
-from papermill import execute_notebook
-from papermill.clientwrap import PapermillNotebookClient
-from papermill.engines import NBClientEngine, papermill_engines
-from papermill.exceptions import PapermillExecutionError, strip_color
+# jsonschema's check of international addresses, which notebooks have none of: it builds its grammar at every import,
+# half of the time that a worker needs to start.
+sys.modules.setdefault("rfc3987_syntax", None)
 
-from lookuplab.runner.machine import condition
+import nbformat  # noqa: E402
+from papermill import execute_notebook  # noqa: E402
+from papermill.clientwrap import PapermillNotebookClient  # noqa: E402
+from papermill.engines import NBClientEngine, papermill_engines  # noqa: E402
+from papermill.exceptions import PapermillExecutionError, strip_color  # noqa: E402
+
+from lookuplab.runner.machine import condition  # noqa: E402
 
 
 class Events:

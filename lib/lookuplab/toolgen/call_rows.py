@@ -20,8 +20,8 @@ from lookuplab.toolgen.metrics.judgement_store import JudgementStore, key, repos
 
 def call_rows(written: Mapping[tuple[str, str], Generations], tool: JediTool, store: Path | None = None,
               progress: bool = True) -> list[dict]:
-    """Per (model, condition) that used the tool: ``calls`` of all functions, ``calls_per_function`` with its interval over repositories,
-    and ``not_offered_calls``, the exceptions of ``check_suggestions``, of ``n`` calls.
+    """Per (model, condition) that used the tool: ``calls`` of all functions, ``calls_per_function`` with its interval
+    over repositories, and ``not_offered_calls``, the exceptions of ``check_suggestions``, of ``n`` calls.
 
     ``store``: the judgement store's file, by default the one beside the completion store.
     """

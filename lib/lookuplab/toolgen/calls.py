@@ -64,8 +64,9 @@ def not_offered(asked: Iterable[tuple[Function, Call]], tool: JediTool, kind: st
                 progress: bool = True) -> list[NotOffered]:
     """Ask Jedi once more at every call, not the tool's memory; the chosen names that its answers lack.
 
-    The question is for the chosen name alone; where that is not among the completions, for all of them. A call is no exception where no suggestion begins like what was written already, or none can be spelled in the
-    model's tokens: there the row was free.
+    The question is for the chosen name alone; where that is not among the completions, for all of them. A call is no
+    exception where no suggestion begins like what was written already, or none can be spelled in the model's tokens:
+    there the row was free.
     """
     def answer(item: tuple[Function, Call]) -> tuple[str, ...]:
         function, call = item

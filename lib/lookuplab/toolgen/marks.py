@@ -30,7 +30,8 @@ def save(records: Iterable[dict[str, Any]], file: Path) -> int:
 
 
 def load(file: Path) -> dict[str, dict[str, Any]]:
-    """Id -> marks, and what a corpus' statistics need, as saved. Raises UserError for a file that is not there or no such file."""
+    """Id -> marks, and what a corpus' statistics need, as saved. Raises UserError for a file that is not there or none
+    of these."""
     try:
         with gzip.open(file, "rt", encoding="utf-8") as lines:
             return {line["id"]: line for line in map(json.loads, lines)}

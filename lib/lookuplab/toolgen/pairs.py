@@ -196,7 +196,9 @@ def _in_pieces(tokenizer: Any, tail: list[int], text: str) -> list[int] | None:
 
 def unmarked(pair: Pair | TextPair) -> Pair | TextPair:
     """The same pair without marks."""
-    return pair if isinstance(pair, TextPair) else replace(pair, signature=pair.signature.replace(MARK, ""), body=pair.body.replace(MARK, ""))
+    if isinstance(pair, TextPair):
+        return pair
+    return replace(pair, signature=pair.signature.replace(MARK, ""), body=pair.body.replace(MARK, ""))
 
 
 def _tokens(tokenizer: Any, texts: list[str], special: bool) -> list[list[int]]:

@@ -48,11 +48,11 @@ def test_every_profile_fits_every_notebook(notebook, profile, monkeypatch):
 
 
 @pytest.mark.parametrize("notebook", RUN, ids=[notebook.id for notebook in RUN])
-def test_a_notebook_runs_in_the_smoke_profile(notebook, tmp_path):
+def test_a_notebook_runs_in_the_smoke_profile(notebook, tmp_path, kernels):
     store = {"LOOKUPLAB_STORE": str(tmp_path / "completions.sqlite")}
     job = plan(notebook, profiles.load("smoke"), output=tmp_path / f"{notebook.name}.ipynb", environment=store,
                figures=tmp_path / "figures")
-    (result,) = run_jobs([job], parallel=2)
+    (result,) = run_jobs([job], parallel=2, kernels=kernels)
     assert result.failure is None, f"cell {result.failure.cell}:\n{result.failure.source}\n{result.failure.traceback}"
 
 

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from lookuplab.cluster import Cluster
 from lookuplab.runner import launch
 from lookuplab.runner.on_cluster import ClusterWorkers
 from lookuplab.runner.plan import Job
+from lookuplab.runner.prefork import gains, prefork
 
 ATTEMPTS = 3  # kernels that are started at the same time can collide on a port (papermill #239, #511)
 START_TIMEOUT = 120  # seconds; a loaded machine needs more than papermill's 60
@@ -49,14 +51,15 @@ Listener = Callable[[Job, dict], None]  # told each event of a worker: start, ce
 
 
 def run_jobs(jobs: Sequence[Job], parallel: int = 1, listener: Listener = lambda job, event: None,
-             cluster: Cluster | None = None) -> list[Result]:
+             cluster: Cluster | None = None, kernels: Path | None = None) -> list[Result]:
     """Run all jobs, ``first`` ones before and ``alone`` ones after the rest; a failing job stops no other.
 
     Results are in the order of ``jobs``. KeyboardInterrupt ends all workers and kernels, then goes on to the caller.
-    ``cluster`` runs them on its workers, as many at a time as it has.
+    ``cluster`` runs them on its workers, as many at a time as it has. ``kernels`` is a folder of ``prefork``; without
+    it several jobs that gain by it share one.
     """
     results: dict[int, Result] = {}
-    with ClusterWorkers(cluster, listener) if cluster else _Workers(parallel, listener) as workers:
+    with ClusterWorkers(cluster, listener) if cluster else _Workers(kernels, listener) as workers:
         for stage in ("first", "any", "alone"):
             chosen = {i: job for i, job in enumerate(jobs) if _stage(job) == stage}
             results |= workers.run(chosen, 1 if stage == "alone" else parallel)
@@ -70,8 +73,8 @@ def _stage(job: Job) -> str:
 class _Workers:
     """The running worker processes, so that they can be ended together."""
 
-    def __init__(self, parallel: int, listener: Listener):
-        self.parallel, self.listener = parallel, listener
+    def __init__(self, kernels: Path | None, listener: Listener):
+        self.kernels, self.listener = kernels, listener
         self._running: set[subprocess.Popen] = set()
         self._lock = threading.Lock()
         self._stopping = False
@@ -85,18 +88,20 @@ class _Workers:
     def run(self, jobs: dict[int, Job], parallel: int) -> dict[int, Result]:
         if not jobs:
             return {}
-        pool = ThreadPoolExecutor(parallel)
-        try:
-            futures = {pool.submit(self._run_one, job, parallel): i for i, job in jobs.items()}
-            pending = set(futures)
-            while pending:  # short waits: a signal is handled between them
-                _, pending = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
-            return {i: future.result() for future, i in futures.items()}
-        except BaseException:
-            self.stop()
-            raise
-        finally:
-            pool.shutdown(cancel_futures=True)
+        is_worth_it = self.kernels is None and sum(map(gains, jobs.values())) > 1
+        with prefork(environment(parallel)) if is_worth_it else nullcontext(self.kernels) as kernels, \
+                ThreadPoolExecutor(parallel) as pool:
+            try:
+                futures = {pool.submit(self._run_one, job, environment(parallel, job, kernels if gains(job) else None)):
+                           i for i, job in jobs.items()}
+                pending = set(futures)
+                while pending:  # short waits: a signal is handled between them
+                    _, pending = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
+                return {i: future.result() for future, i in futures.items()}
+            except BaseException:
+                self.stop()
+                pool.shutdown(cancel_futures=True)
+                raise
 
     def stop(self) -> None:
         """Close the lifelines (each worker then ends its kernel) and kill what has not ended after that."""
@@ -111,11 +116,11 @@ class _Workers:
             except subprocess.TimeoutExpired:
                 _kill_tree(process.pid)
 
-    def _run_one(self, job: Job, parallel: int) -> Result:
+    def _run_one(self, job: Job, surroundings: dict[str, str]) -> Result:
         began = time.monotonic()
         self.listener(job, {"event": "start"})
         for attempt in range(1, ATTEMPTS + 1):
-            end = self._execute(job, parallel)
+            end = self._execute(job, surroundings)
             if end["event"] != "kernel" or attempt == ATTEMPTS or self._stopping:
                 break
             self.listener(job, {"event": "retry", "attempt": attempt + 1, "why": end["evalue"]})
@@ -126,12 +131,12 @@ class _Workers:
         self.listener(job, {"event": "end", "result": result})
         return result
 
-    def _execute(self, job: Job, parallel: int) -> dict:
+    def _execute(self, job: Job, surroundings: dict[str, str]) -> dict:
         """Run one worker to its end; return its last event (``done``, ``failed`` or ``kernel``)."""
         job.output.parent.mkdir(parents=True, exist_ok=True)
         log = job.output.with_suffix(".log")
         with open(log, "w", encoding="utf-8") as errors:
-            process = self._start(job, parallel, errors)
+            process = self._start(job, surroundings, errors)
             last: dict = {}
             for line in process.stdout:
                 event = json.loads(line)
@@ -145,32 +150,35 @@ class _Workers:
         return last or {"event": "failed", "cell": 0, "source": "", "ename": "WorkerDied", "traceback": "",
                         "evalue": f"the process ended with code {code} (out of memory?); see {log}"}
 
-    def _start(self, job: Job, parallel: int, errors: object) -> subprocess.Popen:
+    def _start(self, job: Job, surroundings: dict[str, str], errors: object) -> subprocess.Popen:
         with self._lock:
             if self._stopping:
                 raise KeyboardInterrupt
             process = subprocess.Popen(
                 [sys.executable, "-m", "lookuplab.runner.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=errors, text=True, env=environment(job, parallel), start_new_session=True)
+                stderr=errors, text=True, env=surroundings, start_new_session=True)
             self._running.add(process)
         process.stdin.write(json.dumps(_message(job)) + "\n")
         process.stdin.flush()
         return process
 
 
-def environment(job: Job, parallel: int) -> dict[str, str]:
-    """What a worker and its kernel see: this interpreter's kernel, a share of the cores, where artifacts go."""
+def environment(parallel: int, job: Job | None = None, kernels: Path | None = None) -> dict[str, str]:
+    """What a worker and its kernel see: this interpreter's kernel or one in ``kernels``, a share of the cores; of a
+    ``job`` where its artifacts go, too."""
     threads = str(max(1, cores() // parallel))
-    jupyter = [str(Path(sys.prefix) / "share" / "jupyter"), *filter(None, [os.environ.get("JUPYTER_PATH")])]
+    places = [kernels, Path(sys.prefix) / "share" / "jupyter", os.environ.get("JUPYTER_PATH")]
     fixed = {
-        "JUPYTER_PATH": os.pathsep.join(jupyter), "JUPYTER_PREFER_ENV_PATH": "1",
+        "JUPYTER_PATH": os.pathsep.join(str(place) for place in places if place), "JUPYTER_PREFER_ENV_PATH": "1",
         "IPYTHONDIR": str(paths.RUNS / ".ipython"),  # a user's own start-up files do not belong to a reproduction
         "PYDEVD_DISABLE_FILE_VALIDATION": "1", "TOKENIZERS_PARALLELISM": "false", "PYTHONHASHSEED": "0",
-        "LOOKUPLAB_FIGURES": str(job.figures), "LOOKUPLAB_PARAMETERS": json.dumps(job.values),
     }
+    if job:
+        fixed |= {"LOOKUPLAB_FIGURES": str(job.figures), "LOOKUPLAB_PARAMETERS": json.dumps(job.values),
+                  **job.environment}
     pools = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     shared = {name: os.environ.get(name, threads) for name in pools}
-    return {**launch.kernel_environment(), **shared, **fixed, **job.environment}
+    return {**launch.kernel_environment(), **shared, **fixed}
 
 
 def _message(job: Job) -> dict:

@@ -5,7 +5,9 @@ import socket
 import threading
 import uuid
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from pathlib import Path
 
 from lookuplab import paths
 from lookuplab.cluster import Cluster
@@ -72,7 +74,9 @@ def _run_here(task: tuple[str, int, Job, str]):
     """On a worker: one notebook, told by events under ``topic``; ``host`` is the caller's machine."""
     from distributed import get_worker
 
+    from lookuplab.cluster import kept
     from lookuplab.runner.execute import cores, run_jobs
+    from lookuplab.runner.prefork import gains
 
     topic, number, job, host = task
     if socket.gethostname() != host:
@@ -83,8 +87,16 @@ def _run_here(task: tuple[str, int, Job, str]):
         if event["event"] != "end":  # the result itself says it
             worker.log_event(topic, {"job": number, **event})
 
-    [result] = run_jobs([job], cores(), tell)  # a thread each, unless OMP_NUM_THREADS says more: workers share cores
+    parallel = cores()  # a thread each, unless OMP_NUM_THREADS says more: workers share cores
+    [result] = run_jobs([job], parallel, tell, kernels=kept(_kernels, parallel) if gains(job) else None)
     return result
+
+
+def _kernels(parallel: int) -> AbstractContextManager[Path | None]:
+    from lookuplab.runner.execute import environment
+    from lookuplab.runner.prefork import prefork
+
+    return prefork(environment(parallel))
 
 
 def _own_store() -> str:

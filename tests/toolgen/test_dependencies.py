@@ -109,3 +109,15 @@ def test_a_function_that_takes_too_long_is_lost_and_the_next_one_is_answered(tmp
 @given(st.text(max_size=80))
 def test_any_text_has_expressions(text):
     assert all(found.line >= 1 for found in expressions(text))
+
+
+def test_a_prediction_stands_for_its_file_in_no_question_about_another(tmp_path):
+    """A prediction that does not parse takes what follows it with it, in its own file alone."""
+    (tmp_path / "base.py").write_text(BASE)
+    (tmp_path / "user.py").write_text(USER)
+    broken = BASE.replace("        self._registered_updates = set()\n", "        return (self.\n")
+    with DependencyTool() as tool:
+        place, other = locate(USER, 6), locate(BASE, 4)
+        alone = tool.trace(tmp_path, USER, "user.py", place)
+        tool.trace(tmp_path, broken, "base.py", other)
+        assert alone and tool.trace(tmp_path, USER, "user.py", place) == alone

@@ -133,3 +133,41 @@ def test_nothing_is_replaced_by_the_import_alone():
             "import lookuplab.toolgen.jedi_kept\n"
             "assert before == (diff.difflib, tree.Module.get_used_names)")
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+TYPES = "from typing import Union\n\ndef first(x):\n    return x\n\nText = Union[str, bytes]\n"
+USER = "from kinds import Text\n\ndef use(url: Text):\n    url.\n"
+
+
+def test_a_buffer_stands_for_its_file_in_no_question_about_another(tmp_path):
+    """``first`` is being written: its unfinished text takes what follows with it, for its own question alone."""
+    (tmp_path / "kinds.py").write_text(TYPES)
+    (tmp_path / "user.py").write_text(USER.replace("url.", "pass"))
+    half = TYPES.replace("return x", "return (x.")
+    worker = Worker()
+    try:
+        alone = worker.complete(tmp_path, "user.py", USER, 4, 8)
+        for _ in range(2):
+            worker.complete(tmp_path, "kinds.py", half, 4, 14)
+            assert worker.complete(tmp_path, "user.py", USER, 4, 8) == alone
+        assert "encode" in alone.names
+    finally:
+        worker.close()
+
+
+def test_the_next_question_about_a_buffer_parses_what_has_changed(tmp_path):
+    (tmp_path / "kinds.py").write_text(TYPES)
+    trees = []
+    for text in (TYPES, TYPES.replace("return x", "return (x.")):
+        with jedi_kept.buffer(tmp_path / "kinds.py"):
+            trees.append(jedi.Script(text, path=tmp_path / "kinds.py")._module_node)
+    assert trees[0] is trees[1]
+
+
+def test_a_question_that_fails_leaves_no_tree_behind(tmp_path):
+    path = tmp_path / "kinds.py"
+    with pytest.raises(RecursionError), jedi_kept.buffer(path):
+        jedi.Script(TYPES, path=path)
+        raise RecursionError
+    assert path not in jedi_kept._buffers
+    assert all(path not in known for known in parso.cache.parser_cache.values())

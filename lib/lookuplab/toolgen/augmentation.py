@@ -19,7 +19,7 @@ from tqdm import tqdm
 from lookuplab import paths
 from lookuplab.atomic import write_lines
 from lookuplab.scoring.rates import average, rate
-from lookuplab.toolgen import jedi_tool, jedi_worker, marking, marks
+from lookuplab.toolgen import jedi_kept, jedi_tool, jedi_worker, marking, marks
 from lookuplab.toolgen.corpus import load, mark_into
 from lookuplab.toolgen.files import column_of
 from lookuplab.toolgen.functions import Function, Token
@@ -166,7 +166,7 @@ def _row(condition: str, metric: str, found: Any) -> dict[str, Any]:
 
 def _key(functions: Sequence[Function]) -> str:
     versions = [importlib.metadata.version(name) for name in ("jedi", "parso")] + [platform.python_version()]
-    code = [Path(module.__file__).read_text(encoding="utf-8") for module in (marking, jedi_tool, jedi_worker)]
+    code = [Path(module.__file__).read_text(encoding="utf-8") for module in (marking, jedi_tool, jedi_worker, jedi_kept)]
     contents = {root: content_hash(root) for root in {function.root for function in functions}}
     placed = [f"{function.id} in {contents[function.root]}" for function in functions]
     return hashlib.sha256("\0".join([*versions, *code, *placed]).encode()).hexdigest()[:16]

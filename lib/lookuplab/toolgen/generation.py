@@ -19,6 +19,7 @@ from lookuplab.models.complete import Store, complete
 from lookuplab.models.local import LocalModel
 from lookuplab.models.tokens import encode
 from lookuplab.models.types import Completion, Decoding, Prompt
+from lookuplab.toolgen import jedi_tool
 from lookuplab.toolgen.calls import Call, NotOffered, calls, not_offered
 from lookuplab.toolgen.caret import ask, suggestions
 from lookuplab.toolgen.files import python_files
@@ -94,6 +95,7 @@ class ToolModel:
     def identity(self) -> dict[str, str]:
         """The model's, and what changes the tool's answers. The repository's content is part of a prompt's place."""
         versions = [f"{name} {importlib.metadata.version(name)}" for name in ("jedi", "parso")]
+        versions.append(f"answers {jedi_tool.VERSION}")
         use = ", ".join(f"{name} {value}" for name, value in asdict(self.use).items())
         return {**self.model.identity, "tool": ", ".join([*versions, f"python {platform.python_version()}"]),
                 "tool use": use}

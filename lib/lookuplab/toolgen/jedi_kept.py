@@ -9,6 +9,7 @@ import functools
 import os
 import pickle
 from collections.abc import Iterator
+from contextlib import contextmanager
 from difflib import SequenceMatcher
 from itertools import islice
 from pathlib import Path
@@ -151,6 +152,38 @@ def branch(check, found: dict, context, node):
     if test not in found:
         found[test] = check(context, node)
     return found[test]
+
+
+_buffers: dict[Path, dict[str, object]] = {}  # parso's trees of buffers, by the file that each stands for
+
+
+@contextmanager
+def buffer(path: Path) -> Iterator[None]:
+    """While a question about an unsaved buffer is answered, parso's tree of it stands for the file, and then no more.
+
+    parso itself would hand the tree of the last buffer, half a function and all, to a question about another file that
+    imports this one. The next question about this file still parses only what has changed.
+    """
+    on_disk = _taken(path)
+    _put(path, _buffers.pop(path, {}))
+    try:
+        yield
+        _buffers[path] = _taken(path)
+        if len(_buffers) > _EDITED:
+            del _buffers[next(iter(_buffers))]
+    finally:
+        _taken(path)
+        _put(path, on_disk)
+
+
+def _taken(path: Path) -> dict[str, object]:
+    """Grammar -> what parso remembers of a file, which it then does no more."""
+    return {grammar: items.pop(path) for grammar, items in cache.parser_cache.items() if path in items}
+
+
+def _put(path: Path, remembered: dict[str, object]) -> None:
+    for grammar, item in remembered.items():
+        cache.parser_cache.setdefault(grammar, {})[path] = item
 
 
 @functools.lru_cache(8)

@@ -107,14 +107,16 @@ def environment() -> InterpreterEnvironment:
 
 def completions(root: str, file: str, text: str, line: int, column: int, wanted: str | None = None) -> list[list[str]]:
     """[name, what completing it would insert] of every completion, or of those that may be called ``wanted``."""
-    script = jedi.Script(text, path=Path(root) / file, project=project(root), environment=environment())
-    if wanted is None:
-        return [[found.name, found.complete] for found in script.complete(line, column)]
-    state = script._inference_state
-    with higher_recursion_limit():
-        asked = OneName(state, script._get_module_context(), script._code_lines, (line, column), script.get_signatures,
-                        wanted=wanted)
-        return [[found.name, found.complete] for found in asked.complete()]
+    path = (Path(root) / file).absolute()
+    with jedi_kept.buffer(path):
+        script = jedi.Script(text, path=path, project=project(root), environment=environment())
+        if wanted is None:
+            return [[found.name, found.complete] for found in script.complete(line, column)]
+        state = script._inference_state
+        with higher_recursion_limit():
+            asked = OneName(state, script._get_module_context(), script._code_lines, (line, column),
+                            script.get_signatures, wanted=wanted)
+            return [[found.name, found.complete] for found in asked.complete()]
 
 
 class TooLong(BaseException):

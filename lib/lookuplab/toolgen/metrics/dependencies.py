@@ -117,16 +117,18 @@ def trace(text: str, file: str, line: int, body_line: int, end_line: int, root: 
     """
     import jedi
 
+    from lookuplab.toolgen.jedi_kept import buffer
     from lookuplab.toolgen.jedi_worker import environment, project
 
-    body = "\n".join(text.split("\n")[body_line - 1:end_line])
-    script = jedi.Script(text, path=root / file, project=project(str(root)), environment=environment())
+    body, path = "\n".join(text.split("\n")[body_line - 1:end_line]), (root / file).absolute()
     kinds: dict[str, str] = {}
-    for expression in expressions(body):
-        place = (expression.line + body_line - 1, expression.column)
-        for name in () if expression.key in kinds else script.goto(*place, follow_imports=True):
-            if _inside(name, root, root / file, line, end_line):
-                kinds.setdefault(expression.key, _kind(name))
+    with buffer(path):
+        script = jedi.Script(text, path=path, project=project(str(root)), environment=environment())
+        for expression in expressions(body):
+            place = (expression.line + body_line - 1, expression.column)
+            for name in () if expression.key in kinds else script.goto(*place, follow_imports=True):
+                if _inside(name, root, root / file, line, end_line):
+                    kinds.setdefault(expression.key, _kind(name))
     return [Dependency(key, kind) for key, kind in kinds.items()]
 
 

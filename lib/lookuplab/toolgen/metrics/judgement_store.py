@@ -16,7 +16,7 @@ from lookuplab.models.answer_store import AnswerStore
 from lookuplab.models.store import canonical, digest
 from lookuplab.toolgen.files import python_files
 
-JUDGING_VERSION = 1  # raise it whenever the same question would get another answer than before
+JUDGING_VERSION = 2  # raise it whenever the same question would get another answer than before
 
 
 class JudgementStore(AnswerStore):

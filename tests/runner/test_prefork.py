@@ -63,7 +63,8 @@ def test_a_forked_kernel_sees_what_one_by_itself_sees(kit, kernels):
 
 
 def test_it_is_forked_and_has_the_imports(kit, kernels):
-    asks = "import os, sys, psutil\nprint('torch' in sys.modules, psutil.Process(os.getppid()).cmdline())\nif 0: import torch"
+    asks = ("import os, sys, psutil\nprint('torch' in sys.modules, psutil.Process(os.getppid()).cmdline())\n"
+            "if 0: import torch")
     (result,) = run_jobs([plan(notebooks.read(kit.notebook("asks", asks)), profiles.load("mini"))], kernels=kernels)
     assert result.failure is None, result.failure
     assert kit.output("asks").startswith("True") and "fork_server.py" in kit.output("asks")
@@ -76,7 +77,8 @@ def test_an_error_in_a_cell_is_told_as_ever(kit, kernels):
 
 
 def test_a_kernel_that_dies_is_told_and_the_server_goes_on(kit, kernels):
-    dies = plan(notebooks.read(kit.notebook("dies", "import os, torch\nos.kill(os.getpid(), 9)")), profiles.load("mini"))
+    kills = "import os, torch\nos.kill(os.getpid(), 9)"
+    dies = plan(notebooks.read(kit.notebook("dies", kills)), profiles.load("mini"))
     tells = plan(notebooks.read(kit.notebook("tells", TELLS)), profiles.load("mini"))
     (died,), (told,) = run_jobs([dies], kernels=kernels), run_jobs([tells], kernels=kernels)
     assert died.failure.ename == "DeadKernelError" and told.failure is None

@@ -16,8 +16,8 @@ import signal
 import socket
 import sys
 
-MODULES = ("pandas", "torch", "transformers.modeling_utils", "scipy.stats", "statsmodels.stats.proportion", "accelerate",
-           "peft", "tqdm.auto", "ipykernel.kernelapp")
+MODULES = ("pandas", "torch", "transformers.modeling_utils", "scipy.stats", "statsmodels.stats.proportion",
+           "accelerate", "peft", "tqdm.auto", "ipykernel.kernelapp")
 LIFELINE = 0  # stdin: a pipe that nobody writes to and that closes when the runner is gone
 
 

@@ -39,7 +39,7 @@ def modules(notebook: Notebook) -> set[Path]:
 
 
 def imported(notebook: Notebook) -> Iterator[str]:
-    """Dotted names of the notebook's own imports: of ``from a import b`` both ``a`` and ``a.b``, of which one is a module.
+    """Dotted names of the notebook's own imports: of ``from a import b`` both ``a`` and ``a.b``, one of them a module.
     """
     return _names(_MAGIC.sub("", code(notebook)))
 

@@ -166,7 +166,8 @@ def _row(condition: str, metric: str, found: Any) -> dict[str, Any]:
 
 def _key(functions: Sequence[Function]) -> str:
     versions = [importlib.metadata.version(name) for name in ("jedi", "parso")] + [platform.python_version()]
-    code = [Path(module.__file__).read_text(encoding="utf-8") for module in (marking, jedi_tool, jedi_worker, jedi_kept)]
+    modules = (marking, jedi_tool, jedi_worker, jedi_kept)
+    code = [Path(module.__file__).read_text(encoding="utf-8") for module in modules]
     contents = {root: content_hash(root) for root in {function.root for function in functions}}
     placed = [f"{function.id} in {contents[function.root]}" for function in functions]
     return hashlib.sha256("\0".join([*versions, *code, *placed]).encode()).hexdigest()[:16]

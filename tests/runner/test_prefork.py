@@ -1,6 +1,5 @@
 """Forked kernels: the same as kernels that start by themselves, and gone when anything that needs them is."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -32,8 +31,7 @@ time.sleep(600)"""
 
 @pytest.fixture(scope="module")
 def kernels():
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    with prefork(environment(1)) as folder:
+    with prefork(environment(1) | {"OMP_NUM_THREADS": "1"}) as folder:  # as in every kit
         if folder is None:
             pytest.skip("kernels cannot be forked here")
         yield folder

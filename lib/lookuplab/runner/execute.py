@@ -88,11 +88,12 @@ class _Workers:
     def run(self, jobs: dict[int, Job], parallel: int) -> dict[int, Result]:
         if not jobs:
             return {}
-        is_worth_it = self.kernels is None and sum(map(gains, jobs.values())) > 1
+        gaining = {i for i, job in jobs.items() if gains(job)}
+        is_worth_it = self.kernels is None and len(gaining) > 1
         with prefork(environment(parallel)) if is_worth_it else nullcontext(self.kernels) as kernels, \
                 ThreadPoolExecutor(parallel) as pool:
             try:
-                futures = {pool.submit(self._run_one, job, environment(parallel, job, kernels if gains(job) else None)):
+                futures = {pool.submit(self._run_one, job, environment(parallel, job, kernels if i in gaining else None)):
                            i for i, job in jobs.items()}
                 pending = set(futures)
                 while pending:  # short waits: a signal is handled between them

@@ -164,20 +164,20 @@ def buffer(path: Path) -> Iterator[None]:
     parso itself would hand the tree of the last buffer, half a function and all, to a question about another file that
     imports this one. The next question about this file still parses only what has changed.
     """
-    on_disk = _taken(path)
+    on_disk = forget(path)
     _put(path, _buffers.pop(path, {}))
     try:
         yield
-        _buffers[path] = _taken(path)
+        _buffers[path] = forget(path)
         if len(_buffers) > _EDITED:
             del _buffers[next(iter(_buffers))]
     finally:
-        _taken(path)
+        forget(path)
         _put(path, on_disk)
 
 
-def _taken(path: Path) -> dict[str, object]:
-    """Grammar -> what parso remembers of a file, which it then does no more."""
+def forget(path: Path) -> dict[str, object]:
+    """What parso remembers of a file, by grammar; from now on it does no more."""
     return {grammar: items.pop(path) for grammar, items in cache.parser_cache.items() if path in items}
 
 

@@ -22,6 +22,7 @@ from lookuplab.models.states import decoder_start
 from lookuplab.models.tokens import UNFINISHED, encode
 from lookuplab.toolgen.caret import ask, suggestions
 from lookuplab.toolgen.functions import Function
+from lookuplab.toolgen.jedi_kept import forget
 from lookuplab.toolgen.jedi_tool import Answer
 from lookuplab.toolgen.metrics.insertion import insert
 from lookuplab.toolgen.metrics.judging import Task
@@ -43,20 +44,15 @@ class SerialJedi:
                  ) -> Answer:
         """As ``jedi_tool.Worker.complete``; ``wanted`` shortens nothing."""
         path, start = Path(root) / file, time.perf_counter()
-        _forget(path)  # by default Jedi parses what changed since the last call
+        forget(path)  # by default Jedi parses what changed since the last call
         try:
             found = jedi.Script(text, path=path, project=jedi.Project(root)).complete(line, column)
             return Answer(tuple(one.name for one in found), tuple(one.complete for one in found))
         except Exception as error:  # as in the workers: Jedi trips over other people's code
             return Answer(failure=f"error in Jedi: {type(error).__name__}")
         finally:
-            _forget(path)  # and takes this text for the file in calls about others
+            forget(path)  # and takes this text for the file in calls about others
             self.calls, self.seconds = self.calls + 1, self.seconds + time.perf_counter() - start
-
-
-def _forget(path: Path) -> None:
-    for parsed in parso.cache.parser_cache.values():
-        parsed.pop(path, None)
 
 
 @dataclass

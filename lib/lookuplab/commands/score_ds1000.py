@@ -31,6 +31,8 @@ def command(file: str, problems_file: str, output: Path | None, environment_name
             variant: str, leave_out: str, workers: int | None, seconds: float, scheduler: str | None) -> None:
     """Run answers to DS-1000's problems against their tests, in a sandbox.
 
+    It protects the machine; a verdict presupposes an answer that does not attack its test.
+
     ANSWERS has one JSON object a line ("-" reads standard input) with the fields problem_id and solution; several lines
     with one problem_id are its samples, in their order. First the references of the problems asked must pass; where
     one does not, as one that needs the network, nothing is scored until its problem is named with --leave-out. What was

@@ -1,8 +1,8 @@
 """The process of one program, and the verdict that it writes when it comes to its end.
 
-A verdict presupposes a program that does not attack its grader: the test, the solution and the verdict's secret are in
-one interpreter, and whoever looks for them there finds them. What this holds against is a solution that ends the process
-or writes anywhere; nothing that Python code can do is refused. The sandbox protects the machine from all of them.
+A verdict presupposes a solution that does not attack its test, for the two share one interpreter. Only what honest code
+never does is held: a process that ends before its test does, or writes where the verdict is written, has failed. From the
+rest the sandbox protects the machine, but nothing protects the verdict.
 """
 
 import builtins
@@ -12,6 +12,7 @@ import sys
 PROGRAM = "<program>"
 SECRET = 16  # bytes
 LONGEST = 500  # characters of an error
+PASSED, FAILED = b"\1", b"\0"
 
 
 def verdict(received: bytes):
@@ -24,7 +25,8 @@ def verdict(received: bytes):
         return None
     if not message.startswith(secret):
         return {"passed": False, "error": "refused: writing in the place of the verdict"}
-    return {"passed": message[SECRET] == 1, "error": message[SECRET + 1:].decode("utf-8", "replace")}
+    said = message[SECRET:]
+    return {"passed": said[:1] == PASSED, "error": said[1:].decode("utf-8", "replace")}
 
 
 def judge(request: dict, pipe: int) -> None:
@@ -40,7 +42,7 @@ def judge(request: dict, pipe: int) -> None:
     except BaseException as raised:
         passed, error = False, described(raised)
     if stat(pipe).st_ino == place:  # else somebody waits for the secret
-        write(pipe, secret + (b"\1" if passed else b"\0") + error[:LONGEST].encode("utf-8", "replace"))
+        write(pipe, secret + (PASSED if passed else FAILED) + error[:LONGEST].encode("utf-8", "replace"))
     leave(0)
 
 

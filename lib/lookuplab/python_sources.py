@@ -1,8 +1,8 @@
 """The Python sources that Jedi, pylint and the corpora read: stated, not found.
 
-``data/python-sources.txt`` pins wheels by version and sha256. ``lookuplab data get python-sources``, a part of the install
-step, fetches them with pip and unpacks their Python files, stubs and metadata into one folder. Whatever else is installed
-changes no answer, and compiled modules are seen through their stubs alone, the same on every system.
+``data/python-sources.txt`` pins wheels by version and sha256. ``lookuplab data get python-sources``, a part of the
+install step, fetches them with pip and unpacks their Python files, stubs and metadata into one folder. Whatever else is
+installed changes no answer, and compiled modules are seen through their stubs alone, the same on every system.
 
 ``$LOOKUPLAB_SOURCES`` names another folder in its place: the libraries that a repository of your own imports.
 """
@@ -12,7 +12,6 @@ import hashlib
 import importlib.util
 import os
 import platform
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -51,7 +50,7 @@ def is_fetched() -> bool:
 
 
 def get() -> Path:
-    """Fetch and unpack the sources unless they are there; all of them come, or none. Raises UserError where pip fails."""
+    """Fetch and unpack the sources unless they are there: all of them, or none. Raises UserError where pip fails."""
     if is_fetched():
         return _place()
     _place().parent.mkdir(parents=True, exist_ok=True)
@@ -66,9 +65,6 @@ def get() -> Path:
         except OSError:  # somebody else was faster
             if not is_fetched():
                 raise
-    for other in _place().parent.iterdir():  # what an earlier list of pins left behind
-        if other != _place() and other.name.isalnum():
-            shutil.rmtree(other, ignore_errors=True)
     return _place()
 
 
@@ -91,7 +87,7 @@ def _download(wheels: Path) -> None:
 
 @functools.cache
 def identity(*analysers: str) -> str:
-    """What an answer depends on besides the repository: the analysers' versions, Python with its library, the sources."""
+    """What an answer depends on besides the repository: the analysers' versions, Python with its library, sources."""
     read = _listing(folder()) if os.environ.get("LOOKUPLAB_SOURCES") else file_hash(PINS)
     versions = [f"{name} {metadata.version(name)}" for name in analysers]
     return ", ".join([*versions, f"python {platform.python_version()}", f"sources {read}"])
@@ -119,8 +115,9 @@ def restrict() -> None:
     sys.path[:] = search_path()
     sys.meta_path[:] = [machinery.BuiltinImporter, machinery.FrozenImporter, machinery.PathFinder]
     importlib.util.find_spec = _find_spec
-    for name in [name for name, module in sys.modules.items() if hasattr(module, "__path__") and not getattr(module, "__file__", None)]:
-        del sys.modules[name]  # a namespace package, which astroid would find
+    for name, module in list(sys.modules.items()):
+        if hasattr(module, "__path__") and not getattr(module, "__file__", None):
+            del sys.modules[name]  # a namespace package, which astroid would find
     importlib.invalidate_caches()
 
 

@@ -1,9 +1,12 @@
 """The stated sources: Jedi and pylint see them and the repository, and nothing that is installed besides."""
 
+import zipfile
+
 import pytest
 
 from lookuplab import python_sources
 from lookuplab.errors import UserError
+from lookuplab.provenance import file_hash
 from lookuplab.toolgen.jedi_tool import Worker
 from lookuplab.toolgen.metrics.success import SuccessTool, fresh_messages
 
@@ -56,14 +59,25 @@ def test_a_folder_of_your_own_takes_the_place_of_the_sources(repository, tmp_pat
         python_sources.identity.cache_clear()
 
 
-def test_a_wheel_of_another_content_is_refused_and_nothing_is_left(tmp_path, monkeypatch):
-    pins = tmp_path / "python-sources.txt"
-    pins.write_text("iniconfig==2.3.1 --hash=sha256:" + "0" * 64 + "\n")
-    monkeypatch.setattr(python_sources, "PINS", pins)
+def test_of_a_wheel_with_the_pinned_hash_the_python_files_come_and_any_other_wheel_is_refused(tmp_path, monkeypatch):
+    wheel = tmp_path / "wheels" / "thing-1.0-py3-none-any.whl"
+    wheel.parent.mkdir()
+    with zipfile.ZipFile(wheel, "w") as content:
+        content.writestr("thing.py", "answer = 42\n")
+        content.writestr("thing.so", "machine code")
+        content.writestr("thing-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: thing\nVersion: 1.0\n")
+        content.writestr("thing-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
+    monkeypatch.setattr(python_sources, "PINS", tmp_path / "python-sources.txt")
     monkeypatch.setattr(python_sources.paths, "DOWNLOADS", tmp_path / "downloads")
+    python_sources.PINS.write_text(f"thing==1.0 --hash=sha256:{'0' * 64}\n")
     with pytest.raises(UserError, match="pip does not bring the sources"):
         python_sources.get()
     assert not list((tmp_path / "downloads" / "python-sources").iterdir())
+    python_sources.PINS.write_text(f"thing==1.0 --hash=sha256:{file_hash(wheel)}\n")
+    assert sorted(one.name for one in python_sources.get().iterdir()) == ["thing-1.0.dist-info", "thing.py"]
+    assert python_sources.distribution("thing").version == "1.0"
 
 
 def test_the_pinned_versions_are_those_of_the_constraints():

@@ -35,7 +35,8 @@ def marked(functions: Sequence[Function], variant: str = "paper", workers: int |
     """The functions' records (see ``corpus``), in their order.
 
     Kept in a file under ``folder`` (default: below ``paths.RUNS``), so that a second run asks only for functions with
-    a failed call. Raises UserError where one timed out or crashed; its name stands for the functions, the content of their repositories, Jedi, what it reads and what asks it.
+    a failed call; its name stands for the functions, the content of their repositories, Jedi, what it reads and what
+    asks it. Raises UserError where a call timed out or crashed.
     """
     file = (folder or paths.RUNS / "toolgen" / "marked") / f"{variant}-{_key(functions)}.jsonl"
     kept = load(file)
@@ -171,4 +172,5 @@ def _key(functions: Sequence[Function]) -> str:
     code = [Path(module.__file__).read_text(encoding="utf-8") for module in modules]
     contents = {root: content_hash(root) for root in {function.root for function in functions}}
     placed = [f"{function.id} in {contents[function.root]}" for function in functions]
-    return hashlib.sha256("\0".join([python_sources.identity("jedi", "parso"), *code, *placed]).encode()).hexdigest()[:16]
+    read = python_sources.identity("jedi", "parso")
+    return hashlib.sha256("\0".join([read, *code, *placed]).encode()).hexdigest()[:16]

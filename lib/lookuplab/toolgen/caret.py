@@ -58,8 +58,8 @@ def ask(tool: JediTool | Worker, function: Function, written: str, kind: str, va
         answer = tool.complete(function.root, function.file, text, line, column, wanted)
         if answer.failure not in LOST:
             return answer
-    raise UserError(f"{function.id}: a question to Jedi {answer.failure} twice; finished functions are kept: run it again, "
-                    "with less other work on this machine")
+    raise UserError(f"{function.id}: a question to Jedi {answer.failure} twice; finished functions are kept: run it "
+                    "again, with less other work on this machine")
 
 
 def suggestions(answer: Answer, trigger: str | None = "mark") -> tuple[str, ...]:

@@ -82,8 +82,9 @@ def judged(functions: Sequence[Function], predictions: Mapping[str, str], varian
     Columns: ``id``, ``repository``; ``predicted`` and ``wanted``, the texts that similarity is of; ``exact_match``;
     ``edit_similarity``, ``next_identifier``, ``identifier_sequence`` and ``prefix``, 0 to 1 or NaN where the reference
     has no identifier; ``dependencies`` and ``covered``, counts, and the same a kind (``covered_method``); ``passed``,
-    True or False, ``failures``, the ids of pylint's messages joined by blanks. ``variant``, ``store`` and ``workers`` as in ``metrics.judging.judge``. Raises UserError for a function
-    without a prediction, for a file that changed since the functions were read, and where an analyser gave no answer.
+    True or False, ``failures``, the ids of pylint's messages joined by blanks. ``variant``, ``store`` and ``workers`` as
+    in ``metrics.judging.judge``. Raises UserError for a function without a prediction, for a file that changed since
+    the functions were read, and where an analyser gave no answer.
     """
     return judged_all(functions, {"": predictions}, variant, store, workers, progress)[""]
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import jedi
-import parso
 import torch
 
 from lookuplab import python_sources

@@ -66,8 +66,9 @@ class _Question:
 
 def judge(tasks: Sequence[Task], variant: str = "paper", store: Store = None, workers: int | None = None,
           progress: bool = True, cluster: Cluster | None = None, strict: bool = False) -> list[Judged]:
-    """All judgements in the order of ``tasks``. With ``strict``, UserError if a judgement was lost to a time-out or a crash:
-    a busy machine must not change a number. Else it says so.
+    """All judgements in the order of ``tasks``; one that was lost to a time-out or a crash says so.
+
+    ``strict``: raise UserError instead, as a busy machine must not change a number.
 
     ``store`` as in ``models.complete``: None is the one beside the completion store, False none. ``workers``: pairs of
     Jedi and pylint processes, by default one for each CPU; or those of ``cluster``. A kill loses at most one function a
@@ -101,8 +102,9 @@ def _judge(tasks: Sequence[Task], variant: str, store: JudgementStore, workers: 
             bar.update()
     if strict and lost:
         first = next(each.task.id for each in questions if {each.success, each.dependencies} & set(lost))
-        raise UserError(f"{len(lost)} questions to pylint or Jedi were lost ({', '.join(sorted(set(lost.values())))}), first for "
-                        f"{first}; the others are kept: run it again, with less other work on this machine")
+        reasons = ", ".join(sorted(set(lost.values())))
+        raise UserError(f"{len(lost)} questions to pylint or Jedi were lost ({reasons}), first for {first}; the others "
+                        "are kept: run it again, with less other work on this machine")
     return [_judged(each, known, lost, variant) for each in questions]
 
 

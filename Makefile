@@ -34,10 +34,11 @@ $(VENV)/bin/python:
 	@"$(PYTHON)" -m venv $(VENV)
 
 # torch first and by itself: whoever has set up pip for another build of it (CPU, another CUDA) gets that one.
-$(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+$(VENV)/.installed: pyproject.toml constraints.txt data/python-sources.txt | $(VENV)/bin/python
 	@echo "installing into $(VENV) (a few minutes, once)"
 	@$(PIP) torch==2.13.0
 	@$(PIP) -e .
+	@$(RUN) lookuplab data get python-sources >/dev/null
 	@touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed

@@ -70,7 +70,8 @@ def test_the_makefile_installs_torch_first_and_then_the_kit_under_the_same_const
 
 @pytest.mark.parametrize("python", ["no-such-python", "false"])
 def test_a_missing_python_3_11_is_one_clear_line(tmp_path, python):
-    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+    (tmp_path / "data").mkdir()
+    for name in ("Makefile", "pyproject.toml", "constraints.txt", "data/python-sources.txt"):
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
     done = subprocess.run(["make", "reproduce", f"PYTHON={python}"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 2

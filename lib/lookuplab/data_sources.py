@@ -6,14 +6,14 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from lookuplab import paths
+from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
 from lookuplab.models.facts import ModelFacts
 from lookuplab.models.load import split_revision
 from lookuplab.provenance import file_hash
 from lookuplab.stackoverflow import environment
 
-KINDS = ("file", "model", "dataset", "environment")
+KINDS = ("file", "model", "dataset", "environment", "sources")
 UNPINNED = "main"
 ATTEMPTS = 4
 TIMEOUT = 30.0  # seconds without a byte
@@ -23,7 +23,7 @@ TIMEOUT = 30.0  # seconds without a byte
 class Source:
     """One download. ``address`` is a URL for a file, ``owner/name`` on the Hugging Face hub for a model or data set.
 
-    For an environment, a Python of its own, it is the file of its packages' versions in the checkout.
+    For an environment, a Python of its own, and for sources it is the file of the packages' versions in the checkout.
 
     Of a file that is ``recorded`` no hash is known here: the first download's is kept beside it and holds from then on.
     ``facts`` say of a model what its configuration and files on the hub say.
@@ -89,6 +89,8 @@ def is_fetched(source: Source) -> bool:
         return source.path.is_file() and (source.recorded or source.path.stat().st_size == source.size)
     if source.kind == "environment":
         return not environment.defect(source.name)
+    if source.kind == "sources":
+        return python_sources.is_fetched()
     if source.streamed:
         return True
     from huggingface_hub import snapshot_download
@@ -108,6 +110,8 @@ def get(source: Source) -> Path:
     """
     if source.kind == "environment":
         return environment.get(source.name)
+    if source.kind == "sources":
+        return python_sources.get()
     if source.kind != "file":
         return _get_from_hub(source)
     if is_fetched(source):

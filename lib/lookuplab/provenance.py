@@ -24,6 +24,7 @@ def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dic
         "git": git_state(),
         "python": platform.python_version(),
         "packages": package_versions(),
+        "python_sources": file_hash(paths.DATA / "python-sources.txt"),
         "processor": processor(),
         "device": device(),
         "threads": _threads(),

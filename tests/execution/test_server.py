@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 
+import honest
 import pytest
 from survivors import SLEEP, sleeping, wait_until
 
@@ -24,39 +25,6 @@ code = {solution!r}
 test_execution(code)
 """
 RIGHT = "\nresult = value + [1]\n"
-
-FRIENDLY = {
-    "plain": "",
-    "output": "import sys\nprint('words', file=sys.stderr)",
-    "a file in its folder": "with open('file', 'w') as file:\n    file.write('x')\nassert open('file').read() == 'x'",
-    "a temporary file": "import tempfile\ntempfile.TemporaryFile().write(b'x')",
-    "the frame of the caller": "import sys\ndef f():\n    return sys._getframe(1).f_lineno\nassert f()",
-    "inspect": "import inspect\nassert inspect.stack() and inspect.signature(len)",
-    "a traceback": "import traceback\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    assert traceback.format_exc()",
-    "code of its own": "exec('def f():\\n    return 1')\nassert f() == 1 and eval('f()') == 1",
-    "a dataclass": "import dataclasses\n@dataclasses.dataclass\nclass Point:\n    x: int\nassert Point(1) == Point(1)",
-    "a named tuple": "import collections\nassert collections.namedtuple('Pair', 'a b')(1, 2).b == 2",
-    "threads that end": """
-from concurrent.futures import ThreadPoolExecutor
-with ThreadPoolExecutor(2) as pool:
-    assert list(pool.map(abs, [-1, -2])) == [1, 2]""",
-    "processes that end": """
-import multiprocessing
-with multiprocessing.Pool(2) as pool:
-    assert pool.map(abs, [-1]) == [1]""",
-    "another program": "import subprocess\nassert subprocess.check_output(['echo', 'x']) == b'x\\n'",
-    "a fork": "import os\nif os.fork() == 0:\n    os._exit(0)\nos.wait()",
-    "a warning": "import warnings\nwarnings.warn('beware')",
-    "random numbers": "import random\nrandom.shuffle(value[:])",
-}
-LIBRARIES = {
-    "a query with local names": ("import pandas as pd", """
-limit = 1
-assert len(pd.DataFrame({"a": [1, 2]}).query("a > @limit")) == 1"""),
-    "a pandas option": ("import pandas as pd", "pd.set_option('display.max_rows', 5)"),
-    "a pool of joblib": ("import joblib", """
-assert joblib.Parallel(2)(joblib.delayed(abs)(n) for n in (-1, -2)) == [1, 2]"""),
-}
 # Each passes in a fresh process only if it finds what it has not imported itself
 MISSING = {
     "import xml": "xml.etree", "import concurrent": "concurrent.futures", "import email": "email.mime",
@@ -68,7 +36,7 @@ MISSING = {
 
 
 def program(solution: str, *imports: str) -> Program:
-    return Program("\n".join(imports) + TEST.format(solution="\n".join((*imports, solution, RIGHT))), imports)
+    return Program("\n".join(imports) + TEST.format(solution="\n".join((*imports, RIGHT, solution))), imports)
 
 
 @pytest.fixture(scope="module")
@@ -84,20 +52,20 @@ def bare():
         yield running
 
 
-@pytest.mark.parametrize("name", FRIENDLY)
-def test_a_right_program_passes(name, server):
-    assert server.run(program(FRIENDLY[name])).error == ""
+@pytest.mark.parametrize("name", honest.PLAIN)
+def test_an_honest_program_passes(name, server):
+    assert server.run(program(honest.PLAIN[name])).error == ""
 
 
-@pytest.mark.parametrize("name", LIBRARIES)
-def test_a_right_program_of_a_library_passes(name, server):
-    line, solution = LIBRARIES[name]
+@pytest.mark.parametrize("name", honest.LIBRARIES)
+def test_an_honest_program_passes_with_a_library(name, server):
+    line, solution = honest.LIBRARIES[name]
     assert server.run(program(solution, line)).error == ""
 
 
-@pytest.mark.parametrize("name", ["plain", "a file in its folder", "threads that end", "another program"])
-def test_a_right_program_passes_without_a_sandbox(name, bare):
-    assert bare.run(program(FRIENDLY[name])).error == ""
+@pytest.mark.parametrize("name", ["nothing more", "a file in its folder", "threads that end", "another program"])
+def test_an_honest_program_passes_without_a_sandbox(name, bare):
+    assert bare.run(program(honest.PLAIN[name])).error == ""
 
 
 def test_without_a_sandbox_time_and_survivors_end(bare):

@@ -8,11 +8,28 @@ import written_problems as written
 
 from lookuplab import paths
 from lookuplab.errors import UserError
+from lookuplab.execution.sandbox import Limits
 from lookuplab.stackoverflow import ds1000, environment, literal
 from lookuplab.stackoverflow.grader import Answer, Grader, Verdict, failing_references, grade
 from lookuplab.stackoverflow.verdicts import VerdictStore, key
 
 WRONG = "result = 0"
+# Features of pandas that other packages bring, and an assignment for which it asks the collector who refers to a frame
+FEATURES = """
+import io, sqlalchemy, yaml
+import pandas as pd
+frame = pd.DataFrame({"a": [1, 2]})
+part = frame[frame["a"] > 1]
+part["b"] = yaml.safe_load("[1]")
+frame.to_excel("frame.xlsx")
+frame.to_csv("frame.csv.zst")
+frame.to_parquet("frame.parquet")
+frame.to_sql("frame", sqlalchemy.create_engine("sqlite://"))
+for flavor in ("lxml", "bs4"):
+    assert len(pd.read_html(io.StringIO(frame.to_html()), flavor=flavor)[0]) == 2
+assert len(pd.read_xml(io.StringIO(frame.to_xml()))) == len(pd.read_excel("frame.xlsx")) == 2
+assert frame.to_markdown() and frame.to_latex() and frame.style.to_html() and frame.to_xarray()
+"""
 LOOKS = "import os\nassert os.listdir() == [], os.listdir()\nopen('left', 'w').close()\n" + written.REFERENCE
 
 
@@ -117,6 +134,15 @@ def test_a_failed_reference_is_tried_again(problems_file, tmp_path):
         assert store.db.execute("SELECT count(*) FROM verdicts").fetchone() == (0,)
 
 
+def test_a_program_that_was_stopped_is_not_stored(problems, tmp_path):
+    runs = grader(tmp_path / "verdicts.sqlite", limits=Limits(seconds=0.5))
+    programs = [ds1000.program(problems[0], text) for text in ("import time\ntime.sleep(60)", "raise SystemExit", WRONG)]
+    assert [one.stopped for one in runs.outcomes(programs)] == [True, False, False]
+    with VerdictStore(runs.store) as store:
+        keys = [key(one, runs.identity, runs.sandbox, runs.limits) for one in programs]
+        assert list(store.get(keys)) == keys[1:]
+
+
 def test_verdicts_are_those_of_a_fresh_process_a_program(problems):
     solutions = (written.REFERENCE, WRONG, "1 +", "raise SystemExit(3)", "import no_such_module", "",
                  written.REFERENCE + "for n in [1]: pass", "    " + written.REFERENCE)
@@ -136,6 +162,12 @@ def test_no_program_passes_by_a_module_that_only_another_one_imports(problems_fi
     found = grade(problems, [Answer(one, 0, solution) for one in "12"], Grader(
         environment.environment(), store=False, workers=1, progress=False))
     assert [one.passed for one in found] == [False, True] and "'svm'" in found[0].error
+
+
+@pytest.mark.skipif(bool(environment.defect()), reason="needs `lookuplab data get ds1000-grader` (3.2 GB)")
+def test_features_of_pandas_that_need_other_packages_work(problems):
+    runs = Grader(environment.environment(), store=False, workers=1, progress=False)
+    assert grade(problems, [Answer("1", 0, FEATURES + written.REFERENCE)], runs) == [Verdict("1", 0, True, "")]
 
 
 DEV = paths.ROOT.parent / "shared" / "data" / "ds1000_dev.jsonl.gz"

@@ -101,7 +101,7 @@ def test_what_breaks_parsers_and_jedi_is_counted_and_the_run_goes_on(repository,
         "import gi\n\ndef use(argument):\n    '''Use what ends the process.'''\n    gi.run()\n    return argument\n")
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "gi.py").write_text("import os\nos.abort()\n")  # Jedi imports a module of this name
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    monkeypatch.setenv("LOOKUPLAB_SOURCES", str(tmp_path / "site"))
     corpus = build([repository], tmp_path / "marked.jsonl", workers=2, progress=False)
     assert len(corpus.records) == 5
     assert [record["marked_body"] for record in corpus.records if record["file"] == "crash.py"] == [
@@ -144,4 +144,4 @@ def test_the_command_prints_the_papers_numbers_beside_its_own(repository, tmp_pa
 
 def test_the_command_refuses_what_is_neither_folder_nor_package(tmp_path):
     done = CliRunner().invoke(cli, ["data", "mark", "no_such_package_here", "-o", str(tmp_path / "marked.jsonl")])
-    assert done.exit_code == 2 and "neither a folder nor an installed package" in done.output
+    assert done.exit_code == 2 and "neither a folder nor a package among the sources" in done.output

@@ -154,7 +154,7 @@ def test_installed_packages_are_found_by_import_name_and_nothing_else_is():
     import click
 
     assert str(locate("click").root) in click.__file__
-    with pytest.raises(UserError, match="neither a folder nor an installed package"):
+    with pytest.raises(UserError, match="neither a folder nor a package among the sources"):
         locate("no_such_package_here")
 
 

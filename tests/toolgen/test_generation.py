@@ -18,7 +18,7 @@ from lookuplab.toolgen.files import Repository
 from lookuplab.toolgen.filters import Filters
 from lookuplab.toolgen.functions import extract
 from lookuplab.toolgen.generation import ToolModel, check_suggestions, generate
-from lookuplab.toolgen.jedi_tool import Answer, JediTool
+from lookuplab.toolgen.jedi_tool import Answer, JediTool, Worker
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.pairs import add_mark, indent_of, prompt_text
 from lookuplab.toolgen.tool_use import ToolUse
@@ -99,11 +99,15 @@ def test_a_name_that_jedi_did_not_offer_is_an_exception(tmp_path, functions, too
     assert [found.call.chosen for found in check_suggestions(done, tool, progress=False)] == ["nothere"]
 
 
-def test_a_call_that_fails_leaves_the_row_free_and_is_counted(tmp_path, functions):
+def test_a_question_that_is_lost_twice_ends_the_run_and_an_error_of_jedi_s_leaves_the_row_free(tmp_path, functions,
+                                                                                             monkeypatch):
     model = scripted(tmp_path, script=wants("    ", "self", ".", MARK, "nothere", END), prompt=prompt_of(functions[0]))
-    with JediTool(1, time_limit=1e-3) as hurried:
-        done = generate(model, functions[:1], hurried, store=False)
-    assert done[0].prediction == "    self.nothere" and done.outcomes == {"timed out": 1}
+    with JediTool(1, time_limit=1e-4) as hurried, pytest.raises(UserError, match="timed out twice"):
+        generate(model, functions[:1], hurried, store=False)
+    monkeypatch.setattr(Worker, "complete", lambda *_: Answer(failure="error in Jedi: KeyError"))
+    with JediTool(1) as failing:
+        done = generate(model, functions[:1], failing, store=False)
+    assert done[0].prediction == "    self.nothere" and done.outcomes == {"error in Jedi: KeyError": 1}
 
 
 ARCHITECTURES = [("gpt2", byte_tokenizer), ("llama", metaspace_tokenizer), ("t5", byte_tokenizer)]

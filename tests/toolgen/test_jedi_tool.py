@@ -79,7 +79,7 @@ def test_a_call_that_takes_too_long_is_given_up_and_its_worker_goes_on(worker, t
 
 def test_a_module_that_ends_the_process_that_imports_it_is_counted_as_crashed(worker, tmp_path, monkeypatch):
     (tmp_path / "gi.py").write_text("import os\nos.abort()\n")  # Jedi imports this one, for what it makes at run time
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("LOOKUPLAB_SOURCES", str(tmp_path))
     assert worker.complete(tmp_path, "module.py", "import gi\ngi.", 2, 3).failure == "crashed"
     assert "x" in worker.complete(tmp_path, "module.py", "x = 1\n", 2, 0).names
 

@@ -1,4 +1,4 @@
-"""``lookuplab data mark``: ToolGen's corpus from repositories or installed packages."""
+"""``lookuplab data mark``: ToolGen's corpus from repositories or packages."""
 
 import os
 from pathlib import Path
@@ -29,7 +29,7 @@ Examples:
 @scheduler_option
 def command(repositories: tuple[str, ...], output: Path, variant: str, jobs: int | None, time_limit: float,
             scheduler: str | None, **limits: int) -> None:
-    """Extract functions with docstrings from folders or installed packages and mark, by Jedi, where completion helps.
+    """Extract functions with docstrings from folders or packages and mark, by Jedi, where completion helps.
 
     What is left out is counted and printed with its reason; nothing stops at a bad file.
     """

@@ -25,11 +25,13 @@ from lookuplab.errors import UserError
               help="DS-1000's own cutting of an answer's text, or one that loses no fenced or unindented answer.")
 @click.option("--leave-out", default="", metavar="ID,ID", help="Do not score the answers to these problems.")
 @click.option("--workers", type=click.IntRange(1), help="Servers at a time.  [default: one a CPU]")
-@click.option("--seconds", type=click.FloatRange(1), default=120, show_default=True, help="Time limit of a program.")
+@click.option("--seconds", type=click.FloatRange(1), default=120, show_default=True, help="CPU time of a program.")
 @scheduler_option
 def command(file: str, problems_file: str, output: Path | None, environment_name: str, sandbox_name: str | None,
             variant: str, leave_out: str, workers: int | None, seconds: float, scheduler: str | None) -> None:
     """Run answers to DS-1000's problems against their tests, in a sandbox.
+
+    It protects the machine; a verdict presupposes an answer that does not attack its test.
 
     ANSWERS has one JSON object a line ("-" reads standard input) with the fields problem_id and solution; several lines
     with one problem_id are its samples, in their order. First the references of the problems asked must pass; where
@@ -46,7 +48,7 @@ def command(file: str, problems_file: str, output: Path | None, environment_name
       lookuplab score ds1000 --problems ds1000.jsonl.gz answers.jsonl -o verdicts.jsonl
     """
     from lookuplab.cluster import joined
-    from lookuplab.execution.sandbox import Limits, choose
+    from lookuplab.execution.sandbox import choose
     from lookuplab.stackoverflow import ds1000, environment, grader
 
     if output is not None and file != "-" and output.resolve() == Path(file).resolve():
@@ -54,7 +56,7 @@ def command(file: str, problems_file: str, output: Path | None, environment_name
     problems = ds1000.load(problems_file)
     names, answers = read_answers(file, {problem.id: problem for problem in problems}, problems_file, variant)
     runs = grader.Grader(environment.environment(environment_name), choose(sandbox_name), workers=workers,
-                         limits=Limits(seconds=seconds, cpu_seconds=seconds))
+                         limits=grader.limited(seconds))
     left = [one for one in leave_out.replace(" ", "").split(",") if one]
     with joined(scheduler, runs.workers) as runs.cluster:
         verdicts = grader.grade(problems, answers, runs, left)

@@ -1,8 +1,7 @@
 """The server's program: runs in the sandbox, under the Python that the programs need, with its standard library alone.
 
 Its argument is a JSON object with ``limits``, ``private`` (whether a program may have namespaces of its own),
-``library`` (folders of trusted code), ``readable`` and ``folder``. Frames on standard input and output: four bytes of
-length, JSON.
+``readable`` and ``folder``. Frames on standard input and output: four bytes of length, JSON.
 
 ``{"push": "import numpy"}`` forks a process that makes the import and answers from then on; ``{"pop": true}`` ends it,
 and the one below answers again; ``{"run": text, "seed": n}`` runs a program below the process that stands on top. So a
@@ -146,7 +145,7 @@ def begin(request: dict, task: dict, results: int, outputs: int) -> None:
     enter.limit({name: value for name, value in task["limits"].items() if name != "processes" or task["private"]})
     if task["private"]:
         kernel.drop_privileges()
-    guard.judge(request, results, tuple(task["library"]))
+    guard.judge(request, results)
 
 
 def apart_from_others() -> None:

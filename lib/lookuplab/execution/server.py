@@ -25,7 +25,7 @@ GRACE = 30.0  # seconds beyond a program's own after which the server itself is 
 
 @dataclass(frozen=True)
 class Program:
-    """``text`` runs a solution by ``exec(code, variables)``; the solution reaches nothing of it but ``variables``.
+    """``text`` ends without an exception if what it tests is right.
 
     ``imports`` are lines that the server may have executed before: only such as ``text`` executes before a solution,
     for what it does not import must not be there.
@@ -37,11 +37,15 @@ class Program:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Passed: the program came to its end without an exception. ``seconds`` of wall-clock time."""
+    """Passed: the program came to its end without an exception. ``seconds`` of wall-clock time.
+
+    ``stopped``: it was not let come to its end, which may be a busy machine's fault; another run may tell.
+    """
 
     passed: bool
     error: str
     seconds: float
+    stopped: bool = False
 
 
 class ForkServer:
@@ -50,8 +54,7 @@ class ForkServer:
     def __init__(self, sandbox: Sandbox, python: str | Path, limits: Limits = Limits(),
                  readable: Sequence[str | Path] = ()):
         self.sandbox, self.python, self.limits = sandbox, Path(os.path.abspath(python)), limits
-        self.places = python_places(self.python)
-        self.readable = outermost([*self.places, *CODE, *readable])
+        self.readable = outermost([*python_places(self.python), *CODE, *readable])
         self._process: subprocess.Popen | None = None
         self._imports: list[str] = []
         self._folder = ""
@@ -103,8 +106,8 @@ class ForkServer:
             found = self._ask({"run": program.text, "seed": seed}, self.limits.seconds + GRACE)
         except (EOFError, TimeoutError):
             self.close()
-            found = {"passed": False, "error": "took its server down"}
-        return Outcome(found["passed"] is True, str(found["error"]), time.monotonic() - started)
+            found = {"passed": False, "error": "took its server down", "stopped": True}
+        return Outcome(**found, seconds=time.monotonic() - started)
 
     def _start(self) -> None:
         if self._process is not None and self._process.poll() is None:
@@ -112,7 +115,7 @@ class ForkServer:
         self.close()
         self._folder = tempfile.mkdtemp(prefix="lookuplab-")
         task = {"limits": asdict(self.limits), "private": self.sandbox.name != "none", "folder": self._folder,
-                "library": self.places, "readable": self.readable}
+                "readable": self.readable}
         argv = [str(self.python), *start("inside"), json.dumps(task)]
         self._errors = tempfile.TemporaryFile()  # no pipe, which what the imports print could fill
         self._process = self.sandbox.popen(argv, self._folder, self.readable, None, stdin=subprocess.PIPE,

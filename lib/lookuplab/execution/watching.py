@@ -32,10 +32,10 @@ def watch(first: int, results: int, outputs: int, caller: int, task: dict, other
             received += more
             verdict = guard.verdict(received)
             if verdict is not None or not more:
-                word = last_word(status if ended else end_of(first))  # its end in order: so its CPU time is counted
-                return verdict or failure(word)
+                last = last_word(status if ended else end_of(first))  # its end in order: so its CPU time is counted
+                return verdict or last
         elif ended:
-            return failure(last_word(status))
+            return last_word(status)
         if outputs in ready:
             more = len(os.read(outputs, MESSAGE))
             written += more
@@ -52,8 +52,8 @@ def watch(first: int, results: int, outputs: int, caller: int, task: dict, other
                 return failure(reason)
 
 
-def failure(reason: str) -> dict:
-    return {"passed": False, "error": reason}
+def failure(reason: str, stopped: bool = True) -> dict:
+    return {"passed": False, "error": reason, "stopped": stopped}
 
 
 def end_of(first: int):
@@ -66,14 +66,15 @@ def end_of(first: int):
     return None
 
 
-def last_word(status) -> str:
+def last_word(status) -> dict:
     """How a program without a verdict ended. The first process of its namespaces hands a signal on as 128 and more."""
     if status is None:
-        return "closed the way of its verdict"
+        return failure("closed the way of its verdict")
     code = os.waitstatus_to_exitcode(status)
     number = -code if code < 0 else code - 128
     name = signal.Signals(number).name if number in set(signal.Signals) else f"exit status {code}"
-    return f"ended before its test did ({name})"
+    # SIGKILL may be the kernel's, for want of memory on the machine
+    return failure(f"ended before its test did ({name})", number == signal.SIGKILL)
 
 
 def processes() -> set:

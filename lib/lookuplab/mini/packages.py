@@ -1,7 +1,7 @@
 """Part (a) of the mini corpus: Python source and documentation of the packages that the kit itself depends on.
 
-Only packages of the explicit list below are read, whatever else is installed; a package whose metadata states no
-permissive licence is left out, and ``sources()`` says so. Left out on purpose: the repositories held out for ToolGen's
+Only packages of the explicit list below are read, from the stated sources (``python_sources``); a package whose metadata
+states no permissive licence is left out, and ``sources()`` says so. Left out on purpose: the repositories held out for ToolGen's
 notebooks, the cloud SDKs and every file that mentions one (they would change the exact API counts), and a tenth of the
 docstring examples of four libraries (test problems for the data-science notebooks).
 """
@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from lookuplab.python_sources import distribution
+
 PACKAGES = tuple("""
     accelerate attrs cloudpickle datasets fastapi fonttools formulaic fsspec httpx huggingface_hub hypothesis ipykernel
     ipython jedi jinja2 joblib jsonschema jupyter_client jupyter_server matplotlib nbconvert nbformat networkx numpy
     openai packaging pandas parso patsy platformdirs pluggy pydantic pygments pytest pyyaml scikit-learn scipy starlette
-    statsmodels sympy tenacity torch tornado tqdm traitlets transformers urllib3 uvicorn
+    statsmodels sympy tenacity tornado tqdm traitlets transformers urllib3 uvicorn
 """.split())
 HELD_OUT_PACKAGES = ("rich", "click", "requests", "papermill", "nbclient", "seaborn")  # repositories of later notebooks
 EXAMPLE_PACKAGES = {"numpy": "numpy", "pandas": "pandas", "scipy": "scipy", "scikit-learn": "sklearn"}
@@ -70,11 +72,7 @@ def sources() -> list[Source]:
     """Every listed package with version, licence and, where it is left out, the reason."""
     found = []
     for name in PACKAGES:
-        try:
-            dist = metadata.distribution(name)
-        except metadata.PackageNotFoundError:
-            found.append(Source(name, "", "", "not installed"))
-            continue
+        dist = distribution(name)
         licence = licence_of(dist)
         reason = "" if is_permissive(licence) else "licence not clearly permissive"
         found.append(Source(name, dist.version, licence, reason))
@@ -82,7 +80,7 @@ def sources() -> list[Source]:
 
 
 def package_documents(characters: int = 18_000_000, seed: int = 0) -> Iterator[tuple[str, str]]:
-    """(source id, text) of about ``characters`` characters in all, deterministic for the installed versions.
+    """(source id, text) of about ``characters`` characters in all, deterministic for the stated sources.
 
     Files come in an order given by a hash; the next file is always taken from the package that has given least so far,
     so that a large package does not crowd out the others.
@@ -103,8 +101,8 @@ def package_documents(characters: int = 18_000_000, seed: int = 0) -> Iterator[t
 
 
 def files_of(name: str, seed: int) -> Iterator[tuple[str, Path]]:
-    """(path inside the environment, place on disk) of a package's Python files, in the order of a seeded hash."""
-    dist = metadata.distribution(name)
+    """(path among the sources, place on disk) of a package's Python files, in the order of a seeded hash."""
+    dist = distribution(name)
     kept = [str(file) for file in dist.files or () if file.suffix == ".py" and not SKIPPED_PARTS & set(file.parts)]
     kept.sort(key=lambda path: hashlib.sha256(f"{seed}:{path}".encode()).digest())
     return iter([(path, Path(dist.locate_file(path))) for path in kept if not path.startswith("..")])

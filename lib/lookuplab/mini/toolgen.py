@@ -40,7 +40,7 @@ MARKED = tuple("""
 PER_REPOSITORY = 100  # functions, so that no package outweighs the others
 ROLES = {"gpt": "CodeGPT", "t5": "CodeT5", "llama": "CodeLlama"}
 VARIANTS = ("base", "toolgen")
-ABOUT = (f"Functions of the installed packages {', '.join(MARKED)}, at most {PER_REPOSITORY} of each, marked by Jedi; "
+ABOUT = (f"Functions of the packages {', '.join(MARKED)}, at most {PER_REPOSITORY} of each, marked by Jedi; "
          f"before that pre-trained on the functions of all listed packages. Held out: {', '.join(HELD_OUT_PACKAGES)}.")
 CARD = """---
 license: apache-2.0
@@ -51,7 +51,7 @@ tags: [code, python, toolgen, lookuplab]
 # {name}
 
 A model of {parameters:,} parameters, pre-trained from scratch by `lookuplab train mini-toolgen` on {functions:,} Python
-functions ({tokens:,} tokens, sha256 `{sha256}`) of installed, permissively licensed packages: what the LoRA adapters of
+functions ({tokens:,} tokens, sha256 `{sha256}`) of permissively licensed packages: what the LoRA adapters of
 the ToolGen mini models lie over. Not in it: the code of {held_out}.
 
 {steps:,} steps in {seconds:.0f} seconds on a CPU that other work shared. Recipe: `{recipe}`. The whole log is `log.csv`.
@@ -68,7 +68,7 @@ def recipe(family: str) -> Recipe:
 
 
 def pretraining_pairs(folder: Path) -> list[Pair]:
-    """The functions of the installed packages, read once and kept in ``folder``."""
+    """The functions of the listed packages, read once and kept in ``folder``."""
     file = folder / "functions.jsonl.gz"
     if not file.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -138,7 +138,7 @@ def marked_pairs(folder: Path, kept: Path, workers: int | None = None) -> list[P
         marks.save(tqdm(records, "marking", len(functions), unit=" functions"), kept)
     found, left_out = marks.lay_over(functions, marks.load(kept))
     if left_out:
-        raise UserError(f"{kept} does not fit the installed packages ({dict(left_out)}); delete it to mark them anew")
+        raise UserError(f"{kept} does not fit the sources ({dict(left_out)}); delete it to mark them anew")
     return [marks.pair(one) for one in found]
 
 

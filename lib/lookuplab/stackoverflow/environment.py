@@ -20,7 +20,7 @@ from lookuplab.provenance import file_hash
 
 NAME = "ds1000-grader"
 # What the problems import, and what the import name is where it differs from the package's.
-IMPORTS = {"scikit-learn": "sklearn", "tensorflow-cpu": "tensorflow"}
+IMPORTS = {"scikit-learn": "sklearn", "tensorflow-cpu": "tensorflow", "PyYAML": "yaml"}
 SETTINGS = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1", "OMP_NUM_THREADS": "1"}
 _VERSIONS = """import sys
 from importlib.metadata import distributions
@@ -29,7 +29,7 @@ _POLL = 0.5  # seconds between two looks at what pip has done
 
 
 def requirements(name: str = NAME) -> Path:
-    """The file of pins: first what the problems import, then, after a comment, what that needs in turn."""
+    """The file of pins: first what the problems import, then, after a comment, what libraries import in turn."""
     return paths.DATA / f"{name}.txt"
 
 

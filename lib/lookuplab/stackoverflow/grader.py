@@ -23,7 +23,14 @@ from lookuplab.stackoverflow import environment
 from lookuplab.stackoverflow.ds1000 import Problem, program
 from lookuplab.stackoverflow.verdicts import VerdictStore, key
 
-LIMITS = Limits(seconds=120.0)  # DS-1000's own limit; the others keep a program from harming the machine
+
+def limited(seconds: float = 120.0) -> Limits:
+    """DS-1000's own limit, as CPU time, which other work on the machine does not change; what waits is stopped later.
+    """
+    return Limits(seconds=2 * seconds, cpu_seconds=seconds)
+
+
+LIMITS = limited()
 
 
 @dataclass(frozen=True)
@@ -75,14 +82,17 @@ class Grader:
 
     def outcomes(self, programs: Sequence[Program], what: str = "grading", keep_failures: bool = True
                  ) -> list[Outcome]:
-        """Each program's outcome, in order. Equal texts run once; what the store has does not run."""
+        """Each program's outcome, in order. Equal texts run once; what the store has does not run.
+
+        A program that was stopped is not stored: a time-out may be the fault of what else the machine does.
+        """
         keys = [key(one, self.identity, self.sandbox, self.limits) for one in programs]
         with self._opened() as store:
             known = {one: Outcome(**answer) for one, answer in store.get(dict.fromkeys(keys)).items()}
             waiting = {one: program for one, program in zip(keys, programs, strict=True) if one not in known}
             with tqdm(total=len(waiting), desc=what, unit=" programs", disable=not self.progress, delay=1) as bar:
                 for one, outcome in self._run(waiting):
-                    if outcome.passed or keep_failures:
+                    if outcome.passed or keep_failures and not outcome.stopped:
                         store.put(one, asdict(outcome))
                     known[one] = outcome
                     bar.update()

@@ -11,7 +11,7 @@ from lookuplab.execution.server import Program
 from lookuplab.models.answer_store import AnswerStore
 from lookuplab.models.store import canonical, digest
 
-GRADER_VERSION = 1  # raise it whenever the same program would get another verdict than before
+GRADER_VERSION = 2  # raise it whenever the same program would get another verdict than before
 
 
 class VerdictStore(AnswerStore):

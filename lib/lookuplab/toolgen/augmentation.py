@@ -6,9 +6,7 @@ repositories; with few of them they say how much a number hangs on single ones, 
 
 import ast
 import hashlib
-import importlib.metadata
 import json
-import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,8 +14,9 @@ from typing import Any
 import pandas as pd
 from tqdm import tqdm
 
-from lookuplab import paths
+from lookuplab import paths, python_sources
 from lookuplab.atomic import write_lines
+from lookuplab.errors import UserError
 from lookuplab.scoring.rates import average, rate
 from lookuplab.toolgen import jedi_kept, jedi_tool, jedi_worker, marking, marks
 from lookuplab.toolgen.corpus import load, mark_into
@@ -36,7 +35,8 @@ def marked(functions: Sequence[Function], variant: str = "paper", workers: int |
     """The functions' records (see ``corpus``), in their order.
 
     Kept in a file under ``folder`` (default: below ``paths.RUNS``), so that a second run asks only for functions with
-    a failed call; its name stands for the functions, the content of their repositories, Jedi, Python and what asks it.
+    a failed call; its name stands for the functions, the content of their repositories, Jedi, what it reads and what
+    asks it. Raises UserError where a call timed out or crashed.
     """
     file = (folder or paths.RUNS / "toolgen" / "marked") / f"{variant}-{_key(functions)}.jsonl"
     kept = load(file)
@@ -45,6 +45,9 @@ def marked(functions: Sequence[Function], variant: str = "paper", workers: int |
     records = mark_into(functions, file, variant=variant, workers=workers)
     made = {one["id"]: one for one in tqdm(records, f"marking ({variant})", len(functions), unit=" functions",
                                            disable=not progress)}
+    if lost := [id for id, one in made.items() if set(one["failures"]) & set(jedi_tool.LOST)]:
+        raise UserError(f"{len(lost)} functions have questions to Jedi that timed out or crashed, first {lost[0]}; the "
+                        "others are kept: run it again, with less other work on this machine")
     return [made[one.id] for one in functions]
 
 
@@ -165,9 +168,9 @@ def _row(condition: str, metric: str, found: Any) -> dict[str, Any]:
 
 
 def _key(functions: Sequence[Function]) -> str:
-    versions = [importlib.metadata.version(name) for name in ("jedi", "parso")] + [platform.python_version()]
     modules = (marking, jedi_tool, jedi_worker, jedi_kept)
     code = [Path(module.__file__).read_text(encoding="utf-8") for module in modules]
     contents = {root: content_hash(root) for root in {function.root for function in functions}}
     placed = [f"{function.id} in {contents[function.root]}" for function in functions]
-    return hashlib.sha256("\0".join([*versions, *code, *placed]).encode()).hexdigest()[:16]
+    read = python_sources.identity("jedi", "parso")
+    return hashlib.sha256("\0".join([read, *code, *placed]).encode()).hexdigest()[:16]

@@ -4,8 +4,9 @@ import io
 import keyword
 import re
 
+from lookuplab.errors import UserError
 from lookuplab.toolgen.functions import Function
-from lookuplab.toolgen.jedi_tool import Answer, JediTool, Worker
+from lookuplab.toolgen.jedi_tool import LOST, Answer, JediTool, Worker
 from lookuplab.toolgen.metrics.insertion import read_source
 
 _VALUES = {"True", "False", "None"}
@@ -46,10 +47,19 @@ def unsaved(lines: list[str], function: Function, written: str, kind: str, varia
 
 def ask(tool: JediTool | Worker, function: Function, written: str, kind: str, variant: str = "paper",
         wanted: str | None = None) -> Answer:
-    """TOOL-COMPLETE behind what has been ``written`` of a function (see ``unsaved``); ``wanted`` as in the tool."""
+    """TOOL-COMPLETE behind what has been ``written`` of a function (see ``unsaved``); ``wanted`` as in the tool.
+
+    A question that was lost is asked once more. Raises UserError if it is lost again: a busy machine must not change an
+    answer.
+    """
     lines = list(io.StringIO(read_source(function.root / function.file), newline="\n"))
     text, line, column = unsaved(lines, function, written, kind, variant)
-    return tool.complete(function.root, function.file, text, line, column, wanted)
+    for _ in range(2):
+        answer = tool.complete(function.root, function.file, text, line, column, wanted)
+        if answer.failure not in LOST:
+            return answer
+    raise UserError(f"{function.id}: a question to Jedi {answer.failure} twice; finished functions are kept: run it "
+                    "again, with less other work on this machine")
 
 
 def suggestions(answer: Answer, trigger: str | None = "mark") -> tuple[str, ...]:

@@ -82,9 +82,9 @@ def judged(functions: Sequence[Function], predictions: Mapping[str, str], varian
     Columns: ``id``, ``repository``; ``predicted`` and ``wanted``, the texts that similarity is of; ``exact_match``;
     ``edit_similarity``, ``next_identifier``, ``identifier_sequence`` and ``prefix``, 0 to 1 or NaN where the reference
     has no identifier; ``dependencies`` and ``covered``, counts, and the same a kind (``covered_method``); ``passed``,
-    True, False or None, ``failures``, the ids of pylint's messages joined by blanks, and ``lost``, why there is no
-    verdict. ``variant``, ``store`` and ``workers`` as in ``metrics.judging.judge``. Raises UserError for a function
-    without a prediction and for a file that changed since the functions were read.
+    True or False, ``failures``, the ids of pylint's messages joined by blanks. ``variant``, ``store`` and ``workers`` as
+    in ``metrics.judging.judge``. Raises UserError for a function without a prediction, for a file that changed since
+    the functions were read, and where an analyser gave no answer.
     """
     return judged_all(functions, {"": predictions}, variant, store, workers, progress)[""]
 
@@ -104,7 +104,7 @@ def judged_all(functions: Sequence[Function], predictions: Mapping[Name, Mapping
         places.append((text, locate(text, one.line)))
     tasks = [Task(one.id, one.root, one.file, *place, texts[one.id])
              for texts in predictions.values() for one, place in zip(functions, places, strict=True)]
-    found = judge(tasks, variant, store, workers, progress)
+    found = judge(tasks, variant, store, workers, progress, strict=True)
     size = len(functions)
     return {name: _frame(functions, found[number * size:(number + 1) * size])
             for number, name in enumerate(predictions)}

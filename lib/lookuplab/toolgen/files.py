@@ -1,7 +1,6 @@
 """A repository's Python files: found, read and parsed, with a reason for each that is left out."""
 
 import ast
-import importlib.util
 import io
 import os
 import tokenize
@@ -10,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from lookuplab import paths
+from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
 from lookuplab.toolgen.filters import Filters
 
@@ -38,15 +37,16 @@ class LeftOut(Exception):
 
 
 def locate(name: str) -> Repository:
-    """The folder at path ``name``, or the installed package of that import name. Raises UserError where neither is."""
+    """The folder at path ``name``, or the package of that import name among the stated sources, see
+    ``python_sources``. Raises UserError where neither is."""
     folder = paths.located(name) if "/" in name else Path(name)
     if folder.is_dir():
         return Repository(folder.resolve().name, folder.resolve())
-    spec = importlib.util.find_spec(name) if name.isidentifier() else None
-    places = list(spec.submodule_search_locations or ()) if spec else []
-    if not places:
-        raise UserError(f"{name!r} is neither a folder nor an installed package; give a path or an import name")
-    return Repository(name, Path(places[0]).resolve())
+    package = python_sources.folder() / name
+    if not (name.isidentifier() and package.is_dir()):
+        raise UserError(f"{name!r} is neither a folder nor a package among the sources of {python_sources.PINS.name}; "
+                        "give the path of its folder")
+    return Repository(name, package.resolve())
 
 
 def locate_all(names: Iterable[str]) -> list[Repository]:

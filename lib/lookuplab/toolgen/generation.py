@@ -5,8 +5,6 @@ the model reads the token that triggered it, and the answers of all rows come fr
 """
 
 import hashlib
-import importlib.metadata
-import platform
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from lookuplab import python_sources
 from lookuplab.errors import UserError
 from lookuplab.models.complete import Store, complete
 from lookuplab.models.local import LocalModel
@@ -94,11 +93,9 @@ class ToolModel:
     @cached_property
     def identity(self) -> dict[str, str]:
         """The model's, and what changes the tool's answers. The repository's content is part of a prompt's place."""
-        versions = [f"{name} {importlib.metadata.version(name)}" for name in ("jedi", "parso")]
-        versions.append(f"answers {jedi_tool.VERSION}")
         use = ", ".join(f"{name} {value}" for name, value in asdict(self.use).items())
-        return {**self.model.identity, "tool": ", ".join([*versions, f"python {platform.python_version()}"]),
-                "tool use": use}
+        tool = f"{python_sources.identity('jedi', 'parso')}, answers {jedi_tool.VERSION}"
+        return {**self.model.identity, "tool": tool, "tool use": use}
 
     @cached_property
     def vocabulary(self) -> Vocabulary:

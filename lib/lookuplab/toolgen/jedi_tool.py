@@ -22,6 +22,7 @@ import lookuplab
 TIME_LIMIT = 10.0  # CPU seconds a call: a few hundred times the usual one, and more than a first one in pandas needs
 PATIENCE = 6  # wall-clock time, as a multiple of the limit, after which a call hangs; at least a second
 VERSION = 2  # raise it whenever the same question would get another answer than before
+LOST = ("timed out", "crashed")  # failures of the machine: another time there may be an answer
 REMEMBERED = 20_000  # answers; one takes about 20 kB
 _START = "from lookuplab.toolgen.jedi_worker import main; main()"
 

@@ -22,6 +22,7 @@ from jedi.inference.gradual.conversion import convert_values
 from jedi.inference.value import TreeInstance
 from parso.cache import parser_cache
 
+from lookuplab import python_sources
 from lookuplab.toolgen import jedi_kept
 
 
@@ -75,17 +76,18 @@ class OneName(Completion):
 
 
 class Repository(jedi.Project):
-    """Jedi's project. A package is imported by its own name, so a root that is one is found from where packages end.
+    """Jedi's project: the repository, Python's own library and the stated sources can be imported, and nothing else.
 
-    Jedi also looks through the project for the callers of a function, to tell what its parameters are: through the
-    repository alone, not through all that is installed beside a package.
+    A package is imported by its own name, so a root that is one is found from where packages end. Jedi also looks
+    through the project for the callers of a function, to tell what its parameters are: through the repository alone,
+    not through what lies beside a package.
     """
 
     def __init__(self, root: str):
         outside = folder = Path(root).absolute()
         while (outside / "__init__.py").is_file() and outside != outside.parent:
             outside = outside.parent
-        super().__init__(outside)
+        super().__init__(outside, sys_path=python_sources.search_path())
         self._root = folder
 
     @property
@@ -149,6 +151,7 @@ def main() -> None:
     os.dup2(2, 1)
     gc.set_threshold(100_000, 20)  # Python's own 700 would look through the kept syntax trees for a fifth of the time
     jedi_kept.install()
+    python_sources.restrict()
     signal.signal(signal.SIGPROF, _too_long)
     print(json.dumps("ready"), file=answers, flush=True)
     for request in sys.stdin:

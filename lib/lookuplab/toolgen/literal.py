@@ -14,9 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import jedi
-import parso
 import torch
 
+from lookuplab import python_sources
 from lookuplab.models.local import LocalModel
 from lookuplab.models.states import decoder_start
 from lookuplab.models.tokens import UNFINISHED, encode
@@ -33,7 +33,8 @@ from lookuplab.toolgen.tool_use import Vocabulary
 
 class SerialJedi:
     """TOOL-COMPLETE (Section II-B) in this process, in the place of a ``JediTool``: for each call a fresh script, with
-    Jedi's own project and default environment, in which the whole file is parsed and every completion listed.
+    Jedi's own project and default environment, in which the whole file is parsed and every completion listed. It sees
+    the same sources.
 
     ``calls`` and ``seconds`` count what it was asked and how long that took."""
 
@@ -44,9 +45,10 @@ class SerialJedi:
                  ) -> Answer:
         """As ``jedi_tool.Worker.complete``; ``wanted`` shortens nothing."""
         path, start = Path(root) / file, time.perf_counter()
+        project = jedi.Project(root, sys_path=python_sources.search_path())
         forget(path)  # by default Jedi parses what changed since the last call
         try:
-            found = jedi.Script(text, path=path, project=jedi.Project(root)).complete(line, column)
+            found = jedi.Script(text, path=path, project=project).complete(line, column)
             return Answer(tuple(one.name for one in found), tuple(one.complete for one in found))
         except Exception as error:  # as in the workers: Jedi trips over other people's code
             return Answer(failure=f"error in Jedi: {type(error).__name__}")

@@ -14,10 +14,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lookuplab import python_sources
 from lookuplab.scoring.rates import Rate, estimate, rate
 from lookuplab.toolgen.metrics.identifiers import is_name, leaves
 from lookuplab.toolgen.metrics.insertion import Place
-from lookuplab.toolgen.metrics.worker import PATIENCE, Worker, WorkerLost, serve
+from lookuplab.toolgen.metrics.worker import PATIENCE, Worker, serve
 
 KINDS = ("method", "attribute", "function", "class", "module")
 BRACKETS = {"(": ")", "[": "]", "{": "}"}
@@ -156,14 +157,12 @@ class DependencyTool:
         self.limit = limit
         self._worker = Worker("lookuplab.toolgen.metrics.dependencies", Path.cwd())
 
-    def trace(self, root: Path, text: str, file: str, place: Place) -> list[Dependency]:
-        """The dependencies of the function at ``place`` (see ``trace``); raises WorkerLost."""
+    def trace(self, root: Path, text: str, file: str, place: Place) -> list[Dependency] | None:
+        """The dependencies of the function at ``place`` (see ``trace``), None where Jedi raises; raises WorkerLost."""
         question = {"text": text, "file": file, "line": place.line, "body_line": place.body_line,
                     "end_line": place.end_line, "root": str(root)}
         answer = self._worker.ask(question, PATIENCE * self.limit)
-        if "error" in answer:
-            raise WorkerLost("crash")
-        return [Dependency(*pair) for pair in answer["found"]]
+        return None if "error" in answer else [Dependency(*pair) for pair in answer["found"]]
 
     def __enter__(self) -> "DependencyTool":
         return self
@@ -221,4 +220,7 @@ def coverage(
 
 
 if __name__ == "__main__":
+    import lookuplab.toolgen.jedi_worker  # noqa: F401  (Jedi itself comes from where it is installed)
+
+    python_sources.restrict()
     serve(_answer)

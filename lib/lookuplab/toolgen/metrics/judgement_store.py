@@ -1,22 +1,19 @@
 """What Jedi and pylint said, kept on disk beside the completion store: a second run asks neither.
 
-A key covers all Python files of the repository, the file's own text with the function in it, and the versions of all
-installed packages: the analysers, and the libraries that they read. An answer that was lost (timeout, crash) is not
-kept.
+A key covers all Python files of the repository, the file's own text with the function in it, the analysers' versions,
+and the sources and the Python that they read. An answer that was lost (timeout, crash) is not kept.
 """
 
-import functools
 import hashlib
-import sys
 from collections import Counter
-from importlib.metadata import distributions
 from pathlib import Path
 
+from lookuplab import python_sources
 from lookuplab.models.answer_store import AnswerStore
 from lookuplab.models.store import canonical, digest
 from lookuplab.toolgen.files import python_files
 
-JUDGING_VERSION = 2  # raise it whenever the same question would get another answer than before
+JUDGING_VERSION = 3  # raise it whenever the same question would get another answer than before
 
 
 class JudgementStore(AnswerStore):
@@ -27,8 +24,8 @@ class JudgementStore(AnswerStore):
 
 def key(kind: str, repository: str, **question: object) -> str:
     """The key of a question of one ``kind``; ``repository`` is the repository's digest."""
-    return digest(canonical({"kind": kind, "repository": repository, "installed": installed(),
-                             "version": JUDGING_VERSION, **question}))
+    return digest(canonical({"kind": kind, "repository": repository, "version": JUDGING_VERSION, **question,
+                             "read": python_sources.identity("jedi", "parso", "pylint", "astroid")}))
 
 
 def repository_digest(root: Path) -> str:
@@ -38,10 +35,3 @@ def repository_digest(root: Path) -> str:
         total.update(f"{path.relative_to(root).as_posix()}\0".encode())
         total.update(hashlib.sha256(path.read_bytes()).digest())
     return total.hexdigest()
-
-
-@functools.cache
-def installed() -> str:
-    """A digest of Python's version and of all installed packages with theirs."""
-    names = sorted(f"{one.metadata['Name']}=={one.version}" for one in distributions())
-    return digest(canonical([sys.version, *names]))

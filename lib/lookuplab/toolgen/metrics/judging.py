@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from lookuplab.errors import UserError
 from lookuplab.cluster import Cluster, check_seen, kept
 from lookuplab.toolgen.metrics import identifiers, similarity
 from lookuplab.toolgen.metrics.dependencies import KINDS, Dependency, DependencyTool, covered
@@ -41,7 +42,7 @@ class Task:
 class Judged:
     """``predicted`` and ``wanted`` are the texts that similarity is of; ``body`` is the predicted body.
 
-    ``dependencies`` is None where Jedi gave no answer.
+    ``dependencies`` is None where Jedi raised an error, or gave no answer.
     """
 
     task: Task
@@ -64,8 +65,10 @@ class _Question:
 
 
 def judge(tasks: Sequence[Task], variant: str = "paper", store: Store = None, workers: int | None = None,
-          progress: bool = True, cluster: Cluster | None = None) -> list[Judged]:
-    """All judgements in the order of ``tasks``.
+          progress: bool = True, cluster: Cluster | None = None, strict: bool = False) -> list[Judged]:
+    """All judgements in the order of ``tasks``; one that was lost to a time-out or a crash says so.
+
+    ``strict``: raise UserError instead, as a busy machine must not change a number.
 
     ``store`` as in ``models.complete``: None is the one beside the completion store, False none. ``workers``: pairs of
     Jedi and pylint processes, by default one for each CPU; or those of ``cluster``. A kill loses at most one function a
@@ -73,13 +76,13 @@ def judge(tasks: Sequence[Task], variant: str = "paper", store: Store = None, wo
     """
     similarity.check_variant(variant)
     if isinstance(store, JudgementStore):
-        return _judge(tasks, variant, store, workers, progress, cluster)
+        return _judge(tasks, variant, store, workers, progress, cluster, strict)
     with JudgementStore(":memory:" if store is False else None if store is True else store) as opened:
-        return _judge(tasks, variant, opened, workers, progress, cluster)
+        return _judge(tasks, variant, opened, workers, progress, cluster, strict)
 
 
 def _judge(tasks: Sequence[Task], variant: str, store: JudgementStore, workers: int | None, progress: bool,
-           cluster: Cluster | None) -> list[Judged]:
+           cluster: Cluster | None, strict: bool) -> list[Judged]:
     digests = {root: repository_digest(root) for root in {task.root for task in tasks}}
     questions = [_question(task, digests[task.root]) for task in tasks]
     known = store.get(key for each in questions for key in (each.success, each.dependencies))
@@ -97,6 +100,11 @@ def _judge(tasks: Sequence[Task], variant: str, store: JudgementStore, workers: 
             known |= answers
             lost |= reasons
             bar.update()
+    if strict and lost:
+        first = next(each.task.id for each in questions if {each.success, each.dependencies} & set(lost))
+        reasons = ", ".join(sorted(set(lost.values())))
+        raise UserError(f"{len(lost)} questions to pylint or Jedi were lost ({reasons}), first for {first}; the others "
+                        "are kept: run it again, with less other work on this machine")
     return [_judged(each, known, lost, variant) for each in questions]
 
 
@@ -149,21 +157,25 @@ def _ask_there(each: _Question) -> tuple[dict, dict]:
 
 
 def _ask(each: _Question, jedi: DependencyTool, pylint: SuccessTool) -> tuple[dict, dict]:
-    answers, lost, task = {}, {}, each.task
-    if each.dependencies in each.missing:
-        try:
-            found = jedi.trace(task.root, task.text, task.file, task.place)
-            answers[each.dependencies] = [[one.key, one.kind] for one in found]
-        except WorkerLost as loss:
-            lost[each.dependencies] = loss.reason
-    if each.success in each.missing:
-        try:
-            lines = (each.inserted.line, each.inserted.end_line)
-            found = pylint.messages(task.root, task.file, each.inserted.text, lines)
-            answers[each.success] = [[one.id, one.line, one.text] for one in found]
-        except WorkerLost as loss:
-            lost[each.success] = loss.reason
-    return answers, lost
+    task, lines = each.task, (each.inserted.line, each.inserted.end_line)
+
+    def dependencies() -> list | None:
+        found = jedi.trace(task.root, task.text, task.file, task.place)
+        return found and [[one.key, one.kind] for one in found]
+
+    def messages() -> list:
+        found = pylint.messages(task.root, task.file, each.inserted.text, lines)
+        return [[one.id, one.line, one.text] for one in found]
+
+    answers, lost = {}, {}
+    for key, question in ((each.dependencies, dependencies), (each.success, messages)):
+        for _ in range(2 if key in each.missing else 0):  # what was lost is asked once more
+            try:
+                answers[key] = question()
+                break
+            except WorkerLost as loss:
+                lost[key] = loss.reason
+    return answers, {key: reason for key, reason in lost.items() if key not in answers}
 
 
 def _judged(each: _Question, known: dict, lost: dict[str, str], variant: str) -> Judged:

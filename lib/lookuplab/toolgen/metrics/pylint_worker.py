@@ -31,6 +31,7 @@ from pylint.lint import PyLinter, augmented_sys_path, discover_package_path
 from pylint.reporters import CollectingReporter
 from pylint.utils import ASTWalker
 
+from lookuplab import python_sources
 from lookuplab.toolgen.metrics.worker import PATIENCE, serve
 
 CHECKS = ("E0001", "E1101", "E0602")  # syntax-error, no-member, undefined-variable
@@ -207,4 +208,6 @@ def _wait(reading: int, limit: float) -> dict:
 
 
 if __name__ == "__main__":
-    serve(Process().answer)
+    process = Process()
+    python_sources.restrict()
+    serve(process.answer)

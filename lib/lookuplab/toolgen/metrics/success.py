@@ -21,6 +21,15 @@ from lookuplab.toolgen.metrics.worker import PATIENCE, Worker, WorkerLost
 
 SYNTAX_ERROR, NO_MEMBER, UNDEFINED = "E0001", "E1101", "E0602"
 CHECKS = (SYNTAX_ERROR, NO_MEMBER, UNDEFINED)
+_PYLINT = """import sys
+from pylint.lint import PyLinter, Run
+from lookuplab.python_sources import restrict
+class Linter(PyLinter):
+    def load_default_plugins(self):
+        super().load_default_plugins()  # from where pylint is installed
+        restrict()
+Run.LinterClass = Linter
+Run(sys.argv[1:])"""
 LIMIT = 60.0  # seconds of computing for one file
 
 
@@ -108,7 +117,7 @@ def imports_begin(path: Path) -> Path:
 
 def fresh_messages(root: Path, file: str) -> tuple[Message, ...]:
     """The literal reading: one pylint process for one file, which must hold the generated function on the disk."""
-    command = [sys.executable, "-P", "-m", "pylint", "--rcfile=", "--disable=all", f"--enable={','.join(CHECKS)}",
+    command = [sys.executable, "-P", "-c", _PYLINT, "--rcfile=", "--disable=all", f"--enable={','.join(CHECKS)}",
                "--score=n", "--msg-template={msg_id}\t{line}\t{msg}", file]
     plain = {name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "PY_COLORS")}
     done = subprocess.run(command, cwd=root, env=plain, capture_output=True, text=True, check=False)

@@ -1,0 +1,134 @@
+"""The Python sources that Jedi, pylint and the corpora read: stated, not found.
+
+``data/python-sources.txt`` pins wheels by version and sha256. ``lookuplab data get python-sources``, a part of the
+install step, fetches them with pip and unpacks their Python files, stubs and metadata into one folder. Whatever else is
+installed changes no answer, and compiled modules are seen through their stubs alone, the same on every system.
+
+``$LOOKUPLAB_SOURCES`` names another folder in its place: the libraries that a repository of your own imports.
+"""
+
+import functools
+import hashlib
+import importlib.util
+import os
+import platform
+import subprocess
+import sys
+import zipfile
+from importlib import machinery, metadata
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from lookuplab import paths
+from lookuplab.errors import UserError
+from lookuplab.provenance import file_hash
+
+NAME = "python-sources"
+PINS = paths.DATA / f"{NAME}.txt"
+# What is unpacked of a wheel. Metadata states versions and licences.
+KEPT = (".py", ".pyi", "/py.typed", ".dist-info/METADATA", ".dist-info/RECORD")
+# The pinned wheels, whatever system asks for them; the hashes decide.
+_WHEELS = ("--only-binary=:all:", "--implementation=cp", "--python-version=3.11.9",
+           *(f"--platform={tag}_x86_64" for tag in ("manylinux_2_28", "manylinux_2_17", "manylinux2014")))
+
+
+def folder() -> Path:
+    """Where the sources lie; they are fetched if they are not there. Raises UserError where they cannot be had."""
+    if own := os.environ.get("LOOKUPLAB_SOURCES"):
+        if not Path(own).is_dir():
+            raise UserError(f"LOOKUPLAB_SOURCES is {own!r}, which is no folder; name one, or unset it")
+        return Path(own).resolve()
+    return _place() if _place().is_dir() else get()
+
+
+def _place() -> Path:
+    return paths.DOWNLOADS / NAME / file_hash(PINS)[:12]
+
+
+def is_fetched() -> bool:
+    return _place().is_dir()
+
+
+def get() -> Path:
+    """Fetch and unpack the sources unless they are there: all of them, or none. Raises UserError where pip fails."""
+    if is_fetched():
+        return _place()
+    _place().parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=_place().parent) as temporary:
+        wheels, unpacked = Path(temporary, "wheels"), Path(temporary, "sources")
+        _download(wheels)
+        for wheel in sorted(wheels.iterdir()):
+            with zipfile.ZipFile(wheel) as content:
+                content.extractall(unpacked, [name for name in content.namelist() if name.endswith(KEPT)])
+        try:
+            unpacked.rename(_place())
+        except OSError:  # somebody else was faster
+            if not is_fetched():
+                raise
+    return _place()
+
+
+def _download(wheels: Path) -> None:
+    from tqdm import tqdm
+
+    call = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "download", "--no-deps",
+            "--require-hashes", *_WHEELS, "-r", str(PINS), "-d", str(wheels)]
+    count, said = sum("--hash" in line for line in PINS.read_text(encoding="utf-8").splitlines()), []
+    with subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as pip:
+        with tqdm(total=count, desc=NAME, unit=" packages") as bar:
+            for line in pip.stdout:
+                said.append(line.strip())
+                bar.update(line.startswith(("Collecting ", "Processing ")))
+    if pip.returncode:
+        reason = next((line for line in reversed(said) if line.startswith("ERROR")), (said or ["it says nothing"])[-1])
+        raise UserError(f"pip does not bring the sources of {PINS.name}: {reason}; "
+                        f"mend that, then run `lookuplab data get {NAME}`")
+
+
+@functools.cache
+def identity(*analysers: str) -> str:
+    """What an answer depends on besides the repository: the analysers' versions, Python with its library, sources."""
+    read = _listing(folder()) if os.environ.get("LOOKUPLAB_SOURCES") else file_hash(PINS)
+    versions = [f"{name} {metadata.version(name)}" for name in analysers]
+    return ", ".join([*versions, f"python {platform.python_version()}", f"sources {read}"])
+
+
+def _listing(place: Path) -> str:
+    """A digest of names, sizes and times of a folder's Python files: reading them all would take minutes."""
+    total = hashlib.sha256()
+    for file in sorted(file for file in place.rglob("*.py*") if file.suffix in (".py", ".pyi") and file.is_file()):
+        total.update(f"{file.relative_to(place)}\0{file.stat().st_size}\0{file.stat().st_mtime_ns}\0".encode())
+    return total.hexdigest()
+
+
+def search_path() -> list[str]:
+    """Where imports are looked up: Python's own library, then the sources."""
+    library = Path(os.__file__).parent
+    return [str(library), str(library / "lib-dynload"), str(folder())]
+
+
+def restrict() -> None:
+    """From now on this process imports from ``search_path`` alone, without the hooks that installed packages set.
+
+    Call it when the analyser itself has been imported.
+    """
+    sys.path[:] = search_path()
+    sys.meta_path[:] = [machinery.BuiltinImporter, machinery.FrozenImporter, machinery.PathFinder]
+    importlib.util.find_spec = _find_spec
+    for name, module in list(sys.modules.items()):
+        if hasattr(module, "__path__") and not getattr(module, "__file__", None):
+            del sys.modules[name]  # a namespace package, which astroid would find
+    importlib.invalidate_caches()
+
+
+def _find_spec(name: str, package: str | None = None) -> machinery.ModuleSpec | None:
+    """importlib.util's for a top-level module, but not for whatever this process itself has imported."""
+    return next(filter(None, (finder.find_spec(name) for finder in sys.meta_path)), None)
+
+
+def distribution(name: str) -> metadata.Distribution:
+    """A package among the sources. Raises UserError where it is not there."""
+    found = next(iter(metadata.Distribution.discover(name=name, path=[str(folder())])), None)
+    if found is None:
+        raise UserError(f"{name} is not among the sources of {PINS.name}")
+    return found

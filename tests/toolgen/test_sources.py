@@ -1,0 +1,86 @@
+"""The stated sources: Jedi and pylint see them and the repository, and nothing that is installed besides."""
+
+import zipfile
+
+import pytest
+
+from lookuplab import python_sources
+from lookuplab.errors import UserError
+from lookuplab.provenance import file_hash
+from lookuplab.toolgen.jedi_tool import Worker
+from lookuplab.toolgen.metrics.success import SuccessTool, fresh_messages
+
+TEXT = "import iniconfig\nimport planted\n\n\ndef use():\n    iniconfig.no_such_name\n    planted.no_such_name\n"
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """A file that imports a package of the sources, and a module that lies on the path of this environment."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "planted.py").write_text("member = 1\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    root = tmp_path / "repository"
+    root.mkdir()
+    (root / "user.py").write_text(TEXT)
+    return root
+
+
+def offered(root, name: str) -> set[str]:
+    text = f"import {name}\n{name}."
+    worker = Worker()
+    try:
+        return set(worker.complete(root, "new.py", text, 2, len(name) + 1).names)
+    finally:
+        worker.close()
+
+
+def test_jedi_sees_the_sources_and_not_what_is_installed(repository):
+    assert "command" in offered(repository, "click")
+    assert offered(repository, "planted") == offered(repository, "torch") == offered(repository, "lookuplab") == set()
+
+
+def test_pylint_sees_the_sources_and_not_what_is_installed(repository):
+    with SuccessTool() as tool:
+        warm = [(one.id, one.line) for one in tool.messages(repository, "user.py", TEXT)]
+    assert warm == [("E1101", 6)] == [(one.id, one.line) for one in fresh_messages(repository, "user.py")]
+
+
+def test_a_folder_of_your_own_takes_the_place_of_the_sources(repository, tmp_path, monkeypatch):
+    before = python_sources.identity()
+    monkeypatch.setenv("LOOKUPLAB_SOURCES", str(tmp_path / "site"))
+    python_sources.identity.cache_clear()
+    try:
+        assert offered(repository, "planted") >= {"member"} and offered(repository, "click") == set()
+        assert python_sources.identity() != before
+        monkeypatch.setenv("LOOKUPLAB_SOURCES", str(tmp_path / "nowhere"))
+        with pytest.raises(UserError, match="is no folder; name one, or unset it"):
+            python_sources.folder()
+    finally:
+        python_sources.identity.cache_clear()
+
+
+def test_of_a_wheel_with_the_pinned_hash_the_python_files_come_and_any_other_wheel_is_refused(tmp_path, monkeypatch):
+    wheel = tmp_path / "wheels" / "thing-1.0-py3-none-any.whl"
+    wheel.parent.mkdir()
+    with zipfile.ZipFile(wheel, "w") as content:
+        content.writestr("thing.py", "answer = 42\n")
+        content.writestr("thing.so", "machine code")
+        content.writestr("thing-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: thing\nVersion: 1.0\n")
+        content.writestr("thing-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
+    monkeypatch.setattr(python_sources, "PINS", tmp_path / "python-sources.txt")
+    monkeypatch.setattr(python_sources.paths, "DOWNLOADS", tmp_path / "downloads")
+    python_sources.PINS.write_text(f"thing==1.0 --hash=sha256:{'0' * 64}\n")
+    with pytest.raises(UserError, match="pip does not bring the sources"):
+        python_sources.get()
+    assert not list((tmp_path / "downloads" / "python-sources").iterdir())
+    python_sources.PINS.write_text(f"thing==1.0 --hash=sha256:{file_hash(wheel)}\n")
+    assert sorted(one.name for one in python_sources.get().iterdir()) == ["thing-1.0.dist-info", "thing.py"]
+    assert python_sources.distribution("thing").version == "1.0"
+
+
+def test_the_pinned_versions_are_those_of_the_constraints():
+    constraints = set((python_sources.paths.ROOT / "constraints.txt").read_text().lower().replace("_", "-").split())
+    pins = [line.partition(" ")[0] for line in python_sources.PINS.read_text().splitlines() if "--hash" in line]
+    assert pins and set(pins) <= constraints

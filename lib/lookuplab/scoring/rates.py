@@ -5,12 +5,14 @@ Tasks about the same API (or origin problem, or repository) fail together, so th
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from statsmodels.stats.proportion import proportion_confint
 
 REPETITIONS = 10_000
 _CHUNK = 1_000  # repetitions drawn at a time: bounds the memory to _CHUNK x clusters numbers
+_FEW = 500  # clusters whose draws are kept: 10 MB
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,7 @@ def cluster_bootstrap(
     Depends on the set of (value, cluster) pairs and the seed, not on their order.
     """
     sums, counts = _totals(values, clusters)
-    drawn = [
-        statistic(sums[chosen].sum(axis=1), counts[chosen].sum(axis=1))
-        for chosen in _draws(len(sums), repetitions, seed)
-    ]
+    drawn = [statistic(weights @ sums, weights @ counts) for weights in _weights(len(sums), repetitions, seed)]
     low, high = np.quantile(np.concatenate(drawn), [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
@@ -66,22 +65,28 @@ def resampled_weights(clusters, repetitions=REPETITIONS, seed=0) -> Iterator[np.
     For statistics that are no function of a mean: they take weights.
     """
     labels, member = np.unique(np.asarray(clusters), return_inverse=True)
-    for chosen in _draws(len(labels), repetitions, seed):
-        yield _counts(chosen)[:, member]
+    for weights in _weights(len(labels), repetitions, seed):
+        yield weights[:, member]
 
 
-def _draws(clusters: int, repetitions: int, seed: int) -> Iterator[np.ndarray]:
-    """(at most _CHUNK, clusters) numbers of drawn clusters; the same for the same number of clusters and seed."""
+def _weights(clusters: int, repetitions: int, seed: int) -> Iterator[np.ndarray]:
+    """How often each cluster is drawn, (at most _CHUNK, clusters): the same for the same number of clusters and seed."""
+    drawn = _kept if clusters <= _FEW else _drawn
+    return (counts.astype(float) for counts in drawn(clusters, repetitions, seed))
+
+
+def _drawn(clusters: int, repetitions: int, seed: int) -> Iterator[np.ndarray]:
     generator = np.random.default_rng(seed)
     for start in range(0, repetitions, _CHUNK):
-        yield generator.integers(clusters, size=(min(_CHUNK, repetitions - start), clusters))
+        size = min(_CHUNK, repetitions - start), clusters
+        places = generator.integers(clusters, size=size) + clusters * np.arange(size[0])[:, None]
+        yield np.bincount(places.ravel(), minlength=places.size).reshape(size).astype(np.uint16)
 
 
-def _counts(chosen: np.ndarray) -> np.ndarray:
-    """How often each cluster was drawn, (repetitions, clusters), from the draws of the same shape."""
-    repetitions, clusters = chosen.shape
-    places = chosen + clusters * np.arange(repetitions)[:, None]
-    return np.bincount(places.ravel(), minlength=chosen.size).reshape(chosen.shape).astype(float)
+@lru_cache(maxsize=16)
+def _kept(clusters: int, repetitions: int, seed: int) -> list[np.ndarray]:
+    """All rows of a table have the same few numbers of clusters, so they draw once."""
+    return list(_drawn(clusters, repetitions, seed))
 
 
 def rate(values, clusters=None, repetitions=REPETITIONS, seed=0, level=0.95) -> Rate:
@@ -143,8 +148,7 @@ def averages(values, clusters, repetitions=REPETITIONS, seed=0, level=0.95) -> l
     values = np.asarray(values, dtype=float)
     totals = [_totals(column, clusters) for column in values.T]
     sums, counts = np.array([sums for sums, _ in totals]).T, totals[0][1]
-    drawn = [weights @ sums / (weights @ counts)[:, None]
-             for weights in map(_counts, _draws(len(counts), repetitions, seed))]
+    drawn = [weights @ sums / (weights @ counts)[:, None] for weights in _weights(len(counts), repetitions, seed)]
     lows, highs = np.quantile(np.concatenate(drawn), [(1 - level) / 2, (1 + level) / 2], axis=0)
     return [Rate(float(value), float(low), float(high), len(values))
             for value, low, high in zip(values.mean(axis=0), lows, highs, strict=True)]

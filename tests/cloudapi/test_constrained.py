@@ -11,7 +11,7 @@ from reading_model import ReadingModel
 
 from lookuplab.cloudapi.benchmark import Task
 from lookuplab.cloudapi.constrained import (
-    becomes_rows, constrainable, outcome_rows, outcomes, replay, rescued, retrieval_rows, ways,
+    becomes_rows, constrainable, outcome_rows, outcomes, replay, rescued, ways,
 )
 from lookuplab.cloudapi.dag import Passes, passes
 from lookuplab.cloudapi.policies import Way, compared_rows, once
@@ -53,7 +53,7 @@ OPTIONS = {"store": False, "index": INDEX}
 @pytest.fixture(scope="module")
 def every():
     model = BoundModel(MEMORY)
-    return ways(model, TASKS, passes(model, TASKS, **OPTIONS), **OPTIONS)
+    return ways(model, TASKS, passes(model, TASKS, **OPTIONS), threshold=0, **OPTIONS)  # retrieves for unknown names
 
 
 def frame(*categories):
@@ -81,7 +81,7 @@ def test_shares_are_expectations_over_which_tasks_are_hits():
     assert outcomes(way, np.array([True, True]))["valid"].tolist() == [1, 1]
 
 
-@pytest.mark.parametrize("way", ["constrained", "dag_constrained", "dag_plus_plus_constrained", "constrained_then_dag"])
+@pytest.mark.parametrize("way", ["constrained", "dag_plus_plus_constrained"])
 def test_a_constrained_way_invokes_nothing_that_does_not_exist(every, way):
     assert values(outcome_rows(every))[f"{way}/all", "nonexistent_percent"] == 0
 
@@ -100,12 +100,13 @@ def test_what_the_invented_names_become_is_a_share_of_those_alone(every):
     assert found["constrained/all", "renamed_existing_percent"] == 0
 
 
-def test_the_documents_of_the_last_way_are_those_of_the_constrained_name(every):
-    last, free = every["constrained_then_dag"].passes, every["dag_constrained"].passes
-    assert list(last.retrieved) == [True, True, False]
-    found = values(retrieval_rows(free, last))
-    difference = found["constrained_query/low - free_query/low", "retrieved_change_points"]
-    assert difference == found["constrained_query/low", "retrieved_percent"] - found["free_query/low", "retrieved_percent"]
+def test_names_are_constrained_where_dag_plus_plus_retrieves_and_with_its_documents(every):
+    free, held = every["dag_plus_plus"], every["dag_plus_plus_constrained"]
+    assert held.retrieve.tolist() == free.retrieve.tolist() == [False, True, True]
+    for old, new in ((free.passes.hit, held.passes.hit), (free.passes.miss, held.passes.miss)):
+        assert new.task.tolist() == old.task.tolist() and list(new.columns) == list(old.columns)
+        assert new.prompt_tokens.tolist() == old.prompt_tokens.tolist()
+        assert new.iloc[0].equals(old.iloc[0]) and set(new.name[1:]) <= set(NAMES)
 
 
 def test_pairs_count_what_only_one_of_two_ways_gets_right(every):

@@ -90,17 +90,37 @@ def test_a_sweep_collects_every_number_beside_its_parameters(kit):
     assert lines[1:] == ["2,1.0,demo,counts,m,all,product,2,,,2,", "4,1.0,demo,counts,m,all,product,4,,,4,"]
 
 
-def test_order_first_before_all_and_alone_by_itself_at_the_end(kit):
-    stamp = "import time; print(time.monotonic())\ntime.sleep(0.2); print(time.monotonic())"
-    for name in ("a_alone", "b_any", "c_first", "d_manual"):
-        kit.notebook(name, stamp)
-    order = "first: [demo/c_first]\nalone: [demo/a_alone]\nmanual: [demo/d_manual]\n"
-    (kit.root / "notebooks/order.yaml").write_text(order)
+@pytest.fixture
+def span(kit):
+    """``span(name)``: when a notebook began and when it ended. Its name's first word says its place in the order."""
+    order = {"first": ["first_a"], "alone": ["alone_a", "alone_b"], "manual": ["manual_a"]}
+    for name in ["any_a", *sum(order.values(), [])]:
+        kit.notebook(name, "import time; print(time.monotonic())\ntime.sleep(0.2); print(time.monotonic())")
+    (kit.root / "notebooks/order.yaml").write_text(json.dumps({key: [f"demo/{name}" for name in names]
+                                                               for key, names in order.items()}))
+    return lambda name: tuple(map(float, kit.output(name).split()))
+
+
+def test_what_fills_the_stores_ends_before_the_others_of_its_paper_begin(kit, span):
+    kit.notebook("other", "print('ran')", paper="another")
     code, said = kit.call("reproduce", "-j", "3")
     assert code == 0, said
-    times = {name: list(map(float, kit.output(name).split())) for name in ("a_alone", "b_any", "c_first")}
-    assert times["c_first"][1] < times["b_any"][0] and times["b_any"][1] < times["a_alone"][0]
-    assert not (kit.root / "runs/mini/demo/d_manual.ipynb").exists()
+    assert span("first_a")[1] < span("any_a")[0] and "ran" in kit.output("other", paper="another")
+
+
+def test_what_measures_time_runs_with_nothing_beside_it(kit, span):
+    code, said = kit.call("reproduce", "demo", "-j", "5")
+    assert code == 0, said
+    others = max(span(name)[1] for name in ("first_a", "any_a", "manual_a"))
+    first, second = sorted([span("alone_a"), span("alone_b")])
+    assert others < first[0] and first[1] < second[0]
+
+
+def test_what_runs_on_demand_is_left_out_where_no_paper_is_named(kit, span):
+    code, said = kit.call("reproduce", "-j", "3")
+    assert code == 0, said
+    copies = {file.stem for file in (kit.root / "runs/mini/demo").glob("*.ipynb")}
+    assert copies == {"first_a", "any_a"}
 
 
 @pytest.mark.parametrize("failures", [1, ATTEMPTS])

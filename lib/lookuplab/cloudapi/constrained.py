@@ -1,16 +1,17 @@
-"""Beyond the paper: look the name up while it is written, instead of DAG++'s second pass and beside it.
+"""Beyond the paper: look the name up while it is written, instead of DAG++'s second pass and in it.
 
 The index that DAG++ asks *after* the first call can rule *while* the call's name is decoded: only names of the client
 are left to choose from (``models.constraint``). Rows are those of ``cloudapi.results``.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from lookuplab.cloudapi.benchmark import Task
-from lookuplab.cloudapi.dag import Passes, ask, documents
+from lookuplab.cloudapi.dag import Passes, Shown, ask, documents
 from lookuplab.cloudapi.policies import PRECISION, THRESHOLD, Way, by_class, once, outcome, triggered
 from lookuplab.cloudapi.validity import CATEGORIES, NONEXISTENT
 from lookuplab.errors import UserError
@@ -18,11 +19,10 @@ from lookuplab.models.constraint import NameTries
 from lookuplab.models.load import CHAT, is_remote
 from lookuplab.models.tokens import encode
 from lookuplab.models.types import Completion, Model
-from lookuplab.scoring.paired import paired_difference
 from lookuplab.scoring.rates import estimate, rate
 from lookuplab.scoring.rows import row
 
-ALWAYS = 1.0  # the gate that is always closed
+ALWAYS = 1.0  # the name is constrained however sure the model is
 
 
 def constrainable(names: Sequence[str]) -> list[str]:
@@ -38,41 +38,34 @@ def constrainable(names: Sequence[str]) -> list[str]:
 
 
 def ways(model: Model, tasks: Sequence[Task], free: Passes, threshold: float = THRESHOLD, **options) -> dict[str, Way]:
-    """{name: way}: the paper's policies, constrained decoding, and both together.
+    """{name: way}: the base model and DAG++ as in the paper, and both with constrained names.
 
-    ``free`` are ``dag.passes`` of the same tasks; ``options`` as in ``dag.ask``. Beyond them a task is asked up to six
-    times: constrained always and below ``threshold``; again with the documents of the free first pass and the name
-    constrained; and with the documents that the *constrained* first name leads to.
+    ``free`` are ``dag.passes`` of the same tasks; ``options`` as in ``dag.ask``. Every task is asked once more without
+    documentation, and those for which DAG++ retrieves with the same documents.
     """
     bound = ask(model, tasks, constrained_below=ALWAYS, **options)
-    gated = ask(model, tasks, constrained_below=threshold, **options)
-    index = options.get("index")
-    behind = _second(model, tasks, free.first, documents(tasks, free.first, free.k, index=index), free.k, options)
-    throughout = _second(model, tasks, bound, documents(tasks, bound, free.k, index=index), free.k, options)
-    never, always = (triggered(free.first, policy) for policy in ("base", "dag"))
     plus_plus = triggered(free.first, "dag_plus_plus", threshold)
     return {
-        "base": Way(free, never),
-        gate_name(threshold): once(gated),
+        "base": once(free.first),
         "constrained": once(bound),
-        "dag": Way(free, always),
-        "dag_constrained": Way(behind, always),
         "dag_plus_plus": Way(free, plus_plus),
-        "dag_plus_plus_constrained": Way(behind, plus_plus),
-        "constrained_then_dag": Way(throughout, triggered(bound, "dag_confidence", threshold)),
+        "dag_plus_plus_constrained": Way(_held(model, tasks, free, plus_plus, options), plus_plus),
     }
 
 
-def gate_name(below: float) -> str:
-    """The condition of a pass that is constrained below this probability, such as ``constrained_below_0.80``."""
-    return f"constrained_below_{below:.2f}"
+def _held(model: Model, tasks: Sequence[Task], free: Passes, retrieve: np.ndarray, options: dict) -> Passes:
+    """``free`` with constrained names in the hit and miss answers of the tasks that ``retrieve``; the others' stay."""
+    places = np.flatnonzero(retrieve)
+    if not len(places):
+        return free
+    asked = [tasks[i] for i in places]
+    hits, misses, _ = documents(asked, free.first.iloc[places], free.k, index=options.get("index"))
 
+    def held(shown: Shown, old: pd.DataFrame) -> pd.DataFrame:
+        new = ask(model, asked, shown, constrained_below=ALWAYS, **options).set_index(places)
+        return pd.concat([old[~retrieve], new]).sort_index()
 
-def _second(model: Model, tasks: Sequence[Task], first: pd.DataFrame, found: tuple, k: int, options: dict) -> Passes:
-    """Constrained hit and miss pass behind a first one; ``found`` is what ``dag.documents`` returns."""
-    hits, misses, retrieved = found
-    hit, miss = (ask(model, tasks, shown, constrained_below=ALWAYS, **options) for shown in (hits, misses))
-    return Passes(k, first, hit, miss, retrieved)
+    return replace(free, hit=held(hits, free.hit), miss=held(misses, free.miss))
 
 
 def outcomes(way: Way, hits: float | np.ndarray = PRECISION) -> dict[str, np.ndarray]:
@@ -112,24 +105,6 @@ def becomes_rows(first: pd.DataFrame, bound: pd.DataFrame) -> list[dict]:
             numbers["renamed_existing"] = rate(renamed[existed], first.api[existed])
         rows += [row(first.model.iloc[0], f"constrained/{condition}", f"{metric}_percent", number.percent())
                  for metric, number in numbers.items()]
-    return rows
-
-
-def retrieval_rows(free: Passes, bound: Passes) -> list[dict]:
-    """Does BM25 find an acceptable API with the free first name, and with the constrained one (``retrieved_percent``)?
-
-    Conditions ``free_query/<class>`` and ``constrained_query/<class>``; the paired difference of the two has the metric
-    ``retrieved_change_points``.
-    """
-    first, rows = free.first, []
-    for condition, mask in by_class(first).items():
-        old, new, api = free.retrieved[mask], bound.retrieved[mask], first.api[mask]
-        numbers = {f"free_query/{condition}": ("retrieved_percent", rate(old, api)),
-                   f"constrained_query/{condition}": ("retrieved_percent", rate(new, api)),
-                   f"constrained_query/{condition} - free_query/{condition}":
-                       ("retrieved_change_points", paired_difference(old, new, api))}
-        rows += [row(first.model.iloc[0], where, metric, number.percent())
-                 for where, (metric, number) in numbers.items()]
     return rows
 
 

@@ -26,7 +26,7 @@ def command(paper: str | None, profile: str, jobs: int, dry_run: bool, scheduler
     """Execute every notebook of PAPER (all papers without it) and write figures/PROFILE/.
 
     Which answers of the models they used is written to figures/PROFILE/answers.csv.gz, for `lookuplab verify`.
-    Notebooks that measure speed repeat everything each time; they run where PAPER is ``performance``.
+    Notebooks that measure speed run where PAPER is ``performance``, one at a time whatever --jobs says.
 
     A notebook that fails is told with its cell and error, the others go on, and the exit code is 1.
     """
@@ -40,7 +40,7 @@ def command(paper: str | None, profile: str, jobs: int, dry_run: bool, scheduler
     chosen = profiles.load(profile)
     if not dry_run:
         check_needs(chosen)
-    wanted = [notebook for notebook in notebooks.all_notebooks(paper) if paper or notebook.order != "manual"]
+    wanted = [notebook for notebook in notebooks.all_notebooks(paper) if paper or not notebook.on_demand]
     all_jobs = [plan(notebook, chosen, dry=dry_run) for notebook in wanted]
     if not all_jobs:
         raise UserError(f"no notebook to run under {paths.NOTEBOOKS}")

@@ -42,7 +42,7 @@ def command(paper: str | None, profile: str, revision: str, fresh: Path | None) 
     folder = fresh or paths.FIGURES
     old = verify.committed(name, revision, paper)
     new = verify.fresh(folder / name if (folder / name).is_dir() else folder)
-    own = {notebook.paper for notebook in known if notebook.order == "manual"} - {file.split("/")[0] for file in old}
+    own = {notebook.paper for notebook in known if notebook.on_demand} - {file.split("/")[0] for file in old}
     new = {file: content for file, content in new.items() if file.split("/")[0] not in own}  # a user's runs on demand
     makers = {artifact: notebook.id for artifact, notebook in notebook_of_artifacts(known).items()}
     verdict = verify.compare(old, new, makers, paper)

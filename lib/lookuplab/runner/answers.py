@@ -27,7 +27,7 @@ def keep(jobs: Sequence[Job], whole: bool) -> None:
 
     Without ``whole`` what the file says of other papers stays.
     """
-    chosen = [job for job in jobs if job.notebook.order != "manual"]
+    chosen = [job for job in jobs if not job.notebook.on_demand]
     if not chosen:
         return
     target = chosen[0].figures / chosen[0].profile / FILE

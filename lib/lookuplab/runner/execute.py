@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,22 +54,17 @@ Listener = Callable[[Job, dict], None]  # told each event of a worker: start, ce
 
 def run_jobs(jobs: Sequence[Job], parallel: int = 1, listener: Listener = lambda job, event: None,
              cluster: Cluster | None = None, kernels: Path | None = None) -> list[Result]:
-    """Run all jobs, ``first`` ones before and ``alone`` ones after the rest; a failing job stops no other.
+    """Run all jobs, those of a paper after its ``first`` ones, the ``alone`` ones by themselves at the end.
 
-    Results are in the order of ``jobs``. KeyboardInterrupt ends all workers and kernels, then goes on to the caller.
-    ``cluster`` runs them on its workers, as many at a time as it has. ``kernels`` is a folder of ``prefork``; without
-    it several jobs that gain by it share one.
+    A failing job stops no other. Results are in the order of ``jobs``. KeyboardInterrupt ends all workers and kernels,
+    then goes on to the caller. ``cluster`` runs them on its workers, as many at a time as it has. ``kernels`` is a
+    folder of ``prefork``; without it several jobs that gain by it share one.
     """
-    results: dict[int, Result] = {}
+    alone = {i: job for i, job in enumerate(jobs) if job.notebook.order == "alone"}
+    others = {i: job for i, job in enumerate(jobs) if i not in alone}
     with ClusterWorkers(cluster, listener) if cluster else _Workers(kernels, listener) as workers:
-        for stage in ("first", "any", "alone"):
-            chosen = {i: job for i, job in enumerate(jobs) if _stage(job) == stage}
-            results |= workers.run(chosen, 1 if stage == "alone" else parallel)
+        results = workers.run(others, parallel) | workers.run(alone, 1)
     return [results[i] for i in range(len(jobs))]
-
-
-def _stage(job: Job) -> str:
-    return job.notebook.order if job.notebook.order in ("first", "alone") else "any"
 
 
 class _Workers:
@@ -95,12 +90,16 @@ class _Workers:
         with prefork(environment(parallel)) if is_worth_it else nullcontext(self.kernels) as kernels, \
                 ThreadPoolExecutor(parallel) as pool:
             try:
-                futures = {pool.submit(self._run_one, job, environment(parallel, job, kernels if i in gaining else None)):
-                           i for i, job in jobs.items()}
-                pending = set(futures)
-                while pending:  # short waits: a signal is handled between them
-                    _, pending = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED)
-                return {i: future.result() for future, i in futures.items()}
+                futures: dict[int, Future[Result]] = {}
+                while pending := [i for i in jobs if i not in futures or not futures[i].done()]:
+                    first = [i for i in pending if jobs[i].notebook.order == "first"]
+                    filling = {jobs[i].notebook.paper for i in first}
+                    ready = [*first, *(i for i in pending if jobs[i].notebook.paper not in filling)]
+                    futures |= {i: pool.submit(self._run_one, jobs[i], environment(
+                        parallel, jobs[i], kernels if i in gaining else None)) for i in ready if i not in futures}
+                    # short waits: a signal is handled between them
+                    wait([futures[i] for i in pending if i in futures], timeout=0.2, return_when=FIRST_COMPLETED)
+                return {i: future.result() for i, future in futures.items()}
             except BaseException:
                 self.stop()
                 pool.shutdown(cancel_futures=True)

@@ -18,8 +18,9 @@ ORDERS = ("first", "any", "alone", "manual")
 class Notebook:
     """One notebook. ``paper`` is its folder, ``name`` its file name; ``parameters`` are the declared defaults.
 
-    ``order`` is its place in ``reproduce``: ``first`` fills the completion store for the others, ``alone`` measures
-    time and runs by itself at the end, ``manual`` runs only where it or its paper is named, all else is ``any``.
+    ``order`` is its place in ``reproduce``: ``first`` fills the stores for the others of its paper; ``alone`` measures
+    time, so it runs at the end and nothing beside it; all else is ``any``. ``manual`` and ``alone`` run only where they
+    or their paper are named.
     """
 
     path: Path
@@ -31,6 +32,11 @@ class Notebook:
     @property
     def id(self) -> str:
         return f"{self.paper}/{self.name}"
+
+    @property
+    def on_demand(self) -> bool:
+        """Whether it runs only where it or its paper is named."""
+        return self.order in ("alone", "manual")
 
 
 def all_notebooks(paper: str | None = None) -> list[Notebook]:

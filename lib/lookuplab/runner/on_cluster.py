@@ -31,7 +31,12 @@ class ClusterWorkers:
         """Nothing to end: the cluster is its owner's, and a notebook that runs there goes to its end."""
 
     def run(self, jobs: dict[int, Job], parallel: int) -> dict:
-        """The results of ``jobs``: as many at a time as there are workers, but those that measure time one by one."""
+        """The results of ``jobs``: as many at a time as there are workers, ``first`` ones before the others, and those
+        that measure time one by one."""
+        first = {i: job for i, job in jobs.items() if job.notebook.order == "first"}
+        if 0 < len(first) < len(jobs):
+            others = {i: job for i, job in jobs.items() if i not in first}
+            return self.run(first, parallel) | self.run(others, parallel)
         if len(jobs) > 1 and any(job.notebook.order == "alone" for job in jobs.values()):
             return {i: result for i, job in jobs.items() for result in self.run({i: job}, parallel).values()}
         topic, running = f"lookuplab-{uuid.uuid4().hex[:8]}", {}

@@ -25,7 +25,7 @@ def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dic
         "git": git_state(),
         "python": platform.python_version(),
         "packages": package_versions(),
-        "python_sources": file_hash(paths.DATA / "python-sources.txt"),
+        "python_sources": file_hash(sources) if (sources := paths.DATA / "python-sources.txt").is_file() else None,
         "processor": processor(),
         "device": device(),
         "threads": _threads(),

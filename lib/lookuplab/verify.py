@@ -104,10 +104,10 @@ def compare(old: Files, new: Files, makers: Mapping[str, str], paper: str | None
     is_same = all(artifact.is_same for artifact in judged)
     shaken = _compare_answers(old.get(answers.FILE), new.get(answers.FILE), paper, is_same, verdict)
     for artifact in both:
-        is_shaken = makers.get(artifact.name) in shaken
-        _compare_rows(artifact, is_shaken, verdict)
+        models = shaken.get(makers.get(artifact.name, ""))
+        _compare_rows(artifact, models, verdict)
         if not artifact.is_timed:
-            _compare_files(artifact, is_shaken, verdict)
+            _compare_files(artifact, models is not None, verdict)
     return verdict
 
 
@@ -149,8 +149,11 @@ def _sides(what: str, one: object, other: object) -> str:
     return f"{what if one is not None else 'missing'} -> {what if other is not None else 'missing'}"
 
 
-def _compare_rows(artifact: _Artifact, is_shaken: bool, verdict: Verdict) -> None:
-    """Row by row; of times that there is a row. ``is_shaken``: its notebook used an answer that was a near tie."""
+def _compare_rows(artifact: _Artifact, steady: set[str] | None, verdict: Verdict) -> None:
+    """Row by row; of times that there is a row.
+
+    ``steady`` is None, or its notebook used answers that were near ties: none of these models' are among them.
+    """
     old, new = (_rows(files.get("csv", b"")) for files in (artifact.old, artifact.new))
     before = len(verdict.differences)
     for key in dict.fromkeys([*old, *new]):
@@ -162,7 +165,8 @@ def _compare_rows(artifact: _Artifact, is_shaken: bool, verdict: Verdict) -> Non
             continue
         elif changed := [name for name in _NUMBERS if not _equal(name, one[name], other[name], artifact.is_same)]:
             numbers = ", ".join(f"{name} {one[name] or 'none'} -> {other[name] or 'none'}" for name in changed)
-            lines = verdict.explained if is_shaken and "paper_value" not in changed else verdict.differences
+            is_explained = steady is not None and one["model"] not in steady and "paper_value" not in changed
+            lines = verdict.explained if is_explained else verdict.differences
             lines.append(f"{where}: {numbers}")
         else:
             verdict.numbers += 1
@@ -221,29 +225,31 @@ def _equal_picture(extension: str, one: bytes, other: bytes, is_same: bool) -> b
 
 
 def _compare_answers(old: bytes | None, new: bytes | None, paper: str | None, is_same: bool, verdict: Verdict
-                     ) -> set[str]:
-    """Answer by answer; returns the notebooks that used another one because of a near tie."""
+                     ) -> dict[str, set[str]]:
+    """Answer by answer; returns the notebooks that used another one because of a near tie, with those of their models
+    whose answers are all the same."""
     if (old is None) != (new is None):
         verdict.differences.append(f"{answers.FILE}: {_sides('there', old, new)}")
     if old is None or new is None:
-        return set()
+        return {}
     one_side, other_side = _by_use(old, paper), _by_use(new, paper)
-    shaken = set()
+    used, shaken = defaultdict(set), defaultdict(set)
     for use in sorted(one_side.keys() | other_side.keys()):
         one, other = one_side[use], other_side[use]
+        notebook, model, prompt, sample = use
+        used[notebook].add(model)
         if {question: set(said) for question, said in one.items()} == {
                 question: set(said) for question, said in other.items()}:
             verdict.answers += sum(map(len, one.values()))
             continue
-        notebook, model, prompt, sample = use
         where = f"{notebook} | {model} | {prompt} | sample {sample}"
         margin = None if is_same else _near_tie(one, other)
         if margin is None:
             verdict.differences.append(f"{where}: another answer")
         else:
             verdict.near_ties.append(f"{where}: another answer; a near tie, the margin is {margin}")
-            shaken.add(notebook)
-    return shaken
+            shaken[notebook].add(model)
+    return {notebook: used[notebook] - models for notebook, models in shaken.items()}
 
 
 def _by_use(content: bytes, paper: str | None) -> dict[tuple[str, ...], dict[str, dict[str, str]]]:

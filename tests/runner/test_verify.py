@@ -168,6 +168,17 @@ def test_a_near_tie_of_one_notebook_does_not_explain_another_s_numbers(run):
     assert run.call("verify")[0] == 1
 
 
+def test_a_near_tie_of_one_model_does_not_explain_another_s_numbers(run):
+    run.notebook("table", "pass")
+    steady = ("m", *ANSWER[1:])
+    write_answers(run, ANSWER, steady)
+    commit(run)
+    write(run, "low,valid,33.7079,20.1,50.2,267,30", ROWS[1], processor=NEW)
+    write_answers(run, (*ANSWER[:4], "22222222", "1e-05", "demo/table"), steady)
+    code, text = run.call("verify")
+    assert code == 1 and "different: demo/table | m | low | valid" in text
+
+
 def test_a_question_made_from_a_near_tie_s_answer_is_explained_with_it(run):
     first, second = ANSWER, (*ANSWER[:3], "bbbbbbbb", "33333333", "", "demo/table")
     write_answers(run, first, second)

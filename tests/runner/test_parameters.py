@@ -83,12 +83,12 @@ def test_a_number_out_of_its_range_is_refused_before_anything_starts(kit, how, g
     assert not (kit.root / "runs").exists(), "nothing may have started"
 
 
-def test_the_ends_of_a_range_are_allowed_and_so_is_no_further_gate(kit):
+def test_the_ends_of_a_range_are_allowed(kit):
     parameters = "precisions = [50]\nthreshold = 0.8\ngates = [0.5]\nk = 1\nlimit = 0\n"
     notebook = notebooks.read(kit.notebook("counts", parameters=parameters))
-    given = {"precisions": "0,100", "threshold": "1", "gates": "[]", "k": "1", "limit": "0"}
+    given = {"precisions": "0,100", "threshold": "1", "gates": "1", "k": "1", "limit": "0"}
     assert plan(notebook, profiles.load("mini"), given).values == {
-        "precisions": [0, 100], "threshold": 1.0, "gates": [], "k": 1, "limit": 0}
+        "precisions": [0, 100], "threshold": 1.0, "gates": [1.0], "k": 1, "limit": 0}
 
 
 def test_values_take_the_declared_type(kit):

@@ -1,15 +1,15 @@
-"""Calls and exceptions as rows; the check of a run is kept, so that the same run is not checked twice."""
+"""Calls and exceptions as rows."""
 
+import copy
 from dataclasses import replace
 
 import pytest
 from scripted_model import END, scripted
 
-from lookuplab.toolgen import call_rows as module
-from lookuplab.toolgen.call_rows import call_rows, not_offered
+from lookuplab.toolgen.call_rows import call_rows
 from lookuplab.toolgen.files import Repository
 from lookuplab.toolgen.functions import extract
-from lookuplab.toolgen.generation import check_suggestions, generate
+from lookuplab.toolgen.generation import generate
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.pairs import indent_of, prompt_text
@@ -43,35 +43,27 @@ def written(tmp_path_factory, tool):
     return generate(model, functions, tool, store=False, progress=False)
 
 
-def test_calls_are_counted_and_none_is_an_exception(written, tool, tmp_path):
-    rows = call_rows({("m", "toolgen"): written}, tool, tmp_path / "store.sqlite", progress=False)
+def test_calls_are_counted_and_none_is_an_exception(written, tool):
+    rows = call_rows({("m", "toolgen"): written}, tool, progress=False)
     assert [(row["metric"], row["value"], row["n"]) for row in rows] == [
         ("calls", 2, 1), ("calls_per_function", 2, 1), ("not_offered_calls", 0, 2)]
 
 
-def test_a_name_that_was_not_offered_is_counted(written, tool, tmp_path):
+def test_a_name_that_was_not_offered_is_counted(written, tool):
     first, second = written[0].calls
     changed = generate_like(written, calls=(first, replace(second, chosen="nothere")))
-    assert list(not_offered(changed, tool, tmp_path / "store.sqlite", progress=False).values()) == [1]
+    rows = call_rows({("m", "toolgen"): changed}, tool, progress=False)
+    assert [row["value"] for row in rows if row["metric"] == "not_offered_calls"] == [1]
 
 
-def test_the_same_run_is_checked_once_and_another_one_again(written, tool, tmp_path, monkeypatch):
-    checked = []
-    monkeypatch.setattr(module, "check_suggestions",
-                        lambda part, *rest: checked.append(len(part)) or check_suggestions(part, *rest))
-    for part in (written, written, generate_like(written, calls=written[0].calls[:1])):
-        not_offered(part, tool, tmp_path / "store.sqlite", progress=False)
-    assert checked == [1, 0, 1]
-
-
-def test_a_model_that_never_asks_has_no_rows(written, tool, tmp_path):
+def test_a_model_that_never_asks_has_no_rows(written, tool):
     alone = generate_like(written, calls=())
     alone.use = ToolUse(None)
-    assert call_rows({("m", "base"): alone}, tool, tmp_path / "store.sqlite") == []
+    assert call_rows({("m", "base"): alone}, tool) == []
 
 
 def generate_like(written, **changes):
     """The same run with one answer that differs in some field."""
-    other = module.copy.copy(written)
+    other = copy.copy(written)
     other[:] = [replace(written[0], **changes)]
     return other

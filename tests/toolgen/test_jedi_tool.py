@@ -128,3 +128,29 @@ def test_a_tool_counts_the_failures_of_all_its_workers(tmp_path):
             for worker in (first, second):
                 worker.complete(tmp_path, "module.py", "x = 1\n", 99, 0)
         assert tool.failures == {"error in Jedi: ValueError": 2}
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The columns of the questions that reach a worker."""
+    columns, complete = [], Worker.complete
+    monkeypatch.setattr(Worker, "complete", lambda self, root, file, text, line, column, wanted=None:
+                        columns.append(column) or complete(self, root, file, text, line, column, wanted))
+    return columns
+
+
+def test_what_jedi_has_answered_the_next_tool_need_not_ask(tmp_path, asked):
+    answers = []
+    for store in (tmp_path / "kept.sqlite", tmp_path / "kept.sqlite", False):
+        with JediTool(1, store=store) as tool:
+            answers += [tool.complete(tmp_path, "module.py", TEXT, 6, 13) for _ in range(2)]
+    assert asked == [13, 13] and "field" in answers[0].names and len(set(answers)) == 1
+
+
+def test_another_file_in_the_repository_asks_again(tmp_path, asked):
+    (tmp_path / "other.py").write_text("alpha = 1\n")
+    for name in ("alpha", "beta"):
+        (tmp_path / "other.py").write_text(f"{name} = 1\n")
+        with JediTool(1, store=tmp_path / "kept.sqlite") as tool:
+            assert name in tool.complete(tmp_path, "module.py", "import other\nother.", 2, 6).names
+    assert asked == [6, 6]

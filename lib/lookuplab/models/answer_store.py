@@ -29,7 +29,8 @@ class AnswerStore:
         try:
             if str(self.path) != ":memory:":
                 Path(self.path).parent.mkdir(parents=True, exist_ok=True)
-            self.db = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+            # sqlite is built for several threads at a time, as its ``threadsafety`` says
+            self.db = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
             with contextlib.suppress(sqlite3.OperationalError):  # another process may be at just this
                 self.db.execute("PRAGMA journal_mode = WAL")
             self.db.execute("PRAGMA synchronous = NORMAL")  # with WAL a killed process still loses nothing committed

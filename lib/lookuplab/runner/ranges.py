@@ -14,9 +14,9 @@ _AT_LEAST_0, _AT_LEAST_1, _AT_LEAST_2 = (0, math.inf), (1, math.inf), (2, math.i
 RANGES = {
     "precision": _PERCENT, "precisions": _PERCENT, "threshold": _PROBABILITY, "gates": _PROBABILITY,
     "limit": _AT_LEAST_0, "k": _AT_LEAST_1, "retrievals": _AT_LEAST_1, "max_new_tokens": _AT_LEAST_1,
-    "n_tasks": _AT_LEAST_1, "repeats": _AT_LEAST_1, "bins": _AT_LEAST_1, "thresholds": _AT_LEAST_2, "folds": _AT_LEAST_2,
+    "n_tasks": _AT_LEAST_1, "repeats": _AT_LEAST_1, "run_on_every": _AT_LEAST_1, "bins": _AT_LEAST_1,
+    "thresholds": _AT_LEAST_2, "folds": _AT_LEAST_2,
 }
-_MAY_BE_EMPTY = ("gates",)  # more of them than the threshold: there may be none
 
 
 def check(notebook: str, values: Mapping[str, Any]) -> None:
@@ -32,7 +32,7 @@ def check(notebook: str, values: Mapping[str, Any]) -> None:
 
 
 def _check_list(notebook: str, name: str, value: list | tuple) -> None:
-    if not value and name not in _MAY_BE_EMPTY and not name.endswith("models"):  # those are ``resources``' to tell
+    if not value and not name.endswith("models"):  # those are ``resources``' to tell
         raise UserError(f"{notebook}: parameter {name!r} is empty; give at least one value")
     if twice := [item for at, item in enumerate(value) if item in value[:at]]:
         raise UserError(f"{notebook}: parameter {name!r} holds {twice[0]!r} twice; give every value once")

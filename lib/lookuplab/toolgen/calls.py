@@ -62,20 +62,14 @@ class NotOffered:
 
 def not_offered(asked: Iterable[tuple[Function, Call]], tool: JediTool, kind: str, use: ToolUse, vocabulary: Vocabulary,
                 progress: bool = True) -> list[NotOffered]:
-    """Ask Jedi once more at every call, not the tool's memory; the chosen names that its answers lack.
+    """The chosen names that Jedi's answers lack, asked at every call as it stands in the finished text.
 
-    The question is for the chosen name alone; where that is not among the completions, for all of them. A call is no
-    exception where no suggestion begins like what was written already, or none can be spelled in the model's tokens:
-    there the row was free.
+    What the tool remembers is not asked again. A call is no exception where no suggestion begins like what was written
+    already, or none can be spelled in the model's tokens: there the row was free.
     """
     def answer(item: tuple[Function, Call]) -> tuple[str, ...]:
         function, call = item
-        with tool.lease(function.root, function.file) as worker:
-            def names(wanted: str | None = None) -> tuple[str, ...]:
-                return suggestions(ask(worker, function, call.before, kind, use.variant, wanted), use.trigger)
-
-            found = names(call.chosen) if call.chosen else ()
-            return found if call.chosen in found else names()
+        return suggestions(ask(tool, function, call.before, kind, use.variant), use.trigger)
 
     asked = list(asked)
     with ThreadPoolExecutor(len(tool.workers)) as threads:

@@ -154,7 +154,7 @@ def generate(model: LocalModel, functions: Sequence[Function], tool: JediTool, u
 
 
 def check_suggestions(generated: Generations, tool: JediTool, progress: bool = True) -> list[NotOffered]:
-    """Was every chosen name offered where it was chosen? Asks the tool once more at each call; returns the exceptions.
+    """Was every chosen name offered where it was chosen? Asks the tool at each call; returns the exceptions.
 
     Independent of decoding: places and names are found in the answers' text.
     """

@@ -5,7 +5,6 @@ that exceeds it is given up and counted, and its worker goes on. A call that han
 that process; the next call has a new one.
 """
 
-import hashlib
 import json
 import os
 import subprocess
@@ -16,14 +15,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import lookuplab
+from lookuplab.toolgen.jedi_answers import JediAnswers
 
 TIME_LIMIT = 10.0  # CPU seconds a call: a few hundred times the usual one, and more than a first one in pandas needs
 PATIENCE = 6  # wall-clock time, as a multiple of the limit, after which a call hangs; at least a second
 VERSION = 2  # raise it whenever the same question would get another answer than before
 LOST = ("timed out", "crashed")  # failures of the machine: another time there may be an answer
-REMEMBERED = 20_000  # answers; one takes about 20 kB
 _START = "from lookuplab.toolgen.jedi_worker import main; main()"
 
 
@@ -113,15 +113,17 @@ class Worker:
 class JediTool:
     """A number of workers for a number of threads; use it in a ``with`` block.
 
-    Full answers are remembered: runs that differ in a gate or a rule ask mostly the same. A repository must not change
-    while the tool is open; ``lease`` gives a worker that asks Jedi every time.
+    Full answers are remembered: runs that differ in a gate or a rule ask mostly the same. ``store`` is the file that
+    keeps them, None the one beside the completion store, False memory alone. A repository must not change while the
+    tool is open; ``lease`` gives a worker that asks Jedi every time.
     """
 
-    def __init__(self, workers: int | None = None, time_limit: float = TIME_LIMIT):
+    def __init__(self, workers: int | None = None, time_limit: float = TIME_LIMIT,
+                 store: Path | Literal[False] | None = False):
         self.workers = [Worker(time_limit) for _ in range(workers or os.cpu_count() or 1)]
         self._free = list(self.workers)
         self._freed = threading.Condition()
-        self._answers: dict[bytes, Answer] = {}
+        self._answers = JediAnswers(":memory:" if store is False else store)
 
     def __enter__(self) -> "JediTool":
         return self
@@ -129,6 +131,7 @@ class JediTool:
     def __exit__(self, *_: object) -> None:
         for worker in self.workers:
             worker.close()
+        self._answers.db.close()
 
     @contextmanager
     def lease(self, root: str | Path = "", file: str = "") -> Iterator[Worker]:
@@ -147,13 +150,16 @@ class JediTool:
     def complete(self, root: str | Path, file: str, text: str, line: int, column: int, wanted: str | None = None
                  ) -> Answer:
         """As Worker.complete, on whichever worker is free."""
-        key = hashlib.sha256(repr((str(root), file, text, line, column)).encode()).digest()
-        if wanted is None and key in self._answers:
-            return self._answers[key]
+        if wanted is not None:
+            with self.lease(root, file) as worker:
+                return worker.complete(root, file, text, line, column, wanted)
+        key = self._answers.key(root, file, text=text, line=line, column=column, tool=VERSION)
+        for names, inserted in self._answers.get([key]).values():
+            return Answer(tuple(names), tuple(inserted))
         with self.lease(root, file) as worker:
-            answer = worker.complete(root, file, text, line, column, wanted)
-        if wanted is None and not answer.failure and len(self._answers) < REMEMBERED:
-            self._answers[key] = answer
+            answer = worker.complete(root, file, text, line, column)
+        if not answer.failure:
+            self._answers.put(key, [answer.names, answer.inserted])
         return answer
 
     @property

@@ -52,13 +52,15 @@ class Artifact:
 
         ``frame`` has one row a number: model, condition, metric, value, and where they exist ci_low, ci_high, n and
         paper_value; paper and artifact are filled in. ``models`` and ``data`` as in ``provenance.describe``.
+        ``parameters`` are added to the notebook's own, which the runner tells.
         ``timed`` says that the numbers are times or speeds, which no second run repeats. Raises UserError for another
         column, a missing one, a row that occurs twice, an interval upside down, a disk that cannot be written.
         """
         table = self._checked(frame)
         record = {
             "paper": self.paper, "artifact": self.name, "profile": self.profile, "timed": timed,
-            "parameters": provenance.relative(parameters or json.loads(os.environ.get("LOOKUPLAB_PARAMETERS", "{}"))),
+            "parameters": provenance.relative(
+                {**json.loads(os.environ.get("LOOKUPLAB_PARAMETERS", "{}")), **(parameters or {})}),
             "seeds": seeds, **provenance.describe(models, data),
             "wall_seconds": round(time.monotonic() - self.begun, 2), "peak_memory_mb": provenance.peak_memory_mb(),
         }

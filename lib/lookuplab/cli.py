@@ -83,7 +83,7 @@ def cli() -> None:
     \b
     lookuplab reproduce                            every notebook, mini profile (CPU, no network)
     lookuplab run table1_base_models --profile paper -p models=bigcode/starcoder2-3b
-    lookuplab verify                               do fresh numbers equal the committed ones?
+    lookuplab verify                               does a fresh run equal the committed one?
     """
 
 

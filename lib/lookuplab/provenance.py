@@ -15,7 +15,8 @@ from lookuplab.errors import UserError
 
 # The packages whose version can change a number.
 PACKAGES = ("lookuplab", "torch", "transformers", "tokenizers", "accelerate", "numpy", "pandas", "scipy",
-            "scikit-learn", "statsmodels", "rank-bm25", "gensim", "sentence-transformers", "openai", "matplotlib", "seaborn")
+            "scikit-learn", "statsmodels", "rank-bm25", "gensim", "sentence-transformers", "openai", "matplotlib", "seaborn",
+            "peft", "jedi", "parso", "pylint", "astroid", "codebleu", "tree-sitter", "tree-sitter-python", "rapidfuzz")
 
 
 def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dict[str, Any]:
@@ -24,7 +25,7 @@ def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dic
         "git": git_state(),
         "python": platform.python_version(),
         "packages": package_versions(),
-        "python_sources": file_hash(paths.DATA / "python-sources.txt"),
+        "python_sources": file_hash(sources) if (sources := paths.DATA / "python-sources.txt").is_file() else None,
         "processor": processor(),
         "device": device(),
         "threads": _threads(),

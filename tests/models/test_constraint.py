@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import math
 import re
 from dataclasses import replace
 
@@ -172,10 +173,11 @@ def test_a_gate_leaves_sure_choices_free_and_stays_shut_once_it_was_closed():
     trie = TokenTrie([[1, 2, 3], [1, 4]])
     logits = torch.log(torch.tensor([[0.1, 0.2, 0.05, 0.05, 0.1, 0.5]]))
     rule = NameConstraint(trie, torch.tensor([0]), below=0.5)
-    assert restrict(logits, [rule]) == (logits, [False])  # 0.5 is not below 0.5
+    assert restrict(logits, [rule])[:2] == (logits, [False])  # 0.5 is not below 0.5
     assert rule.forced() == ()
     rule = NameConstraint(trie, torch.tensor([0]), below=0.51)
-    restricted, masked = restrict(logits, [rule])
+    restricted, masked, margin = restrict(logits, [rule])
+    assert margin.tolist() == pytest.approx([0.01], abs=1e-6)  # 0.51 was asked for
     assert masked == [True] and restricted.argmax().item() == 1 and restricted.isfinite().sum() == 1
     rule.push(1, -1.6, masked=True)
     assert rule.below == 1.0
@@ -192,8 +194,8 @@ def test_a_free_choice_outside_of_the_names_frees_the_row():
 def test_a_mask_is_one_scatter_and_leaves_free_rows_alone():
     trie = TokenTrie([[1], [3]])
     logits = torch.randn(3, 5)
-    restricted, masked = restrict(logits, [NameConstraint(trie, torch.tensor([0])), None, None])
-    assert masked == [True, False, False]
+    restricted, masked, margin = restrict(logits, [NameConstraint(trie, torch.tensor([0])), None, None])
+    assert masked == [True, False, False] and margin.tolist() == [math.inf] * 3
     assert torch.equal(restricted[1:], logits[1:])
     assert restricted[0].isfinite().tolist() == [False, True, False, True, False]
 
@@ -283,12 +285,13 @@ class Needs:
         return self._condition
 
 
-@pytest.mark.parametrize(("rule", "left"), [
-    (Needs(0.39), [0, 1, 2, 3]), (Needs(0.41), [2, 3]),  # the most likely of 0 and 1 has 0.4
-    (Needs(0.39, binding=True), [0, 1]), (Needs(0.41, binding=True), [2, 3]),
-    (Needs(0.09, True, torch.tensor([0, 2])), [0]), (Needs(0.39, True, torch.tensor([0, 2])), [2])])
-def test_tokens_under_a_condition_come_only_with_enough_probability(rule, left):
+@pytest.mark.parametrize(("rule", "left", "distance"), [
+    (Needs(0.39), [0, 1, 2, 3], 0.01), (Needs(0.41), [2, 3], 0.01),  # the most likely of 0 and 1 has 0.4
+    (Needs(0.39, binding=True), [0, 1], 0.01), (Needs(0.41, binding=True), [2, 3], 0.01),
+    (Needs(0.09, True, torch.tensor([0, 2])), [0], 0.01), (Needs(0.39, True, torch.tensor([0, 2])), [2], 0.29)])
+def test_tokens_under_a_condition_come_only_with_enough_probability(rule, left, distance):
     logits = torch.tensor([[0.1, 0.4, 0.3, 0.2]]).log().repeat(3, 1)
-    restricted, masked = restrict(logits, [None, rule, None])
+    restricted, masked, margin = restrict(logits, [None, rule, None])
     assert restricted[1].isfinite().nonzero().flatten().tolist() == left
     assert torch.equal(restricted[[0, 2]], logits[[0, 2]]) and masked == [False, rule._allowed is not None, False]
+    assert margin.tolist() == pytest.approx([math.inf, distance, math.inf], abs=1e-6)

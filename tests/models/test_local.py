@@ -6,6 +6,7 @@ import shutil
 from collections import Counter
 
 import pytest
+import tiny_chain
 import torch
 from tiny_architectures import CONTEXT, save
 
@@ -107,8 +108,35 @@ def test_sampling_follows_temperature_and_top_p():
     assert set(drawn) == {1, 3} and drawn[1] == pytest.approx(4000 * 2 / 3, abs=1)
     drawn = Counter(choose(logits, chance, Decoding(temperature=0.5))[0].tolist())
     assert drawn[1] == pytest.approx(4000 * 0.25 / 0.345, abs=1)
-    token, logprob = choose(logits[:1], chance[:1], Decoding(temperature=0.5))
+    token, logprob, _ = choose(logits[:1], chance[:1], Decoding(temperature=0.5))
     assert logprob.item() == pytest.approx(math.log([0.1, 0.5, 0.15, 0.25][token]))  # always at temperature 1
+
+
+@pytest.mark.parametrize(("decoding", "chance", "expected"), [
+    (Decoding(), None, math.log(2)),  # 0.5 to 0.25
+    (Decoding(temperature=1.0), 0.25, 0.15),  # in [0.1, 0.6)
+    (Decoding(temperature=1.0), 0.55, 0.05),
+    (Decoding(temperature=1.0, top_p=0.76), 0.3, 0.01),  # 0.5 + 0.25 is not yet 0.76, so 0.15 is in; 0.75 was near
+])
+def test_the_margin_is_the_distance_to_another_choice(decoding, chance, expected):
+    logits = torch.log(torch.tensor([[0.1, 0.5, 0.15, 0.25]]))
+    margin = choose(logits, None if chance is None else torch.tensor([chance]), decoding)[2]
+    assert margin.item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_what_is_masked_is_no_near_choice():
+    logits = torch.log(torch.tensor([[0.1, 0.5, 0.15, 0.25]]))
+    masked = logits.masked_fill(torch.tensor([[False, False, False, True]]), -math.inf)
+    assert choose(logits, None, Decoding(), masked)[2].item() == pytest.approx(math.log(0.5 / 0.15))
+
+
+def test_an_answer_s_margin_is_its_narrowest_choice(tmp_path):
+    chain = {"a": {"b": 0.6, "c": 0.4}, "b": {"a": 0.51, "c": 0.49}, "c": {"$": 1.0}}
+    model = load_local(tiny_chain.save(tmp_path, chain), context=64)
+    (one,) = answers(model, Decoding(max_new_tokens=1), [Prompt("p", "a")]).values()
+    assert (one.text, one.margin) == ("b", pytest.approx(math.log(0.6 / 0.4), abs=1e-5))
+    (one,) = answers(model, Decoding(max_new_tokens=3), [Prompt("p", "a")]).values()
+    assert (one.text, one.margin) == ("bab", pytest.approx(math.log(0.51 / 0.49), abs=1e-5))
 
 
 def test_out_of_memory_halves_the_batch_and_changes_no_answer(folder):

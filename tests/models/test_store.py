@@ -36,6 +36,15 @@ def test_a_stored_answer_comes_back_equal_from_a_reopened_file(tmp_path):
         assert store.get(asked, [QUESTION]) == {asked.key(QUESTION): ANSWER}
 
 
+def test_a_margin_is_stored_and_an_answer_from_before_margins_has_none():
+    asked = Asked(IDENTITY, Decoding())
+    with CompletionStore(":memory:") as store:
+        store.put(asked, [(QUESTION, replace(ANSWER, token_logprobs=(-0.1, -0.2), margin=0.25))])
+        assert store.get(asked, [QUESTION])[asked.key(QUESTION)].margin == 0.25
+        store.db.execute("UPDATE completions SET json = json_remove(json, '$.margin')")
+        assert store.get(asked, [QUESTION])[asked.key(QUESTION)].margin is None
+
+
 @pytest.mark.parametrize("field", IDENTITY)
 def test_the_key_changes_with_every_part_of_the_model_identity(field):
     assert key() != key(identity={**IDENTITY, field: "other"})

@@ -84,6 +84,12 @@ def test_provenance_names_models_data_and_seeds_but_no_place_on_this_machine(kit
     assert {"git", "packages", "processor", "device", "wall_seconds", "peak_memory_mb"} <= set(record)
 
 
+def test_parameters_that_are_given_are_added_to_the_notebook_s(kit, monkeypatch):
+    monkeypatch.setenv("LOOKUPLAB_PARAMETERS", '{"corpus": "mini", "sandbox": ""}')
+    record = json.loads((save(ROW, parameters={"sandbox": "unshare"}).folder / "table.json").read_text())
+    assert record["parameters"] == {"corpus": "mini", "sandbox": "unshare"}
+
+
 def test_a_folder_hash_covers_names_and_contents(kit, tmp_path):
     from lookuplab.provenance import content_hash
 

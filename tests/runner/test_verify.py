@@ -1,96 +1,232 @@
-"""`lookuplab verify` judges each number: equal, inside the committed interval, different."""
+"""`lookuplab verify` compares the working tree's figures with git's HEAD and runs nothing."""
 
+import csv
+import gzip
+import io
 import json
+import subprocess
 
 import pytest
 
+from lookuplab.models.answer_log import COLUMNS
+
 HEAD = "paper,artifact,model,condition,metric,value,ci_low,ci_high,n,paper_value\n"
+ROWS = ["low,valid,33.3333,20,50,267,30", "high,valid,66.6667,60,70,267,"]
+SVG = '<svg><path d="M 10.25 20.5"/><text>share</text></svg>'
+OLD, NEW = "x86_64, Old, avx2", "arm64, New"
+ANSWER = ("mini", "task/1", "0", "aaaaaaaa", "11111111", "", "demo/table")
 
 
-def write(folder, name: str, *rows: str, **record) -> None:
+def write(kit, *rows: str, name: str = "table", svg: str = SVG, **record) -> None:
+    """One artifact in the working tree, of another run than the one before."""
+    folder = kit.root / "figures/mini/demo"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.csv").write_text(HEAD + "".join(f"demo,{name},m,{row}\n" for row in rows))
-    (folder / f"{name}.json").write_text(json.dumps({"processor": "x86_64, Old, avx2", **record}))
+    (folder / f"{name}.svg").write_text(svg)
+    (folder / f"{name}.png").write_bytes(svg.encode())
+    runs = len(list((kit.root / "runs").glob("*"))) if (kit.root / "runs").is_dir() else 0
+    (kit.root / f"runs/{runs}").mkdir(parents=True)
+    (folder / f"{name}.json").write_text(json.dumps({"processor": OLD, "wall_seconds": runs, **record}))
+
+
+def write_answers(kit, *rows: tuple[str, ...]) -> None:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([(*COLUMNS, "notebook"), *rows])
+    (kit.root / "figures/mini/answers.csv.gz").write_bytes(gzip.compress(text.getvalue().encode(), mtime=0))
+
+
+def commit(kit) -> None:
+    git = ["git", "-C", str(kit.root), "-c", "user.name=n", "-c", "user.email=n@example.org"]
+    for command in (["init", "-q"], ["add", "figures"], ["commit", "-qm", "figures"]):
+        subprocess.run([*git, *command], check=True)
 
 
 @pytest.fixture
-def verify(kit):
-    def call(committed: list[str], fresh: list[str], **record) -> tuple[int, str]:
-        write(kit.root / "figures/mini/demo", "table", *committed)
-        write(kit.root / "fresh/demo", "table", *fresh, **record)
-        return kit.call("verify", "--fresh", str(kit.root / "fresh"))
-
-    return call
-
-
-@pytest.mark.parametrize(("committed", "fresh", "code", "said"), [
-    ("low,valid,33.3,20,50,267,", "low,valid,33.3,20,50,267,", 0, "everything should be equal"),
-    ("low,valid,33.3,20,50,267,", "low,valid,34,21,51,267,", 0, "inside the interval: demo/table | m | low"),
-    ("low,valid,33.3,20,50,267,", "low,valid,50.1,20,50,267,", 1, "demo/table | m | low | valid: 33.3 -> 50.1"),
-    ("low,valid,33.3,,,267,", "low,valid,33.4,,,267,", 1, "different"),
-    ("low,valid,33.3,,,267,", "low,valid,33.3,,,266,", 1, "different"),
-    ("low,valid,33.3,,,,", "high,valid,33.3,,,,", 1, "missing"),
-])
-def test_each_number_is_judged(verify, committed, fresh, code, said):
-    found, text = verify([committed], [fresh])
-    assert (found, said in text) == (code, True), text
+def run(kit):
+    """A kit whose figures are committed and made anew, equal."""
+    write(kit, *ROWS)
+    write_answers(kit, ANSWER)
+    commit(kit)
+    write(kit, *ROWS)
+    return kit
 
 
-def test_rows_are_matched_by_name_not_by_position(verify):
-    rows = ["low,valid,1,,,,", "high,valid,2,,,,"]
-    assert verify(rows, rows[::-1])[0] == 0
+def test_an_equal_run_passes_with_the_counts_in_the_last_line(run):
+    code, text = run.call("verify")
+    assert (code, text.splitlines()[-1]) == (0, "verify: 2 numbers in 1 artifacts equal, 0 different; "
+                                                "1 pictures and 1 answers equal; 0 artifacts timed, not judged")
 
 
-def test_another_processor_is_said(verify):
-    code, text = verify(["low,valid,1,,,,"], ["low,valid,1,,,,"], processor="arm64, New")
-    assert code == 0 and "committed: x86_64, Old, avx2; fresh: arm64, New (another type" in text
+@pytest.mark.parametrize(("number", "planted", "said"), [
+    (0, "low,valid,33.3334,20,50,267,30", "demo/table | m | low | valid: value 33.3333 -> 33.3334"),
+    (0, "low,valid,33.3333,20.0001,50,267,30", "ci_low 20 -> 20.0001"),
+    (0, "low,valid,33.3333,20,50.0001,267,30", "ci_high 50 -> 50.0001"),
+    (0, "low,valid,33.3333,20,50,268,30", "n 267 -> 268"),
+    (0, "low,valid,33.3333,20,50,267,", "paper_value 30 -> none"),
+    (1, "higher,valid,66.6667,60,70,267,", "demo/table | m | high | valid: there -> missing"),
+], ids=["value", "lower bound", "upper bound", "n", "paper's value", "row"])
+def test_any_number_that_differs_fails_though_it_lies_inside_the_interval(run, number, planted, said):
+    rows = list(ROWS)
+    rows[number] = planted
+    write(run, *rows)
+    code, text = run.call("verify")
+    assert code == 1 and f"{said}\n" in text and text.splitlines()[-1].startswith("verify: FAILED: ")
 
 
-def test_times_are_listed_but_not_judged(verify):
-    assert verify(["low,seconds,1,,,,"], ["low,seconds,2,,,,"], timed=True)[0] == 0
+def test_rows_in_another_order_fail(run):
+    write(run, *ROWS[::-1])
+    assert run.call("verify")[0] == 1
 
 
-def test_an_artifact_that_is_missing_differs(kit, verify):
-    write(kit.root / "figures/mini/demo", "second", "low,valid,1,,,,")
-    assert verify(["low,valid,1,,,,"], ["low,valid,1,,,,"])[0] == 1
+@pytest.mark.parametrize("extension", ["svg", "png"])
+def test_a_byte_of_a_picture_fails_though_all_numbers_are_equal(run, extension):
+    file = run.root / f"figures/mini/demo/table.{extension}"
+    file.write_bytes(file.read_bytes().replace(b"10.25", b"10.26"))
+    code, text = run.call("verify")
+    assert code == 1 and f"different: demo/table.{extension}: another picture" in text and "verify: FAILED: 2 numbers" in text
 
 
-def test_committed_times_that_were_not_measured_again_do_not_differ(kit, verify):
-    """`verify` leaves out the notebooks that measure speed, as `reproduce` does, unless their paper is named."""
-    write(kit.root / "figures/mini/demo", "speed", "low,seconds,1,,,,", timed=True)
-    assert verify(["low,valid,1,,,,"], ["low,valid,1,,,,"])[0] == 0
+@pytest.mark.parametrize("extension", ["csv", "json", "svg", "png"])
+def test_a_file_that_is_missing_fails(run, extension):
+    (run.root / f"figures/mini/demo/table.{extension}").unlink()
+    code, text = run.call("verify")
+    assert code == 1 and f"demo/table.{extension}: there -> missing" in text
 
 
-def test_nothing_to_compare_with_is_told_before_a_notebook_runs(kit):
-    kit.notebook("table", "print('ran')")
+def test_an_artifact_that_is_missing_on_either_side_fails(run):
+    write(run, *ROWS, name="second")
+    assert "different: demo/second: missing -> there" in run.call("verify")[1]
+    for file in (run.root / "figures/mini/demo").glob("table.*"):
+        file.unlink()
+    code, text = run.call("verify")
+    assert code == 1 and "different: demo/table: there -> missing" in text
+
+
+def test_figures_that_were_not_made_again_fail(run):
+    subprocess.run(["git", "-C", str(run.root), "checkout", "-q", "figures"], check=True)
+    code, text = run.call("verify")
+    assert code == 1 and "demo/table: was not run again" in text
+
+
+def test_times_are_listed_and_not_judged_but_their_rows_must_be_there(kit):
+    write(kit, *ROWS, timed=True)
+    commit(kit)
+    write(kit, "low,valid,99,,,,", ROWS[1], svg="<svg/>", timed=True)
     code, text = kit.call("verify")
-    assert code == 2 and text.count("\n") == 1 and "make them with `lookuplab reproduce`" in text
-    assert not (kit.root / "runs").exists()
+    assert code == 0 and "timed, not judged: demo/table" in text and "1 artifacts timed, not judged" in text
+    write(kit, ROWS[0], timed=True)
+    assert kit.call("verify")[0] == 1
+
+
+def test_times_that_were_not_measured_again_do_not_fail(kit):
+    write(kit, *ROWS, timed=True)
+    commit(kit)
+    assert kit.call("verify")[0] == 0
+
+
+def test_a_change_of_a_model_s_answer_fails_on_the_same_processor(run):
+    write_answers(run, (*ANSWER[:4], "22222222", "1e-05", "demo/table"))
+    code, text = run.call("verify")
+    assert code == 1 and "different: demo/table | mini | task/1 | sample 0: another answer" in text
+
+
+def test_last_digits_may_differ_on_another_processor_and_no_more(run):
+    write(run, "low,valid,33.3334,20,50,267,30", ROWS[1], svg=SVG.replace("10.25", "10.26"), processor=NEW)
+    code, text = run.call("verify")
+    assert code == 0 and f"committed: {OLD}; fresh: {NEW} (floats may differ by 0.01%)" in text
+    write(run, "low,valid,33.34,20,50,267,30", ROWS[1], processor=NEW)
+    assert run.call("verify")[0] == 1
+
+
+def test_another_word_in_a_picture_fails_on_another_processor(run):
+    write(run, *ROWS, svg=SVG.replace("share", "part"), processor=NEW)
+    assert run.call("verify")[0] == 1
+
+
+def test_a_near_tie_explains_another_count_on_another_processor_and_is_named(run):
+    run.notebook("table", "pass")
+    write(run, "low,valid,33.7079,20.1,50.2,267,30", ROWS[1], processor=NEW)
+    write_answers(run, (*ANSWER[:4], "22222222", "1e-05", "demo/table"))
+    code, text = run.call("verify")
+    assert code == 0 and "0 different, 1 changed by 1 near ties" in text.splitlines()[-1]
+    assert "demo/table | mini | task/1 | sample 0: another answer; a near tie, the margin is 1e-05" in text
+    assert "explained: demo/table | m | low | valid: value 33.3333 -> 33.7079" in text
+
+
+def test_an_answer_without_a_near_tie_explains_nothing(run):
+    run.notebook("table", "pass")
+    write(run, "low,valid,33.7079,20.1,50.2,267,30", ROWS[1], processor=NEW)
+    write_answers(run, (*ANSWER[:4], "22222222", "", "demo/table"))
+    code, text = run.call("verify")
+    assert code == 1 and "2 different" in text.splitlines()[-1]
+
+
+def test_a_near_tie_of_one_notebook_does_not_explain_another_s_numbers(run):
+    run.notebook("table", "pass")
+    write(run, "low,valid,33.7079,20.1,50.2,267,30", ROWS[1], processor=NEW)
+    write_answers(run, ANSWER, (*ANSWER[:4], "22222222", "1e-05", "demo/other"))
+    assert run.call("verify")[0] == 1
+
+
+def test_a_near_tie_of_one_model_does_not_explain_another_s_numbers(run):
+    run.notebook("table", "pass")
+    steady = ("m", *ANSWER[1:])
+    write_answers(run, ANSWER, steady)
+    commit(run)
+    write(run, "low,valid,33.7079,20.1,50.2,267,30", ROWS[1], processor=NEW)
+    write_answers(run, (*ANSWER[:4], "22222222", "1e-05", "demo/table"), steady)
+    code, text = run.call("verify")
+    assert code == 1 and "different: demo/table | m | low | valid" in text
+
+
+def test_a_question_made_from_a_near_tie_s_answer_is_explained_with_it(run):
+    first, second = ANSWER, (*ANSWER[:3], "bbbbbbbb", "33333333", "", "demo/table")
+    write_answers(run, first, second)
+    commit(run)
+    write(run, *ROWS, processor=NEW)
+    write_answers(run, (*first[:4], "22222222", "1e-05", "demo/table"), (*second[:3], "cccccccc", *second[4:]))
+    code, text = run.call("verify")
+    assert code == 0 and "changed by 1 near ties" in text
+
+
+def test_a_paper_is_compared_alone(run):
+    run.notebook("table", "pass")
+    write_answers(run, ANSWER, (*ANSWER[:-1], "other/table"))
+    assert run.call("verify", "demo")[0] == 0
+    assert run.call("verify")[0] == 1
+
+
+def test_figures_of_a_run_on_demand_that_nobody_commits_are_passed_over(run):
+    run.notebook("model", "pass", paper="own")
+    (run.root / "notebooks/order.yaml").write_text("manual: [own/model]")
+    (run.root / "figures/mini/own").mkdir()
+    (run.root / "figures/mini/own/model.csv").write_text(HEAD)
+    assert run.call("verify")[0] == 0
+
+
+def test_another_commit_and_another_folder_can_be_compared(run):
+    (run.root / "figures").rename(run.root / "elsewhere")
+    write(run, ROWS[0])
+    commit(run)
+    assert run.call("verify", "--fresh", str(run.root / "elsewhere"))[0] == 1
+    assert run.call("verify", "--fresh", str(run.root / "elsewhere"), "--commit", "HEAD~1")[0] == 0
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
     (["nobody"], "no paper 'nobody'"),
+    (["empty"], "no figures of 'empty' in HEAD"),
     (["--fresh", "nowhere"], "is no folder"),
-    (["--fresh", "."], "no committed numbers below"),
     (["--profile", "none"], "no profile 'none'"),
+    (["--profile", "smoke"], "no figures of profile 'smoke' in HEAD"),
+    (["--commit", "nothing"], "there is no commit 'nothing'"),
 ])
-def test_bad_input_is_exit_code_2(kit, arguments, message):
-    code, text = kit.call("verify", *arguments)
-    assert code == 2 and message in text
+def test_bad_input_is_exit_code_2(run, arguments, message):
+    run.notebook("table", "pass", paper="empty")
+    code, text = run.call("verify", *arguments)
+    assert code == 2 and message in text and text.count("\n") == 1
 
 
-def test_a_number_given_twice_is_bad_input(verify):
-    code, text = verify(["low,valid,1,,,,", "low,valid,2,,,,"], ["low,valid,1,,,,"])
-    assert code == 2 and "table.csv, line 3: a second number" in text
-
-
-def test_verify_runs_the_notebooks_with_a_store_of_their_own(kit):
-    cell = ("import os, pandas as pd\nfrom lookuplab.artifact import Artifact\nprint(os.environ['LOOKUPLAB_STORE'])\n"
-            "row = dict(model='m', condition='low', metric='valid', value=tasks)\n"
-            "_ = Artifact.begin('demo', 'table', profile).save(pd.DataFrame([row]))")
-    kit.notebook("table", cell)
-    write(kit.root / "figures/mini/demo", "table", "low,valid,3,,,,")
+def test_outside_of_a_git_checkout_there_is_nothing_to_compare_with(kit):
+    write(kit, *ROWS)
     code, text = kit.call("verify")
-    assert code == 0, text
-    assert (kit.root / "runs/verify/demo/table.ipynb").read_text().count("verify/completions.sqlite") == 1
-    assert (kit.root / "figures/mini/demo/table.csv").read_text() == HEAD + "demo,table,m,low,valid,3,,,,\n"
+    assert code == 2 and "is no git checkout" in text and text.count("\n") == 1

@@ -25,12 +25,13 @@ Examples:
 def command(paper: str | None, profile: str, jobs: int, dry_run: bool, scheduler: str | None) -> None:
     """Execute every notebook of PAPER (all papers without it) and write figures/PROFILE/.
 
+    Which answers of the models they used is written to figures/PROFILE/answers.csv.gz, for `lookuplab verify`.
     Notebooks that measure speed run where PAPER is ``performance``, one at a time whatever --jobs says.
 
     A notebook that fails is told with its cell and error, the others go on, and the exit code is 1.
     """
     from lookuplab.cluster import joined
-    from lookuplab.runner import launch, notebooks, profiles
+    from lookuplab.runner import answers, launch, notebooks, profiles
     from lookuplab.runner.display import run_and_report
     from lookuplab.runner.plan import plan
     from lookuplab.runner.resources import check_needs
@@ -50,4 +51,6 @@ def command(paper: str | None, profile: str, jobs: int, dry_run: bool, scheduler
         return
     with joined(scheduler, jobs) as cluster:
         code = run_and_report(all_jobs, jobs, cluster)
+    if code == 0:
+        answers.keep(all_jobs, whole=paper is None)
     sys.exit(code)

@@ -126,7 +126,7 @@ def beam_search(state: CausalState | EncoderDecoderState, logits: torch.Tensor, 
 
 def _best(beams: list[Beam], logits: torch.Tensor, count: int) -> list[tuple[list[int], list[float], bool]]:
     """Of each row the best permitted tokens, their log-probabilities without a mask, and whether there was a mask."""
-    restricted, masked = restrict(logits, [beam.constraint() for beam in beams])
+    restricted, masked, _ = restrict(logits, [beam.constraint() for beam in beams])
     best = restricted.topk(min(count, logits.shape[-1]))
     logprobs = best.values - logits.logsumexp(-1, keepdim=True)
     return list(zip(best.indices.tolist(), logprobs.tolist(), masked, strict=True))

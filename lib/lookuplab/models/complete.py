@@ -17,6 +17,7 @@ from tqdm import tqdm
 
 from lookuplab import paths
 from lookuplab.errors import UserError
+from lookuplab.models import answer_log
 from lookuplab.models.share import arriving, is_mine
 from lookuplab.models.store import Asked, CompletionStore, Question
 from lookuplab.models.types import Completion, Decoding, Model, Prompt
@@ -94,6 +95,7 @@ def _answer_all(model: Model, questions: list[Question], decoding: Decoding | No
                     bar.update(count)
             known |= opened.get(asked, missing.values())
     answers = [_under_id(known[key], question) for key, question in zip(keys, questions, strict=True)]
+    answer_log.note(asked, zip(questions, answers, strict=True))
     return Completions(answers, generated=len(mine))
 
 

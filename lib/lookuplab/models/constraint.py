@@ -184,15 +184,24 @@ def continues_a_name(character: str) -> bool:
     return f"a{character}".isidentifier() or character == "\ufffd"
 
 
-def restrict(logits: torch.Tensor, constraints: Sequence[Constraint | None]) -> tuple[torch.Tensor, list[bool]]:
+def restrict(logits: torch.Tensor, constraints: Sequence[Constraint | None]
+             ) -> tuple[torch.Tensor, list[bool], torch.Tensor]:
     """Logits (rows, vocabulary) in which every token that may not come next is -inf, and the rows that have a mask.
 
     Free rows come back as they are. One scatter for the whole batch, whatever the number of names.
+    Last, of each row, how far the probability that a gate or a condition asked for was from what it needed; inf
+    without such a question.
     """
+    margin = logits.new_full((len(logits),), torch.inf)
     asked = [(i, constraint.below, constraint.allowed()) for i, constraint in enumerate(constraints) if constraint]
     asked = [(i, below, ids) for i, below, ids in asked if ids is not None]
     if any(below < 1 for _, below, _ in asked):
-        surest = (logits.max(-1).values - logits.logsumexp(-1)).exp().tolist()
+        likely = (logits.max(-1).values - logits.logsumexp(-1)).exp()
+        gates = torch.ones(len(logits))
+        for i, below, _ in asked:
+            gates[i] = below
+        margin = (likely - gates.to(likely)).abs().masked_fill((gates >= 1).to(margin.device), torch.inf)
+        surest = likely.tolist()
         asked = [(i, below, ids) for i, below, ids in asked if below >= 1 or surest[i] < below]
     masked = [False] * len(constraints)
     for i, _, _ in asked:
@@ -200,7 +209,7 @@ def restrict(logits: torch.Tensor, constraints: Sequence[Constraint | None]) -> 
     restricted = _only(logits, logits, [(i, ids) for i, _, ids in asked]) if asked else logits
     conditions = [(i, constraint.condition()) for i, constraint in enumerate(constraints) if constraint]
     conditions = [(i, condition) for i, condition in conditions if condition]
-    return (_conditioned(logits, restricted, conditions) if conditions else restricted), masked
+    return (_conditioned(logits, restricted, conditions, margin) if conditions else restricted), masked, margin
 
 
 def _only(logits: torch.Tensor, restricted: torch.Tensor, allowed: list[tuple[int, torch.Tensor]]) -> torch.Tensor:
@@ -218,15 +227,20 @@ def _places(ids: list[tuple[int, torch.Tensor]], device: torch.device) -> tuple[
     return rows.to(device), at.to(device), torch.cat([tokens for _, tokens in ids]).to(device)
 
 
-def _conditioned(logits: torch.Tensor, restricted: torch.Tensor, conditions: list[tuple[int, Condition]]
-                 ) -> torch.Tensor:
-    """``restricted`` (rows, vocabulary) under conditions on ``logits``. The device is not waited for."""
+def _conditioned(logits: torch.Tensor, restricted: torch.Tensor, conditions: list[tuple[int, Condition]],
+                 margin: torch.Tensor) -> torch.Tensor:
+    """``restricted`` (rows, vocabulary) under conditions on ``logits``. The device is not waited for.
+
+    ``margin`` (rows,) is lowered to the distances from what the conditions need.
+    """
     rows, at, ids = _places([(i, condition.ids) for i, condition in conditions], logits.device)
     least = torch.tensor([condition.least for _, condition in conditions], device=logits.device)
     values = restricted[at, ids]
     best = logits.new_full((len(logits),), -torch.inf).scatter_reduce(0, at, values, "amax")
     reached = torch.zeros(len(logits), dtype=torch.bool, device=logits.device)
-    reached[rows] = (best - logits.logsumexp(-1)).exp()[rows] >= least
+    sure = (best - logits.logsumexp(-1)).exp()[rows]
+    reached[rows] = sure >= least
+    margin[rows] = torch.minimum(margin[rows], (sure - least).abs())
     binding = torch.tensor([i for i, condition in conditions if condition.binding], device=logits.device)
     restricted = restricted.clone()
     if len(binding):

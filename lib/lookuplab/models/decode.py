@@ -21,27 +21,37 @@ COMPACT = 8  # drop finished rows when they are one in so many of the batch: eac
 
 
 def choose(logits: torch.Tensor, chance: torch.Tensor | None, decoding: Decoding,
-           restricted: torch.Tensor | None = None) -> tuple[torch.Tensor, torch.Tensor]:
-    """Next token (rows,) and its natural log-probability (rows,) at temperature 1. ``chance`` (rows,) is in [0, 1).
+           restricted: torch.Tensor | None = None) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Next token (rows,), its natural log-probability (rows,) at temperature 1, and how near the choice was to another
+    one (rows,). ``chance`` (rows,) is in [0, 1).
 
     It is chosen by the logits (rows, vocabulary), or by the ``restricted`` ones if there are any; the log-probability
     is always that of ``logits``.
     Sampling inverts the cumulative distribution in the order of the vocabulary, so that last-bit noise in the logits
     moves a boundary between two tokens and never reorders them.
+    How near: the gap of the two largest logits in nats or, of a draw, of ``chance`` to the nearer end of the token's
+    interval, or of ``top_p`` to the nearest sum at which it could cut.
     """
     scores = logits if restricted is None else restricted
     if chance is None:
         token = scores.argmax(-1)
+        best = scores.topk(2).values
+        margin = best[:, 0] - best[:, 1]
     else:
         chosen = torch.softmax(scores.double() / decoding.temperature, dim=-1)
         if decoding.top_p < 1:
             ranked, order = chosen.sort(dim=-1, descending=True, stable=True)
-            outside = ranked.cumsum(-1) - ranked >= decoding.top_p  # the token that crosses top_p stays
+            before = ranked.cumsum(-1) - ranked
+            outside = before >= decoding.top_p  # the token that crosses top_p stays
             chosen = chosen.masked_fill(torch.zeros_like(outside).scatter(-1, order, outside), 0)
         total = chosen.cumsum(-1)
-        token = torch.searchsorted(total, (chance.double() * total[:, -1])[:, None], right=True)[:, 0]
-        token = token.clamp(max=logits.shape[-1] - 1)
-    return token, logits.gather(-1, token[:, None])[:, 0] - logits.logsumexp(-1)
+        point = chance.double() * total[:, -1]
+        token = torch.searchsorted(total, point[:, None], right=True)[:, 0].clamp(max=logits.shape[-1] - 1)
+        upper = total.gather(-1, token[:, None])[:, 0]
+        margin = torch.minimum(upper - point, point - upper + chosen.gather(-1, token[:, None])[:, 0])
+        if decoding.top_p < 1:
+            margin = torch.minimum(margin, (before - decoding.top_p).abs().amin(-1))
+    return token, logits.gather(-1, token[:, None])[:, 0] - logits.logsumexp(-1), margin
 
 
 @torch.inference_mode()
@@ -80,14 +90,16 @@ def _finish(state: CausalState | EncoderDecoderState, logits: torch.Tensor, rows
 def _append(rows: list[Row], logits: torch.Tensor, chances: torch.Tensor | None, decoding: Decoding,
             end_of_text: frozenset[int]) -> torch.Tensor:
     """One more token in every unfinished row; returns the tokens (rows,)."""
-    restricted, masked = restrict(logits, [row.active() for row in rows])
+    restricted, masked, gated = restrict(logits, [row.active() for row in rows])
     if chances is not None:  # rows with forced tokens are further on than others
         at = torch.tensor([min(len(row.tokens), chances.shape[1] - 1) for row in rows], device=chances.device)
         chances = chances.gather(1, at[:, None])[:, 0]
-    tokens, logprobs = choose(logits, chances, decoding, restricted)
-    for row, token, logprob, bound in zip(rows, tokens.tolist(), logprobs.tolist(), masked, strict=True):
+    tokens, logprobs, margins = choose(logits, chances, decoding, restricted)
+    margins = torch.minimum(margins, gated)
+    for row, token, logprob, bound, margin in zip(rows, tokens.tolist(), logprobs.tolist(), masked, margins.tolist(),
+                                                  strict=True):
         if row.finish_reason is None:
-            row.push(token, logprob, end_of_text, bound)
+            row.push(token, logprob, end_of_text, bound, margin)
     return tokens
 
 

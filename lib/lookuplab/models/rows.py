@@ -1,6 +1,7 @@
 """One row of a batch: a prompt, what has been generated after it, and whether it is finished."""
 
 import hashlib
+import math
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 
@@ -26,14 +27,20 @@ class Row:
     tokens: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     pieces: list[str] = field(default_factory=list)
+    margin: float = math.inf
     finish_reason: str | None = None
 
-    def push(self, token: int, logprob: float, end_of_text: frozenset[int], masked: bool = False) -> None:
-        """Append one token and see whether it was the last. ``masked``: the constraint left out other tokens."""
+    def push(self, token: int, logprob: float, end_of_text: frozenset[int], masked: bool = False,
+             margin: float = math.inf) -> None:
+        """Append one token and see whether it was the last. ``masked``: the constraint left out other tokens.
+
+        ``margin``: how near the choice was to another one; inf where there was none.
+        """
         piece = self.spelling.piece(token)
         self.tokens.append(token)
         self.logprobs.append(logprob)
         self.pieces.append(piece)
+        self.margin = min(self.margin, margin)
         if self.constraint:
             self.constraint.push(token, logprob, masked)
         if token in end_of_text:
@@ -73,6 +80,7 @@ class Row:
             finish_reason=self.finish_reason,
             prompt_tokens=len(self.encoded.ids),
             prompt_dropped=self.encoded.dropped,
+            margin=None if self.margin == math.inf else self.margin,
         )
 
 

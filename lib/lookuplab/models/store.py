@@ -29,7 +29,7 @@ from lookuplab.models import store_log
 from lookuplab.models.types import Completion, Decoding, Prompt
 
 DECODING_VERSION = 1  # raise it whenever the same model and parameters would give another answer than before
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 2: answers may have a margin
 BUSY_SECONDS = 60.0  # other writers hold the file for milliseconds; a minute means that something is stuck
 CHUNK = 500  # prompts a SELECT: below the 999 variables that old SQLite builds allow
 
@@ -86,6 +86,7 @@ class Asked:
                 del fields[added]
         kind = "generate" if decoding else "score"
         settings = {"kind": kind, "model": identity, "decoding": fields, "version": DECODING_VERSION}
+        self.decoding = canonical(fields) if decoding else None
         self.settings_json = canonical(settings)
         self.settings = digest(self.settings_json)
         self.seeded = decoding is not None and decoding.temperature > 0

@@ -1,7 +1,7 @@
 """What goes into a model and what comes out: the shared vocabulary of every room."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 
@@ -57,6 +57,8 @@ class Completion:
     that was only scored, ``"scored"``. After ``"eos"`` a local model's last token is the end-of-text token; it spells
     nothing, like every special token. ``text`` keeps the whole last token: cutting is the scorer's work.
     ``prompt_tokens`` counts what the model saw, ``prompt_dropped`` what the truncation policy removed.
+    ``margin`` is the narrowest decision on the way to the answer (see ``models.decode``): noise above it could have
+    made another answer. None where there was no decision or nobody measured it; equality leaves it out.
     """
 
     id: str
@@ -68,6 +70,7 @@ class Completion:
     finish_reason: str
     prompt_tokens: int
     prompt_dropped: int = 0
+    margin: float | None = field(default=None, compare=False)
 
 
 @dataclass

@@ -14,7 +14,9 @@ from pathlib import Path
 
 from lookuplab import paths
 from lookuplab.cluster import Cluster
+from lookuplab.models.answer_log import LOG
 from lookuplab.runner import launch
+from lookuplab.runner.answers import log_of
 from lookuplab.runner.on_cluster import ClusterWorkers
 from lookuplab.runner.plan import Job
 from lookuplab.runner.prefork import gains, prefork
@@ -134,6 +136,7 @@ class _Workers:
     def _execute(self, job: Job, surroundings: dict[str, str]) -> dict:
         """Run one worker to its end; return its last event (``done``, ``failed`` or ``kernel``)."""
         job.output.parent.mkdir(parents=True, exist_ok=True)
+        log_of(job).unlink(missing_ok=True)
         log = job.output.with_suffix(".log")
         with open(log, "w", encoding="utf-8") as errors:
             process = self._start(job, surroundings, errors)
@@ -175,7 +178,7 @@ def environment(parallel: int, job: Job | None = None, kernels: Path | None = No
     }
     if job:
         fixed |= {"LOOKUPLAB_FIGURES": str(job.figures), "LOOKUPLAB_PARAMETERS": json.dumps(job.values),
-                  **job.environment}
+                  LOG: str(log_of(job)), **job.environment}
     pools = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     shared = {name: os.environ.get(name, threads) for name in pools}
     return {**launch.kernel_environment(), **shared, **fixed}

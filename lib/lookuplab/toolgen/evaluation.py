@@ -30,6 +30,11 @@ def test_functions(repositories: Sequence[Repository], filters: Filters = Filter
     """
     seen: set[tuple[str, str]] = set()
     found = {repository.name: extract(repository, filters, seen, count_tokens).functions for repository in repositories}
+    return sample(found, limit, seed)
+
+
+def sample(found: Mapping[str, Sequence[Function]], limit: int | None = None, seed: int = 0) -> list[Function]:
+    """What ``test_functions`` takes of the functions that were ``found``, by the repositories' names."""
     if not any(found.values()):
         raise UserError(f"no usable function with a docstring in {', '.join(found) or 'no repository'}; give others, or "
                         "wider limits")

@@ -1,0 +1,35 @@
+"""What is committed under figures/mini comes from one clean commit, and every number says where it comes from."""
+
+import json
+
+import pytest
+
+from lookuplab import verify
+from lookuplab.errors import UserError
+
+
+@pytest.fixture(scope="module")
+def figures() -> dict[str, bytes]:
+    """As git has them: a run of one's own in the working tree is another matter."""
+    try:
+        return verify.committed("mini")
+    except UserError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def records(figures) -> dict[str, dict]:
+    return {file: json.loads(content) for file, content in figures.items() if file.endswith(".json")}
+
+
+def test_every_artifact_has_its_provenance(figures, records):
+    numbers = {file.removesuffix(".csv") for file in figures if file.endswith(".csv")}
+    assert numbers and numbers == {file.removesuffix(".json") for file in records}
+
+
+def test_no_artifact_was_made_with_uncommitted_changes(records):
+    assert [file for file, record in records.items() if record["git"]["dirty"] is not False] == []
+
+
+def test_all_artifacts_were_made_by_one_commit(records):
+    assert len({record["git"]["commit"] for record in records.values()}) == 1

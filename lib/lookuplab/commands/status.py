@@ -54,8 +54,9 @@ def store_text(store: Path, report: "StoreReport") -> str:
     from lookuplab.models.store_report import day
 
     answers, prompts = report.totals()
-    files = [(file, sum(part.stat().st_size for part in file.parent.glob(f"{file.name}*")) / 1e6) for file in (
-        store, *(store.with_name(f"{name}.sqlite") for name in ("judgements", "suggestions", "verdicts"))) if file.is_file()]
+    beside = (store.with_name(f"{name}.sqlite") for name in ("judgements", "suggestions", "verdicts"))
+    files = [(file, sum(part.stat().st_size for part in file.parent.glob(f"{file.name}*")) / 1e6)
+             for file in (store, *beside) if file.is_file()]
     sizes = ", ".join(f"{file.stem} {size:,.1f} MB" for file, size in files) or "nothing on disk yet"
     rows = [("model", "prompts", "answers", "MB", "oldest", "newest", "answers/s")]
     rows += [(one.model, f"{one.prompts:,}", f"{one.answers:,}", f"{one.size / 1e6:,.1f}", day(one.oldest),

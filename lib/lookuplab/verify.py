@@ -1,7 +1,8 @@
 """Compares a fresh run's figures with the committed ones. On the same type of processor every byte must be equal.
 
-On another one the last bits of floating point differ. There numbers may differ by ``TOLERANCE``, and more where an
-answer of a model is another one: only if it was a near tie (``models.answer_log``), and then it is named.
+On another one, or with another number of threads, the last bits of floating point differ. There numbers may differ by
+``TOLERANCE``, and more where an answer of a model is another one: only if it was a near tie (``models.answer_log``),
+and then it is named.
 """
 
 import csv
@@ -127,11 +128,12 @@ class _Artifact:
 
     @property
     def processors(self) -> tuple[str, str]:
-        return self.one.get("processor", "unknown"), self.other.get("processor", "unknown")
+        return tuple(f"{side.get('processor', 'unknown')}, threads: {side.get('threads', 'unknown')}"
+                     for side in (self.one, self.other))
 
     @property
     def is_same(self) -> bool:
-        """Whether both ran on the same type of processor."""
+        """Whether both ran on the same type of processor, with as many threads: sums depend on that, too."""
         return len(set(self.processors)) == 1
 
 

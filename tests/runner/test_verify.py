@@ -26,7 +26,7 @@ def write(kit, *rows: str, name: str = "table", svg: str = SVG, **record) -> Non
     (folder / f"{name}.png").write_bytes(svg.encode())
     runs = len(list((kit.root / "runs").glob("*"))) if (kit.root / "runs").is_dir() else 0
     (kit.root / f"runs/{runs}").mkdir(parents=True)
-    (folder / f"{name}.json").write_text(json.dumps({"processor": OLD, "wall_seconds": runs, **record}))
+    (folder / f"{name}.json").write_text(json.dumps({"processor": OLD, "threads": 1, "wall_seconds": runs, **record}))
 
 
 def write_answers(kit, *rows: tuple[str, ...]) -> None:
@@ -130,11 +130,13 @@ def test_a_change_of_a_model_s_answer_fails_on_the_same_processor(run):
     assert code == 1 and "different: demo/table | mini | task/1 | sample 0: another answer" in text
 
 
-def test_last_digits_may_differ_on_another_processor_and_no_more(run):
-    write(run, "low,valid,33.3334,20,50,267,30", ROWS[1], svg=SVG.replace("10.25", "10.26"), processor=NEW)
+@pytest.mark.parametrize("other", [{"processor": NEW, "threads": 1}, {"processor": OLD, "threads": 2}])
+def test_last_digits_may_differ_on_another_processor_or_with_more_threads_and_no_more(run, other):
+    write(run, "low,valid,33.3334,20,50,267,30", ROWS[1], svg=SVG.replace("10.25", "10.26"), **other)
     code, text = run.call("verify")
-    assert code == 0 and f"committed: {OLD}; fresh: {NEW} (floats may differ by 0.01%)" in text
-    write(run, "low,valid,33.34,20,50,267,30", ROWS[1], processor=NEW)
+    fresh = f"{other['processor']}, threads: {other['threads']}"
+    assert code == 0 and f"committed: {OLD}, threads: 1; fresh: {fresh} (floats may differ by 0.01%)" in text
+    write(run, "low,valid,33.34,20,50,267,30", ROWS[1], **other)
     assert run.call("verify")[0] == 1
 
 

@@ -25,9 +25,9 @@ Examples:
 def command(paper: str | None, profile: str, revision: str, fresh: Path | None) -> None:
     """Compare figures/PROFILE/ in the working tree with git's HEAD: numbers, pictures, answers. Nothing is run.
 
-    On the same type of processor everything must be equal, byte by byte. On another one floats may differ in the last
-    digits, and more only where an answer that differs was a near tie; those are named. Times are not judged. Exit
-    code 0 when nothing differs, 1 when something does; figures that were not made again differ, too.
+    On the same type of processor, with as many threads, everything must be equal, byte by byte. Else floats may differ
+    in the last digits, and more only where an answer that differs was a near tie; those are named. Times are not
+    judged. Exit code 0 when nothing differs, 1 when something does; figures that were not made again differ, too.
     """
     from lookuplab import verify
     from lookuplab.report.last_run import notebook_of_artifacts

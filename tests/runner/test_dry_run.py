@@ -90,7 +90,7 @@ def test_the_notebooks_stand_in_the_order_in_which_they_run(kit, offline):
     for name in "abc":
         kit.notebook(name)
     (kit.root / "notebooks" / "order.yaml").write_text("first: [demo/c]\nalone: [demo/a]\n")
-    _, said = kit.call("reproduce", "--dry-run")
+    _, said = kit.call("reproduce", "demo", "--dry-run")
     assert [line.split()[1] for line in said.splitlines() if "demo/" in line] == ["demo/c", "demo/b", "demo/a"]
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from lookuplab import paths
+from lookuplab import python_sources
 from lookuplab.errors import UserError
 from lookuplab.toolgen.files import Repository, locate, locate_all
 from lookuplab.toolgen.filters import Filters, first_sentence
@@ -150,10 +151,8 @@ def test_the_first_sentence_ends_at_a_full_stop_or_an_empty_line():
     assert first_sentence("\n    Read it\n\n    Really.") == "Read it"
 
 
-def test_installed_packages_are_found_by_import_name_and_nothing_else_is():
-    import click
-
-    assert str(locate("click").root) in click.__file__
+def test_packages_among_the_sources_are_found_by_import_name_and_nothing_else_is():
+    assert locate("click").root == python_sources.folder() / "click"
     with pytest.raises(UserError, match="neither a folder nor a package among the sources"):
         locate("no_such_package_here")
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from lookuplab import paths
-from lookuplab import python_sources
+from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
 from lookuplab.toolgen.files import Repository, locate, locate_all
 from lookuplab.toolgen.filters import Filters, first_sentence

@@ -1,9 +1,9 @@
 """Part (a) of the mini corpus: Python source and documentation of the packages that the kit itself depends on.
 
-Only packages of the explicit list below are read, from the stated sources (``python_sources``); a package whose metadata
-states no permissive licence is left out, and ``sources()`` says so. Left out on purpose: the repositories held out for ToolGen's
-notebooks, the cloud SDKs and every file that mentions one (they would change the exact API counts), and a tenth of the
-docstring examples of four libraries (test problems for the data-science notebooks).
+Only packages of the explicit list below are read, from the stated sources (``python_sources``); a package whose
+metadata states no permissive licence is left out, and ``sources()`` says so. Left out on purpose: the repositories held
+out for ToolGen's notebooks, the cloud SDKs and every file that mentions one (they would change the exact API counts),
+and a tenth of the docstring examples of four libraries (test problems for the data-science notebooks).
 """
 
 import ast

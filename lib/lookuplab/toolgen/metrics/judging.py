@@ -14,8 +14,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from lookuplab.errors import UserError
 from lookuplab.cluster import Cluster, check_seen, kept
+from lookuplab.errors import UserError
 from lookuplab.toolgen.metrics import identifiers, similarity
 from lookuplab.toolgen.metrics.dependencies import KINDS, Dependency, DependencyTool, covered
 from lookuplab.toolgen.metrics.insertion import Inserted, Place, function_of, insert
@@ -168,14 +168,14 @@ def _ask(each: _Question, jedi: DependencyTool, pylint: SuccessTool) -> tuple[di
         return [[one.id, one.line, one.text] for one in found]
 
     answers, lost = {}, {}
-    for key, question in ((each.dependencies, dependencies), (each.success, messages)):
-        for _ in range(2 if key in each.missing else 0):  # what was lost is asked once more
+    for name, question in ((each.dependencies, dependencies), (each.success, messages)):
+        for _ in range(2 if name in each.missing else 0):  # what was lost is asked once more
             try:
-                answers[key] = question()
+                answers[name] = question()
                 break
             except WorkerLost as loss:
-                lost[key] = loss.reason
-    return answers, {key: reason for key, reason in lost.items() if key not in answers}
+                lost[name] = loss.reason
+    return answers, {name: reason for name, reason in lost.items() if name not in answers}
 
 
 def _judged(each: _Question, known: dict, lost: dict[str, str], variant: str) -> Judged:

@@ -37,6 +37,10 @@ class Artifact:
 
     @classmethod
     def begin(cls, paper: str, name: str, profile: str = "mini") -> "Artifact":
+        """From here on pandas computes the same whatever else is installed."""
+        import pandas as pd
+
+        pd.set_option("compute.use_bottleneck", False, "compute.use_numexpr", False)
         return cls(paper, name, profile, time.monotonic())
 
     @property

@@ -52,6 +52,10 @@ def bare():
         yield running
 
 
+def test_pandas_has_nothing_that_computes_for_it_where_it_happens_to_be_installed(server):
+    assert server.run(Program("import sys\nassert sys.modules['bottleneck'] is None is sys.modules['numexpr']")).passed
+
+
 @pytest.mark.parametrize("name", honest.PLAIN)
 def test_an_honest_program_passes(name, server):
     assert server.run(program(honest.PLAIN[name])).error == ""

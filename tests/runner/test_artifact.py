@@ -27,6 +27,12 @@ def drawing() -> Figure:
     return figure
 
 
+def test_pandas_computes_by_itself_once_an_artifact_is_begun():
+    with pd.option_context("compute.use_bottleneck", True, "compute.use_numexpr", True):
+        Artifact.begin("demo", "table", "mini")
+        assert not pd.get_option("compute.use_bottleneck") and not pd.get_option("compute.use_numexpr")
+
+
 def test_numbers_are_written_with_six_significant_digits(kit):
     artifact = save(ROW, {**ROW, "condition": "high", "value": -0.0, "n": None, "ci_low": None, "paper_value": 84.39})
     lines = (artifact.folder / "table.csv").read_text().splitlines()

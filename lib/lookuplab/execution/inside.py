@@ -218,5 +218,7 @@ def main() -> None:
     del sys.path[0]
     for name in [name for name in sys.modules if name.partition(".")[0] == "lookuplab"]:
         del sys.modules[name]
+    for name in ("bottleneck", "numexpr"):  # pandas computes with them unasked where they happen to be installed
+        sys.modules[name] = None
     channel.write({"private": task["private"]})
     serve(channel, task)

@@ -8,9 +8,9 @@ import nbformat
 from parsed_pages import pages
 
 from lookuplab import artifact, paths
-from lookuplab.claims.printed import number
+from lookuplab.claims import counted, number
 from lookuplab.models import complete
-from lookuplab.report.claim_rows import SLUGS, claim_row, counted
+from lookuplab.report.pages import SLUGS
 from lookuplab.runner import notebooks
 
 
@@ -48,10 +48,11 @@ def test_the_claims_table_has_every_claim_with_the_number_that_decides_it(site, 
     rows = dict(re.findall(r'<tr id="([\w-]+)" data-paper(.*?)\n</tr>', written, re.S))
     assert list(rows) == [judgement.claim.id for judgement in run.judgements]
     for judgement in run.judgements:
-        row, text = claim_row(judgement), html.unescape(rows[judgement.claim.id])
+        shown, text = judgement.shown, html.unescape(rows[judgement.claim.id])
         assert f"</span> {judgement.verdict}</span></td>" in text
-        assert f'<td class="interval">{row.shown.interval}</td>\n<td class="n">{row.shown.n}</td>' in text
-        assert f'<td class="theirs">{row.theirs}</td>' in text
+        interval = "" if shown.is_exact else f"{number(shown.low)} to {number(shown.high)}"
+        assert f'<td class="interval">{interval}</td>\n<td class="n">{shown.n}</td>' in text
+        assert f'<td class="theirs">{judgement.theirs}</td>' in text
         for comparison in judgement.comparisons:
             assert number(comparison.value) in text and comparison.quantity in text
 

@@ -44,7 +44,6 @@ def command(paper_name: str | None, profile: str, figures: Path | None, file: Pa
       lookuplab claims --csv > claims.csv
     """
     from lookuplab import claims, paper
-    from lookuplab.claims import printed
 
     known = paper.papers()
     if paper_name and paper_name not in known:
@@ -60,7 +59,7 @@ def command(paper_name: str | None, profile: str, figures: Path | None, file: Pa
     elif form == "json":
         click.echo(json.dumps([_object(judgement) for judgement in judgements], indent=2))
     else:
-        click.echo(printed.text(judgements, details))
+        click.echo(claims.text(judgements, details))
 
 
 def _folder(profile: str, figures: Path | None) -> Path:

@@ -11,13 +11,14 @@ from typing import Any
 import jinja2
 import yaml
 
-from lookuplab import paths
+from lookuplab import claims, paths
 from lookuplab.report import notebook_pages, reference
-from lookuplab.report.claim_rows import MARKS, PLURALS, SLUGS, claim_row, counted
 from lookuplab.report.last_run import Entry, LastRun
 from lookuplab.report.paper_profile import needs
 from lookuplab.runner import notebooks
 
+SLUGS = {claims.HOLDS: "holds", claims.FAILS: "fails", claims.UNDECIDED: "undecided"}  # for addresses and styles
+MARKS = {claims.HOLDS: "✓", claims.FAILS: "✗", claims.UNDECIDED: "?"}  # not everyone sees the colours
 MOST_ROWS = 300  # of a table in a page; the CSV has them all
 
 
@@ -60,8 +61,8 @@ def _renderer(runs: Sequence[LastRun], sources: Path) -> Callable[..., None]:
         loader=jinja2.FileSystemLoader(paths.ROOT / "docs" / "_templates"), autoescape=True, trim_blocks=True,
         lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     environment.globals |= {
-        "runs": runs, "compared": _compared(runs), "claim_row": claim_row, "counted": counted, "rows": rows,
-        "title_of": title_of, "name_of": name_of, "slugs": SLUGS, "plurals": PLURALS, "marks": MARKS,
+        "runs": runs, "compared": _compared(runs), "counted": claims.counted, "number": claims.number, "rows": rows,
+        "title_of": title_of, "name_of": name_of, "slugs": SLUGS, "plurals": claims.PLURALS, "marks": MARKS,
         "MOST_ROWS": MOST_ROWS}
     environment.filters["inline"] = inline
 

@@ -2,8 +2,7 @@
 
 from lookuplab import paths
 from lookuplab.atomic import replacing
-from lookuplab.claims import Judgement
-from lookuplab.report.claim_rows import PLURALS, counted
+from lookuplab.claims import count
 from lookuplab.report.last_run import LastRun, last_run, notebook_title
 from lookuplab.report.pages import name_of
 from lookuplab.runner import notebooks
@@ -22,20 +21,15 @@ def table(run: LastRun) -> str:
         judged = [one for name in sorted(own | {notebook.name}) for one in run.judged(notebook.paper, name)]
         if own or judged:
             link = f"[{notebook_title(notebook.path)}](notebooks/{notebook.id}.ipynb)"
-            lines.append(f"| {link} | `{notebook.id}` | {_said(judged) + ' (not run)' * (not own)} |")
+            lines.append(f"| {link} | `{notebook.id}` | {count(judged) + ' (not run)' * (not own)} |")
     return "\n".join(lines)
 
 
 def verdicts(run: LastRun) -> str:
     """One sentence over all claims, paper by paper."""
     papers = dict.fromkeys(judgement.claim.paper for judgement in run.judgements)
-    said = [f"{name_of(paper)} " + _said(run.judged(paper)) for paper in papers]
+    said = [f"{name_of(paper)} " + count(run.judged(paper)) for paper in papers]
     return f"{len(run.judgements)} claims: {'; '.join(said)}. Not decided: not run, or the interval leaves it open."
-
-
-def _said(judged: list[Judgement]) -> str:
-    """3 hold, 1 fails"""
-    return ", ".join(f"{number} {verdict if number == 1 else PLURALS[verdict]}" for verdict, number in counted(judged))
 
 
 def written(text: str, run: LastRun) -> str:

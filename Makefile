@@ -22,7 +22,7 @@ lab: $(VENV)/.installed  ## JupyterLab on the notebooks
 	@JUPYTER_PREFER_ENV_PATH=1 $(RUN) jupyterlab --notebook-dir=notebooks
 
 readme: $(VENV)/.installed  ## the table of artifacts in README.md again, from figures/mini/
-	@$(RUN) lookuplab.report.readme
+	@$(RUN) lookuplab.report
 
 clean:  ## remove the virtual environment and what runs left behind
 	rm -rf -- $(VENV) runs

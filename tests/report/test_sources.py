@@ -4,7 +4,6 @@ import dataclasses
 import json
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import nbformat
@@ -16,7 +15,6 @@ import lookuplab
 from lookuplab import paths, report
 from lookuplab.cli import cli
 from lookuplab.errors import UserError
-from lookuplab.report import notebook_pages, pages, paper_profile, readme
 from lookuplab.runner import notebooks
 
 WRITTEN = [paths.ROOT / "README.md", paths.ROOT / "CHANGELOG.md", *sorted((paths.ROOT / "docs").glob("*.md"))]
@@ -31,7 +29,7 @@ def pair(tmp_path_factory, run) -> Path:
     for file in only.folder.glob(f"{only.name}.*"):
         shutil.copy(file, folder / "other" / only.paper)
     other = dataclasses.replace(report.last_run("mini", folder / "other"), profile="other")
-    pages.write([other, run], folder / "pages")
+    report.write_pages([other, run], folder / "pages")
     return folder / "pages"
 
 
@@ -64,7 +62,7 @@ def test_an_executed_copy_keeps_its_outputs_but_no_widget(tmp_path, monkeypatch,
     executed.parent.mkdir(parents=True)
     nbformat.write(document, executed)
     monkeypatch.setattr(paths, "RUNS", tmp_path)
-    notebook_pages.write(notebook, [run], tmp_path / "page.ipynb")
+    report.write_notebook(notebook, [run], tmp_path / "page.ipynb")
     text = (tmp_path / "page.ipynb").read_text(encoding="utf-8")
     assert "what it printed" in text and "IntSlider" not in text and "widget" not in json.loads(text)["metadata"]
     assert "The executed copy of the last run" in text and "artifacts/cloudapibench/table1_base_models.md" in text
@@ -72,35 +70,14 @@ def test_an_executed_copy_keeps_its_outputs_but_no_widget(tmp_path, monkeypatch,
 
 def test_a_notebook_that_did_not_run_says_how_to_run_it(tmp_path, monkeypatch, run):
     monkeypatch.setattr(paths, "RUNS", tmp_path)
-    notebook_pages.write(notebooks.find("table1_base_models"), [run], tmp_path / "page.ipynb")
+    report.write_notebook(notebooks.find("table1_base_models"), [run], tmp_path / "page.ipynb")
     note = nbformat.read(tmp_path / "page.ipynb", as_version=4).cells[1].source
     assert "lookuplab run cloudapibench/table1_base_models --profile mini" in note
 
 
-def test_gpu_memory_is_that_of_the_dry_run():
-    needs = {need.notebook: need for need in paper_profile.needs("paper")}
-    printed = CliRunner().invoke(cli, ["reproduce", "--profile", "paper", "--dry-run"]).output
-    [line] = re.findall(r"^bigcode/starcoder2-15b .*$", printed, re.M)
-    weights = float(re.findall(r"\d+\.\d(?!\d)", line.split("float32")[1])[0])
-    assert round(needs["cloudapibench/fig1_perplexity"].weights, 1) == weights
-    several, one = needs["cloudapibench/fig7b_number_of_retrievals"], needs["cloudapibench/fig7a_retriever_precision"]
-    assert several.batch > one.batch > one.weights, "longer prompts take more memory"
-    assert needs["toolgen/table3_repository_metrics"].unknown, "a model that is yet to be trained has no size"
-
-
-def test_hours_are_those_of_a_recorded_run_or_none(tmp_path, monkeypatch):
-    monkeypatch.setattr(paths, "FIGURES", tmp_path)
-    folder = tmp_path / "paper" / "cloudapibench"
-    folder.mkdir(parents=True)
-    (folder / "fig1_perplexity.json").write_text('{"wall_seconds": 5400}')
-    hours = {need.notebook: need.hours for need in paper_profile.needs("paper")}
-    assert hours.pop("cloudapibench/fig1_perplexity") == 1.5
-    assert set(hours.values()) == {None}
-
-
 def test_the_readmes_table_is_that_of_the_committed_figures(run):
-    text = readme.FILE.read_text(encoding="utf-8")
-    assert readme.written(text, run) == text, "make readme"
+    text = report.README.read_text(encoding="utf-8")
+    assert report.readme(text, run) == text, "make readme"
 
 
 @pytest.mark.parametrize("file", WRITTEN, ids=lambda file: file.name)
@@ -113,12 +90,7 @@ def test_every_paper_is_cited_and_the_version_is_the_kits():
     citation = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert citation["version"] == lookuplab.__version__
     assert {"cff-version", "message", "title", "authors"} <= set(citation)
-    assert set(pages.references()) == {folder.name for folder in paths.PAPER.iterdir() if folder.is_dir()}
-
-
-def test_make_reproduce_ends_with_the_report():
-    done = subprocess.run(["make", "--no-print-directory", "-n", "reproduce"], cwd=paths.ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1].endswith("lookuplab report --profile mini")
+    assert set(report.references()) == {folder.name for folder in paths.PAPER.iterdir() if folder.is_dir()}
 
 
 def test_without_figures_it_says_which_command_makes_them(tmp_path, monkeypatch):
@@ -136,9 +108,9 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path):
 
 
 def test_a_report_may_be_replaced(tmp_path):
-    (tmp_path / report.site.MARK).touch()
+    (tmp_path / report.MARK).touch()
     (tmp_path / "index.html").touch()
-    report.site.check_output(tmp_path)
-    (tmp_path / report.site.MARK).unlink()
+    report.check_output(tmp_path)
+    (tmp_path / report.MARK).unlink()
     with pytest.raises(UserError):
-        report.site.check_output(tmp_path)
+        report.check_output(tmp_path)

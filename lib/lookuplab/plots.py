@@ -312,25 +312,24 @@ def length_map(
 ) -> Figure:
     """Figure 6 (right): per augmentation design how long it is (y, binned), how often that occurs, and how it fares.
 
-    Conditions are ``<design>/<bin>``, the bin as from ``token_bin``. The colour is the metric ``valid_percent`` of the
-    design's samples in the bin, the number in a cell is ``share_percent``, their share of its samples.
+    Conditions are ``<design>/<bin>``, the bin as from ``token_bin``. A cell's colour and first number are the metric
+    ``valid_percent`` of the design's samples in the bin; below it, ``share_percent``, their share of its samples.
     """
     rows = _split(frame)
     bins = sorted(set(rows["class"]), key=lambda name: int(name.strip("[]").split(",")[0]), reverse=True)
     names = _present(designs, rows["head"])
-
-    def cells(metric: str) -> pd.DataFrame:
-        table = rows[rows["metric"] == metric].pivot(index="class", columns="head", values="value")
-        return table.astype(float).reindex(index=bins, columns=names)
-
-    figure, axes = _canvas(title, ylabel, height=1.9 + 0.34 * len(bins))
-    texts = cells("share_percent").map(lambda share: f"{share:.0f}%" if share > 0 else "")
-    bar = {"label": "% valid (in the cells: share of the design's samples)", "pad": 0.02}
-    scale = {"vmin": 0, "vmax": 100, "cmap": "cividis", "linewidths": 1, "cbar_kws": bar}
-    sns.heatmap(cells("valid_percent"), annot=texts, fmt="", annot_kws={"fontsize": 8}, ax=axes, **scale)
+    cells = rows.pivot_table(index="class", columns=["metric", "head"], values="value").reindex(bins)
+    valid, share = (cells[metric].reindex(columns=names) for metric in ("valid_percent", "share_percent"))
+    valid = valid.where(share > 0)
+    texts = valid.map("{:.0f}%".format) + share.map("\nof {:.0f}%".format)
+    figure, axes = _canvas(title, ylabel, height=1.9 + 0.45 * len(bins))
+    style = {"fmt": "", "annot_kws": {"fontsize": 8}, "cmap": "cividis", "linewidths": 1}
+    bar = {"label": "valid (%)", "pad": 0.02}
+    sns.heatmap(valid, annot=texts, vmin=0, cbar_kws=bar, ax=axes, **style)
     labels = [name.replace("_", "\n") for name in names]
     axes.set_xticks(np.arange(len(names)) + 0.5, labels, fontsize=8, rotation=0)
     axes.set(xlabel="", ylabel=ylabel)
+    axes.grid(visible=False)
     return figure
 
 

@@ -212,7 +212,7 @@ def test_lengths_are_coloured_by_rate_and_labelled_with_their_share():
     (mesh,) = figure.axes[0].collections
     expected = [[40, NAN], [60, NAN], [NAN, 12]]  # long texts above
     assert np.ma.filled(mesh.get_array(), NAN).ravel() == pytest.approx(np.ravel(expected), nan_ok=True)
-    assert [text for text in written(figure) if text] == ["75%", "25%", "100%"]
+    assert [text for text in written(figure) if text] == ["40%\nof 75%", "60%\nof 25%", "12%\nof 100%"]
 
 
 @pytest.mark.parametrize(("tokens", "expected"), [(0, "[0, 0]"), (1, "[1, 1]"), (3, "[2, 3]"), (16, "[16, 31]"),

@@ -5,7 +5,7 @@ RUN := $(VENV)/bin/python -m
 PIP := $(RUN) pip --disable-pip-version-check install --quiet -c constraints.txt
 JOBS ?= 2
 
-.PHONY: help reproduce test lab readme clean
+.PHONY: help reproduce test lint lab readme clean
 
 help:  ## what there is
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1 \2/p' Makefile
@@ -17,6 +17,10 @@ reproduce: $(VENV)/.installed  ## every notebook in the mini profile: figures/mi
 
 test: $(VENV)/.installed-test  ## the tests
 	@OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(RUN) pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
+
+lint: $(VENV)/.installed-lint  ## what ruff says about the code and its format
+	@$(RUN) ruff check .
+	@$(RUN) ruff format --check .
 
 lab: $(VENV)/.installed  ## JupyterLab on the notebooks
 	@JUPYTER_PREFER_ENV_PATH=1 $(RUN) jupyterlab --notebook-dir=notebooks
@@ -43,4 +47,8 @@ $(VENV)/.installed: pyproject.toml constraints.txt data/python-sources.txt | $(V
 
 $(VENV)/.installed-test: $(VENV)/.installed
 	@$(PIP) -e '.[test]'
+	@touch $@
+
+$(VENV)/.installed-lint: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@$(PIP) ruff
 	@touch $@

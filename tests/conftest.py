@@ -1,13 +1,16 @@
 """What tests of several rooms share."""
 
+import multiprocessing.forkserver
+import os
+
 import pytest
 
-from lookuplab.runner.execute import environment
-from lookuplab.runner.prefork import prefork
+from lookuplab import runner
 
 
 @pytest.fixture(scope="session")
-def kernels():
-    """Kernels that start with their imports done, as in a run of several notebooks; None where they cannot."""
-    with prefork(environment(2)) as folder:
-        yield folder
+def warm_forks():
+    """Notebooks are forked from one process that has done the slow imports, as in a run of several."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    multiprocessing.forkserver.set_forkserver_preload(runner.IMPORTS)
+    multiprocessing.forkserver.ensure_running()

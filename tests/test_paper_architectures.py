@@ -15,47 +15,74 @@ from lookuplab import data_sources, paths
 from lookuplab.cloudapi.augmentation import docstring
 from lookuplab.cloudapi.benchmark import load_tasks
 from lookuplab.cloudapi.specs import load_index
-from lookuplab.runner import notebooks
-from lookuplab.runner.execute import run_jobs
-from lookuplab.runner.plan import plan
-from lookuplab.runner.profiles import Profile
+from lookuplab.notebooks import Profile, all_notebooks, plan
+from lookuplab.runner import run_jobs
 
 sys.path.insert(0, str(Path(__file__).parent / "models"))
-import tiny_architectures  # noqa: E402
-from tiny_checkpoint import CHAT_TEMPLATE  # noqa: E402
+import tiny_architectures
+from tiny_checkpoint import CHAT_TEMPLATE
 
-CONTEXT = 4096  # the full documentation of an API (5,000 characters) and an answer, in a small vocabulary
+CONTEXT = (
+    4096  # the full documentation of an API (5,000 characters) and an answer, in a small vocabulary
+)
 ARCHITECTURES = ("starcoder2", "gemma", "llama", "gpt_bigcode", "granite")
 WAYS = ("table3_dag_plus_plus", "fig1_perplexity", "constrained_invocation")
-CHOSEN = [notebook for notebook in notebooks.all_notebooks("cloudapibench") if notebook.name in WAYS]
+CHOSEN = [notebook for notebook in all_notebooks("cloudapibench") if notebook.name in WAYS]
 
 
 @pytest.fixture(scope="session")
 def tiny_models(tmp_path_factory) -> list[str]:
     """One folder an architecture, and a Llama that is asked through a chat template."""
     tasks, specs = load_tasks(paths.MINI / "cloudapi" / "tasks.jsonl"), load_index().specs
-    corpus = [task.prompt for task in tasks[::4]] + [docstring([spec], "specification") for spec in specs[::40]]
-    bytewise, pieces = (make(corpus, 1200) for make in (tiny_architectures.byte_tokenizer,
-                                                        tiny_architectures.metaspace_tokenizer))
+    corpus = [task.prompt for task in tasks[::4]] + [
+        docstring([spec], "specification") for spec in specs[::40]
+    ]
+    bytewise, pieces = (
+        make(corpus, 1200)
+        for make in (tiny_architectures.byte_tokenizer, tiny_architectures.metaspace_tokenizer)
+    )
     root = tmp_path_factory.mktemp("tiny models")
-    folders = [tiny_architectures.save(root / name, name, pieces if name == "gemma" else bytewise, CONTEXT)
-               for name in ARCHITECTURES]
+    folders = [
+        tiny_architectures.save(root / name, name, pieces if name == "gemma" else bytewise, CONTEXT)
+        for name in ARCHITECTURES
+    ]
     bytewise.chat_template = CHAT_TEMPLATE
-    return [*map(str, folders), f"{tiny_architectures.save(root / 'chat', 'llama', bytewise, CONTEXT)}#chat"]
+    return [
+        *map(str, folders),
+        f"{tiny_architectures.save(root / 'chat', 'llama', bytewise, CONTEXT)}#chat",
+    ]
 
 
 def test_every_architecture_of_the_paper_has_its_tiny_checkpoint():
     tiny = {tiny_architectures.ARCHITECTURES[name][0].__name__ for name in ARCHITECTURES}
-    sources = [source for source in data_sources.load().values() if source.purpose.startswith("CloudAPIBench")]
-    assert {source.facts.architecture for source in sources if source.facts} <= tiny
+    sources = [
+        source
+        for source in data_sources.load().values()
+        if source.purpose.startswith("CloudAPIBench")
+    ]
+    assert {source.facts["architecture"] for source in sources if source.facts} <= tiny
 
 
 @pytest.mark.parametrize("notebook", CHOSEN, ids=[notebook.name for notebook in CHOSEN])
-def test_every_architecture_goes_through_the_notebook(notebook, tiny_models, tmp_path, kernels):
-    profile = Profile("tiny", parameters={"model": tiny_models[0], "models": tiny_models, "limit": 3,
-                                          "max_new_tokens": 8})
-    job = plan(notebook, profile, output=tmp_path / f"{notebook.name}.ipynb", figures=tmp_path / "figures",
-               environment={"LOOKUPLAB_STORE": str(tmp_path / "completions.sqlite")})
-    (result,) = run_jobs([job], parallel=2, kernels=kernels)
-    assert result.failure is None, f"cell {result.failure.cell}:\n{result.failure.source}\n{result.failure.traceback}"
+def test_every_architecture_goes_through_the_notebook(notebook, tiny_models, tmp_path, warm_forks):
+    profile = Profile(
+        Path("tiny.yaml"),
+        parameters={
+            "model": tiny_models[0],
+            "models": tiny_models,
+            "limit": 3,
+            "max_new_tokens": 8,
+        },
+    )
+    job = plan(
+        notebook,
+        profile,
+        output=tmp_path / f"{notebook.name}.ipynb",
+        figures=tmp_path / "figures",
+        environment={"LOOKUPLAB_STORE": str(tmp_path / "completions.sqlite")},
+    )
+    [result] = run_jobs([job])
+    assert result.failure is None, (
+        f"cell {result.failure.cell}:\n{result.failure.source}\n{result.failure.traceback}"
+    )
     assert list((tmp_path / "figures" / "tiny" / "cloudapibench").glob("*.csv"))

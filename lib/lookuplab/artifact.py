@@ -1,6 +1,8 @@
-"""A table or figure as files: picture (SVG and PNG), the numbers behind it (CSV), where they come from (JSON).
+"""A table or figure as files: picture (SVG and PNG), the numbers behind it (CSV), where they come
+from (JSON).
 
-Picture and CSV are byte-identical whenever the numbers are; all that changes from run to run is in the JSON.
+Picture and CSV are byte-identical whenever the numbers are; what changes from run to run is in the
+JSON alone.
 """
 
 import json
@@ -12,18 +14,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lookuplab import paths, provenance
-from lookuplab.atomic import replacing
 from lookuplab.errors import UserError
+from lookuplab.paths import replacing
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-COLUMNS = ("paper", "artifact", "model", "condition", "metric", "value", "ci_low", "ci_high", "n", "paper_value")
 KEY = ("paper", "artifact", "model", "condition", "metric")
+COLUMNS = (*KEY, "value", "ci_low", "ci_high", "n", "paper_value")
 REQUIRED = ("model", "condition", "metric", "value")
-_NUMBERS = ("value", "ci_low", "ci_high", "paper_value")
-_DIGITS = 6  # significant; below the noise of any rate, above that of fp32
+_FLOATS = ("value", "ci_low", "ci_high", "paper_value")
+_DIGITS = 6  # significant: below the noise of any rate, above that of float32
 
 
 @dataclass(frozen=True)
@@ -45,85 +47,127 @@ class Artifact:
 
     @property
     def folder(self) -> Path:
-        """``figures/<profile>/<paper>``, below ``$LOOKUPLAB_FIGURES`` where the runner says so."""
-        root = os.environ.get("LOOKUPLAB_FIGURES")
-        return (Path(root) if root else paths.FIGURES) / self.profile / self.paper
+        """``figures/<profile>/<paper>``, below ``$LOOKUPLAB_FIGURES`` if the runner sets it."""
+        return (
+            Path(os.environ.get("LOOKUPLAB_FIGURES") or paths.FIGURES) / self.profile / self.paper
+        )
 
-    def save(self, frame: "pd.DataFrame", figure: "Figure | None" = None, *, models: Iterable[Any] = (),
-             data: Iterable[str | Path] = (), seeds: Mapping[str, int] | int | None = None,
-             parameters: Mapping[str, Any] | None = None, timed: bool = False) -> "pd.DataFrame":
-        """Write ``<name>.csv``, ``.json`` and, with a figure, ``.svg`` and ``.png``; return the rows as written.
+    def save(
+        self,
+        frame: "pd.DataFrame",
+        figure: "Figure | None" = None,
+        *,
+        models: Iterable[Any] = (),
+        data: Iterable[str | Path] = (),
+        seeds: Mapping[str, int] | int | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        timed: bool = False,
+    ) -> "pd.DataFrame":
+        """Write ``<name>.csv``, ``.json`` and, with a figure, ``.svg`` and ``.png``; return the
+        rows as written.
 
-        ``frame`` has one row a number: model, condition, metric, value, and where they exist ci_low, ci_high, n and
-        paper_value; paper and artifact are filled in. ``models`` and ``data`` as in ``provenance.describe``.
-        ``parameters`` are added to the notebook's own, which the runner tells.
-        ``timed`` says that the numbers are times or speeds, which no second run repeats. Raises UserError for another
-        column, a missing one, a row that occurs twice, an interval upside down, a disk that cannot be written.
+        ``frame`` has one row per number: model, condition, metric, value and, if they exist,
+        ci_low, ci_high, n and paper_value; paper and artifact are filled in. ``models`` and
+        ``data`` are those of ``provenance.describe``; ``parameters`` are added to the notebook's
+        own. ``timed`` says that the numbers are times or speeds, which no second run repeats.
+        Raises UserError for an unknown or missing column, a row that occurs twice, an interval
+        whose ends are swapped, and a disk that cannot be written.
         """
         table = self._checked(frame)
         record = {
-            "paper": self.paper, "artifact": self.name, "profile": self.profile, "timed": timed,
+            "paper": self.paper,
+            "artifact": self.name,
+            "profile": self.profile,
+            "timed": timed,
+            "seeds": seeds,
             "parameters": provenance.relative(
-                {**json.loads(os.environ.get("LOOKUPLAB_PARAMETERS", "{}")), **(parameters or {})}),
-            "seeds": seeds, **provenance.describe(models, data),
-            "wall_seconds": round(time.monotonic() - self.begun, 2), "peak_memory_mb": provenance.peak_memory_mb(),
+                json.loads(os.environ.get("LOOKUPLAB_PARAMETERS", "{}")) | dict(parameters or {})
+            ),
+            **provenance.describe(models, data),
+            "wall_seconds": round(time.monotonic() - self.begun, 2),
+            "peak_memory_mb": provenance.peak_memory_mb(),
         }
+        place = self.folder / self.name
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            _write(self._file("csv"), to_csv(table))
+            _write(place.with_suffix(".csv"), to_csv(table))
             if figure is not None:
-                _save_figure(figure, self._file("svg"), self._file("png"))
-            _write(self._file("json"), json.dumps(record, indent=1, sort_keys=True) + "\n")
+                _save_figure(figure, place)
+            _write(place.with_suffix(".json"), json.dumps(record, indent=1, sort_keys=True) + "\n")
         except OSError as error:
-            raise UserError(f"cannot write {self._file('*')}: {error.strerror}; free or allow the place") from error
+            raise UserError(
+                f"cannot write {place}.*: {error.strerror}; free or allow the place"
+            ) from error
         return table
 
-    def _file(self, extension: str) -> Path:
-        return self.folder / f"{self.name}.{extension}"
-
     def _checked(self, frame: "pd.DataFrame") -> "pd.DataFrame":
-        where = f"{self.paper}/{self.name}"
-        if extra := set(frame.columns) - set(COLUMNS):
-            raise UserError(f"{where}: column {sorted(extra)[0]!r} is not in the schema ({', '.join(COLUMNS)})")
-        if missing := set(REQUIRED) - set(frame.columns):
-            raise UserError(f"{where}: column {sorted(missing)[0]!r} is missing (needed: {', '.join(REQUIRED)})")
-        table = frame.assign(paper=self.paper, artifact=self.name).reindex(columns=list(COLUMNS)).reset_index(drop=True)
-        if (twice := table.duplicated(list(KEY))).any():
-            row = table.loc[twice.idxmax(), list(KEY[2:])]
-            raise UserError(f"{where}: two numbers for {' / '.join(map(str, row))}")
-        if (upside := table.ci_low.astype(float) > table.ci_high.astype(float)).any():
-            row = table.loc[upside.idxmax(), list(KEY[2:])]
-            raise UserError(f"{where}: ci_low is above ci_high for {' / '.join(map(str, row))}")
+        def refuse(problem: str) -> None:
+            raise UserError(f"{self.paper}/{self.name}: {problem}")
+
+        if extra := sorted(set(frame.columns) - set(COLUMNS)):
+            refuse(f"column {extra[0]!r} is not in the schema ({', '.join(COLUMNS)})")
+        if missing := sorted(set(REQUIRED) - set(frame.columns)):
+            refuse(f"column {missing[0]!r} is missing (needed: {', '.join(REQUIRED)})")
+        table = (
+            frame.assign(paper=self.paper, artifact=self.name)
+            .reindex(columns=list(COLUMNS))
+            .reset_index(drop=True)
+        )
+        for wrong, said in (
+            (table.duplicated(list(KEY)), "two numbers for"),
+            (
+                table.ci_low.astype(float) > table.ci_high.astype(float),
+                "ci_low is above ci_high for",
+            ),
+        ):
+            if wrong.any():
+                refuse(f"{said} {' / '.join(map(str, table.loc[wrong.idxmax(), list(KEY[2:])]))}")
         return table
 
 
 def to_csv(table: "pd.DataFrame") -> str:
-    """The one written form: six significant digits, ``n`` a whole number, nothing where there is none."""
+    """The one written form: six significant digits, ``n`` a whole number, nothing if there is none."""
     written = table.astype(object)
-    for column in _NUMBERS:
-        written[column] = [_number(value) for value in table[column]]
+    for column in _FLOATS:  # + 0.0: no "-0"
+        written[column] = [
+            "" if _empty(value) else f"{float(value) + 0.0:.{_DIGITS}g}" for value in table[column]
+        ]
     written["n"] = ["" if _empty(value) else str(int(value)) for value in table["n"]]
     return written.to_csv(index=False, lineterminator="\n")
 
 
 def read_csv(file: Path) -> "pd.DataFrame":
-    """An artifact's CSV with its numbers as floats (NaN where empty). Raises UserError where it breaks the schema."""
+    """An artifact's CSV with its numbers as floats (NaN if empty). Raises UserError if it breaks
+    the schema.
+    """
     import pandas as pd
 
+    numbers = (*_FLOATS, "n")
     try:
-        table = pd.read_csv(file, keep_default_na=False, na_values={name: [""] for name in (*_NUMBERS, "n")},
-                            dtype={name: float for name in (*_NUMBERS, "n")} | dict.fromkeys(KEY, str))
+        table = pd.read_csv(
+            file,
+            keep_default_na=False,
+            na_values=dict.fromkeys(numbers, [""]),
+            dtype=dict.fromkeys(numbers, float) | dict.fromkeys(KEY, str),
+        )
     except (ValueError, OSError) as error:
-        raise UserError(f"{file} is no artifact's CSV: {error}") from error
+        raise UserError(f"{file} is not an artifact's CSV: {error}") from error
     if tuple(table.columns) != COLUMNS:
-        raise UserError(f"{file}: the columns are {', '.join(table.columns)}, not {', '.join(COLUMNS)}")
+        raise UserError(
+            f"{file}: the columns are {', '.join(table.columns)}, not {', '.join(COLUMNS)}"
+        )
     return table
 
 
 def readable(table: "pd.DataFrame", digits: int = 1) -> "pd.Series":
-    """Each row's number with its interval and n, as a text for a notebook's table: ``59.3 [48.5, 69.7] n=150``."""
+    """Each row's number with its interval and n, as a text for a notebook's table: ``59.3 [48.5,
+    69.7] n=150``.
+    """
+
     def text(row: Any) -> str:
-        interval = "" if _empty(row.ci_low) else f" [{row.ci_low:.{digits}f}, {row.ci_high:.{digits}f}]"
+        interval = (
+            "" if _empty(row.ci_low) else f" [{row.ci_low:.{digits}f}, {row.ci_high:.{digits}f}]"
+        )
         return f"{row.value:.{digits}f}{interval}" + ("" if _empty(row.n) else f" n={int(row.n)}")
 
     return table.apply(text, axis="columns")
@@ -133,18 +177,23 @@ def _empty(value: Any) -> bool:
     return value is None or value != value or str(value) == "<NA>"
 
 
-def _number(value: Any) -> str:
-    return "" if _empty(value) else f"{float(value) + 0.0:.{_DIGITS}g}"  # + 0.0: no "-0"
-
-
-def _save_figure(figure: "Figure", svg: Path, png: Path) -> None:
-    """Without the date, the drawing library's name and random ids, so that equal pictures are equal files."""
+def _save_figure(figure: "Figure", place: Path) -> None:
+    """Without the date, the drawing library's name and random ids, so that equal pictures are
+    equal files.
+    """
     import matplotlib
 
-    with matplotlib.rc_context({"svg.hashsalt": "lookuplab"}), replacing(svg) as part:
-        figure.savefig(part, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches="tight")
-    with replacing(png) as part:
-        figure.savefig(part, format="png", metadata={"Software": None}, bbox_inches="tight", dpi=150)
+    with (
+        matplotlib.rc_context({"svg.hashsalt": "lookuplab"}),
+        replacing(place.with_suffix(".svg")) as part,
+    ):
+        figure.savefig(
+            part, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches="tight"
+        )
+    with replacing(place.with_suffix(".png")) as part:
+        figure.savefig(
+            part, format="png", metadata={"Software": None}, bbox_inches="tight", dpi=150
+        )
 
 
 def _write(file: Path, content: str) -> None:

@@ -1,22 +1,23 @@
-"""Tasks over a Dask cluster: the one place that knows of Dask (``pip install -e '.[cluster]'``, docs/cluster.md).
+"""Tasks over a Dask cluster: the one place that knows of Dask (``pip install -e '.[cluster]'``,
+docs/cluster.md).
 
-Without ``--scheduler`` nothing here runs. Tasks are idempotent: one whose worker dies is run again by another, and
-what came back before is kept by the caller. Workers run the same library, packages and checkout as the caller; each
-task looks before it begins, so that a worker that joins late is held to it, too.
+Without ``--scheduler`` nothing here runs. Tasks are idempotent: if a worker dies, another one runs
+its task again, and the caller keeps what came back before. Workers have the caller's library,
+packages and checkout; each task compares them before it begins, so that this holds for a worker
+that joins late, too.
 """
 
-import functools
-import hashlib
 import logging
 import platform
+import re
 import socket
 import threading
-import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from concurrent.futures import CancelledError, Future, as_completed
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import urlsplit
 
 from lookuplab import paths, provenance
 from lookuplab.errors import UserError
@@ -32,111 +33,120 @@ Task, Done = TypeVar("Task"), TypeVar("Done")
 
 
 class Cluster:
-    """A connected client. ``map`` is what rooms use; ``client`` is for the events of notebooks."""
+    """A connected client: ``map`` for many tasks of a kind, ``submit`` and ``result`` for single
+    ones.
+    """
 
     def __init__(self, client: "Client", scheduler: str):
         self.client, self.scheduler = client, scheduler
+        self.executor = client.get_executor(pure=False)
 
-    def map(self, function: Callable[[Task], Done], tasks: Sequence[Task]) -> Iterator[tuple[int, Done]]:
-        """(position, ``function(task)``) as they come. Function and tasks are pickled; equal tasks run once each.
+    def submit(self, function: Callable[..., Done], *arguments: object) -> "Future[Done]":
+        """Have a worker call ``function``, which is pickled with its arguments."""
+        try:
+            return self.executor.submit(_on_worker, function, account(), *arguments)
+        except Exception as error:
+            raise error if self.client.status == "running" else self._gone() from error
 
-        What ``function`` raises is raised here. Raises UserError for a scheduler that is gone, a worker of another
-        installation, and a task that took down every worker that tried it.
+    def result(self, future: "Future[Done]") -> Done:
+        """What the function returned or raised. Raises UserError for a scheduler that is gone, a
+        worker of another installation, and a task that took down every worker that tried it.
         """
-        from distributed import as_completed
         from distributed.scheduler import KilledWorker
 
-        name, expected = f"{function.__name__}-{uuid.uuid4().hex[:8]}", account()
         try:
-            futures = {self.client.submit(_on_worker, function, expected, task, key=f"{name}-{number}"): number
-                       for number, task in enumerate(tasks)}
-        except Exception as error:  # noqa: BLE001  Dask raises its own, asyncio's and the operating system's
-            raise self._gone(error) if self._is_gone() else error
-        done = as_completed(list(futures), loop=self.client.loop, with_results=True)
-        try:
-            for future, result in done:
-                if future.cancelled():
-                    raise self._gone()
-                number = futures.pop(future)
-                future.release()  # else the scheduler would make it again, should its worker die
-                yield number, result
+            return future.result()
+        except CancelledError:
+            raise self._gone() from None
         except KilledWorker as error:
-            raise UserError(f"a task took down {error.allowed_failures + 1} workers, the last one "
-                            f"{error.last_worker.address} (out of memory?); see their logs: {_HERE}") from None
+            raise UserError(
+                f"a task took down {error.allowed_failures + 1} workers, the last one "
+                f"{error.last_worker.address} (out of memory?); see their logs: {_HERE}"
+            ) from None
+
+    def map(
+        self, function: Callable[[Task], Done], tasks: Sequence[Task]
+    ) -> Iterator[tuple[int, Done]]:
+        """(position, ``function(task)``) as they come; raises what ``result`` raises, and
+        withdraws the other tasks.
+        """
+        futures = {self.submit(function, task): number for number, task in enumerate(tasks)}
+        try:
+            for future in as_completed(list(futures)):
+                # forgotten at once: else the scheduler would make the result again if its worker died
+                yield futures.pop(future), self.result(future)
         finally:
-            done.clear()
-            if futures and not self._is_gone():
-                self.client.cancel(list(futures))
+            for future in futures:
+                future.cancel()
 
-    def _is_gone(self) -> bool:
-        return self.client.status != "running"
-
-    def _gone(self, error: Exception | None = None) -> UserError:
-        why = f" ({type(error).__name__})" if error else ""
-        return UserError(f"the scheduler {self.scheduler} does not answer any more{why}; {_HERE}")
+    def _gone(self) -> UserError:
+        return UserError(f"the scheduler {self.scheduler} does not answer any more; {_HERE}")
 
 
 @contextmanager
 def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
-    """The cluster behind ``--scheduler``: None without one, for ``"local"`` one of ``workers`` processes here.
+    """The cluster behind ``--scheduler``: None without one, for ``"local"`` one of ``workers``
+    processes here.
 
-    Raises UserError without Dask, for what is no address, and where nothing answers within CONNECT_SECONDS.
+    Raises UserError without Dask, for a malformed address, and if nothing answers within
+    CONNECT_SECONDS.
     """
     if scheduler is None:
         yield None
         return
+    if scheduler != LOCAL and not re.fullmatch(r"(tcp|tls|ws|wss|ucx)://[^/]+:\d+", scheduler):
+        raise UserError(
+            f"--scheduler {scheduler!r} is no address; write tcp://HOST:PORT, or {LOCAL}"
+        )
     try:
-        from distributed import Client
+        from distributed import Client, LocalCluster
     except ImportError:
-        raise UserError("--scheduler needs Dask: pip install -c constraints.txt -e '.[cluster]'") from None
-    for name in ("distributed", *filter(lambda name: name.startswith("distributed."), logging.root.manager.loggerDict)):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # what they tell at length is an error of ours, in one line
-    with _local(workers) if scheduler == LOCAL else _address(scheduler) as place:
+        raise UserError(
+            "--scheduler needs Dask: pip install -c constraints.txt -e '.[cluster]'"
+        ) from None
+    for name in logging.root.manager.loggerDict:
+        if name.startswith("distributed"):
+            logging.getLogger(name).setLevel(
+                logging.CRITICAL
+            )  # what they tell at length is one line of ours
+    local = {
+        "n_workers": workers,
+        "threads_per_worker": 1,
+        "dashboard_address": None,
+        "memory_limit": 0,
+    }
+    with LocalCluster(**local) if scheduler == LOCAL else nullcontext(scheduler) as place:
         try:
             client = Client(place, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError) as error:
-            raise UserError(f"no scheduler answers at {scheduler} ({type(error).__name__}); start one with "
-                            "`dask scheduler` and check address and firewall, or say --scheduler local") from None
+            raise UserError(
+                f"no scheduler answers at {scheduler} ({type(error).__name__}); start one with "
+                "`dask scheduler` and check address and firewall, or say --scheduler local"
+            ) from None
         with client:
             yield Cluster(client, scheduler)
 
 
-@contextmanager
-def _local(workers: int) -> Iterator[object]:
-    from distributed import LocalCluster
-
-    with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None, memory_limit=0) as cluster:
-        yield cluster
-
-
-@contextmanager
-def _address(scheduler: str) -> Iterator[str]:
-    try:
-        place = urlsplit(scheduler)
-        known = place.scheme in ("tcp", "tls", "ws", "wss", "ucx") and place.hostname and place.port
-    except ValueError:  # a port that is no number
-        known = False
-    if not known:
-        raise UserError(f"--scheduler {scheduler!r} is no address; write tcp://HOST:PORT, or {LOCAL}")
-    yield scheduler
-
-
+@cache
 def account() -> dict[str, str]:
-    """What has to be equal on all machines for their results to be: the checkout's place, Python, library, packages."""
-    return {"checkout": str(paths.ROOT), "Python": platform.python_version(), **_installed()}
-
-
-@functools.cache
-def _installed() -> dict[str, str]:
-    library = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.rglob("*.py")):
-        library.update(file.read_bytes())
-    packages = [f"{name} {version}" for name, version in provenance.package_versions().items()]
-    return {"library": library.hexdigest()[:12], "packages": ", ".join(packages)}
+    """What has to be equal on all machines for their results to be: the checkout's place,
+    Python, library, packages.
+    """
+    packages = ", ".join(
+        f"{name} {version}" for name, version in provenance.package_versions().items()
+    )
+    return {
+        "checkout": str(paths.ROOT),
+        "Python": platform.python_version(),
+        "library": provenance.library_hash()[:12],
+        "packages": packages,
+    }
 
 
 def kept(make: Callable[..., AbstractContextManager[Done]], *arguments: object) -> Done:
-    """A tool of this worker's thread, made by the first task that needs it; it ends with the worker."""
+    """A tool of this worker's thread, made by the first task that needs it; it ends with the
+    worker.
+    """
     tools = vars(_thread).setdefault("tools", {})
     if (make, arguments) not in tools:
         tools[make, arguments] = make(*arguments).__enter__()
@@ -146,13 +156,17 @@ def kept(make: Callable[..., AbstractContextManager[Done]], *arguments: object) 
 def check_seen(place: Path) -> None:
     """A folder or file that tasks name is there on this machine, too. Raises UserError."""
     if not place.exists():
-        raise UserError(f"the worker on {socket.gethostname()} does not see {place}; a cluster needs a file system "
-                        "that all its machines share (docs/cluster.md)")
+        raise UserError(
+            f"the worker on {socket.gethostname()} does not see {place}; a cluster needs a file system "
+            "that all its machines share (docs/cluster.md)"
+        )
 
 
-def _on_worker(function: Callable[[Task], Done], expected: dict[str, str], task: Task) -> Done:
+def _on_worker(function: Callable[..., Done], expected: dict[str, str], *arguments: object) -> Done:
     for what, here in account().items():
         if here != expected[what]:
-            raise UserError(f"the worker on {socket.gethostname()} has another {what}: {here}, not {expected[what]}; "
-                            "start it from the same checkout and environment")
-    return function(task)
+            raise UserError(
+                f"the worker on {socket.gethostname()} has another {what}: {here}, not {expected[what]}; "
+                "start it from the same checkout and environment"
+            )
+    return function(*arguments)

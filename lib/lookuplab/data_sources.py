@@ -1,32 +1,31 @@
-"""Downloads named in ``data/sources.toml``: fetched once, resumed where cut off, checked by size and sha256."""
+"""Downloads named in ``data/sources.toml``: fetched once, resumed if cut off, checked by size
+and sha256.
+"""
 
 import difflib
-import time
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
-from lookuplab.models.facts import ModelFacts
 from lookuplab.models.load import split_revision
 from lookuplab.provenance import file_hash
-from lookuplab.stackoverflow import environment
 
 KINDS = ("file", "model", "dataset", "environment", "sources")
 UNPINNED = "main"
-ATTEMPTS = 4
-TIMEOUT = 30.0  # seconds without a byte
 
 
 @dataclass(frozen=True)
 class Source:
-    """One download. ``address`` is a URL for a file, ``owner/name`` on the Hugging Face hub for a model or data set.
+    """One download. ``address`` is a URL for a file, ``owner/name`` on the Hugging Face hub for a
+    model or data set; for an environment (a Python of its own) and for sources it is the file with
+    the packages' versions.
 
-    For an environment, a Python of its own, and for sources it is the file of the packages' versions in the checkout.
-
-    Of a file that is ``recorded`` no hash is known here: the first download's is kept beside it and holds from then on.
-    ``facts`` say of a model what its configuration and files on the hub say.
+    No hash is known of a file that is ``recorded``: that of the first download is kept beside it
+    and holds from then on. ``facts`` are a model's architecture, number of parameters and the dtype
+    of its files.
     """
 
     name: str
@@ -39,22 +38,36 @@ class Source:
     revision: str = UNPINNED
     streamed: bool = False
     recorded: bool = False
-    facts: ModelFacts | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
 
     @property
     def path(self) -> Path:
-        """Where a file comes to lie; hub models and data sets stay in the hub's own cache."""
+        """Where a file is kept; hub models and data sets stay in the hub's own cache."""
         return paths.DOWNLOADS / self.name / self.address.rsplit("/", 1)[-1].split("?")[0]
 
 
-def load(file: Path | None = None) -> dict[str, Source]:
+def load() -> dict[str, Source]:
     """name -> source. Raises UserError for an entry that lacks a field or has an unknown one."""
-    file = file or paths.DATA / "sources.toml"
+    file = paths.DATA / "sources.toml"
+    found = {}
     try:
-        entries = tomllib.loads(file.read_text(encoding="utf-8"))
+        for name, entry in tomllib.loads(file.read_text(encoding="utf-8")).items():
+            found[name] = source = Source(name, **entry)
+            if source.kind not in KINDS:
+                raise TypeError(f"kind {source.kind!r} is none of {', '.join(KINDS)}")
+            if (
+                source.kind == "file"
+                and not source.recorded
+                and not (source.size and len(source.sha256) == 64)
+            ):
+                raise TypeError("a file needs its size in bytes and its sha256")
+    except TypeError as error:
+        raise UserError(
+            f"{file}: [{name}]: {str(error).removeprefix('Source.__init__() ')}"
+        ) from error
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise UserError(f"{file}: {error}") from error
-    return {name: _source(file, name, entry) for name, entry in entries.items()}
+    return found
 
 
 def find(name: str) -> Source:
@@ -68,15 +81,23 @@ def find(name: str) -> Source:
 
 
 def of_model(name: str) -> Source | None:
-    """The source of a model on the hub, named with or without a revision; None for a model that is not listed."""
-    if not (paths.DATA / "sources.toml").is_file():  # a checkout of one's own notebooks needs no list
+    """The source of a model on the hub, named with or without a revision; None for a model that
+    is not listed.
+    """
+    if not (
+        paths.DATA / "sources.toml"
+    ).is_file():  # a checkout of your own notebooks needs no list
         return None
     address = split_revision(name)[0]
-    return next((source for source in load().values() if (source.kind, source.address) == ("model", address)), None)
+    return next(
+        (one for one in load().values() if (one.kind, one.address) == ("model", address)), None
+    )
 
 
 def pinned(name: str) -> str:
-    """A model on the hub at the revision that is pinned for it, unless the name says another or none is pinned."""
+    """A model on the hub at the revision that is pinned for it, unless the name says another or
+    none is pinned.
+    """
     source = of_model(name)
     if source is None or source.revision == UNPINNED or split_revision(name)[1] is not None:
         return name
@@ -84,140 +105,93 @@ def pinned(name: str) -> str:
 
 
 def is_fetched(source: Source) -> bool:
-    """A file of the right size is there (its hash was checked when it came), or the hub's cache has the repository."""
+    """Whether it is there: a file (whose hash was checked when it came), or a repository in the
+    hub's cache.
+    """
     if source.kind == "file":
-        return source.path.is_file() and (source.recorded or source.path.stat().st_size == source.size)
+        return source.path.is_file() and (
+            source.recorded or source.path.stat().st_size == source.size
+        )
     if source.kind == "environment":
+        from lookuplab.stackoverflow import environment
+
         return not environment.defect(source.name)
     if source.kind == "sources":
         return python_sources.is_fetched()
-    if source.streamed:
-        return True
-    from huggingface_hub import snapshot_download
-
     try:
-        snapshot_download(source.address, repo_type=source.kind, revision=source.revision, local_files_only=True)
-    except Exception:  # not cached, or only in part: the hub's client has one exception for each
+        return not source.streamed and bool(_snapshot(source, local_files_only=True))
+    except Exception:
         return False
-    return True
 
 
 def get(source: Source) -> Path:
     """Fetch a source unless it is there; return where it lies.
 
-    Raises UserError where the address does not answer, or answers with other bytes than the size and hash say. An
-    environment is made, or repaired where something of it is missing or does not import.
+    An environment is made, or repaired if something of it is missing or does not import. Raises
+    UserError if the address does not answer, or answers with other bytes than size and hash say.
     """
     if source.kind == "environment":
+        from lookuplab.stackoverflow import environment
+
         return environment.get(source.name)
     if source.kind == "sources":
         return python_sources.get()
-    if source.kind != "file":
-        return _get_from_hub(source)
+    if source.streamed:
+        raise UserError(
+            f"{source.name} is streamed from the hub while it is used, never fetched whole "
+            f"({source.address})"
+        )
     if is_fetched(source):
-        return source.path
-    part = source.path.with_name(source.path.name + ".part")
-    part.parent.mkdir(parents=True, exist_ok=True)
-    _download(source, part)
-    size, digest = part.stat().st_size, file_hash(part)
-    expected, where = (source.size, source.sha256), "sources.toml"
-    if source.recorded:
-        expected, where = _record(source, size, digest)
-    if (size, digest) != expected:
-        aside = part.replace(source.path.with_name(source.path.name + ".wrong"))
-        raise UserError(f"{source.name}: {source.address} gave {size:,} bytes with sha256 {digest}, not the "
-                        f"{expected[0]:,} bytes with {expected[1]} of {where}; what came is kept as {aside}")
-    part.replace(source.path)
-    return source.path
+        return (
+            source.path if source.kind == "file" else Path(_snapshot(source, local_files_only=True))
+        )
+    try:
+        return _get_file(source) if source.kind == "file" else Path(_snapshot(source))
+    except Exception as error:  # network, rights, name: the hub's client has one exception for each
+        if isinstance(error, UserError):
+            raise
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise UserError(
+            f"{source.name}: {source.address} does not give it: {reason}; connect, and if it is on the hub, "
+            f"accept its licence there (`hf auth login`; {source.licence})"
+        ) from error
 
 
-def _record(source: Source, size: int, digest: str) -> tuple[tuple[int, str], str]:
-    """Size and hash of the first download, and the file that keeps them: this one's where there was none before."""
-    record = source.path.with_name(source.path.name + ".sha256")
-    if not record.exists():
-        record.write_text(f"{size} {digest}\n", encoding="utf-8")
-    first, known = record.read_text(encoding="utf-8").split()
-    return (int(first), known), str(record)
-
-
-def _download(source: Source, part: Path) -> None:
-    """Append to ``part`` until it is whole. Attempts that bring nothing are counted, with longer pauses."""
-    import httpx
-    from tqdm import tqdm
-
-    fruitless = 0
-    with tqdm(total=source.size or None, unit="B", unit_scale=True, desc=source.name) as bar:
-        while fruitless < ATTEMPTS:
-            before = _size(part)
-            try:
-                _append(source, part, bar)
-                return
-            except httpx.HTTPStatusError as error:
-                status = error.response.status_code
-                if status < 500 and status != 429:
-                    raise UserError(f"{source.name}: {source.address} answers {status}; "
-                                    "its place may have changed: see data/sources.toml") from error
-                reason = f"answers {status}"
-            except httpx.HTTPError as error:
-                reason = f"does not answer, or not to the end ({type(error).__name__}: {error})"
-            fruitless = 0 if _size(part) > before else fruitless + 1
-            time.sleep(2**fruitless / 2 * _PAUSE)
-    raise UserError(f"{source.name}: {source.address} {reason}, {ATTEMPTS} times; "
-                    "what came is kept and the same command goes on from there")
-
-
-def _size(file: Path) -> int:
-    return file.stat().st_size if file.exists() else 0
-
-
-_PAUSE = 1.0  # seconds before an attempt after one that brought nothing; doubled each time
-
-
-def _append(source: Source, part: Path, bar: object) -> None:
-    """One request for the missing bytes. A server that ignores ``Range`` sends all: then the file starts anew."""
-    import httpx
-
-    have = _size(part)
-    if not source.recorded and have >= source.size:
-        return
-    headers = {"Range": f"bytes={have}-", "Accept-Encoding": "identity"} if have else {"Accept-Encoding": "identity"}
-    with httpx.stream("GET", source.address, headers=headers, timeout=TIMEOUT, follow_redirects=True) as response:
-        if response.status_code == 416:  # nothing from there on: the part is no beginning of this file
-            part.unlink()
-            raise httpx.ReadError("the part on disk does not fit the file")
-        response.raise_for_status()
-        resumed = response.status_code == 206
-        bar.n = have if resumed else 0
-        with open(part, "ab" if resumed else "wb") as out:
-            for chunk in response.iter_bytes():  # as they come: a fixed size would hold back the last
-                out.write(chunk)
-                bar.update(len(chunk))
-    if (have := _size(part)) < source.size:
-        raise httpx.ReadError(f"cut off after {have:,} of {source.size:,} bytes")
-
-
-def _get_from_hub(source: Source) -> Path:
+def _snapshot(source: Source, **options: Any) -> str:
     from huggingface_hub import snapshot_download
 
-    if source.streamed:
-        raise UserError(f"{source.name} is streamed from the hub while it is used, never fetched whole "
-                        f"({source.address})")
-    try:
-        return Path(snapshot_download(source.address, repo_type=source.kind, revision=source.revision))
-    except Exception as error:  # network, rights, name: the hub's client has one exception for each
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise UserError(f"{source.name}: the Hugging Face hub does not give {source.address}: {reason}; connect, and "
-                        f"accept the licence there where it asks (`hf auth login`; {source.licence})") from error
+    return snapshot_download(
+        source.address, repo_type=source.kind, revision=source.revision, **options
+    )
 
 
-def _source(file: Path, name: str, entry: dict) -> Source:
-    try:
-        facts = ModelFacts(**entry["facts"]) if "facts" in entry else None
-        source = Source(name, **{**entry, "facts": facts})
-    except TypeError as error:
-        raise UserError(f"{file}: [{name}]: {str(error).partition('.__init__() ')[2] or error}") from error
-    if source.kind not in KINDS:
-        raise UserError(f"{file}: [{name}]: kind {source.kind!r} is none of {', '.join(KINDS)}")
-    if source.kind == "file" and not source.recorded and not (source.size and len(source.sha256) == 64):
-        raise UserError(f"{file}: [{name}]: a file needs its size in bytes and its sha256")
-    return source
+def _get_file(source: Source) -> Path:
+    """The hub's own downloader takes any address: it resumes, tries again and shows its progress."""
+    from huggingface_hub.file_download import http_get
+
+    part = source.path.with_name(source.path.name + ".part")
+    part.parent.mkdir(parents=True, exist_ok=True)
+    with open(part, "ab") as stream:
+        http_get(
+            source.address,
+            stream,
+            resume_size=stream.tell(),
+            expected_size=source.size or None,
+            displayed_filename=source.name,
+        )
+    came = f"{part.stat().st_size} {file_hash(part)}"
+    expected, record = (
+        f"{source.size} {source.sha256}",
+        source.path.with_name(source.path.name + ".sha256"),
+    )
+    if source.recorded:
+        if not record.exists():
+            record.write_text(came, encoding="utf-8")
+        expected = record.read_text(encoding="utf-8").strip()
+    if came != expected:
+        aside = part.replace(source.path.with_name(source.path.name + ".wrong"))
+        raise UserError(
+            f"{source.name}: {source.address} gave size and sha256 {came}, not the {expected} of "
+            f"{record if source.recorded else 'sources.toml'}; what came is kept as {aside}"
+        )
+    return part.replace(source.path)

@@ -1,8 +1,28 @@
 """The one exception that a user is meant to read."""
 
+import errno
+
+_OF_THE_MACHINE = {
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EPERM,
+    errno.ENOTDIR,
+}
+
 
 class UserError(Exception):
-    """Bad input or a missing resource: what was wrong and what to do, in one line.
+    """Bad input or a missing resource: what is wrong and what to do, in one line.
 
-    The command line prints the message after ``error:`` and exits with code 2; in a notebook it reads as it is.
+    The command line prints the message after ``error:`` and exits with code 2.
     """
+
+
+def explained(error: OSError) -> str | None:
+    """One line for a full disk or a place that cannot be written; None for any other error,
+    which may be a bug.
+    """
+    if error.errno not in _OF_THE_MACHINE:
+        return None
+    return f"cannot write {error.filename or 'to the disk'}: {error.strerror}; free or allow the place and run again"

@@ -1,16 +1,17 @@
-"""Every folder the kit reads or writes. Notebooks never build a path themselves."""
+"""Every folder the kit reads or writes, and output files that are complete or not there.
+
+Notebooks never build a path themselves.
+"""
 
 import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from lookuplab.errors import UserError
 
-def _root() -> Path:
-    """The checkout: where ``lookuplab`` was installed from, or ``$LOOKUPLAB_HOME``."""
-    named = os.environ.get("LOOKUPLAB_HOME")
-    return Path(named).resolve() if named else Path(__file__).resolve().parents[2]
-
-
-ROOT = _root()
+# The checkout: where ``lookuplab`` was installed from, or ``$LOOKUPLAB_HOME``.
+ROOT = Path(os.environ.get("LOOKUPLAB_HOME") or Path(__file__).parents[2]).resolve()
 NOTEBOOKS = ROOT / "notebooks"
 DATA = ROOT / "data"
 PAPER = DATA / "paper"  # what the papers report
@@ -22,5 +23,38 @@ STORE = RUNS / "completions.sqlite"
 
 
 def located(path: Path | str) -> Path:
-    """A relative path is meant from the working directory where it exists there, else from the checkout."""
+    """A relative path, resolved against the working directory if it exists there, else against
+    the checkout.
+    """
     return Path(path) if Path(path).exists() else ROOT / path
+
+
+@contextmanager
+def replacing(output: Path) -> Iterator[Path]:
+    """A path beside ``output`` to write to; it replaces ``output`` when the block ends without an
+    error.
+
+    After an error or a kill inside the block, ``output`` is what it was before.
+    """
+    partial = output.with_name(f".{output.name}.{os.getpid()}.partial")
+    try:
+        yield partial
+        partial.replace(output)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_lines(output: Path, lines: Iterable[str]) -> None:
+    """Write ``lines``, each with a line break, to ``output``: all or nothing. Raises UserError
+    if that fails.
+    """
+    if output.exists() and not output.is_file():
+        raise UserError(f"cannot write {output}: not a regular file")
+    try:
+        with (
+            replacing(output) as partial,
+            partial.open("w", encoding="utf-8", newline="\n") as stream,
+        ):
+            stream.writelines(line + "\n" for line in lines)
+    except OSError as error:
+        raise UserError(f"cannot write {output}: {error.strerror}") from None

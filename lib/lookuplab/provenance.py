@@ -1,65 +1,120 @@
-"""Where a number comes from: code, packages, models, data, machine. Kept beside every artifact as JSON."""
+"""Where a number comes from (code, packages, models, data, machine), and what a piece of work cost."""
 
 import hashlib
 import importlib.metadata
 import os
 import platform
+import resource
 import subprocess
 import sys
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import psutil
 
 from lookuplab import paths
 from lookuplab.errors import UserError
 
+T = TypeVar("T")
 # The packages whose version can change a number.
-PACKAGES = ("lookuplab", "torch", "transformers", "tokenizers", "accelerate", "numpy", "pandas", "scipy",
-            "scikit-learn", "statsmodels", "rank-bm25", "gensim", "sentence-transformers", "openai", "matplotlib", "seaborn",
-            "peft", "jedi", "parso", "pylint", "astroid", "codebleu", "tree-sitter", "tree-sitter-python", "rapidfuzz")
+PACKAGES = (
+    "lookuplab",
+    "torch",
+    "transformers",
+    "tokenizers",
+    "accelerate",
+    "numpy",
+    "pandas",
+    "scipy",
+    "scikit-learn",
+    "statsmodels",
+    "rank-bm25",
+    "gensim",
+    "sentence-transformers",
+    "openai",
+    "matplotlib",
+    "seaborn",
+    "peft",
+    "jedi",
+    "parso",
+    "pylint",
+    "astroid",
+    "codebleu",
+    "tree-sitter",
+    "tree-sitter-python",
+    "rapidfuzz",
+)
 
 
 def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dict[str, Any]:
-    """Everything but the run itself. ``models`` have an ``identity`` (or are one), ``data`` are files or folders."""
+    """Everything but the run itself. ``models`` have an ``identity`` (or are one), ``data`` are
+    files or folders.
+    """
+    torch, sources = sys.modules.get("torch"), paths.DATA / "python-sources.txt"
     return {
-        "git": git_state(),
+        "git": {"commit": git("rev-parse", "HEAD"), "dirty": _dirty()},
         "python": platform.python_version(),
         "packages": package_versions(),
-        "python_sources": file_hash(sources) if (sources := paths.DATA / "python-sources.txt").is_file() else None,
+        "python_sources": file_hash(sources) if sources.is_file() else None,
         "processor": processor(),
         "device": device(),
-        "threads": _threads(),
+        "threads": torch.get_num_threads()
+        if torch
+        else int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)),
         "models": [relative(dict(getattr(model, "identity", model))) for model in models],
         "data": {relative(path): content_hash(paths.located(path)) for path in data},
     }
 
 
-def git_state() -> dict[str, Any]:
-    """Commit of the checkout and whether tracked files other than figures differ from it; None outside a repository."""
-    commit = _git("rev-parse", "HEAD")
-    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)figures")
-    return {"commit": commit, "dirty": None if changed is None else bool(changed)}
+def git(*arguments: str) -> str | None:
+    """What git says in the checkout; None outside a repository or without git."""
+    with suppress(OSError, subprocess.SubprocessError):
+        command = ["git", "-C", str(paths.ROOT), *arguments]
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=30, check=True
+        ).stdout.strip()
+    return None
+
+
+def _dirty() -> bool | None:
+    """Whether tracked files other than figures differ from the commit."""
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)figures")
+    return None if changed is None else bool(changed)
 
 
 def package_versions() -> dict[str, str]:
     versions = {}
     for name in PACKAGES:
-        try:
+        with suppress(importlib.metadata.PackageNotFoundError):
             versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
     return versions
 
 
 def processor() -> str:
-    """Architecture, model and vector extension: on machines that agree in this text, equal runs give equal numbers."""
-    model, flags = _cpu_info()
+    """Architecture, model and vector extension: on machines that agree in this text, equal runs
+    give equal numbers.
+    """
+    try:  # Linux tells the model and its flags, other systems the model at most
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    found = {
+        name.strip(): value.strip()
+        for name, _, value in (line.partition(":") for line in reversed(lines))
+    }
+    flags = found.get("flags", found.get("Features", "")).split()
     widest = next((flag for flag in ("amx_tile", "avx512f", "avx2", "asimd") if flag in flags), "")
-    return ", ".join(part for part in (platform.machine(), model, widest) if part)
+    return ", ".join(
+        filter(None, (platform.machine(), found.get("model name", platform.processor()), widest))
+    )
 
 
 def device() -> str:
-    """The accelerators' names, or "cpu". Torch is asked only where the run has imported it."""
+    """The accelerators' names, or "cpu". Torch is asked only if the run has imported it."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available():
         return "cpu"
@@ -67,12 +122,12 @@ def device() -> str:
 
 
 def peak_memory_mb() -> dict[str, float]:
-    """This process's largest resident size, and the accelerator's largest allocation, in MB (10^6 bytes)."""
-    try:
-        import resource
-    except ImportError:  # Windows has no such counter
-        return {}
-    unit = 1 if sys.platform == "darwin" else 1024  # ru_maxrss counts bytes on macOS and KiB on Linux
+    """This process's largest resident size, and the accelerator's largest allocation, in MB
+    (10^6 bytes).
+    """
+    unit = (
+        1 if sys.platform == "darwin" else 1024
+    )  # ru_maxrss counts bytes on macOS and KiB on Linux
     peak = {"resident": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6, 1)}
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
@@ -82,8 +137,10 @@ def peak_memory_mb() -> dict[str, float]:
 
 
 def content_hash(path: Path) -> str:
-    """sha256 of a file, or of a folder's files and names in sorted order. Raises UserError where it is missing."""
-    path = path if path.is_absolute() else paths.ROOT / path
+    """sha256 of a file, or of a folder's files and names in sorted order. Raises UserError if it
+    is missing.
+    """
+    path = paths.ROOT / path
     if path.is_file():
         return file_hash(path)
     if not path.is_dir():
@@ -92,6 +149,12 @@ def content_hash(path: Path) -> str:
     for file in sorted(file for file in path.rglob("*") if file.is_file()):
         total.update(f"{file.relative_to(path).as_posix()} {file_hash(file)}\n".encode())
     return total.hexdigest()
+
+
+def library_hash() -> str:
+    """``content_hash`` of this library's code."""
+    files = sorted(Path(__file__).parent.rglob("*.py"))
+    return hashlib.sha256("".join(map(file_hash, files)).encode()).hexdigest()
 
 
 def file_hash(path: Path) -> str:
@@ -110,24 +173,30 @@ def relative(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def _git(*arguments: str) -> str | None:
-    try:
-        done = subprocess.run(["git", "-C", str(paths.ROOT), *arguments], capture_output=True, text=True, timeout=30)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None
+@dataclass(frozen=True)
+class Spent:
+    """``seconds`` on the clock, and of all processors: of this process and of all that it started."""
+
+    seconds: float
+    processor_seconds: float
 
 
-def _cpu_info() -> tuple[str, set[str]]:
-    """Model name and feature flags of the first processor; Linux tells both, others the name at most."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor(), set()
-    found = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in reversed(lines))}
-    return found.get("model name", platform.processor()), set(found.get("flags", found.get("Features", "")).split())
+def metered(run: Callable[[], T]) -> tuple[T, Spent]:
+    """What ``run`` returns, and what it took. On a busy machine the clock depends on others,
+    processor time hardly.
+    """
+    start, before = time.perf_counter(), _processor_seconds()
+    result = run()
+    return result, Spent(time.perf_counter() - start, _processor_seconds() - before)
 
 
-def _threads() -> int:
-    torch = sys.modules.get("torch")
-    return torch.get_num_threads() if torch is not None else int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1))
+def _processor_seconds() -> float:
+    ended = [
+        resource.getrusage(which) for which in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    ]
+    total = sum(used.ru_utime + used.ru_stime for used in ended)
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):  # it has just ended
+            used = child.cpu_times()
+            total += used.user + used.system + used.children_user + used.children_system
+    return total

@@ -1,10 +1,11 @@
 """The Python sources that Jedi, pylint and the corpora read: stated, not found.
 
-``data/python-sources.txt`` pins wheels by version and sha256. ``lookuplab data get python-sources``, a part of the
-install step, fetches them with pip and unpacks their Python files, stubs and metadata into one folder. Whatever else is
-installed changes no answer, and compiled modules are seen through their stubs alone, the same on every system.
+``data/python-sources.txt`` pins wheels by version and sha256. ``lookuplab data get
+python-sources``, a part of the install, fetches them with pip and unpacks their Python files, stubs
+and metadata into one folder. What else is installed changes no answer, and compiled modules are
+seen through their stubs alone, the same on every system.
 
-``$LOOKUPLAB_SOURCES`` names another folder in its place: the libraries that a repository of your own imports.
+``$LOOKUPLAB_SOURCES`` names another folder instead: the libraries that your own repository imports.
 """
 
 import functools
@@ -25,18 +26,26 @@ from lookuplab.provenance import file_hash
 
 NAME = "python-sources"
 PINS = paths.DATA / f"{NAME}.txt"
-# What is unpacked of a wheel. Metadata states versions and licences.
-KEPT = (".py", ".pyi", "/py.typed", ".dist-info/METADATA", ".dist-info/RECORD")
-# The pinned wheels, whatever system asks for them; the hashes decide.
-_WHEELS = ("--only-binary=:all:", "--implementation=cp", "--python-version=3.11.9",
-           *(f"--platform={tag}_x86_64" for tag in ("manylinux_2_28", "manylinux_2_17", "manylinux2014")))
+# What is unpacked of a wheel; metadata states versions and licences.
+_KEPT = (".py", ".pyi", "/py.typed", ".dist-info/METADATA", ".dist-info/RECORD")
+# The pinned wheels, whatever system asks for them: the hashes decide.
+_WHEELS = (
+    "--only-binary=:all:",
+    "--implementation=cp",
+    "--python-version=3.11.9",
+    *(f"--platform={tag}_x86_64" for tag in ("manylinux_2_28", "manylinux_2_17", "manylinux2014")),
+)
 
 
 def folder() -> Path:
-    """Where the sources lie; they are fetched if they are not there. Raises UserError where they cannot be had."""
+    """Where the sources are; they are fetched if they are not there. Raises UserError if that
+    fails.
+    """
     if own := os.environ.get("LOOKUPLAB_SOURCES"):
         if not Path(own).is_dir():
-            raise UserError(f"LOOKUPLAB_SOURCES is {own!r}, which is no folder; name one, or unset it")
+            raise UserError(
+                f"LOOKUPLAB_SOURCES is {own!r}, which is not a folder; name one, or unset it"
+            )
         return Path(own).resolve()
     return _place() if _place().is_dir() else get()
 
@@ -50,16 +59,39 @@ def is_fetched() -> bool:
 
 
 def get() -> Path:
-    """Fetch and unpack the sources unless they are there: all of them, or none. Raises UserError where pip fails."""
+    """Fetch and unpack the sources unless they are there: all of them, or none. Raises UserError
+    if pip fails.
+    """
     if is_fetched():
         return _place()
     _place().parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=_place().parent) as temporary:
         wheels, unpacked = Path(temporary, "wheels"), Path(temporary, "sources")
-        _download(wheels)
+        call = [
+            "pip",
+            "--disable-pip-version-check",
+            "--no-input",
+            "download",
+            "--no-deps",
+            "--require-hashes",
+            *_WHEELS,
+            "-r",
+            str(PINS),
+            "-d",
+            str(wheels),
+        ]
+        if subprocess.run(
+            [sys.executable, "-m", *call], stdout=2
+        ).returncode:  # its progress, and errors, to stderr
+            raise UserError(
+                f"pip does not bring the sources of {PINS.name}, for the reason above; mend that, then run "
+                f"`lookuplab data get {NAME}`"
+            )
         for wheel in sorted(wheels.iterdir()):
             with zipfile.ZipFile(wheel) as content:
-                content.extractall(unpacked, [name for name in content.namelist() if name.endswith(KEPT)])
+                content.extractall(
+                    unpacked, [name for name in content.namelist() if name.endswith(_KEPT)]
+                )
         try:
             unpacked.rename(_place())
         except OSError:  # somebody else was faster
@@ -68,49 +100,41 @@ def get() -> Path:
     return _place()
 
 
-def _download(wheels: Path) -> None:
-    from tqdm import tqdm
-
-    call = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "download", "--no-deps",
-            "--require-hashes", *_WHEELS, "-r", str(PINS), "-d", str(wheels)]
-    count, said = sum("--hash" in line for line in PINS.read_text(encoding="utf-8").splitlines()), []
-    with subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as pip:
-        with tqdm(total=count, desc=NAME, unit=" packages") as bar:
-            for line in pip.stdout:
-                said.append(line.strip())
-                bar.update(line.startswith(("Collecting ", "Processing ")))
-    if pip.returncode:
-        reason = next((line for line in reversed(said) if line.startswith("ERROR")), (said or ["it says nothing"])[-1])
-        raise UserError(f"pip does not bring the sources of {PINS.name}: {reason}; "
-                        f"mend that, then run `lookuplab data get {NAME}`")
-
-
 @functools.cache
 def identity(*analysers: str) -> str:
-    """What an answer depends on besides the repository: the analysers' versions, Python with its library, sources."""
+    """What an answer depends on besides the repository: the analysers' versions, Python and the
+    sources.
+    """
     read = _listing(folder()) if os.environ.get("LOOKUPLAB_SOURCES") else file_hash(PINS)
     versions = [f"{name} {metadata.version(name)}" for name in analysers]
     return ", ".join([*versions, f"python {platform.python_version()}", f"sources {read}"])
 
 
 def _listing(place: Path) -> str:
-    """A digest of names, sizes and times of a folder's Python files: reading them all would take minutes."""
+    """A digest of the names, sizes and times of a folder's Python files: reading them all would
+    take minutes.
+    """
     total = hashlib.sha256()
-    for file in sorted(file for file in place.rglob("*.py*") if file.suffix in (".py", ".pyi") and file.is_file()):
-        total.update(f"{file.relative_to(place)}\0{file.stat().st_size}\0{file.stat().st_mtime_ns}\0".encode())
+    for file in sorted(
+        file for file in place.rglob("*.py*") if file.suffix in (".py", ".pyi") and file.is_file()
+    ):
+        total.update(
+            f"{file.relative_to(place)}\0{file.stat().st_size}\0{file.stat().st_mtime_ns}\0".encode()
+        )
     return total.hexdigest()
 
 
 def search_path() -> list[str]:
-    """Where imports are looked up: Python's own library, then the sources."""
+    """Where imports are looked up: in Python's own library, then in the sources."""
     library = Path(os.__file__).parent
     return [str(library), str(library / "lib-dynload"), str(folder())]
 
 
 def restrict() -> None:
-    """From now on this process imports from ``search_path`` alone, without the hooks that installed packages set.
+    """From now on this process imports from ``search_path`` alone, without the hooks of installed
+    packages.
 
-    Call it when the analyser itself has been imported.
+    Call it after the analyser itself has been imported.
     """
     sys.path[:] = search_path()
     sys.meta_path[:] = [machinery.BuiltinImporter, machinery.FrozenImporter, machinery.PathFinder]
@@ -122,12 +146,14 @@ def restrict() -> None:
 
 
 def _find_spec(name: str, package: str | None = None) -> machinery.ModuleSpec | None:
-    """importlib.util's for a top-level module, but not for whatever this process itself has imported."""
+    """As importlib.util's for a top-level module, but blind to what this process has imported
+    itself.
+    """
     return next(filter(None, (finder.find_spec(name) for finder in sys.meta_path)), None)
 
 
 def distribution(name: str) -> metadata.Distribution:
-    """A package among the sources. Raises UserError where it is not there."""
+    """A package among the sources. Raises UserError if it is not there."""
     found = next(iter(metadata.Distribution.discover(name=name, path=[str(folder())])), None)
     if found is None:
         raise UserError(f"{name} is not among the sources of {PINS.name}")

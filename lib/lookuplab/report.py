@@ -27,12 +27,10 @@ import yaml
 from tqdm import tqdm
 
 import lookuplab
-from lookuplab import claims, paths
-from lookuplab.atomic import replacing
+from lookuplab import claims, notebooks, paths
 from lookuplab.errors import UserError
-from lookuplab.runner import notebooks, profiles
-from lookuplab.runner.notebooks import Notebook
-from lookuplab.runner.sources import artifacts
+from lookuplab.notebooks import Notebook
+from lookuplab.paths import replacing
 
 MARK = ".lookuplab-report"  # marks a folder as a report, which the next one may replace
 SLUGS = {claims.HOLDS: "holds", claims.FAILS: "fails", claims.UNDECIDED: "undecided"}  # for addresses and styles
@@ -104,15 +102,15 @@ class Built:
 
 def last_run(profile: str, folder: Path | None = None) -> LastRun:
     """The run under ``folder``, by default where the profile writes. Raises UserError where there is none yet."""
-    chosen = profiles.load(profile)
-    folder = folder or (paths.FIGURES if chosen.committed else paths.RUNS / "figures") / chosen.name
+    chosen = notebooks.load_profile(profile)
+    folder = folder or chosen.figures / chosen.name
     files = sorted(folder.glob("*/*.csv"))
     if not files:
         command = f"lookuplab reproduce --profile {profile}"
         raise UserError(f"no figures of profile {chosen.name!r} yet; `{command}` makes them")
     makers: dict[str, Notebook] = {}
     for notebook in notebooks.all_notebooks():
-        makers |= {notebook.id: notebook} | dict.fromkeys(artifacts(notebook), notebook)
+        makers |= {notebook.id: notebook} | dict.fromkeys(notebook.artifacts, notebook)
     found = [Entry(file.parent.name, file.stem, file.parent, makers.get(f"{file.parent.name}/{file.stem}")) for file in files]
     judgements = claims.judge_run(claims.load(), folder)
     return LastRun(chosen.name, chosen.description, tuple(sorted(found, key=_place)), tuple(judgements))

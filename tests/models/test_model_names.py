@@ -1,5 +1,7 @@
 """One name says which model: where it lies, at which revision, whether as a chat model, and what tables call it."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +10,7 @@ from tiny_checkpoint import save
 from lookuplab.errors import UserError
 from lookuplab.models.load import load, load_tokenizer, split_revision, table_name
 from lookuplab.models.types import Decoding, Prompt
-from lookuplab.runner import resources
+from lookuplab.notebooks import Notebook, check, load_profile, plan
 
 OLD, NEW = "1" * 40, "2" * 40
 part = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,12}", fullmatch=True)
@@ -89,16 +91,22 @@ def test_a_revision_that_cannot_be_is_one_clear_line(hub, name, options, message
     assert "\n" not in str(caught.value)
 
 
-def test_a_cached_revision_is_found_before_a_kernel_starts(hub):
+def job(**values):
+    """A notebook that declares these models."""
+    return plan(Notebook(Path("demo/counts.ipynb"), "", values, ()), load_profile("smoke"), {
+        name: ",".join(value) if isinstance(value, list) else value for name, value in values.items()})
+
+
+def test_a_cached_revision_is_found_before_a_notebook_starts(hub):
     for name in ("owner/tiny", f"owner/tiny@{OLD}", f"owner/tiny@{NEW}#chat", "owner/tiny@main"):
-        resources.check("demo/counts", {"models": [name]})
+        check(job(models=[name]))
     with pytest.raises(UserError, match=f"'owner/tiny@{'3' * 40}' is not in the local cache"):
-        resources.check("demo/counts", {"model": f"owner/tiny@{'3' * 40}"})
+        check(job(model=f"owner/tiny@{'3' * 40}"))
 
 
 def test_two_models_that_tables_cannot_tell_apart_are_refused(hub):
-    with pytest.raises(UserError, match="names 2 models that tables call 'owner/tiny'; run them one at a time"):
-        resources.check("demo/counts", {"models": [f"owner/tiny@{OLD}", "owner/tiny"]})
+    with pytest.raises(UserError, match="names 2 models that tables call 'owner/tiny'"):
+        job(models=[f"owner/tiny@{OLD}", "owner/tiny"])
 
 
 def test_a_folder_in_data_is_the_checkout_s_wherever_the_kernel_runs(tmp_path, monkeypatch):

@@ -111,37 +111,25 @@ def test_an_export_of_all_and_its_import_carry_the_stores_beside(store, tmp_path
 
 def test_pruning_a_model_leaves_the_others_and_says_before_what_it_frees(store):
     before = texts(store)
-    assert call("prune", "--model", "small", "--dry-run").startswith("would delete 4 answers, 0.0 MB")
+    assert store_care.prune(store, Selection(models=("small",)), dry_run=True)[0] == 4
     assert texts(store) == before
-    assert call("prune", "--model", "small").startswith("deleted 4 answers; ")
+    assert store_care.prune(store, Selection(models=("small",)))[0] == 4
     assert texts(store) == made(*(("large", number) for number in range(4)))
     with closing(sqlite3.connect(store)) as db:
         counts = [db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("settings", "prompts")]
     assert counts == [1, 4]
 
 
-def test_pruning_by_age_spares_answers_whose_age_is_not_known(store):
-    with closing(sqlite3.connect(store, isolation_level=None)) as db:
-        db.execute("UPDATE uses SET used = used - 10 * 86400")
-        db.execute("UPDATE batches SET ended = ended - 10 * 86400")
-        db.execute("DELETE FROM uses WHERE settings = (SELECT id FROM settings WHERE json LIKE '%large%')")
-        db.execute("DELETE FROM batches WHERE model = 'large'")
-    assert call("prune", "--older", "11").startswith("deleted 0 answers")
-    assert call("prune", "--older", "9").startswith("deleted 4 answers")
-    assert texts(store) == made(*(("large", number) for number in range(4)))
-
-
 def test_pruning_what_is_unused_means_other_decoding_versions(store, monkeypatch):
     monkeypatch.setattr(store_module, "DECODING_VERSION", store_module.DECODING_VERSION + 1)
     complete(named("small"), many_prompts(1), store=store, progress=False)
     monkeypatch.setattr(store_care, "DECODING_VERSION", store_module.DECODING_VERSION)
-    assert call("prune", "--unused").startswith("deleted 8 answers")
+    assert store_care.prune(store, Selection(unused=True))[0] == 8
     assert texts(store) == made(("small", 0))
 
 
 @pytest.mark.parametrize(("arguments", "words"), [
-    (["prune"], "prune needs a condition"),
-    (["prune", "--model", "x"], "holds nothing of the model 'x'; there are: large"),
+    (["export", "y", "--model", "x"], "holds nothing of the model 'x'; there are: large"),
     (["export", "runs/completions.sqlite"], "is the store itself"), (["import", "absent"], "there is no file absent"),
     (["import", "text"], "text is no completion store"), (["export", "text/x"], "cannot write text/x"),
 ], ids=str)

@@ -9,7 +9,7 @@ import pytest
 
 from lookuplab import paths
 from lookuplab.cli import cli
-from lookuplab.runner import notebooks
+from lookuplab import notebooks
 
 PAGE = (paths.ROOT / "docs" / "own.md").read_text(encoding="utf-8")
 CODE = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

@@ -30,7 +30,12 @@ def test_a_model_of_the_paper_needs_no_role():
 def test_what_the_paper_does_not_print_stays_empty():
     ours = frame(
         ("table1_base_models", "mini-small", "low", "valid_closed_percent"),
-        ("table4_failure_modes", "mini-small", "low", "valid_percent"),  # Table 4 has the largest models only
+        (
+            "table4_failure_modes",
+            "mini-small",
+            "low",
+            "valid_percent",
+        ),  # Table 4 has the largest models only
         ("fig1_perplexity", "mini-large", "low", "perplexity"),  # a picture
     )
     assert paper.attach(ours, ROLES).paper_value.isna().all()
@@ -43,16 +48,23 @@ def test_rows_without_a_model_are_found():
 
 def test_other_columns_and_the_index_are_kept():
     ours = (
-        frame(("table1_base_models", "mini-small", "low", "valid_percent")).assign(value=3.0).set_index(pd.Index([7]))
+        frame(("table1_base_models", "mini-small", "low", "valid_percent"))
+        .assign(value=3.0)
+        .set_index(pd.Index([7]))
     )
     result = paper.attach(ours, ROLES)
-    assert result.index.tolist() == [7] and result.value.tolist() == [3.0] and "paper_value" not in ours
+    assert (
+        result.index.tolist() == [7]
+        and result.value.tolist() == [3.0]
+        and "paper_value" not in ours
+    )
 
 
 def test_an_unknown_role_is_an_error():
     with pytest.raises(UserError, match="role of 'mini-small'.*StarCoder2-3B"):
         paper.attach(
-            frame(("table1_base_models", "mini-small", "low", "valid_percent")), {"mini-small": "StarCoder-3B"}
+            frame(("table1_base_models", "mini-small", "low", "valid_percent")),
+            {"mini-small": "StarCoder-3B"},
         )
 
 
@@ -63,4 +75,6 @@ def test_an_empty_frame_stays_empty():
 def test_paper_and_artifact_can_be_named_in_the_call():
     ours = frame(("", "mini-small", "low", "valid_percent")).drop(columns=["paper", "artifact"])
     result = paper.attach(ours, ROLES, paper="cloudapibench", artifact="table1_base_models")
-    assert result.paper_value.tolist() == [11.61] and result.artifact.tolist() == ["table1_base_models"]
+    assert result.paper_value.tolist() == [11.61] and result.artifact.tolist() == [
+        "table1_base_models"
+    ]

@@ -11,7 +11,7 @@ from lookuplab import artifact, paths
 from lookuplab.claims import counted, number
 from lookuplab.models import complete
 from lookuplab.report import SLUGS
-from lookuplab.runner import notebooks
+from lookuplab import notebooks
 
 
 def test_the_front_page_shows_every_artifact_and_links_to_its_page(site, run):

@@ -15,7 +15,7 @@ import lookuplab
 from lookuplab import paths, report
 from lookuplab.cli import cli
 from lookuplab.errors import UserError
-from lookuplab.runner import notebooks
+from lookuplab import notebooks
 
 WRITTEN = [paths.ROOT / "README.md", paths.ROOT / "CHANGELOG.md", *sorted((paths.ROOT / "docs").glob("*.md"))]
 

@@ -1,4 +1,6 @@
-"""A checkout of its own for each test, in a folder whose name has spaces, with real notebooks in it."""
+"""A checkout of its own for each test, in a folder whose name has spaces, with real notebooks in
+it.
+"""
 
 from pathlib import Path
 
@@ -18,12 +20,16 @@ class Kit:
     def __init__(self, root: Path):
         self.root = root
 
-    def notebook(self, name: str, *cells: str, parameters: str = PARAMETERS, paper: str = "demo") -> Path:
+    def notebook(
+        self, name: str, *cells: str, parameters: str = PARAMETERS, paper: str = "demo"
+    ) -> Path:
         head = nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]})
         code = [nbformat.v4.new_code_cell(cell) for cell in cells]
         kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-        document = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# A claim"), head, *code],
-                                            metadata={"kernelspec": kernel})
+        document = nbformat.v4.new_notebook(
+            cells=[nbformat.v4.new_markdown_cell("# A claim"), head, *code],
+            metadata={"kernelspec": kernel},
+        )
         path = self.root / "notebooks" / paper / f"{name}.ipynb"
         path.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(document, path)
@@ -37,14 +43,23 @@ class Kit:
     def output(self, name: str, profile: str = "mini", paper: str = "demo") -> str:
         """What the executed copy's cells printed."""
         copy = nbformat.read(self.root / "runs" / profile / paper / f"{name}.ipynb", as_version=4)
-        return "".join(output.get("text", "") for cell in copy.cells for output in cell.get("outputs", ()))
+        return "".join(
+            output.get("text", "") for cell in copy.cells for output in cell.get("outputs", ())
+        )
 
 
 @pytest.fixture
-def kit(tmp_path, monkeypatch) -> Kit:
+def kit(tmp_path, monkeypatch, warm_forks) -> Kit:
     root = tmp_path / "my kit"
-    places = {"ROOT": "", "NOTEBOOKS": "notebooks", "DATA": "data", "MINI": "data/mini", "DOWNLOADS": "data/downloads",
-              "FIGURES": "figures", "RUNS": "runs"}
+    places = {
+        "ROOT": "",
+        "NOTEBOOKS": "notebooks",
+        "DATA": "data",
+        "MINI": "data/mini",
+        "DOWNLOADS": "data/downloads",
+        "FIGURES": "figures",
+        "RUNS": "runs",
+    }
     for name, place in places.items():
         monkeypatch.setattr(paths, name, root / place)
     monkeypatch.setenv("LOOKUPLAB_HOME", str(root))

@@ -9,7 +9,15 @@ from matplotlib.figure import Figure
 from lookuplab.artifact import Artifact, read_csv, readable, to_csv
 from lookuplab.errors import UserError
 
-ROW = {"model": "m", "condition": "low", "metric": "valid", "value": 100 / 3, "ci_low": 20.0, "ci_high": 50.5, "n": 267}
+ROW = {
+    "model": "m",
+    "condition": "low",
+    "metric": "valid",
+    "value": 100 / 3,
+    "ci_low": 20.0,
+    "ci_high": 50.5,
+    "n": 267,
+}
 
 
 def save(*rows: dict, figure: Figure | None = None, **more) -> Artifact:
@@ -30,13 +38,28 @@ def drawing() -> Figure:
 def test_pandas_computes_by_itself_once_an_artifact_is_begun():
     with pd.option_context("compute.use_bottleneck", True, "compute.use_numexpr", True):
         Artifact.begin("demo", "table", "mini")
-        assert not pd.get_option("compute.use_bottleneck") and not pd.get_option("compute.use_numexpr")
+        assert not pd.get_option("compute.use_bottleneck") and not pd.get_option(
+            "compute.use_numexpr"
+        )
 
 
 def test_numbers_are_written_with_six_significant_digits(kit):
-    artifact = save(ROW, {**ROW, "condition": "high", "value": -0.0, "n": None, "ci_low": None, "paper_value": 84.39})
+    artifact = save(
+        ROW,
+        {
+            **ROW,
+            "condition": "high",
+            "value": -0.0,
+            "n": None,
+            "ci_low": None,
+            "paper_value": 84.39,
+        },
+    )
     lines = (artifact.folder / "table.csv").read_text().splitlines()
-    assert lines[1:] == ["demo,table,m,low,valid,33.3333,20,50.5,267,", "demo,table,m,high,valid,0,,50.5,,84.39"]
+    assert lines[1:] == [
+        "demo,table,m,low,valid,33.3333,20,50.5,267,",
+        "demo,table,m,high,valid,0,,50.5,,84.39",
+    ]
 
 
 def test_a_written_table_reads_back_and_writes_the_same_bytes(kit):
@@ -52,12 +75,15 @@ def test_equal_numbers_give_equal_files(kit):
     assert {name: (folder / f"table.{name}").read_bytes() for name in once} == once
 
 
-@pytest.mark.parametrize(("rows", "message"), [
-    ([{**ROW, "accuracy": 1}], "column 'accuracy' is not in the schema"),
-    ([{"model": "m", "condition": "c", "value": 1}], "column 'metric' is missing"),
-    ([ROW, ROW], "two numbers for m / low / valid"),
-    ([{**ROW, "ci_low": 60.0}], "ci_low is above ci_high for m / low / valid"),
-])
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([{**ROW, "accuracy": 1}], "column 'accuracy' is not in the schema"),
+        ([{"model": "m", "condition": "c", "value": 1}], "column 'metric' is missing"),
+        ([ROW, ROW], "two numbers for m / low / valid"),
+        ([{**ROW, "ci_low": 60.0}], "ci_low is above ci_high for m / low / valid"),
+    ],
+)
 def test_rows_outside_the_schema_are_refused(kit, rows, message):
     with pytest.raises(UserError, match=message):
         save(*rows)
@@ -85,14 +111,20 @@ def test_provenance_names_models_data_and_seeds_but_no_place_on_this_machine(kit
     assert str(kit.root) not in text
     assert record["models"] == [{"name": "tiny", "folder": "data/mini/tiny"}]
     # sha256 of "abc", from the standard's examples
-    assert record["data"] == {"data/tasks.jsonl": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}
+    assert record["data"] == {
+        "data/tasks.jsonl": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    }
     assert record["seeds"] == 3 and record["parameters"] == {"file": "data/tasks.jsonl"}
-    assert {"git", "packages", "processor", "device", "wall_seconds", "peak_memory_mb"} <= set(record)
+    assert {"git", "packages", "processor", "device", "wall_seconds", "peak_memory_mb"} <= set(
+        record
+    )
 
 
 def test_parameters_that_are_given_are_added_to_the_notebook_s(kit, monkeypatch):
     monkeypatch.setenv("LOOKUPLAB_PARAMETERS", '{"corpus": "mini", "sandbox": ""}')
-    record = json.loads((save(ROW, parameters={"sandbox": "unshare"}).folder / "table.json").read_text())
+    record = json.loads(
+        (save(ROW, parameters={"sandbox": "unshare"}).folder / "table.json").read_text()
+    )
     assert record["parameters"] == {"corpus": "mini", "sandbox": "unshare"}
 
 

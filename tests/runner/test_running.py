@@ -1,163 +1,409 @@
-"""Real notebooks under real papermill: what they leave behind, how they fail, how they are tried again."""
+"""Real notebooks: what they leave behind, how they fail, in which order they run, what need not
+run again.
+"""
 
 import json
+import os
+import signal
+import subprocess
 import sys
-from dataclasses import replace
+import time
+from pathlib import Path
 
+import nbformat
+import psutil
 import pytest
 
-from lookuplab.runner import notebooks, profiles
-from lookuplab.runner.execute import ATTEMPTS, run_jobs
-from lookuplab.runner.plan import plan
+from lookuplab import runner
+from lookuplab.errors import UserError
+from lookuplab.notebooks import Notebook, load_profile, plan, read
 
-SAVES_AN_ARTIFACT = """\
+SAVES = """\
 import pandas as pd
 from lookuplab.artifact import Artifact
-artifact = Artifact.begin("demo", "counts", profile)
 row = dict(model="m", condition="all", metric="product", value=tasks * rate, n=tasks)
-artifact.save(pd.DataFrame([row]))"""
+Artifact.begin("demo", "counts", profile).save(pd.DataFrame([row]))"""
+ASKS = """\
+import sys
+sys.path.insert(0, {folder!r})
+from toy_model import ToyModel, many_prompts
+from lookuplab.models import Decoding, complete
+_ = complete(ToyModel(), many_prompts({count}), Decoding())"""
 
 
 def test_a_run_leaves_the_executed_copy_numbers_and_provenance(kit):
-    kit.notebook("counts", "import sys; print(sys.executable)", SAVES_AN_ARTIFACT)
+    kit.notebook("counts", "print('ran')", SAVES)
     code, said = kit.call("run", "counts")
     assert code == 0, said
-    assert kit.output("counts").strip() == sys.executable, "the kernel is another interpreter's"
+    assert kit.output("counts") == "ran\n"
     table = (kit.root / "figures/mini/demo/counts.csv").read_text().splitlines()
     assert table[0] == "paper,artifact,model,condition,metric,value,ci_low,ci_high,n,paper_value"
     assert table[1:] == ["demo,counts,m,all,product,1.5,,,3,"]
     record = json.loads((kit.root / "figures/mini/demo/counts.json").read_text())
     assert record["parameters"] == {"profile": "mini", "tasks": 3, "rate": 0.5, "names": ["a"]}
-    assert record["packages"]["torch"].startswith("2.13.0") and record["wall_seconds"] >= 0
+    assert record["packages"]["torch"].startswith("2.13.0") and record["threads"] == 1
 
 
-def test_own_parameters_reach_the_notebook_and_spare_the_committed_figures(kit):
-    kit.notebook("counts", SAVES_AN_ARTIFACT)
+def test_the_copy_holds_what_a_kernel_would_show_and_a_progress_bar_once(kit):
+    from tqdm import tqdm  # noqa: F401  what the notebook imports is there
+
+    kit.notebook(
+        "shows",
+        "import sys, pandas\nfrom IPython.display import HTML, display\nfrom tqdm import tqdm",
+        "for _ in tqdm(range(3)): pass\nprint('a'); print('b', file=sys.stderr)\ndisplay(HTML('<b>'))\n"
+        "pandas.DataFrame({'x': [1]})",
+        "1;",
+        "from matplotlib.figure import Figure\n"
+        "import matplotlib.pyplot as plt\nfigure, _ = plt.subplots()\nplt.close()\nfigure",
+    )
+    code, said = kit.call("run", "shows")
+    assert code == 0, said
+    copy = nbformat.read(kit.root / "runs/mini/demo/shows.ipynb", as_version=4)
+    nbformat.validate(copy)
+    shown, hidden, drawn = [cell.outputs for cell in copy.cells if cell.cell_type == "code"][-3:]
+    assert [output.output_type for output in shown] == [
+        "stream",
+        "stream",
+        "stream",
+        "display_data",
+        "execute_result",
+    ]
+    assert shown[0].text.count("%") == 1 and "100%" in shown[0].text and shown[1].text == "a\n"
+    assert "text/html" in shown[4].data and hidden == [] and len(drawn[0].data["image/png"]) > 1000
+
+
+def test_your_own_parameters_reach_the_notebook_and_spare_the_committed_figures(kit):
+    kit.notebook("counts", SAVES)
     code, said = kit.call("run", "counts", "-p", "tasks=8", "-p", "rate=2")
     assert code == 0, said
     assert not (kit.root / "figures").exists()
-    assert "demo,counts,m,all,product,16,,,8," in (kit.root / "runs/figures/mini/demo/counts.csv").read_text()
+    assert (
+        "demo,counts,m,all,product,16,,,8,"
+        in (kit.root / "runs/figures/mini/demo/counts.csv").read_text()
+    )
 
 
 def test_a_failing_notebook_tells_cell_and_error_and_the_others_go_on(kit):
     kit.notebook("breaks", "fine = 1", "before = 2\nfine / 0")
+    kit.notebook("dies", "import os; os.kill(os.getpid(), 9)")
     kit.notebook("works", "print('here')")
     code, said = kit.call("reproduce", "-j", "2")
     assert code == 1
-    assert "demo/breaks: cell 3: ZeroDivisionError: division by zero" in said
-    assert "    fine / 0" in said
-    assert "1 of 2 notebooks ran" in said
-    assert kit.output("works") == "here\n"
+    assert (
+        "demo/breaks: cell 3: ZeroDivisionError: division by zero" in said
+        and "    fine / 0" in said
+    )
+    assert "demo/dies: ProcessDied: it ended with code -9" in said
+    assert "1 of 3 notebooks ran" in said and kit.output("works") == "here\n"
 
 
 def test_bad_input_that_only_the_notebook_can_find_is_exit_code_2(kit):
-    kit.notebook("asks", "from lookuplab.errors import UserError\nraise UserError('no endpoint there; start one')")
+    kit.notebook(
+        "asks",
+        "from lookuplab.errors import UserError\nraise UserError('no endpoint there; start one')",
+    )
     code, said = kit.call("run", "asks")
-    assert code == 2
-    assert "error: demo/asks: no endpoint there; start one" in said
-    assert "Traceback" not in said
+    assert (
+        code == 2
+        and "error: demo/asks: no endpoint there; start one" in said
+        and "Traceback" not in said
+    )
 
 
-def test_a_full_disk_is_one_line_and_exit_code_2(kit):
+def test_a_full_disk_and_a_folder_that_cannot_be_made_are_one_line_and_exit_code_2(kit):
     kit.notebook("counts", "print('ran')")
     copy = kit.root / "runs/mini/demo/counts.ipynb"
     copy.parent.mkdir(parents=True)
     copy.symlink_to("/dev/full")
     code, said = kit.call("run", "counts")
-    assert code == 2 and "error: demo/counts: cannot write" in said and "No space left" in said, said
+    assert code == 2 and "error: demo/counts: cannot write" in said and "No space left" in said, (
+        said
+    )
+    (kit.root / "blocked.yaml").write_text("")
+    (kit.root / "runs/blocked").write_text("a file where a folder should be")
+    code, said = kit.call("run", "counts", "--profile", str(kit.root / "blocked.yaml"))
+    assert code == 2 and "error: cannot write" in said, said
 
 
-def test_a_folder_that_cannot_be_made_is_one_line_and_exit_code_2(kit):
-    kit.notebook("counts", "print('ran')")
-    (kit.root / "runs").write_text("a file where a folder should be")
-    code, said = kit.call("run", "counts")
-    assert code == 2 and "error: cannot write" in said and "Not a directory" in said, said
-
-
-def test_a_notebook_that_kills_its_process_is_a_failure_not_a_hang(kit):
-    kit.notebook("dies", "import os; os._exit(9)")
-    code, said = kit.call("run", "dies")
-    assert code == 1 and "DeadKernelError" in said
-
-
-def test_a_sweep_collects_every_number_beside_its_parameters(kit):
-    kit.notebook("counts", SAVES_AN_ARTIFACT)
-    code, said = kit.call("sweep", "counts", "-p", "tasks=2,4", "-p", "rate=1", "-j", "2")
+def test_braces_in_a_folder_are_no_placeholders(kit):
+    code, said = kit.call("run", str(kit.notebook("counts", "print('ran')", paper="demo {x}")))
     assert code == 0, said
-    (table,) = (kit.root / "runs/sweeps").rglob("sweep.csv")
-    lines = table.read_text().splitlines()
-    assert lines[0].startswith("parameter_tasks,parameter_rate,paper,artifact,")
-    assert lines[1:] == ["2,1.0,demo,counts,m,all,product,2,,,2,", "4,1.0,demo,counts,m,all,product,4,,,4,"]
+
+
+def test_a_sweep_collects_every_number_beside_its_parameters_and_goes_on_where_it_was(kit):
+    kit.notebook("counts", SAVES)
+    for said_first in ("2 of 2 notebooks ran", "2 of 2 notebooks are up to date"):
+        code, said = kit.call("sweep", "counts", "-p", "tasks=2,4", "-p", "rate=1", "-j", "2")
+        assert code == 0 and said_first in said, said
+        (table,) = (kit.root / "runs/sweeps").rglob("sweep.csv")
+        lines = table.read_text().splitlines()
+        assert lines[0].startswith("parameter_tasks,parameter_rate,paper,artifact,")
+        assert lines[1:] == [
+            "2,1.0,demo,counts,m,all,product,2,,,2,",
+            "4,1.0,demo,counts,m,all,product,4,,,4,",
+        ]
+
+
+# Order
 
 
 @pytest.fixture
 def span(kit):
-    """``span(name)``: when a notebook began and when it ended. Its name's first word says its place in the order."""
+    """``span(name)``: when a notebook began and when it ended. Its name's first word says its
+    place in the order.
+    """
     order = {"first": ["first_a"], "alone": ["alone_a", "alone_b"], "manual": ["manual_a"]}
     for name in ["any_a", *sum(order.values(), [])]:
-        kit.notebook(name, "import time; print(time.monotonic())\ntime.sleep(0.2); print(time.monotonic())")
-    (kit.root / "notebooks/order.yaml").write_text(json.dumps({key: [f"demo/{name}" for name in names]
-                                                               for key, names in order.items()}))
+        kit.notebook(
+            name, "import time; print(time.monotonic())\ntime.sleep(0.2); print(time.monotonic())"
+        )
+    (kit.root / "notebooks/order.yaml").write_text(
+        json.dumps({key: [f"demo/{name}" for name in names] for key, names in order.items()})
+    )
     return lambda name: tuple(map(float, kit.output(name).split()))
 
 
-def test_what_fills_the_stores_ends_before_the_others_of_its_paper_begin(kit, span):
-    kit.notebook("other", "print('ran')", paper="another")
-    code, said = kit.call("reproduce", "-j", "3")
-    assert code == 0, said
-    assert span("first_a")[1] < span("any_a")[0] and "ran" in kit.output("other", paper="another")
-
-
-def test_what_measures_time_runs_with_nothing_beside_it(kit, span):
+def test_what_fills_the_stores_ends_first_and_what_measures_time_runs_alone_at_the_end(kit, span):
     code, said = kit.call("reproduce", "demo", "-j", "5")
     assert code == 0, said
-    others = max(span(name)[1] for name in ("first_a", "any_a", "manual_a"))
+    assert span("first_a")[1] < span("any_a")[0]
     first, second = sorted([span("alone_a"), span("alone_b")])
-    assert others < first[0] and first[1] < second[0]
+    assert (
+        max(span(name)[1] for name in ("first_a", "any_a", "manual_a")) < first[0]
+        and first[1] < second[0]
+    )
 
 
-def test_what_runs_on_demand_is_left_out_where_no_paper_is_named(kit, span):
+def test_a_paper_does_not_wait_for_what_fills_another_s_stores_and_alone_means_alone():
+    def job(order, paper="demo"):
+        notebook = Notebook(Path(f"{paper}/x.ipynb"), "", {}, (), order)
+        return plan(notebook, load_profile("mini"))
+
+    first, own, other, alone = job("first"), job("any"), job("any", "other"), job("alone")
+    assert runner.startable({0: first, 1: own, 2: other, 3: alone}, {}) == [0, 2]
+    assert runner.startable({1: own, 3: alone}, {2: other}) == [1]
+    assert runner.startable({3: alone, 4: alone}, {2: other}) == []
+    assert runner.startable({3: alone, 4: alone}, {}) == [3]
+
+
+def test_what_runs_on_demand_is_left_out_if_no_paper_is_named(kit, span):
     code, said = kit.call("reproduce", "-j", "3")
     assert code == 0, said
-    copies = {file.stem for file in (kit.root / "runs/mini/demo").glob("*.ipynb")}
-    assert copies == {"first_a", "any_a"}
+    assert {file.stem for file in (kit.root / "runs/mini/demo").glob("*.ipynb")} == {
+        "first_a",
+        "any_a",
+    }
 
 
-@pytest.mark.parametrize("failures", [1, ATTEMPTS])
-def test_a_kernel_that_does_not_start_is_tried_again(kit, monkeypatch, failures):
-    """A kernel specification whose command exits at once the first times, as one does that finds its port taken."""
-    spec, counter = kit.root / "jupyter/kernels/flaky", kit.root / "starts"
-    spec.mkdir(parents=True)
-    counter.write_text("")
-    script = (f"import sys; from pathlib import Path; c = Path({str(counter)!r}); c.write_text(c.read_text() + 'x')\n"
-              f"if len(c.read_text()) <= {failures}: sys.exit(1)\n"
-              "from ipykernel.kernelapp import launch_new_instance; launch_new_instance()")
-    command = [sys.executable, "-c", script, "-f", "{connection_file}"]
-    (spec / "kernel.json").write_text(json.dumps({"argv": command, "display_name": "flaky", "language": "python"}))
-    monkeypatch.setenv("JUPYTER_PATH", str(kit.root / "jupyter"))
-    notebook = notebooks.read(kit.notebook("counts", "print('ran')"))
-    events = []
-    job = replace(plan(notebook, profiles.load("mini")), kernel="flaky")
-    (result,) = run_jobs([job], listener=lambda job, event: events.append(event["event"]))
-    assert len(counter.read_text()) == min(failures + 1, ATTEMPTS)
-    if failures < ATTEMPTS:
-        assert result.failure is None and events.count("retry") == failures
-    else:
-        assert result.failure is not None and "cell" not in events
+@pytest.mark.parametrize(("profile", "threads"), [("mini", ["1", "1"]), ("own", ["4", "2"])])
+def test_committed_numbers_are_computed_with_one_thread_whatever_jobs_says(
+    kit, monkeypatch, profile, threads
+):
+    (kit.root / "own.yaml").write_text("")
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    monkeypatch.setattr(runner, "cores", lambda: 4)
+    kit.notebook("tells", "import os; print(os.environ['OMP_NUM_THREADS'])")
+    name = profile if profile == "mini" else str(kit.root / "own.yaml")
+    found = []
+    for jobs in ("1", "2"):
+        assert kit.call("reproduce", "--again", "-j", jobs, "--profile", name)[0] == 0
+        found.append(kit.output("tells", profile=profile).strip())
+    assert found == threads
 
 
-def test_braces_in_a_folder_are_no_placeholders(kit):
-    path = kit.notebook("counts", "print('ran')", paper="demo {x}")
-    code, said = kit.call("run", str(path))
+# What need not run again
+
+
+def state(kit) -> str:
+    code, said = kit.call("status", "counts")
     assert code == 0, said
+    return said.splitlines()[0].removeprefix("demo/counts  ")
 
 
-def test_a_copy_that_cannot_be_read_again_does_not_hide_the_error(tmp_path):
-    """As on a full disk: the error in the cell is told all the same, without the cell's number."""
-    from papermill.exceptions import PapermillExecutionError
+def test_what_is_up_to_date_is_not_run_again_and_anything_that_changed_says_so(kit):
+    path = kit.notebook("counts", "print('ran')", SAVES)
+    (kit.root / "data").mkdir()
+    (kit.root / "data/tasks.txt").write_text("1")
+    assert state(kit) == "not run here"
+    assert kit.call("reproduce")[0] == 0 and state(kit) == "up to date"
+    code, said = kit.call("reproduce")
+    assert (
+        code == 0 and "1 of 1 notebooks are up to date" in said and "0 of 0 notebooks ran" in said
+    )
+    (kit.root / "data/tasks.txt").write_text("2")
+    assert state(kit) == "out of date: data"
+    (kit.root / "data/tasks.txt").write_text("1")
+    table = kit.root / "figures/mini/demo/counts.csv"
+    table.write_text(table.read_text().replace("1.5", "1.6"))
+    assert state(kit) == "out of date: artifacts"
+    path.write_text(path.read_text().replace("'ran'", "'ran again'"))
+    assert state(kit) == "out of date: notebook, artifacts"
+    assert (
+        kit.call("reproduce")[0] == 0 and state(kit) == "up to date" and "1.5" in table.read_text()
+    )
 
-    from lookuplab.runner.worker import _code_cell_number
 
-    (tmp_path / "copy.ipynb").write_text('{"cells": [')
-    error = PapermillExecutionError(0, 1, "source", "UserError", "what was wrong", [])
-    assert _code_cell_number(str(tmp_path / "copy.ipynb"), error) == 0
+def test_a_failed_notebook_and_one_with_other_parameters_are_not_up_to_date(kit):
+    kit.notebook("counts", "1 / 0")
+    assert kit.call("reproduce")[0] == 1 and state(kit) == "not run here"
+    kit.notebook("counts", SAVES)
+    assert kit.call("reproduce")[0] == 0 and state(kit) == "up to date"
+    (kit.root / "mini.yaml").write_text("committed: true\nthreads: 1\nparameters: {tasks: 4}")
+    code, said = kit.call("status", "counts", "--profile", str(kit.root / "mini.yaml"))
+    assert code == 0 and "demo/counts  out of date: parameters" in said
+
+
+def test_a_change_in_the_library_or_a_package_is_seen(kit, monkeypatch):
+    kit.notebook("counts", SAVES)
+    assert kit.call("reproduce")[0] == 0
+    monkeypatch.setattr("lookuplab.provenance.library_hash", lambda: "other")
+    monkeypatch.setattr("lookuplab.provenance.package_versions", lambda: {"torch": "1.0"})
+    assert state(kit) == "out of date: library, packages"
+
+
+def test_the_answers_behind_the_figures_are_the_same_bytes_and_those_of_other_papers_stay(kit):
+    def notebook(name, count, paper="demo"):
+        kit.notebook(
+            name,
+            ASKS.format(folder=str(Path(__file__).parents[1] / "models"), count=count),
+            paper=paper,
+        )
+
+    notebook("one", 2)
+    notebook("two", 1, "other")
+    notebook("speed", 9, "performance")
+    (kit.root / "notebooks/order.yaml").write_text("manual: [performance/speed]")
+    file = kit.root / "figures/mini/answers.csv.gz"
+    assert kit.call("reproduce")[0] == 0
+    first = file.read_bytes()
+    assert {(row[-1], row[1]) for row in runner.read_answers(first)} == {
+        ("demo/one", "task/0"),
+        ("demo/one", "task/1"),
+        ("other/two", "task/0"),
+    }
+    notebook("one", 5)
+    assert kit.call("reproduce", "demo")[0] == 0 and file.read_bytes() != first
+    notebook("one", 2)
+    for paper in ("demo", "performance"):
+        assert kit.call("reproduce", paper)[0] == 0
+        assert file.read_bytes() == first, "what is in the store, or ran on demand, changes nothing"
+
+
+# Ends
+
+
+@pytest.mark.parametrize(
+    ("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15), (signal.SIGKILL, -9)]
+)
+def test_notebooks_and_what_they_started_end_with_the_runner(kit, how, code):
+    sleeps = "import os, subprocess, time\nchild = subprocess.Popen(['sleep', '600'])\n"
+    for name in ("a", "b"):
+        pids = f"open({str(kit.root / name)!r}, 'w').write(f'{{os.getpid()}} {{child.pid}} ')\ntime.sleep(600)"
+        kit.notebook(name, sleeps + pids)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lookuplab", "reproduce", "-j", "2"],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
+        below = []
+        for name in ("a", "b"):
+            while not (kit.root / name).exists() or (kit.root / name).read_text().count(" ") < 2:
+                assert process.poll() is None, process.stderr.read()
+                time.sleep(0.1)
+            below += map(int, (kit.root / name).read_text().split())
+        process.send_signal(how)
+        assert process.wait(60) == code, process.stderr.read()
+        deadline = time.monotonic() + 60
+        for pid in below:
+            while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+                assert time.monotonic() < deadline, "a process still runs"
+                time.sleep(0.1)
+    finally:
+        process.kill()
+
+
+# One launch of several processes
+
+
+def launch(monkeypatch, **variables):
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "CUDA_VISIBLE_DEVICES"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_a_launched_notebook_gets_its_share_of_prompts_and_gpus_and_nothing_of_the_launcher(
+    kit, monkeypatch
+):
+    launch(
+        monkeypatch,
+        RANK="1",
+        WORLD_SIZE="2",
+        LOCAL_WORLD_SIZE="2",
+        MASTER_PORT="1",
+        CUDA_VISIBLE_DEVICES="0,1,2,3",
+    )
+    found = runner.environment(plan(read(kit.notebook("x")), load_profile("mini")), 1)
+    assert (found["LOOKUPLAB_SHARE"], found["CUDA_VISIBLE_DEVICES"]) == ("1/2", "1,3")
+    assert not {"RANK", "WORLD_SIZE", "MASTER_PORT"} & found.keys()
+
+
+def test_a_launch_that_cannot_work_is_refused_and_a_scheduler_s_variable_is_no_launch(
+    kit, monkeypatch
+):
+    job = plan(read(kit.notebook("x")), load_profile("mini"))
+    launch(monkeypatch, RANK="1", WORLD_SIZE="4", LOCAL_WORLD_SIZE="2")
+    with pytest.raises(UserError, match="must run on one machine"):
+        runner.launched()
+    launch(monkeypatch, RANK="2", WORLD_SIZE="3", LOCAL_WORLD_SIZE="3", CUDA_VISIBLE_DEVICES="0,1")
+    with pytest.raises(UserError, match="3 processes on 2 GPUs"):
+        runner.environment(job, 1)
+    code, said = kit.call("reproduce")
+    assert code == 2 and "only `lookuplab run` can be launched" in said or "GPUs" in said
+    launch(monkeypatch, WORLD_SIZE="4")
+    assert runner.launched() == (0, 1)
+
+
+def test_two_launched_processes_share_the_work_and_keep_apart_what_they_write(kit, monkeypatch):
+    sys.path.append(str(Path(__file__).parents[1] / "models"))
+    import tiny_checkpoint
+
+    kit.notebook(
+        "asks",
+        "from lookuplab.models import Decoding, Prompt, complete, load\n"
+        "prompts = [Prompt(str(number), f'client{number}.') for number in range(6)]\n"
+        "found = complete(load(model), prompts, Decoding(max_new_tokens=8), progress=False)\n"
+        "print([one.text for one in found])",
+        parameters='model = ""  # a folder\n',
+    )
+    model = f"model={tiny_checkpoint.save(kit.root / 'tiny')}"
+    launcher = [
+        "accelerate.commands.launch",
+        "--multi_gpu",
+        "--num_processes",
+        "2",
+        "--num_machines",
+        "1",
+        "--mixed_precision",
+        "no",
+        "--dynamo_backend",
+        "no",
+        "-m",
+    ]
+    said = []
+    for words in ([], launcher):
+        monkeypatch.setenv("LOOKUPLAB_STORE", str(kit.root / f"{len(words)}.sqlite"))
+        done = subprocess.run(
+            [sys.executable, "-m", *words, "lookuplab", "run", "asks", "-p", model],
+            capture_output=True,
+            text=True,
+            env={**os.environ},
+        )
+        assert done.returncode == 0, done.stderr
+        said.append(kit.output("asks"))
+    assert said[0] == said[1] and said[0].count("'") == 12
+    assert (kit.root / "runs/processes/1/demo/asks.ipynb").exists(), (
+        "the second wrote over the first one's copy"
+    )

@@ -231,9 +231,8 @@ def test_tensorboard_has_the_losses_of_the_log(tuned):
 
 
 def test_fine_tuned_mini_models_have_short_names(tuned, tmp_path, monkeypatch):
-    from lookuplab.models.facts import facts_of
     from lookuplab.models.load import mini_models
-    from lookuplab.runner import resources
+    from lookuplab.notebooks import check, load_profile, plan, read
 
     monkeypatch.setattr("lookuplab.paths.MINI", tmp_path)
     (tmp_path / "toolgen").mkdir()
@@ -241,10 +240,12 @@ def test_fine_tuned_mini_models_have_short_names(tuned, tmp_path, monkeypatch):
     (tmp_path / "toolgen" / "llama-toolgen").symlink_to(tuned["llama", True].folder)
     assert list(mini_models()) == ["mini-gpt-toolgen", "mini-llama-toolgen"]
     assert load("mini-gpt-toolgen").name == "mini-gpt-toolgen"
-    resources.check("demo/counts", {"models": ["mini-llama-toolgen"], "model": str(tuned["llama", True].folder)})
+    (tmp_path / "n.ipynb").write_text(json.dumps({"cells": [{
+        "cell_type": "code", "metadata": {"tags": ["parameters"]}, "source": "models = ['mini-llama-toolgen']\nmodel = ''"}]}))
+    notebook = read(tmp_path / "n.ipynb")
+    check(plan(notebook, load_profile("smoke"), {"models": "mini-llama-toolgen", "model": str(tuned["llama", True].folder)}))
     with pytest.raises(UserError, match="no mini model 'mini-t5-toolgen'; there are: mini-gpt-toolgen, mini-llama-"):
-        resources.check("demo/counts", {"models": ["mini-t5-toolgen"]})
-    assert facts_of(tuned["llama", True].folder).architecture == "LlamaForCausalLM"
+        check(plan(notebook, load_profile("smoke"), {"models": "mini-t5-toolgen"}))
 
 
 @pytest.mark.parametrize(("options", "message"), [
@@ -262,7 +263,7 @@ def test_what_cannot_be_trained_is_one_clear_line(bases, tmp_path, options, mess
 
 @pytest.mark.parametrize(("words", "message"), [
     (["--base", "no/such/folder/here"], "there is no checkpoint folder no/such/folder/here"),
-    (["--epochs", "0"], "Invalid value for '--epochs'"), (["--corpus", "nowhere"], "does not exist"),
+    (["-s", "epochs=0"], "epochs is 0; it must be above 0"), (["--corpus", "nowhere"], "does not exist"),
     (["--variant", "other"], "Invalid value for '--variant'"), (["--output", "."], "exists; delete it")])
 def test_bad_input_ends_the_command_with_one_line(bases, tmp_path, words, message):
     corpus = corpus_file(tmp_path / "c.jsonl")

@@ -46,7 +46,7 @@ def test_a_run_that_was_cut_off_ends_in_the_same_weights(bases, tmp_path, monkey
 def test_a_killed_command_goes_on_from_its_last_checkpoint(bases, tmp_path):
     corpus = corpus_file(tmp_path / "marked.jsonl")
     command = ["train", "toolgen", "--base", bases / "llama", "--corpus", corpus, "-o", tmp_path / "m", "--work",
-               tmp_path / "w", "--epochs", 12, "--batch-size", 8, "--save-every", 5, "--log-every", 5]
+               tmp_path / "w", "-s", "epochs=12", "-s", "batch_size=8", "--save-every", 5, "--log-every", 5]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     process = subprocess.Popen([sys.executable, "-m", "lookuplab", *map(str, command)], env=environment,
                                stderr=subprocess.DEVNULL)

@@ -85,7 +85,7 @@ def test_the_seconds_of_started_processes_count():
     """In a process of its own: this one may have others that work meanwhile."""
     script = """
 import subprocess, sys
-from lookuplab.metering import metered
+from lookuplab.provenance import metered
 work = "n = 0\\nfor i in range(3_000_000): n += i"
 for run in (lambda: exec(work, {}), lambda: subprocess.run([sys.executable, "-c", work], check=True)):
     _, spent = metered(run)

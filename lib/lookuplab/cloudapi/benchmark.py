@@ -15,7 +15,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from lookuplab import paths
-from lookuplab.atomic import write_lines
+from lookuplab.paths import write_lines
 from lookuplab.cloudapi.comments import distinct_comments, intent
 from lookuplab.cloudapi.prompts import task_prompt
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec

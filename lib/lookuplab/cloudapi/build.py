@@ -21,7 +21,7 @@ import click
 from tqdm import tqdm
 
 from lookuplab import paths
-from lookuplab.atomic import replacing
+from lookuplab.paths import replacing
 from lookuplab.cloudapi import aws, azure, prose, specs
 from lookuplab.cloudapi.specs import ApiSpec, from_json, to_json
 from lookuplab.errors import UserError

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lookuplab.atomic import write_lines
+from lookuplab.paths import write_lines
 from lookuplab.cloudapi.benchmark import frequency_class
 from lookuplab.cloudapi.code_sources import SourceFile, known_number, source_files
 from lookuplab.cloudapi.frequency_table import COLUMNS

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lookuplab import paths
-from lookuplab.atomic import replacing
+from lookuplab.paths import replacing
 from lookuplab.errors import UserError
 
 INDEX = paths.MINI / "cloudapi" / "index.jsonl.xz"

@@ -5,17 +5,13 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
-from tqdm import tqdm
 
-from lookuplab.atomic import write_lines
-from lookuplab.cli import LazyGroup
-from lookuplab.cloudapi.specs import INDEX, ApiIndex, load_index
-from lookuplab.cloudapi.validity import CATEGORIES, Judgement, judge
-from lookuplab.commands.run import scheduler_option
+from lookuplab.cli import aligned, scheduler_option
 from lookuplab.errors import UserError
 
 # The client's construction in a prompt: boto3.client("s3"), session.client('s3'), client = BlobClient(
@@ -23,189 +19,416 @@ CONSTRUCTIONS = {
     "aws": re.compile(r"""\bclient\(\s*(?:service_name\s*=\s*)?["']([\w-]+)["']"""),
     "azure": re.compile(r"^\s*client\s*=\s*(?:\w+\.)*([A-Z]\w*)(?:\.from_\w+)?\(", re.MULTILINE),
 }
-DETAILS = ("name", "reason", "flags", "exists_anywhere")
 
 
-@click.group(cls=LazyGroup, modules={"ds1000": "lookuplab.commands.score_ds1000:command"},
-             short_help="Judge completions that were made elsewhere.", epilog="""\b
+@click.group(
+    short_help="Judge completions that were made elsewhere.",
+    epilog="""\b
 Examples:
   lookuplab score cloudapi completions.jsonl -o judged.jsonl
   lookuplab score toolgen functions.jsonl -o judged.jsonl
-  lookuplab score ds1000 --problems ds1000.jsonl.gz answers.jsonl -o verdicts.jsonl""")
-def command() -> None:
-    """Judge completions that were made elsewhere."""
+  lookuplab score ds1000 --problems ds1000.jsonl.gz answers.jsonl -o verdicts.jsonl""",
+)
+def score() -> None:
+    """Judge completions that were made elsewhere.
 
-
-@command.command(short_help="Valid API invocation and failure category.")
-@click.argument("file", metavar="FILE.jsonl")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the judgements here, not to stdout.")
-@click.option("--details", is_flag=True, help="Add the called name, the reason, flags and the name-only existence.")
-@click.option("--index", "index_path", type=click.Path(path_type=Path), default=INDEX, show_default="the committed one",
-              help="Another API index (index.jsonl.xz): of `lookuplab data build cloudapi`, or of `... build api` for a "
-              "package (provider python; every line names its client).")
-def cloudapi(file: str, output: Path | None, details: bool, index_path: Path) -> None:
-    """Valid API invocation and failure category of completions of CloudAPIBench prompts.
-
-    FILE has one JSON object a line ("-" reads standard input) with the fields id, prompt, candidate, target, service,
-    client and provider. A candidate is what the model wrote behind the prompt's `client.`, taken literally: nothing
-    is stripped. `target` may be a list of names, of which one must bind. Where `client` is missing it is read from
-    the prompt (boto3.client("...") or client = SomeClient(...)), then, for AWS, from `service`.
-
-    Writes id, valid, valid_closed, category and call per line, and a summary table with Wilson intervals (to stderr
-    when the judgements go to stdout). Where the lines carry labels (`valid`, `category`), it reports the agreement.
-
-    \b
-    Examples:
-      lookuplab score cloudapi completions.jsonl -o judged.jsonl
-      cat completions.jsonl | lookuplab score cloudapi - --details > judged.jsonl
+    FILE has one JSON object per line; "-" reads standard input. Judgements are written in the same
+    form, and a table with intervals is printed (to stderr when the judgements go to stdout).
     """
+
+
+def files(command: Callable) -> Callable:
+    """The input and the output of a command that scores."""
+    command = click.option(
+        "-o",
+        "--output",
+        type=click.Path(path_type=Path),
+        help="Write the judgements here, not to stdout.",
+    )(command)
+    return click.argument("file", metavar="FILE.jsonl")(command)
+
+
+def read_lines(file: str, output: Path | None) -> Iterator[tuple[str, dict]]:
+    """("file, line n", object) for every line that is not blank. Raises UserError with file and
+    line number.
+    """
+    name = "standard input" if file == "-" else file
     if output is not None and file != "-" and output.resolve() == Path(file).resolve():
         raise UserError(f"{output} is the input; name another output file")
-    index = load_index(index_path)
-    lines = tqdm(read_lines(file), desc="judging", unit=" lines", delay=1)
-    judged = [(record, judge_record(record, index, place)) for place, record in lines]
-    rows = [json.dumps(_row(record, judgement, details), ensure_ascii=False) for record, judgement in judged]
-    if output is None:
-        click.echo("".join(row + "\n" for row in rows), nl=False)
-    else:
-        write_lines(output, rows)
-    click.echo(summary(judged), err=output is None)
-
-
-def read_lines(file: str) -> Iterator[tuple[str, dict]]:
-    """("file, line n", object) of every line that is not blank; raises UserError with file and line number."""
-    name = "standard input" if file == "-" else file
     try:
-        source = sys.stdin.buffer if file == "-" else open(file, "rb")  # bytes: a bad encoding gets its line number too
+        source = (
+            sys.stdin.buffer if file == "-" else open(file, "rb")
+        )  # bytes: a bad encoding gets its line number too
     except OSError as error:
         raise UserError(f"cannot read {file}: {error.strerror}") from None
     with source:
         for number, line in enumerate(source, 1):
-            if line.strip():
-                yield f"{name}, line {number}", _object(line, f"{name}, line {number}")
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line.decode("utf-8-sig"))
+            except (ValueError, RecursionError) as error:  # ValueError: bad JSON and bad UTF-8
+                raise UserError(f"{name}, line {number}: not a JSON object: {error}") from None
+            if not isinstance(record, dict):
+                raise UserError(
+                    f"{name}, line {number}: not a JSON object but {type(record).__name__}"
+                )
+            yield f"{name}, line {number}", record
 
 
-def _object(line: bytes, place: str) -> dict:
-    try:
-        record = json.loads(line.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:  # ValueError: bad JSON and bad UTF-8
-        raise UserError(f"{place}: not a JSON object: {error}") from None
-    if not isinstance(record, dict):
-        raise UserError(f"{place}: not a JSON object but {type(record).__name__}")
-    return record
+def write(rows: Iterable[dict], output: Path | None, table: str) -> None:
+    """The judgements to ``output`` or stdout, then the table."""
+    from lookuplab.paths import write_lines
+
+    lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+    if output is None:
+        click.echo("".join(line + "\n" for line in lines), nl=False)
+    else:
+        write_lines(output, lines)
+    click.echo(table, err=output is None)
 
 
-def judge_record(record: dict, index: ApiIndex, place: str) -> Judgement:
-    """Judge one line; raises UserError for a missing or ill-typed field, an unknown provider or client."""
+@score.command(
+    short_help="Valid API invocation and failure category.",
+    epilog="""\b
+Examples:
+  lookuplab score cloudapi completions.jsonl -o judged.jsonl
+  cat completions.jsonl | lookuplab score cloudapi - --details > judged.jsonl""",
+)
+@files
+@click.option(
+    "--details",
+    is_flag=True,
+    help="Add the called name, the reason, flags and the name-only existence.",
+)
+@click.option(
+    "--index",
+    "index_path",
+    type=click.Path(path_type=Path),
+    show_default="the committed one",
+    help="Another API index (index.jsonl.xz): of `lookuplab data build cloudapi`, or of `... build api` for a "
+    "package (provider python; every line names its client).",
+)
+def cloudapi(file: str, output: Path | None, details: bool, index_path: Path | None) -> None:
+    """Valid API invocation and failure category of completions of CloudAPIBench prompts.
+
+    The fields of a line are id, prompt, candidate, target, service, client and provider. A
+    candidate is what the model wrote behind the prompt's `client.`, taken literally: nothing is
+    stripped. `target` may be a list of names, one of which must bind. If `client` is missing, it is
+    read from the prompt (boto3.client("...") or client = SomeClient(...)), then, for AWS, from
+    `service`.
+
+    Writes id, valid, valid_closed, category and call per line. If the lines carry labels (`valid`,
+    `category`), it reports the agreement.
+    """
+    from tqdm import tqdm
+
+    from lookuplab.cloudapi.specs import INDEX, load_index
+
+    index, fields = load_index(index_path or INDEX), ["valid", "valid_closed", "category", "call"]
+    fields += ["name", "reason", "flags", "exists_anywhere"] if details else []
+    lines = tqdm(read_lines(file, output), desc="judging", unit=" lines", delay=1)
+    judged = [(record, judge_record(record, index, place)) for place, record in lines]
+    rows = (
+        {"id": record["id"]} | {field: getattr(one, field) for field in fields}
+        for record, one in judged
+    )
+    write(rows, output, "\n".join([*_validity(judged), *_agreement(judged)]))
+
+
+def judge_record(record: dict, index: Any, place: str) -> Any:
+    """Judge one line. Raises UserError for a missing or ill-typed field, an unknown provider or
+    client.
+    """
+    from lookuplab.cloudapi.validity import judge
+
     for field in ("id", "candidate", "target", "provider"):
         if record.get(field) is None:
             raise UserError(f"{place}: the field {field!r} is missing")
     for field in ("prompt", "candidate", "service", "client", "provider"):
         if not isinstance(record.get(field) or "", str):
             raise UserError(f"{place}: the field {field!r} must be a string")
-    targets = record["target"] if isinstance(record["target"], list) else [record["target"]]
+    provider, targets = record["provider"], record["target"]
+    targets = targets if isinstance(targets, list) else [targets]
     if not targets or not all(isinstance(target, str) and target for target in targets):
         raise UserError(f"{place}: the field 'target' must be a name or a list of names")
-    if record["provider"] not in index.providers:
-        raise UserError(f"{place}: unknown provider {record['provider']!r}; known are {', '.join(index.providers)}")
+    if provider not in index.providers:
+        raise UserError(
+            f"{place}: unknown provider {provider!r}; known are {', '.join(index.providers)}"
+        )
+    # for a package's API, the line has to name the client
+    constructed = re.findall(CONSTRUCTIONS.get(provider, r"(?!)"), record.get("prompt") or "")
+    client = (
+        record.get("client")
+        or (constructed or [record.get("service") if provider == "aws" else None])[-1]
+    )
+    if not client:
+        raise UserError(
+            f"{place}: the field 'client' is missing, and the prompt does not construct a client"
+        )
     try:
-        client = record.get("client") or _client(record, place)
-        return judge(record["candidate"], targets, index, record["provider"], client, record.get("service"))
+        return judge(record["candidate"], targets, index, provider, client, record.get("service"))
     except UserError as error:
-        raise UserError(f"{error}" if place in str(error) else f"{place}: {error}") from None
+        raise UserError(f"{place}: {error}") from None
 
 
-def _client(record: dict, place: str) -> str:
-    """The client of a line that does not name it: what the prompt constructs last, else the AWS service."""
-    constructing = CONSTRUCTIONS.get(record["provider"])  # for a package's API the line has to name the client
-    constructed = constructing.findall(record.get("prompt") or "") if constructing else []
-    if constructed:
-        return constructed[-1]
-    if record["provider"] == "aws" and record.get("service"):
-        return record["service"]
-    raise UserError(f"{place}: the field 'client' is missing, and the prompt does not construct a client")
+def _validity(judged: Sequence[tuple[dict, Any]]) -> Iterator[str]:
+    """The table per provider and in total, then the warnings."""
+    from lookuplab.cloudapi.validity import CATEGORIES
+    from lookuplab.scoring.rates import wilson
 
-
-def _row(record: dict, judgement: Judgement, details: bool) -> dict:
-    row = {"id": record["id"]}
-    row |= {field: getattr(judgement, field) for field in ("valid", "valid_closed", "category", "call")}
-    return row | ({field: getattr(judgement, field) for field in DETAILS} if details else {})
-
-
-def summary(judged: Sequence[tuple[dict, Judgement]]) -> str:
-    """The table per provider and in total, then the warnings and the agreement with labels."""
-    providers = sorted({record["provider"] for record, _ in judged})
-    groups = {name: [j for record, j in judged if record["provider"] == name] for name in providers}
-    header = ["", "n", "valid", "95% interval", "closed", *CATEGORIES[1:]]
-    table = [header] + [_rates(name, group) for name, group in groups.items()]
-    table += [_rates("total", [j for _, j in judged])]
-    widths = [max(len(row[column]) for row in table) for column in range(len(header))]
-    lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in table]
-    for flag, meaning in (("unresolved_splat", "judged on their visible arguments, because *x or **x hides others"),
-                          ("unknown_target", "have no target that is a method of their client: never valid")):
+    rows = [["", "n", "valid", "95% interval", "closed", *CATEGORIES[1:]]]
+    for name in [*sorted({record["provider"] for record, _ in judged}), "total"]:
+        group = [one for record, one in judged if name in ("total", record["provider"])]
+        n, valid, categories = (
+            len(group),
+            sum(one.valid for one in group),
+            Counter(one.category for one in group),
+        )
+        low, high = wilson(valid, n) if n else (0, 0)
+        rates = [
+            f"{valid / n:.1%}",
+            f"{low:.1%} to {high:.1%}",
+            f"{sum(one.valid_closed for one in group) / n:.1%}",
+        ]
+        rows.append(
+            [
+                name,
+                str(n),
+                *(rates if n else [""] * 3),
+                *(str(categories[one]) for one in CATEGORIES[1:]),
+            ]
+        )
+    yield aligned(rows, right=True)
+    for flag, meaning in (
+        ("unresolved_splat", "judged on their visible arguments, because *x or **x hides others"),
+        ("unknown_target", "have no target that is a method of their client: never valid"),
+    ):
         if count := sum(flag in judgement.flags for _, judgement in judged):
-            lines.append(f"{count} {meaning}")
-    return "\n".join(lines + _agreement(judged))
+            yield f"{count} {meaning}"
 
 
-def _rates(name: str, judgements: Sequence[Judgement]) -> list[str]:
-    from lookuplab.scoring.rates import wilson  # half a second of statsmodels, which `--help` need not wait for
-
-    n, valid = len(judgements), sum(j.valid for j in judgements)
-    categories = Counter(j.category for j in judgements)
-    if not n:
-        return [name, "0", "", "", "", *("0" for _ in CATEGORIES[1:])]
-    low, high = wilson(valid, n)
-    closed = sum(j.valid_closed for j in judgements) / n
-    shares = [str(categories[category]) for category in CATEGORIES[1:]]
-    return [name, str(n), f"{valid / n:.1%}", f"{low:.1%} to {high:.1%}", f"{closed:.1%}", *shares]
-
-
-def _agreement(judged: Sequence[tuple[dict, Judgement]]) -> list[str]:
+def _agreement(judged: Sequence[tuple[dict, Any]]) -> Iterator[str]:
     """One line for each label that the input carries, with the ids that differ."""
-    lines = []
     for field in ("valid", "category"):
-        labelled = [(r["id"], r[field] == getattr(j, field)) for r, j in judged if r.get(field) is not None]
-        different = [str(name) for name, same in labelled if not same]
+        labelled = [
+            (str(r["id"]), r[field] == getattr(j, field))
+            for r, j in judged
+            if r.get(field) is not None
+        ]
+        different = [name for name, same in labelled if not same]
         if labelled:
-            agreed = f"{len(labelled) - len(different)} of {len(labelled)}"
-            names = ", ".join(different[:20]) + (" ..." if different[20:] else "")
-            lines.append(f"agrees with the labels in {field!r}: {agreed}{'; not for id ' + names if names else ''}")
-    return lines
+            names = (
+                f"; not for id {', '.join(different[:20])}{' ...' * (len(different) > 20)}"
+                if different
+                else ""
+            )
+            yield f"agrees with the labels in {field!r}: {len(labelled) - len(different)} of {len(labelled)}{names}"
 
 
-@command.command(short_help="Similarity, dependency coverage and success rate of functions.")
-@click.argument("file", metavar="FILE.jsonl")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the judgements here, not to stdout.")
-@click.option("--variant", type=click.Choice(["paper", "package"]), default="paper", show_default=True,
-              help="The paper's metrics, or as the authors' package computes them.")
+@score.command(
+    short_help="Similarity, dependency coverage and success rate of functions.",
+    epilog="""\b
+Example:
+  lookuplab score toolgen functions.jsonl -o judged.jsonl""",
+)
+@files
+@click.option(
+    "--variant",
+    type=click.Choice(["paper", "package"]),
+    default="paper",
+    show_default=True,
+    help="The paper's metrics, or as the authors' package computes them.",
+)
 @scheduler_option
 def toolgen(file: str, output: Path | None, variant: str, scheduler: str | None) -> None:
-    """Similarity, dependency coverage and success rate of generated functions in their repositories.
+    """Similarity, dependency coverage and success rate of generated functions in their
+    repositories.
 
-    FILE has one JSON object a line ("-" reads standard input) with the fields id, repository (a folder), file (relative
-    to it), line (of the `def` to replace; what stands there is the reference) and prediction (the whole function, or
-    its body). No file of a repository is changed. What Jedi and pylint said is kept beside the completion store, so that a
-    run that was stopped goes on where it ended.
+    The fields of a line are id, repository (a folder), file (relative to it), line (of the `def` to
+    replace; what is there is the reference) and prediction (the whole function, or its body). No
+    file of a repository is changed. What Jedi and pylint said is kept beside the completion store,
+    so that a run that was stopped goes on where it was.
 
-    Writes one judgement a line, and a summary table with intervals clustered by repository (to stderr when the
-    judgements go to stdout). BLEU-4 is on tokens between blanks, since no model is known here.
-
-    \b
-    Examples:
-      lookuplab score toolgen functions.jsonl -o judged.jsonl
+    Intervals are clustered by repository. BLEU-4 is on tokens between blanks, since no model is
+    known here.
     """
     from lookuplab.cluster import joined
     from lookuplab.toolgen.metrics import judging, report
 
-    if output is not None and file != "-" and output.resolve() == Path(file).resolve():
-        raise UserError(f"{output} is the input; name another output file")
-    tasks = [report.task(record, place) for place, record in read_lines(file)]
+    tasks = [report.task(record, place) for place, record in read_lines(file, output)]
     with joined(scheduler, os.cpu_count() or 1) as cluster:
         judged = judging.judge(tasks, variant, cluster=cluster)
-    rows = [json.dumps(judging.row(found), ensure_ascii=False) for found in judged]
-    if output is None:
-        click.echo("".join(row + "\n" for row in rows), nl=False)
-    else:
-        write_lines(output, rows)
-    click.echo(report.table(judged, variant), err=output is None)
+    write(map(judging.row, judged), output, report.table(judged, variant))
+
+
+@score.command(
+    short_help="Answers to DS-1000 problems, judged by execution.",
+    epilog="""\b
+Examples:
+  lookuplab data get ds1000-grader
+  lookuplab score ds1000 --problems ds1000.jsonl.gz answers.jsonl -o verdicts.jsonl""",
+)
+@files
+@click.option(
+    "--problems",
+    "problems_file",
+    required=True,
+    metavar="P.jsonl[.gz]",
+    help="DS-1000 (`lookuplab data get ds1000`), or a file of the same form.",
+)
+@click.option(
+    "--environment",
+    "environment_name",
+    default="ds1000-grader",
+    show_default=True,
+    metavar="NAME",
+    help="The Python that runs the tests: made by `lookuplab data get`, or a Python's path.",
+)
+@click.option(
+    "--sandbox",
+    "sandbox_name",
+    type=click.Choice(["bubblewrap", "unshare", "docker", "none"]),
+    help="What keeps the programs from harm; none is no protection.  [default: the first that works]",
+)
+@click.option(
+    "--variant",
+    type=click.Choice(["official", "repaired"]),
+    default="official",
+    show_default=True,
+    help="DS-1000's own cutting of an answer's text, or one that loses no fenced or unindented answer.",
+)
+@click.option(
+    "--leave-out", default="", metavar="ID,ID", help="Do not score the answers to these problems."
+)
+@click.option("--workers", type=click.IntRange(1), help="Servers at a time.  [default: one a CPU]")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(1),
+    default=120,
+    show_default=True,
+    help="CPU time of a program.",
+)
+@scheduler_option
+def ds1000(
+    file: str,
+    problems_file: str,
+    output: Path | None,
+    environment_name: str,
+    sandbox_name: str | None,
+    variant: str,
+    leave_out: str,
+    workers: int | None,
+    seconds: float,
+    scheduler: str | None,
+) -> None:
+    """Run answers to DS-1000's problems against their tests, in a sandbox.
+
+    It protects the machine; a verdict presupposes an answer that does not attack its test.
+
+    The fields of a line are problem_id and solution; several lines with one problem_id are its
+    samples, in their order. First the references of these problems must pass; if one does not, such
+    as one that needs the network, nothing is scored until its problem is named with --leave-out.
+    Verdicts are kept beside the completion store, so that a run that was stopped goes on where it
+    was.
+
+    Writes problem_id, sample, passed and error per line, by problem and sample, and a table with
+    pass@1 (mean over problems), the average pass rate (mean over answers) and intervals clustered
+    by origin problem.
+    """
+    from lookuplab.cluster import joined
+    from lookuplab.execution.sandbox import choose
+    from lookuplab.stackoverflow import ds1000, environment, grader
+
+    problems = ds1000.load(problems_file)
+    names, answers = read_answers(
+        read_lines(file, output), {problem.id: problem for problem in problems}, variant
+    )
+    runs = grader.Grader(
+        environment.environment(environment_name),
+        choose(sandbox_name),
+        workers=workers,
+        limits=grader.limited(seconds),
+    )
+    left = [one for one in leave_out.replace(" ", "").split(",") if one]
+    with joined(scheduler, runs.workers) as runs.cluster:
+        verdicts = grader.grade(problems, answers, runs, left)
+    rows = (
+        {
+            "problem_id": names[one.problem_id],
+            "sample": one.sample,
+            "passed": one.passed,
+            "error": one.error,
+        }
+        for one in verdicts
+    )
+    said = [
+        _passes(problems, verdicts),
+        *([f"left out by name: {', '.join(left)}"] if left else []),
+        f"sandbox: {runs.sandbox.name}",
+    ]
+    write(rows, output, "\n".join(said))
+
+
+def read_answers(
+    lines: Iterable[tuple[str, dict]], problems: dict, variant: str
+) -> tuple[dict[str, Any], list]:
+    """(problem id -> the id as the file has it, the answers with their code cut out); samples
+    count up per problem.
+    """
+    from lookuplab.stackoverflow.ds1000 import indented, solution_of
+    from lookuplab.stackoverflow.grader import Answer
+
+    names, answers, samples = {}, [], Counter()
+    for place, record in lines:
+        one = record.get("problem_id")
+        if isinstance(one, bool) or not isinstance(one, int | str):
+            raise UserError(f"{place}: the field 'problem_id' is missing or no id")
+        if str(one) not in problems:
+            raise UserError(
+                f"{place}: unknown problem {str(one)!r}; the problems' file holds {len(problems)} others"
+            )
+        if not isinstance(record.get("solution"), str):
+            raise UserError(f"{place}: the field 'solution' is missing or no text")
+        code = solution_of(record["solution"], variant)
+        code = indented(problems[str(one)], code) if variant == "repaired" else code
+        answers.append(Answer(str(one), samples[str(one)], code))
+        samples[str(one)] += 1
+        names[str(one)] = one
+    if not answers:
+        raise UserError("the input holds no answer")
+    return names, answers
+
+
+def _passes(problems: Sequence, verdicts: Sequence) -> str:
+    """pass@1 and the average pass rate, by library and in total."""
+    from lookuplab.scoring.pass_at_k import passes
+    from lookuplab.stackoverflow.passing import average_pass_rate, by_problem
+
+    known = {problem.id: problem for problem in problems}
+    rows = [
+        ["", "problems", "pass@1", "95% interval", "answers", "average pass rate", "95% interval"]
+    ]
+    for name in [*sorted({known[one.problem_id].library for one in verdicts}), "total"]:
+        passed = by_problem(
+            one for one in verdicts if name in ("total", known[one.problem_id].library)
+        )
+        clusters = {one: known[one].cluster for one in passed}
+        found = (passes(passed, clusters, 1), average_pass_rate(passed, clusters)) if passed else ()
+        rows.append(
+            [
+                name,
+                *(
+                    cell
+                    for rate in found
+                    for cell in (
+                        str(rate.n),
+                        f"{rate.value:.1%}",
+                        f"{rate.low:.1%} to {rate.high:.1%}",
+                    )
+                ),
+            ]
+            if found
+            else [name, "0", "", "", "0", "", ""]
+        )
+    return aligned(rows, right=True)

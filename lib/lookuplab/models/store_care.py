@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from lookuplab.atomic import replacing
+from lookuplab.paths import replacing
 from lookuplab.errors import UserError
 from lookuplab.models.answer_store import AnswerStore
 from lookuplab.models.store import DECODING_VERSION, SCHEMA_VERSION, CompletionStore

@@ -15,7 +15,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from lookuplab import paths, python_sources
-from lookuplab.atomic import write_lines
+from lookuplab.paths import write_lines
 from lookuplab.errors import UserError
 from lookuplab.scoring.rates import average, rate
 from lookuplab.toolgen import jedi_kept, jedi_tool, jedi_worker, marking, marks

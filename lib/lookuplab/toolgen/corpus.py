@@ -15,7 +15,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from lookuplab.atomic import write_lines
+from lookuplab.paths import write_lines
 from lookuplab.cluster import Cluster, check_seen, kept
 from lookuplab.errors import UserError
 from lookuplab.toolgen.files import LeftOut, Repository, parse

@@ -24,7 +24,7 @@ from parso import cache, python_bytes_to_unicode
 from parso.python import diff
 from parso.python.tree import Flow, Module, Name, UsedNamesMapping
 
-from lookuplab.atomic import replacing
+from lookuplab.paths import replacing
 
 
 def install() -> None:

@@ -15,7 +15,7 @@ import click
 from tqdm import tqdm
 
 from lookuplab import paths
-from lookuplab.atomic import replacing
+from lookuplab.paths import replacing
 from lookuplab.mini.problems import examples
 from lookuplab.mini.problems.examples import LIBRARIES
 

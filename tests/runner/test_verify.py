@@ -202,6 +202,20 @@ def test_a_number_is_explained_by_a_near_tie_of_its_own_notebook_and_model_alone
     assert code == 1 and "different: demo/table | m | low | valid" in text
 
 
+def test_every_changed_answer_must_have_been_a_near_tie(run):
+    first, second = ANSWER, (*ANSWER[:3], "bbbbbbbb", "33333333", "", "demo/table")
+    write_answers(run, first, second)
+    commit(run)
+    write(run, *ROWS, processor=NEW)
+    changed = (
+        (*first[:4], "22222222", "1e-05", "demo/table"),
+        (*second[:4], "44444444", "", "demo/table"),
+    )
+    write_answers(run, *changed)
+    code, text = run.call("verify")
+    assert code == 1 and "different: demo/table | mini | task/1 | sample 0: another answer" in text
+
+
 def test_a_question_made_from_a_near_tie_s_answer_is_explained_with_it(run):
     first, second = ANSWER, (*ANSWER[:3], "bbbbbbbb", "33333333", "", "demo/table")
     write_answers(run, first, second)

@@ -297,10 +297,14 @@ def notebook_title(path: Path) -> str:
 
 
 def modules() -> dict[str, list[tuple[str, bool]]]:
-    """room -> its modules as (name, whether its package exports a function of the same name, which hides it)."""
+    """room -> its modules that a notebook imports, as (name, whether its package exports a function of that name)."""
+    code = "\n".join(notebook.code for notebook in notebooks.all_notebooks())
+    used = set(re.findall(r"\blookuplab(?:\.\w+)+", code))
+    for names in re.findall(r"from lookuplab import ([\w, ]+)", code):
+        used |= {f"lookuplab.{name.strip()}" for name in names.split(",")}
     rooms: dict[str, list[tuple[str, bool]]] = {}
     for module in pkgutil.walk_packages(lookuplab.__path__, "lookuplab."):
-        if not module.name.endswith("__main__"):
+        if module.name in used:
             package, _, last = module.name.rpartition(".")
             hidden = not inspect.ismodule(getattr(importlib.import_module(package), last, lookuplab))
             rooms.setdefault(module.name.split(".")[1], []).append((module.name, hidden))

@@ -232,6 +232,7 @@ def run_jobs(
         watch(running, results)
         for future in wait(futures, 0.5, FIRST_COMPLETED).done:
             results[futures.pop(future)] = cluster.result(future) if cluster else future.result()
+        future = None  # a result that is still referred to would be made again if its worker died
     watch({}, results)
     pool.shutdown()
     return [results[number] for number in range(len(jobs))]

@@ -131,6 +131,7 @@ def test_a_sweep_through_a_killed_worker_equals_the_serial_one_byte_for_byte(kit
     (kit.root / "started.wait").touch()
     with in_background(*sweep, "--scheduler", running.address) as process:
         started(kit, 3)  # the first one is done, each worker is at one of the others
+        wait_for(lambda: [*table.parent.rglob("*.ran.json")])  # and its result has come back
         running.kill(0)
         (kit.root / "started.wait").unlink()
         _, said = process.communicate(timeout=PATIENCE)

@@ -53,7 +53,7 @@ def test_a_folder_of_your_own_takes_the_place_of_the_sources(repository, tmp_pat
         assert offered(repository, "planted") >= {"member"} and offered(repository, "click") == set()
         assert python_sources.identity() != before
         monkeypatch.setenv("LOOKUPLAB_SOURCES", str(tmp_path / "nowhere"))
-        with pytest.raises(UserError, match="is no folder; name one, or unset it"):
+        with pytest.raises(UserError, match="is not a folder; name one, or unset it"):
             python_sources.folder()
     finally:
         python_sources.identity.cache_clear()

@@ -171,11 +171,13 @@ def _validator() -> Callable[[object], object]:
 
 def judge_run(claims: list[Claim], folder: Path) -> list[Judgement]:
     """Every claim on ``folder/<paper>/<artifact>.csv`` (``figures/mini``, say); a missing file leaves it undecided."""
-    judgements = []
+    judgements, frames = [], {}  # several claims are about one artifact
     for claim in claims:
         file = folder / claim.paper / f"{claim.artifact}.csv"
         if file.exists():
-            judgements.append(judge(claim, read_csv(file)))
+            if file not in frames:
+                frames[file] = read_csv(file)
+            judgements.append(judge(claim, frames[file]))
         else:
             note = f"no {file}: make it with lookuplab run {claim.artifact}"
             judgements.append(Judgement(claim, UNDECIDED, reported=_reported(claim), note=note))

@@ -75,7 +75,8 @@ def all_notebooks(paper: str | None = None) -> list[Notebook]:
         raise UserError(
             f"no paper {paper!r}{suggestion(paper, papers)}; there are: {', '.join(sorted(papers))}"
         )
-    return [read(file) for file in files if paper in (None, file.parent.name)]
+    places = _orders()
+    return [read(file, places) for file in files if paper in (None, file.parent.name)]
 
 
 def find(name: str) -> Notebook:
@@ -113,9 +114,11 @@ def find(name: str) -> Notebook:
     )
 
 
-def read(path: Path) -> Notebook:
-    """Parse a notebook. Raises UserError if the file is none, or its parameters cell holds more
-    than plain values.
+def read(path: Path, orders: Mapping[str, str] | None = None) -> Notebook:
+    """Parse a notebook. ``orders`` is what ``notebooks/order.yaml`` says, by default read from it.
+
+    Raises UserError if the file is not a notebook, or its parameters cell holds more than plain
+    values.
     """
     try:
         cells = [
@@ -128,9 +131,7 @@ def read(path: Path) -> Notebook:
         raise UserError(f"{path} is not a notebook in today's format: {error}") from error
     code = "\n".join(source for source, _ in sources)
     declared = next((source for source, tags in sources if "parameters" in tags), "")
-    file = paths.NOTEBOOKS / "order.yaml"
-    groups = yaml.safe_load(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    orders = {name: order for order, names in groups.items() for name in names}
+    orders = _orders() if orders is None else orders
     return Notebook(
         path,
         code,
@@ -138,6 +139,13 @@ def read(path: Path) -> Notebook:
         tuple(dict.fromkeys("/".join(match) for match in _BEGIN.findall(code))),
         orders.get(f"{path.parent.name}/{path.stem}", "any"),
     )
+
+
+def _orders() -> dict[str, str]:
+    """id -> order, of the notebooks that ``notebooks/order.yaml`` names."""
+    file = paths.NOTEBOOKS / "order.yaml"
+    groups = yaml.safe_load(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return {name: order for order, names in groups.items() for name in names}
 
 
 def declared_parameters(source: str, where: str) -> dict[str, Any]:

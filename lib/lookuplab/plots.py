@@ -93,7 +93,7 @@ def grouped_bars(
     rows = frame[frame["metric"] == metric]
     names, kinds = list(dict.fromkeys(rows[groups])), list(order or dict.fromkeys(rows[bars]))
     width = 0.8 / len(kinds)
-    figure, axes = _canvas(title, ylabel)
+    figure, axes = canvas(title, ylabel)
     for position, (kind, colour) in enumerate(colours(kinds).items()):
         ours = rows[rows[bars] == kind].set_index(groups).reindex(names)
         x = np.arange(len(names)) + (position - (len(kinds) - 1) / 2) * width
@@ -114,7 +114,7 @@ def grouped_bars(
         names = ["\n".join(fill(line, room, break_long_words=False) for line in name) for name in lines]
     axes.set_xticks(range(len(names)), names, rotation=25 if crowded else 0, ha="right" if crowded else "center")
     axes.set_ylim(0, top)
-    _legend(axes)
+    legend(axes)
     return figure
 
 
@@ -135,7 +135,7 @@ def stacked_shares(
         bars.append((model, values["value"].astype(float)))
         if values["paper_value"].notna().all():
             bars.append((PAPER_ROW, values["paper_value"].astype(float)))
-    figure, axes = _canvas(title, "", height=1.4 + 0.42 * len(bars))
+    figure, axes = canvas(title, "", height=1.4 + 0.42 * len(bars))
     left = np.zeros(len(bars))
     for (metric, label), colour in zip(metrics.items(), colours(metrics).values(), strict=True):
         share = np.array([values[metric] for _, values in bars], dtype=float)
@@ -151,7 +151,7 @@ def stacked_shares(
     axes.set(xlim=(0, 100), xlabel=xlabel)
     axes.invert_yaxis()
     axes.grid(visible=False)
-    _legend(axes)
+    legend(axes)
     return figure
 
 
@@ -290,7 +290,7 @@ def scatter(
     labels, models = _labels(policies, rows["head"]), list(dict.fromkeys(rows["model"]))
     markers = dict(zip(labels, "osD^v*<>ph" * 3, strict=False))
     palette = colours(models if len(models) > 1 else labels)
-    figure, axes = _canvas(title, ylabel)
+    figure, axes = canvas(title, ylabel)
     style = {"ms": 8, "mec": "white", "mew": 0.5, "capsize": 2, "elinewidth": 1}
     for (model, head), pair in rows[rows["head"].isin(list(labels))].groupby(["model", "head"], sort=False):
         cost, gain = pair[pair["metric"] == x], pair[pair["metric"] == y]
@@ -322,7 +322,7 @@ def length_map(
     valid, share = (cells[metric].reindex(columns=names) for metric in ("valid_percent", "share_percent"))
     valid = valid.where(share > 0)
     texts = valid.map("{:.0f}%".format) + share.map("\nof {:.0f}%".format)
-    figure, axes = _canvas(title, ylabel, height=1.9 + 0.45 * len(bins))
+    figure, axes = canvas(title, ylabel, height=1.9 + 0.45 * len(bins))
     style = {"fmt": "", "annot_kws": {"fontsize": 8}, "cmap": "cividis", "linewidths": 1}
     bar = {"label": "valid (%)", "pad": 0.02}
     sns.heatmap(valid, annot=texts, vmin=0, cbar_kws=bar, ax=axes, **style)
@@ -394,7 +394,7 @@ def token_strip(
             x, row = 0.0, row + 1
         places.append((x, row, width - 0.2))
         x += width
-    figure, axes = _canvas(title, "", height=0.75 + 0.85 * (1 + row))
+    figure, axes = canvas(title, "", height=0.75 + 0.85 * (1 + row))
     palette = mpl.colormaps["cividis"]
     least = min(np.flatnonzero(inside), key=lambda place: probabilities[place])
     for at, ((x, y, width), text, probability) in enumerate(zip(places, shown, probabilities, strict=True)):
@@ -459,7 +459,7 @@ def prefix_tree(
     left = [0]  # where each column begins, in letters
     for column in range(depth + 1):
         left.append(left[-1] + 3 + max(len(boxes[path][0]) for path in boxes if len(path) == column))
-    figure, axes = _canvas(title, "", height=0.7 + 0.36 * rows)
+    figure, axes = canvas(title, "", height=0.7 + 0.36 * rows)
     width = max(WIDTH / 0.082, left[-1])  # inches a letter
     figure.set_size_inches(width * 0.082, 0.7 + 0.36 * rows)
     for parent, child in links:
@@ -486,7 +486,8 @@ def plain_log(axis: Axis) -> None:
     axis.set_minor_locator(mpl.ticker.NullLocator())
 
 
-def _canvas(title: str, ylabel: str, height: float = HEIGHT) -> tuple[Figure, Axes]:
+def canvas(title: str, ylabel: str, height: float = HEIGHT) -> tuple[Figure, Axes]:
+    """A closed figure in the one look, with one drawing; ``height`` in inches."""
     with mpl.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(WIDTH, height), layout="constrained")
         axes.set_title(title)
@@ -537,7 +538,7 @@ def _whiskers(rows: pd.DataFrame) -> np.ndarray:
     return np.nan_to_num(distances).clip(min=0)
 
 
-def _legend(axes: Axes) -> None:
+def legend(axes: Axes) -> None:
     """Beside the drawing, never on it; the paper's marker last."""
     handles, labels = axes.get_legend_handles_labels()
     pairs = sorted(zip(handles, labels, strict=True), key=lambda pair: pair[1] == "paper")

@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 
 from lookuplab.cloudapi.dag import Passes
 from lookuplab.cloudapi.policies import below, by_class, outcome, triggered
-from lookuplab.plots import colours
-from lookuplab.plots import _canvas as canvas, _legend as legend
+from lookuplab.plots import canvas, colours, legend
 from lookuplab.scoring.rates import estimate, rate
 from lookuplab.sliders import image, table
 

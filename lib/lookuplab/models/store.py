@@ -63,11 +63,13 @@ class AnswerStore:
         with contextlib.suppress(sqlite3.OperationalError):  # another process may be at just this
             self.db.execute("PRAGMA journal_mode = WAL")
         with self._transaction():
-            if self.db.execute("SELECT 1 FROM sqlite_master WHERE name = 'settings'").fetchone():
+            if old := self.db.execute("SELECT 1 FROM sqlite_master WHERE name = 'settings'").fetchone():
                 self._upgrade()
             table = f"CREATE TABLE IF NOT EXISTS {self.name} (key TEXT PRIMARY KEY, json TEXT) WITHOUT ROWID"
             self.db.execute(table)
             self.db.execute(f"PRAGMA user_version = {SCHEMA}")
+        if old:
+            self.db.execute("VACUUM")
 
     def _upgrade(self) -> None:
         """Take over the answers of a completion store of schema 1 or 2."""

@@ -9,4 +9,13 @@ from lookuplab.models.load import load
 from lookuplab.models.store import CompletionStore
 from lookuplab.models.types import Completion, Decoding, Model, Prompt
 
-__all__ = ["Completion", "CompletionStore", "Decoding", "Model", "Prompt", "complete", "load", "score"]
+__all__ = [
+    "Completion",
+    "CompletionStore",
+    "Decoding",
+    "Model",
+    "Prompt",
+    "complete",
+    "load",
+    "score",
+]

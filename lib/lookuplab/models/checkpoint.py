@@ -6,4 +6,8 @@ def read_checkpoint(name, revision, dtype, device_map):
 
 
 def context_of(config):
-    return None if config.is_encoder_decoder else getattr(config.get_text_config(), "max_position_embeddings", None)
+    return (
+        None
+        if config.is_encoder_decoder
+        else getattr(config.get_text_config(), "max_position_embeddings", None)
+    )

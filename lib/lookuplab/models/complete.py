@@ -22,12 +22,26 @@ from lookuplab.errors import UserError
 from lookuplab.models.store import CompletionStore, canonical, digest
 from lookuplab.models.types import Completion, Decoding, Model, Prompt
 
-DECODING_VERSION = 1  # raise it whenever the same model and parameters would give another answer than before
-LATER = ("choices_below",)  # left out of the key at its default: keys are those from before it existed
+DECODING_VERSION = (
+    1  # raise it whenever the same model and parameters would give another answer than before
+)
+LATER = (
+    "choices_below",
+)  # left out of the key at its default: keys are those from before it existed
 SHARE = "LOOKUPLAB_SHARE"  # "1/4": the second of four processes; set by the runner
-POLL_SECONDS, PATIENCE_SECONDS = 0.5, 3600.0  # without one answer of the others; a launcher ends all where one fails
+POLL_SECONDS, PATIENCE_SECONDS = (
+    0.5,
+    3600.0,
+)  # without one answer of the others; a launcher ends all where one fails
 LOG = "LOOKUPLAB_ANSWERS"  # a file for the answers that a notebook used; set by the runner
-COLUMNS = ("model", "prompt", "sample", "question", "answer", "margin")  # of that file, one line a use
+COLUMNS = (
+    "model",
+    "prompt",
+    "sample",
+    "question",
+    "answer",
+    "margin",
+)  # of that file, one line a use
 # Nats, or probability of a draw: an answer with a narrower decision is a near tie and its margin is told. Between the
 # vector extensions of one processor the mini models' log-probabilities differ by 2e-5 at most, their margins by 3e-5.
 NEAR = 1e-4
@@ -53,14 +67,20 @@ def complete(
     for name, fine, allowed in (
         ("max_new_tokens", decoding.max_new_tokens >= 1, "at least 1"),
         ("temperature", decoding.temperature >= 0, "0 (greedy) or more"),
-        ("n", decoding.n == 1 or decoding.n > 1 and decoding.temperature > 0, "1, or more at a temperature above 0"),
+        (
+            "n",
+            decoding.n == 1 or decoding.n > 1 and decoding.temperature > 0,
+            "1, or more at a temperature above 0",
+        ),
         ("top_p", 0 < decoding.top_p <= 1, "above 0 and at most 1"),
         ("stop", "" not in decoding.stop, "without an empty string, which would end every answer"),
         ("truncation", decoding.truncation in (None, "left", "right"), "'left', 'right' or None"),
         ("choices_below", 0 <= decoding.choices_below <= 1, "a probability, 0 to 1"),
     ):
         if not fine:
-            raise UserError(f"decoding: {name} is {getattr(decoding, name)!r}; it must be {allowed}")
+            raise UserError(
+                f"decoding: {name} is {getattr(decoding, name)!r}; it must be {allowed}"
+            )
     asked = [(prompt, "", sample) for prompt in prompts for sample in range(decoding.n)]
 
     def answer(missing: list[tuple[Prompt, str, int]]) -> Iterator[list[Completion]]:
@@ -124,23 +144,36 @@ def _answered(
                 with closing(answer(list(mine.values()))) as batches:
                     for batch in batches:
                         done = {waiting.pop((one.id, one.sample)): one for one in batch}
-                        opened.add({key: {**asdict(one), "model": model.name} for key, one in done.items()})
+                        opened.add(
+                            {key: {**asdict(one), "model": model.name} for key, one in done.items()}
+                        )
                         checked(batch)
                         bar.update(len(batch))
                 if waiting:
-                    raise RuntimeError(f"{model.name} left {len(waiting)} of {len(mine)} requests unanswered")
+                    raise RuntimeError(
+                        f"{model.name} left {len(waiting)} of {len(mine)} requests unanswered"
+                    )
                 _wait(opened, missing.keys() - mine.keys(), bar)
             known |= {key: _restored(found) for key, found in opened.get(missing).items()}
     answers = [
         replace(known[key], id=prompt.id, sample=sample)
         for key, (prompt, _, sample) in zip(keys, asked, strict=True)
     ]
-    if decoding and (file := os.environ.get(LOG)):  # continuations that were only scored are no answers
+    if decoding and (
+        file := os.environ.get(LOG)
+    ):  # continuations that were only scored are no answers
         with open(file, "a", encoding="utf-8", newline="") as log:
             near = ["" if (one.margin or 1) >= NEAR else f"{one.margin:.0e}" for one in answers]
             # digests of what was asked and answered: the same on every machine, unlike the store's keys
             csv.writer(log, lineterminator="\n").writerows(
-                (model.name, one.id, one.sample, digest(stated + questions[one.id])[:8], digest(one.text)[:8], margin)
+                (
+                    model.name,
+                    one.id,
+                    one.sample,
+                    digest(stated + questions[one.id])[:8],
+                    digest(one.text)[:8],
+                    margin,
+                )
                 for one, margin in zip(answers, near, strict=True)
             )
     return answers
@@ -189,7 +222,9 @@ def _is_mine(key: str) -> bool:
     """
     number, _, count = os.environ.get(SHARE, "0/1").partition("/")
     if not (number.isdecimal() and count.isdecimal() and int(number) < int(count)):
-        raise UserError(f"{SHARE} is {number}/{count}; it must be like 0/2: the first of two processes")
+        raise UserError(
+            f"{SHARE} is {number}/{count}; it must be like 0/2: the first of two processes"
+        )
     return int(key.split("/")[1], 16) % int(count) == int(number)
 
 
@@ -214,7 +249,9 @@ def _opened(store: Store) -> Iterator[CompletionStore]:
     if isinstance(store, CompletionStore):
         yield store
         return
-    with CompletionStore(":memory:" if store is False else None if store is True else store) as opened:
+    with CompletionStore(
+        ":memory:" if store is False else None if store is True else store
+    ) as opened:
         yield opened
 
 
@@ -223,5 +260,11 @@ def _bar(name: str, total: int, progress: bool) -> tqdm:
     terminal = sys.stderr.isatty()
     delay, interval = (0, 0.5) if terminal else (5, 10)
     return tqdm(
-        total=total, desc=name, unit="answer", disable=not progress, delay=delay, mininterval=interval, smoothing=0.1
+        total=total,
+        desc=name,
+        unit="answer",
+        disable=not progress,
+        delay=delay,
+        mininterval=interval,
+        smoothing=0.1,
     )

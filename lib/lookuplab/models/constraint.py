@@ -128,7 +128,11 @@ class NameTries:
             called = continuations(self._tokenizer, tail, [f"{name}(" for name in missing])
             for name, path, call in zip(missing, plain, called, strict=True):
                 apart = call is not None and self.texts[call[-1]] == "("
-                self._paths[tail, name] = path, call[:-1] if apart else None, None if apart else call
+                self._paths[tail, name] = (
+                    path,
+                    call[:-1] if apart else None,
+                    None if apart else call,
+                )
         found = [self._paths[tail, name] for name in names]
         return (
             [path for plain, other, _ in found for path in (plain, other) if path is not None],

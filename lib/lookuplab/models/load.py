@@ -44,7 +44,10 @@ def load(name: str, **options: Any) -> Model:
                 there = ", ".join(mini_models()) or "none yet: run `lookuplab train mini`"
                 raise UserError(f"no mini model {place!r}; there are: {there}")
             # float32 on every machine, so that all share one set of answers
-            arguments, stated = (str(mini_models()[place]),), {"name": place, "dtype": "float32", **stated}
+            arguments, stated = (
+                (str(mini_models()[place]),),
+                {"name": place, "dtype": "float32", **stated},
+            )
     options = {**stated, **options}
     try:
         inspect.signature(kind).bind(*arguments, **options)
@@ -65,7 +68,9 @@ def split_options(name: str) -> tuple[str, dict[str, Any]]:
     """
     if name.endswith(CHAT):  # SHIM
         return name.removesuffix(CHAT), {"chat": True}
-    split = re.fullmatch(r"((?:.*#)?[^?#]+)\?([^#]+)", name)  # an address may have a query of its own
+    split = re.fullmatch(
+        r"((?:.*#)?[^?#]+)\?([^#]+)", name
+    )  # an address may have a query of its own
     if not split:
         return name, {}
     found = {}

@@ -18,8 +18,8 @@ import inspect
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from huggingface_hub import HfApi, snapshot_download, try_to_load_from_cache
 from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 from peft import PeftModel
 from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -37,7 +38,7 @@ from transformers import (
     AutoTokenizer,
     GenerationConfig,
 )
-from transformers.cache_utils import Cache, DynamicCache, DynamicLayer, EncoderDecoderCache
+from transformers.cache_utils import DynamicCache, DynamicLayer, EncoderDecoderCache
 
 from lookuplab.errors import UserError
 from lookuplab.models.constraint import Constraint, NameTries, pushed, restricted
@@ -50,9 +51,10 @@ HUB_SECONDS = 10  # how long to wait for the hub before only its local cache is 
 ROWS = 128  # of a batch, at most
 CPU_TOKENS = 8192  # rows x longest prompt: more only pads and leaves the processor's caches
 GPU_SHARE = 0.8  # of the free memory, for keys and values
-COMPACT = 8  # drop finished rows when they are one in so many of the batch: each time the cache is copied
+COMPACT = (
+    8  # drop finished rows when they are one in so many of the batch: each time the cache is copied
+)
 BLOCK = 64  # positions of room that the cache reserves at a time
-ONEDNN_ROWS = 16  # below this oneDNN's preparations cost more than they save
 
 
 class Checkpoint:
@@ -61,7 +63,8 @@ class Checkpoint:
     ``dtype`` is bfloat16 on GPUs and float32 on a CPU unless it is stated, whatever the files are in.
     On GPUs ``device_map`` defaults to "auto": all of them, through accelerate. ``adapter`` is a PEFT
     adapter's folder or hub name. ``context`` is the longest prompt plus completion in tokens, None
-    without a limit. UserError for whatever is missing, cannot be read, or does not fit on the GPUs.
+    without a limit; ``causal`` says that answers continue the prompt (else they begin a text of their own).
+    UserError for whatever is missing, cannot be read, or does not fit on the GPUs.
     """
 
     def __init__(
@@ -78,51 +81,53 @@ class Checkpoint:
         if is_adapter(folder):
             adapter, (place, revision) = str(folder), base_of(folder)
         gpu = torch.cuda.is_available()
-        self.place, self.revision = place, revision
         self.dtype = dtype or ("bfloat16" if gpu else "float32")
         if self.dtype not in DTYPES:
-            raise UserError(f"model {self.name}: dtype is {dtype!r}; it must be {', '.join(DTYPES)}")
+            raise UserError(
+                f"model {self.name}: dtype is {dtype!r}; it must be {', '.join(DTYPES)}"
+            )
         self.device_map = device_map or ("auto" if gpu else None)
-        self._from, self._options = _source(place, revision)
-        self.config = _try(self.name, AutoConfig.from_pretrained, self._from, **self._options)
+        self.source = place, revision
+        self._options = {
+            "revision": revision,
+            "local_files_only": not _try(place, _on_hub, *self.source),
+        }
+        self.config = _try(self.name, AutoConfig.from_pretrained, place, **self._options)
         self.adapter = adapter and Path(_try(adapter, _folder, adapter))
-        text = self.config.get_text_config()  # encoder-decoders here have relative positions and no limit
-        limit = None if self.is_encoder_decoder else getattr(text, "max_position_embeddings", None)
-        self.context: int | None = limit
-
-    @property
-    def is_encoder_decoder(self) -> bool:
-        """Whether an answer begins a text of its own; else it continues the prompt."""
-        return self.config.is_encoder_decoder
+        self.causal = not self.config.is_encoder_decoder
+        text = (
+            self.config.get_text_config()
+        )  # encoder-decoders here have relative positions and no limit
+        self.context = getattr(text, "max_position_embeddings", None) if self.causal else None
 
     @cached_property
     def identity(self) -> dict[str, str]:
         """What changes the answers: content hash or name and commit, dtype, adapter. Needs no weights."""
-        found = {"dtype": self.dtype}
-        folder = Path(self.place).expanduser()
-        if folder.is_dir():
-            found["content"] = content_hash(folder)
+        (place, revision), found = self.source, {"dtype": self.dtype}
+        if Path(place).is_dir():
+            found["content"] = content_hash(Path(place))
         else:  # what a branch or tag stands for, told by the cache's folder: configurations need not say it
-            file = try_to_load_from_cache(self.place, "config.json", revision=self.revision)
-            commit = Path(file).parent.name if isinstance(file, str) else self.revision or "main"
-            found["checkpoint"] = f"{self.place}@{commit}"
-        if self.adapter:
-            found["adapter"] = content_hash(self.adapter) + " merged" * self._merges
+            file = try_to_load_from_cache(place, "config.json", revision=revision)
+            found["checkpoint"] = (
+                f"{place}@{Path(file).parent.name if file else revision or 'main'}"
+            )
+        if self.adapter:  # in 16 bits merging would round it away
+            found["adapter"] = content_hash(self.adapter) + " merged" * (self.dtype == "float32")
         return found
-
-    @property
-    def _merges(self) -> bool:
-        """An adapter is merged into the weights, so that it costs no time; in 16 bits that would round it away."""
-        return self.dtype == "float32"
 
     @cached_property
     def tokenizer(self):
         """The Transformers tokenizer, the adapter's own if it brings one."""
-        own = self.adapter and (self.adapter / "tokenizer_config.json").is_file()
-        place, options = _source(str(self.adapter), None) if own else (self._from, self._options)
+        place, options = self.source[0], self._options
+        if self.adapter and (self.adapter / "tokenizer_config.json").is_file():
+            place, options = str(self.adapter), {}
         tokenizer = _try(self.name, AutoTokenizer.from_pretrained, place, **options)
-        if not tokenizer("client", add_special_tokens=False)["input_ids"]:  # made up where there are no files
-            raise UserError(f"checkpoint {self.name} has no usable tokenizer; save one beside the weights")
+        if not tokenizer("client", add_special_tokens=False)[
+            "input_ids"
+        ]:  # made up where there are no files
+            raise UserError(
+                f"checkpoint {self.name} has no usable tokenizer; save one beside the weights"
+            )
         return tokenizer
 
     @cached_property
@@ -130,18 +135,22 @@ class Checkpoint:
         """The Transformers model, with its weights. One that nobody holds any more is freed before."""
         gc.collect()
         torch.cuda.empty_cache()
-        kind = AutoModelForSeq2SeqLM if self.is_encoder_decoder else AutoModelForCausalLM
-        options = {"dtype": getattr(torch, self.dtype), "device_map": self.device_map, **self._options}
+        kind = AutoModelForCausalLM if self.causal else AutoModelForSeq2SeqLM
+        options = {
+            "dtype": getattr(torch, self.dtype),
+            "device_map": self.device_map,
+            **self._options,
+        }
         module, report = _try(
-            self.name, kind.from_pretrained, self._from, output_loading_info=True, **options
+            self.name, kind.from_pretrained, self.source[0], output_loading_info=True, **options
         )
-        if lacking := sorted(report["missing_keys"]):
+        if report["missing_keys"]:
             raise UserError(
-                f"checkpoint {self.name} lacks weights ({lacking[0]} ...); is it complete, and of the "
-                "architecture that its config.json names?"
+                f"checkpoint {self.name} lacks weights ({min(report['missing_keys'])} ...); is it complete, "
+                "and of the architecture that its config.json names?"
             )
         devices = set(map(str, getattr(module, "hf_device_map", {}).values()))
-        if self.device_map == "auto" and torch.cuda.is_available() and devices & {"cpu", "disk"}:
+        if torch.cuda.is_available() and self.device_map != "cpu" and devices & {"cpu", "disk"}:
             raise UserError(
                 f"model {self.name} does not fit on the GPUs in {self.dtype}: part of it would run on the "
                 "CPU; take more GPUs or another dtype (NAME?dtype=bfloat16)"
@@ -154,7 +163,7 @@ class Checkpoint:
         with warnings.catch_warnings():  # PEFT 0.21 still asks for an attribute by its old name
             warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
             adapted = PeftModel.from_pretrained(module, str(self.adapter))
-        if self._merges:
+        if self.dtype == "float32":
             adapted.merge_and_unload()
         return module
 
@@ -163,7 +172,9 @@ def _try(name: str, load: Callable, *arguments: Any, **options: Any) -> Any:
     """``load`` with the first line of whatever keeps it from loading."""
     try:
         return load(*arguments, **options)
-    except Exception as error:  # Transformers, PEFT, the hub client and safetensors raise a dozen kinds
+    except (
+        Exception
+    ) as error:  # Transformers, PEFT, the hub client and safetensors raise a dozen kinds
         said = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise UserError(
             f"cannot load model {name}: {said} (it must be a complete folder that save_pretrained wrote, "
@@ -171,17 +182,12 @@ def _try(name: str, load: Callable, *arguments: Any, **options: Any) -> Any:
         ) from error
 
 
-def _source(place: str, revision: str | None) -> tuple[str, dict[str, Any]]:
-    """Arguments of ``from_pretrained``; without the hub's answer only its cache is tried, and no row of retries."""
-    folder = Path(place).expanduser()
-    local = folder.exists() or not _try(place, _hub_answers, place, revision)
-    return str(folder) if folder.exists() else place, {"revision": revision, "local_files_only": local}
-
-
-def _hub_answers(place: str, revision: str | None) -> bool:
+def _on_hub(place: str, revision: str | None) -> bool:
+    """Whether the hub answers; else only its cache is tried, and nobody waits for a row of retries."""
     try:
-        HfApi().model_info(place, revision=revision, timeout=HUB_SECONDS)
-        return True
+        return not Path(place).exists() and bool(
+            HfApi().model_info(place, revision=revision, timeout=HUB_SECONDS)
+        )
     except (RepositoryNotFoundError, RevisionNotFoundError):
         raise
     except Exception:  # no network, a proxy, offline mode, no name: the loader says what it misses
@@ -189,10 +195,11 @@ def _hub_answers(place: str, revision: str | None) -> bool:
 
 
 def _folder(adapter: str) -> str:
-    folder = Path(adapter).expanduser()
-    if folder.is_dir():
-        return str(folder)
-    return snapshot_download(adapter, local_files_only=not _hub_answers(adapter, None))
+    return (
+        adapter
+        if Path(adapter).is_dir()
+        else snapshot_download(adapter, local_files_only=not _on_hub(adapter, None))
+    )
 
 
 class LocalModel(Checkpoint):
@@ -210,16 +217,13 @@ class LocalModel(Checkpoint):
         *,
         name: str | None = None,
         chat: bool | None = None,
-        batch_size: int | None = None,
+        batch_size: int = ROWS,
         context: int | None = None,
         **options: str | None,
     ) -> None:
         super().__init__(place, revision, **options)
         self.name, self.chat, self.work = name or self.name, chat, Work()
-        self.batch_size = ROWS if batch_size is None else batch_size
-        self.context = context or self.context
-        if self.batch_size < 1:
-            raise UserError(f"batch_size is {batch_size}; it must be at least 1")
+        self.batch_size, self.context = max(1, batch_size), context or self.context
 
     @cached_property
     def identity(self) -> dict[str, str]:
@@ -231,7 +235,6 @@ class LocalModel(Checkpoint):
     def module(self):
         """The Transformers model, ready to decode."""
         module = super().module.eval()
-        _use_onednn(module)
         head = module.get_output_embeddings()
         if type(head) is torch.nn.Linear and head.weight.dtype != torch.float32:
             # in bfloat16 logits between 16 and 32 are .125 apart; a copy, for embeddings may share the weight
@@ -239,23 +242,26 @@ class LocalModel(Checkpoint):
             head.register_forward_pre_hook(lambda _, inputs: (inputs[0].float(),))
         return module
 
+    @cached_property
     def end_of_text(self) -> frozenset[int]:
         """Every token that ends an answer, from the generation configuration and the tokenizer."""
         try:
-            configured = GenerationConfig.from_pretrained(self._from, **self._options).eos_token_id
-        except OSError:
-            configured = GenerationConfig.from_model_config(self.config).eos_token_id
+            configured = GenerationConfig.from_pretrained(
+                self.source[0], **self._options
+            ).eos_token_id
+        except OSError:  # there is none
+            configured = self.config.eos_token_id
         configured = configured if isinstance(configured, list) else [configured]
-        return frozenset(i for i in [*configured, self.tokenizer.eos_token_id] if i is not None)
+        return frozenset({*configured, self.tokenizer.eos_token_id} - {None})
 
     @cached_property
     def names(self) -> NameTries:
         """How its tokens spell names."""
-        return NameTries(self.tokenizer, self.end_of_text())
+        return NameTries(self.tokenizer, self.end_of_text)
 
     def prompt_ids(self, text: str) -> list[int]:
         """The tokens of a prompt that is asked without a chat template."""
-        return encode(self.tokenizer, [text], True, not self.is_encoder_decoder)[0]
+        return encode(self.tokenizer, [text], True, self.causal)[0]
 
     def generate(
         self,
@@ -267,66 +273,53 @@ class LocalModel(Checkpoint):
 
         ``constrain`` makes a row's constraint from its prompt and the tokens that the answer continues
         ([] if it begins a text of its own); without it a prompt's ``choices`` do. UserError for a prompt
-        that is too long, choices that are no names or meet a chat prompt, and when not even one row fits
-        into memory.
+        that is too long, choices for a chat model, and when not even one row fits into memory.
         """
-        for prompt, _ in requests:
-            self._check_choices(prompt)
-        read = self._encoded([prompt for prompt, _ in requests])
+
+        def named(prompt: Prompt, before: list[int]) -> Constraint | None:
+            if not prompt.choices:
+                return None
+            if not self._text(prompt)[1]:
+                raise UserError(
+                    f"prompt {prompt.id!r}: a chat model cannot be held to given names (choices)"
+                )
+            return self.names.constraint(before, prompt.choices, decoding.choices_below)
+
         rows = []
-        for (prompt, sample), whole in zip(requests, read, strict=True):
-            ids = fit(self.tokenizer, prompt.id, whole, self.context, decoding)
-            limit, before = decoding.max_new_tokens, ids
-            if self.is_encoder_decoder:
-                before = []
-            elif self.context is not None:
-                limit = min(limit, self.context - len(ids))
-            rows.append(Row(prompt, sample, ids, len(whole) - len(ids), before, limit))
-        rows.sort(key=lambda row: (-len(row.ids), row.prompt.id, row.sample))
-
-        def run(batch: list[Row]) -> list[Completion]:
-            for row in batch:
-                if constrain:
-                    row.constraint = constrain(row.prompt, row.before)
-                elif row.prompt.choices:
-                    row.constraint = self.names.constraint(
-                        row.before, row.prompt.choices, decoding.choices_below
-                    )
-                row.begin(self.tokenizer, decoding)
-            decode(self.module, batch, decoding, self.end_of_text(), self.context, self.work)
-            return [row.completion() for row in batch]
-
-        yield from self._batches(rows, lambda row: len(row.ids), run, decoding.max_new_tokens)
+        for (prompt, sample), ids in zip(
+            requests, self._encoded([one for one, _ in requests]), strict=True
+        ):
+            kept = fit(self.tokenizer, prompt.id, ids, self.context, decoding)
+            before, limit = (kept if self.causal else []), decoding.max_new_tokens
+            limit = min(limit, self.context - len(before)) if self.context else limit
+            rule = partial(constrain or named, prompt, before)
+            rows.append(Row(prompt, sample, kept, len(ids) - len(kept), before, limit, rule))
+        yield from self._written(rows, decoding)
 
     def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]:
-        """Log-probabilities of a given continuation of each prompt (teacher forcing), one list a batch, any order.
+        """Log-probabilities of a given continuation of each prompt, one list a batch, any order.
 
         The continuation's tokens are those of both texts together, where that leaves the prompt's tokens
-        whole. ``text`` is the continuation, ``finish_reason`` ``"scored"``. UserError where both together
-        are too long.
+        whole; they are written as an answer is, under a constraint that leaves nothing else. ``text`` is
+        the continuation, ``finish_reason`` ``"scored"``. UserError where both together are too long.
         """
-        causal = not self.is_encoder_decoder
-        read = []
-        for (prompt, text), ids in zip(pairs, self._encoded([one for one, _ in pairs]), strict=True):
-            given, special = self._text(prompt)
+        rows, texts = [], {}
+        for (prompt, text), ids in zip(
+            pairs, self._encoded([one for one, _ in pairs]), strict=True
+        ):
             added = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
-            if causal:
-                (whole,) = encode(self.tokenizer, [given + text], special, causal)
+            if self.causal:
+                given, special = self._text(prompt)
+                (whole,) = encode(self.tokenizer, [given + text], special, True)
                 added = whole[len(ids) :] if whole[: len(ids)] == ids else added
-                fit(self.tokenizer, f"{prompt.id} and its continuation", ids + added[1:], self.context, Decoding())
-            read.append((prompt, text, ids, added))
-
-        def run(batch: list[tuple[Prompt, str, list[int], list[int]]]) -> list[Completion]:
-            logprobs = teacher_force(self.module, [(ids, added) for _, _, ids, added in batch], self.work)
-            done = []
-            for (prompt, text, ids, added), row in zip(batch, logprobs, strict=True):
-                pieces = Spelling(self.tokenizer, ids if causal else []).pieces(added)
-                scored = Completion(prompt.id, 0, text, tuple(pieces), tuple(added), row, "scored", len(ids))
-                done.append(scored)
-            return done
-
-        read.sort(key=lambda item: (-len(item[2]) - len(item[3]), item[0].id))
-        yield from self._batches(read, lambda item: len(item[2]) + len(item[3]), run)
+                fit(self.tokenizer, prompt.id, ids + added[1:], self.context, Decoding())
+            if added:
+                before, texts[prompt.id] = ids if self.causal else [], text
+                rows.append(Row(prompt, 0, ids, 0, before, len(added), partial(Dictated, added)))
+            else:
+                yield [Completion(prompt.id, 0, text, (), (), (), "scored", len(ids))]
+        for batch in self._written(rows, Decoding(), frozenset()):
+            yield [replace(one, text=texts[one.id], finish_reason="scored") for one in batch]
 
     def _text(self, prompt: Prompt) -> tuple[str, bool]:
         """What the model reads, and whether the tokenizer adds its special tokens (a chat template has its own).
@@ -334,66 +327,60 @@ class LocalModel(Checkpoint):
         A template that refuses the system role (Gemma's does) gets the system text at the head of the
         user turn.
         """
-        through_chat = self.chat
-        if through_chat is None:
-            through_chat = prompt.system is not None and bool(self.tokenizer.chat_template)
-        if not through_chat:
+        chat = self.chat
+        if chat is None:
+            chat = prompt.system is not None and bool(self.tokenizer.chat_template)
+        if not chat:
             return prompt.text, True
         if not self.tokenizer.chat_template:
             raise UserError(f"{self.name} has no chat template: use it as a base model")
         from jinja2.exceptions import TemplateError  # Transformers renders with jinja2
 
-        user = {"role": "user", "content": prompt.text}
-        asked = [{"role": "system", "content": prompt.system}, user] if prompt.system else [user]
-        options = {"tokenize": False, "add_generation_prompt": True}
+        system = [{"role": "system", "content": prompt.system}] if prompt.system else []
+        render = partial(
+            self.tokenizer.apply_chat_template, tokenize=False, add_generation_prompt=True
+        )
         try:
-            return self.tokenizer.apply_chat_template(asked, **options), False
+            return render([*system, {"role": "user", "content": prompt.text}]), False
         except TemplateError:
-            folded = [{"role": "user", "content": f"{prompt.system}\n{prompt.text}"}]
-            return self.tokenizer.apply_chat_template(folded, **options), False
+            return render([{"role": "user", "content": f"{prompt.system}\n{prompt.text}"}]), False
 
     def _encoded(self, prompts: Sequence[Prompt]) -> list[list[int]]:
         """Token ids of every prompt; each different text is tokenised once."""
-        texts = [self._text(prompt) for prompt in prompts]
-        ids: dict[tuple[str, bool], list[int]] = {}
+        texts, ids = [self._text(prompt) for prompt in prompts], {}
         for special in (True, False):
             wanted = [one for one in dict.fromkeys(texts) if one[1] is special]
-            found = encode(
-                self.tokenizer, [text for text, _ in wanted], special, not self.is_encoder_decoder
-            )
+            found = encode(self.tokenizer, [text for text, _ in wanted], special, self.causal)
             ids |= zip(wanted, found, strict=True)
         return [ids[text] for text in texts]
 
-    def _check_choices(self, prompt: Prompt) -> None:
-        if prompt.choices and not self._text(prompt)[1]:
-            raise UserError(
-                f"prompt {prompt.id!r}: a chat model's answer begins with backticks, so it cannot be held "
-                "to given names (choices); ask it as a base model or leave them out"
-            )
-        for name in prompt.choices or ():
-            if not name.isidentifier():
-                raise UserError(
-                    f"prompt {prompt.id!r}: the choice {name!r} is no name (identifier); leave it out"
-                )
-
-    def _batches(
-        self, items: list, length: Callable[[Any], int], run: Callable, new: int = 0
+    def _written(
+        self, rows: list["Row"], decoding: Decoding, end_of_text: frozenset[int] | None = None
     ) -> Iterator[list[Completion]]:
-        """``run(batch)`` for consecutive batches of ``items``, which come with falling ``length`` in tokens.
+        """Finish the rows, longest prompts first, in batches.
 
-        A batch has at most ``batch_size`` rows and as many tokens as the memory allows. Out of memory: the
-        budget is halved and the batch tried again; UserError when a single item does not fit. With a fixed
-        order and whole batches as results, a run that was interrupted goes on with the same batches.
+        A batch has at most ``batch_size`` rows and as many tokens, padding included, as the memory allows:
+        on GPUs as many as keys and values find room for, were there no heads that share them; those that
+        do leave theirs to the activations. Out of memory: the budget is halved and the batch tried again;
+        UserError when a single row does not fit. With a fixed order and whole batches as results, a run
+        that was interrupted goes on with the same batches.
         """
-        at, rows, budget = 0, self.batch_size, None
-        while at < len(items):
-            if budget is None:  # not before there is something to answer: the weights are read for it
-                budget, new = self._token_budget(), new if self.module.device.type == "cuda" else 0
-            longest = max(1, length(items[at]) + new)
-            batch = items[at : at + max(1, min(rows, budget // longest))]
-            done = None
+        rows.sort(key=lambda row: (-len(row.ids), row.prompt.id, row.sample))
+        end_of_text = self.end_of_text if end_of_text is None else end_of_text
+        at, budget, new = 0, CPU_TOKENS, 0
+        if rows and self.module.device.type == "cuda":
+            free = sum(torch.cuda.mem_get_info(i)[0] for i in range(torch.cuda.device_count()))
+            text, new = self.config.get_text_config(decoder=True), decoding.max_new_tokens
+            each = 2 * text.num_hidden_layers * text.hidden_size * self.module.dtype.itemsize
+            budget = int(GPU_SHARE * free / each)
+        while at < len(rows):
+            longest, done = len(rows[at].ids) + new, False
+            batch = rows[at : at + max(1, min(self.batch_size, budget // longest))]
             try:
-                done = run(batch)
+                for row in batch:
+                    row.begin(self.tokenizer, decoding)
+                self._decode(batch, decoding, end_of_text)
+                done = True
             except (RuntimeError, MemoryError) as error:
                 if not (isinstance(error, MemoryError) or should_reduce_batch_size(error)):
                     raise
@@ -402,29 +389,50 @@ class LocalModel(Checkpoint):
                         f"{self.name}: not enough memory for a single prompt; use shorter prompts, fewer "
                         "new tokens, a smaller dtype or a larger device"
                     ) from error
-            if done is None:  # outside of the except block, so that the failed batch's tensors are free
+            if done:
+                at += len(batch)
+                yield [row.completion() for row in batch]
+            else:  # outside of the except block, so that the failed batch's tensors are free
                 clear_device_cache(garbage_collection=True)
                 budget = len(batch) // 2 * longest
-                continue
-            at += len(batch)
-            yield done
 
-    def _token_budget(self) -> int:
-        """Tokens of a batch, padding included: on GPUs as many as keys and values find room for, were there no
-        heads that share them; those that do leave theirs to the activations."""
-        if self.module.device.type != "cuda":
-            return CPU_TOKENS
-        free = sum(torch.cuda.mem_get_info(i)[0] for i in range(torch.cuda.device_count()))
-        text = self.config.get_text_config(decoder=True)
-        each = 2 * text.num_hidden_layers * text.hidden_size * self.module.dtype.itemsize
-        return int(GPU_SHARE * free / each)
+    @torch.inference_mode()
+    def _decode(self, rows: list["Row"], decoding: Decoding, end_of_text: frozenset[int]) -> None:
+        """Append tokens until every row is finished."""
+        batch, written, chances = Batch(self.module, rows, self.context, self.work), 0, None
+        if decoding.temperature > 0:
+            chances = torch.from_numpy(np.stack([uniforms(row, decoding) for row in rows]))
+            chances = chances.to(self.module.device)
+        while True:
+            scores, gates = batch.logits, [math.inf] * len(rows)
+            for i, row in enumerate(rows):
+                if row.constraint and not row.finish_reason:
+                    if found := restricted(row.constraint, batch.logits[i]):
+                        scores = scores.clone() if scores is batch.logits else scores
+                        scores[i], gates[i] = found
+            chance = None if chances is None else chances[:, written]
+            tokens, logprobs, margins = choose(batch.logits, scores, chance, decoding)
+            told = torch.stack([tokens, logprobs.double(), margins], 1).tolist()
+            for row, (token, logprob, margin), gate in zip(rows, told, gates, strict=True):
+                if not row.finish_reason:
+                    row.push(int(token), logprob, min(margin, gate), end_of_text)
+            left = [i for i, row in enumerate(rows) if not row.finish_reason]
+            if not left:
+                break
+            if (len(rows) - len(left)) * COMPACT >= len(rows):
+                batch.keep(left)
+                rows, tokens = [rows[i] for i in left], tokens[left]
+                chances = None if chances is None else chances[left]
+            batch.step(tokens)
+            written += 1
 
 
 @dataclass
 class Row:
     """One answer: grows by ``push`` until ``finish_reason`` is set.
 
-    ``before`` are the tokens that it continues, ``limit`` is how many new ones it may have.
+    ``before`` are the tokens that it continues, ``limit`` is how many new ones it may have, ``rule`` makes
+    its constraint.
     """
 
     prompt: Prompt
@@ -433,18 +441,13 @@ class Row:
     dropped: int
     before: list[int]
     limit: int
-    constraint: Constraint | None = None
-    tokens: list[int] = field(default_factory=list)
-    logprobs: list[float] = field(default_factory=list)
-    pieces: list[str] = field(default_factory=list)
-    margin: float = math.inf
-    finish_reason: str | None = None
+    rule: Callable[[], Constraint | None]
 
     def begin(self, tokenizer, decoding: Decoding) -> None:
-        """Nothing is written yet (again, where the memory did not suffice)."""
+        """Nothing is written (again, where the memory did not suffice)."""
         self.spelling, self.over = Spelling(tokenizer, self.before), decoding.stopper()
+        self.constraint, self.margin, self.finish_reason = self.rule(), math.inf, ""
         self.tokens, self.logprobs, self.pieces = [], [], []
-        self.margin, self.finish_reason = math.inf, None
 
     def push(self, token: int, logprob: float, margin: float, end_of_text: frozenset[int]) -> None:
         """Append one token and see whether it was the last. ``margin``: how near the choice was to another one."""
@@ -464,63 +467,32 @@ class Row:
 
     def completion(self) -> Completion:
         """The finished row. Bytes that never became a character are spelled by the last token."""
-        pieces = [*self.pieces[:-1], self.pieces[-1] or self.spelling.rest()]
-        return Completion(
-            id=self.prompt.id,
-            sample=self.sample,
-            text="".join(pieces),
-            tokens=tuple(pieces),
-            token_ids=tuple(self.tokens),
-            token_logprobs=tuple(self.logprobs),
-            finish_reason=self.finish_reason,
-            prompt_tokens=len(self.ids),
-            prompt_dropped=self.dropped,
-            margin=None if self.margin == math.inf else self.margin,
+        pieces = (*self.pieces[:-1], self.pieces[-1] or self.spelling.rest())
+        answer = (
+            self.prompt.id,
+            self.sample,
+            "".join(pieces),
+            pieces,
+            tuple(self.tokens),
+            tuple(self.logprobs),
         )
+        margin = None if self.margin == math.inf else self.margin
+        return Completion(*answer, self.finish_reason, len(self.ids), self.dropped, margin)
 
 
-@torch.inference_mode()
-def decode(
-    module,
-    rows: list[Row],
-    decoding: Decoding,
-    end_of_text: frozenset[int],
-    context: int | None,
-    work: Work,
-) -> None:
-    """Generate until every row is finished; the rows are filled in place, and ``work`` counts what it took."""
-    batch = Batch(module, [row.ids for row in rows], context, work)
-    logits, written, chances, going = batch.prefill(), 0, None, rows
-    if decoding.temperature > 0:
-        chances = torch.from_numpy(np.stack([uniforms(row, decoding) for row in rows])).to(logits.device)
-    while True:
-        scores, gates = _restricted(logits, going)
-        chance = None if chances is None else chances[:, written]
-        tokens, logprobs, margins = choose(logits, scores, chance, decoding)
-        told = torch.stack([tokens, logprobs.double(), torch.minimum(margins, gates)], 1).tolist()
-        for row, (token, logprob, margin) in zip(going, told, strict=True):
-            if row.finish_reason is None:
-                row.push(int(token), logprob, margin, end_of_text)
-        left = [i for i, row in enumerate(going) if row.finish_reason is None]
-        if not left:
-            break
-        if (len(going) - len(left)) * COMPACT >= len(going):
-            batch.keep(left)
-            going, tokens = [going[i] for i in left], tokens[left]
-            chances = None if chances is None else chances[left]
-        logits, written = batch.step(tokens), written + 1
-    work.new_tokens += sum(len(row.tokens) for row in rows)
+class Dictated:
+    """A constraint that leaves given tokens alone, one after the other."""
 
+    def __init__(self, tokens: list[int]) -> None:
+        self._left = list(tokens)
 
-def _restricted(logits: torch.Tensor, rows: list[Row]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Logits (rows, vocabulary) under the rows' constraints, and how near each was to a gate's probability (rows,)."""
-    scores, gates = logits, [math.inf] * len(rows)
-    for i, row in enumerate(rows):
-        if row.constraint and row.finish_reason is None:
-            if found := restricted(row.constraint, logits[i]):
-                scores = logits.clone() if scores is logits else scores
-                scores[i], gates[i] = found
-    return scores, torch.tensor(gates, device=logits.device, dtype=torch.double)
+    def restrict(self, logits: torch.Tensor) -> tuple[torch.Tensor, float]:
+        only = torch.full_like(logits, -torch.inf)
+        only[self._left[0]] = 0
+        return only, math.inf
+
+    def push(self, token: int, logprob: float) -> None:
+        self._left.pop(0)
 
 
 def choose(
@@ -536,10 +508,12 @@ def choose(
     nearer end of the token's interval, or of ``top_p`` to the nearest sum at which it could cut.
     """
     best = scores.topk(2)
-    if chance is None:
-        token, margin = best.indices[:, 0], (best.values[:, 0] - best.values[:, 1]).double()
-    else:
-        chosen = torch.softmax(scores.double() / decoding.temperature, dim=-1)
+    token, margin = best.indices[:, 0], (best.values[:, 0] - best.values[:, 1]).double()
+    if chance is not None:
+        chosen, alone = (
+            torch.softmax(scores.double() / decoding.temperature, dim=-1),
+            margin == torch.inf,
+        )
         if decoding.top_p < 1:
             ranked, order = chosen.sort(dim=-1, descending=True, stable=True)
             before = ranked.cumsum(-1) - ranked
@@ -547,13 +521,15 @@ def choose(
             chosen = chosen.masked_fill(torch.zeros_like(outside).scatter(-1, order, outside), 0)
         total = chosen.cumsum(-1)
         point = chance.double() * total[:, -1]
-        token = torch.searchsorted(total, point[:, None], right=True)[:, 0].clamp(max=logits.shape[-1] - 1)
+        token = torch.searchsorted(total, point[:, None], right=True)[:, 0].clamp(
+            max=logits.shape[-1] - 1
+        )
         upper = total.gather(-1, token[:, None])[:, 0]
         lower = upper - chosen.gather(-1, token[:, None])[:, 0]
         margin = torch.minimum(upper - point, point - lower)
         if decoding.top_p < 1:
             margin = torch.minimum(margin, (before - decoding.top_p).abs().amin(-1))
-        margin = margin.masked_fill(best.values[:, 1] == -torch.inf, torch.inf)  # a single one was left
+        margin = margin.masked_fill(alone, torch.inf)
     return token, logits.gather(-1, token[:, None])[:, 0] - logits.logsumexp(-1), margin
 
 
@@ -565,47 +541,42 @@ def uniforms(row: Row, decoding: Decoding) -> np.ndarray:
 
 
 class Batch:
-    """What rows carry from one forward pass to the next: key/value cache, mask and positions; equal prompts are read once.
+    """What rows carry from one forward pass to the next: key/value cache, mask, positions and ``logits``
+    (rows, vocabulary) of the next token. Equal prompts are read once.
 
     Rows of a causal model always end in the last column, so that the distance of two columns is the
     distance of two tokens: masks by sliding window and relative positions are right without knowing of
     padding. An encoder-decoder's prompts begin in the first column, and its answers all have one length.
     """
 
-    def __init__(self, module, prompts: list[list[int]], context: int | None, work: Work) -> None:
-        self.module, self.context, self.work = module, context, work
-        self.prompts = list(dict.fromkeys(map(tuple, prompts)))
-        place = {ids: i for i, ids in enumerate(self.prompts)}
-        self.copies = [place[tuple(ids)] for ids in prompts]
+    def __init__(self, module, rows: list[Row], context: int | None, work: Work) -> None:
+        self.module, self.context, self.work = module, context or math.inf, work
         self.known = inspect.signature(module.forward).parameters
-        self.encoded = None
-
-    def prefill(self) -> torch.Tensor:
-        """Read the different prompts. Logits (rows, vocabulary)."""
-        causal = not self.module.config.is_encoder_decoder
-        ids, self.mask = padded(self.prompts, self.module.device, left=causal)
-        self.work.prompt_tokens += sum(map(len, self.prompts))
-        self.lengths = self.mask.sum(1)
-        if causal:
-            self.cache = roomy_cache(self.module.config)
+        prompts = [tuple(row.ids) for row in rows]
+        places = {ids: i for i, ids in enumerate(dict.fromkeys(prompts))}
+        copies = [places[ids] for ids in prompts]
+        work.prompt_tokens += sum(map(len, places))
+        side = "right" if module.config.is_encoder_decoder else "left"
+        ids = pad_sequence(list(map(torch.tensor, places)), True, -1, side).to(module.device)
+        self.mask, ids = (ids >= 0).long(), ids.clamp(min=0)
+        self.lengths, self.encoded, self.cache = self.mask.sum(1), None, roomy_cache(module.config)
+        if side == "left":
             logits = self._forward(ids, (self.mask.cumsum(1) - 1).clamp(min=0))
-            if self.copies != list(range(len(self.prompts))):
-                self.keep(self.copies)
-                logits = logits[self.copies]
-            return logits
-        self.cache = EncoderDecoderCache(roomy_cache(self.module.config), DynamicCache())
-        self.encoded = self.module.get_encoder()(input_ids=ids, attention_mask=self.mask)
-        self.keep(self.copies)
-        start = torch.full((len(self.copies), 1), decoder_start(self.module), device=self.mask.device)
-        return self._forward(start)
+            self.keep(copies)
+            self.logits = logits[copies]
+        else:
+            self.cache = EncoderDecoderCache(self.cache, DynamicCache())
+            self.encoded = module.get_encoder()(input_ids=ids, attention_mask=self.mask)
+            self.keep(copies)
+            self.logits = self._forward(torch.full_like(self.mask[:, :1], decoder_start(module)))
 
-    def step(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Logits (rows, vocabulary) after one more token (rows,) in each row."""
+    def step(self, tokens: torch.Tensor) -> None:
+        """Read one more token (rows,) in each row."""
         if self.encoded is None:
             self.mask = functional.pad(self.mask, (0, 1), value=1)
         # rows that are finished and not dropped yet run on
-        self.lengths = (self.lengths + 1).clamp(max=self.context or math.inf)
-        return self._forward(tokens[:, None], self.lengths[:, None] - 1)
+        self.lengths = (self.lengths + 1).clamp(max=self.context)
+        self.logits = self._forward(tokens[:, None], self.lengths[:, None] - 1)
 
     def keep(self, rows: list[int]) -> None:
         """Only these rows go on."""
@@ -616,9 +587,8 @@ class Batch:
             self.encoded.last_hidden_state = self.encoded.last_hidden_state[index]
 
     def _forward(self, ids: torch.Tensor, position: torch.Tensor | None = None) -> torch.Tensor:
-        if self.encoded is not None:
-            inputs = {"encoder_outputs": self.encoded, "decoder_input_ids": ids}
-        else:
+        inputs = {"encoder_outputs": self.encoded, "decoder_input_ids": ids}
+        if self.encoded is None:
             inputs = {"input_ids": ids, "position_ids": position, "logits_to_keep": 1}
             inputs = {name: value for name, value in inputs.items() if name in self.known}
         self.work.passes += 1
@@ -628,25 +598,15 @@ class Batch:
         return output.logits[:, -1].float()
 
 
-def padded(sequences: Sequence[Sequence[int]], device, left: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """ids and mask (1 = real), both (rows, longest); with ``left`` all sequences end in the last column."""
-    longest = max(map(len, sequences))
-    ids = torch.zeros(len(sequences), longest, dtype=torch.long)
-    mask = torch.zeros_like(ids)
-    for i, sequence in enumerate(sequences):
-        columns = slice(longest - len(sequence), None) if left else slice(len(sequence))
-        ids[i, columns] = torch.tensor(sequence)
-        mask[i, columns] = 1
-    return ids.to(device), mask.to(device)
-
-
 def decoder_start(module) -> int:
     """The token that an encoder-decoder model's answers begin with."""
-    for config in (module.generation_config, module.config):
-        for name in ("decoder_start_token_id", "bos_token_id"):
-            if getattr(config, name, None) is not None:
-                return getattr(config, name)
-    return 0
+    config = module.generation_config
+    return (
+        config.decoder_start_token_id
+        or module.config.decoder_start_token_id
+        or config.bos_token_id
+        or 0
+    )
 
 
 class RoomyLayer(DynamicLayer):
@@ -685,83 +645,28 @@ class RoomyLayer(DynamicLayer):
             self.keys, self.values = (room[:, :, :used] for room in self._room)
 
 
-def roomy_cache(config) -> Cache:
+def roomy_cache(config) -> DynamicCache:
     """An empty cache for a decoder. Models with recurrent layers keep the kind that their configuration asks for."""
-    kinds = set(getattr(config.get_text_config(decoder=True), "layer_types", None) or ["full_attention"])
-    if kinds <= {"full_attention", "sliding_attention"}:
-        return Cache(layer_class_to_replicate=RoomyLayer)
-    return DynamicCache(config=config)
+    kinds = getattr(config.get_text_config(decoder=True), "layer_types", None) or ()
+    if set(kinds) - {"full_attention", "sliding_attention"}:
+        return DynamicCache(config=config)
+    cache = DynamicCache()
+    cache.layer_class_to_replicate = RoomyLayer
+    return cache
 
 
 @torch.inference_mode()
 def distributions(module, prompt_ids: list[int], ids: list[int]) -> torch.Tensor:
     """Probabilities (len(ids), vocabulary) that the model gives before each token of a continuation."""
-    return _forced_logits(module, [(prompt_ids, ids)])[0].softmax(-1)
-
-
-@torch.inference_mode()
-def teacher_force(module, rows: list[tuple[list[int], list[int]]], work: Work) -> list[tuple[float, ...]]:
-    """Log-probabilities, natural and at temperature 1, of the second part of each row, in one forward pass."""
-    longest = max(len(ids) for _, ids in rows)
-    if not longest:
-        return [() for _ in rows]
-    work.passes += 1
-    work.prompt_tokens += sum(len(prompt) + len(ids) for prompt, ids in rows)
-    logits = _forced_logits(module, rows)
-    targets, _ = padded([ids for _, ids in rows], logits.device, left=True)  # as the logits
-    logprobs = logits.gather(-1, targets[..., None])[..., 0] - logits.logsumexp(-1)
-    return [
-        tuple(row[longest - len(ids) :]) for (_, ids), row in zip(rows, logprobs.tolist(), strict=True)
-    ]
-
-
-def _forced_logits(module, rows: list[tuple[list[int], list[int]]]) -> torch.Tensor:
-    """Logits (rows, longest continuation, vocabulary) before each token of the continuations, which end in the last
-    column."""
-    longest = max(len(ids) for _, ids in rows)
+    read = torch.tensor([prompt_ids], device=module.device)
     if module.config.is_encoder_decoder:
-        prompts, mask = padded([prompt for prompt, _ in rows], module.device, left=False)
-        start = decoder_start(module)
-        inputs, _ = padded([[start, *ids[:-1]] for _, ids in rows], module.device, left=False)
-        output = module(
-            input_ids=prompts, attention_mask=mask, decoder_input_ids=inputs, use_cache=False
-        )
-        logits = output.logits[:, :longest].float()
-        return torch.stack([row.roll(longest - len(ids), 0) for row, (_, ids) in zip(logits, rows, strict=True)])
-    ids, mask = padded([prompt + ids for prompt, ids in rows], module.device, left=True)
-    position = (mask.cumsum(1) - 1).clamp(min=0)
-    optional = {"position_ids": position, "logits_to_keep": longest + 1}
-    known = inspect.signature(module.forward).parameters
-    optional = {name: value for name, value in optional.items() if name in known}
-    output = module(input_ids=ids, attention_mask=mask, use_cache=False, **optional)
-    return output.logits[:, -longest - 1 : -1].float()
-
-
-def _use_onednn(module: torch.nn.Module) -> None:
-    """Let the float32 linear layers of a CPU model use oneDNN instead of MKL in inference mode.
-
-    PyTorch computes them with MKL, which uses half the vector width on AMD processors: measured on one core
-    of an AMD EPYC, 64 rows and layers of 256 x 704, oneDNN reaches 207 GFLOP/s instead of 105. On Intel
-    processors both are equal. Results differ in the last bits only.
-    """
-    if torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise"):
-        for layer in module.modules():
-            weight = getattr(layer, "weight", None)
-            if type(layer) is torch.nn.Linear and (weight.device.type, weight.dtype) == ("cpu", torch.float32):
-                layer.forward = _Product(layer)
-
-
-class _Product:
-    """``layer``'s forward; a class and not a closure, so that the model can still be copied and pickled."""
-
-    def __init__(self, layer: torch.nn.Linear) -> None:
-        self.layer = layer
-
-    def __call__(self, inputs: torch.Tensor) -> torch.Tensor:
-        weight, bias = self.layer.weight, self.layer.bias
-        if torch.is_inference_mode_enabled() and inputs.numel() >= ONEDNN_ROWS * weight.shape[1]:
-            return torch.ops.mkldnn._linear_pointwise(inputs, weight, bias, "none", [], "")
-        return functional.linear(inputs, weight, bias)
+        begun = torch.tensor([[decoder_start(module), *ids[:-1]]], device=module.device)
+        logits = module(input_ids=read, decoder_input_ids=begun).logits[0]
+    else:
+        logits = module(torch.cat([read, read.new_tensor([ids])], 1)).logits[
+            0, len(prompt_ids) - 1 : -1
+        ]
+    return logits.float().softmax(-1)
 
 
 load_local = LocalModel  # SHIM

@@ -79,7 +79,9 @@ class RemoteModel:
     def tokenizer(self):
         """Of the local model that was named for it."""
         if not self._tokenizer:
-            raise UserError(f"{self.name}: to count tokens, name a model with the same ones: ?tokenizer=OWNER/NAME")
+            raise UserError(
+                f"{self.name}: to count tokens, name a model with the same ones: ?tokenizer=OWNER/NAME"
+            )
         return load_tokenizer(self._tokenizer)
 
     def generate(
@@ -87,7 +89,9 @@ class RemoteModel:
     ) -> Iterator[list[Completion]]:
         """Answer each (prompt, sample index), each as soon as it is there. UserError when the endpoint fails."""
         if any(prompt.choices for prompt, _ in requests):
-            raise UserError(f"{self.name}: an endpoint cannot be held to given names (choices); use a local model")
+            raise UserError(
+                f"{self.name}: an endpoint cannot be held to given names (choices); use a local model"
+            )
         yield from self._in_parallel(
             partial(self._answer, prompt, sample, decoding) for prompt, sample in requests
         )
@@ -95,7 +99,9 @@ class RemoteModel:
     def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]:
         """Log-probabilities of given continuations, from an endpoint that echoes the prompt with them (vLLM does)."""
         if self.chat:
-            raise UserError(f"{self.name}: a chat endpoint cannot score a given continuation; use a local model")
+            raise UserError(
+                f"{self.name}: a chat endpoint cannot score a given continuation; use a local model"
+            )
         yield from self._in_parallel(partial(self._scored, prompt, text) for prompt, text in pairs)
 
     def _in_parallel(self, calls: Iterator[Callable[[], Completion]]) -> Iterator[list[Completion]]:
@@ -103,7 +109,9 @@ class RemoteModel:
         try:  # once without retries: a wrong address or key shows at once and not after all the back-offs
             self._client.with_options(max_retries=0, timeout=min(self.timeout, 10.0)).models.list()
         except (openai.AuthenticationError, openai.APIConnectionError) as error:
-            if not isinstance(error, openai.APITimeoutError):  # a server that is merely busy gets its chance
+            if not isinstance(
+                error, openai.APITimeoutError
+            ):  # a server that is merely busy gets its chance
                 raise self._explained(error) from None
         except openai.APIError:
             pass  # many endpoints list no models; the first real request will tell
@@ -128,11 +136,16 @@ class RemoteModel:
     def _client(self) -> openai.OpenAI:
         key = os.environ.get(self.key_variable, "").strip()
         if not key and self.base_url == OPENAI_URL:
-            raise UserError(f"{self.name} needs a key: set the environment variable {self.key_variable}")
+            raise UserError(
+                f"{self.name} needs a key: set the environment variable {self.key_variable}"
+            )
         # servers on one's own machine want no key, but the client insists on one
         timeout = openai.Timeout(self.timeout, connect=min(self.timeout, 10.0))
         return openai.OpenAI(
-            api_key=key or "none", base_url=self.base_url, max_retries=self.max_retries, timeout=timeout
+            api_key=key or "none",
+            base_url=self.base_url,
+            max_retries=self.max_retries,
+            timeout=timeout,
         )
 
     def _ask(self, create: Callable, logprobs: int | bool, **parameters):
@@ -148,7 +161,9 @@ class RemoteModel:
                 response = create(model=self.name, **parameters)
         except openai.APIError as error:
             raise self._explained(error) from None
-        if not getattr(response, "choices", None):  # a web page, say: the client hands text on as it came
+        if not getattr(
+            response, "choices", None
+        ):  # a web page, say: the client hands text on as it came
             raise UserError(
                 f"{self.base_url} does not answer as an OpenAI-compatible endpoint; check the address (it "
                 "usually ends with /v1)"
@@ -160,7 +175,9 @@ class RemoteModel:
         parameters = {"max_tokens": decoding.max_new_tokens, "temperature": decoding.temperature}
         if stop:
             parameters["stop"] = list(stop[:MAX_STOP_STRINGS])
-        if decoding.temperature > 0:  # a seed is sent only where it matters: some endpoints refuse it
+        if (
+            decoding.temperature > 0
+        ):  # a seed is sent only where it matters: some endpoints refuse it
             seed = hashlib.sha256(f"{decoding.seed}/{prompt.id}/{sample}".encode()).digest()
             parameters |= {"top_p": decoding.top_p, "seed": int.from_bytes(seed[:4]) >> 1}
         if self.chat:
@@ -169,10 +186,15 @@ class RemoteModel:
             choice, read = self._ask(
                 self._client.chat.completions.create, True, messages=messages, **parameters
             )
-            text, content = choice.message.content or "", choice.logprobs and choice.logprobs.content
+            text, content = (
+                choice.message.content or "",
+                choice.logprobs and choice.logprobs.content,
+            )
             told = [(one.token, one.logprob) for one in content or ()]
         else:
-            choice, read = self._ask(self._client.completions.create, 1, prompt=prompt.text, **parameters)
+            choice, read = self._ask(
+                self._client.completions.create, 1, prompt=prompt.text, **parameters
+            )
             text, told = choice.text or "", _told(choice)
         finish = choice.finish_reason
         if finish == "stop":  # the API does not say which: a stop string or the model's own end
@@ -182,7 +204,9 @@ class RemoteModel:
         while count < len(told) and len(spelled) < len(text):
             spelled += told[count][0]
             count += 1
-        if spelled.startswith(text):  # a stop string was cut out of a token: keep it whole, as a local model does
+        if spelled.startswith(
+            text
+        ):  # a stop string was cut out of a token: keep it whole, as a local model does
             text = spelled
         pieces, over = [piece for piece, _ in told[:count]] or text, decoding.stopper()
         for end, piece in enumerate(pieces, 1):
@@ -199,7 +223,12 @@ class RemoteModel:
         text has no log-probability, so it is left out.
         """
         # one token more than is wanted: not every endpoint takes 0
-        parameters = {"prompt": prompt.text + continuation, "echo": True, "max_tokens": 1, "temperature": 0.0}
+        parameters = {
+            "prompt": prompt.text + continuation,
+            "echo": True,
+            "max_tokens": 1,
+            "temperature": 0.0,
+        }
         choice, _ = self._ask(self._client.completions.create, 1, **parameters)
         told = _told(choice)
         if not told:
@@ -222,10 +251,16 @@ class RemoteModel:
         words = " ".join(str(error).split())
         if key := os.environ.get(self.key_variable, "").strip():
             words = words.replace(key, "***")
-        return UserError(f"{self.name} at {self.base_url}: {words[:300]} (after {self.max_retries} retries at most)")
+        return UserError(
+            f"{self.name} at {self.base_url}: {words[:300]} (after {self.max_retries} retries at most)"
+        )
 
 
 def _told(choice) -> list[tuple[str, float | None]]:
     """Tokens and log-probabilities of an answer of ``/completions``; endpoints give no ids, some neither of these."""
     given = choice.logprobs
-    return list(zip(given.tokens, given.token_logprobs, strict=True)) if given and given.token_logprobs else []
+    return (
+        list(zip(given.tokens, given.token_logprobs, strict=True))
+        if given and given.token_logprobs
+        else []
+    )

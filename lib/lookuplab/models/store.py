@@ -21,7 +21,9 @@ from lookuplab import paths
 from lookuplab.errors import UserError
 
 SCHEMA = 3  # 3: one table; up to 2 a completion store had settings, prompts, completions, batches and uses
-BUSY_SECONDS = 60.0  # other writers hold the file for milliseconds; a minute means that something is stuck
+BUSY_SECONDS = (
+    60.0  # other writers hold the file for milliseconds; a minute means that something is stuck
+)
 CHUNK = 500  # keys a SELECT: below the 999 variables that old SQLite builds allow
 
 
@@ -50,7 +52,9 @@ class AnswerStore:
 
     def _open(self) -> None:
         """Make the table where there is none; refuse what is not ours before anything is changed in it."""
-        self.db.execute("PRAGMA synchronous = NORMAL")  # a killed process still loses nothing committed
+        self.db.execute(
+            "PRAGMA synchronous = NORMAL"
+        )  # a killed process still loses nothing committed
         ((version,),) = self.db.execute("PRAGMA user_version")
         tables = {name for (name,) in self.db.execute("SELECT name FROM sqlite_master")}
         if version > SCHEMA or (tables and not version and self.name not in tables):
@@ -63,7 +67,9 @@ class AnswerStore:
         with contextlib.suppress(sqlite3.OperationalError):  # another process may be at just this
             self.db.execute("PRAGMA journal_mode = WAL")
         with self._transaction():
-            if old := self.db.execute("SELECT 1 FROM sqlite_master WHERE name = 'settings'").fetchone():
+            if old := self.db.execute(
+                "SELECT 1 FROM sqlite_master WHERE name = 'settings'"
+            ).fetchone():
                 self._upgrade()
             table = f"CREATE TABLE IF NOT EXISTS {self.name} (key TEXT PRIMARY KEY, json TEXT) WITHOUT ROWID"
             self.db.execute(table)
@@ -79,7 +85,10 @@ class AnswerStore:
             "CREATE TABLE completions (key TEXT PRIMARY KEY, json TEXT) WITHOUT ROWID",
             "INSERT INTO completions SELECT settings || '/' || prompt || '/' || sample, json_set(json, '$.model', "
             "coalesce((SELECT max(model) FROM batches b WHERE b.settings = old.settings), 'unknown')) FROM old",
-            *(f"DROP TABLE IF EXISTS {name}" for name in ("old", "settings", "prompts", "batches", "uses")),
+            *(
+                f"DROP TABLE IF EXISTS {name}"
+                for name in ("old", "settings", "prompts", "batches", "uses")
+            ),
         ):
             self.db.execute(statement)
 
@@ -115,19 +124,24 @@ class AnswerStore:
 
     def take(self, file: Path, models: Sequence[str] = ()) -> int:
         """Add the answers of another file (of these models only), all or none; how many are new. Ours stay."""
-        chosen = f"json_extract(json, '$.model') IN ({','.join('?' * len(models))})" if models else "1"
+        chosen = (
+            f"json_extract(json, '$.model') IN ({','.join('?' * len(models))})" if models else "1"
+        )
         with self._readable_errors():
             self.db.execute("ATTACH ? AS other", (str(file),))
             try:
                 return self.db.execute(
-                    f"INSERT OR IGNORE INTO {self.name} SELECT * FROM other.{self.name} WHERE {chosen}", models
+                    f"INSERT OR IGNORE INTO {self.name} SELECT * FROM other.{self.name} WHERE {chosen}",
+                    models,
                 ).rowcount
             finally:
                 self.db.execute("DETACH other")
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
-        self.db.execute("BEGIN IMMEDIATE")  # a deferred one could fail when it turns from reading to writing
+        self.db.execute(
+            "BEGIN IMMEDIATE"
+        )  # a deferred one could fail when it turns from reading to writing
         try:
             yield
             self.db.execute("COMMIT")
@@ -175,7 +189,9 @@ def export(target: Path, kinds: Sequence[type[AnswerStore]], models: Sequence[st
     with CompletionStore(source) as store:
         known = [model for model, *_ in store.held()]
     if unknown := set(models) - set(known):
-        raise UserError(f"{source} holds nothing of {min(unknown)!r}; there are: {', '.join(known)}")
+        raise UserError(
+            f"{source} holds nothing of {min(unknown)!r}; there are: {', '.join(known)}"
+        )
     if target.resolve() == source.resolve():
         raise UserError(f"{target} is the store itself; name another file")
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -184,7 +200,9 @@ def export(target: Path, kinds: Sequence[type[AnswerStore]], models: Sequence[st
             if kind.default_path().is_file():
                 with kind(partial) as written:
                     written.take(kind.default_path(), models)
-        with CompletionStore(partial) as written:  # one file, that a reader without rights to write can open
+        with CompletionStore(
+            partial
+        ) as written:  # one file, that a reader without rights to write can open
             written.db.execute("PRAGMA journal_mode = DELETE")
             return len(written)
 
@@ -205,7 +223,9 @@ def merge(file: Path, kinds: Sequence[type[AnswerStore]]) -> dict[str, int]:
 def existing(file: Path) -> Path:
     """The file, if it is there. Raises UserError."""
     if not file.is_file():
-        raise UserError(f"there is no store at {file}; a first run makes it (LOOKUPLAB_STORE names another)")
+        raise UserError(
+            f"there is no store at {file}; a first run makes it (LOOKUPLAB_STORE names another)"
+        )
     return file
 
 

@@ -22,8 +22,12 @@ def encode(tokenizer, texts: Sequence[str], special: bool, causal: bool) -> list
         return []
     rows = tokenizer(list(texts), add_special_tokens=special, verbose=False)["input_ids"]
     if causal:
-        rows = [row[:-1] if len(row) > 1 and row[-1] == tokenizer.eos_token_id else row for row in rows]
-    start = next((i for i in (tokenizer.bos_token_id, tokenizer.eos_token_id) if i is not None), None)
+        rows = [
+            row[:-1] if len(row) > 1 and row[-1] == tokenizer.eos_token_id else row for row in rows
+        ]
+    start = next(
+        (i for i in (tokenizer.bos_token_id, tokenizer.eos_token_id) if i is not None), None
+    )
     if start is None and not all(rows):
         raise UserError(
             "an empty prompt needs a tokenizer with a begin- or end-of-text token; this one has none"
@@ -38,7 +42,10 @@ def fit(tokenizer, name: str, ids: list[int], context: int | None, decoding: Dec
     ``decoding.truncation`` it is cut so that all ``max_new_tokens`` find room; special tokens at its
     ends stay.
     """
-    if context is None or len(ids) + (decoding.max_new_tokens if decoding.truncation else 1) <= context:
+    if (
+        context is None
+        or len(ids) + (decoding.max_new_tokens if decoding.truncation else 1) <= context
+    ):
         return ids
     if decoding.truncation is None:
         raise UserError(
@@ -86,7 +93,9 @@ def single_texts(tokenizer) -> list[str]:
 
 def decoded(tokenizer, rows: list[list[int]]) -> list[str]:
     """The text that each row of tokens spells."""
-    return tokenizer.batch_decode(rows, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    return tokenizer.batch_decode(
+        rows, skip_special_tokens=True, clean_up_tokenization_spaces=False
+    )
 
 
 class Spelling:
@@ -97,7 +106,9 @@ class Spelling:
 
     def __init__(self, tokenizer, prompt_ids: Sequence[int]) -> None:
         self._tokenizer, self._ids = tokenizer, list(prompt_ids[-TAIL:])
-        self._stream = DecodeStream(ids=self._ids, skip_special_tokens=True) if tokenizer.is_fast else None
+        self._stream = (
+            DecodeStream(ids=self._ids, skip_special_tokens=True) if tokenizer.is_fast else None
+        )
         (before,) = decoded(tokenizer, [self._ids])
         self._read = len(before)
 

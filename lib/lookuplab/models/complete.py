@@ -13,8 +13,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import asdict, fields, replace
+from contextlib import closing, nullcontext
+from dataclasses import asdict
 
 from tqdm import tqdm
 
@@ -47,6 +47,7 @@ COLUMNS = (
 NEAR = 1e-4
 
 Store = CompletionStore | str | os.PathLike | bool | None
+Asked = tuple[Prompt, str, int]  # a prompt, the continuation to score, the sample
 
 
 def complete(
@@ -83,10 +84,10 @@ def complete(
             )
     asked = [(prompt, "", sample) for prompt in prompts for sample in range(decoding.n)]
 
-    def answer(missing: list[tuple[Prompt, str, int]]) -> Iterator[list[Completion]]:
+    def answer(missing: list[Asked]) -> Iterator[list[Completion]]:
         return model.generate([(prompt, sample) for prompt, _, sample in missing], decoding)
 
-    return _answered(model, prompts, asked, decoding, answer, store, progress, requires_logprobs)
+    return _answered(model, asked, decoding, answer, store, progress, requires_logprobs)
 
 
 def score(
@@ -97,174 +98,155 @@ def score(
     Each Completion has the continuation as ``text``; ``tokens`` and ``token_logprobs`` are those of the
     continuation. Stored and resumed as in ``complete``; prompt ids are unique here too.
     """
-    asked = [(prompt, text, 0) for prompt, text in pairs]
 
-    def answer(missing: list[tuple[Prompt, str, int]]) -> Iterator[list[Completion]]:
+    def answer(missing: list[Asked]) -> Iterator[list[Completion]]:
         return model.score([(prompt, text) for prompt, text, _ in missing])
 
-    return _answered(model, [one for one, _ in pairs], asked, None, answer, store, progress, True)
+    asked = [(prompt, text, 0) for prompt, text in pairs]
+    return _answered(model, asked, None, answer, store, progress, True)
 
 
 def _answered(
     model: Model,
-    prompts: Sequence[Prompt],
-    asked: list[tuple[Prompt, str, int]],
+    asked: list[Asked],
     decoding: Decoding | None,
-    answer: Callable[[list[tuple[Prompt, str, int]]], Iterator[list[Completion]]],
+    answer: Callable[[list[Asked]], Iterator[list[Completion]]],
     store: Store,
     progress: bool,
     requires_logprobs: bool,
 ) -> list[Completion]:
-    """``asked`` are prompt, continuation to score, and sample; what another process stored first counts."""
-    twice = [name for name, count in Counter(prompt.id for prompt in prompts).items() if count > 1]
-    if twice:
-        raise UserError(f"prompt ids must be unique, but {twice[0]!r} occurs more than once")
-    settings, stated = settings_of(model.identity, decoding)
-    questions = {prompt.id: _question(prompt, text, decoding) for prompt, text, _ in asked}
-    hashed = {name: f"{digest(settings)}/{digest(text)}/" for name, text in questions.items()}
-    keys = [f"{hashed[prompt.id]}{sample}" for prompt, _, sample in asked]
+    """Look up, generate the rest, return what the store holds: another process may have stored an answer first."""
+    ((name, times),) = Counter((prompt.id, sample) for prompt, _, sample in asked).most_common(
+        1
+    ) or [("", 0)]
+    if times > 1:
+        raise UserError(f"prompt ids must be unique, but {name[0]!r} occurs more than once")
+    keys, questions = (
+        zip(*keys_of(model.identity, decoding, asked), strict=True) if asked else ((), ())
+    )
 
-    def checked(completions: Iterable[Completion]) -> None:
-        if requires_logprobs and any(one.token_logprobs is None for one in completions):
+    def checked(logprobs: Iterable[object]) -> None:
+        if requires_logprobs and None in logprobs:
             raise UserError(
                 f"{model.name} gives no log-probabilities, which are needed here (confidence, perplexity); "
                 "use a local model or an endpoint that gives them (vLLM does)"
             )
 
-    with _opened(store) as opened:
-        known = {key: _restored(found) for key, found in opened.get(dict.fromkeys(keys)).items()}
-        checked(known.values())
+    if not isinstance(store, CompletionStore):
+        store = CompletionStore(":memory:" if store is False else None if store is True else store)
+        used = store
+    else:
+        used = nullcontext(store)  # a given store stays open
+    with used:
+        known = store.get(dict.fromkeys(keys))
+        checked(one["token_logprobs"] for one in known.values())
         missing = {key: one for key, one in zip(keys, asked, strict=True) if key not in known}
         if missing:
-            opened.add({})  # a full disk or a read-only store shows before anything is generated
-            alone = str(opened.path) == ":memory:"  # no other process sees it
+            store.add({})  # a full disk or a read-only store shows before anything is generated
+            alone = str(store.path) == ":memory:"  # no other process sees it
             mine = {key: one for key, one in missing.items() if alone or _is_mine(key)}
             waiting = {(prompt.id, sample): key for key, (prompt, _, sample) in mine.items()}
-            with closing(_bar(model.name, len(missing), progress)) as bar:
-                with closing(answer(list(mine.values()))) as batches:
-                    for batch in batches:
-                        done = {waiting.pop((one.id, one.sample)): one for one in batch}
-                        opened.add(
-                            {key: {**asdict(one), "model": model.name} for key, one in done.items()}
-                        )
-                        checked(batch)
-                        bar.update(len(batch))
+            # in a notebook or a log file every refresh is a new line, so there it comes rarely
+            rarely = {} if sys.stderr.isatty() else {"delay": 5, "mininterval": 10}
+            bar = tqdm(
+                total=len(missing), desc=model.name, unit="answer", disable=not progress, **rarely
+            )
+            with bar, closing(answer(list(mine.values()))) as batches:
+                for batch in batches:
+                    done = {waiting.pop((one.id, one.sample)): one for one in batch}
+                    store.add(
+                        {key: {**asdict(one), "model": model.name} for key, one in done.items()}
+                    )
+                    checked(one.token_logprobs for one in batch)
+                    bar.update(len(batch))
                 if waiting:
                     raise RuntimeError(
                         f"{model.name} left {len(waiting)} of {len(mine)} requests unanswered"
                     )
-                _wait(opened, missing.keys() - mine.keys(), bar)
-            known |= {key: _restored(found) for key, found in opened.get(missing).items()}
+                _wait(store, missing.keys() - mine.keys(), bar)
+            known |= store.get(missing)
     answers = [
-        replace(known[key], id=prompt.id, sample=sample)
+        _restored(known[key], prompt.id, sample)
         for key, (prompt, _, sample) in zip(keys, asked, strict=True)
     ]
     if decoding and (
         file := os.environ.get(LOG)
     ):  # continuations that were only scored are no answers
         with open(file, "a", encoding="utf-8", newline="") as log:
-            near = ["" if (one.margin or 1) >= NEAR else f"{one.margin:.0e}" for one in answers]
-            # digests of what was asked and answered: the same on every machine, unlike the store's keys
-            csv.writer(log, lineterminator="\n").writerows(
-                (
-                    model.name,
-                    one.id,
-                    one.sample,
-                    digest(stated + questions[one.id])[:8],
-                    digest(one.text)[:8],
-                    margin,
+            for question, one in zip(questions, answers, strict=True):
+                near = one.margin is not None and one.margin < NEAR
+                told = digest(one.text)[:8], f"{one.margin:.0e}" if near else ""
+                csv.writer(log, lineterminator="\n").writerow(
+                    (model.name, one.id, one.sample, question, *told)
                 )
-                for one, margin in zip(answers, near, strict=True)
-            )
     return answers
 
 
-def settings_of(identity: dict[str, str], decoding: Decoding | None) -> tuple[str, str]:
-    """What of an answer's key is common to many prompts, and the decoding alone, both as JSON."""
+def keys_of(
+    identity: dict[str, str], decoding: Decoding | None, asked: Sequence[Asked]
+) -> Iterator[tuple[str, str]]:
+    """Of each one asked, the key of its answer, and a digest of the question that is the same for every model.
+
+    A key has three parts: what many prompts have in common (model, decoding, version), the prompt, the sample.
+    """
     stated = asdict(decoding) if decoding else {}
     stated.pop("n", None)  # the sample index says it: the first 5 of 20 samples are those of n=5
-    if stated.get("stop_rule"):
+    if decoding and decoding.stop_rule:
         stated["stop_rule"] = getattr(decoding.stop_rule, "name", decoding.stop_rule)
-    for name in LATER:
-        if decoding and stated[name] == getattr(Decoding, name):
-            del stated[name]
+    if decoding and decoding.choices_below == 1:  # keys are those from before it existed
+        del stated["choices_below"]
     kind = "generate" if decoding else "score"
     settings = {"kind": kind, "model": identity, "decoding": stated, "version": DECODING_VERSION}
-    return canonical(settings), canonical(stated)
+    common, hashed = digest(canonical(settings)), {}
+    for prompt, continuation, sample in asked:
+        if prompt.id not in hashed:
+            fields = {"text": prompt.text, "system": prompt.system}
+            if decoding is None:
+                fields["continuation"] = continuation
+            elif prompt.choices:
+                fields["choices"] = sorted(set(prompt.choices))
+            if prompt.place is not None:
+                fields["place"] = prompt.place
+            if decoding and decoding.temperature > 0:  # a sample's seed depends on the prompt's id
+                fields["id"] = prompt.id
+            text = canonical(fields)
+            hashed[prompt.id] = f"{common}/{digest(text)}", digest(canonical(stated) + text)[:8]
+        key, question = hashed[prompt.id]
+        yield f"{key}/{sample}", question
 
 
-def _question(prompt: Prompt, continuation: str, decoding: Decoding | None) -> str:
-    """The prompt as it is hashed. A sample's seed depends on the prompt's id, a greedy answer does not."""
-    asked = {"text": prompt.text, "system": prompt.system}
-    if decoding is None:
-        asked["continuation"] = continuation
-    elif prompt.choices:
-        asked["choices"] = sorted(set(prompt.choices))
-    if prompt.place is not None:
-        asked["place"] = prompt.place
-    if decoding and decoding.temperature > 0:
-        asked["id"] = prompt.id
-    return canonical(asked)
+def _restored(answer: dict, name: str, sample: int) -> Completion:
+    """A stored answer under the id of this question, for equal prompts share it; lists are tuples again."""
+    fields = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in answer.items()
+    }
+    del fields["model"]
+    return Completion(**{**fields, "id": name, "sample": sample})
 
 
-def _restored(answer: dict) -> Completion:
-    """A stored answer; lists are tuples again."""
-    known = {one.name for one in fields(Completion)}
-    given = {name: value for name, value in answer.items() if name in known}
-    given |= {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
-    return Completion(**{"id": "", "sample": 0, **given})
-
-
-def _is_mine(key: str) -> bool:
+def _is_mine(key: str, share: str | None = None) -> bool:
     """Whether this process of a launch generates the answer: a prompt's samples are of one process.
 
     Processes that look up at different times agree. Raises UserError for a malformed LOOKUPLAB_SHARE.
     """
-    number, _, count = os.environ.get(SHARE, "0/1").partition("/")
+    share = share or os.environ.get(SHARE, "0/1")
+    number, _, count = share.partition("/")
     if not (number.isdecimal() and count.isdecimal() and int(number) < int(count)):
-        raise UserError(
-            f"{SHARE} is {number}/{count}; it must be like 0/2: the first of two processes"
-        )
+        raise UserError(f"{SHARE} is {share!r}; it must be like 0/2: the first of two processes")
     return int(key.split("/")[1], 16) % int(count) == int(number)
 
 
-def _wait(store: CompletionStore, keys: set[str], bar: tqdm) -> None:
+def _wait(store: CompletionStore, left: set[str], bar: tqdm) -> None:
     """Until the other processes have stored these answers. Raises UserError if none come."""
-    left, since = keys, time.monotonic()
+    since = time.monotonic()
     while left:
-        came = store.get(left).keys()
-        left, since = left - came, time.monotonic() if came else since
-        bar.update(len(came))
-        if left and time.monotonic() - since > PATIENCE_SECONDS:
+        if came := store.get(left).keys():
+            left, since = left - came, time.monotonic()
+            bar.update(len(came))
+        elif time.monotonic() - since > PATIENCE_SECONDS:
             raise UserError(
                 f"{len(left)} answers of the other processes did not come for an hour; run again: what was "
                 "generated is kept"
             )
-        time.sleep(POLL_SECONDS if left else 0)
-
-
-@contextmanager
-def _opened(store: Store) -> Iterator[CompletionStore]:
-    """A given store stays open; one that is opened here is closed here."""
-    if isinstance(store, CompletionStore):
-        yield store
-        return
-    with CompletionStore(
-        ":memory:" if store is False else None if store is True else store
-    ) as opened:
-        yield opened
-
-
-def _bar(name: str, total: int, progress: bool) -> tqdm:
-    """Time to go on stderr. In a notebook or a log file every refresh is a new line, so there it comes rarely."""
-    terminal = sys.stderr.isatty()
-    delay, interval = (0, 0.5) if terminal else (5, 10)
-    return tqdm(
-        total=total,
-        desc=name,
-        unit="answer",
-        disable=not progress,
-        delay=delay,
-        mininterval=interval,
-        smoothing=0.1,
-    )
+        else:
+            time.sleep(POLL_SECONDS)

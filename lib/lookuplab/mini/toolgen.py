@@ -25,7 +25,7 @@ from lookuplab.toolgen.files import Repository, locate
 from lookuplab.toolgen.filters import Filters
 from lookuplab.toolgen.functions import Function, extract
 from lookuplab.toolgen.pairs import Pair, encode
-from lookuplab.toolgen.recipe import Recipe
+from lookuplab.toolgen.finetuning import Recipe
 
 WORK = paths.RUNS / "train" / "toolgen"
 MODELS = paths.MINI / "toolgen"
@@ -144,7 +144,7 @@ def marked_pairs(folder: Path, kept: Path, workers: int | None = None) -> list[P
 
 def finetuned(folder: Path, out: Path, family: str, variant: str, learned: Sequence[Pair]) -> Path:
     """``out``/FAMILY-VARIANT, fine-tuned from the pre-trained checkpoint; for LoRA that lies beside it as FAMILY."""
-    from lookuplab.toolgen.finetune import finetune
+    from lookuplab.toolgen.finetuning import finetune
 
     base, chosen = pretrained(folder, family), recipe(family)
     if chosen.lora_rank is not None:

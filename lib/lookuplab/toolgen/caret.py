@@ -7,7 +7,7 @@ import re
 from lookuplab.errors import UserError
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.jedi_tool import LOST, Answer, JediTool, Worker
-from lookuplab.toolgen.metrics.insertion import read_source
+from lookuplab.toolgen.insertion import read_source
 
 _VALUES = {"True", "False", "None"}
 _LEXEME = re.compile(r"""

@@ -14,7 +14,7 @@ from lookuplab.scoring.paired import paired_difference
 from lookuplab.scoring.rates import Rate, average, estimate, rate
 from lookuplab.scoring.rows import row
 from lookuplab.toolgen.generation import Generations
-from lookuplab.toolgen.metrics.identifiers import identifiers
+from lookuplab.toolgen.similarity import identifiers
 from lookuplab.toolgen.tables import BASE, repository_rows
 from lookuplab.toolgen.tool_use import NEVER, ToolUse
 
@@ -28,7 +28,7 @@ def gated(gate: float, variant: str = "paper") -> ToolUse:
 
 def gate_rows(model: str, frames: Mapping[float, pd.DataFrame], written: Mapping[float, Generations]) -> list[dict]:
     """One model's Table III at each gate, with ``editsim_percent``, ``calls_per_function`` and ``calls_percent`` of
-    those at the first gate; frames as of ``evaluation.judged``, answers as of ``generation.generate``."""
+    those at the first gate; frames as of ``evaluation.judged_all``, answers as of ``generation.generate``."""
     first, *others = frames
     names = {gate: f"gate_{gate:g}" for gate in frames}
     known = repository_rows({(model, BASE if gate == first else names[gate]): frame for gate, frame in frames.items()})

@@ -24,7 +24,7 @@ from lookuplab.toolgen.caret import ask, suggestions
 from lookuplab.toolgen.files import python_files
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.jedi_tool import JediTool
-from lookuplab.toolgen.pairs import indent_of, kind_of, prompt_text
+from lookuplab.toolgen.pairs import kind_of, prompt_text
 from lookuplab.toolgen.tool_use import ToolConstraint, ToolUse, Vocabulary
 
 DECODING = Decoding(max_new_tokens=192)  # the package's 128 tokens of code, and the marks between them
@@ -104,7 +104,7 @@ class ToolModel:
     def prompts(self) -> list[Prompt]:
         """What the model is asked for each function; a prompt's id is the function's."""
         content = {root: content_hash(root) for root in {function.root for function in self.functions}}
-        return [Prompt(one.id, prompt_text(one.docstring, one.signature, indent_of(one.body), self.kind),
+        return [Prompt(one.id, prompt_text(one, self.kind),
                        place=f"{one.id} in {content[one.root]}") for one in self.functions]
 
     def generate(self, requests: Sequence[tuple[Prompt, int]], decoding: Decoding) -> Iterator[list[Completion]]:

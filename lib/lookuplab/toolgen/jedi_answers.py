@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from lookuplab.models.answer_store import AnswerStore
-from lookuplab.toolgen.metrics.judgement_store import key, repository_digest
-from lookuplab.toolgen.metrics.success import imports_begin
+from lookuplab.toolgen.analysers import imports_begin, key, repository_digest
 
 
 class JediAnswers(AnswerStore):

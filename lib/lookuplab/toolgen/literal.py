@@ -1,6 +1,6 @@
 """ToolGen as it reads: one question after the other, and nothing kept from one to the next.
 
-``marking.mark`` with worker processes, ``generation.generate`` and ``metrics.judging.judge`` get the same marks, tokens
+``marking.mark`` with worker processes, ``generation.generate`` and ``evaluation.judge`` get the same marks, tokens
 and verdicts. This module exists to show that: equal results, and what either way costs.
 """
 
@@ -24,10 +24,10 @@ from lookuplab.toolgen.caret import ask, suggestions
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.jedi_kept import forget
 from lookuplab.toolgen.jedi_tool import Answer
-from lookuplab.toolgen.metrics.insertion import insert
-from lookuplab.toolgen.metrics.judging import Task
-from lookuplab.toolgen.metrics.success import Verdict, fresh_messages, verdict
-from lookuplab.toolgen.pairs import indent_of, kind_of, prompt_text
+from lookuplab.toolgen.insertion import insert, locate, read_source
+from lookuplab.toolgen.evaluation import Task
+from lookuplab.toolgen.success import fresh_messages, verdict
+from lookuplab.toolgen.pairs import kind_of, prompt_text
 from lookuplab.toolgen.tool_use import Vocabulary
 
 
@@ -82,7 +82,7 @@ class Writer:
     @torch.inference_mode()
     def write(self, function: Function, max_new_tokens: int) -> list[int]:
         """The tokens of the answer, marks and the end of the text among them."""
-        text = prompt_text(function.docstring, function.signature, indent_of(function.body), self.kind)
+        text = prompt_text(function, self.kind)
         (prompt,) = encode(self.model.tokenizer, [text], True, self.kind == "decoder")
         room = max_new_tokens
         if self.kind == "decoder" and self.model.context is not None:
@@ -152,8 +152,8 @@ class Writer:
             node = node.children[written[-1]]
 
 
-def verdicts(tasks: Sequence[Task], variant: str = "paper") -> Iterator[Verdict]:
-    """Success rate by one pylint process a function. Each repository is copied, and the function written into the copy:
+def verdicts(tasks: Sequence[Task], variant: str = "paper") -> Iterator[list]:
+    """The messages against each function (see ``success.verdict``), by one pylint process a function. Each repository is copied, and the function written into the copy:
     the process reads files from the disk, and nobody's own may change."""
     with TemporaryDirectory() as folder:
         copies: dict[Path, Path] = {}
@@ -161,7 +161,8 @@ def verdicts(tasks: Sequence[Task], variant: str = "paper") -> Iterator[Verdict]
             if task.root not in copies:
                 copies[task.root] = Path(folder) / str(len(copies)) / task.root.name
                 shutil.copytree(task.root, copies[task.root], ignore=shutil.ignore_patterns("__pycache__"))
-            file, inserted = copies[task.root] / task.file, insert(task.text, task.place, task.prediction)
+            file, text = copies[task.root] / task.file, read_source(task.root / task.file)
+            inserted = insert(text, locate(text, task.line), task.prediction)
             original = file.read_bytes()
             with tokenize.open(file) as stream:
                 encoding = stream.encoding

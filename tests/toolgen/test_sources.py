@@ -1,5 +1,6 @@
 """The stated sources: Jedi and pylint see them and the repository, and nothing that is installed besides."""
 
+import os
 import zipfile
 
 import pytest
@@ -18,7 +19,7 @@ def repository(tmp_path, monkeypatch):
     """A file that imports a package of the sources, and a module that lies on the path of this environment."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "planted.py").write_text("member = 1\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"), prepend=os.pathsep)
     root = tmp_path / "repository"
     root.mkdir()
     (root / "user.py").write_text(TEXT)

@@ -9,9 +9,7 @@ import pandas as pd
 
 from lookuplab.errors import UserError
 from lookuplab.models.load import load_tokenizer
-from lookuplab.toolgen.files import Repository
-from lookuplab.toolgen.filters import Filters
-from lookuplab.toolgen.functions import Function, extract
+from lookuplab.toolgen.functions import Filters, Function, Repository, extract
 from lookuplab.toolgen.metrics.insertion import locate, read_source
 from lookuplab.toolgen.metrics.judging import Judged, Store, Task, judge, kind_counts, row
 

@@ -116,15 +116,11 @@ def trace(text: str, file: str, line: int, body_line: int, end_line: int, root: 
 
     In this process and without a time limit; ``DependencyTool`` has both.
     """
-    import jedi
+    from lookuplab.toolgen.jedi_worker import script as fresh_script
 
-    from lookuplab.toolgen.jedi_kept import buffer
-    from lookuplab.toolgen.jedi_worker import environment, project
-
-    body, path = "\n".join(text.split("\n")[body_line - 1:end_line]), (root / file).absolute()
+    body = "\n".join(text.split("\n")[body_line - 1:end_line])
     kinds: dict[str, str] = {}
-    with buffer(path):
-        script = jedi.Script(text, path=path, project=project(str(root)), environment=environment())
+    with fresh_script(str(root), file, text) as script:
         for expression in expressions(body):
             place = (expression.line + body_line - 1, expression.column)
             for name in () if expression.key in kinds else script.goto(*place, follow_imports=True):

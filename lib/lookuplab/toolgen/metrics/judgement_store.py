@@ -5,13 +5,12 @@ and the sources and the Python that they read. An answer that was lost (timeout,
 """
 
 import hashlib
-from collections import Counter
 from pathlib import Path
 
 from lookuplab import python_sources
 from lookuplab.models.answer_store import AnswerStore
 from lookuplab.models.store import canonical, digest
-from lookuplab.toolgen.files import python_files
+from lookuplab.toolgen.functions import python_files
 
 JUDGING_VERSION = 3  # raise it whenever the same question would get another answer than before
 
@@ -31,7 +30,7 @@ def key(kind: str, repository: str, **question: object) -> str:
 def repository_digest(root: Path) -> str:
     """The names and contents of all Python files below ``root``."""
     total = hashlib.sha256()
-    for path in python_files(root, Counter()):
+    for path in python_files(root):
         total.update(f"{path.relative_to(root).as_posix()}\0".encode())
         total.update(hashlib.sha256(path.read_bytes()).digest())
     return total.hexdigest()

@@ -9,7 +9,7 @@ from lookuplab.errors import UserError
 from lookuplab.toolgen import evaluation
 from lookuplab.toolgen.analysers import WorkerLost
 from lookuplab.toolgen.evaluation import judged_all, test_functions
-from lookuplab.toolgen.files import Repository
+from lookuplab.toolgen.functions import Repository
 
 MODULE = '''from helpers import helper
 

@@ -1,6 +1,7 @@
 """``lookuplab data``: downloads, what is built from them, and marked corpora."""
 
 import os
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -110,13 +111,6 @@ Examples:
 @click.option(
     "-j", "--jobs", type=click.IntRange(1), help="Jedi processes. [default: one a processor]"
 )
-@click.option(
-    "--time-limit",
-    type=click.FloatRange(0, min_open=True),
-    default=10.0,
-    show_default=True,
-    help="Seconds of computing for one call to Jedi.",
-)
 @settings_option
 @scheduler_option
 def mark(
@@ -124,7 +118,6 @@ def mark(
     output: Path,
     variant: str,
     jobs: int | None,
-    time_limit: float,
     settings: tuple[str, ...],
     scheduler: str | None,
 ) -> None:
@@ -136,26 +129,29 @@ def mark(
 
     What is left out is counted and printed with its reason; nothing stops at a bad file.
     """
-    from lookuplab.cluster import joined
-    from lookuplab.toolgen import corpus, files
-    from lookuplab.toolgen.filters import Filters
+    import json
 
-    places = [files.locate(name) for name in repositories]
+    from lookuplab import paper
+    from lookuplab.cluster import joined
+    from lookuplab.paths import write_lines
+    from lookuplab.toolgen.functions import Filters, extract, locate_all
+    from lookuplab.toolgen.marking import marked, statistics_rows
+
+    filters, seen = with_settings(Filters(), settings), set()
+    found = [extract(place, filters, seen) for place in locate_all(repositories)]
+    functions = [function for one in found for function in one.functions]
     with joined(scheduler, jobs or os.cpu_count() or 1) as cluster:
-        made = corpus.build(
-            places,
-            output,
-            with_settings(Filters(), settings),
-            variant,
-            jobs,
-            time_limit,
-            cluster=cluster,
-        )
+        records = marked(functions, variant, jobs, cluster=cluster, strict=False)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    write_lines(output, (json.dumps(one, ensure_ascii=False) for one in records))
     click.echo(f"{'':18}{'here':>12}{'paper':>12}")
-    for name, value in made.statistics().items():
-        form = ",.2f" if isinstance(corpus.PAPER[name], float) else ",d"
-        click.echo(f"{name:18}{value:>12{form}}{corpus.PAPER[name]:>12{form}}")
-    echo_counts("left out or failed:" if made.left_out else "nothing was left out", made.left_out)
+    for row in statistics_rows(records, "training"):
+        printed = paper.value("toolgen", "augmentation", "", "training", row["metric"])
+        click.echo(f"{row['metric']:18}{row['value']:>12,g}{printed:>12,g}")
+    left_out = sum((one.left_out for one in found), Counter())
+    for record in records:
+        left_out.update({f"call: {reason}": n for reason, n in record["failures"].items()})
+    echo_counts("left out or failed:" if left_out else "nothing was left out", left_out)
     click.echo(f"written: {output}")
 
 

@@ -12,9 +12,7 @@ from collections.abc import Iterator
 from tqdm import tqdm
 
 from lookuplab.mini.packages import HELD_OUT_PACKAGES, files_of, sources
-from lookuplab.toolgen.files import locate
-from lookuplab.toolgen.filters import first_sentence
-from lookuplab.toolgen.functions import definitions
+from lookuplab.toolgen.functions import definitions, first_sentence, locate
 from lookuplab.toolgen.pairs import Pair
 
 MAX_CHARACTERS = 1500  # of signature and body: three quarters of all functions are shorter

@@ -19,11 +19,8 @@ from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.mini.functions import code_hash, held_out_codes, package_functions
 from lookuplab.mini.packages import HELD_OUT_PACKAGES
-from lookuplab.toolgen import marks
-from lookuplab.toolgen.corpus import mark_into
-from lookuplab.toolgen.files import Repository, locate
-from lookuplab.toolgen.filters import Filters
-from lookuplab.toolgen.functions import Function, extract
+from lookuplab.toolgen import marking
+from lookuplab.toolgen.functions import Filters, Function, Repository, extract, locate
 from lookuplab.toolgen.pairs import Pair, encode
 from lookuplab.toolgen.finetuning import Recipe
 
@@ -134,12 +131,11 @@ def marked_pairs(folder: Path, kept: Path, workers: int | None = None) -> list[P
     """
     functions = chosen_functions(folder)
     if not kept.exists():
-        records = mark_into(functions, folder / "marked.jsonl", FILTERS, workers=workers)
-        marks.save(tqdm(records, "marking", len(functions), unit=" functions"), kept)
-    found, left_out = marks.lay_over(functions, marks.load(kept))
+        marking.save(marking.marked(functions, workers=workers), kept)
+    found, left_out = marking.lay_over(functions, marking.load(kept))
     if left_out:
         raise UserError(f"{kept} does not fit the sources ({dict(left_out)}); delete it to mark them anew")
-    return [marks.pair(one) for one in found]
+    return found
 
 
 def finetuned(folder: Path, out: Path, family: str, variant: str, learned: Sequence[Pair]) -> Path:

@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +18,7 @@ from threading import Timer
 from lookuplab import python_sources
 from lookuplab.models.answer_store import AnswerStore
 from lookuplab.models.store import canonical, digest
-from lookuplab.toolgen.files import python_files
+from lookuplab.toolgen.functions import python_files
 
 JUDGING_VERSION = 3  # raise it whenever the same question would get another answer than before
 PATIENCE = 5  # wall-clock time over computing time: no result may depend on how busy the machine is
@@ -30,16 +29,14 @@ class WorkerLost(Exception):
 
 
 class Worker:
-    """``python -m MODULE``, which answers JSON lines (see ``serve``); started by the first question.
+    """``python -m module``, which answers JSON lines (see ``serve``); started by the first question.
 
     ``-P``: a repository's own ``types.py`` must not stand in for the library's.
     """
 
-    module: str
-    folder: Path | None = None  # where it runs
-
-    def __init__(self, limit: float = 60.0):
-        self.limit = limit  # seconds of computing for one answer
+    def __init__(self, module: str, limit: float = 60.0):
+        self.module, self.limit = module, limit  # the limit: seconds of computing for one answer
+        self.folder: Path | None = None  # where it runs
         self.process: subprocess.Popen | None = None
 
     def ask(self, question: dict, seconds: float) -> dict:
@@ -110,7 +107,7 @@ def key(kind: str, root: str, **question: object) -> str:
 def repository_digest(root: Path) -> str:
     """The names and contents of all Python files below ``root``."""
     total = hashlib.sha256()
-    for path in python_files(root, Counter()):
+    for path in python_files(root):
         total.update(f"{path.relative_to(root).as_posix()}\0".encode())
         total.update(hashlib.sha256(path.read_bytes()).digest())
     return total.hexdigest()

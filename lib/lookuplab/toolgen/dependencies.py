@@ -14,13 +14,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import jedi
-
 from lookuplab import python_sources
-from lookuplab.toolgen import jedi_kept
 from lookuplab.toolgen.analysers import PATIENCE, Worker, serve
 from lookuplab.toolgen.insertion import Place
-from lookuplab.toolgen.jedi_worker import environment, project
+from lookuplab.toolgen.jedi_worker import script
 from lookuplab.toolgen.similarity import is_name, leaves
 
 KINDS = (
@@ -106,7 +103,8 @@ def covered(dependencies: Sequence[Sequence[str]], prediction: str) -> list[bool
 class DependencyTool(Worker):
     """Jedi in a process of its own."""
 
-    module = "lookuplab.toolgen.dependencies"
+    def __init__(self, limit: float = 60.0):
+        super().__init__("lookuplab.toolgen.dependencies", limit)
 
     def judge(self, root: Path, file: str, text: str, place: Place) -> list[list[str]] | None:
         """[key, kind] of the dependencies of the function at ``place`` in ``text``, the content of ``file`` below
@@ -120,18 +118,15 @@ class DependencyTool(Worker):
 def _answer(question: dict) -> dict:
     root, text, kinds = Path(question["root"]).resolve(), question["text"], {}
     line, body_line, end_line = question["lines"]
-    path = (Path(question["root"]) / question["file"]).absolute()
+    path = root / question["file"]
     try:
-        with jedi_kept.buffer(path):
-            script = jedi.Script(
-                text, path=path, project=project(question["root"]), environment=environment()
-            )
+        with script(question["root"], question["file"], text) as asked:
             for key, at, column in expressions(
                 "\n".join(text.split("\n")[body_line - 1 : end_line])
             ):
                 if key in kinds:
                     continue
-                for name in script.goto(at + body_line - 1, column, follow_imports=True):
+                for name in asked.goto(at + body_line - 1, column, follow_imports=True):
                     own = _inside(name, root) and not (
                         name.type != "module"
                         and name.module_path.resolve() == path.resolve()

@@ -28,9 +28,7 @@ from lookuplab.toolgen.analysers import (
     within_imports,
 )
 from lookuplab.toolgen.dependencies import KINDS, DependencyTool, covered
-from lookuplab.toolgen.files import Repository
-from lookuplab.toolgen.filters import Filters
-from lookuplab.toolgen.functions import Function, extract
+from lookuplab.toolgen.functions import Filters, Function, Repository, extract
 from lookuplab.toolgen.insertion import function_of, insert, locate, read_source
 from lookuplab.toolgen.similarity import edit_similarity, identifier_metrics, normalized
 from lookuplab.toolgen.success import SuccessTool, verdict

@@ -45,8 +45,16 @@ from lookuplab.models.local import LocalModel
 from lookuplab.provenance import device, processor
 from lookuplab.scoring.rates import average
 from lookuplab.scoring.rows import row
-from lookuplab.toolgen.marking import MARK
-from lookuplab.toolgen.pairs import IGNORED, Example, Pair, TextPair, add_mark, encode_all, kind_of
+from lookuplab.toolgen.pairs import (
+    IGNORED,
+    MARK,
+    Example,
+    Pair,
+    TextPair,
+    add_mark,
+    encode_all,
+    kind_of,
+)
 
 WORK = paths.RUNS / "train" / "toolgen"
 LLAMA = (

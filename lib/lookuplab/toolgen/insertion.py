@@ -14,7 +14,6 @@ from functools import lru_cache
 from pathlib import Path
 
 from lookuplab.errors import UserError
-from lookuplab.toolgen.files import column_of
 
 UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)  # what ast.parse raises
 
@@ -58,7 +57,7 @@ def locate(text: str, line: int) -> Place:
         )
     lines, first = text.split("\n"), node.body[0]
     start = min(each.lineno for each in (first, *getattr(first, "decorator_list", ())))
-    column = column_of(lines[start - 1], first.col_offset)
+    column = len(lines[start - 1].encode()[: first.col_offset].decode())  # ast counts bytes
     indent = _indent(lines[line - 1])
     if lines[start - 1][:column].strip():  # def f(): return 1
         inner, body_line = indent + "    ", start

@@ -25,8 +25,8 @@ from tokenizers import AddedToken
 
 from lookuplab.errors import UserError
 from lookuplab.models.tokens import TAIL, continuations, decoded
-from lookuplab.toolgen.marking import MARK
 
+MARK = "<COMP>"  # one added token of the vocabulary
 KINDS = ("decoder", "encoder-decoder")
 IGNORED = -100  # the label of a token without a loss
 

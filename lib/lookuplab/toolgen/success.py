@@ -71,7 +71,8 @@ class SuccessTool(Worker):
     that packages installed side by side share what was read. Ask for the files of one such folder after each other.
     """
 
-    module = MODULE
+    def __init__(self, limit: float = 60.0):
+        super().__init__(MODULE, limit)
 
     def judge(
         self, root: Path, file: str, text: str, lines: tuple[int, int] | None = None

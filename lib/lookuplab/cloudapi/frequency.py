@@ -14,8 +14,8 @@ import ast
 import hashlib
 import re
 import warnings
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lookuplab.cloudapi.benchmark import COMPOSITION, frequency_class
+from lookuplab.cloudapi.benchmark import frequency_class
 from lookuplab.cloudapi.specs import INDEX, ApiIndex, load_index
 from lookuplab.errors import UserError
 
@@ -97,7 +97,7 @@ def count(files: Iterable[SourceFile], index: ApiIndex) -> tuple["pandas.DataFra
     import pandas
 
     names, bound, fates, seen = Counter(), Counter(), Counter(), set()
-    specific, reader = specific_to(index), _Reader(index)
+    specific, clients = specific_to(index), client_names(index)
     operations = [spec for spec in index.specs if spec.operation]
     known = {(spec.provider, spec.name) for spec in operations}
     for file in files:
@@ -118,13 +118,13 @@ def count(files: Iterable[SourceFile], index: ApiIndex) -> tuple["pandas.DataFra
         if fate != providers:
             continue
         try:
-            reader.read(file.text)
-            bound.update(reader.bound)
+            found, called = usage(file.text, clients)
+            bound.update(called)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            reader.names = Counter(_CALL.findall(file.text))
+            found = Counter(_CALL.findall(file.text))
             fates["unparsed"] += 1
-        for key in {(provider, name) for provider in providers for name in reader.names} & known:
-            names[key] += reader.names[key[1]]
+        for key in {(provider, name) for provider in providers for name in found} & known:
+            names[key] += found[key[1]]
     rows = [(spec.id, names[spec.provider, spec.name], bound[spec.id]) for spec in operations]
     return pandas.DataFrame(rows, columns=COLUMNS), fates
 
@@ -153,119 +153,74 @@ def is_sdk_source(file: SourceFile) -> bool:
     return bool(inside or _GENERATED.search(file.text[:2000]))
 
 
-class _Reader(ast.NodeVisitor):
-    """Reads a file in order with a stack of scopes: dotted expression -> what it stands for, an id
-    without the API's name (``aws/s3.s3``), or None.
+def client_names(index: ApiIndex) -> dict[str, dict[str, str]]:
+    """What leads to a client (a boto3 service, an Azure class, ``Manager.group``) -> its methods,
+    name -> API id. A name of several packages is left out.
     """
+    places = sorted(
+        {(s.provider, s.service, s.client) for s in index.specs if s.provider != "python"}
+    )
+    owners = Counter(client for *_, client in places)
+    managers = {s: client for _, s, client in places if client.endswith("ManagementClient")}
+    found = {}
+    for place in places:
+        provider, service, client = place
+        methods = {name: spec.id for name, spec in index.methods(provider, client, service).items()}
+        if owners[client] == 1:
+            found[client] = methods
+        if client.endswith("Operations") and service in managers:
+            # Azure places underscores at will: p2_svpn_gateways are P2SVpnGatewaysOperations.
+            group = (client.removesuffix("Operations") or client).lower()
+            found[f"{managers[service]}.{group}"] = methods
+    return found
 
-    def __init__(self, index: ApiIndex):
-        self.apis = index.by_id
-        places = sorted({(s.provider, s.service, s.client) for s in index.specs})
-        owners = Counter(client for *_, client in places)  # a name of several packages says nothing
-        managers = {s: client for _, s, client in places if client.endswith("ManagementClient")}
-        self.clients = {}
-        for provider, service, client in places:
-            path = f"{provider}/{service}.{client}"
-            if owners[client] == 1:
-                self.clients[client] = path
-            if client.endswith("Operations") and service in managers:
-                # Azure places underscores at will: p2_svpn_gateways are P2SVpnGatewaysOperations.
-                group = (client.removesuffix("Operations") or client).lower()
-                self.clients[f"azure/{service}.{managers[service]}.{group}"] = path
 
-    def read(self, text: str) -> None:
-        """Fill ``names``, calls and definitions by name, and ``bound``, calls by API id."""
-        self.names: Counter[str] = Counter()
-        self.bound: Counter[str] = Counter()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(text)
-        # Bodies of functions are read when the scope around them is complete, as they run later.
-        self._later: list[tuple[list[ast.AST], list[dict]]] = [(tree.body, [])]
-        while self._later:
-            body, around = self._later.pop(0)
-            self._scopes = [*around, {}]
-            for statement in body:
-                self.visit(statement)
+def usage(text: str, clients: Mapping[str, Mapping[str, str]]) -> tuple[Counter, Counter]:
+    """(calls and definitions by name, calls by API id) in a Python file.
 
-    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        self.names[node.name] += 1
-        for outside in [*node.decorator_list, node.args, *filter(None, [node.returns])]:
-            self.visit(outside)  # defaults belong to the scope around
-        self._later.append((node.body, list(self._scopes)))
+    A name means the same in the whole file; where it was given several clients, it is the one that
+    has the method. Raises what ``ast.parse`` raises.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        nodes = list(ast.walk(ast.parse(text)))
+    names, bound, assigned = Counter(), Counter(), defaultdict(set)
 
-    visit_AsyncFunctionDef = visit_FunctionDef
-
-    def visit_Lambda(self, node: ast.Lambda) -> None:
-        self.visit(node.args)
-        self._later.append(([node.body], list(self._scopes)))
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        self.names[node.name] += 1
-        # ``self.s3 = boto3.client("s3")`` in one method serves all others, whatever their order.
-        shared = {
-            ast.unparse(n.targets[0]): self._client(n.value)
-            for n in ast.walk(node)
-            if isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Attribute)
-        }
-        self._scopes.append({name: client for name, client in shared.items() if client})
-        self.generic_visit(node)
-        self._scopes.pop()
-
-    def visit_Assign(self, node: ast.Assign) -> None:
-        self._assign(node.targets, node.value)
-
-    def visit_AnnAssign(self, node: ast.AnnAssign | ast.NamedExpr) -> None:
-        self._assign([node.target], node.value)
-
-    visit_NamedExpr = visit_AnnAssign
-
-    def visit_withitem(self, node: ast.withitem) -> None:
-        self._assign([node.optional_vars], node.context_expr)
-
-    def _assign(self, targets: list[ast.expr | None], value: ast.expr | None) -> None:
-        if value:
-            self.visit(value)
-            for target in targets:
-                if isinstance(target, ast.Name | ast.Attribute):
-                    self._scopes[-1][ast.unparse(target)] = self._client(value)
-
-    def visit_Call(self, node: ast.Call) -> None:
-        name = _last_name(node.func)
-        self.names[name] += 1
-        if isinstance(node.func, ast.Attribute):
-            api = f"{self._client(node.func.value)}.{name}"
-            self.bound[api] += api in self.apis
-        self.generic_visit(node)
-
-    def _client(self, value: ast.expr) -> str | None:
-        """The client that an expression is, if that shows in this file."""
-        if isinstance(value, ast.NamedExpr):
-            value = value.value
+    def meant(value: ast.AST | None) -> set[str]:
+        """The keys of ``clients`` that an expression may stand for."""
+        found = set()
         if isinstance(value, ast.Call):
-            return self._constructed(value)
-        if not isinstance(value, ast.Name | ast.Attribute):
-            return None
-        name = ast.unparse(value)
-        for scope in reversed(self._scopes):
-            if name in scope:
-                return scope[name]
+            called = _last_name(value.func)
+            if called in ("client", "create_client"):
+                given = {k.arg: k.value for k in value.keywords}.get("service_name")
+                service = getattr((value.args or [given])[0], "value", None)
+                found = {service} if isinstance(service, str) else set()
+            elif called[:1].isupper():
+                found = {called}
+            elif called.startswith("from_") and isinstance(value.func, ast.Attribute):
+                found = {_last_name(value.func.value)}  # BlobClient.from_connection_string
+        elif isinstance(value, ast.Name | ast.Attribute):
+            found = set(assigned[ast.unparse(value)])
         if isinstance(value, ast.Attribute):  # compute_client.virtual_machines
-            group = f"{self._client(value.value)}.{value.attr.replace('_', '')}"
-            return self.clients.get(group)
-        return None
+            group = value.attr.replace("_", "")
+            found |= {f"{manager}.{group}" for manager in meant(value.value)}
+        return found & clients.keys()
 
-    def _constructed(self, call: ast.Call) -> str | None:
-        called = _last_name(call.func)
-        provider = "azure/"
-        if called in ("client", "create_client"):
-            services = [*call.args, *(k.value for k in call.keywords if k.arg == "service_name")]
-            called = getattr(services[0], "value", "") if services else ""
-            provider = "aws/"
-        elif called.startswith("from_") and isinstance(call.func, ast.Attribute):
-            called = _last_name(call.func.value)  # BlobClient.from_connection_string
-        client = self.clients.get(str(called), "")
-        return client if client.startswith(provider) else None
+    for node in nodes:
+        value = getattr(node, "context_expr", getattr(node, "value", None))
+        targets = [getattr(node, "target", None), getattr(node, "optional_vars", None)]
+        for target in filter(None, [*targets, *getattr(node, "targets", [])]):
+            assigned[ast.unparse(target)] |= meant(value)
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names[node.name] += 1
+        elif isinstance(node, ast.Call):
+            name = _last_name(node.func)
+            names[name] += 1
+            if isinstance(node.func, ast.Attribute):
+                apis = {clients[client].get(name) for client in meant(node.func.value)} - {None}
+                bound.update(apis if len(apis) == 1 else ())
+    return names, bound
 
 
 def _last_name(function: ast.expr) -> str:
@@ -286,12 +241,9 @@ def read_frequencies(path: Path) -> tuple[dict[str, int], dict[str, int]]:
 
 def report(frame: "pandas.DataFrame", fates: Counter[str]) -> str:
     """What was read and left out, and how many operations are of each class by either count."""
-    lines = ["files: " + ", ".join(f"{number} {fate}" for fate, number in fates.items())]
-    for column in COLUMNS[1:]:
-        classes = Counter(map(frequency_class, frame[column]))
-        shown = ", ".join(f"{name} {classes[name]}" for name in COMPOSITION)
-        lines.append(f"{column}: {shown} (of these {(frame[column] == 0).sum()} never)")
-    return "\n".join(lines)
+    classes = {column: Counter(map(frequency_class, frame[column])) for column in COLUMNS[1:]}
+    shown = (f"{column}: {dict(found)}" for column, found in classes.items())
+    return "\n".join([f"files: {dict(fates)}", *shown])
 
 
 @click.command(

@@ -2,7 +2,7 @@
 formats of the committed ones. A call is valid iff it binds to the signature that Python reports.
 
 A package may print, exit, hang or crash while it is imported, so it is read in a process of its own
-(``python -m lookuplab.cloudapi.packages``), which is started again without the module that ended it.
+(``python -m lookuplab.cloudapi.packages``).
 
 Public is what ``__all__`` names or, without one, what has no underscore and was defined in the
 package, in any module that has no underscore and is no test. An object under several paths is one
@@ -118,8 +118,8 @@ def _own_sources(found: dict[str, Package]) -> Iterator[frequency.SourceFile]:
 
 
 def inspected(name: str) -> Package:
-    """Read a package; a module that ends the reading process, or does not return, is left out.
-    Raises UserError for a package that does not import.
+    """Read a package by import name or folder. Raises UserError for one that does not import, or of
+    which a module ends the process or does not return.
     """
     places = [os.environ.get("PYTHONPATH", "")]
     if os.sep in name:
@@ -127,33 +127,27 @@ def inspected(name: str) -> Package:
         name, places = place.name, [str(place.parent), *places]
     quiet = {"PYTHONWARNINGS": "ignore", "MPLBACKEND": "Agg"}
     environment = os.environ | quiet | {"PYTHONPATH": os.pathsep.join(filter(None, places))}
-    skipped: list[str] = []
     with tempfile.TemporaryDirectory() as work:
-        while not (result := Path(work, "result")).exists():
-            done = subprocess.run(
-                [sys.executable, "-m", "lookuplab.cloudapi.packages", work, name, *skipped],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env=environment,
+        command = [sys.executable, "-m", "lookuplab.cloudapi.packages", name, work]
+        quiet_streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+        done = subprocess.run(command, env=environment, **quiet_streams)
+        if not (result := Path(work, "result")).exists():
+            raise UserError(
+                f"{Path(work, 'importing').read_text()} ended the process that imported it "
+                f'({done.returncode}): guard what runs on import with `if __name__ == "__main__"`, '
+                "or name a part of the package"
             )
-            skipped.append(Path(work, "importing").read_text())
-            if skipped[-1] == name and not result.exists():
-                raise UserError(
-                    f"{name} ended the process that imported it ({done.returncode}): guard what "
-                    'runs on import with `if __name__ == "__main__"`'
-                )
         found = pickle.loads(result.read_bytes())
     if isinstance(found, str):
         raise UserError(f"{name} does not import: {found}")
     return Package(*found)
 
 
-def read(work: Path, package: str, *skipped: str) -> tuple:
+def read(package: str, work: Path) -> tuple:
     """The fields of a ``Package``, in the process of its own. Raises what the package raises."""
     public: dict[int, tuple[tuple, object]] = {}  # the nearest path of each object
-    left_out = Counter({"module: ended the process": len(skipped)})
-    for module in _modules(work, package, skipped, left_out):
+    left_out: Counter[str] = Counter()
+    for module in _modules(package, work, left_out):
         for name, value in _exported(module, package):
             other = name != getattr(value, "__name__", "")
             path = module.__name__.count("."), other, module.__name__, name
@@ -169,12 +163,10 @@ def read(work: Path, package: str, *skipped: str) -> tuple:
     top = sys.modules[package]
     file = getattr(top, "__file__", None) or ""
     folder = next(iter(getattr(top, "__path__", ())), file if file.endswith(".py") else "")
-    return specs, pages, +left_out, folder
+    return specs, pages, left_out, folder
 
 
-def _modules(
-    work: Path, package: str, skipped: Sequence[str], left_out: Counter
-) -> Iterator[ModuleType]:
+def _modules(package: str, work: Path, left_out: Counter) -> Iterator[ModuleType]:
     """All public modules in alphabetical order; ``work/importing`` names the one that comes next."""
     pending = [package]
     while pending:
@@ -191,9 +183,9 @@ def _modules(
         finally:
             signal.alarm(0)
         yield module
-        inside = [one.name for one in pkgutil.iter_modules(getattr(module, "__path__", ()))]
-        public = (part for part in inside if part not in TESTS and not part.startswith("_"))
-        pending += sorted({f"{name}.{part}" for part in public}.difference(skipped), reverse=True)
+        inside = {one.name for one in pkgutil.iter_modules(getattr(module, "__path__", ()))}
+        public = (part for part in inside - TESTS if not part.startswith("_"))
+        pending += sorted((f"{name}.{part}" for part in public), reverse=True)
 
 
 def _exported(module: ModuleType, package: str) -> Iterator[tuple[str, object]]:
@@ -232,18 +224,11 @@ def _apis(
         if method.startswith("_") or any(owner in base.__mro__ for base in above):
             continue
         static = inspect.getattr_static(value, method)
-        on_class = isinstance(static, classmethod | staticmethod)
-        if on_class or inspect.isroutine(static) and callable(static):
-            operation = _is_own(owner, package) and not on_class
-            found = getattr(value, method)
+        bound = isinstance(static, classmethod | staticmethod)
+        if bound or inspect.isroutine(static) and callable(static):
+            kind = {"module": client, "operation": _is_own(owner, package) and not bound}
             yield _api(
-                package,
-                f"{client}.{name}",
-                method,
-                found,
-                not on_class,
-                module=client,
-                operation=operation,
+                package, f"{client}.{name}", method, getattr(value, method), not bound, **kind
             )
 
 
@@ -266,9 +251,9 @@ def _api(
     return spec, docstring
 
 
-def main(work: str, package: str, *skipped: str) -> None:
+def main(package: str, work: str) -> None:
     try:
-        found = read(Path(work), package, *skipped)
+        found = read(package, Path(work))
     except BaseException as error:
         found = f"{type(error).__name__}: {error}"
     Path(work, "result").write_bytes(pickle.dumps(found))

@@ -20,7 +20,7 @@ from lookuplab.cloudapi.binding import CallArguments, bind_error
 from lookuplab.cloudapi.comments import leaks_name
 from lookuplab.cloudapi.dag import passes
 from lookuplab.cloudapi.frequency import SourceFile, count, read_frequencies
-from lookuplab.cloudapi.packages import inspected
+from lookuplab.cloudapi.packages import offered
 from lookuplab.cloudapi.prompts import task_prompt
 from lookuplab.cloudapi.specs import ApiSpec, load_index
 from lookuplab.cloudapi.validity import INCORRECT_EXISTING, INVALID_USAGE, NONEXISTENT, judge
@@ -90,12 +90,12 @@ def test_exceptions_and_class_methods_exist_but_are_no_operations(index):
 
 def test_signatures_that_take_anything_or_are_unknown_are_flagged(index):
     assert "open_signature" in spec(index, "shop.put_away").flags
-    flagged = [one.name for one in inspected("math").specs if "open_signature" in one.flags]
+    flagged = [one.name for one in offered("math")[0] if "open_signature" in one.flags]
     assert "hypot" in flagged and "sqrt" not in flagged
 
 
 def test_modules_that_exit_or_raise_are_left_out_and_counted(shop):
-    assert inspected(str(shop)).left_out == {
+    assert offered(str(shop))[2] == {
         "module: SystemExit when imported": 1,
         "module: RuntimeError when imported": 1,
     }
@@ -112,7 +112,7 @@ def test_modules_that_exit_or_raise_are_left_out_and_counted(shop):
 )
 def test_a_package_that_cannot_be_read_is_one_clear_line(tmp_path, source, said):
     with pytest.raises(UserError) as failure:
-        inspected(written(tmp_path, source))
+        offered(written(tmp_path, source))
     assert said in str(failure.value) and "\n" not in str(failure.value)
 
 
@@ -127,7 +127,7 @@ def test_a_module_that_does_not_return_ends_the_reading_process(tmp_path):
 
 
 def test_two_readings_give_the_same_index(shop):
-    assert inspected(str(shop)) == inspected(str(shop))
+    assert offered(str(shop)) == offered(str(shop))
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_call_is_judged_by_its_signature(index, candidate, category):
     assert judged.category == category
 
 
-STATISTICS = [one for one in inspected("statistics").specs if not one.module and one.operation]
+STATISTICS = [one for one in offered("statistics")[0] if not one.module and one.operation]
 
 
 @given(st.sampled_from(STATISTICS), st.integers(0, 4), st.data())

@@ -17,36 +17,11 @@ import yaml
 from lookuplab.cloudapi.prose import sentences
 from lookuplab.cloudapi.specs import ApiSpec
 
-_TABLES = yaml.safe_load(Path(__file__).with_name("verbs.yaml").read_text("utf-8"))
+_TABLES = yaml.safe_load(Path(__file__).with_name("wordings.yaml").read_text("utf-8"))
 # Verb -> what a developer may write instead. Descriptions of packages may begin with more verbs.
 VERBS: dict[str, list[str]] = _TABLES["sdk"]
 LIBRARY_VERBS: dict[str, list[str]] = VERBS | _TABLES["library"]
-
-PHRASES = (
-    (
-        r"\b(?:the|an?) (?:specified|given|provided|indicated|particular)\b",
-        ("the given", "a specific", "the chosen", "one", "this", "that", "our"),
-    ),
-    (r"\b(?:specified|given|provided|indicated)\b", ("given", "chosen", "selected", "specific")),
-    (
-        r"\b(?:detailed )?information about\b",
-        ("information about", "details of", "details about", "data on", "facts about"),
-    ),
-    (
-        r"\bdetails (?:of|about|for)\b",
-        ("details of", "information about", "data on", "facts about"),
-    ),
-    (
-        r"\b(?:a list of|an array of|a summary of|summary information about)\b",
-        ("a list of", "all", "every one of", "the set of"),
-    ),
-    (r"\bassociated with\b", ("associated with", "linked to", "that belong to", "tied to")),
-    (r"\ban existing\b", ("an existing", "the existing", "a current", "the")),
-    (r"\ba new\b", ("a new", "a fresh", "another", "one more")),
-    (r"\byour\b", ("your", "our", "the", "my")),
-    (r"\bone or more\b", ("one or more", "several", "some", "a few")),
-    (r"\ball of the\b", ("all of the", "every one of the", "all")),
-)
+PHRASES: dict[str, list[str]] = _TABLES["phrases"]
 
 _LEAD_INS = re.compile(
     r"^(?:(?:use|using|call|invoke) (?:this|the)(?: \w+)? (?:api|operation|action|method|command|function)?"
@@ -130,7 +105,7 @@ def reword(meaning: Intent, rng: random.Random, keep: float = 0.0) -> str:
         return options[0] if rng.random() < keep else rng.choice(options)
 
     rest = meaning.rest
-    for pattern, options in PHRASES:
+    for pattern, options in PHRASES.items():
         rest = re.sub(pattern, lambda _: choose(options), rest, flags=re.IGNORECASE)  # noqa: B023
     return " ".join(f"{choose(LIBRARY_VERBS[meaning.verb])} {rest}".split())
 

@@ -19,43 +19,28 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
 from lookuplab import paths
 from lookuplab.cloudapi import benchmark, frequency
-from lookuplab.cloudapi.prose import SENTENCES, first_paragraph, sentences, shortened
+from lookuplab.cloudapi.prose import shortened
 from lookuplab.cloudapi.specs import (
     INDEX,
     ApiIndex,
     ApiSpec,
-    Parameter,
     flagged,
+    inspected,
     load_index,
-    signature,
     write_index,
 )
 from lookuplab.errors import UserError
 
 FREQUENCIES, TASKS = "frequencies.csv", "tasks.jsonl"
-PER_CLASS = 100  # tasks
 TESTS = frozenset({"tests", "test", "conftest", "__main__"})
 IMPORT_SECONDS = 120  # for one module; then the process ends, as after a crash
-_ANYTHING = (Parameter("args", "VAR_POSITIONAL"), Parameter("kwargs", "VAR_KEYWORD"))
-
-
-@dataclass(frozen=True)
-class Package:
-    """What a package offers: its APIs with their documentation by id, how much of it could not be
-    read for which reason, and where its sources lie ("" for a compiled one).
-    """
-
-    specs: list[ApiSpec]
-    documentation: dict[str, str]
-    left_out: Counter[str]
-    folder: str
 
 
 @dataclass(frozen=True)
@@ -74,7 +59,7 @@ def build(
     names: Sequence[str],
     folder: Path | None = None,
     corpus: str | None = None,
-    per_class: int = PER_CLASS,
+    per_class: int = 100,
     seed: int = 0,
 ) -> OwnApi:
     """Read packages (import names, as ``networkx.algorithms``, or folders), count, deal tasks, and
@@ -84,17 +69,19 @@ def build(
     UserError for what cannot be imported, counted or asked for.
     """
     folder = folder or folder_of(names)
-    found = {name: inspected(name) for name in names}
-    specs = flagged([spec for package in found.values() for spec in package.specs])
-    pages = {api: page for one in found.values() for api, page in one.documentation.items()}
-    write_index(folder, specs, pages)
+    specs, pages, left_out, sources = [], {}, Counter(), {}
+    for name in names:
+        found, documented, omitted, sources[Path(name).name] = offered(name)
+        specs += found
+        pages |= documented
+        left_out += omitted
+    write_index(folder, flagged(specs), pages)
     index = load_index(folder / INDEX.name)
-    files = frequency.source_files(corpus) if corpus else _own_sources(found)
+    files = frequency.source_files(corpus) if corpus else _own_files(sources)
     frame, fates = frequency.count(files, index)
     frame.to_csv(folder / FREQUENCIES, index=False)
     counts = frequency.read_frequencies(folder / FREQUENCIES)
     tasks = benchmark.build(index, *counts, seed, per_class)
-    left_out = sum((package.left_out for package in found.values()), Counter())
     obstacles = map(benchmark.obstacle, (spec for spec in index.specs if spec.operation))
     left_out.update(f"operation: {obstacle}" for obstacle in obstacles if obstacle)
     if not tasks:
@@ -108,43 +95,45 @@ def folder_of(names: Sequence[str]) -> Path:
     return paths.RUNS / "packages" / "-".join(Path(name).name for name in names)
 
 
-def _own_sources(found: dict[str, Package]) -> Iterator[frequency.SourceFile]:
-    """The packages' own Python files, tests included."""
-    for name, package in found.items():
-        if not package.folder:
+def _own_files(sources: Mapping[str, str]) -> Iterator[frequency.SourceFile]:
+    """The packages' own Python files, tests included; their paths begin with the package."""
+    for name, place in sources.items():
+        if not place:
             raise UserError(f"{name} has no Python sources to count in: name a corpus that uses it")
-        for file in frequency.source_files(package.folder):
-            yield replace(file, path=f"{Path(name).name.replace('.', '/')}/{file.path}")
+        for file in frequency.source_files(place):
+            yield replace(file, path=f"{name.replace('.', '/')}/{file.path}")
 
 
-def inspected(name: str) -> Package:
-    """Read a package by import name or folder. Raises UserError for one that does not import, or of
-    which a module ends the process or does not return.
+def offered(name: str) -> tuple[list[ApiSpec], dict[str, str], Counter[str], str]:
+    """What the package of this import name or folder offers: (its APIs, their documentation by id,
+    what could not be read by reason, where its sources lie, "" for a compiled one).
+
+    Raises UserError for one that does not import, or of which a module ends the process or does not
+    return.
     """
     places = [os.environ.get("PYTHONPATH", "")]
     if os.sep in name:
         place = Path(name).expanduser().resolve()
         name, places = place.name, [str(place.parent), *places]
-    quiet = {"PYTHONWARNINGS": "ignore", "MPLBACKEND": "Agg"}
-    environment = os.environ | quiet | {"PYTHONPATH": os.pathsep.join(filter(None, places))}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, places))}
+    quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
     with tempfile.TemporaryDirectory() as work:
         command = [sys.executable, "-m", "lookuplab.cloudapi.packages", name, work]
-        quiet_streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-        done = subprocess.run(command, env=environment, **quiet_streams)
+        code = subprocess.run(command, env=environment, **quiet).returncode
         if not (result := Path(work, "result")).exists():
             raise UserError(
                 f"{Path(work, 'importing').read_text()} ended the process that imported it "
-                f'({done.returncode}): guard what runs on import with `if __name__ == "__main__"`, '
-                "or name a part of the package"
+                f'({code}): guard what runs on import with `if __name__ == "__main__"`, or name a '
+                "part of the package"
             )
         found = pickle.loads(result.read_bytes())
     if isinstance(found, str):
         raise UserError(f"{name} does not import: {found}")
-    return Package(*found)
+    return found
 
 
 def read(package: str, work: Path) -> tuple:
-    """The fields of a ``Package``, in the process of its own. Raises what the package raises."""
+    """What ``offered`` gives, in the process of its own. Raises what the package raises."""
     public: dict[int, tuple[tuple, object]] = {}  # the nearest path of each object
     left_out: Counter[str] = Counter()
     for module in _modules(package, work, left_out):
@@ -205,50 +194,28 @@ def _is_own(value: object, package: str) -> bool:
 
 
 def _apis(
-    package: str, client: str, name: str, value: object, public: dict
+    package: str, client: str, name: str, value: object, public: Mapping
 ) -> Iterator[tuple[ApiSpec, str]]:
     """A function; or the constructor of a class, and the methods that no public class gives it.
 
     Constructors of exceptions, class methods, static methods and methods of foreign bases exist,
     but are no operations.
     """
-    if not inspect.isclass(value):
-        yield _api(package, client, name, value)
-        return
-    above = [base for base in value.__mro__[1:] if id(base) in public]
+    above = [base for base in getattr(value, "__mro__", ())[1:] if id(base) in public]
     bases = tuple(".".join(public[id(base)][0][2:]) for base in above)
-    raised = issubclass(value, BaseException)
-    yield _api(package, client, name, value, bases=bases, operation=not raised)
-    for method in [] if raised else dir(value):
+    methods = inspect.isclass(value) and not issubclass(value, BaseException)
+    operation = methods or not inspect.isclass(value)
+    yield inspected(("python", package, client, name), value, bases=bases, operation=operation)
+    for method in dir(value) if methods else ():
         owner = next((base for base in value.__mro__ if method in vars(base)), None)
         if method.startswith("_") or any(owner in base.__mro__ for base in above):
             continue
         static = inspect.getattr_static(value, method)
         bound = isinstance(static, classmethod | staticmethod)
         if bound or inspect.isroutine(static) and callable(static):
+            place = "python", package, f"{client}.{name}", method
             kind = {"module": client, "operation": _is_own(owner, package) and not bound}
-            yield _api(
-                package, f"{client}.{name}", method, getattr(value, method), not bound, **kind
-            )
-
-
-def _api(
-    package: str, client: str, name: str, value: object, unbound: bool = False, **more
-) -> tuple[ApiSpec, str]:
-    docstring = value.__doc__ if inspect.isclass(value) else inspect.getdoc(value)  # not a base's
-    docstring = inspect.cleandoc(docstring) if isinstance(docstring, str) else ""
-    try:
-        parameters = signature(value, unbound)
-    except Exception:  # many compiled functions have none, and ``__signature__`` may raise anything
-        parameters = _ANYTHING
-    anything = {p.kind for p in _ANYTHING} <= {p.kind for p in parameters}
-    anything = anything and not any(p.required for p in parameters)  # no call is wrong
-    description = " ".join(sentences(first_paragraph(docstring))[:SENTENCES])
-    flags = ("open_signature",) if anything else ()
-    spec = ApiSpec(
-        "python", package, client, name, parameters, description=description, flags=flags, **more
-    )
-    return spec, docstring
+            yield inspected(place, getattr(value, method), not bound, **kind)
 
 
 def main(package: str, work: str) -> None:

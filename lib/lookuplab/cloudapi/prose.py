@@ -6,7 +6,6 @@ import re
 from html import unescape
 
 LIMIT = 5_000  # characters of full documentation that are kept (Appendix B.1)
-SENTENCES = 5  # of a description (Appendix B.1)
 
 _BLOCK = re.compile(
     r"</?(?:p|li|[uod]l|dt|dd|div|note|important|caution|h[1-5]|br|pre|table|tr)(?:[\s/][^>]*)?>",

@@ -14,7 +14,6 @@ import keyword
 import multiprocessing
 import os
 import re
-import typing
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache, partial
@@ -24,21 +23,13 @@ import click
 from tqdm import tqdm
 
 from lookuplab import paths
-from lookuplab.cloudapi.prose import (
-    SENTENCES,
-    documented_types,
-    first_paragraph,
-    html_text,
-    rst_text,
-    sentences,
-    shortened,
-)
+from lookuplab.cloudapi.prose import first_paragraph, html_text, rst_text, sentences, shortened
 from lookuplab.cloudapi.specs import (
     INDEX,
     ApiSpec,
     Parameter,
     flagged,
-    load_index,
+    inspected,
     signature,
     write_index,
 )
@@ -79,9 +70,9 @@ def aws_methods(service: str) -> Iterator[Method]:
             model = client.meta.service_model.operation_model(modelled[name])
             spec = _operation(model, service, name)
         else:  # written by hand, as s3.upload_file
-            summary = "".join(sentences(rst_text(inspect.getdoc(method) or ""))[:1])
-            spec = ApiSpec("aws", service, service, name, signature(method), description=summary)
-            spec = replace(spec, operation=False)
+            summary = "".join(sentences(first_paragraph(inspect.getdoc(method) or ""))[:1])
+            place = "aws", service, service, name, signature(method)
+            spec = ApiSpec(*place, description=summary, operation=False)
         yield spec, str if name in EVERY_CLIENT else partial(_page, method)
         if old := _OLD_NAMES.get(spec.id):
             yield replace(spec, name=old, flags=("alias",), description="", operation=False), str
@@ -111,7 +102,7 @@ def _operation(model, service: str, name: str) -> ApiSpec:
     }
     return ApiSpec(
         *("aws", service, service, name, parameters),
-        description=" ".join(sentences(text)[:SENTENCES]),
+        description=" ".join(sentences(text)[:5]),  # Appendix B.1
         flags=tuple(flag for flag, holds in flags.items() if holds),
     )
 
@@ -136,17 +127,6 @@ AZURE = {  # service, as prompts name it (``# initialize blob client``) -> modul
     )
 }
 _NO_OPERATION = frozenset({"close", "models", "send_request"})
-_TYPES = {  # the first that matches: "list[str]" is a list, "Optional[str]" a string
-    "list": r"list|iterable|sequence|tuple|\[(?:str|int)\]$",
-    "map": r"dict|mapping|json",
-    "blob": r"bytes|io\b|stream|anystr",
-    "timestamp": r"datetime|timedelta|\bdate\b",
-    "boolean": r"\bbool",
-    "integer": r"\bint\b|\blong\b",
-    "float": r"\bfloat\b",
-    "string": r"\bstr\b|string",
-    "structure": r"\w",
-}
 
 
 def azure_methods(service: str) -> Iterator[Method]:
@@ -177,7 +157,7 @@ def _groups(client: type) -> Iterator[type]:
 
         instance = client(Authentication())
     elif "subscription_id" in arguments:
-        instance = client(_NoCredential(), "00000000-0000-0000-0000-000000000000")
+        instance = client(object(), "00000000-0000-0000-0000-000000000000")
     else:
         return
     for name in dir(instance):
@@ -186,56 +166,25 @@ def _groups(client: type) -> Iterator[type]:
             yield type(value)
 
 
-class _NoCredential:
-    def get_token(self, *scopes, **kwargs):
-        raise RuntimeError("specifications are read without any request")
-
-
 def _azure_method(service: str, cls: type, name: str, method: Callable) -> Method:
     bound = isinstance(inspect.getattr_static(cls, name), classmethod | staticmethod)
-    variants = [method, *typing.get_overloads(inspect.unwrap(getattr(method, "__func__", method)))]
-    docstring = next(filter(None, map(inspect.getdoc, variants)), "")
-    types = documented_types(docstring)
-
-    def word(p: inspect.Parameter) -> str:
-        given = types.get(p.name, "") if p.annotation is p.empty else p.annotation
-        return type_word(given if isinstance(given, str) else inspect.formatannotation(given))
-
-    parameters, *overloads = (signature(one, not bound, word) for one in variants)
-    known = {p.name for one in (parameters, *overloads) for p in one}
-    kinds = {p.kind for p in parameters}
     exported = getattr(importlib.import_module(AZURE[service]), cls.__name__, None) is cls
-    spec = ApiSpec(
-        *("azure", service, cls.__name__, name, parameters, tuple(overloads)),
-        documented=tuple(sorted(types.keys() - known)),
-        description="".join(sentences(first_paragraph(docstring))[:1]),
+    spec, docstring = inspected(
+        ("azure", service, cls.__name__, name),
+        method,
+        unbound=not bound,
         module=AZURE[service] if exported else cls.__module__.split("._")[0],
         operation=not (bound or name in _NO_OPERATION),
-        flags=("open_signature",)
-        * ("VAR_POSITIONAL" in kinds <= {"VAR_POSITIONAL", "VAR_KEYWORD"}),
     )
     return spec, partial(shortened, docstring)
-
-
-def type_word(annotation: str) -> str:
-    """One word for the value: that of the first alternative of a union."""
-    text = re.sub(r"[\w.~]+\.(?=\w)", "", annotation).replace("`", "").strip()
-    while wrapped := re.fullmatch(r"(?:Optional|Union|Required)\[(.*)\]", text):
-        text = wrapped[1]
-    depth = 0
-    for place, character in enumerate(text):
-        depth += (character == "[") - (character == "]")
-        if not depth and (character in ",|" or text.startswith(" or ", place)):
-            return type_word(text[:place])
-    return next((word for word, pattern in _TYPES.items() if re.search(pattern, text.lower())), "")
 
 
 # The index
 
 
-def build(folder: Path, jobs: int, services: Iterable[tuple[str, str]] = ()) -> Path:
+def build(folder: Path, jobs: int, services: Iterable[tuple[str, str]] = ()) -> int:
     """Write the index and its documentation into ``folder``: of every service, or of these
-    (provider, service). Raises UserError unless exactly the pinned SDKs are installed.
+    (provider, service); return how many APIs. Raises UserError unless the pinned SDKs are there.
     """
     check_versions()
     services = list(services) or [
@@ -249,20 +198,20 @@ def build(folder: Path, jobs: int, services: Iterable[tuple[str, str]] = ()) -> 
             specs += found
             pages |= documented
     write_index(folder, flagged(specs), pages)
-    return folder
+    return len(specs)
 
 
 def check_versions() -> None:
     """Raise UserError unless the SDKs are installed in the versions of constraints.txt."""
+    sdks = {"boto3", "botocore", *(module.replace(".", "-") for module in AZURE.values())}
+    installed = {f"{one.name}=={one.version}" for one in importlib.metadata.distributions()}
     lines = (paths.ROOT / "constraints.txt").read_text("utf-8").splitlines()
-    pinned = dict(line.split("==") for line in lines if "==" in line)
-    installed = {one.metadata["Name"]: one.version for one in importlib.metadata.distributions()}
-    for package in ("boto3", "botocore", *(module.replace(".", "-") for module in AZURE.values())):
-        if installed.get(package) != pinned[package]:
-            raise UserError(
-                f"the API index is built from {package} {pinned[package]}, installed is "
-                f"{installed.get(package)}: run `pip install -c constraints.txt -e '.[sdk]'`"
-            )
+    pinned = {line for line in lines if line.partition("==")[0] in sdks}
+    if missing := sorted(pinned - installed):
+        raise UserError(
+            f"the API index is built from {', '.join(missing)}: "
+            "run `pip install -c constraints.txt -e '.[sdk]'`"
+        )
 
 
 def _part(place: tuple[str, str]) -> tuple[list[ApiSpec], dict[str, str]]:
@@ -303,5 +252,4 @@ def command(jobs: int, output: Path) -> None:
 
     Needs the pinned SDK packages: pip install -c constraints.txt -e ".[sdk]". Takes some minutes.
     """
-    folder = build(output, jobs)
-    click.echo(f"{len(load_index(folder / INDEX.name).specs)} APIs written to {folder}")
+    click.echo(f"{build(output, jobs)} APIs written to {output}")

@@ -7,6 +7,8 @@ needs no SDK.
 import inspect
 import json
 import lzma
+import re
+import typing
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -15,11 +17,23 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lookuplab import paths
+from lookuplab.cloudapi.prose import documented_types, first_paragraph, sentences
 from lookuplab.errors import UserError
 from lookuplab.paths import replacing
 
 INDEX = paths.MINI / "cloudapi" / "index.jsonl.xz"
 DOCUMENTATION = paths.MINI / "cloudapi" / "documentation.jsonl.xz"
+_TYPES = {  # the first that matches: "list[str]" is a list, "Optional[str]" a string
+    "list": r"list|iterable|sequence|tuple|\[(?:str|int)\]$",
+    "map": r"dict|mapping|json",
+    "blob": r"bytes|io\b|stream|anystr",
+    "timestamp": r"datetime|timedelta|\bdate\b",
+    "boolean": r"\bbool",
+    "integer": r"\bint\b|\blong\b",
+    "float": r"\bfloat\b",
+    "string": r"\bstr\b|string",
+    "structure": r"\w",
+}
 COMMON = 4  # a name in more clients than this says nothing about the service
 
 
@@ -44,9 +58,12 @@ def signature(
     word: Callable[[inspect.Parameter], str] = lambda parameter: "",
 ) -> Signature:
     """The signature that ``inspect`` reports; of an ``unbound`` method without ``self``. ``word``
-    gives the type of an argument.
+    gives the type of an argument. Where Python knows none (many compiled functions): anything.
     """
-    found = list(inspect.signature(function).parameters.values())
+    try:
+        found = list(inspect.signature(function).parameters.values())
+    except Exception:  # a package's own ``__signature__`` may raise anything
+        return Parameter("args", "VAR_POSITIONAL"), Parameter("kwargs", "VAR_KEYWORD")
     if unbound and found and found[0].kind.name.startswith("POSITIONAL"):
         found = found[1:]
     return tuple(
@@ -97,6 +114,50 @@ class ApiSpec:
         taken = {p.name for p in self.parameters}
         named = (p.name for p in self.parameters if not p.required and p.kind[:4] != "VAR_")
         return *named, *(name for name in self.documented if name not in taken)
+
+
+def inspected(
+    place: tuple[str, str, str, str], function: Callable, unbound: bool = False, **more
+) -> tuple[ApiSpec, str]:
+    """(specification, docstring) of a Python callable at a (provider, service, client, name), as
+    its signature, overloads and docstring describe it; ``more`` are fields of the specification.
+    """
+    variants = [function]
+    variants += typing.get_overloads(inspect.unwrap(getattr(function, "__func__", function)))
+    docstring = next(filter(None, map(inspect.getdoc, variants)), "")
+    types = documented_types(docstring)
+
+    def word(p: inspect.Parameter) -> str:
+        given = types.get(p.name, "") if p.annotation is p.empty else p.annotation
+        return type_word(given if isinstance(given, str) else inspect.formatannotation(given))
+
+    parameters, *overloads = (signature(one, unbound, word) for one in variants)
+    known = {p.name for one in (parameters, *overloads) for p in one}
+    takes = {p.kind for p in parameters}
+    anything = {"VAR_POSITIONAL", "VAR_KEYWORD"} <= takes and not any(
+        p.required for p in parameters
+    )
+    spec = ApiSpec(
+        *(*place, parameters, tuple(overloads)),
+        documented=tuple(sorted(types.keys() - known)),
+        description="".join(sentences(first_paragraph(docstring))[:1]),
+        flags=("open_signature",) if anything else (),
+        **more,
+    )
+    return spec, docstring
+
+
+def type_word(annotation: str) -> str:
+    """One word for the value: that of the first alternative of a union."""
+    text = re.sub(r"[\w.~]+\.(?=\w)", "", annotation).replace("`", "").strip()
+    while wrapped := re.fullmatch(r"(?:Optional|Union|Required)\[(.*)\]", text):
+        text = wrapped[1]
+    depth = 0
+    for place, character in enumerate(text):
+        depth += (character == "[") - (character == "]")
+        if not depth and (character in ",|" or text.startswith(" or ", place)):
+            return type_word(text[:place])
+    return next((word for word, pattern in _TYPES.items() if re.search(pattern, text.lower())), "")
 
 
 def to_json(spec: ApiSpec) -> dict:

@@ -123,7 +123,7 @@ def test_a_checkpoint_of_another_recipe_is_not_resumed(prepared, tmp_path):
 
 
 def test_documents_are_saved_as_objects_that_frequencies_reads(tmp_path):
-    from lookuplab.cloudapi.code_sources import source_files
+    from lookuplab.cloudapi.frequency import source_files
 
     documents = [("a", "one", "import boto3\n"), ("b", "two", "import os  # \u2028 a separator\n")]
     file = tmp_path / "documents.jsonl.gz"

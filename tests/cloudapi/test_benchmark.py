@@ -56,7 +56,7 @@ def test_targets_exist_in_the_index(tasks):
 
 
 def test_the_committed_tasks_are_rebuilt_byte_for_byte(tasks, tmp_path):
-    from lookuplab.mini.counts import assign
+    from lookuplab.mini.corpus import assign
 
     index = load_index()
     benchmark.write_tasks(benchmark.build(index, assign(index)), tmp_path / "tasks.jsonl")
@@ -136,7 +136,7 @@ def test_the_data_card_states_the_numbers_of_the_tasks(tasks):
 
 
 def test_the_data_card_states_how_the_tasks_came_about(tasks):
-    from lookuplab.mini.counts import POOLS, RANGES
+    from lookuplab.mini.corpus import POOLS, RANGES
 
     card = " ".join((benchmark.TASKS.parent / "README.md").read_text("utf-8").split())
     pool = Counter(spec.provider for spec in benchmark.unambiguous(load_index()))

@@ -200,7 +200,7 @@ def train_encoder(
     On the 264 validation queries this gave an MRR of .396 after three epochs, the source's loss (binary cross-entropy on
     the cosine with five negatives) .368 from six times the rows.
     """
-    from datasets import IterableDataset
+    from datasets import Features, IterableDataset, Value
     from sentence_transformers import (
         SentenceTransformerTrainer,
         SentenceTransformerTrainingArguments,
@@ -221,7 +221,8 @@ def train_encoder(
     )
     # a tuple: a list would be cut into shards of one pair each
     kept = {"found": tuple(found), "epochs": epochs, "seed": seed}
-    rows = IterableDataset.from_generator(_rows, gen_kwargs=kept)
+    features = Features(anchor=Value("string"), positive=Value("string"))
+    rows = IterableDataset.from_generator(_rows, gen_kwargs=kept, features=features)
     loss = MultipleNegativesRankingLoss(model)
     SentenceTransformerTrainer(model, settings, train_dataset=rows, loss=loss).train()
 

@@ -195,7 +195,7 @@ def build_benchmark(frequencies: Path | None, seed: int, out: Path | None) -> No
 
     index = load_index()
     if frequencies is None:
-        from lookuplab.mini.counts import assign
+        from lookuplab.mini.corpus import assign
 
         names = bound = assign(index, seed)
     else:
@@ -276,14 +276,11 @@ def build_snippets(out: Path | None) -> None:
     scikit-learn.
     """
     from lookuplab.mini import snippets
+    from lookuplab.stackoverflow.corpus import MINI, write
 
-    made = snippets.build()
-    snippets.save(made, out or snippets.MINI)
-    queries = " and ".join(f"{len(found)} {split}" for split, found in made.queries.items())
-    click.echo(
-        f"{len(made.snippets):,} snippets, {len(made.held_out):,} held out, {queries} queries "
-        f"-> {out or snippets.MINI}"
-    )
+    for name, records in snippets.build().items():
+        write((out or MINI) / f"{name}.jsonl.gz", records)
+        click.echo(f"{len(records):,} {name} -> {out or MINI}")
 
 
 def echo_counts(head: str, counts: Mapping[str, int]) -> None:

@@ -298,6 +298,6 @@ def store_text() -> str:
 
 def _beside() -> tuple[type, ...]:
     from lookuplab.stackoverflow.verdicts import VerdictStore
-    from lookuplab.toolgen.metrics.judgement_store import JudgementStore
+    from lookuplab.toolgen.analysers import JudgementStore
 
     return JudgementStore, VerdictStore

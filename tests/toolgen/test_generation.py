@@ -10,7 +10,7 @@ from tiny_architectures import byte_tokenizer, metaspace_tokenizer, save
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
 from lookuplab.errors import UserError
-from lookuplab.models.local import load_local
+from lookuplab.models.local import LocalModel
 from lookuplab.models.store import CompletionStore
 from lookuplab.models.types import Decoding
 from lookuplab.toolgen.caret import suggestions, unsaved
@@ -151,7 +151,7 @@ def plain_greedy(module, ids, mark, steps):
 def test_with_marks_disabled_decoding_is_plain_greedy_generation(marking_model, functions, tool):
     """At batch size 1 and 8, with a cache (ours, Transformers') and without."""
     asked, decoding = eight(functions), Decoding(max_new_tokens=16)
-    one, full = (load_local(str(marking_model), batch_size=size) for size in (1, 8))
+    one, full = (LocalModel(str(marking_model), batch_size=size) for size in (1, 8))
     answers = [generate(model, asked, tool, use, decoding, store=False, progress=False)
                for model, use in ((one, ToolUse(gate=1.5)), (full, ToolUse(gate=1.5)), (full, ToolUse(None)))]
     tooled, module = ToolModel(one, asked, tool), one.module
@@ -169,7 +169,7 @@ def test_with_marks_disabled_decoding_is_plain_greedy_generation(marking_model, 
 @pytest.mark.parametrize("use", [ToolUse(), ToolUse(variant="package", gate=0)], ids=["paper", "package"])
 def test_rows_of_different_repositories_share_a_batch_and_choose_what_is_offered(marking_model, functions, tool, use):
     asked, decoding = eight(functions)[:5], Decoding(max_new_tokens=24)
-    together, alone = (generate(load_local(str(marking_model), batch_size=size), asked, tool, use, decoding,
+    together, alone = (generate(LocalModel(str(marking_model), batch_size=size), asked, tool, use, decoding,
                                 store=False, progress=False) for size in (5, 1))
     assert [done.completion.token_ids for done in together] == [done.completion.token_ids for done in alone]
     assert together.outcomes == alone.outcomes and together.outcomes["answered"] > 3
@@ -178,7 +178,7 @@ def test_rows_of_different_repositories_share_a_batch_and_choose_what_is_offered
 
 
 def test_every_beam_is_held_to_what_is_offered_behind_its_own_text(marking_model, functions, tool):
-    model = load_local(str(marking_model), batch_size=8)
+    model = LocalModel(str(marking_model), batch_size=8)
     done = generate(model, functions, tool, ToolUse(ends="break"), Decoding(max_new_tokens=12, beams=3), store=False)
     assert any(one.calls for one in done) and not check_suggestions(done, tool, progress=False)
 

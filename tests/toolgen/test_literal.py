@@ -9,7 +9,7 @@ from test_generation import BASE, CONTAINER, SHAPES
 from tiny_architectures import byte_tokenizer, metaspace_tokenizer, save
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
-from lookuplab.models.local import load_local
+from lookuplab.models.local import LocalModel
 from lookuplab.models.types import Decoding
 from lookuplab.toolgen.files import Repository
 from lookuplab.toolgen.filters import Filters
@@ -60,7 +60,7 @@ def test_the_same_tokens(tmp_path, functions, tool, name, tokenizer):
         module.get_output_embeddings().weight[row].normal_(0, 2, generator=torch.Generator().manual_seed(0))
     module.save_pretrained(folder)
     spelled.save_pretrained(folder)
-    model = load_local(str(folder))
+    model = LocalModel(str(folder))
     ours = generate(model, functions, tool, ToolUse(), Decoding(max_new_tokens=40), store=False, progress=False)
     writer = Writer(model)
     for done in ours:

@@ -3,11 +3,11 @@
 from concurrent.futures import Future
 
 import pytest
+from lookuplab.toolgen.caret import behind_a_dot
 from scripted_model import END, scripted
 
 from lookuplab.errors import UserError
 from lookuplab.models.types import Decoding, Prompt
-from lookuplab.toolgen.caret import behind_a_dot
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.tool_use import ToolConstraint, ToolUse, Vocabulary
 
@@ -19,7 +19,7 @@ class Writer:
 
     def __init__(self, model, use, *answers):
         self.asked, answers = [], iter(answers)
-        vocabulary = Vocabulary(model.tokenizer, model.end_of_text())
+        vocabulary = Vocabulary(model.tokenizer, model.end_of_text)
 
         def ask(text):
             self.asked.append(text)
@@ -146,21 +146,6 @@ def test_an_attribute_begins_here(text):
     "return .", "'\\'.", "self.x ", "a.1", "0x1f.", "1e-5.", "x +.", "b'''it''s."])
 def test_no_attribute_begins_here(text):
     assert not behind_a_dot(text)
-
-
-def test_a_copy_goes_on_by_itself(tmp_path):
-    model = scripted(tmp_path, {MARK: {"foo": .9}}, pieces=["foo", "bar", "_x", "_y"])
-    names, vocabulary = model.tokenizer.get_vocab(), Vocabulary(model.tokenizer, model.end_of_text())
-    answer = Future()
-    answer.set_result(("foo_x", "foo_y", "bar"))
-    one = ToolConstraint(ToolUse(), vocabulary, [], lambda text: answer)
-    one.push(vocabulary.mark, -1.0, False)
-    assert sorted(one.allowed().tolist()) == sorted([names["foo"], names["bar"]])
-    other = one.copy()
-    one.push(names["foo"], -1.0, True)
-    other.push(names["bar"], -1.0, True)
-    assert sorted(one.allowed().tolist()) == sorted([names["_x"], names["_y"]])
-    assert other.allowed() is vocabulary.names.breaks
 
 
 @pytest.mark.parametrize("wrong", [dict(trigger="comma"), dict(variant="ours"), dict(ends="last"), dict(gate=-1)])

@@ -16,9 +16,7 @@ import torch
 from matplotlib.figure import Figure
 
 from lookuplab.models.complete import Store
-from lookuplab.models.local import LocalModel
-from lookuplab.models.scoring import distributions
-from lookuplab.models.tokens import encode
+from lookuplab.models.local import LocalModel, distributions
 from lookuplab.models.types import Decoding
 from lookuplab.plots import prefix_tree
 from lookuplab.sliders import image, slide, table
@@ -117,19 +115,17 @@ class Walk:
         trie = self.vocabulary.trie(asked.token, asked.offered, re.search(r"\w*\Z", text)[0])
         if trie is None:
             return None
-        names, stack = [], [((), 0)]
+        names, stack = [], [((), trie)]
         while stack:
             path, node = stack.pop()
-            if path and (trie.terminal(node) or trie.closed(node)):
+            if path and (node.terminal or node.closed):
                 names.append(path)
-            stack += [
-                ((*path, self._spell(i)), trie.child(node, i)) for i in trie.allowed(node).tolist()
-            ]
-        chosen, node, probabilities = (), 0, {}
+            stack += [((*path, self._spell(i)), node[i]) for i in sorted(node)]
+        chosen, node, probabilities = (), trie, {}
         for step, likely in zip(self.steps[question + 1 :], self.probabilities[question + 1 :]):
-            for i in trie.allowed(node).tolist():
+            for i in sorted(node):
                 probabilities[*chosen, self._spell(i)] = float(likely[i])
-            node = trie.child(node, step.token)
+            node = node.get(step.token)
             if step.allowed is None or node is None:
                 break
             chosen = (*chosen, self._spell(step.token))
@@ -159,11 +155,9 @@ def walk(
     if answer is None:
         return None
     (prompt,) = written.model.prompts()
-    (ids,) = encode(model.tokenizer, [prompt.text], True, written.model.kind == "decoder")
-    ends, steps = set(vocabulary.names.breaks.tolist()), []
+    steps = []
     for step, text in zip(written.model.steps(answer), answer.tokens, strict=True):
-        allowed = None if step.allowed is None else step.allowed.tolist()
-        names = allowed and tuple(vocabulary.piece(i) for i in allowed if i not in ends)
+        allowed, may_end = step.allowed or (None, False)
         steps.append(
             Step(
                 step.token,
@@ -172,12 +166,14 @@ def walk(
                 mark=step.token == vocabulary.mark,
                 asked=step.asked is not None,
                 offered=suggestions(step.asked.result(), use.trigger) if step.asked else (),
-                allowed=names,
-                may_end=bool(ends.intersection(allowed or ())),
-                forced=allowed is not None and len(allowed) == 1,
+                allowed=None if allowed is None else tuple(map(vocabulary.piece, allowed)),
+                may_end=may_end,
+                forced=allowed is not None and len(allowed) == 1 and not may_end,
             )
         )
-    probabilities = distributions(model.module, ids, list(answer.token_ids)).cpu()
+    probabilities = distributions(
+        model.module, model.prompt_ids(prompt.text), list(answer.token_ids)
+    ).cpu()
     return Walk(function, prompt.text, steps, probabilities, vocabulary)
 
 

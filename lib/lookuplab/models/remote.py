@@ -63,9 +63,6 @@ class RemoteModel:
         self.key_variable, self.timeout, self.max_retries = key_variable, timeout, max_retries
         self.parallel, self._tokenizer, self._logprobs = parallel, tokenizer, True
 
-    def __repr__(self) -> str:
-        return f"RemoteModel({self.base_url!r}, {self.name!r}, chat={self.chat})"
-
     @property
     def identity(self) -> dict[str, str]:
         """The address is part of it: two servers may give one name to different weights."""
@@ -108,15 +105,6 @@ class RemoteModel:
 
     def _in_parallel(self, calls: Iterator[Callable[[], Completion]]) -> Iterator[list[Completion]]:
         """At the first failure nothing new is asked, but answers that are under way are still handed on."""
-        try:  # once without retries: a wrong address or key shows at once and not after all the back-offs
-            self._client.with_options(max_retries=0, timeout=min(self.timeout, 10.0)).models.list()
-        except (openai.AuthenticationError, openai.APIConnectionError) as error:
-            if not isinstance(
-                error, openai.APITimeoutError
-            ):  # a server that is merely busy gets its chance
-                raise self._explained(error) from None
-        except openai.APIError:
-            pass  # many endpoints list no models; the first real request will tell
         failure, pool = None, ThreadPoolExecutor(self.parallel, thread_name_prefix="remote")
         try:
             futures = [pool.submit(call) for call in calls]

@@ -21,39 +21,13 @@ from lookuplab.errors import UserError
 
 T = TypeVar("T")
 # The packages whose version can change a number.
-PACKAGES = (
-    "lookuplab",
-    "torch",
-    "transformers",
-    "tokenizers",
-    "accelerate",
-    "numpy",
-    "pandas",
-    "scipy",
-    "scikit-learn",
-    "statsmodels",
-    "rank-bm25",
-    "gensim",
-    "sentence-transformers",
-    "openai",
-    "matplotlib",
-    "seaborn",
-    "peft",
-    "jedi",
-    "parso",
-    "pylint",
-    "astroid",
-    "codebleu",
-    "tree-sitter",
-    "tree-sitter-python",
-    "rapidfuzz",
-)
+PACKAGES = """lookuplab torch transformers tokenizers accelerate peft numpy pandas scipy scikit-learn statsmodels
+rank-bm25 gensim sentence-transformers openai matplotlib seaborn jedi parso pylint astroid codebleu tree-sitter
+tree-sitter-python rapidfuzz""".split()
 
 
 def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dict[str, Any]:
-    """Everything but the run itself. ``models`` have an ``identity`` (or are one), ``data`` are
-    files or folders.
-    """
+    """Everything but the run itself. ``models`` have an ``identity`` (or are one), ``data`` are files or folders."""
     torch, sources = sys.modules.get("torch"), paths.DATA / "python-sources.txt"
     return {
         "git": {"commit": git("rev-parse", "HEAD"), "dirty": _dirty()},
@@ -83,7 +57,7 @@ def git(*arguments: str) -> str | None:
 def _dirty() -> bool | None:
     """Whether tracked files other than figures differ from the commit."""
     changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)figures")
-    return None if changed is None else bool(changed)
+    return changed if changed is None else bool(changed)
 
 
 def package_versions() -> dict[str, str]:
@@ -95,22 +69,14 @@ def package_versions() -> dict[str, str]:
 
 
 def processor() -> str:
-    """Architecture, model and vector extension: on machines that agree in this text, equal runs
-    give equal numbers.
-    """
-    try:  # Linux tells the model and its flags, other systems the model at most
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    found = {
-        name.strip(): value.strip()
-        for name, _, value in (line.partition(":") for line in reversed(lines))
-    }
+    """Architecture, model and vector extension: on machines that agree in this text, equal runs give equal numbers."""
+    info = Path("/proc/cpuinfo")  # Linux tells the model and its flags, other systems the model at most
+    lines = info.read_text(encoding="utf-8").splitlines() if info.is_file() else []
+    pairs = (line.partition(":") for line in reversed(lines))
+    found = {name.strip(): value.strip() for name, _, value in pairs}
     flags = found.get("flags", found.get("Features", "")).split()
     widest = next((flag for flag in ("amx_tile", "avx512f", "avx2", "asimd") if flag in flags), "")
-    return ", ".join(
-        filter(None, (platform.machine(), found.get("model name", platform.processor()), widest))
-    )
+    return ", ".join(filter(None, (platform.machine(), found.get("model name", platform.processor()), widest)))
 
 
 def device() -> str:
@@ -191,12 +157,9 @@ def metered(run: Callable[[], T]) -> tuple[T, Spent]:
 
 
 def _processor_seconds() -> float:
-    ended = [
-        resource.getrusage(which) for which in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    ]
-    total = sum(used.ru_utime + used.ru_stime for used in ended)
-    for child in psutil.Process().children(recursive=True):
+    """Of this process and of those it started; those that have ended are in the times of their parent."""
+    total = 0.0
+    for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
         with suppress(psutil.Error):  # it has just ended
-            used = child.cpu_times()
-            total += used.user + used.system + used.children_user + used.children_system
+            total += sum(process.cpu_times()[:4])
     return total

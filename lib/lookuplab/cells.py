@@ -54,7 +54,9 @@ class InProcess(Engine):
     """Runs the cells one after another and stops after the first that raises."""
 
     @classmethod
-    def execute_managed_notebook(cls, nb_man: NotebookExecutionManager, kernel_name: str, **_: Any) -> None:
+    def execute_managed_notebook(
+        cls, nb_man: NotebookExecutionManager, kernel_name: str, **_: Any
+    ) -> None:
         HistoryManager.enabled = False  # no database of past inputs
         shell = InteractiveShell.instance()
         out, err = _Stream("stdout"), _Stream("stderr")
@@ -65,7 +67,12 @@ class InProcess(Engine):
         def last_value(value: Any) -> None:
             if value is not None and not shell.displayhook.quiet():
                 data, metadata = shell.display_formatter.format(value)
-                show("execute_result", data=data, metadata=metadata, execution_count=shell.execution_count)
+                show(
+                    "execute_result",
+                    data=data,
+                    metadata=metadata,
+                    execution_count=shell.execution_count,
+                )
 
         shell.display_trap.hook = last_value
         shell.display_pub.publish = lambda data, metadata=None, **_: show(
@@ -93,7 +100,11 @@ papermill_engines.register(NAME, InProcess)
 
 
 def execute(
-    environment: dict[str, str], notebook: Path, copy: Path, parameters: dict[str, Any], send: Connection
+    environment: dict[str, str],
+    notebook: Path,
+    copy: Path,
+    parameters: dict[str, Any],
+    send: Connection,
 ) -> None:
     """Run a notebook; send None, or the fields of ``runner.Failure``. ``.log`` beside the copy has all that is printed."""
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
@@ -112,7 +123,13 @@ def execute(
         papermill.execute_notebook(source, output, parameters, **kernel, **options)
     except PapermillExecutionError as error:
         number = error.exec_count - bool(parameters)  # they have a cell of their own
-        failure = number, error.source, error.ename, error.evalue, strip_color("\n".join(error.traceback))
+        failure = (
+            number,
+            error.source,
+            error.ename,
+            error.evalue,
+            strip_color("\n".join(error.traceback)),
+        )
     except Exception as error:
         said = explained(error) if isinstance(error, OSError) else None
         failure = 0, "", "UserError" if said else type(error).__name__, said or str(error), ""

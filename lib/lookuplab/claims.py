@@ -126,10 +126,20 @@ def load(file: Path = FILE) -> list[Claim]:
         try:
             claim = Claim(**entry)
             list(questions(claim, ["any"]))  # has all fields of its kind
-            if claims.setdefault(claim.id, claim) is not claim or claim.models not in ("all", "any", "largest"):
-                raise ValueError("the id is taken by an earlier claim, or models is not all, any or largest")
+            if claims.setdefault(claim.id, claim) is not claim or claim.models not in (
+                "all",
+                "any",
+                "largest",
+            ):
+                raise ValueError(
+                    "the id is taken by an earlier claim, or models is not all, any or largest"
+                )
         except (TypeError, ValueError, KeyError) as error:
-            name = entry.get("id", f"number {position}") if isinstance(entry, dict) else f"number {position}"
+            name = (
+                entry.get("id", f"number {position}")
+                if isinstance(entry, dict)
+                else f"number {position}"
+            )
             raise UserError(f"{file}, claim {name}: {type(error).__name__} {error}") from error
     return list(claims.values())
 
@@ -157,7 +167,9 @@ def judge(claim: Claim, frame: pd.DataFrame) -> Judgement:
     each = {_first((FAILS, UNDECIDED, HOLDS), verdicts) for verdicts in by_subject.values()}
     order = (HOLDS, UNDECIDED, FAILS) if claim.models == "any" else (FAILS, UNDECIDED, HOLDS)
     note = "" if comparisons else f"no {claim.test['metric']} to compare"
-    return Judgement(claim, _first(order, each) if each else UNDECIDED, comparisons, _reported(claim), note)
+    return Judgement(
+        claim, _first(order, each) if each else UNDECIDED, comparisons, _reported(claim), note
+    )
 
 
 def table(judgements: list[Judgement]) -> pd.DataFrame:
@@ -167,7 +179,11 @@ def table(judgements: list[Judgement]) -> pd.DataFrame:
         claim = vars(judgement.claim)
         head = {name: claim[name] for name in ("id", "paper", "place", "statement", "artifact")}
         for one in judgement.comparisons or (Comparison("", ""),):
-            body = vars(one) | {"verdict": judgement.verdict, "comparison": one.verdict, "note": judgement.note}
+            body = vars(one) | {
+                "verdict": judgement.verdict,
+                "comparison": one.verdict,
+                "note": judgement.note,
+            }
             rows.append(head | body)
     return pd.DataFrame(rows)
 
@@ -176,7 +192,11 @@ def count(judgements: Iterable[Judgement]) -> str:
     """``3 hold, 1 fails, 2 not decided``"""
     found = Counter(judgement.verdict for judgement in judgements)
     several = {HOLDS: "hold", FAILS: "fail"}
-    names = [(n, name if n == 1 else several.get(name, name)) for name in (HOLDS, FAILS, UNDECIDED) if (n := found[name])]
+    names = [
+        (n, name if n == 1 else several.get(name, name))
+        for name in (HOLDS, FAILS, UNDECIDED)
+        if (n := found[name])
+    ]
     return ", ".join(f"{n} {name}" for n, name in names)
 
 
@@ -193,7 +213,10 @@ def text(judgements: list[Judgement], details: bool = False, width: int = 100) -
             if details:
                 said.append(f"metric {claim.test['metric']}, models: {claim.models}. {claim.why}")
                 said += [f"- {each}: {each.verdict}" for each in one.comparisons]
-            lines += [textwrap.fill(each, width, initial_indent=" " * 13, subsequent_indent=" " * 13) for each in said]
+            lines += [
+                textwrap.fill(each, width, initial_indent=" " * 13, subsequent_indent=" " * 13)
+                for each in said
+            ]
         lines.append("")
     return "\n".join([*lines, f"{len(judgements)} claims: {count(judgements)}"])
 
@@ -218,7 +241,11 @@ def questions(claim: Claim, models: list[str]) -> Iterator[tuple]:
     Model by model, or along the sizes where sizes are compared.
     """
     test = claim.test
-    asked = [members[-1] for members in by_family(models).values()] if claim.models == "largest" else models
+    asked = (
+        [members[-1] for members in by_family(models).values()]
+        if claim.models == "largest"
+        else models
+    )
     match test["kind"]:
         case "monotone":
             for subject, ladder in _ladders(test["over"], models, asked):
@@ -226,7 +253,9 @@ def questions(claim: Claim, models: list[str]) -> Iterator[tuple]:
                     rising = {"increasing": (after, before), "decreasing": (before, after)}
                     yield subject, *rising[test["direction"]], ">", 0
         case "greater":
-            sides = ([side] if isinstance(side, str) else side for side in (test["left"], test["right"]))
+            sides = (
+                [side] if isinstance(side, str) else side for side in (test["left"], test["right"])
+            )
             for model, left, right in product(asked, *sides):
                 yield model, (model, left), (model, right), ">", test.get("by", 0)
         case "equal":
@@ -246,7 +275,9 @@ def _ladders(over: list | dict, models: list[str], asked: list[str]) -> Iterator
         for family, members in by_family(models).items():
             yield family, [(model, over["size"]) for model in members]
     else:
-        sized = sorted((size, model) for model in models if (size := _family_and_size(model)[1]) is not None)
+        sized = sorted(
+            (size, model) for model in models if (size := _family_and_size(model)[1]) is not None
+        )
         for (size, model), (larger, after) in pairwise(sized):
             if size < larger:
                 yield "all sizes", [(model, over["size"]), (after, over["size"])]
@@ -257,9 +288,15 @@ def _family_and_size(model: str) -> tuple[str, float | None]:
     word = re.search(rf"\b({'|'.join(_SIZES)})\b", model.lower())
     if not (found := digits or word):
         return model, None
-    size = float(digits[1]) * (1e9 if digits[2] == "b" else 1e6) if digits else float(_SIZES.index(word[1]))
+    size = (
+        float(digits[1]) * (1e9 if digits[2] == "b" else 1e6)
+        if digits
+        else float(_SIZES.index(word[1]))
+    )
     rest = model[: found.start()] + model[found.end() :]
-    return re.sub(r"-\d+k\b", "", rest).strip("-_ "), size  # Granite's names end in the context, -2k to -8k
+    return re.sub(r"-\d+k\b", "", rest).strip(
+        "-_ "
+    ), size  # Granite's names end in the context, -2k to -8k
 
 
 def _comparisons(claim: Claim, frame: pd.DataFrame) -> tuple[Comparison, ...]:
@@ -276,14 +313,26 @@ def _comparisons(claim: Claim, frame: pd.DataFrame) -> tuple[Comparison, ...]:
     return tuple(_compare(*question, known, paired) for question in questions(claim, models))
 
 
-def _compare(subject: str, first: tuple, second: tuple | None, sense: str, bound: float, known: dict, paired: dict) -> Comparison:
+def _compare(
+    subject: str,
+    first: tuple,
+    second: tuple | None,
+    sense: str,
+    bound: float,
+    known: dict,
+    paired: dict,
+) -> Comparison:
     (model, left), (other, right) = first, second or (None, None)
     if second:
         left = f"{left} - {right}" if other == model else f"{model} - {other}"
     comparison = Comparison(subject, f"{left} {sense} {bound:g}")
     if first not in known or (second and second not in known):
         return comparison
-    found, n, reported = _rate(known[first]), _count(known[first]), known[first].get("paper_value", _NAN)
+    found, n, reported = (
+        _rate(known[first]),
+        _count(known[first]),
+        known[first].get("paper_value", _NAN),
+    )
     if second:
         reported -= known[second].get("paper_value", _NAN)
         independent = difference(found, _rate(known[second])), f"{n}+{_count(known[second])}"
@@ -312,8 +361,12 @@ def _paired(first: tuple, second: tuple, paired: dict) -> tuple[Rate, str] | Non
     if model != other:
         return None
     for new, old, sign in ((left, right, 1), (right, left, -1)):
-        from_base = old == "/".join(["base", *new.split("/")[1:]])  # a row that names ``new`` alone changes from the base
-        change = paired.get((model, f"{new} - {old}"), paired.get((model, new)) if from_base else None)
+        from_base = old == "/".join(
+            ["base", *new.split("/")[1:]]
+        )  # a row that names ``new`` alone changes from the base
+        change = paired.get(
+            (model, f"{new} - {old}"), paired.get((model, new)) if from_base else None
+        )
         if change:
             found, n = _rate(change), f"{_count(change)} pairs"
             return (found if sign > 0 else Rate(-found.value, -found.high, -found.low, 0)), n

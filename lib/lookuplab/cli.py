@@ -67,7 +67,9 @@ class Group(click.Group):
         ctx.exit(2)
 
 
-def command(group: click.Group | None = None, name: str = "") -> Callable[[Callable], click.Command]:
+def command(
+    group: click.Group | None = None, name: str = ""
+) -> Callable[[Callable], click.Command]:
     """Make a function a command (of ``group``): its parameters are arguments, the keyword-only ones options.
 
     Types and defaults are those of the signature: a ``Literal`` is a choice, a ``tuple`` may be given several
@@ -143,7 +145,9 @@ def with_settings(defaults: Any, texts: Iterable[str]) -> Any:
                 value = float(value)  # YAML 1.1 reads 1e-3 as a text
         fits = isinstance(value, numbers if type(default) in numbers else type(default))
         if not fits and None not in (default, value):
-            raise UserError(f"setting {name!r} is {default!r} by default; {text!r} is of another type")
+            raise UserError(
+                f"setting {name!r} is {default!r} by default; {text!r} is of another type"
+            )
         changed[name] = value
     return replace(defaults, **changed)
 

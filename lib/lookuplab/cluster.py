@@ -102,7 +102,12 @@ def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
     for name in logging.root.manager.loggerDict:
         if name.startswith("distributed"):  # what they tell at length is one line of ours
             logging.getLogger(name).setLevel(logging.CRITICAL)
-    local = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+    local = {
+        "n_workers": workers,
+        "threads_per_worker": 1,
+        "dashboard_address": None,
+        "memory_limit": 0,
+    }
     with LocalCluster(**local) if scheduler == LOCAL else nullcontext(scheduler) as place:
         try:
             client = Client(place, timeout=CONNECT_SECONDS, set_as_default=False)

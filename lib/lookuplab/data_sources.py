@@ -52,7 +52,9 @@ def load() -> dict[str, Source]:
             found[name] = source = Source(name, **entry)
             known = source.recorded or (source.size and len(source.sha256) == 64)
             if source.kind not in KINDS or (source.kind == "file" and not known):
-                raise TypeError(f"the kind is one of {', '.join(KINDS)}, and a file needs its size and sha256")
+                raise TypeError(
+                    f"the kind is one of {', '.join(KINDS)}, and a file needs its size and sha256"
+                )
     except (OSError, tomllib.TOMLDecodeError, TypeError) as error:
         raise UserError(f"{file}, after {list(found)[-1:]}: {error}") from error
     return found
@@ -67,7 +69,9 @@ def find(name: str) -> Source:
 
 def pinned(name: str) -> str:
     """A model on the hub at the revision that is pinned for it, unless the name says another or none is pinned."""
-    if not (paths.DATA / "sources.toml").is_file():  # a checkout of your own notebooks needs no list
+    if not (
+        paths.DATA / "sources.toml"
+    ).is_file():  # a checkout of your own notebooks needs no list
         return name
     for source in load().values():
         if (source.kind, source.address) == ("model", name) and source.revision != UNPINNED:

@@ -66,7 +66,9 @@ def all_notebooks(paper: str | None = None) -> list[Notebook]:
     known = [read(file) for file in sorted(paths.NOTEBOOKS.glob("*/[!.]*.ipynb"))]
     papers = {one.paper for one in known}
     if paper is not None and paper not in papers:
-        raise UserError(f"no paper {paper!r}{suggestion(paper, papers)}; there are: {', '.join(sorted(papers))}")
+        raise UserError(
+            f"no paper {paper!r}{suggestion(paper, papers)}; there are: {', '.join(sorted(papers))}"
+        )
     return [one for one in known if paper in (None, one.paper)]
 
 
@@ -79,20 +81,31 @@ def find(name: str) -> Notebook:
         return read(Path(name).resolve())
     wanted, known = name.removesuffix(".ipynb").removeprefix("notebooks/"), all_notebooks()
     names = {one.id: {one.id, one.name} for one in known}
-    made = {one.id: {text for full in one.artifacts for text in (full, full.split("/")[1])} for one in known}
-    hits = [one for one in known if wanted in names[one.id]] or [one for one in known if wanted in made[one.id]]
+    made = {
+        one.id: {text for full in one.artifacts for text in (full, full.split("/")[1])}
+        for one in known
+    }
+    hits = [one for one in known if wanted in names[one.id]] or [
+        one for one in known if wanted in made[one.id]
+    ]
     if not hits:
         near = suggestion(wanted, set().union(*names.values(), *made.values()))
         raise UserError(f"no notebook {name!r}{near}; `lookuplab status` names them all")
     if len(hits) > 1:
-        raise UserError(f"{name!r} names {len(hits)} notebooks: say {' or '.join(one.id for one in hits)}")
+        raise UserError(
+            f"{name!r} names {len(hits)} notebooks: say {' or '.join(one.id for one in hits)}"
+        )
     return hits[0]
 
 
 def read(path: Path) -> Notebook:
     """Parse a notebook. Raises UserError if the file is none, or its parameters cell holds more than plain values."""
     try:
-        cells = [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+        cells = [
+            cell
+            for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
+            if cell["cell_type"] == "code"
+        ]
         sources = [("".join(cell["source"]), cell["metadata"].get("tags", ())) for cell in cells]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is not a notebook in today's format: {error}") from error
@@ -118,7 +131,9 @@ def declared_parameters(source: str, where: str) -> dict[str, Any]:
     try:
         return {one.targets[0].id: ast.literal_eval(one.value) for one in ast.parse(source).body}
     except (ValueError, SyntaxError, TypeError, AttributeError) as error:
-        raise UserError(f"{where}: the parameters cell holds more than plain values: {error}") from error
+        raise UserError(
+            f"{where}: the parameters cell holds more than plain values: {error}"
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -164,7 +179,9 @@ def load_profile(name: str) -> Profile:
     file = Path(name) if name.endswith((".yaml", ".yml")) else PROFILES / f"{name}.yaml"
     if not file.is_file():
         known = profile_names()
-        raise UserError(f"no profile {name!r}{suggestion(name, known)}; there are: {', '.join(known)}")
+        raise UserError(
+            f"no profile {name!r}{suggestion(name, known)}; there are: {', '.join(known)}"
+        )
     try:
         return Profile(file, **(yaml.safe_load(file.read_text(encoding="utf-8")) or {}))
     except (yaml.YAMLError, TypeError) as error:
@@ -216,7 +233,10 @@ def plan(
     return Job(
         notebook,
         profile,
-        {name: _pinned(value) if _names_models(name) else value for name, value in parameters.items()},
+        {
+            name: _pinned(value) if _names_models(name) else value
+            for name, value in parameters.items()
+        },
         output or paths.RUNS / profile.name / notebook.paper / f"{notebook.name}.ipynb",
         figures or (paths.RUNS / "figures" if given else profile.figures),
         dict(environment or {}),
@@ -251,7 +271,11 @@ def parsed(notebook: Notebook, name: str, text: str) -> Any:
             with suppress(ValueError, TypeError):
                 value = float(text)  # YAML 1.1 reads 1e-3 as a text
     value = typed(notebook, name, value, "the command line")
-    return [_absolute(name, one) for one in value] if isinstance(value, list) else _absolute(name, value)
+    return (
+        [_absolute(name, one) for one in value]
+        if isinstance(value, list)
+        else _absolute(name, value)
+    )
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
@@ -289,7 +313,9 @@ def check(job: Job) -> None:
             repository, revision = split_revision(model.removesuffix(CHAT))
             try:
                 hf_hub_download(repository, "config.json", revision=revision)
-            except Exception as error:  # network, rights, name: the hub's client has one exception for each
+            except (
+                Exception
+            ) as error:  # network, rights, name: the hub's client has one exception for each
                 raise UserError(
                     f"model {model!r} is not in the local cache, and the hub does not give it: "
                     f"{str(error).strip().partition(chr(10))[0]} (connect, `hf auth login`, or write a folder with a "

@@ -61,7 +61,9 @@ def attach(
     known = set(reported.model)
     for ours, theirs in roles.items():
         if len(frame) and theirs not in known:
-            raise UserError(f"role of {ours!r}: the paper has no model {theirs!r}; known: {', '.join(sorted(known))}")
+            raise UserError(
+                f"role of {ours!r}: the paper has no model {theirs!r}; known: {', '.join(sorted(known))}"
+            )
     known = reported.set_index(KEY).value.to_dict()
     keys = frame.assign(model=frame.model.fillna("").replace(roles))[KEY].itertuples(
         index=False, name=None

@@ -70,13 +70,17 @@ def package_versions() -> dict[str, str]:
 
 def processor() -> str:
     """Architecture, model and vector extension: on machines that agree in this text, equal runs give equal numbers."""
-    info = Path("/proc/cpuinfo")  # Linux tells the model and its flags, other systems the model at most
+    info = Path(
+        "/proc/cpuinfo"
+    )  # Linux tells the model and its flags, other systems the model at most
     lines = info.read_text(encoding="utf-8").splitlines() if info.is_file() else []
     pairs = (line.partition(":") for line in reversed(lines))
     found = {name.strip(): value.strip() for name, _, value in pairs}
     flags = found.get("flags", found.get("Features", "")).split()
     widest = next((flag for flag in ("amx_tile", "avx512f", "avx2", "asimd") if flag in flags), "")
-    return ", ".join(filter(None, (platform.machine(), found.get("model name", platform.processor()), widest)))
+    return ", ".join(
+        filter(None, (platform.machine(), found.get("model name", platform.processor()), widest))
+    )
 
 
 def device() -> str:

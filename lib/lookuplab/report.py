@@ -21,7 +21,9 @@ from lookuplab.notebooks import Notebook, Profile, all_notebooks
 
 MARK = ".lookuplab-report"  # marks a folder as a report, which the next one may replace
 _WIDGET = "application/vnd.jupyter.widget-view+json"  # works in JupyterLab only
-_FOR_TEACHERS = re.compile(r"^( *)### BEGIN (SOLUTION|HIDDEN TESTS)\n.*?^ *### END \2(\n|$)", re.DOTALL | re.MULTILINE)
+_FOR_TEACHERS = re.compile(
+    r"^( *)### BEGIN (SOLUTION|HIDDEN TESTS)\n.*?^ *### END \2(\n|$)", re.DOTALL | re.MULTILINE
+)
 
 
 def build(profile: Profile, output: Path) -> Path:
@@ -37,7 +39,9 @@ def build(profile: Profile, output: Path) -> Path:
         command = f"lookuplab reproduce --profile {profile.name}"
         raise UserError(f"no figures of profile {profile.name!r} yet; `{command}` makes them")
     if output.exists() and not (output / MARK).exists():
-        raise UserError(f"{output} holds other files, which a report would replace; name a new folder")
+        raise UserError(
+            f"{output} holds other files, which a report would replace; name a new folder"
+        )
     output.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=f".{output.name}-", dir=output.parent) as folder:
         sources, site = Path(folder, "sources"), Path(folder, "site")
@@ -58,7 +62,11 @@ def write_pages(profile: Profile, sources: Path) -> None:
     """Write the pages of a run into ``sources``, where those of ``docs/`` and its ``figures`` are already."""
     judged, known = claims.judge_run(claims.load(), sources / "figures"), all_notebooks()
     titles = paper_titles()
-    lines = ["# What happens when a code model may look something up?", "", f"Profile {profile.name}: {profile.description}."]
+    lines = [
+        "# What happens when a code model may look something up?",
+        "",
+        f"Profile {profile.name}: {profile.description}.",
+    ]
     for paper, group in groupby(known, key=lambda one: one.paper):
         of_paper, folder = list(group), sources / "notebooks" / paper
         folder.mkdir(parents=True)
@@ -66,31 +74,55 @@ def write_pages(profile: Profile, sources: Path) -> None:
         page = [f"# {titles.get(paper, paper.capitalize())}", ""]
         for notebook in of_paper:
             write_notebook(notebook, profile, folder / f"{notebook.name}.ipynb")
-            made = [id for id in notebook.artifacts if (sources / "figures" / f"{id}.csv").is_file()]
-            page += [line for id in made for line in artifact_lines(id, notebook, sources, verdicts)]
+            made = [
+                id for id in notebook.artifacts if (sources / "figures" / f"{id}.csv").is_file()
+            ]
+            page += [
+                line for id in made for line in artifact_lines(id, notebook, sources, verdicts)
+            ]
         pages = [f"{paper}/{notebook.name}" for notebook in of_paper]
         page += ["## Notebooks", "", *_toctree(pages)]
         (sources / "notebooks" / f"{paper}.md").write_text("\n".join(page), encoding="utf-8")
-        lines += ["", f"- [{page[0][2:]}](notebooks/{paper}.md): {claims.count(verdicts) or 'no claims'}"]
+        lines += [
+            "",
+            f"- [{page[0][2:]}](notebooks/{paper}.md): {claims.count(verdicts) or 'no claims'}",
+        ]
     written = sorted(file.stem for file in sources.glob("*.md"))
-    lines += ["", *_toctree([f"notebooks/{paper}" for paper, _ in groupby(known, key=lambda one: one.paper)] + written)]
+    lines += [
+        "",
+        *_toctree(
+            [f"notebooks/{paper}" for paper, _ in groupby(known, key=lambda one: one.paper)]
+            + written
+        ),
+    ]
     (sources / "index.md").write_text("\n".join(lines), encoding="utf-8")
 
 
-def artifact_lines(id: str, notebook: Notebook, sources: Path, judged: list[claims.Judgement]) -> list[str]:
+def artifact_lines(
+    id: str, notebook: Notebook, sources: Path, judged: list[claims.Judgement]
+) -> list[str]:
     """An artifact's section: picture, claims, numbers, provenance."""
     paper, _, name = id.partition("/")
     place = sources / "figures" / id
     record = json.loads(place.with_suffix(".json").read_text(encoding="utf-8"))
-    files = [file for file in sorted(place.parent.glob(f"{name}.*"))]
-    links = " ".join(f"{{download}}`{file.suffix[1:]} <../figures/{paper}/{file.name}>`" for file in files)
+    files = sorted(place.parent.glob(f"{name}.*"))
+    links = " ".join(
+        f"{{download}}`{file.suffix[1:]} <../figures/{paper}/{file.name}>`" for file in files
+    )
     lines = [f"## {name}", "", f"Made by [{notebook.id}]({notebook.id}.ipynb). Files: {links}", ""]
     if place.with_suffix(".svg") in files:
-        lines += [f"![Chart of {name}; its numbers are in the table below](../figures/{id}.svg)", ""]
+        lines += [
+            f"![Chart of {name}; its numbers are in the table below](../figures/{id}.svg)",
+            "",
+        ]
     for one in judged:
         if one.claim.artifact == name:
-            lines.append(f"- **{one.verdict}**: {one.claim.statement} ({one.claim.place}; `{one.claim.id}`). Ours: {one.ours}. Paper: {one.theirs}.")
-    commit = (record["git"]["commit"] or "none")[:12] + " and changes" * bool(record["git"]["dirty"])
+            lines.append(
+                f"- **{one.verdict}**: {one.claim.statement} ({one.claim.place}; `{one.claim.id}`). Ours: {one.ours}. Paper: {one.theirs}."
+            )
+    commit = (record["git"]["commit"] or "none")[:12] + " and changes" * bool(
+        record["git"]["dirty"]
+    )
     table = read_csv(place.with_suffix(".csv")).drop(columns=["paper", "artifact"])
     shown = table.to_html(index=False, na_rep="", border=0, classes="numbers")
     return [
@@ -114,7 +146,9 @@ def write_notebook(notebook: Notebook, profile: Profile, page: Path) -> None:
     document = nbformat.read(executed if executed.is_file() else notebook.path, as_version=4)
     document.metadata.pop("widgets", None)
     for cell in document.cells:
-        cell.source = _FOR_TEACHERS.sub(lambda part: f"{part[1]}...{part[3]}" * (part[2] == "SOLUTION"), cell.source)
+        cell.source = _FOR_TEACHERS.sub(
+            lambda part: f"{part[1]}...{part[3]}" * (part[2] == "SOLUTION"), cell.source
+        )
         if cell.cell_type == "code":
             cell.outputs = [one for one in cell.outputs if _WIDGET not in one.get("data", {})]
     note = f"Not run here: `lookuplab run {notebook.id} --profile {profile.name}`"

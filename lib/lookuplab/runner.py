@@ -37,11 +37,21 @@ from lookuplab.notebooks import Job, all_notebooks, folder_of, named
 
 FORKS = multiprocessing.get_context("forkserver")
 # What most notebooks import: some eight seconds of a processor, done once for a run of several.
-IMPORTS = ["lookuplab.cells", "pandas", "torch", "transformers.modeling_utils", "scipy.stats", "accelerate", "peft"]
+IMPORTS = [
+    "lookuplab.cells",
+    "pandas",
+    "torch",
+    "transformers.modeling_utils",
+    "scipy.stats",
+    "accelerate",
+    "peft",
+]
 STORE = "LOOKUPLAB_STORE"
 ANSWERS = "answers.csv.gz"
 # What a launcher says to its processes. A notebook must not see it: what trains there would wait for the others.
-_LAUNCHER = re.compile(r"((LOCAL|GROUP|ROLE)_)?(RANK|WORLD_SIZE)$|MASTER_(ADDR|PORT)$|ROLE_|TORCHELASTIC_|ACCELERATE_")
+_LAUNCHER = re.compile(
+    r"((LOCAL|GROUP|ROLE)_)?(RANK|WORLD_SIZE)$|MASTER_(ADDR|PORT)$|ROLE_|TORCHELASTIC_|ACCELERATE_"
+)
 
 
 class Failure(NamedTuple):
@@ -72,13 +82,23 @@ def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
     for suffix in (".ran.json", ".answers.csv"):  # of an earlier run
         job.beside(suffix).unlink(missing_ok=True)
     receive, send = FORKS.Pipe(duplex=False)
-    multiprocessing.current_process()._config["daemon"] = False  # Dask's workers are, and daemons have no children
+    multiprocessing.current_process()._config["daemon"] = (
+        False  # Dask's workers are, and daemons have no children
+    )
     arguments = environment(job, threads), job.notebook.path, job.output, job.parameters, send
     process = FORKS.Process(target=execute, args=arguments)
     process.start()
     send.close()
     connection.wait([receive, process.sentinel])
-    said = [(0, "", "ProcessDied", f"the notebook's process died (out of memory?); see {job.beside('.log')}", "")]
+    said = [
+        (
+            0,
+            "",
+            "ProcessDied",
+            f"the notebook's process died (out of memory?); see {job.beside('.log')}",
+            "",
+        )
+    ]
     with suppress(EOFError):
         if receive.poll():
             said = [receive.recv()]
@@ -98,7 +118,9 @@ def environment(job: Job, threads: int) -> dict[str, str]:
         "PYTHONHASHSEED": "0",
         "TOKENIZERS_PARALLELISM": "false",
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-        "IPYTHONDIR": str(paths.RUNS / ".ipython"),  # your own start-up files do not belong to a reproduction
+        "IPYTHONDIR": str(
+            paths.RUNS / ".ipython"
+        ),  # your own start-up files do not belong to a reproduction
         "LOOKUPLAB_FIGURES": str(job.figures),
         "LOOKUPLAB_PARAMETERS": json.dumps(job.values),
         LOG: str(job.beside(".answers.csv")),
@@ -131,14 +153,18 @@ def _devices(rank: int, count: int) -> dict[str, str]:
     visible = list(filter(None, os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")))
     visible = visible or list(map(str, range(torch.cuda.device_count())))
     if visible and len(visible) < count:
-        raise UserError(f"{count} processes on {len(visible)} GPUs: launch at most one process a GPU")
+        raise UserError(
+            f"{count} processes on {len(visible)} GPUs: launch at most one process a GPU"
+        )
     return {"CUDA_VISIBLE_DEVICES": ",".join(visible[rank::count])} if visible else {}
 
 
 # 2. All of them
 
 
-def run_jobs(jobs: Sequence[Job], parallel: int = 1, cluster: Cluster | None = None) -> list[Failure | None]:
+def run_jobs(
+    jobs: Sequence[Job], parallel: int = 1, cluster: Cluster | None = None
+) -> list[Failure | None]:
     """Run all jobs, with a progress bar; one that fails stops no other. Results are in the order of ``jobs``.
 
     Those of a paper start after its ``first`` ones have ended, the ``alone`` ones after all others and one by one.
@@ -158,7 +184,9 @@ def run_jobs(jobs: Sequence[Job], parallel: int = 1, cluster: Cluster | None = N
                 job, submit = jobs[at], cluster.submit if cluster else pool.submit
                 future = submit(run_one, job, job.profile.threads or share, host)
                 running[future] = at, fingerprint(job), time.monotonic()
-            bar.set_postfix_str(", ".join(_last_words(jobs[at]) for at, *_ in running.values())[:200])
+            bar.set_postfix_str(
+                ", ".join(_last_words(jobs[at]) for at, *_ in running.values())[:200]
+            )
             for future in wait(running, 0.5, FIRST_COMPLETED).done:
                 at, ran_with, began = running.pop(future)
                 results[at] = failure = cluster.result(future) if cluster else future.result()
@@ -168,18 +196,23 @@ def run_jobs(jobs: Sequence[Job], parallel: int = 1, cluster: Cluster | None = N
                 bar.update()
                 word = "failed" if failure else "done"
                 bar.write(f"{word} {_title(jobs[at])} {time.monotonic() - began:.1f} s", sys.stderr)
-            future = None  # a result that is still referred to would be made again if its worker died
+            future = (
+                None  # a result that is still referred to would be made again if its worker died
+            )
     pool.shutdown()
     return [results[at] for at in range(len(jobs))]
 
 
 def startable(waiting: dict[int, Job], running: Sequence[Job]) -> list[int]:
     """Which of the jobs that wait may start beside those that run; the pool holds back what is too many."""
-    filling = {job.notebook.paper for job in (*waiting.values(), *running) if job.notebook.order == "first"}
+    filling = {
+        job.notebook.paper for job in (*waiting.values(), *running) if job.notebook.order == "first"
+    }
     ready = [
         at
         for at, job in waiting.items()
-        if job.notebook.order == "first" or (job.notebook.order != "alone" and job.notebook.paper not in filling)
+        if job.notebook.order == "first"
+        or (job.notebook.order != "alone" and job.notebook.paper not in filling)
     ]
     return ready if ready or running else list(waiting)[:1]  # what is left measures time
 
@@ -228,7 +261,9 @@ def fingerprint(job: Job) -> dict[str, str]:
     content.
     """
     places = [folder_of(item) for _, item in named(job)]
-    files = [file for place in places if place.exists() for file in (place, *sorted(place.rglob("*")))]
+    files = [
+        file for place in places if place.exists() for file in (place, *sorted(place.rglob("*")))
+    ]
     stats = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     return surroundings() | {
         "notebook": provenance.file_hash(job.notebook.path),
@@ -239,7 +274,11 @@ def fingerprint(job: Job) -> dict[str, str]:
 @cache
 def surroundings() -> dict[str, str]:
     """Digests of what all notebooks depend on."""
-    files = (file for file in sorted(paths.DATA.rglob("*")) if paths.DOWNLOADS not in file.parents and file.is_file())
+    files = (
+        file
+        for file in sorted(paths.DATA.rglob("*"))
+        if paths.DOWNLOADS not in file.parents and file.is_file()
+    )
     return {
         "data": _digest([(str(file), provenance.file_hash(file)) for file in files]),
         "library": provenance.library_hash(),
@@ -259,7 +298,9 @@ def _digest(value: object) -> str:
 # 4. For the command line
 
 
-def run_and_report(jobs: Sequence[Job], parallel: int, cluster: Cluster | None = None, again: bool = False) -> int:
+def run_and_report(
+    jobs: Sequence[Job], parallel: int, cluster: Cluster | None = None, again: bool = False
+) -> int:
     """Run the jobs; print failures and return the exit code.
 
     Without ``again``, what has not changed since it last ran here is left out, unless it measures time. 0: all is well.
@@ -272,7 +313,10 @@ def run_and_report(jobs: Sequence[Job], parallel: int, cluster: Cluster | None =
     try:
         found = zip(due, run_jobs(due, parallel, cluster) if due else [], strict=True)
     except KeyboardInterrupt:
-        click.echo("\ninterrupted; what was generated is kept, the same command goes on from there", err=True)
+        click.echo(
+            "\ninterrupted; what was generated is kept, the same command goes on from there",
+            err=True,
+        )
         os._exit(130)  # what still runs ends with this process
     failures = [(job, failure) for job, failure in found if failure]
     for job, failure in failures:
@@ -282,7 +326,9 @@ def run_and_report(jobs: Sequence[Job], parallel: int, cluster: Cluster | None =
         where = f"cell {failure.cell}: " if failure.cell else ""
         click.echo(f"\n{_title(job)}: {where}{failure.ename}: {failure.evalue}", err=True)
         click.echo(textwrap.indent(failure.source, "    "), err=True)
-        click.echo(textwrap.indent("\n".join(failure.traceback.splitlines()[-12:]), "    | "), err=True)
+        click.echo(
+            textwrap.indent("\n".join(failure.traceback.splitlines()[-12:]), "    | "), err=True
+        )
         click.echo(f"the executed copy: {job.output}", err=True)
     took = time.monotonic() - began
     click.echo(f"{len(due) - len(failures)} of {len(due)} notebooks ran in {took:.1f} s", err=True)
@@ -299,7 +345,11 @@ def keep_answers(jobs: Sequence[Job]) -> None:
     chosen = {job.notebook.id: job for job in jobs if not job.notebook.on_demand}
     target = jobs[0].figures / jobs[0].profile.name / ANSWERS
     others = {notebook.id for notebook in all_notebooks()} - chosen.keys()
-    rows = {row for row in read_answers(target.read_bytes()) if row[-1] in others} if target.is_file() else set()
+    rows = (
+        {row for row in read_answers(target.read_bytes()) if row[-1] in others}
+        if target.is_file()
+        else set()
+    )
     for id, job in chosen.items():
         if (log := job.beside(".answers.csv")).is_file():
             rows |= {(*row, id) for row in csv.reader(io.StringIO(log.read_text(encoding="utf-8")))}

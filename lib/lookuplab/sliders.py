@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def slide(page: Callable[..., str], **ranges: tuple[float, float, float, float]) -> "ipywidgets.VBox":
+def slide(
+    page: Callable[..., str], **ranges: tuple[float, float, float, float]
+) -> "ipywidgets.VBox":
     """``page`` under a slider for each keyword: its (lowest, highest, step, first) value.
 
     The page is drawn anew at every move, so it must be cheap: a selection among answers that exist, no generation.
@@ -29,7 +31,9 @@ def slide(page: Callable[..., str], **ranges: tuple[float, float, float, float])
     shown = ipywidgets.HTML()
 
     def draw(_: object = None) -> None:
-        shown.value = page(**{name: round(one.value, 10) for name, one in sliders.items()})  # 0.1 + 0.2 is no setting
+        shown.value = page(
+            **{name: round(one.value, 10) for name, one in sliders.items()}
+        )  # 0.1 + 0.2 is no setting
 
     for slider in sliders.values():
         slider.observe(draw, "value")

@@ -47,9 +47,17 @@ class Verdict:
             *(f"timed, not judged: {line}" for line in self.timed),
         ]
         for one, other in sorted(self.processors):
-            how = "the same: no tolerance" if one == other else f"floats may differ by {TOLERANCE:.2%}"
+            how = (
+                "the same: no tolerance"
+                if one == other
+                else f"floats may differ by {TOLERANCE:.2%}"
+            )
             said.append(f"processor committed: {one}; fresh: {other} ({how})")
-        ties = f", {len(self.explained)} changed by {len(self.near_ties)} near ties" if self.near_ties else ""
+        ties = (
+            f", {len(self.explained)} changed by {len(self.near_ties)} near ties"
+            if self.near_ties
+            else ""
+        )
         equal = self.equal
         return said + [
             f"verify: {'FAILED: ' if self.differences else ''}{equal['numbers']:,} numbers in {equal['artifacts']} "
@@ -65,9 +73,15 @@ def committed(profile: str, revision: str = "HEAD", paper: str | None = None) ->
     archive = subprocess.run(command, capture_output=True)
     if archive.returncode:
         said = " ".join(archive.stderr.decode().split())
-        raise UserError(f"no figures of profile {profile!r} in {revision!r}; commit what a run writes ({said})")
+        raise UserError(
+            f"no figures of profile {profile!r} in {revision!r}; commit what a run writes ({said})"
+        )
     with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
-        files = {one.name.removeprefix(f"{folder}/"): tar.extractfile(one).read() for one in tar if one.isfile()}
+        files = {
+            one.name.removeprefix(f"{folder}/"): tar.extractfile(one).read()
+            for one in tar
+            if one.isfile()
+        }
     if paper and not any(file.startswith(f"{paper}/") for file in files):
         raise UserError(f"no figures of {paper!r} in {revision}")
     return files
@@ -86,19 +100,29 @@ def compare(old: Files, new: Files, makers: Mapping[str, str], paper: str | None
     """All files of both sides (of one paper). ``makers`` names the notebook of each artifact."""
     verdict, is_same = Verdict(), {}
     old, new = (
-        {file: content for file, content in side.items() if file == ANSWERS or paper in (None, file.split("/")[0])}
+        {
+            file: content
+            for file, content in side.items()
+            if file == ANSWERS or paper in (None, file.split("/")[0])
+        }
         for side in (old, new)
     )
     for file in sorted(old.keys() ^ new.keys()):
-        verdict.differences.append(f"{file}: {'there -> missing' if file in old else 'missing -> there'}")
-    names = sorted(file.removesuffix(".csv") for file in old.keys() & new.keys() if file.endswith(".csv"))
+        verdict.differences.append(
+            f"{file}: {'there -> missing' if file in old else 'missing -> there'}"
+        )
+    names = sorted(
+        file.removesuffix(".csv") for file in old.keys() & new.keys() if file.endswith(".csv")
+    )
     for name in names:
         records = [json.loads(side.get(f"{name}.json", b"{}")) for side in (old, new)]
         if any(record.get("timed") for record in records):
             verdict.timed.append(name)
             continue
         # sums depend on the type of processor, and on the number of threads
-        processors = tuple(f"{record.get('processor')}, threads: {record.get('threads')}" for record in records)
+        processors = tuple(
+            f"{record.get('processor')}, threads: {record.get('threads')}" for record in records
+        )
         verdict.processors.add(processors)
         is_same[name] = len(set(processors)) == 1
     answers = [_answers(side[ANSWERS], paper) for side in (old, new) if ANSWERS in side]
@@ -112,9 +136,15 @@ def compare(old: Files, new: Files, makers: Mapping[str, str], paper: str | None
         is_equal = len(verdict.differences) == before
         verdict.equal["artifacts"] += is_equal
         if is_same[name] and is_equal and old[f"{name}.csv"] != new[f"{name}.csv"]:
-            verdict.differences.append(f"{name}: the same rows, but another CSV (their order, or a row twice)")
-        if old.get(f"{name}.json") == new.get(f"{name}.json"):  # it holds the run's seconds and memory
-            verdict.differences.append(f"{name}: was not run again; its provenance is the committed one")
+            verdict.differences.append(
+                f"{name}: the same rows, but another CSV (their order, or a row twice)"
+            )
+        if old.get(f"{name}.json") == new.get(
+            f"{name}.json"
+        ):  # it holds the run's seconds and memory
+            verdict.differences.append(
+                f"{name}: was not run again; its provenance is the committed one"
+            )
         drawn = [file for file in (f"{name}.svg", f"{name}.png") if file in old and file in new]
         changed = [file for file in drawn if is_same[name] and old[file] != new[file]]
         verdict.differences += [f"{file}: another picture" for file in changed]
@@ -128,7 +158,12 @@ def _rows(content: bytes) -> pd.DataFrame:
 
 
 def _compare_rows(
-    name: str, old: pd.DataFrame, new: pd.DataFrame, is_same: bool | None, steady: set[str] | None, verdict: Verdict
+    name: str,
+    old: pd.DataFrame,
+    new: pd.DataFrame,
+    is_same: bool | None,
+    steady: set[str] | None,
+    verdict: Verdict,
 ) -> None:
     """``is_same`` is None for an artifact that is timed: its rows must be there. ``steady`` are the models whose
     answers are all the same, None if no near tie changed an answer of this notebook.
@@ -147,7 +182,9 @@ def _compare_rows(
         wrong[floats] &= ~np.isclose(one, other, rtol=TOLERANCE, atol=_ZERO)
     for key in both[wrong.any(axis="columns")]:
         columns = wrong.columns[wrong.loc[key]]
-        said = ", ".join(f"{at} {old.at[key, at] or 'none'} -> {new.at[key, at] or 'none'}" for at in columns)
+        said = ", ".join(
+            f"{at} {old.at[key, at] or 'none'} -> {new.at[key, at] or 'none'}" for at in columns
+        )
         is_explained = steady is not None and key[2] not in steady and "paper_value" not in columns
         lines = verdict.explained if is_explained else verdict.differences
         lines.append(f"{' | '.join((name, *key[2:]))}: {said}")
@@ -160,7 +197,9 @@ def _answers(content: bytes, paper: str | None) -> pd.DataFrame:
     return frame[[paper in (None, notebook.split("/")[0]) for notebook in frame.notebook]]
 
 
-def _compare_answers(old: pd.DataFrame, new: pd.DataFrame, is_same: bool, verdict: Verdict) -> dict[str, set[str]]:
+def _compare_answers(
+    old: pd.DataFrame, new: pd.DataFrame, is_same: bool, verdict: Verdict
+) -> dict[str, set[str]]:
     """Answer by answer; returns the notebooks that used another one because of a near tie, each with those of its
     models whose answers are all the same.
 
@@ -170,7 +209,9 @@ def _compare_answers(old: pd.DataFrame, new: pd.DataFrame, is_same: bool, verdic
     use, shaken = ["notebook", "model", "prompt", "sample"], set()
     sides = old.merge(new, how="outer", on=[*use, "question", "answer"], indicator="side")
     verdict.equal["answers"] += int((sides.side == "both").sum())
-    differs = sides[sides.side != "both"].assign(margin=lambda rows: rows.margin_x.fillna(rows.margin_y))
+    differs = sides[sides.side != "both"].assign(
+        margin=lambda rows: rows.margin_x.fillna(rows.margin_y)
+    )
     for key, group in differs.groupby(use):
         asked = group.groupby("question").agg(sides=("side", "nunique"), margin=("margin", "max"))
         margins = asked.margin[asked.sides == 2]
@@ -178,7 +219,9 @@ def _compare_answers(old: pd.DataFrame, new: pd.DataFrame, is_same: bool, verdic
         if is_same or margins.empty or (margins == "").any():
             verdict.differences.append(where)
         else:
-            verdict.near_ties.append(f"{where}; a near tie, the margin is {max(margins, key=float)}")
+            verdict.near_ties.append(
+                f"{where}; a near tie, the margin is {max(margins, key=float)}"
+            )
             shaken.add(key[:2])
     used = set(zip(sides.notebook, sides.model, strict=True))
     return {name: {model for at, model in used - shaken if at == name} for name, _ in shaken}

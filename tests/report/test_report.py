@@ -16,7 +16,11 @@ from lookuplab import claims, notebooks, paths, report
 from lookuplab.cli import cli
 
 LOADED = {"img": "src", "script": "src", "iframe": "src", "link": "href"}
-WRITTEN = [*paths.ROOT.glob("*.md"), *(paths.ROOT / "docs").glob("*.md"), *paths.NOTEBOOKS.glob("*/*.md")]
+WRITTEN = [
+    *paths.ROOT.glob("*.md"),
+    *(paths.ROOT / "docs").glob("*.md"),
+    *paths.NOTEBOOKS.glob("*/*.md"),
+]
 
 
 class Page(HTMLParser):
@@ -42,7 +46,9 @@ class Page(HTMLParser):
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory) -> dict[str, Page]:
     """address -> page."""
-    folder = tmp_path_factory.mktemp("a report") / "mini"  # a name with a space, as a user's folder may have
+    folder = (
+        tmp_path_factory.mktemp("a report") / "mini"
+    )  # a name with a space, as a user's folder may have
     report.build(notebooks.load_profile("mini"), folder)
     return {file.relative_to(folder).as_posix(): Page(file) for file in folder.rglob("*.html")}
 
@@ -68,7 +74,10 @@ def test_a_paper_s_page_has_every_artifact_with_its_picture_files_and_verdicts(p
         assert drawn == file.with_suffix(".svg").exists()
         for one in judged():
             if (one.claim.paper, one.claim.artifact) == (file.parent.name, file.stem):
-                assert f"{one.verdict} : {one.claim.statement}" in page.text and one.claim.id in page.text
+                assert (
+                    f"{one.verdict} : {one.claim.statement}" in page.text
+                    and one.claim.id in page.text
+                )
 
 
 def test_every_notebook_has_a_page(pages):
@@ -78,7 +87,9 @@ def test_every_notebook_has_a_page(pages):
 def test_every_internal_link_leads_to_a_file_and_every_picture_has_words(pages):
     for address, page in pages.items():
         # what a notebook writes as HTML is its own matter
-        assert address.count("/") > 1 or all(len(words.split()) >= 3 for words in page.alts), address
+        assert address.count("/") > 1 or all(len(words.split()) >= 3 for words in page.alts), (
+            address
+        )
         for link in [*page.links, *page.loaded]:
             parts = urlsplit(link)
             if parts.path and not parts.scheme:
@@ -87,12 +98,16 @@ def test_every_internal_link_leads_to_a_file_and_every_picture_has_words(pages):
 
 def test_nothing_is_loaded_from_elsewhere(pages):
     for address, page in pages.items():
-        assert [place for place in page.loaded if urlsplit(place).scheme not in ("", "data")] == [], address
+        assert [
+            place for place in page.loaded if urlsplit(place).scheme not in ("", "data")
+        ] == [], address
 
 
 def test_lessons_show_neither_solutions_nor_hidden_tests(pages):
     for lesson in notebooks.all_notebooks("course"):
-        shown = "".join(pages[f"notebooks/{lesson.id}.html"].text.split())  # every token is a word of its own
+        shown = "".join(
+            pages[f"notebooks/{lesson.id}.html"].text.split()
+        )  # every token is a word of its own
         source = "\n".join(cell.source for cell in nbformat.read(lesson.path, as_version=4).cells)
         hidden = re.findall(r"### BEGIN (?:SOLUTION|HIDDEN TESTS)\n(.*?)### END", source, re.DOTALL)
         assert len(hidden) > 6 and not [part for part in hidden if "".join(part.split()) in shown]
@@ -105,7 +120,9 @@ def test_an_executed_copy_keeps_its_outputs_but_no_widget(tmp_path, monkeypatch,
     if executed:
         document = nbformat.read(notebook.path, as_version=4)
         cell = next(cell for cell in document.cells if cell.cell_type == "code")
-        widget = nbformat.v4.new_output("display_data", data={report._WIDGET: {}, "text/plain": "IntSlider(value=3)"})
+        widget = nbformat.v4.new_output(
+            "display_data", data={report._WIDGET: {}, "text/plain": "IntSlider(value=3)"}
+        )
         cell.outputs = [nbformat.v4.new_output("stream", text="what it printed"), widget]
         copy = tmp_path / "mini" / f"{notebook.id}.ipynb"
         copy.parent.mkdir(parents=True)
@@ -124,13 +141,19 @@ def test_a_written_page_links_to_what_is_there(file):
 
 def test_the_readme_names_every_notebook_of_the_papers():
     text = (paths.ROOT / "README.md").read_text(encoding="utf-8")
-    assert [one.id for one in notebooks.all_notebooks() if one.paper in report.paper_titles() and one.id not in text] == []
+    assert [
+        one.id
+        for one in notebooks.all_notebooks()
+        if one.paper in report.paper_titles() and one.id not in text
+    ] == []
 
 
 def test_every_paper_is_cited_and_the_version_is_the_kits():
     citation = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert citation["version"] == lookuplab.__version__
-    assert report.paper_titles().keys() == {folder.name for folder in paths.PAPER.iterdir() if folder.is_dir()}
+    assert report.paper_titles().keys() == {
+        folder.name for folder in paths.PAPER.iterdir() if folder.is_dir()
+    }
 
 
 def test_what_cannot_be_built_is_one_line_and_other_files_stay(tmp_path, monkeypatch):

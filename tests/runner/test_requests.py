@@ -13,7 +13,9 @@ from lookuplab.models.load import table_name
 from lookuplab.notebooks import declared_parameters, find, load_profile, parsed, plan, read
 
 floats = st.floats(allow_nan=False, allow_infinity=False)
-plain = st.one_of(st.booleans(), st.integers(), floats, st.text(), st.none(), st.lists(st.integers()))
+plain = st.one_of(
+    st.booleans(), st.integers(), floats, st.text(), st.none(), st.lists(st.integers())
+)
 MODELS = 'profile = "mini"\ntasks = 3\nmodels = ["http://localhost/v1#any"]\nsome_file = ""\n'
 TRAIN = ["train", "toolgen", "--base", "x", "--corpus", "order.yaml", "-o", "m", "-s"]
 
@@ -35,18 +37,36 @@ def test_a_parameters_cell_with_more_than_plain_values_is_refused(source):
     ("arguments", "message"),
     [
         (["run", "coutns"], "error: no notebook 'coutns'; did you mean 'counts'?"),
-        (["run", "counts", "-p", "task=3"], "no parameter 'task' (from the command line); did you mean 'tasks'?"),
-        (["run", "counts", "-p", "tasks=many"], "is of type int (here 3), but the command line gives 'many'"),
+        (
+            ["run", "counts", "-p", "task=3"],
+            "no parameter 'task' (from the command line); did you mean 'tasks'?",
+        ),
+        (
+            ["run", "counts", "-p", "tasks=many"],
+            "is of type int (here 3), but the command line gives 'many'",
+        ),
         (["run", "counts", "-p", "tasks=1.5"], "parameter 'tasks' is of type int"),
         (["run", "counts", "-p", "tasks=true"], "parameter 'tasks' is of type int"),
         (["run", "counts", "-p", "tasks"], "error: 'tasks': write name=value"),
         (["run", "counts", "-p", "tasks=1", "-p", "tasks=2"], "error: tasks=... is given twice"),
-        (["run", "counts", "--profile", "papre"], "error: no profile 'papre'; did you mean 'paper'?"),
+        (
+            ["run", "counts", "--profile", "papre"],
+            "error: no profile 'papre'; did you mean 'paper'?",
+        ),
         (["run", "counts", "-p", "models=./no such model"], "which does not exist"),
-        (["run", "counts", "-p", "models=nobody/nothing"], "model 'nobody/nothing' is not in the local cache"),
-        (["run", "counts", "-p", "models=mini-huge"], "no mini model 'mini-huge'; there are: none yet"),
+        (
+            ["run", "counts", "-p", "models=nobody/nothing"],
+            "model 'nobody/nothing' is not in the local cache",
+        ),
+        (
+            ["run", "counts", "-p", "models=mini-huge"],
+            "no mini model 'mini-huge'; there are: none yet",
+        ),
         (["run", "counts", "-p", "models=."], "is not a checkpoint (a folder with config.json)"),
-        (["run", "counts", "-p", "models=openai:gpt-4o"], "needs a key: set the environment variable OPENAI_API_KEY"),
+        (
+            ["run", "counts", "-p", "models=openai:gpt-4o"],
+            "needs a key: set the environment variable OPENAI_API_KEY",
+        ),
         (["run", "counts", "-p", "some_file=absent.jsonl"], "'absent.jsonl', which does not exist"),
         (["run"], "error: Missing argument 'NOTEBOOK' (see `"),
         (["run", "counts", "--taks", "3"], "error: No such option '--taks'"),
@@ -74,11 +94,21 @@ def test_values_take_the_declared_type(kit):
     notebook = read(kit.notebook("counts", parameters=source))
     given = {"a": "2", "b": "3", "c": "q, r", "d": "false", "e": "7", "f": "[4, 5]", "g": "1e-3"}
     values = {name: parsed(notebook, name, text) for name, text in given.items()}
-    assert values == {"a": 2.0, "b": "3", "c": ["q", "r"], "d": False, "e": 7, "f": [4, 5], "g": 0.001}
+    assert values == {
+        "a": 2.0,
+        "b": "3",
+        "c": ["q", "r"],
+        "d": False,
+        "e": 7,
+        "f": [4, 5],
+        "g": 0.001,
+    }
     assert isinstance(values["a"], float)
 
 
-def test_a_path_is_meant_from_where_the_command_was_typed_and_a_word_stays_a_word(kit, monkeypatch, tmp_path):
+def test_a_path_is_meant_from_where_the_command_was_typed_and_a_word_stays_a_word(
+    kit, monkeypatch, tmp_path
+):
     source = "model = 'x/y'\ntasks_file = 'x'\ncorpus = 'mini'\n"
     notebook = read(kit.notebook("counts", parameters=source))
     for name in ("mine", "mine.jsonl", "mini"):
@@ -89,17 +119,35 @@ def test_a_path_is_meant_from_where_the_command_was_typed_and_a_word_stays_a_wor
     def read_as(name, *texts):
         return [parsed(notebook, name, text) for text in texts]
 
-    assert read_as("model", "./mine", "mine", "mine#chat", "my/own") == [mine, mine, f"{mine}#chat", "my/own"]
+    assert read_as("model", "./mine", "mine", "mine#chat", "my/own") == [
+        mine,
+        mine,
+        f"{mine}#chat",
+        "my/own",
+    ]
     assert read_as("tasks_file", "mine.jsonl") == [f"{mine}.jsonl"]
-    assert read_as("corpus", "mine.jsonl", "other.jsonl", "mini") == [f"{mine}.jsonl", "other.jsonl", "mini"]
+    assert read_as("corpus", "mine.jsonl", "other.jsonl", "mini") == [
+        f"{mine}.jsonl",
+        "other.jsonl",
+        "mini",
+    ]
 
 
 def test_a_notebook_is_found_by_path_by_name_and_by_what_it_makes(kit):
     begin = 'from lookuplab.artifact import Artifact\nArtifact.begin("demo", "{}", profile)'
     path = kit.notebook("counts", begin.format("fig8_counted"))
     other = kit.notebook("others", begin.format("counts"))
-    names = [str(path), "counts", "demo/counts", "notebooks/demo/counts.ipynb", "fig8_counted", "demo/fig8_counted"]
-    assert [find(name).path for name in names] == [path] * 6, "a notebook's own name hides an artifact's"
+    names = [
+        str(path),
+        "counts",
+        "demo/counts",
+        "notebooks/demo/counts.ipynb",
+        "fig8_counted",
+        "demo/fig8_counted",
+    ]
+    assert [find(name).path for name in names] == [path] * 6, (
+        "a notebook's own name hides an artifact's"
+    )
     assert find("others").path == other
     kit.notebook("counts", paper="other")
     with pytest.raises(UserError, match="demo/counts or other/counts"):
@@ -148,7 +196,11 @@ def test_your_own_parameters_never_overwrite_committed_figures(kit):
     notebook = read(kit.notebook("counts"))
     cases = (("mini", {}), ("mini", {"tasks": "4"}), ("smoke", {}))
     places = [plan(notebook, load_profile(name), given).figures for name, given in cases]
-    assert places == [kit.root / "figures", kit.root / "runs" / "figures", kit.root / "runs" / "figures"]
+    assert places == [
+        kit.root / "figures",
+        kit.root / "runs" / "figures",
+        kit.root / "runs" / "figures",
+    ]
 
 
 def test_every_table_name_of_the_paper_profile_has_its_role_if_the_paper_is_compared():
@@ -162,7 +214,10 @@ def test_every_table_name_of_the_paper_profile_has_its_role_if_the_paper_is_comp
 
 def test_a_run_gets_the_pinned_revision_and_a_name_may_ask_for_another():
     pin = data_sources.find("starcoder2-3b").revision
-    assert len(pin) == 40 and data_sources.pinned("bigcode/starcoder2-3b") == f"bigcode/starcoder2-3b@{pin}"
+    assert (
+        len(pin) == 40
+        and data_sources.pinned("bigcode/starcoder2-3b") == f"bigcode/starcoder2-3b@{pin}"
+    )
     for name in ("bigcode/starcoder2-3b@main", "google/codegemma-2b", "nobody/nothing"):
         assert data_sources.pinned(name) == name
     models = {"models": "bigcode/starcoder2-3b#chat, mini-small, openai:x"}
@@ -181,8 +236,13 @@ def test_a_dry_run_says_what_would_run_and_what_is_missing_and_starts_nothing(ki
     code, said = kit.call("reproduce", "--profile", str(own), "--dry-run")
     assert code == 0, said
     assert said.index("demo/b") < said.index("demo/a") and "tasks = 9" in said
-    assert f"missing: parameter 'some_file' names 'data/none.jsonl', which does not exist; {own} may say" in said
-    assert "set the environment variable OPENAI_API_KEY" in said and "no mini model 'mini-x'" in said
+    assert (
+        f"missing: parameter 'some_file' names 'data/none.jsonl', which does not exist; {own} may say"
+        in said
+    )
+    assert (
+        "set the environment variable OPENAI_API_KEY" in said and "no mini model 'mini-x'" in said
+    )
     assert not (kit.root / "runs").exists()
 
 

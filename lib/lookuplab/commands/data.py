@@ -9,7 +9,10 @@ import click
 
 from lookuplab.cli import Group, command, with_settings
 
-_BUILDERS = {"cloudapi": "lookuplab.cloudapi.build:command", "problems": "lookuplab.mini.problems.build:command"}
+_BUILDERS = {
+    "cloudapi": "lookuplab.cloudapi.build:command",
+    "problems": "lookuplab.mini.problems.build:command",
+}
 
 
 @click.group(cls=Group, modules={"frequencies": "lookuplab.cloudapi.frequency:command"})
@@ -38,7 +41,13 @@ def list_sources() -> None:
 
     for source in data_sources.load().values():
         mark = "*" if data_sources.is_fetched(source) else " "
-        size = f"{source.size / 1e6:,.1f} MB" if source.size else "streamed" if source.streamed else source.kind
+        size = (
+            f"{source.size / 1e6:,.1f} MB"
+            if source.size
+            else "streamed"
+            if source.streamed
+            else source.kind
+        )
         click.echo(f"{mark} {source.name:22} {size:10} {source.address}")
         click.echo(f"    {source.purpose}\n    licence: {source.licence}")
 
@@ -123,7 +132,11 @@ def build() -> None:
 
 @command(build, "benchmark")
 def build_benchmark(
-    *, frequencies: Path | None = None, comments_model: str | None = None, seed: int = 0, output: Path | None = None
+    *,
+    frequencies: Path | None = None,
+    comments_model: str | None = None,
+    seed: int = 0,
+    output: Path | None = None,
 ) -> None:
     """Build the 622 CloudAPIBench tasks from the API index and a frequency table.
 
@@ -159,7 +172,9 @@ def build_benchmark(
         dealt = {task.target for task in benchmark.build(index, names, seed=seed)}
         wordings = benchmark.ApiComments(index)
         written = model_comments(load(comments_model), (index.by_id[api] for api in sorted(dealt)))
-        wordings.update({api: comments for api, comments in written.items() if comments})  # else the rewritten ones
+        wordings.update(
+            {api: comments for api, comments in written.items() if comments}
+        )  # else the rewritten ones
     tasks = benchmark.build(index, names, bound, seed, wordings=wordings)
     benchmark.write_tasks(tasks, output)
     click.echo(f"{len(tasks)} tasks of {len({task.target for task in tasks})} APIs -> {output}")
@@ -232,7 +247,9 @@ def build_snippets(*, output: Path | None = None) -> None:
     made, output = snippets.build(), output or snippets.MINI
     snippets.save(made, output)
     queries = " and ".join(f"{len(found)} {split}" for split, found in made.queries.items())
-    click.echo(f"{len(made.snippets):,} snippets, {len(made.held_out):,} held out, {queries} queries -> {output}")
+    click.echo(
+        f"{len(made.snippets):,} snippets, {len(made.held_out):,} held out, {queries} queries -> {output}"
+    )
 
 
 def echo_counts(head: str, counts: Mapping[str, int]) -> None:

@@ -14,7 +14,11 @@ from lookuplab.errors import UserError
 
 @command()
 def verify(
-    paper: str | None = None, *, profile: str = "mini", commit: str = "HEAD", fresh: Path | None = None
+    paper: str | None = None,
+    *,
+    profile: str = "mini",
+    commit: str = "HEAD",
+    fresh: Path | None = None,
 ) -> None:
     """Compare figures/PROFILE/ in the working tree with git's HEAD: numbers, pictures, answers. Nothing is run.
 
@@ -89,15 +93,23 @@ def claims(
     chosen = load_profile(profile)
     folder = (figures or chosen.figures) / chosen.name
     if figures and not folder.is_dir():
-        raise UserError(f"no folder {folder}; --figures names the folder that holds one folder per profile")
+        raise UserError(
+            f"no folder {folder}; --figures names the folder that holds one folder per profile"
+        )
     asked = [
-        one for one in judging.load() if paper in (None, one.paper) and (not artifact or one.artifact in artifact)
+        one
+        for one in judging.load()
+        if paper in (None, one.paper) and (not artifact or one.artifact in artifact)
     ]
     if not asked:
         raise UserError(f"no claim about {' '.join([paper or '', *artifact]).strip()}")
     wanted = [judging.UNDECIDED if name == "undecided" else name for name in verdict]
-    judged = [one for one in judging.judge_run(asked, folder) if not wanted or one.verdict in wanted]
-    click.echo(judging.table(judged).to_csv(index=False).rstrip() if csv else judging.text(judged, details))
+    judged = [
+        one for one in judging.judge_run(asked, folder) if not wanted or one.verdict in wanted
+    ]
+    click.echo(
+        judging.table(judged).to_csv(index=False).rstrip() if csv else judging.text(judged, details)
+    )
 
 
 @command()
@@ -181,7 +193,9 @@ def place() -> Path:
     """The store that runs write. Raises UserError for a folder."""
     file = Path(os.environ.get("LOOKUPLAB_STORE") or paths.RUNS / paths.STORE.name)
     if file.is_dir():
-        raise UserError(f"LOOKUPLAB_STORE names the folder {file}; name a file, as in {file / paths.STORE.name}")
+        raise UserError(
+            f"LOOKUPLAB_STORE names the folder {file}; name a file, as in {file / paths.STORE.name}"
+        )
     return file
 
 
@@ -190,7 +204,10 @@ def store_text() -> str:
     from lookuplab.models.store_report import reading
 
     with reading(place()) as held:
-        rows = [(one.model, f"{one.prompts:,}", f"{one.answers:,}", f"{one.size / 1e6:,.1f}") for one in held.held()]
+        rows = [
+            (one.model, f"{one.prompts:,}", f"{one.answers:,}", f"{one.size / 1e6:,.1f}")
+            for one in held.held()
+        ]
     return f"store {place()}\n" + aligned([("model", "prompts", "answers", "MB"), *rows])
 
 

@@ -54,7 +54,9 @@ def run(
     job = plan(found, chosen, pairs(parameter), **places)
     code = _execute([job], 1, scheduler, dry_run, again=True)
     if code == 0 and rank == 0 and not dry_run:
-        click.echo(f"executed copy: {job.output}\nfigures below: {job.figures / chosen.name / found.paper}")
+        click.echo(
+            f"executed copy: {job.output}\nfigures below: {job.figures / chosen.name / found.paper}"
+        )
     sys.exit(code)
 
 
@@ -95,7 +97,11 @@ def reproduce(
     from lookuplab.notebooks import all_notebooks, load_profile, plan
 
     chosen = load_profile(profile)
-    planned = [plan(notebook, chosen) for notebook in all_notebooks(paper) if paper or not notebook.on_demand]
+    planned = [
+        plan(notebook, chosen)
+        for notebook in all_notebooks(paper)
+        if paper or not notebook.on_demand
+    ]
     code = _execute(planned, jobs, scheduler, dry_run, again)
     if code == 0 and not dry_run:
         runner.keep_answers(planned)
@@ -136,11 +142,15 @@ def sweep(
     found, chosen, grid = find(notebook), load_profile(profile), pairs(parameter)
     name = hashlib.sha256(json.dumps([chosen.name, grid]).encode()).hexdigest()[:8]
     folder = paths.RUNS / "sweeps" / found.id / name
-    values = [re.split(r",(?![^\[]*\])", text) for text in grid.values()]  # commas in brackets do not separate
+    values = [
+        re.split(r",(?![^\[]*\])", text) for text in grid.values()
+    ]  # commas in brackets do not separate
     planned = []
     for number, case in enumerate(product(*values)):
         own, given = folder / f"{number:03d}", dict(zip(grid, case, strict=True))
-        planned.append(plan(found, chosen, given, output=own / f"{found.name}.ipynb", figures=own / "figures"))
+        planned.append(
+            plan(found, chosen, given, output=own / f"{found.name}.ipynb", figures=own / "figures")
+        )
     code = _execute(planned, jobs, scheduler)
     frames = []
     for job in planned:
@@ -150,7 +160,9 @@ def sweep(
                 frames[-1].insert(place, f"parameter_{name}", str(job.values[name]))
     if frames:
         pd.concat(frames).to_csv(folder / "sweep.csv", index=False, lineterminator="\n")
-    click.echo(f"numbers: {folder / 'sweep.csv'}" if frames else f"no numbers; executed copies: {folder}")
+    click.echo(
+        f"numbers: {folder / 'sweep.csv'}" if frames else f"no numbers; executed copies: {folder}"
+    )
     sys.exit(code)
 
 
@@ -181,16 +193,22 @@ def status(notebook: str | None = None, *, profile: str = "mini") -> None:
     click.echo(f"{aligned(rows)}\n\n{store_text()}")
 
 
-def _execute(jobs: list, parallel: int, scheduler: str | None, dry_run: bool = False, again: bool = False) -> int:
+def _execute(
+    jobs: list, parallel: int, scheduler: str | None, dry_run: bool = False, again: bool = False
+) -> int:
     """Run the jobs, or say what would run; returns the exit code."""
     from lookuplab.cluster import joined
     from lookuplab.notebooks import check, missing
     from lookuplab.runner import launched, run_and_report
 
     if launched()[1] > 1 and (len(jobs) > 1 or scheduler):
-        raise UserError("only `lookuplab run` can be launched in several processes; others would write the same files")
+        raise UserError(
+            "only `lookuplab run` can be launched in several processes; others would write the same files"
+        )
     if dry_run:
-        for job in sorted(jobs, key=lambda job: {"first": 0, "alone": 2}.get(job.notebook.order, 1)):
+        for job in sorted(
+            jobs, key=lambda job: {"first": 0, "alone": 2}.get(job.notebook.order, 1)
+        ):
             click.echo(job.notebook.id)
             for name, value in job.values.items():
                 click.echo(f"     {name} = {str(value):.110}")

@@ -56,14 +56,18 @@ def read_lines(file: str, output: Path | None) -> Iterator[tuple[str, dict]]:
                 raise UserError(f"{place}: not a JSON object but {type(record).__name__}")
 
 
-def check_fields(place: str, record: dict, required: dict[str, type], optional: dict[str, type]) -> None:
+def check_fields(
+    place: str, record: dict, required: dict[str, type], optional: dict[str, type]
+) -> None:
     """The fields are there and of their types. Raises UserError."""
     for name, kind in {**required, **optional}.items():
         value = record.get(name)
         if value is None and name in required:
             raise UserError(f"{place}: the field {name!r} is missing")
         if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
-            raise UserError(f"{place}: the field {name!r} must be of type {getattr(kind, '__name__', kind)}")
+            raise UserError(
+                f"{place}: the field {name!r} must be of type {getattr(kind, '__name__', kind)}"
+            )
 
 
 def write(rows: Iterable[dict], output: Path | None, table: str) -> None:
@@ -79,7 +83,9 @@ def write(rows: Iterable[dict], output: Path | None, table: str) -> None:
 
 
 @command(score)
-def cloudapi(file: str, *, output: Path | None = None, details: bool = False, index: Path | None = None) -> None:
+def cloudapi(
+    file: str, *, output: Path | None = None, details: bool = False, index: Path | None = None
+) -> None:
     """Valid API invocation and failure category of completions of CloudAPIBench prompts.
 
     The fields of a line are id, prompt, candidate, target, service, client and provider. A candidate is what the model
@@ -104,10 +110,15 @@ def cloudapi(file: str, *, output: Path | None = None, details: bool = False, in
     from lookuplab.cloudapi.specs import INDEX, load_index
 
     specs = load_index(index or INDEX)
-    judged = [(record, judge_record(record, specs, place)) for place, record in read_lines(file, output)]
+    judged = [
+        (record, judge_record(record, specs, place)) for place, record in read_lines(file, output)
+    ]
     fields = ["valid", "valid_closed", "category", "call"]
     fields += ["name", "reason", "flags", "exists_anywhere"] if details else []
-    rows = ({"id": record["id"]} | {field: getattr(one, field) for field in fields} for record, one in judged)
+    rows = (
+        {"id": record["id"]} | {field: getattr(one, field) for field in fields}
+        for record, one in judged
+    )
     write(rows, output, "\n".join([*_validity(judged), *_agreement(judged)]))
 
 
@@ -119,12 +130,16 @@ def judge_record(record: dict, index: Any, place: str) -> Any:
     check_fields(place, record, needed, dict.fromkeys(("prompt", "service", "client"), str))
     provider, targets, service = record["provider"], record["target"], record.get("service")
     if provider not in index.providers:
-        raise UserError(f"{place}: unknown provider {provider!r}; known are {', '.join(index.providers)}")
+        raise UserError(
+            f"{place}: unknown provider {provider!r}; known are {', '.join(index.providers)}"
+        )
     # for a package's API, the line has to name the client
     constructed = re.findall(CONSTRUCTIONS.get(provider, r"(?!)"), record.get("prompt") or "")
     client = record.get("client") or (constructed or [service if provider == "aws" else None])[-1]
     if not client:
-        raise UserError(f"{place}: the field 'client' is missing, and the prompt does not construct a client")
+        raise UserError(
+            f"{place}: the field 'client' is missing, and the prompt does not construct a client"
+        )
     try:
         targets = targets if isinstance(targets, list) else [targets]
         return judge(record["candidate"], targets, index, provider, client, service)
@@ -140,9 +155,14 @@ def _validity(judged: Sequence[tuple[dict, Any]]) -> Iterator[str]:
     rows = [["", "n", "valid", "95% interval", "closed", *CATEGORIES[1:]]]
     for name in [*sorted({record["provider"] for record, _ in judged}), "total"]:
         group = [one for record, one in judged if name in ("total", record["provider"])]
-        closed, counts = rate([one.valid_closed for one in group]), Counter(one.category for one in group)
+        closed, counts = (
+            rate([one.valid_closed for one in group]),
+            Counter(one.category for one in group),
+        )
         categories = [str(counts[one]) for one in CATEGORIES[1:]]
-        rows.append([name, *_cells(rate([one.valid for one in group])), f"{closed.value:.1%}", *categories])
+        rows.append(
+            [name, *_cells(rate([one.valid for one in group])), f"{closed.value:.1%}", *categories]
+        )
     yield aligned(rows, right=True)
     for flag, meaning in (
         ("unresolved_splat", "judged on their visible arguments, because *x or **x hides others"),
@@ -160,7 +180,11 @@ def _cells(found: Any) -> list[str]:
 def _agreement(judged: Sequence[tuple[dict, Any]]) -> Iterator[str]:
     """One line for each label that the input carries, with the ids that differ."""
     for field in ("valid", "category"):
-        labelled = [(record["id"], record[field] == getattr(one, field)) for record, one in judged if field in record]
+        labelled = [
+            (record["id"], record[field] == getattr(one, field))
+            for record, one in judged
+            if field in record
+        ]
         different = [str(name) for name, same in labelled if not same]
         if labelled:
             names = f"; not for id {', '.join(different)}" if different else ""
@@ -245,25 +269,36 @@ def ds1000(
     """
     from lookuplab.cluster import joined
     from lookuplab.execution.sandbox import choose
-    from lookuplab.stackoverflow import ds1000, environment as environments, grader
+    from lookuplab.stackoverflow import ds1000, grader
+    from lookuplab.stackoverflow import environment as environments
 
     known = {problem.id: problem for problem in ds1000.load(problems)}
     names, answers = read_answers(read_lines(file, output), known, variant)
     runs = grader.Grader(
-        environments.environment(environment), choose(sandbox), workers=workers, limits=grader.limited(seconds)
+        environments.environment(environment),
+        choose(sandbox),
+        workers=workers,
+        limits=grader.limited(seconds),
     )
     left = [one for one in leave_out.replace(" ", "").split(",") if one]
     with joined(scheduler, runs.workers) as runs.cluster:
         verdicts = grader.grade(list(known.values()), answers, runs, left)
     rows = (
-        {"problem_id": names[one.problem_id], "sample": one.sample, "passed": one.passed, "error": one.error}
+        {
+            "problem_id": names[one.problem_id],
+            "sample": one.sample,
+            "passed": one.passed,
+            "error": one.error,
+        }
         for one in verdicts
     )
     said = [_passes(known, verdicts), f"sandbox: {runs.sandbox.name}"]
     write(rows, output, "\n".join(said + [f"left out by name: {', '.join(left)}"] * bool(left)))
 
 
-def read_answers(lines: Iterable[tuple[str, dict]], problems: dict, variant: str) -> tuple[dict[str, Any], list]:
+def read_answers(
+    lines: Iterable[tuple[str, dict]], problems: dict, variant: str
+) -> tuple[dict[str, Any], list]:
     """(problem id -> the id as the file has it, the answers with their code cut out); samples count up per problem."""
     from lookuplab.stackoverflow.ds1000 import indented, solution_of
     from lookuplab.stackoverflow.grader import Answer
@@ -273,9 +308,13 @@ def read_answers(lines: Iterable[tuple[str, dict]], problems: dict, variant: str
         check_fields(place, record, {"problem_id": int | str, "solution": str}, {})
         id = str(record["problem_id"])
         if id not in problems:
-            raise UserError(f"{place}: unknown problem {id!r}; the problems' file holds {len(problems)} others")
+            raise UserError(
+                f"{place}: unknown problem {id!r}; the problems' file holds {len(problems)} others"
+            )
         code = solution_of(record["solution"], variant)
-        answers.append(Answer(id, samples[id], indented(problems[id], code) if variant == "repaired" else code))
+        answers.append(
+            Answer(id, samples[id], indented(problems[id], code) if variant == "repaired" else code)
+        )
         samples[id] += 1
         names[id] = record["problem_id"]
     if not answers:
@@ -288,10 +327,20 @@ def _passes(known: dict, verdicts: Sequence) -> str:
     from lookuplab.scoring.pass_at_k import passes
     from lookuplab.stackoverflow.passing import average_pass_rate, by_problem
 
-    rows = [["", "problems", "pass@1", "95% interval", "answers", "average pass rate", "95% interval"]]
+    rows = [
+        ["", "problems", "pass@1", "95% interval", "answers", "average pass rate", "95% interval"]
+    ]
     for name in [*sorted({known[one.problem_id].library for one in verdicts}), "total"]:
-        passed = by_problem(one for one in verdicts if name in ("total", known[one.problem_id].library))
+        passed = by_problem(
+            one for one in verdicts if name in ("total", known[one.problem_id].library)
+        )
         clusters = {one: known[one].cluster for one in passed}
         if passed:
-            rows.append([name, *_cells(passes(passed, clusters, 1)), *_cells(average_pass_rate(passed, clusters))])
+            rows.append(
+                [
+                    name,
+                    *_cells(passes(passed, clusters, 1)),
+                    *_cells(average_pass_rate(passed, clusters)),
+                ]
+            )
     return aligned(rows, right=True)

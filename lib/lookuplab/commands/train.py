@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import click
 
@@ -20,7 +20,9 @@ def train() -> None:
       lookuplab train mini --size small
       lookuplab train toolgen --base gpt2 --corpus marked.jsonl -o models/gpt2-toolgen
     """
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that spin starve each other on a shared machine
+    os.environ.setdefault(
+        "OMP_WAIT_POLICY", "passive"
+    )  # threads that spin starve each other on a shared machine
 
 
 def _parts(chosen: str, *parts: str) -> tuple[str, ...]:
@@ -67,12 +69,17 @@ def mini(
         facts = pipeline.train_and_save(
             work / "corpus", out / name, work / name, size=name, epochs=epochs, seed=seed
         )
-        click.echo(f"{name}: {facts['parameters']:,} parameters, {facts['seconds'] / 60:.1f} minutes -> {out / name}")
+        click.echo(
+            f"{name}: {facts['parameters']:,} parameters, {facts['seconds'] / 60:.1f} minutes -> {out / name}"
+        )
 
 
 @command(train)
 def mini_toolgen(
-    *, family: Literal["all", "gpt", "t5", "llama"] = "all", out: Path | None = None, work: Path | None = None
+    *,
+    family: Literal["all", "gpt", "t5", "llama"] = "all",
+    out: Path | None = None,
+    work: Path | None = None,
 ) -> None:
     """The mini models of ToolGen: pre-trained on the functions of the installed packages, some of which Jedi marks, and
     fine-tuned with and without marks.
@@ -100,7 +107,9 @@ def mini_toolgen(
 
 
 @command(train)
-def mini_questions(*, size: Sizes = "all", out: Path | None = None, work: Path | None = None) -> None:
+def mini_questions(
+    *, size: Sizes = "all", out: Path | None = None, work: Path | None = None
+) -> None:
     """The mini models that answer questions: fine-tuned on problems made of the docstring examples that the mini
     benchmark does not use.
 

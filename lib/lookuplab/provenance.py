@@ -4,6 +4,7 @@ import hashlib
 import importlib.metadata
 import os
 import platform
+import re
 import resource
 import subprocess
 import sys
@@ -70,17 +71,14 @@ def package_versions() -> dict[str, str]:
 
 def processor() -> str:
     """Architecture, model and vector extension: on machines that agree in this text, equal runs give equal numbers."""
-    info = Path(
-        "/proc/cpuinfo"
-    )  # Linux tells the model and its flags, other systems the model at most
-    lines = info.read_text(encoding="utf-8").splitlines() if info.is_file() else []
-    pairs = (line.partition(":") for line in reversed(lines))
-    found = {name.strip(): value.strip() for name, _, value in pairs}
-    flags = found.get("flags", found.get("Features", "")).split()
-    widest = next((flag for flag in ("amx_tile", "avx512f", "avx2", "asimd") if flag in flags), "")
-    return ", ".join(
-        filter(None, (platform.machine(), found.get("model name", platform.processor()), widest))
-    )
+    info = Path("/proc/cpuinfo")  # Linux tells the model and its flags, other systems the model at most
+    text = info.read_text(encoding="utf-8") if info.is_file() else ""
+    found = re.search(r"^model name\s*: (.*)$", text, re.MULTILINE)
+    flags = re.search(r"^(flags|Features)\s*: (.*)$", text, re.MULTILINE)
+    known = flags[2].split() if flags else []
+    widest = [flag for flag in ("amx_tile", "avx512f", "avx2", "asimd") if flag in known][:1]
+    model = found[1].strip() if found else platform.processor()
+    return ", ".join(filter(None, (platform.machine(), model, *widest)))
 
 
 def device() -> str:
@@ -92,17 +90,13 @@ def device() -> str:
 
 
 def peak_memory_mb() -> dict[str, float]:
-    """This process's largest resident size, and the accelerator's largest allocation, in MB
-    (10^6 bytes).
-    """
-    unit = (
-        1 if sys.platform == "darwin" else 1024
-    )  # ru_maxrss counts bytes on macOS and KiB on Linux
+    """This process's largest resident size, and the accelerator's largest allocation, in MB (10^6 bytes)."""
+    unit = 1 if sys.platform == "darwin" else 1024  # ru_maxrss counts bytes on macOS and KiB on Linux
     peak = {"resident": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6, 1)}
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available():
-        devices = range(torch.cuda.device_count())
-        peak["accelerator"] = round(sum(map(torch.cuda.max_memory_allocated, devices)) / 1e6, 1)
+    if device() != "cpu":
+        torch = sys.modules["torch"]
+        used = map(torch.cuda.max_memory_allocated, range(torch.cuda.device_count()))
+        peak["accelerator"] = round(sum(used) / 1e6, 1)
     return peak
 
 

@@ -79,7 +79,7 @@ def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
             )
         job = replace(job, environment={**job.environment, STORE: os.environ[STORE]})
     job.output.parent.mkdir(parents=True, exist_ok=True)
-    for suffix in (".ran.json", ".answers.csv"):  # of an earlier run
+    for suffix in (".ran", ".answers.csv"):  # of an earlier run
         job.beside(suffix).unlink(missing_ok=True)
     receive, send = FORKS.Pipe(duplex=False)
     multiprocessing.current_process()._config["daemon"] = (
@@ -175,7 +175,7 @@ def run_jobs(
     if not cluster:
         _start_forks(jobs, share)
     pool, results = ThreadPoolExecutor(parallel), {}
-    running: dict[Future, tuple[int, dict, float]] = {}
+    running: dict[Future, tuple[int, str, float]] = {}
     with tqdm(total=len(jobs), desc="notebooks", unit="", disable=None) as bar:
         while len(results) < len(jobs):
             started = {at for at, *_ in running.values()}
@@ -191,8 +191,8 @@ def run_jobs(
                 at, ran_with, began = running.pop(future)
                 results[at] = failure = cluster.result(future) if cluster else future.result()
                 if failure is None:
-                    record = json.dumps(ran_with | {"artifacts": _artifacts(jobs[at])})
-                    jobs[at].beside(".ran.json").write_text(record, encoding="utf-8")
+                    record = ran_with + _artifacts(jobs[at])
+                    jobs[at].beside(".ran").write_text(record, encoding="utf-8")
                 bar.update()
                 word = "failed" if failure else "done"
                 bar.write(f"{word} {_title(jobs[at])} {time.monotonic() - began:.1f} s", sys.stderr)
@@ -243,47 +243,33 @@ def _last_words(job: Job) -> str:
 # 3. What need not run again
 
 
-def changed(job: Job) -> list[str]:
-    """What differs since the job last ran here, of notebook, parameters, data, library, packages and artifacts.
-
-    Empty if nothing does: then its artifacts are what it would write again.
-    """
-    try:
-        then = json.loads(job.beside(".ran.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return ["not run here"]
-    now = fingerprint(job) | {"artifacts": _artifacts(job)}
-    return [kind for kind, digest in now.items() if then.get(kind) != digest]
+def state(job: Job) -> str:
+    """Whether a job's artifacts are what it would write again: up to date, out of date, or not run here."""
+    record = job.beside(".ran")
+    if not record.is_file():
+        return "not run here"
+    now = fingerprint(job) + _artifacts(job)
+    return "up to date" if record.read_text(encoding="utf-8") == now else "out of date"
 
 
-def fingerprint(job: Job) -> dict[str, str]:
-    """Digests of what the job's numbers depend on; of files that its parameters name, sizes and times stand for the
-    content.
+def fingerprint(job: Job) -> str:
+    """A digest of what the job's numbers depend on: notebook, parameters, data, library and packages.
+
+    Of files that its parameters name, sizes and times stand for the content.
     """
     places = [folder_of(item) for _, item in named(job)]
-    files = [
-        file for place in places if place.exists() for file in (place, *sorted(place.rglob("*")))
-    ]
+    files = [file for place in places if place.exists() for file in (place, *sorted(place.rglob("*")))]
     stats = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    return surroundings() | {
-        "notebook": provenance.file_hash(job.notebook.path),
-        "parameters": _digest([job.values, job.profile.threads, stats]),
-    }
+    own = provenance.file_hash(job.notebook.path), job.values, job.profile.threads, stats
+    return _digest([surroundings(), *own])
 
 
 @cache
-def surroundings() -> dict[str, str]:
-    """Digests of what all notebooks depend on."""
-    files = (
-        file
-        for file in sorted(paths.DATA.rglob("*"))
-        if paths.DOWNLOADS not in file.parents and file.is_file()
-    )
-    return {
-        "data": _digest([(str(file), provenance.file_hash(file)) for file in files]),
-        "library": provenance.library_hash(),
-        "packages": _digest(provenance.package_versions()),
-    }
+def surroundings() -> str:
+    """A digest of what all notebooks depend on."""
+    files = [file for file in sorted(paths.DATA.rglob("*")) if paths.DOWNLOADS not in file.parents and file.is_file()]
+    data = [(str(file), provenance.file_hash(file)) for file in files]
+    return _digest([data, provenance.library_hash(), provenance.package_versions()])
 
 
 def _artifacts(job: Job) -> str:
@@ -306,7 +292,11 @@ def run_and_report(
     Without ``again``, what has not changed since it last ran here is left out, unless it measures time. 0: all is well.
     1: some failed. 2: all that failed did so because of a UserError, bad input that only they could find.
     """
-    due = [job for job in jobs if again or job.notebook.order == "alone" or changed(job)]
+    due = [
+        job
+        for job in jobs
+        if again or job.notebook.order == "alone" or state(job) != "up to date"
+    ]
     began = time.monotonic()
     if len(due) < len(jobs):
         click.echo(f"{len(jobs) - len(due)} of {len(jobs)} notebooks are up to date", err=True)

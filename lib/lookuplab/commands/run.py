@@ -184,12 +184,10 @@ def status(notebook: str | None = None, *, profile: str = "mini") -> None:
     """
     from lookuplab.commands.results import store_text
     from lookuplab.notebooks import all_notebooks, find, load_profile, plan
-    from lookuplab.runner import changed
+    from lookuplab.runner import state
 
-    rows = []
-    for one in [find(notebook)] if notebook else all_notebooks():
-        reasons = ", ".join(changed(plan(one, load_profile(profile))))
-        rows.append((one.id, f"out of date: {reasons}" if reasons else "up to date"))
+    chosen = [find(notebook)] if notebook else all_notebooks()
+    rows = [(one.id, state(plan(one, load_profile(profile)))) for one in chosen]
     click.echo(f"{aligned(rows)}\n\n{store_text()}")
 
 

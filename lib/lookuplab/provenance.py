@@ -71,7 +71,9 @@ def package_versions() -> dict[str, str]:
 
 def processor() -> str:
     """Architecture, model and vector extension: on machines that agree in this text, equal runs give equal numbers."""
-    info = Path("/proc/cpuinfo")  # Linux tells the model and its flags, other systems the model at most
+    info = Path(
+        "/proc/cpuinfo"
+    )  # Linux tells the model and its flags, other systems the model at most
     text = info.read_text(encoding="utf-8") if info.is_file() else ""
     found = re.search(r"^model name\s*: (.*)$", text, re.MULTILINE)
     flags = re.search(r"^(flags|Features)\s*: (.*)$", text, re.MULTILINE)
@@ -91,7 +93,9 @@ def device() -> str:
 
 def peak_memory_mb() -> dict[str, float]:
     """This process's largest resident size, and the accelerator's largest allocation, in MB (10^6 bytes)."""
-    unit = 1 if sys.platform == "darwin" else 1024  # ru_maxrss counts bytes on macOS and KiB on Linux
+    unit = (
+        1 if sys.platform == "darwin" else 1024
+    )  # ru_maxrss counts bytes on macOS and KiB on Linux
     peak = {"resident": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6, 1)}
     if device() != "cpu":
         torch = sys.modules["torch"]

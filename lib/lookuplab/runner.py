@@ -258,7 +258,9 @@ def fingerprint(job: Job) -> str:
     Of files that its parameters name, sizes and times stand for the content.
     """
     places = [folder_of(item) for _, item in named(job)]
-    files = [file for place in places if place.exists() for file in (place, *sorted(place.rglob("*")))]
+    files = [
+        file for place in places if place.exists() for file in (place, *sorted(place.rglob("*")))
+    ]
     stats = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     own = provenance.file_hash(job.notebook.path), job.values, job.profile.threads, stats
     return _digest([surroundings(), *own])
@@ -267,7 +269,11 @@ def fingerprint(job: Job) -> str:
 @cache
 def surroundings() -> str:
     """A digest of what all notebooks depend on."""
-    files = [file for file in sorted(paths.DATA.rglob("*")) if paths.DOWNLOADS not in file.parents and file.is_file()]
+    files = [
+        file
+        for file in sorted(paths.DATA.rglob("*"))
+        if paths.DOWNLOADS not in file.parents and file.is_file()
+    ]
     data = [(str(file), provenance.file_hash(file)) for file in files]
     return _digest([data, provenance.library_hash(), provenance.package_versions()])
 
@@ -293,9 +299,7 @@ def run_and_report(
     1: some failed. 2: all that failed did so because of a UserError, bad input that only they could find.
     """
     due = [
-        job
-        for job in jobs
-        if again or job.notebook.order == "alone" or state(job) != "up to date"
+        job for job in jobs if again or job.notebook.order == "alone" or state(job) != "up to date"
     ]
     began = time.monotonic()
     if len(due) < len(jobs):

@@ -22,7 +22,7 @@ from lookuplab.errors import UserError, explained
 COMMANDS = {
     name: f"lookuplab.commands.{module}:{name}"
     for module, names in {
-        "run": "run reproduce sweep status",
+        "run": "run reproduce sweep status draw",
         "data": "data",
         "score": "score",
         "train": "train",

@@ -26,6 +26,7 @@ PROFILES = Path(__file__).with_name("profiles")
 KEY = "OPENAI_API_KEY"
 _PATH_STARTS = ("data/", "runs/", "./", "../", "~", os.sep)  # the first two lie in the checkout
 _PATH_NAMES = ("_file", "_folder")  # parameters whose name ends so hold a path, however it starts
+_MADE = re.compile(r"^\w+ = Artifact\(.*$", re.MULTILINE)
 _BEGIN = re.compile(r"""Artifact(?:\.begin)?\(\s*["']([\w-]+)["'],\s*["']([\w-]+)["']""")
 
 
@@ -36,6 +37,8 @@ class Notebook:
     ``artifacts`` are the tables and figures that it saves, as ``paper/name``. ``order`` is its place in ``reproduce``
     (``notebooks/order.yaml``): ``first`` fills the stores for the others of its paper, ``alone`` measures time and runs
     with nothing beside it, all else is ``any``. ``alone`` and ``manual`` run only if they or their paper are named.
+    ``drawing`` is the code that draws the pictures from the artifacts' CSVs: the lines ``name = Artifact(...)`` and the
+    cells tagged ``draw``.
     """
 
     path: Path
@@ -43,6 +46,7 @@ class Notebook:
     parameters: dict[str, Any]
     artifacts: tuple[str, ...]
     order: str = "any"
+    drawing: str = field(default="", repr=False)
 
     @property
     def paper(self) -> str:
@@ -120,6 +124,7 @@ def read(path: Path) -> Notebook:
         declared_parameters(declared, str(path)),
         tuple(dict.fromkeys("/".join(match) for match in _BEGIN.findall(code))),
         next((order for order, names in groups.items() if id in names), "any"),
+        "\n".join([*_MADE.findall(code), *(text for text, tags in sources if "draw" in tags)]),
     )
 
 

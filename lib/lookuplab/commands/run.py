@@ -1,7 +1,8 @@
-"""``lookuplab run``, ``reproduce``, ``sweep`` and ``status``: notebooks under a profile."""
+"""``lookuplab run``, ``reproduce``, ``sweep``, ``status`` and ``draw``: notebooks under a profile."""
 
 import hashlib
 import json
+import os
 import re
 import sys
 from itertools import product
@@ -189,6 +190,35 @@ def status(notebook: str | None = None, *, profile: str = "mini") -> None:
     chosen = [find(notebook)] if notebook else all_notebooks()
     rows = [(one.id, state(plan(one, load_profile(profile)))) for one in chosen]
     click.echo(f"{aligned(rows)}\n\n{store_text()}")
+
+
+@command()
+def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
+    """Draw the pictures of all artifacts again, or of the notebook that makes ARTIFACT, from their CSVs.
+
+    No model is loaded: of a notebook, only the cells tagged `draw` run, with the parameters that the artifact's JSON
+    records.
+
+    \b
+    Examples:
+      lookuplab draw
+      lookuplab draw fig9_confidence
+      lookuplab draw --profile paper
+
+    Args:
+        profile: smoke, mini, paper, or the path of a YAML file.
+    """
+    from lookuplab.artifact import Artifact
+    from lookuplab.notebooks import all_notebooks, find, load_profile
+
+    chosen = load_profile(profile)
+    os.environ["LOOKUPLAB_FIGURES"] = str(chosen.figures)
+    for notebook in [find(artifact)] if artifact else all_notebooks():
+        files = [chosen.figures / chosen.name / f"{id}.json" for id in notebook.artifacts]
+        if notebook.drawing and all(file.is_file() for file in files):
+            recorded = json.loads(files[0].read_text(encoding="utf-8"))["parameters"]
+            exec(notebook.drawing, {"Artifact": Artifact, **notebook.parameters, **recorded})
+            click.echo(f"drawn: {', '.join(notebook.artifacts)}")
 
 
 def _execute(

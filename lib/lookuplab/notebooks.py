@@ -19,8 +19,7 @@ import yaml
 
 from lookuplab import data_sources, paths
 from lookuplab.errors import UserError
-from lookuplab.models.adapters import is_model
-from lookuplab.models.load import CHAT, OPENAI, is_remote, mini_models, split_revision
+from lookuplab.models.load import OPENAI, bare, is_model, is_remote, mini_models, split_revision
 
 PROFILES = Path(__file__).with_name("profiles")
 KEY = "OPENAI_API_KEY"
@@ -292,10 +291,10 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 def missing(job: Job) -> Iterator[str]:
     """What the parameters name and this machine lacks, with what to do about it. Asks no network."""
     for name, item in named(job):
-        bare, is_ours = item.removesuffix(CHAT), _names_models(name)
+        is_ours = _names_models(name)
         if is_ours and item.startswith("mini-"):
-            if bare not in mini_models():
-                yield f"no mini model {bare!r}; there are: {', '.join(mini_models()) or 'none yet'}"
+            if bare(item) not in mini_models():
+                yield f"no mini model {bare(item)!r}; there are: {', '.join(mini_models()) or 'none yet'}"
         elif item.startswith(OPENAI):
             if not os.environ.get(KEY, "").strip():
                 yield f"model {item!r} needs a key: set the environment variable {KEY}, or leave it out of {name!r}"
@@ -315,7 +314,7 @@ def check(job: Job) -> None:
         raise UserError(f"{job.notebook.id}: {problem}")
     for name, model in named(job):
         if _names_models(name) and is_on_hub(model):
-            repository, revision = split_revision(model.removesuffix(CHAT))
+            repository, revision = split_revision(bare(model))
             try:
                 hf_hub_download(repository, "config.json", revision=revision)
             except (
@@ -343,7 +342,7 @@ def is_on_hub(model: str) -> bool:
 
 def folder_of(item: str) -> Path:
     """Where a parameter's path lies; ``FOLDER/*`` means all that is in the folder."""
-    return paths.ROOT / Path(item.removesuffix(CHAT).removesuffix("/*")).expanduser()
+    return paths.ROOT / Path(bare(item).removesuffix("/*")).expanduser()
 
 
 def _names_models(name: str) -> bool:
@@ -358,9 +357,9 @@ def _absolute(name: str, item: Any) -> Any:
     """A path is meant from where the command was typed, and the notebook runs elsewhere."""
     if not isinstance(item, str) or not item:
         return item
-    place = Path(item.removesuffix(CHAT)).expanduser()
+    place, options = Path(bare(item)).expanduser(), item[len(bare(item)) :]
     may_be = _names_models(name) or _is_path(name, item) or os.sep in item or place.suffix
-    return str(place.resolve()) + CHAT * item.endswith(CHAT) if may_be and place.exists() else item
+    return f"{place.resolve()}{options}" if may_be and place.exists() else item
 
 
 def _pinned(value: Any) -> Any:
@@ -368,7 +367,7 @@ def _pinned(value: Any) -> Any:
         return [_pinned(item) for item in value]
     if not is_on_hub(value):
         return value
-    return data_sources.pinned(value.removesuffix(CHAT)) + CHAT * value.endswith(CHAT)
+    return data_sources.pinned(bare(value)) + value[len(bare(value)) :]
 
 
 def _fits(declared: Any, value: Any) -> bool:

@@ -31,8 +31,7 @@ from tqdm import tqdm
 from lookuplab import paths, provenance
 from lookuplab.cluster import Cluster
 from lookuplab.errors import UserError
-from lookuplab.models.answer_log import COLUMNS, LOG
-from lookuplab.models.share import SHARE
+from lookuplab.models.complete import COLUMNS, LOG, SHARE
 from lookuplab.notebooks import Job, all_notebooks, folder_of, named
 
 FORKS = multiprocessing.get_context("forkserver")
@@ -355,7 +354,7 @@ def keep_answers(jobs: Sequence[Job]) -> None:
 
 
 def read_answers(content: bytes) -> list[tuple[str, ...]]:
-    """The rows of such a file: ``answer_log.COLUMNS`` and the notebook."""
+    """The rows of such a file: ``complete.COLUMNS`` and the notebook."""
     return [tuple(row) for row in csv.reader(io.StringIO(gzip.decompress(content).decode()))][1:]
 
 

@@ -1,6 +1,8 @@
 """``lookuplab data``: downloads, what is built from them, and marked corpora."""
 
+import json
 import os
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
@@ -10,7 +12,7 @@ import click
 from lookuplab.cli import Group, command, with_settings
 
 _BUILDERS = {
-    "cloudapi": "lookuplab.cloudapi.build:command",
+    "cloudapi": "lookuplab.cloudapi.sdks:command",
     "problems": "lookuplab.mini.problems.build:command",
 }
 
@@ -76,7 +78,6 @@ def mark(
     output: Path,
     variant: Literal["paper", "package"] = "paper",
     jobs: int | None = None,
-    time_limit: float = 10.0,
     set_: tuple[str, ...] = (),
     scheduler: str | None = None,
 ) -> None:
@@ -98,22 +99,30 @@ def mark(
         output: JSON Lines, one function a line; a run that was cut off goes on there.
         variant: Algorithm 1, or the replication package's reading of it.
         jobs: Jedi processes. [default: one a processor]
-        time_limit: Seconds of computing for one call to Jedi.
         set: NAME=VALUE changes one of the settings above; repeatable.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
+    from lookuplab import paper
     from lookuplab.cluster import joined
-    from lookuplab.toolgen import corpus, files
-    from lookuplab.toolgen.filters import Filters
+    from lookuplab.paths import write_lines
+    from lookuplab.toolgen.functions import Filters, extract, locate_all
+    from lookuplab.toolgen.marking import marked, statistics_rows
 
-    places, filters = [files.locate(name) for name in repositories], with_settings(Filters(), set_)
+    filters, seen = with_settings(Filters(), set_), set()
+    found = [extract(place, filters, seen) for place in locate_all(repositories)]
+    functions = [function for one in found for function in one.functions]
     with joined(scheduler, jobs or os.cpu_count() or 1) as cluster:
-        made = corpus.build(places, output, filters, variant, jobs, time_limit, cluster=cluster)
+        records = marked(functions, variant, jobs, cluster=cluster, strict=False)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    write_lines(output, (json.dumps(one, ensure_ascii=False) for one in records))
     click.echo(f"{'':18}{'here':>12}{'paper':>12}")
-    for name, value in made.statistics().items():
-        form = ",.2f" if isinstance(corpus.PAPER[name], float) else ",d"
-        click.echo(f"{name:18}{value:>12{form}}{corpus.PAPER[name]:>12{form}}")
-    echo_counts("left out or failed:" if made.left_out else "nothing was left out", made.left_out)
+    for row in statistics_rows(records, "training"):
+        printed = paper.value("toolgen", "augmentation", "", "training", row["metric"])
+        click.echo(f"{row['metric']:18}{row['value']:>12,g}{printed:>12,g}")
+    left_out = sum((one.left_out for one in found), Counter())
+    for record in records:
+        left_out.update({f"call: {reason}": n for reason, n in record["failures"].items()})
+    echo_counts("left out or failed:" if left_out else "nothing was left out", left_out)
     click.echo(f"written: {output}")
 
 
@@ -132,11 +141,7 @@ def build() -> None:
 
 @command(build, "benchmark")
 def build_benchmark(
-    *,
-    frequencies: Path | None = None,
-    comments_model: str | None = None,
-    seed: int = 0,
-    output: Path | None = None,
+    *, frequencies: Path | None = None, seed: int = 0, output: Path | None = None
 ) -> None:
     """Build the 622 CloudAPIBench tasks from the API index and a frequency table.
 
@@ -144,38 +149,26 @@ def build_benchmark(
     Examples:
       lookuplab data build benchmark
       lookuplab data build benchmark --frequencies stack.csv -o tasks.jsonl
-      lookuplab data build benchmark --frequencies stack.csv --comments-model openai:gpt-4o -o tasks.jsonl
 
     Args:
         frequencies: CSV with columns api, count_name, count_bound, as `lookuplab data frequencies` writes it.
             [default: the mini corpus's counts]
-        comments_model: Have this model word the comments, as the paper does, instead of rewriting descriptions.
         seed: Which APIs are dealt.
         output: JSON Lines file. [default: the mini profile's tasks]
     """
     from lookuplab.cloudapi import benchmark
     from lookuplab.cloudapi.specs import load_index
 
-    index, wordings, output = load_index(), None, output or benchmark.TASKS
+    index, output = load_index(), output or benchmark.TASKS
     if frequencies is None:
-        from lookuplab.mini.counts import assign
+        from lookuplab.mini.corpus import assign
 
         names = bound = assign(index, seed)
     else:
-        from lookuplab.cloudapi.frequency_table import read_frequencies
+        from lookuplab.cloudapi.frequency import read_frequencies
 
         names, bound = read_frequencies(frequencies)
-    if comments_model:
-        from lookuplab.cloudapi.comment_writer import model_comments
-        from lookuplab.models import load
-
-        dealt = {task.target for task in benchmark.build(index, names, seed=seed)}
-        wordings = benchmark.ApiComments(index)
-        written = model_comments(load(comments_model), (index.by_id[api] for api in sorted(dealt)))
-        wordings.update(
-            {api: comments for api, comments in written.items() if comments}
-        )  # else the rewritten ones
-    tasks = benchmark.build(index, names, bound, seed, wordings=wordings)
+    tasks = benchmark.build(index, names, bound, seed)
     benchmark.write_tasks(tasks, output)
     click.echo(f"{len(tasks)} tasks of {len({task.target for task in tasks})} APIs -> {output}")
 
@@ -187,9 +180,7 @@ def build_api(
     output: Path | None = None,
     corpus: str | None = None,
     per_class: int = 100,
-    comments_model: str | None = None,
     seed: int = 0,
-    jobs: int = 1,
 ) -> None:
     """Build the API index of any importable package and a benchmark in the style of CloudAPIBench.
 
@@ -201,7 +192,6 @@ def build_api(
     Examples:
       lookuplab data build api networkx
       lookuplab data build api path/to/my_package --corpus path/to/code/that/uses/it -o my_api
-      lookuplab data build api networkx --comments-model openai:gpt-4o
     Then:
       lookuplab run own/package -p package=networkx
 
@@ -210,23 +200,16 @@ def build_api(
         corpus: Code to count frequencies in: a folder, JSON Lines or data set, as for `lookuplab data frequencies`.
             [default: the package's own sources and tests]
         per_class: Tasks of each frequency class, at most.
-        comments_model: Have this model word the comments, as the paper does, instead of rewriting descriptions.
         seed: Which APIs are dealt.
-        jobs: Processes that count.
     """
-    from lookuplab.cloudapi import own_api
-    from lookuplab.cloudapi import packages as installed
+    from lookuplab.cloudapi import packages as own
 
-    folder = output or installed.folder_of(packages)
-    made = own_api.build(packages, folder, corpus, per_class, seed, jobs, comments_model)
-    for package in made.packages:
-        left_out = {f"left out: {reason}": times for reason, times in package.left_out.items()}
-        echo_counts(f"{package.name} {package.version}".strip(), {**package.counts(), **left_out})
-    click.echo(made.counting)
-    echo_counts("operations that no task asks for:" if made.obstacles else "", made.obstacles)
-    classes = ", ".join(f"{name} {number}" for name, number in made.classes().items())
-    apis = len({task.target for task in made.tasks})
-    click.echo(f"{len(made.tasks)} tasks ({classes}) of {apis} APIs -> {folder}")
+    folder = output or own.folder_of(packages)
+    made = own.build(packages, folder, corpus, per_class, seed)
+    click.echo(f"{len(made.index.specs)} APIs; {made.counting}")
+    echo_counts("left out:", made.left_out)
+    apis = {task.target for task in made.tasks}
+    click.echo(f"{len(made.tasks)} tasks of {len(apis)} APIs -> {folder}")
 
 
 @command(build, "snippets")
@@ -243,13 +226,11 @@ def build_snippets(*, output: Path | None = None) -> None:
         output: Folder to write to. [default: data/mini/stackoverflow]
     """
     from lookuplab.mini import snippets
+    from lookuplab.stackoverflow.corpus import MINI, write
 
-    made, output = snippets.build(), output or snippets.MINI
-    snippets.save(made, output)
-    queries = " and ".join(f"{len(found)} {split}" for split, found in made.queries.items())
-    click.echo(
-        f"{len(made.snippets):,} snippets, {len(made.held_out):,} held out, {queries} queries -> {output}"
-    )
+    for name, records in snippets.build().items():
+        write((output or MINI) / f"{name}.jsonl.gz", records)
+        click.echo(f"{len(records):,} {name} -> {output or MINI}")
 
 
 def echo_counts(head: str, counts: Mapping[str, int]) -> None:

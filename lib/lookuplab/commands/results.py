@@ -165,9 +165,9 @@ def export_answers(file: Path, *, model: tuple[str, ...] = ()) -> None:
     Args:
         model: Only answers of this model, as `lookuplab status` names it; repeatable.
     """
-    from lookuplab.models.store_care import Selection, export
+    from lookuplab.models.store import CompletionStore, export
 
-    count = export(place(), file, Selection(model), _beside())
+    count = export(file, [CompletionStore, *([] if model else _beside())], model)
     click.echo(f"{count:,} answers -> {file} ({file.stat().st_size / 1e6:,.1f} MB)")
 
 
@@ -175,18 +175,16 @@ def export_answers(file: Path, *, model: tuple[str, ...] = ()) -> None:
 def import_answers(file: Path) -> None:
     """Add what FILE holds, an export or another store, to the store.
 
-    Nothing is written over: an answer that both have with different content stays as it is here, and is counted.
+    Nothing is written over: an answer that both have stays as it is here.
 
     \b
     Example:
       lookuplab store import from-the-cluster.sqlite
     """
-    from lookuplab.models.store_care import merge
+    from lookuplab.models.store import CompletionStore, merge
 
-    for name, merged in merge(place(), file, _beside()).items():
-        click.echo(
-            f"{name}: {merged.new:,} new, {merged.known:,} known, {merged.conflicts:,} in conflict (ours stay)"
-        )
+    for name, new in merge(file, [CompletionStore, *_beside()]).items():
+        click.echo(f"{name}: {new:,} new")
 
 
 def place() -> Path:
@@ -201,18 +199,15 @@ def place() -> Path:
 
 def store_text() -> str:
     """A table of the models that answered, with the store's place."""
-    from lookuplab.models.store_report import reading
+    from lookuplab.models.store import CompletionStore
 
-    with reading(place()) as held:
-        rows = [
-            (one.model, f"{one.prompts:,}", f"{one.answers:,}", f"{one.size / 1e6:,.1f}")
-            for one in held.held()
-        ]
-    return f"store {place()}\n" + aligned([("model", "prompts", "answers", "MB"), *rows])
+    with CompletionStore(place() if place().is_file() else ":memory:") as store:
+        rows = [(model, f"{count:,}", f"{size / 1e6:,.1f}") for model, count, size in store.held()]
+    return f"store {place()}\n" + aligned([("model", "answers", "MB"), *rows])
 
 
 def _beside() -> tuple[type, ...]:
     from lookuplab.stackoverflow.verdicts import VerdictStore
-    from lookuplab.toolgen.metrics.judgement_store import JudgementStore
+    from lookuplab.toolgen.analysers import JudgementStore
 
     return JudgementStore, VerdictStore

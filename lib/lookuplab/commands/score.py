@@ -18,6 +18,8 @@ CONSTRUCTIONS = {
     "aws": re.compile(r"""\bclient\(\s*(?:service_name\s*=\s*)?["']([\w-]+)["']"""),
     "azure": re.compile(r"^\s*client\s*=\s*(?:\w+\.)*([A-Z]\w*)(?:\.from_\w+)?\(", re.MULTILINE),
 }
+FUNCTION_FIELDS = """id exact_match edit_similarity dependencies covered passed lost messages next_identifier
+identifier_sequence prefix""".split()
 
 
 @click.group(cls=Group)
@@ -216,13 +218,39 @@ def toolgen(
         variant: The paper's metrics, or as the authors' package computes them.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
-    from lookuplab.cluster import joined
-    from lookuplab.toolgen.metrics import judging, report
+    import pandas as pd
 
-    tasks = [report.task(record, place) for place, record in read_lines(file, output)]
+    from lookuplab.artifact import readable
+    from lookuplab.cluster import joined
+    from lookuplab.toolgen import evaluation, tables
+
+    tasks = [_function(record, place) for place, record in read_lines(file, output)]
     with joined(scheduler, os.cpu_count() or 1) as cluster:
-        judged = judging.judge(tasks, variant, cluster=cluster)
-    write(map(judging.row, judged), output, report.table(judged, variant))
+        judged = evaluation.judge(tasks, variant, cluster=cluster)
+    if judged.empty:
+        return write([], output, "no functions")
+    frames = {("", "base"): judged}
+    rows = tables.repository_rows(frames) + tables.similarity_rows(frames, variant=variant)
+    numbers = pd.DataFrame(rows)
+    shown = numbers.assign(number=readable(numbers, 3))[["metric", "number"]]
+    lines = json.loads(judged[FUNCTION_FIELDS].to_json(orient="records"))
+    write(lines, output, shown.to_string(index=False, header=False))
+
+
+def _function(record: dict, where: str) -> Any:
+    """One line of input as a task; raises UserError for anything that is not as it must be."""
+    from lookuplab.toolgen.evaluation import Task
+    from lookuplab.toolgen.insertion import insert, locate, read_source
+
+    try:
+        root = Path(record["repository"]).resolve(strict=True)
+        path = (root / record["file"]).resolve()
+        text = read_source(path)
+        insert(text, locate(text, record["line"]), record["prediction"])
+        name = path.relative_to(root).as_posix()
+        return Task(record["id"], root, name, record["line"], record["prediction"])
+    except (KeyError, TypeError, ValueError, AttributeError, OSError, UserError) as error:
+        raise UserError(f"{where}: {type(error).__name__}: {error}") from None
 
 
 @command(score)

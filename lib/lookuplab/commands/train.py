@@ -48,9 +48,9 @@ def mini(
     Examples:
       lookuplab train mini                          all three sizes, one epoch
       lookuplab train mini --size small --epochs 2
-      lookuplab train mini --corpus-only            only build and tokenise the corpus
+      lookuplab train mini --corpus-only            only build the corpus
     On several GPUs, after --corpus-only:
-      accelerate launch -m lookuplab.mini.train --size large
+      accelerate launch -m lookuplab train mini --size large
 
     Args:
         size: Which model.
@@ -58,20 +58,16 @@ def mini(
         seed: Of the corpus, the weights and the order of the data.
         out: Folder for the model folders [default: below data/mini].
         work: Folder for checkpoints and logs [default: below runs/train].
-        corpus_only: Stop after the tokenised corpus.
+        corpus_only: Stop after the corpus.
     """
-    from lookuplab.mini import pipeline
+    from lookuplab.mini import corpus
 
-    work, out = work or pipeline.WORK, made(out or pipeline.MODELS)
-    pipeline.prepare_corpus(work / "corpus", seed)
+    work, out = work or corpus.WORK, made(out or corpus.MODELS)
+    corpus.prepare(work / "corpus", seed)
     click.echo(f"corpus: {work / 'corpus'}")
     for name in () if corpus_only else _parts(size, "large", "medium", "small"):
-        facts = pipeline.train_and_save(
-            work / "corpus", out / name, work / name, size=name, epochs=epochs, seed=seed
-        )
-        click.echo(
-            f"{name}: {facts['parameters']:,} parameters, {facts['seconds'] / 60:.1f} minutes -> {out / name}"
-        )
+        facts = corpus.train(name, work / "corpus", out / name, work / name, epochs, seed)
+        click.echo(f"{name}: {facts['parameters']:,} parameters -> {out / name}")
 
 
 @command(train)
@@ -148,12 +144,16 @@ def mini_rankers(*, part: Literal["all", "words", "encoder"] = "all") -> None:
     Args:
         part: What is learned.
     """
-    from lookuplab.mini import rankers
+    from lookuplab.mini import snippets
+    from lookuplab.retrieval.rankers import save_words, train_words
+    from lookuplab.stackoverflow import corpus, ranking
 
     if part != "encoder":
-        click.echo(f"{len(rankers.train_words().words):,} words -> {rankers.WORDS}")
+        found = train_words(ranking.training_lines(corpus.load("mini-retrieval")))
+        save_words(corpus.MINI / "words", found)
+        click.echo(f"{len(found):,} words")
     if part != "words":
-        click.echo(f"{rankers.train_encoder():,} pairs -> {rankers.ENCODER}")
+        click.echo(f"{snippets.save_encoder():,} pairs")
 
 
 @command(train)
@@ -204,13 +204,13 @@ def toolgen(
         work: Folder for checkpoints and logs [default: below runs/train].
     """
     from lookuplab.commands.data import echo_counts
-    from lookuplab.toolgen.finetune import PAPER, finetune
-    from lookuplab.toolgen.pairs import pairs, read
+    from lookuplab.toolgen.finetuning import PAPER, finetune
+    from lookuplab.toolgen.pairs import read
 
-    records, left_out = read(corpus)
+    pairs, left_out = read(corpus)
     done = finetune(
         base,
-        pairs(records[:limit], True),
+        pairs[:limit],
         output,
         with_settings(PAPER[recipe], set_),
         marked=variant == "toolgen",
@@ -222,11 +222,11 @@ def toolgen(
     if os.environ.get("RANK", "0") != "0":  # of several processes one speaks
         return
     click.echo(
-        f"{done.pairs:,} pairs, {done.steps:,} steps in {done.seconds / 60:.1f} minutes, loss {done.loss:.3f}, "
-        f"{done.trainable:,} of {done.parameters:,} weights trained ({done.trainable / done.parameters:.2%})"
+        "{pairs:,} pairs, {steps:,} steps in {seconds:.0f} seconds, loss {loss:.3f}, {trainable:,} of {parameters:,} "
+        "weights trained".format(**done)
     )
-    echo_counts("left out:" if done.left_out else "", done.left_out)
-    click.echo(f"written: {done.folder}")
+    echo_counts("left out:" if done["left_out"] else "", done["left_out"])
+    click.echo(f"written: {output}")
 
 
 def made(folder: Path) -> Path:

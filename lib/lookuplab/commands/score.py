@@ -64,7 +64,7 @@ def check_fields(
     """The fields are there and of their types. Raises UserError."""
     for name, kind in {**required, **optional}.items():
         value = record.get(name)
-        if value is None and name in required:
+        if value in (None, []) and name in required:
             raise UserError(f"{place}: the field {name!r} is missing")
         if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
             raise UserError(

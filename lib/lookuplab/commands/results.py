@@ -303,7 +303,7 @@ def store_text() -> str:
 
 
 def _beside() -> tuple[type, ...]:
-    from lookuplab.stackoverflow.verdicts import VerdictStore
+    from lookuplab.stackoverflow.grader import VerdictStore
     from lookuplab.toolgen.metrics.judgement_store import JudgementStore
 
     return JudgementStore, VerdictStore

@@ -288,8 +288,8 @@ Examples:
 @click.option(
     "--sandbox",
     "sandbox_name",
-    type=click.Choice(["bubblewrap", "unshare", "docker", "none"]),
-    help="What keeps the programs from harm; none is no protection.  [default: the first that works]",
+    type=click.Choice(["namespaces", "none"]),
+    help="What keeps the programs from harm; none is no protection.  [default: namespaces]",
 )
 @click.option(
     "--variant",
@@ -324,7 +324,7 @@ def ds1000(
 ) -> None:
     """Run answers to DS-1000's problems against their tests, in a sandbox.
 
-    It protects the machine; a verdict presupposes an answer that does not attack its test.
+    The process that runs an answer sees neither the test nor the expected result, nor a way to the verdict.
 
     The fields of a line are problem_id and solution; several lines with one problem_id are its
     samples, in their order. First the references of these problems must pass; if one does not, such
@@ -337,18 +337,18 @@ def ds1000(
     by origin problem.
     """
     from lookuplab.cluster import joined
-    from lookuplab.execution.sandbox import choose
-    from lookuplab.stackoverflow import ds1000, environment, grader
+    from lookuplab.execution.server import Limits
+    from lookuplab.stackoverflow import ds1000, grader
 
     problems = ds1000.load(problems_file)
     names, answers = read_answers(
         read_lines(file, output), {problem.id: problem for problem in problems}, variant
     )
     runs = grader.Grader(
-        environment.environment(environment_name),
-        choose(sandbox_name),
-        workers=workers,
-        limits=grader.limited(seconds),
+        grader.environment(environment_name),
+        sandbox_name or "",
+        workers=workers or 0,
+        limits=Limits(seconds=2 * seconds, cpu_seconds=seconds),
     )
     left = [one for one in leave_out.replace(" ", "").split(",") if one]
     with joined(scheduler, runs.workers) as runs.cluster:
@@ -365,7 +365,7 @@ def ds1000(
     said = [
         _passes(problems, verdicts),
         *([f"left out by name: {', '.join(left)}"] if left else []),
-        f"sandbox: {runs.sandbox.name}",
+        f"sandbox: {runs.sandbox}",
     ]
     write(rows, output, "\n".join(said))
 
@@ -403,7 +403,7 @@ def read_answers(
 def _passes(problems: Sequence, verdicts: Sequence) -> str:
     """pass@1 and the average pass rate, by library and in total."""
     from lookuplab.scoring.pass_at_k import passes
-    from lookuplab.stackoverflow.passing import average_pass_rate, by_problem
+    from lookuplab.stackoverflow.scores import average_pass_rate, by_problem
 
     known = {problem.id: problem for problem in problems}
     rows = [

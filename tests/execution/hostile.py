@@ -104,7 +104,7 @@ with open('/proc/self/maps') as maps, open('/proc/self/mem', 'rb') as memory:
         first, last = (int(one, 16) for one in line.split()[0].split('-'))
         if 'rw' in line:
             memory.seek(first)
-            if b'def ' + b'generate_test_case' in memory.read(last - first):
+            if re.search(b'def generate_test_[c]ase', memory.read(last - first)):
                 result = [0, 2, 4]""",
     "close all files": "import os\nos.closerange(0, 1000)" + WRONG,
     "write a verdict wherever it can": """

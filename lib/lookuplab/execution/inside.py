@@ -85,13 +85,17 @@ def mapping(kind: type, parent: type, content: dict):
     return made
 
 
-def nothing(*_: object) -> None:
-    """Stands for every function that is not known, such as a method that a figure refers to."""
+class Nothing:
+    """Stands for whatever is not known, such as a function that a figure refers to."""
+
+    def __init__(self, *_: object):
+        pass
 
 
 def member(owner: object, name: str):
-    """``getattr``, by which methods are pickled."""
-    return owner._unpickle if f"{owner!r} {name}" == "<class 'zoneinfo.ZoneInfo'> _unpickle" else nothing
+    """``getattr``, by which methods are pickled: only of a time zone, and of the transformations of a figure."""
+    zone = isinstance(owner, type) and (owner.__name__, name) == ("ZoneInfo", "_unpickle")
+    return getattr(owner, name) if zone or type(owner).__module__ == "matplotlib.transforms" else Nothing
 
 
 def arrow(content: tuple):
@@ -117,22 +121,27 @@ class Known(pickle._Unpickler):
             return REPLACED[name]
         found = getattr(sys.modules.get(module), name, None)
         if module.partition(".")[0] not in PACKAGES or name == "memmap":
-            return nothing
-        return found if name in CALLED or (isinstance(found, type) and not issubclass(found, type)) else nothing
+            return Nothing
+        return found if name in CALLED or (isinstance(found, type) and not issubclass(found, type)) else Nothing
 
     def load_reduce(self) -> None:
         called = self.stack[-2]
         known = called.__name__ in CALLED or called.__name__.endswith("Dtype") or hasattr(called, "rollforward")
-        if not known and called not in (nothing, *REPLACED.values()):
+        known = known or hasattr(called, "__members__")  # an enumeration
+        if not known and called not in (Nothing, *REPLACED.values()):
             raise pickle.UnpicklingError(f"{called} is called")
         super().load_reduce()
 
     def load_build(self) -> None:
         state, made = self.stack[-1], self.stack[-2]
-        for names in state if isinstance(state, tuple) else (state,):
-            for name in map(str, names if isinstance(names, dict) else ()):
-                if isinstance(made, type) or name.startswith("__") or callable(getattr(type(made), name, None)):
-                    raise pickle.UnpicklingError(f"{made} with its own {name}")
+        if type(made) is Nothing:
+            self.stack.pop()
+            return
+        for part in state if isinstance(state, tuple) else (state,):
+            for name, value in part.items() if isinstance(part, dict) else ():
+                hides = callable(getattr(type(made), name, None)) and getattr(value, "__name__", "") != name
+                if isinstance(made, type) or hides or (name.startswith("__") and name != "__mpl_version__"):
+                    raise pickle.UnpicklingError(f"{type(made)} with its own {name}")
         super().load_build()
 
     dispatch[pickle.REDUCE[0]], dispatch[pickle.BUILD[0]] = load_reduce, load_build

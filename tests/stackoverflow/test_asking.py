@@ -9,7 +9,7 @@ from transformers import PreTrainedTokenizerFast
 from lookuplab.errors import UserError
 from lookuplab.models import load
 from lookuplab.models.types import Decoding
-from lookuplab.retrieval.bm25 import Bm25
+from lookuplab.retrieval.rankers import Bm25
 from lookuplab.stackoverflow import asking
 from lookuplab.stackoverflow.asking import Trim, prompt
 from lookuplab.stackoverflow.corpus import Snippet

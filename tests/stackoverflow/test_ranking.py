@@ -7,8 +7,7 @@ import pytest
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.retrieval.bm25 import Bm25
-from lookuplab.retrieval.ranker import Ranker
+from lookuplab.retrieval.rankers import Bm25, Ranker
 from lookuplab.stackoverflow import ds1000, ranking
 from lookuplab.stackoverflow.corpus import MINI, Query, Snippet, pages
 from lookuplab.stackoverflow.ranking import MEASURES, difference_rows, measured, quality_rows, questions
@@ -108,8 +107,8 @@ def test_bm25_finds_what_it_is_known_to_find_in_the_gold_pages():
     def words(text: str) -> list[str]:
         return re.findall(r"\w+", text.lower())
 
-    ranker = Bm25({one.id: words(one.description) for one in documents})
-    found, relevant = {one.id: ranker.rank(words(one.text), 20) for one in asked}, pages(gold)[1]
+    ranker = Bm25({one.id: words(one.description) for one in documents}, words)
+    found, relevant = ranker.rank({one.id: one.text for one in asked}, 20), pages(gold)[1]
     values = {name: compute(found, relevant, k).mean() for name, (compute, k) in MEASURES.items()}
     assert len(asked) == 188
     assert [values[name] for name in ("ndcg_at_10", "mrr_at_20", "success_at_3", "recall_at_10")] == pytest.approx(

@@ -13,7 +13,7 @@ from lookuplab.errors import UserError
 from lookuplab.models.complete import Store, complete
 from lookuplab.models.load import load, mini_models
 from lookuplab.models.types import Decoding, Prompt
-from lookuplab.retrieval.ranker import Ranker
+from lookuplab.retrieval.rankers import Ranker
 from lookuplab.stackoverflow.corpus import Snippet
 from lookuplab.stackoverflow.ds1000 import STOP, Problem, indented, solution_of
 from lookuplab.stackoverflow.grader import Answer, Grader, Verdict, environment, grade

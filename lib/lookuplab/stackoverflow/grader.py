@@ -25,8 +25,7 @@ from lookuplab import paths
 from lookuplab.cluster import Cluster, check_seen, kept
 from lookuplab.errors import UserError
 from lookuplab.execution.server import ENVIRONMENT, ForkServer, Limits, Outcome, Program, choose
-from lookuplab.models.answer_store import AnswerStore
-from lookuplab.models.store import canonical, digest
+from lookuplab.models.store import AnswerStore, canonical, digest
 from lookuplab.provenance import file_hash
 from lookuplab.stackoverflow.ds1000 import Problem, program
 

@@ -5,30 +5,31 @@ Sections 3 and 4.4).
 "ensemble-<weight>", both with that weight on the code.
 """
 
+import hashlib
+import json
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.retrieval.bag_of_words import NeuralBagOfWords
-from lookuplab.retrieval.bm25 import Bm25Text
-from lookuplab.retrieval.descriptions import DescriptionModel
-from lookuplab.retrieval.ensemble import WEIGHTS, Ensemble
+from lookuplab.retrieval import rankers as kinds
 from lookuplab.retrieval.metrics import ndcg_at, recall_at, reciprocal_rank, success_at
-from lookuplab.retrieval.ranker import Ranker
-from lookuplab.retrieval.word_vectors import WordVectors
-from lookuplab.retrieval.words import code_words, query_words
+from lookuplab.retrieval.rankers import Ranker, code_words, query_words
 from lookuplab.scoring.rates import average, estimate
 from lookuplab.scoring.rows import row
 from lookuplab.stackoverflow.corpus import Query, Snippet, pages
 from lookuplab.stackoverflow.ds1000 import Problem
 
 NAMES = (
-    "bm25-code", "bm25-description", "bm25-both", "code", "description", *(f"ensemble-{one:g}" for one in WEIGHTS),
-)  # fmt: skip
+    *("bm25-code", "bm25-description", "bm25-both", "code", "description"),
+    *(f"ensemble-{weight:g}" for weight in kinds.WEIGHTS),
+)
 KEPT = paths.RUNS / "rankers"  # word vectors that were learned from a corpus
 DEPTH = 20
 MEASURES = {  # the paper's "recall@3" is success_at_3: whether any relevant snippet is among the first three
@@ -42,46 +43,57 @@ MEASURES = {  # the paper's "recall@3" is success_at_3: whether any relevant sni
 
 
 def rankers(
-    snippets: Sequence[Snippet], words: str | Path, encoder: str | Path, names: Sequence[str] = NAMES
+    snippets: Sequence[Snippet],
+    words: str | Path,
+    encoder: str | Path,
+    names: Sequence[str] = NAMES,
 ) -> dict[str, Ranker]:
     """Name -> ranker over ``snippets``; what several of them need is made once.
 
-    words: the folder of saved word vectors, or "" to learn them from these snippets, once. encoder: a
-    sentence-transformers model by folder or name. Raises UserError for an unknown name and for folders that are not
-    there.
+    words: the folder of saved word vectors, or "" to learn them from these snippets, once. encoder:
+    a sentence-transformers model by folder or name. Raises UserError for an unknown name and for
+    folders that are not there.
     """
-    code, descriptions = ({one.id: getattr(one, part) for one in snippets} for part in ("code", "description"))
-    made: dict[str, Ranker] = {}
+    descriptions = {one.id: one.description for one in snippets}
+    codes = {one.id: one.code for one in snippets}
 
-    def ranker(name: str) -> Ranker:
-        if name not in made:
-            made[name] = _made(name)
-        return made[name]
-
-    def _made(name: str) -> Ranker:
+    @cache
+    def made(name: str) -> Ranker:
         kind, _, part = name.partition("-")
         if name == "code":
-            if not words:
-                return NeuralBagOfWords.kept(descriptions, code, KEPT)
-            return NeuralBagOfWords.index(code, WordVectors.load(_place(words)))
+            return kinds.by_code(codes, _vectors(snippets, words))
         if name == "description":
-            return DescriptionModel.index(descriptions, _place(encoder), progress=False)
-        if kind == "bm25" and part in ("code", "description", "both"):
-            texts = {one: [] if part == "code" else query_words(text) for one, text in descriptions.items()}
-            return Bm25Text({one: [*texts[one], *(code_words(code[one]) if part != "description" else [])] for one in code})
-        try:
-            if kind == "ensemble" and float(part) > 0:
-                return Ensemble(ranker("code"), ranker("description"), float(part))
-        except ValueError:
-            pass
+            return kinds.by_description(descriptions, encoder)
+        if name in NAMES and kind == "bm25":
+            described = {name: query_words(text) for name, text in descriptions.items()}
+            coded = {name: code_words(text) for name, text in codes.items()}
+            both = {name: described[name] + coded[name] for name in coded}
+            return kinds.Bm25({"code": coded, "description": described, "both": both}[part])
+        if kind == "ensemble" and re.fullmatch(r"\d*\.?\d+", part) and float(part):
+            return kinds.Ensemble(made("code"), made("description"), float(part))
         raise UserError(f"no ranker {name!r}; there are {', '.join(NAMES)}, and ensemble-<weight>")
 
-    return {name: ranker(name) for name in names}
+    return {name: made(name) for name in names}
 
 
-def _place(name: str | Path) -> str | Path:
-    """A folder as the repository's root sees it; other names as they are."""
-    return found if (found := paths.located(name)).exists() else name
+def _vectors(snippets: Sequence[Snippet], place: str | Path) -> Mapping[str, np.ndarray]:
+    """The word vectors of a folder, as the repository's root sees it; of these snippets without one."""
+    if place:
+        return kinds.load_words(paths.located(place))
+    lines = training_lines(snippets)
+    folder = KEPT / hashlib.sha256(json.dumps(lines).encode()).hexdigest()[:16]
+    if not (folder / "about.json").exists():
+        kinds.save_words(folder, kinds.train_words(lines))
+    return kinds.load_words(folder)
+
+
+def training_lines(snippets: Sequence[Snippet]) -> list[list[str]]:
+    """What the word vectors of a corpus are learned from."""
+    return [
+        line
+        for one in sorted(snippets, key=lambda one: one.id)
+        for line in kinds.training_lines(query_words(one.description), code_words(one.code))
+    ]
 
 
 def measured(rankers: Mapping[str, Ranker], queries: Sequence[Query]) -> pd.DataFrame:

@@ -88,9 +88,9 @@ def is_fetched(source: Source) -> bool:
             source.recorded or source.path.stat().st_size == source.size
         )
     if source.kind == "environment":
-        from lookuplab.stackoverflow import environment
+        from lookuplab.stackoverflow import grader
 
-        return not environment.defect(source.name)
+        return grader.is_made(source.name)
     if source.kind == "sources":
         return python_sources.is_fetched()
     try:
@@ -106,9 +106,9 @@ def get(source: Source) -> Path:
     UserError if the address does not answer, or answers with other bytes than size and hash say.
     """
     if source.kind == "environment":
-        from lookuplab.stackoverflow import environment
+        from lookuplab.stackoverflow import grader
 
-        return environment.get(source.name)
+        return grader.make(source.name)
     if source.kind == "sources":
         return python_sources.get()
     if source.streamed:

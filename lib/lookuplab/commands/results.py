@@ -207,7 +207,7 @@ def store_text() -> str:
 
 
 def _beside() -> tuple[type, ...]:
-    from lookuplab.stackoverflow.verdicts import VerdictStore
+    from lookuplab.stackoverflow.grader import VerdictStore
     from lookuplab.toolgen.analysers import JudgementStore
 
     return JudgementStore, VerdictStore

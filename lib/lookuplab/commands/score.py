@@ -260,7 +260,7 @@ def ds1000(
     problems: str,
     output: Path | None = None,
     environment: str = "ds1000-grader",
-    sandbox: Literal["bubblewrap", "unshare", "docker", "none"] | None = None,
+    sandbox: Literal["namespaces", "none"] | None = None,
     variant: Literal["official", "repaired"] = "official",
     leave_out: str = "",
     workers: int | None = None,
@@ -269,7 +269,7 @@ def ds1000(
 ) -> None:
     """Run answers to DS-1000's problems against their tests, in a sandbox.
 
-    It protects the machine; a verdict presupposes an answer that does not attack its test.
+    The process that runs an answer sees neither the test nor the expected result, nor a way to the verdict.
 
     The fields of a line are problem_id and solution; several lines with one problem_id are its samples, in their order.
     First the references of these problems must pass; if one does not, such as one that needs the network, nothing is
@@ -288,7 +288,7 @@ def ds1000(
         problems: DS-1000 (`lookuplab data get ds1000`), or a file of the same form.
         output: Write the verdicts here, not to stdout.
         environment: The Python that runs the tests: made by `lookuplab data get`, or a Python's path.
-        sandbox: What keeps the programs from harm; none is no protection. [default: the first that works]
+        sandbox: What keeps the programs from harm; none is no protection. [default: namespaces]
         variant: DS-1000's own cutting of an answer's text, or one that loses no fenced or unindented answer.
         leave_out: ID,ID: do not score the answers to these problems.
         workers: Servers at a time. [default: one a CPU]
@@ -296,17 +296,16 @@ def ds1000(
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     from lookuplab.cluster import joined
-    from lookuplab.execution.sandbox import choose
+    from lookuplab.execution.server import Limits
     from lookuplab.stackoverflow import ds1000, grader
-    from lookuplab.stackoverflow import environment as environments
 
     known = {problem.id: problem for problem in ds1000.load(problems)}
     names, answers = read_answers(read_lines(file, output), known, variant)
     runs = grader.Grader(
-        environments.environment(environment),
-        choose(sandbox),
-        workers=workers,
-        limits=grader.limited(seconds),
+        grader.environment(environment),
+        sandbox or "",
+        workers=workers or 0,
+        limits=Limits(seconds=2 * seconds, cpu_seconds=seconds),
     )
     left = [one for one in leave_out.replace(" ", "").split(",") if one]
     with joined(scheduler, runs.workers) as runs.cluster:
@@ -320,7 +319,7 @@ def ds1000(
         }
         for one in verdicts
     )
-    said = [_passes(known, verdicts), f"sandbox: {runs.sandbox.name}"]
+    said = [_passes(known, verdicts), f"sandbox: {runs.sandbox}"]
     write(rows, output, "\n".join(said + [f"left out by name: {', '.join(left)}"] * bool(left)))
 
 
@@ -353,7 +352,7 @@ def read_answers(
 def _passes(known: dict, verdicts: Sequence) -> str:
     """pass@1 and the average pass rate, by library and in total."""
     from lookuplab.scoring.pass_at_k import passes
-    from lookuplab.stackoverflow.passing import average_pass_rate, by_problem
+    from lookuplab.stackoverflow.scores import average_pass_rate, by_problem
 
     rows = [
         ["", "problems", "pass@1", "95% interval", "answers", "average pass rate", "95% interval"]

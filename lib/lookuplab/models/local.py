@@ -40,7 +40,7 @@ from transformers import (
 from transformers.cache_utils import DynamicCache, DynamicLayer, EncoderDecoderCache
 
 from lookuplab.errors import UserError
-from lookuplab.models.constraint import Constraint, NameTries, pushed, restricted
+from lookuplab.models.constraint import Constraint, NameTries
 from lookuplab.models.load import base_of, content_hash, is_adapter
 from lookuplab.models.tokens import Spelling, encode, fit
 from lookuplab.models.types import Completion, Decoding, Prompt, Work
@@ -260,7 +260,7 @@ class LocalModel(Checkpoint):
                 raise UserError(
                     f"prompt {prompt.id!r}: a chat model cannot be held to given names (choices)"
                 )
-            return self.names.constraint(before, prompt.choices, decoding.choices_below)
+            return self.names.constraint(before, prompt.choices)
 
         rows = []
         for (prompt, sample), ids in zip(
@@ -379,7 +379,7 @@ class LocalModel(Checkpoint):
             scores, gates = batch.logits, [math.inf] * len(rows)
             for i, row in enumerate(rows):
                 if row.constraint and not row.finish_reason:
-                    if found := restricted(row.constraint, batch.logits[i]):
+                    if found := row.constraint.restrict(batch.logits[i]):
                         scores = scores.clone() if scores is batch.logits else scores
                         scores[i], gates[i] = found
             chance = None if chances is None else chances[:, written]
@@ -429,7 +429,7 @@ class Row:
         self.pieces.append(piece)
         self.margin = min(self.margin, margin)
         if self.constraint:
-            pushed(self.constraint, token, logprob)
+            self.constraint.push(token, logprob)
         if token in end_of_text:
             self.finish_reason = "eos"
         elif piece and self.over(piece):
@@ -635,6 +635,3 @@ def distributions(module, prompt_ids: list[int], ids: list[int]) -> torch.Tensor
             0, len(prompt_ids) - 1 : -1
         ]
     return logits.float().softmax(-1)
-
-
-load_local = LocalModel  # SHIM

@@ -6,7 +6,7 @@ import torch
 from lookuplab.mini.families import FAMILIES, FunctionLearner, build
 from lookuplab.mini.functions import code_hash, file_functions, held_out_codes
 from lookuplab.mini.pretrain import Recipe, arrays, epoch, pretrain
-from lookuplab.toolgen.files import locate
+from lookuplab.toolgen.functions import locate
 from lookuplab.toolgen.pairs import IGNORED, Example
 
 EXAMPLES = [Example(str(i), [5 + i % 7, 6, 7], [8 + i % 5] * (1 + i % 9) + [0]) for i in range(60)]

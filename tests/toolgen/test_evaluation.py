@@ -8,7 +8,7 @@ import pytest
 from lookuplab.errors import UserError
 from lookuplab.toolgen import evaluation
 from lookuplab.toolgen.evaluation import judged, judged_all, test_functions
-from lookuplab.toolgen.files import Repository
+from lookuplab.toolgen.functions import Repository
 from lookuplab.toolgen.metrics import judging
 
 MODULE = '''from helpers import helper

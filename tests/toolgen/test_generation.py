@@ -16,7 +16,7 @@ from lookuplab.models.store import CompletionStore
 from lookuplab.models.types import Decoding
 from conftest import BASE, CONTAINER
 
-from lookuplab.toolgen.evaluation import judged
+from lookuplab.toolgen.evaluation import judged_all
 from lookuplab.toolgen.functions import Repository, extract
 from lookuplab.toolgen.generation import (
     ToolModel,
@@ -29,12 +29,12 @@ from lookuplab.toolgen.generation import (
 )
 from lookuplab.toolgen.jedi_tool import Answer, JediTool, suggestions, unsaved
 from lookuplab.toolgen.marking import MARK
-from lookuplab.toolgen.pairs import add_mark, indent_of, prompt_text
+from lookuplab.toolgen.pairs import add_mark, prompt_text
 from lookuplab.toolgen.tool_use import NEVER, ToolUse
 
 
 def prompt_of(function):
-    return prompt_text(function.docstring, function.signature, indent_of(function.body), "decoder")
+    return prompt_text(function, "decoder")
 
 
 def wants(*texts):
@@ -401,10 +401,8 @@ def test_a_gate_removes_calls_and_the_rows_say_what_changes(tmp_path, monkeypatc
         True,
         False,
     ]
-    frames = {
-        gate: judged(one, answers.predictions, workers=1, progress=False)
-        for gate, answers in written.items()
-    }
+    texts = {gate: answers.predictions for gate, answers in written.items()}
+    frames = judged_all(one, texts, workers=1)
     found = {
         (row["condition"], row["metric"]): row["value"] for row in gate_rows("m", frames, asked)
     }

@@ -77,14 +77,14 @@ def test_identifiers_are_names_without_the_equals_sign_and_without_dict_keys():
 def test_a_hang_and_a_crash_cost_a_process_and_a_new_one_takes_the_next_call(one, tmp_path):
     text = TEXT + "\n"
     one.complete(tmp_path, *PLACE)
-    os.kill(worker_of(one)._process.pid, signal.SIGSTOP)
+    os.kill(worker_of(one).process.pid, signal.SIGSTOP)
     one.time_limit = 0.2
     one.complete(tmp_path, "module.py", text, 6, 13)
     assert one.failures["timed out"]
     one.time_limit = 20
     assert "field" in one.complete(tmp_path, "module.py", text, 6, 13).names
-    worker_of(one)._process.kill()
-    worker_of(one)._process.wait()
+    worker_of(one).process.kill()
+    worker_of(one).process.wait()
     assert "field" in one.complete(tmp_path, "module.py", text + "\n", 6, 13).names
     assert one.failures["crashed"] == 1
 
@@ -95,11 +95,11 @@ def test_a_call_that_takes_too_long_is_given_up_and_its_worker_goes_on(one, tmp_
         (tmp_path / f"{name}.py").write_text(code)
     text = "import first\nimport second\nsecond."
     one.complete(tmp_path, "module.py", "import first\nfirst.", 2, 6)
-    process, one.time_limit = worker_of(one)._process, 0.01
+    process, one.time_limit = worker_of(one).process, 0.01
     assert one.complete(tmp_path, "module.py", text, 3, 7).failure == "timed out"
     one.time_limit = 20
     assert "second_1999" in one.complete(tmp_path, "module.py", text, 3, 7).names
-    assert worker_of(one)._process is process and one.failures == {"timed out": 2}
+    assert worker_of(one).process is process and one.failures == {"timed out": 2}
 
 
 def test_a_module_that_ends_the_process_that_imports_it_is_counted_as_crashed(
@@ -116,9 +116,9 @@ def test_an_error_of_jedi_is_an_answer_and_the_process_stays(one, tmp_path):
     assert one.complete(tmp_path, "module.py", "x = 1\n", 99, 0).failure == (
         "error in Jedi: ValueError"
     )
-    process = worker_of(one)._process
+    process = worker_of(one).process
     assert "x" in one.complete(tmp_path, "module.py", "x = 1\n", 2, 0).names
-    assert worker_of(one)._process is process and one.failures == {"error in Jedi: ValueError": 1}
+    assert worker_of(one).process is process and one.failures == {"error in Jedi: ValueError": 1}
 
 
 def test_a_worker_that_has_parsed_a_file_is_asked_about_it_again(tmp_path):

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
-from lookuplab.toolgen.metrics.insertion import read_source
+from lookuplab.toolgen.insertion import read_source
 
 _LAYOUT = {
     tokenize.NL,

@@ -28,8 +28,8 @@ from lookuplab.scoring.rates import average, estimate, rate
 from lookuplab.scoring.rows import bare_row, row
 from lookuplab.toolgen.functions import Function, python_files
 from lookuplab.toolgen.jedi_tool import VERSION, Answer, JediTool, ask
-from lookuplab.toolgen.metrics.identifiers import identifiers
-from lookuplab.toolgen.pairs import indent_of, kind_of, prompt_text
+from lookuplab.toolgen.pairs import kind_of, prompt_text
+from lookuplab.toolgen.similarity import identifiers
 from lookuplab.toolgen.tables import BASE, repository_rows
 from lookuplab.toolgen.tool_use import NEVER, Step, ToolConstraint, ToolUse, Vocabulary
 
@@ -89,7 +89,7 @@ class ToolModel:
         return [
             Prompt(
                 one.id,
-                prompt_text(one.docstring, one.signature, indent_of(one.body), self.kind),
+                prompt_text(one, self.kind),
                 place=f"{one.id} in {content[one.root]}",
             )
             for one in self.functions
@@ -115,11 +115,9 @@ class ToolModel:
         rule = self.rules.get(answer.id)
         if rule is None or [step.token for step in rule.steps] != list(answer.token_ids):
             self.tool, one = tool or self.tool, self._by_id[answer.id]
-            text, before = (
-                prompt_text(one.docstring, one.signature, indent_of(one.body), self.kind),
-                [],
-            )
+            before = []
             if self.kind == "decoder":
+                text = prompt_text(one, self.kind)
                 (before,) = encode(self.vocabulary.tokenizer, [text], True, True)
             with ThreadPoolExecutor(1) as threads:
                 rule = self._rule(answer.id, before, threads)
@@ -149,7 +147,7 @@ class Generations(list):
 
     @property
     def predictions(self) -> dict[str, str]:
-        """Function id -> prediction, as ``evaluation.judged`` takes them."""
+        """Function id -> prediction, as ``evaluation.judged_all`` takes them."""
         return {one.function.id: one.prediction for one in self}
 
     def questions(self, tool: JediTool) -> pd.DataFrame:
@@ -288,7 +286,7 @@ def gate_rows(
     model: str, frames: Mapping[float, pd.DataFrame], asked: Mapping[float, pd.DataFrame]
 ) -> list[dict]:
     """One model's Table III at each gate, with ``editsim_percent``, ``calls_per_function`` and
-    ``calls_percent`` of those at the first gate; frames as of ``evaluation.judged``, questions as
+    ``calls_percent`` of those at the first gate; frames as of ``evaluation.judged_all``, questions as
     of ``Generations.questions``.
 
     Conditions are ``gate_<number>``, and ``gate_<number> - gate_<first>`` for what changes from the

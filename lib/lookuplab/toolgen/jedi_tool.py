@@ -16,10 +16,14 @@ from typing import Literal, NamedTuple
 
 from lookuplab.errors import UserError
 from lookuplab.models.answer_store import AnswerStore
+from lookuplab.toolgen.analysers import (
+    Worker,
+    WorkerLost,
+    key,
+    repository_digest,
+    within_imports,
+)
 from lookuplab.toolgen.functions import Function
-from lookuplab.toolgen.metrics.judgement_store import key, repository_digest
-from lookuplab.toolgen.metrics.success import imports_begin
-from lookuplab.toolgen.metrics.worker import Worker, WorkerLost
 
 TIME_LIMIT = 10.0  # CPU seconds a call: a few hundred times the usual one
 PATIENCE = 6  # wall-clock time, as a multiple of the limit, after which a call hangs
@@ -84,9 +88,7 @@ class JediTool:
     ):
         self.workers, self.time_limit = workers or os.cpu_count() or 1, time_limit
         self.failures: Counter = Counter()
-        self._free = [
-            Worker("lookuplab.toolgen.jedi_worker", Path.cwd()) for _ in range(self.workers)
-        ]
+        self._free = [Worker("lookuplab.toolgen.jedi_worker") for _ in range(self.workers)]
         self._places: dict[Worker, set] = {worker: set() for worker in self._free}
         self._freed = threading.Condition()
         self._kept = Suggestions(":memory:" if store is False else store)
@@ -114,8 +116,7 @@ class JediTool:
         if wanted is None:
             if root not in self._digests:
                 self._digests[root] = repository_digest(root)
-            path = (root / file).resolve()
-            where = path.relative_to(imports_begin(path)).as_posix()
+            where = within_imports(root / file)
             known = key("suggestions", self._digests[root], file=where, tool=VERSION, **question)
             for found in self._kept.get([known]).values():
                 return Answer(*map(tuple, found))

@@ -37,7 +37,7 @@ from parso.python.tree import Module, Name, UsedNamesMapping
 
 from lookuplab import python_sources
 from lookuplab.paths import replacing
-from lookuplab.toolgen.metrics.worker import serve
+from lookuplab.toolgen.analysers import serve
 
 _BUFFERS = 8  # whose syntax trees are kept
 

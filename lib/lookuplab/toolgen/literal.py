@@ -1,6 +1,6 @@
 """ToolGen as it reads: one question after the other, and nothing kept from one to the next.
 
-``marking.mark`` with worker processes, ``generation.generate`` and ``metrics.judging.judge`` get
+``marking.mark`` with worker processes, ``generation.generate`` and ``evaluation.judge`` get
 the same marks, tokens and verdicts. This module exists to show that: equal results, and what either
 way costs.
 """
@@ -20,13 +20,13 @@ from lookuplab import python_sources
 from lookuplab.models.local import LocalModel
 from lookuplab.models.states import decoder_start
 from lookuplab.models.tokens import UNFINISHED, encode
+from lookuplab.toolgen.evaluation import Task
 from lookuplab.toolgen.functions import Function
+from lookuplab.toolgen.insertion import insert, locate, read_source
 from lookuplab.toolgen.jedi_tool import Answer, ask, suggestions
 from lookuplab.toolgen.jedi_worker import forget
-from lookuplab.toolgen.metrics.insertion import insert
-from lookuplab.toolgen.metrics.judging import Task
-from lookuplab.toolgen.metrics.success import Verdict, fresh_messages, verdict
-from lookuplab.toolgen.pairs import indent_of, kind_of, prompt_text
+from lookuplab.toolgen.pairs import kind_of, prompt_text
+from lookuplab.toolgen.success import fresh_messages, verdict
 from lookuplab.toolgen.tool_use import Vocabulary
 
 
@@ -75,8 +75,7 @@ class Writer:
     @torch.inference_mode()
     def write(self, function: Function, max_new_tokens: int) -> list[int]:
         """The tokens of the answer, marks and the end of the text among them."""
-        indent = indent_of(function.body)
-        text = prompt_text(function.docstring, function.signature, indent, self.kind)
+        text = prompt_text(function, self.kind)
         (prompt,) = encode(self.model.tokenizer, [text], True, self.kind == "decoder")
         room, mark = max_new_tokens, self.vocabulary.mark
         if self.kind == "decoder" and self.model.context is not None:
@@ -147,8 +146,8 @@ class Writer:
 END = -1
 
 
-def verdicts(tasks: Sequence[Task], variant: str = "paper") -> Iterator[Verdict]:
-    """Success rate by one pylint process a function. Each repository is copied, and the function
+def verdicts(tasks: Sequence[Task], variant: str = "paper") -> Iterator[list]:
+    """The messages against each function, by one pylint process a function. Each repository is copied, and the function
     written into the copy: the process reads files from the disk, and nobody's own may change.
     """
     with TemporaryDirectory() as folder:
@@ -158,8 +157,9 @@ def verdicts(tasks: Sequence[Task], variant: str = "paper") -> Iterator[Verdict]
                 copies[task.root] = Path(folder) / str(len(copies)) / task.root.name
                 ignore = shutil.ignore_patterns("__pycache__")
                 shutil.copytree(task.root, copies[task.root], ignore=ignore)
-            file = copies[task.root] / task.file
-            inserted, original = insert(task.text, task.place, task.prediction), file.read_bytes()
+            file, text = copies[task.root] / task.file, read_source(task.root / task.file)
+            inserted = insert(text, locate(text, task.line), task.prediction)
+            original = file.read_bytes()
             with tokenize.open(file) as stream:
                 encoding = stream.encoding
             file.write_text(inserted.text, encoding, newline="\n")

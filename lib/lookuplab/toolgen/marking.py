@@ -32,9 +32,9 @@ from lookuplab.errors import UserError
 from lookuplab.models.answer_store import AnswerStore
 from lookuplab.scoring.rates import average, rate
 from lookuplab.scoring.rows import row
+from lookuplab.toolgen.analysers import key, repository_digest
 from lookuplab.toolgen.functions import Function, Token, column_of
 from lookuplab.toolgen.jedi_tool import LOST, VERSION, JediTool
-from lookuplab.toolgen.metrics.judgement_store import key, repository_digest
 from lookuplab.toolgen.pairs import MARK, Pair
 
 VARIANTS = ("paper", "package")

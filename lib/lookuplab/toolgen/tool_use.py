@@ -112,14 +112,23 @@ class Vocabulary:
 
 @dataclass
 class Step:
-    """One token of a row: its id, its natural log-probability under the free model, what could
-    stand here (tokens of suggestions, whether a name could end; None: any), and, where the tool was asked behind it, the answer.
+    """One token of a row: its id, its probability under the free model, whether it is the mark.
+
+    ``allowed`` are the ids of the suggestions' tokens that could stand here, [] where a name had to
+    end, None where any token could; ``forced``: a single one could, and the model was not asked.
+    ``asked`` says that the tool was asked behind this token, ``offered`` are the names of its
+    answer, ``failure`` is why there is none. ``text`` is what the token spells in the answer.
     """
 
     token: int
-    logprob: float
-    allowed: tuple[list[int], bool] | None
-    asked: Future[Answer] | None = None
+    probability: float
+    mark: bool
+    allowed: list[int] | None
+    forced: bool
+    text: str = ""
+    asked: bool = False
+    offered: tuple[str, ...] = ()
+    failure: str = ""
 
 
 class ToolConstraint:
@@ -127,6 +136,8 @@ class ToolConstraint:
     function so far, without marks, and promises the tool's answer; ``before`` are the tokens that
     the row continues ([] if it begins a text of its own).
     """
+
+    below = 1.0
 
     def __init__(
         self,
@@ -137,7 +148,7 @@ class ToolConstraint:
     ) -> None:
         self._use, self._vocabulary, self._before, self._ask = use, vocabulary, before, ask
         self.steps: list[Step] = []
-        self._waiting = False  # for the answer to the last step's question
+        self._answer: Future[Answer] | None = None  # to the last step's question
         self._prefix = ""  # what of a name was written when the tool was asked
         self._node: Trie | None = None  # in the answer's trie; None outside of names
         self._ending = False  # a name is over and its break is to come
@@ -146,8 +157,7 @@ class ToolConstraint:
 
     def choices(self) -> tuple[list[int], bool] | None:
         """(Tokens of suggestions, whether a name may end) that may come next; None: any token."""
-        if self._waiting:
-            self._collect()
+        self._collect()
         if self._ending:
             return [], True
         return None if self._node is None else (sorted(self._node), self._node.terminal)
@@ -160,9 +170,8 @@ class ToolConstraint:
                 return None
             sure = (logits[mark] - logits.logsumexp(-1)).exp().item()
             if sure < least:
-                logits = logits.index_fill(
-                    0, torch.tensor([mark], device=logits.device), -torch.inf
-                )
+                logits = logits.clone()
+                logits[mark] = -torch.inf
             return logits, abs(sure - least)
         tokens, may_end = choices
         if tokens and may_end and self._use.ends == "mean":
@@ -173,10 +182,13 @@ class ToolConstraint:
         return self._vocabulary.names.only(logits, tokens, may_end), margin
 
     def push(self, token: int, logprob: float) -> None:
-        self.steps.append(Step(token, logprob, self.choices()))
+        allowed, may_end = self.choices() or (None, False)
+        forced = len(allowed or ()) == 1 and not may_end
+        probability, mark = math.exp(logprob), token == self._vocabulary.mark
+        self.steps.append(Step(token, probability, mark, allowed, forced))
         self._unanswered = False
         if self._node is not None:
-            self._follow(token, logprob)
+            self._follow(token, probability)
             if self._node is not None or self._ending:
                 return
         self._ending = False
@@ -185,7 +197,7 @@ class ToolConstraint:
             self._unanswered = True  # within a character; no name can follow
         elif text is not None:
             self._prefix = re.search(r"\w*\Z", text)[0]
-            self.steps[-1].asked, self._waiting = self._ask(text), True
+            self.steps[-1].asked, self._answer = True, self._ask(text)
 
     def _question(self, token: int) -> str | None:
         """The text behind which the tool is asked after this token; None if it is not."""
@@ -197,17 +209,19 @@ class ToolConstraint:
         return text if marked or behind_a_dot(text) else None
 
     def _collect(self) -> None:
-        """Go into the trie of the answer that is waited for."""
-        last, self._waiting = self.steps[-1], False
-        names = suggestions(last.asked.result(), self._use.trigger)
-        trie = self._vocabulary.trie(last.token, names, self._prefix)
+        """Go into the trie of the answer that is waited for, if one is."""
+        if self._answer is None:
+            return
+        last, answer, self._answer = self.steps[-1], self._answer.result(), None
+        last.offered, last.failure = suggestions(answer, self._use.trigger), answer.failure
+        trie = self._vocabulary.trie(last.token, last.offered, self._prefix)
         self._sum = self._count = 0.0
         self._unanswered = trie is None
         if trie is not None:
             self._enter(trie)
 
-    def _follow(self, token: int, logprob: float) -> None:
-        self._sum += math.exp(logprob)
+    def _follow(self, token: int, probability: float) -> None:
+        self._sum += probability
         self._count += 1
         child = self._node.get(token)
         if child is None or child.closed:  # the break was read, alone or in this token

@@ -200,7 +200,6 @@ def test_bad_input_is_one_line(store, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("text").write_text("no database, and longer than the hundred bytes of a header" * 3)
     for arguments, words in (
-        (["export", "y", "--model", "x"], "holds nothing of 'x'; there are: large, small"),
         (["export", str(store)], "is the store itself"),
         (["import", "absent"], "there is no store at absent"),
         (["import", "text"], "not a database"),

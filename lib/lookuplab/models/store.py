@@ -183,15 +183,9 @@ def export(target: Path, kinds: Sequence[type[AnswerStore]], models: Sequence[st
     """Write the answers of these models, or all, to the file ``target``; return how many completions.
 
     ``kinds`` are stores at their default places; what their tables hold goes into the one file. UserError
-    where there is no completion store, and for a model that it does not hold.
+    where there is no completion store.
     """
     source = existing(CompletionStore.default_path())
-    with CompletionStore(source) as store:
-        known = [model for model, *_ in store.held()]
-    if unknown := set(models) - set(known):
-        raise UserError(
-            f"{source} holds nothing of {min(unknown)!r}; there are: {', '.join(known)}"
-        )
     if target.resolve() == source.resolve():
         raise UserError(f"{target} is the store itself; name another file")
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -209,8 +203,12 @@ def export(target: Path, kinds: Sequence[type[AnswerStore]], models: Sequence[st
 
 def merge(file: Path, kinds: Sequence[type[AnswerStore]]) -> dict[str, int]:
     """Add what ``file``, an export or another store, holds to the stores of these ``kinds``: name -> new answers."""
+    existing(file)
     with TemporaryDirectory() as folder:  # one of an older schema is upgraded in the copy
-        copy, found = Path(shutil.copy(existing(file), folder)), {}
+        for part in (file, file.with_name(f"{file.name}-wal")):  # what is not in the file yet
+            if part.is_file():
+                shutil.copy(part, folder)
+        copy, found = Path(folder) / file.name, {}
         with CompletionStore(copy) as read:
             tables = {name for (name,) in read.db.execute("SELECT name FROM sqlite_master")}
         for kind in kinds:

@@ -129,4 +129,4 @@ def test_documents_are_saved_as_objects_that_frequencies_reads(tmp_path):
     file = tmp_path / "documents.jsonl.gz"
     assert pipeline.write_documents(file, documents) == 2
     assert list(pipeline.read_documents(file)) == documents
-    assert [source.text for source in source_files(str(file))] == [text for _, _, text in documents]
+    assert [text for _, text in source_files(str(file))] == [text for _, _, text in documents]

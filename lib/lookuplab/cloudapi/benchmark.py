@@ -12,6 +12,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 from lookuplab import paths
@@ -129,8 +130,8 @@ def sample(
 
 def _in_turn(buckets: list[list]) -> Iterator:
     """The first of every bucket, then the second of every bucket ..."""
-    for row in range(max(map(len, buckets), default=0)):
-        yield from (bucket[row] for bucket in buckets if row < len(bucket))
+    for row in zip_longest(*buckets):
+        yield from (item for item in row if item is not None)
 
 
 def build(

@@ -235,8 +235,8 @@ def test_every_api_has_documentation_of_at_most_5000_characters():
 
 def test_two_builds_give_the_same_bytes(tmp_path):
     services = [("aws", "account"), ("azure", "secrets"), ("aws", "cognito-sync")]
-    sdks.build(tmp_path / "one folder", 1, services)
-    sdks.build(tmp_path / "two", 2, services[::-1])
+    sdks.build(tmp_path / "one folder", services, 1)
+    sdks.build(tmp_path / "two", services[::-1], 2)
     for name in (specs.INDEX.name, specs.DOCUMENTATION.name):
         assert (tmp_path / "one folder" / name).read_bytes() == (
             tmp_path / "two" / name

@@ -222,11 +222,11 @@ def read_frequencies(path: Path) -> tuple[dict[str, int], dict[str, int]]:
     """(count_name, count_bound) by API id. Raises UserError for what is no such table."""
     import pandas
 
+    types = dict.fromkeys(COLUMNS[1:], "uint64")
     try:
-        frame = pandas.read_csv(path, usecols=COLUMNS, dtype=dict.fromkeys(COLUMNS[1:], "uint64"))
+        frame = pandas.read_csv(path, usecols=COLUMNS, index_col="api", dtype=types)
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: {error}; make it with `lookuplab data frequencies`") from None
-    frame = frame.set_index("api")
     return frame["count_name"].to_dict(), frame["count_bound"].to_dict()
 
 

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -72,13 +72,20 @@ def build(
     folder = folder or folder_of(names)
     specs, pages, left_out, sources = [], {}, Counter(), {}
     for name in names:
-        found, documented, omitted, sources[Path(name).name] = offered(name)
+        found, documented, omitted, sources[Path(name).name.replace(".", "/")] = offered(name)
         specs += found
         pages |= documented
         left_out += omitted
     write_index(folder, flagged(specs), pages)
     index = load_index(folder / INDEX.name)
-    files = frequency.source_files(corpus) if corpus else _own_files(sources)
+    if not corpus and not all(sources.values()):
+        raise UserError(f"no Python sources to count in: name a corpus that uses {' '.join(names)}")
+    own = (
+        (f"{name}/{path}", text)
+        for name, place in sources.items()
+        for path, text in frequency.source_files(place)
+    )
+    files = frequency.source_files(corpus) if corpus else own
     frame, fates = frequency.count(files, index)
     frame.to_csv(folder / FREQUENCIES, index=False)
     counts = frequency.read_frequencies(folder / FREQUENCIES)
@@ -94,15 +101,6 @@ def build(
 def folder_of(names: Sequence[str]) -> Path:
     """Where the material of these packages is kept unless another folder is named."""
     return paths.RUNS / "packages" / "-".join(Path(name).name for name in names)
-
-
-def _own_files(sources: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The packages' own Python files, tests included; their paths begin with the package."""
-    for name, place in sources.items():
-        if not place:
-            raise UserError(f"{name} has no Python sources to count in: name a corpus that uses it")
-        for path, text in frequency.source_files(place):
-            yield f"{name.replace('.', '/')}/{path}", text
 
 
 def offered(name: str) -> tuple[list[ApiSpec], dict[str, str], Counter[str], str]:

@@ -150,18 +150,15 @@ def type_word(annotation: str) -> str:
     text = re.sub(r"[\w.~]+\.(?=\w)", "", annotation).replace("`", "").strip()
     while wrapped := re.fullmatch(r"(?:Optional|Union|Required)\[(.*)\]", text):
         text = wrapped[1]
-    depth = 0
-    for place, character in enumerate(text):
-        depth += (character == "[") - (character == "]")
-        if not depth and (character in ",|" or text.startswith(" or ", place)):
-            return type_word(text[:place])
+    outside = re.sub(r"\[.*?\]", lambda inside: "_" * len(inside[0]), text)
+    if cut := re.search(r",|\|| or ", outside):
+        return type_word(text[: cut.start()])
     return next((word for word, pattern in _TYPES.items() if re.search(pattern, text.lower())), "")
 
 
 def to_json(spec: ApiSpec) -> dict:
     """A compact JSON object: parameters as [name, kind, required, type], empty fields left out."""
-    given = {field.name: getattr(spec, field.name) for field in fields(spec)}
-    return {f.name: given[f.name] for f in fields(spec) if given[f.name] != f.default}
+    return {f.name: v for f in fields(spec) if (v := getattr(spec, f.name)) != f.default}
 
 
 def from_json(row: dict) -> ApiSpec:

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lookuplab.cli import cli
 from lookuplab.cloudapi.frequency import (
-    command,
     count,
     is_sdk_source,
     read_frequencies,
@@ -199,7 +199,8 @@ def test_bad_sources_say_what_is_wrong(tmp_path):
 
 def test_the_command_writes_a_row_for_every_operation_and_a_report(tmp_path):
     (tmp_path / "boto.py").write_text('c = boto3.client("kms")\nc.encrypt()\n')
-    result = CliRunner().invoke(command, [str(tmp_path), "-o", str(tmp_path / "out.csv")])
+    out = str(tmp_path / "out.csv")
+    result = CliRunner().invoke(cli, ["data", "frequencies", str(tmp_path), "-o", out])
     assert result.exit_code == 0, result.output
     lines = (tmp_path / "out.csv").read_text().splitlines()
     assert lines[0] == "api,count_name,count_bound" and len(lines) > 15_000

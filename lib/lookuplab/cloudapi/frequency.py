@@ -16,14 +16,11 @@ import re
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from lookuplab.cloudapi.benchmark import frequency_class
-from lookuplab.cloudapi.specs import INDEX, ApiIndex, load_index
+from lookuplab.cloudapi.specs import ApiIndex
 from lookuplab.errors import UserError
 
 if TYPE_CHECKING:
@@ -235,45 +232,3 @@ def report(frame: "pandas.DataFrame", fates: Counter[str]) -> str:
     classes = {column: Counter(map(frequency_class, frame[column])) for column in COLUMNS[1:]}
     shown = (f"{column}: {dict(found)}" for column, found in classes.items())
     return "\n".join([f"files: {dict(fates)}", *shown])
-
-
-@click.command(
-    "frequencies",
-    short_help="Count how often each cloud API occurs in code.",
-    epilog="""\b
-Examples:
-  lookuplab data frequencies my_code/ -o frequencies.csv
-  lookuplab data frequencies corpus.jsonl.gz -o frequencies.csv
-  lookuplab data frequencies codeparrot/codeparrot-clean --limit 100000 -o frequencies.csv""",
-)
-@click.argument("source")
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="CSV file.",
-)
-@click.option("--limit", type=click.IntRange(min=1), help="Read at most this many files.")
-@click.option(
-    "--index",
-    "index_path",
-    type=click.Path(path_type=Path),
-    default=INDEX,
-    show_default="the committed one",
-    help="Another API index.",
-)
-def command(source: str, output: Path, limit: int | None, index_path: Path) -> None:
-    """Count how often each cloud API occurs in SOURCE, by the paper's recipe (A.2, steps 3 and 5).
-
-    SOURCE is a folder with .py files, a .jsonl(.gz) or .parquet file with a field `content`, `text`
-    or `code` (and `path`), a folder of such files, or a data set on the Hugging Face hub
-    (owner/name or owner/name:configuration), which is streamed. Writes a CSV with the columns api,
-    count_name and count_bound, one row an operation of the index.
-    """
-    from tqdm import tqdm
-
-    files = tqdm(islice(source_files(source), limit), "counting", limit, unit=" files", delay=1)
-    frame, fates = count(files, load_index(index_path))
-    frame.to_csv(output, index=False)
-    click.echo(report(frame, fates))

@@ -21,7 +21,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from pathlib import Path
 from types import ModuleType
 
@@ -133,14 +132,14 @@ def offered(name: str) -> tuple[list[ApiSpec], dict[str, str], Counter[str], str
 
 def read(package: str, work: Path) -> tuple:
     """What ``offered`` gives, in the process of its own. Raises what the package raises."""
-    public: dict[int, tuple[tuple, object]] = {}  # the nearest path of each object
+    public: dict[int, tuple] = {}  # by identity: the nearest path of each object
     left_out: Counter[str] = Counter()
-    for module in _modules(package, work, left_out):
-        for name, value in _exported(module, package):
-            path = module.__name__.count("."), module.__name__, name
-            public[id(value)] = min(public.get(id(value), (path, value)), (path, value))
+    modules = {module.__name__: module for module in _modules(package, work, left_out)}
+    for client in sorted(modules, key=lambda path: (path.count("."), path)):
+        for name, value in _exported(modules[client], package):
+            public.setdefault(id(value), (client, name, value))
     specs, pages = [], {}
-    for (_, client, name), value in sorted(public.values(), key=itemgetter(0)):
+    for client, name, value in public.values():
         try:
             found = list(_apis(package, client, name, value, public))
         except Exception as error:  # a metaclass may raise anything
@@ -148,7 +147,7 @@ def read(package: str, work: Path) -> tuple:
             continue
         specs += [spec for spec, _ in found]
         pages |= {spec.id: shortened(docstring) for spec, docstring in found if docstring}
-    top = sys.modules[package]
+    top = modules[package]
     file = getattr(top, "__file__", None) or ""
     folder = next(iter(getattr(top, "__path__", ())), file if file.endswith(".py") else "")
     return specs, pages, left_out, folder

@@ -19,7 +19,6 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-import click
 from tqdm import tqdm
 
 from lookuplab import paths
@@ -149,12 +148,10 @@ def azure_clients(service: str) -> set[type]:
 def _groups(client: type) -> Iterator[type]:
     """Operation groups, reached through an instance: it resolves the service version of each."""
     arguments = list(inspect.signature(client).parameters)
-    if arguments[:1] == ["credentials"]:  # azure-servicefabric, older than azure-core
-        from msrest.authentication import Authentication
-
-        instance = client(Authentication())
-    elif "subscription_id" in arguments:
+    if "subscription_id" in arguments:
         instance = client(object(), "00000000-0000-0000-0000-000000000000")
+    elif arguments[:1] == ["credentials"]:  # azure-servicefabric, older than azure-core
+        instance = client(object())
     else:
         return
     for name in dir(instance):
@@ -179,7 +176,9 @@ def _azure_method(service: str, cls: type, name: str, method: Callable) -> tuple
 # The index
 
 
-def build(folder: Path, services: Iterable[tuple[str, str]] = (), jobs: int = JOBS) -> int:
+def build(
+    folder: Path = INDEX.parent, services: Iterable[tuple[str, str]] = (), jobs: int = JOBS
+) -> int:
     """Write the index and its documentation into ``folder``: of every service, or of these
     (provider, service); return how many APIs. Raises UserError unless the pinned SDKs are there.
     """
@@ -218,26 +217,3 @@ def _part(place: tuple[str, str]) -> tuple[list[ApiSpec], dict[str, str]]:
     session.cache_clear()  # botocore keeps what it read: 400 MB for all services, 600 for quicksight
     gc.collect()
     return [spec for spec, _ in methods], {spec.id: page for spec, page in methods if page}
-
-
-@click.command(
-    "cloudapi",
-    short_help="The index of every AWS and Azure API.",
-    epilog="""\b
-Examples:
-  lookuplab data build cloudapi
-  lookuplab data build cloudapi -o my_index""",
-)
-@click.option(
-    "--output",
-    "-o",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=INDEX.parent,
-    help="Folder to write to (default: data/mini/cloudapi).",
-)
-def command(output: Path) -> None:
-    """Build the index of every AWS and Azure API from the installed SDKs.
-
-    Needs the pinned SDK packages: pip install -c constraints.txt -e ".[sdk]". Takes some minutes.
-    """
-    click.echo(f"{build(output)} APIs written to {output}")

@@ -19,7 +19,7 @@ class Writer:
 
     def __init__(self, model, use, *answers):
         self.asked, answers = [], iter(answers)
-        vocabulary = Vocabulary(model.tokenizer, model.end_of_text())
+        vocabulary = Vocabulary(model.tokenizer, model.end_of_text)
 
         def ask(text):
             self.asked.append(text)
@@ -291,24 +291,6 @@ def test_an_attribute_begins_here(text):
 )
 def test_no_attribute_begins_here(text):
     assert not behind_a_dot(text)
-
-
-def test_a_copy_goes_on_by_itself(tmp_path):
-    model = scripted(tmp_path, {MARK: {"foo": 0.9}}, pieces=["foo", "bar", "_x", "_y"])
-    names, vocabulary = (
-        model.tokenizer.get_vocab(),
-        Vocabulary(model.tokenizer, model.end_of_text()),
-    )
-    answer = Future()
-    answer.set_result(Answer(("foo_x", "foo_y", "bar")))
-    one = ToolConstraint(ToolUse(), vocabulary, [], lambda text: answer)
-    one.push(vocabulary.mark, -1.0, False)
-    assert sorted(one.allowed().tolist()) == sorted([names["foo"], names["bar"]])
-    other = one.copy()
-    one.push(names["foo"], -1.0, True)
-    other.push(names["bar"], -1.0, True)
-    assert sorted(one.allowed().tolist()) == sorted([names["_x"], names["_y"]])
-    assert other.allowed() is vocabulary.names.breaks
 
 
 @pytest.mark.parametrize("wrong", [dict(trigger="comma"), dict(variant="ours"), dict(ends="last")])

@@ -29,7 +29,7 @@ from tqdm import tqdm
 
 from lookuplab.cluster import Cluster, check_seen, kept
 from lookuplab.errors import UserError
-from lookuplab.models.answer_store import AnswerStore
+from lookuplab.models.store import AnswerStore
 from lookuplab.scoring.rates import average, rate
 from lookuplab.scoring.rows import row
 from lookuplab.toolgen.analysers import key, repository_digest

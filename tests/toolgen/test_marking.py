@@ -204,19 +204,11 @@ def test_saved_marks_laid_over_the_same_code_give_the_augmented_functions_again(
     assert files[0].read_bytes() == files[1].read_bytes()
     saved = marking.load(files[0])
     assert marking.statistics_rows(saved, "x") == marking.statistics_rows(records, "x")
-    found, left_out = marking.lay_over(functions, saved)
+    found = marking.lay_over(functions, saved)
     assert [one.body for one in found] == [record["marked_body"] for record in records]
     good = repository.root / "good.py"
     good.write_text(good.read_text().replace("a + b", "b * a", 1))
-    found, left_out = marking.lay_over(extract(repository).functions, saved[:2])
-    assert len(found) == 1
-    assert left_out == {"other code when it was marked": 1, "not marked": 2}
-
-
-def test_a_file_that_holds_no_marks_is_one_clear_line(tmp_path):
-    (tmp_path / "x.gz").write_bytes(b"nothing")
-    with pytest.raises(UserError, match="holds no marks"):
-        marking.load(tmp_path / "x.gz")
+    assert len(marking.lay_over(extract(repository).functions, saved[:2])) == 1
 
 
 CODE = '''class Book:
@@ -281,6 +273,9 @@ def test_the_statistics_are_the_papers_five_numbers():
     assert (mean["value"], mean["ci_low"], mean["ci_high"], mean["n"]) == (5, 3, 9, 3)
     assert [row["value"] for row in marking.statistics_rows([], "training")] == [0, 0]
     frame = marking.by_repository(records)
-    assert list(zip(frame.condition, frame.value, strict=True)) == [("evaluation/a", 3), ("evaluation/b", 9)]
+    assert list(zip(frame.condition, frame.value, strict=True)) == [
+        ("evaluation/a", 3),
+        ("evaluation/b", 9),
+    ]
     change = marking.variant_rows(records, [record("a", 3), record("b", 9), record("a", 7)])[1]
     assert change["value"] == pytest.approx(4 / 3)

@@ -246,22 +246,14 @@ def load(file: Path) -> list[dict[str, Any]]:
     return found
 
 
-def lay_over(
-    functions: Sequence[Function], saved: Sequence[Mapping[str, Any]]
-) -> tuple[list[Pair], Counter]:
-    """The augmented functions by marks that were saved, in order, and how many had none saved or
+def lay_over(functions: Sequence[Function], saved: Sequence[Mapping[str, Any]]) -> list[Pair]:
+    """The augmented functions by marks that were saved, in order, without those that had none or
     were other code when they were marked.
     """
-    by_id, pairs, left_out = {one["id"]: one for one in saved}, [], Counter()
-    for function in functions:
-        one = by_id.get(function.id)
-        if one is None:
-            left_out["not marked"] += 1
-        elif one["code"] != code_hash(function.source):
-            left_out["other code when it was marked"] += 1
-        else:
-            pairs.append(augmented(function, one["positions"]))
-    return pairs, left_out
+    known = {(one["id"], one["code"]): one["positions"] for one in saved}
+    keys = [(one.id, code_hash(one.source)) for one in functions]
+    pairs = zip(functions, keys, strict=True)
+    return [augmented(one, known[key]) for one, key in pairs if key in known]
 
 
 def code_hash(source: str) -> str:

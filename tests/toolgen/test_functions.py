@@ -115,20 +115,20 @@ def test_the_same_function_twice_in_a_file_is_taken_once(tmp_path):
             "body does nothing",
         ),
         ("def f(a):\n    '''One two three.'''\n", "body does nothing"),
-        ("def f(a):\n    '''One two.'''\n    return a\n", "docstring of fewer than 3 words"),
+        ("def f(a):\n    '''One two.'''\n    return a\n", "not 3 to 256 words of docstring"),
         (
             f"def f(a):\n    '''{'word ' * 257}'''\n    return a\n",
-            "docstring of more than 256 words",
+            "not 3 to 256 words of docstring",
         ),
         (
             "def f(a):\n    '''1 two three.'''\n    return a\n",
             "docstring does not begin with a letter",
         ),
         ("def f(a): 'One two three.'; return a\n", "docstring shares its line with code"),
-        ("def f(a):\n    '''One two three.'''\n" + "    a += 1\n" * 50, "more than 50 lines"),
+        ("def f(a):\n    '''One two three.'''\n" + "    a += 1\n" * 50, "not 2 to 50 lines"),
         (
             "def f(a):\n    '''One two three.'''\n    return [" + "a, " * 260 + "]\n",
-            "more than 512 Python tokens",
+            "not 0 to 512 Python tokens",
         ),
     ],
 )

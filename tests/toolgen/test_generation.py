@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pandas as pd
-
 import pytest
 import torch
+from conftest import BASE, CONTAINER
 from scripted_model import END, scripted
 from tiny_architectures import byte_tokenizer, metaspace_tokenizer, save
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
@@ -14,8 +14,6 @@ from lookuplab.errors import UserError
 from lookuplab.models.local import LocalModel
 from lookuplab.models.store import CompletionStore
 from lookuplab.models.types import Decoding
-from conftest import BASE, CONTAINER
-
 from lookuplab.toolgen.evaluation import judged_all
 from lookuplab.toolgen.functions import Repository, extract
 from lookuplab.toolgen.generation import (

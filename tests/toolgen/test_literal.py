@@ -10,10 +10,10 @@ from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokeni
 
 from lookuplab.models.local import LocalModel
 from lookuplab.models.types import Decoding
+from lookuplab.toolgen.evaluation import Task, judge
 from lookuplab.toolgen.generation import generate
 from lookuplab.toolgen.literal import SerialJedi, Writer, verdicts
 from lookuplab.toolgen.marking import mark
-from lookuplab.toolgen.evaluation import Task, judge
 from lookuplab.toolgen.pairs import add_mark
 from lookuplab.toolgen.tool_use import ToolUse
 

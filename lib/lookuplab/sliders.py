@@ -4,30 +4,34 @@ A page is a function from numbers to HTML. Called once, without sliders, it show
 without a reader.
 """
 
-import base64
 import html
-import io
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import ipywidgets
-    from matplotlib.figure import Figure
 
 
-def slide(page: Callable[..., str], **ranges: tuple[float, float, float, float]) -> "ipywidgets.VBox":
+def slide(
+    page: Callable[..., str], **ranges: tuple[float, float, float, float]
+) -> "ipywidgets.VBox":
     """``page`` under a slider for each keyword: its (lowest, highest, step, first) value.
 
     The page is drawn anew at every move, so it must be cheap: a selection among answers that exist, no generation.
     """
     import ipywidgets
 
-    sliders = {name: ipywidgets.FloatSlider(min=low, max=high, step=step, value=first, description=name,
-                                            layout={"width": "90%"})
-               for name, (low, high, step, first) in ranges.items()}
+    sliders = {
+        name: ipywidgets.FloatSlider(
+            min=low, max=high, step=step, value=first, description=name, layout={"width": "90%"}
+        )
+        for name, (low, high, step, first) in ranges.items()
+    }
 
     def drawn() -> str:
-        return page(**{name: round(slider.value, 10) for name, slider in sliders.items()})  # 0.1 + 0.2 is no setting
+        return page(
+            **{name: round(slider.value, 10) for name, slider in sliders.items()}
+        )  # 0.1 + 0.2 is no setting
 
     shown = ipywidgets.HTML(drawn())
 
@@ -41,16 +45,11 @@ def slide(page: Callable[..., str], **ranges: tuple[float, float, float, float])
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """An HTML table with ``heads``; cells are shown as their texts."""
+
     def line(tag: str, cells: Iterable[object]) -> str:
-        texts = (f"<{tag} style='text-align:left'>{html.escape(str(cell))}</{tag}>" for cell in cells)
+        texts = (
+            f"<{tag} style='text-align:left'>{html.escape(str(cell))}</{tag}>" for cell in cells
+        )
         return f"<tr>{''.join(texts)}</tr>"
 
     return f"<table>{line('th', heads)}{''.join(line('td', row) for row in rows)}</table>"
-
-
-def image(figure: "Figure", text: str) -> str:
-    """A figure inside of the page, with ``text`` for those who do not see it."""
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=90, bbox_inches="tight", metadata={"Software": None})
-    content = base64.b64encode(file.getvalue()).decode()
-    return f'<img alt="{html.escape(text)}" src="data:image/png;base64,{content}">'

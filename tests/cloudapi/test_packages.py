@@ -10,10 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookuplab.cloudapi.binding import CallArguments, bind_error
 from lookuplab.cloudapi.docstrings import description_of, documented_names
 from lookuplab.cloudapi.packages import index_of, inspected
-from lookuplab.cloudapi.validity import INCORRECT_EXISTING, INVALID_USAGE, NONEXISTENT, judge
+from lookuplab.cloudapi.validity import (
+    INCORRECT_EXISTING,
+    INVALID_USAGE,
+    NONEXISTENT,
+    CallArguments,
+    bind_error,
+    judge,
+)
 from lookuplab.errors import UserError
 
 
@@ -156,7 +162,7 @@ def test_a_call_is_valid_iff_it_binds_to_the_function_itself(api, positional, da
         binds = True
     except TypeError:
         binds = False
-    assert (bind_error(api, CallArguments(api.name, positional, tuple(keywords))) is None) == binds
+    assert (bind_error(api, CallArguments(positional, tuple(keywords))) is None) == binds
 
 
 @pytest.mark.parametrize(("docstring", "names"), [

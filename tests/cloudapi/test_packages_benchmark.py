@@ -12,12 +12,11 @@ from lookuplab.cloudapi import own_api
 from lookuplab.cloudapi.benchmark import load_tasks
 from lookuplab.cloudapi.code_sources import SourceFile
 from lookuplab.cloudapi.comments import leaks_name
-from lookuplab.cloudapi.dag import documented, passes
+from lookuplab.cloudapi.dag import documented, oracle, passes
 from lookuplab.cloudapi.frequency import count
 from lookuplab.cloudapi.frequency_table import read_frequencies
 from lookuplab.cloudapi.package_benchmark import LEAKING, REASONS, WORDLESS, obstacles
 from lookuplab.cloudapi.prompts import task_prompt
-from lookuplab.cloudapi.retrieval import oracle
 from lookuplab.cloudapi.specs import ApiSpec, load_index
 
 
@@ -83,7 +82,7 @@ def test_only_files_that_import_the_package_or_lie_in_it_are_counted(made, text,
 
 def test_documentation_of_every_design_is_the_packages_own(made):
     tasks = [task for task in made.tasks if "add_item_to" in task.id]
-    shown = oracle(tasks, made.index)
+    shown = oracle(tasks)
     specification = documented(tasks, shown, index=made.index)[0].prompt
     full = documented(tasks, shown, "full", made.index)[0].prompt
     assert "Required arguments: item where" in specification and "where : str" in full

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lookuplab.cloudapi.dag import Passes
 from lookuplab.cloudapi.thresholds import (
-    best_threshold,
+    best,
     calibration_rows,
     curve,
     folds,
@@ -27,7 +27,9 @@ CLASSES = [("high", "medium", "low", "low")[number % 4] for number in range(40) 
 def frame(valid):
     """Two tasks a class, each of its own API; the aggregates differ so that a mix-up shows."""
     sure = np.array([0.95, 0.9, 0.6, 0.4, 0.3, 0.1])
-    table = pd.DataFrame({"minimum": sure, "mean": 1 - sure, "product": sure, "last": 0.5, "exists": True})
+    table = pd.DataFrame(
+        {"minimum": sure, "mean": 1 - sure, "product": sure, "last": 0.5, "exists": True}
+    )
     apis, classes = list("abcdef"), ["high", "high", "medium", "medium", "low", "low"]
     return table.assign(
         model="toy", task=apis, api=apis, frequency=classes, valid=np.array(valid, dtype=bool)
@@ -55,10 +57,11 @@ def test_below_the_threshold_the_retriever_answers_above_it_the_model(passes):
 
 
 def test_among_equal_thresholds_the_smallest_looks_up_least():
-    assert best_threshold([[0, 1, 0], [0, 1, 1]], [0.2, 0.5, 0.8]) == 0.5
-    assert (
-        best_threshold([[0.1, 0.3], [0.2, 0.0]], [0.8, 0.5]) == 0.5
-    )  # .1 + .2 is .3 but for rounding
+    assert best(np.array([[0.0, 1.0, 0.5], [0.1 + 0.2, 0.3, 0.1]])).tolist() == [
+        1,
+        0,
+    ]  # .1 + .2 is .3 but for rounding
+    assert best(np.array([0.3, 0.1 + 0.2])) == 0
 
 
 def test_the_optimum_has_a_range_that_loses_at_most_a_point(passes):

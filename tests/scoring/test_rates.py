@@ -73,7 +73,7 @@ def test_repetitions_beyond_one_chunk_are_all_drawn():
 
 def test_a_ratio_is_of_sums():
     # clusters (1 of 2) and (3 of 3): a twice 1/2, both 4/5, b twice 1
-    (found,) = ratios([[1], [3]], [[2], [3]], ["a", "b"])
+    (found,) = ratios(np.array([[1], [3]]), np.array([[2], [3]]), ["a", "b"])
     assert (found.value, *ends(found)) == (0.8, 0.5, 1.0)
 
 

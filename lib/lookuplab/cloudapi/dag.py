@@ -236,12 +236,11 @@ def ask(
 ) -> pd.DataFrame:
     """One greedy pass over the tasks, with the documentation of the APIs ``shown`` {task id: API ids} before each.
 
-    One row per task, in the order given. ``model, task, api`` (the target: the cluster of the intervals), ``provider,
-    frequency``; what ``validity.judge`` says: ``valid, valid_closed, category, call, name``; ``exists`` (the invoked
-    name is one of the client's) and ``exists_anywhere`` (of any client of the provider); the confidences ``minimum,
-    mean, product, last`` (NaN from an endpoint without log-probabilities, or UserError if they are required);
-    ``prompt_tokens``, ``new_tokens`` and ``prompt_dropped``: with documentation, a prompt beyond the context loses its
-    beginning.
+    One row per task, in the order given: ``model, task, frequency, api`` (the target: the cluster of the intervals);
+    the fields of ``validity.Judgement`` and ``exists`` (the invoked name is one of the client's); the confidences
+    ``minimum, mean, product, last`` (NaN from an endpoint without log-probabilities, or UserError if they are
+    required); ``prompt_tokens``, ``new_tokens`` and ``prompt_dropped``: with documentation, a prompt beyond the context
+    loses its beginning.
 
     ``constrained`` is not the paper's: the invoked name must be one of the client's operations (``models.constraint``).
     """
@@ -256,27 +255,20 @@ def ask(
     )
     for task, (done, code) in zip(tasks, answered, strict=True):
         found = judge(code, task.targets, index, task.provider, task.client, task.service)
-        of_task = {
+        row = {
             "model": model.name,
             "task": task.id,
             "api": task.target,
-            "provider": task.provider,
+            "frequency": task.frequency,
         }
-        of_task["frequency"] = task.frequency
-        judged = {
-            name: getattr(found, name)
-            for name in ("valid", "valid_closed", "category", "call", "name")
-        }
-        exists = {"exists": found.category != NONEXISTENT, "exists_anywhere": found.exists_anywhere}
-        sure = (
+        row |= vars(found) | {"exists": found.category != NONEXISTENT}
+        row |= (
             dict.fromkeys(AGGREGATES, math.nan)
             if done.token_logprobs is None
             else confidence(done, code)
         )
-        tokens = {"prompt_tokens": done.prompt_tokens, "new_tokens": len(done.tokens)}
-        rows.append(
-            of_task | judged | exists | sure | tokens | {"prompt_dropped": done.prompt_dropped}
-        )
+        row |= {"prompt_tokens": done.prompt_tokens, "prompt_dropped": done.prompt_dropped}
+        rows.append(row | {"new_tokens": len(done.tokens)})
     return pd.DataFrame(rows)
 
 

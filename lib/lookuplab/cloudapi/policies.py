@@ -31,7 +31,6 @@ def triggered(
     policy: str,
     threshold: float = THRESHOLD,
     exists: str = "exists",
-    aggregate: str = "minimum",
 ) -> np.ndarray:
     """(tasks,) booleans: does the policy retrieve, given the first pass (a frame of ``dag.ask``)?
 
@@ -49,11 +48,11 @@ def triggered(
     absent = ~first[exists].to_numpy(dtype=bool)
     if policy == "dag_index_lookup":
         return absent
-    if first[aggregate].isna().any():
+    if first.minimum.isna().any():
         raise UserError(
             f"{first.model.iloc[0]} gives no log-probabilities, so there is no confidence to compare"
         )
-    unsure = first[aggregate].to_numpy() < threshold
+    unsure = first.minimum.to_numpy() < threshold
     return unsure if policy == "dag_confidence" else absent | unsure
 
 
@@ -269,8 +268,4 @@ def break_even_rows(passes: Passes) -> list[dict]:
 def _crossing(weights: np.ndarray, valid: np.ndarray) -> np.ndarray:
     """(resamples,) precisions in percent; ``valid``, (tasks, 3), is of base, miss and hit."""
     base, miss, hit = (weights @ valid).T
-    rise = hit - miss
-    flat = np.where(base <= miss, 0.0, 100.0)
-    return np.where(
-        rise > 0, np.clip(100 * (base - miss) / np.where(rise > 0, rise, 1), 0, 100), flat
-    )
+    return np.clip(100 * (base - miss) / np.maximum(hit - miss, 1e-9), 0, 100)

@@ -7,7 +7,7 @@ choosing a threshold; ``held_out_rows`` then asks what a threshold is worth that
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -28,15 +28,11 @@ from lookuplab.scoring.calibration import (
     ece_interval,
 )
 from lookuplab.scoring.rates import (
-    Rate,
     bare_row,
     bootstrap,
-    estimates,
-    paired_difference,
     rate,
-    ratios,
     row,
-    wilson,
+    shares,
 )
 
 NEAR = 1.0  # points: a threshold is as good as the best if it is no more than this below it
@@ -53,13 +49,8 @@ def calibration_rows(
     *minimum - mean* and so on: ``auroc_change_points``, their paired difference (0 to 1, as an AUROC); *frequency*:
     ``auroc`` of how often the API was seen, (tasks,) ``counts``.
     """
-    model, valid, sure, apis = (
-        first.model.iloc[0],
-        first.valid.to_numpy(dtype=bool),
-        first["minimum"],
-        first.api,
-    )
-    masks, found = by_class(first), []
+    model, apis, masks, found = first.model.iloc[0], first.api, by_class(first), []
+    valid, sure = first.valid.to_numpy(dtype=bool), first["minimum"]
     for name, mask in masks.items():
         found.append((name, "auroc", auroc_interval(valid[mask], sure[mask], apis[mask])))
         found.append((name, "mean_confidence", rate(sure[mask], apis[mask])))
@@ -67,21 +58,15 @@ def calibration_rows(
     found.append(("all", "ece", ece_interval(valid, sure, apis)))
     found += [(f"bins_{count}", "ece", ece_interval(valid, sure, apis, count)) for count in bins]
     found += [(name, "auroc", auroc_interval(valid, first[name], apis)) for name in AGGREGATES]
-    found += [
-        (
-            f"minimum - {name}",
-            "auroc_change_points",
-            auroc_difference(valid, sure, first[name], apis),
-        )
-        for name in list(AGGREGATES)[1:]
-    ]
+    for name in list(AGGREGATES)[1:]:
+        change = auroc_difference(valid, sure, first[name], apis)
+        found.append((f"minimum - {name}", "auroc_change_points", change))
     found.append(("frequency", "auroc", auroc_interval(valid, counts, apis)))
-    sizes = {
-        name: (min(valid[mask].sum(), (~valid[mask]).sum()), mask.sum())
-        for name, mask in masks.items()
-    }
-    rarer = [bare_row(model, name, "auroc_rests_on_tasks", *size) for name, size in sizes.items()]
-    return rarer + [
+    rarer = {name: np.bincount(valid[mask], minlength=2) for name, mask in masks.items()}
+    rows = [
+        bare_row(model, name, "auroc_rests_on_tasks", n.min(), n.sum()) for name, n in rarer.items()
+    ]
+    return rows + [
         row(model, *place, number) for *place, number in found if not np.isnan(number.value)
     ]
 
@@ -102,10 +87,9 @@ def curve(
     return np.column_stack([outcome(passes, mask, hits) for mask in masks]), np.column_stack(masks)
 
 
-def best_threshold(values: np.ndarray, thresholds: Sequence[float]) -> float:
-    """The threshold with the best mean of ``values``, (tasks, thresholds); the smallest of equals looks up least."""
-    means = np.mean(values, axis=0)
-    return float(np.min(np.asarray(thresholds)[means >= means.max() - 1e-12]))
+def best(means: np.ndarray) -> np.ndarray:
+    """Which of the ascending thresholds, the last axis of ``means``, is best; the first of equals looks up least."""
+    return (means >= means.max(axis=-1, keepdims=True) - 1e-12).argmax(axis=-1)
 
 
 def optimum_rows(
@@ -116,19 +100,20 @@ def optimum_rows(
     *optimal*, the smallest of the best, with the interval of the best threshold over resamples of the APIs;
     *optimal_range_low*, *optimal_range_high*: the thresholds around it that lose at most one point.
     """
-
-    def best(weights: np.ndarray) -> np.ndarray:
-        means = (weights @ values) / weights.sum(axis=1, keepdims=True)
-        return thresholds[(means >= means.max(axis=1, keepdims=True) - 1e-12).argmax(axis=1)]
-
     values, model = curve(passes, thresholds, hits)[0], passes.first.model.iloc[0]
-    (optimal,) = bootstrap(best, passes.first.api)
-    means, at = values.mean(axis=0), int(np.flatnonzero(thresholds == optimal.value)[0])
+    means, n = values.mean(axis=0), len(values)
+    (optimal,) = bootstrap(
+        lambda weights: thresholds[best(weights @ values / weights.sum(axis=1, keepdims=True))],
+        passes.first.api,
+    )
+    at = best(means)
     worse = np.flatnonzero(means < means[at] - NEAR / 100 - 1e-12)
     low, high = worse[worse < at].max(initial=-1) + 1, worse[worse > at].min(initial=len(means)) - 1
-    ends = {"optimal_range_low": thresholds[low], "optimal_range_high": thresholds[high]}
-    found = [bare_row(model, name, "threshold", end, len(values)) for name, end in ends.items()]
-    return [row(model, "optimal", "threshold", optimal), *found]
+    return [
+        row(model, "optimal", "threshold", optimal),
+        bare_row(model, "optimal_range_low", "threshold", thresholds[low], n),
+        bare_row(model, "optimal_range_high", "threshold", thresholds[high], n),
+    ]
 
 
 def lowest(score, shares: Sequence[float]) -> np.ndarray:
@@ -154,7 +139,7 @@ def share_rows(
     controlled world knows exactly); *random*; *oracle*, who gains most from this retriever. Per order ``<metric without
     _percent>_above_random_points``: its mean lead over all shares, paired.
     """
-    first, model, rows, mean = passes.first, passes.first.model.iloc[0], [], {}
+    first, rows = passes.first, []
     base = first.valid.to_numpy(dtype=float)
     gain = outcome(passes, np.ones(len(base), dtype=bool), hits) - base
     orders = {
@@ -163,18 +148,17 @@ def share_rows(
         "random": np.zeros(len(base)),
         "oracle": -gain,
     }
-    for name, order in orders.items():
-        valid = base[:, None] + lowest(order, shares) * gain[:, None]
-        mean[name] = valid.mean(axis=1)
-        for share, number in zip(shares, estimates(valid.clip(0, 1), first.api), strict=True):
-            rows.append(row(model, f"share_{100 * share:g}/{name}", metric, number.percent()))
-    lead = metric.removesuffix("_percent") + "_above_random_points"
-    random = mean.pop("random")
-    ahead = {
-        name: paired_difference(random, values, first.api).percent()
-        for name, values in mean.items()
+    valid = {
+        name: base[:, None] + lowest(order, shares) * gain[:, None]
+        for name, order in orders.items()
     }
-    return rows + [row(model, name, lead, number) for name, number in ahead.items()]
+    for name, values in valid.items():
+        names = [f"share_{100 * share:g}/{name}" for share in shares]
+        rows += class_rows(first, names, {metric: values.clip(0, 1)}, {"": True})
+    random, lead = valid.pop("random"), metric.replace("percent", "above_random_points")
+    for name, values in valid.items():
+        rows += class_rows(first, name, {lead: (values - random).mean(axis=1)}, {"": True})
+    return rows
 
 
 def folds(clusters: Sequence[str], strata: Sequence[str], count: int, seed: int) -> np.ndarray:
@@ -206,20 +190,15 @@ def held_out_rows(
     optimism, never below 0 over all tasks; held out - fixed is what choosing gains.
     """
     first, (values, _) = passes.first, curve(passes, thresholds, hits)
-    fold, best = folds(first.api, first.frequency, count, seed), best_threshold(values, thresholds)
-    chosen = np.array(
-        [best_threshold(values[fold != number], thresholds) for number in range(count)]
-    )
-    at = np.searchsorted(thresholds, [best, *chosen])
+    fold, at = folds(first.api, first.frequency, count, seed), best(values.mean(axis=0))
+    chosen = np.array([best(values[fold != number].mean(axis=0)) for number in range(count)])
     ways = {
         "fixed": curve(passes, [fixed], hits)[0][:, 0],
-        "best_in_sample": values[:, at[0]],
-        "held_out": values[np.arange(len(values)), at[1:][fold]],
+        "best_in_sample": values[:, at],
+        "held_out": values[np.arange(len(values)), chosen[fold]],
     }
-    used = {"fixed": fixed, "best_in_sample": best}
-    used |= {
-        f"held_out/fold_{number}": threshold for number, threshold in enumerate(chosen, start=1)
-    }
+    used = {"fixed": fixed, "best_in_sample": thresholds[at]}
+    used |= {f"held_out/fold_{number + 1}": thresholds[one] for number, one in enumerate(chosen)}
     rows = [
         bare_row(first.model.iloc[0], name, "threshold", value, len(first))
         for name, value in used.items()
@@ -254,14 +233,11 @@ def risk_rows(
     }
     for name, order in orders.items():
         answered = 1 - lowest(order, 1 - np.asarray(coverages))
-        mistakes = ~valid[:, None] * answered
-        risks = ratios(mistakes, answered, apis)
-        for coverage, asked, found in zip(coverages, answered.T, risks, strict=True):
-            ends, independent = (found.low, found.high), len(set(apis[asked > 0]))
-            if found.high - found.low < 1e-12:
-                ends = wilson(found.value * independent, independent)
-            number = Rate(found.value, *ends, round(float(asked.sum()))).percent()
-            rows.append(row(model, f"coverage_{100 * coverage:g}/{name}", "risk_percent", number))
+        risks = shares(~valid[:, None] * answered, answered, apis)
+        for coverage, risk in zip(coverages, risks, strict=True):
+            rows.append(
+                row(model, f"coverage_{100 * coverage:g}/{name}", "risk_percent", risk.percent())
+            )
     rows += [
         row(model, name, "aurc", aurc_interval(valid, orders[name], apis))
         for name in ("confidence", "frequency")
@@ -274,20 +250,3 @@ def risk_rows(
         row(model, "random", "aurc", rate(~valid, apis)),
         bare_row(model, "ideal", "aurc", ideal, len(valid)),
     ]
-
-
-def against(
-    frame: pd.DataFrame, x: str, y: str, name: str, conditions: Mapping[str, str]
-) -> pd.DataFrame:
-    """Rows of metric ``y`` placed by metric ``x`` of the same model and condition, for ``plots.curves``.
-
-    ``conditions`` maps those to place to the line that they belong to: ``dag/all`` with a trigger of 100 becomes
-    ``share_100/DAG`` for the name "share". Of equal places of a line one is kept.
-    """
-    at = frame[frame["metric"] == x].set_index(["model", "condition"])["value"]
-    rows = frame[(frame["metric"] == y) & frame["condition"].isin(list(conditions))]
-    pairs = zip(rows["model"], rows["condition"], strict=True)
-    placed = [
-        f"{name}_{at[model, condition]}/{conditions[condition]}" for model, condition in pairs
-    ]
-    return rows.assign(condition=placed).drop_duplicates(["model", "condition", "metric"])

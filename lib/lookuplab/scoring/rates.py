@@ -109,52 +109,57 @@ def bootstrap(
 
 
 def ratios(parts, wholes, clusters, **options) -> list[Rate]:
-    """Sum over sum of each column of ``parts`` and ``wholes``, (n, m) each, on the same resamples.
+    """Sum over sum of each column of ``parts`` and ``wholes``, (n, m) numbers each, on the same resamples.
 
-    Options of ``bootstrap``. Each resample is a vector of clusters' weights, so all columns are one matrix product.
+    ``n`` is the sum of the wholes. Options of ``bootstrap``. Each resample is a vector of clusters' weights, so all
+    columns are one matrix product.
     """
     labels, member = np.unique(np.asarray(clusters), return_inverse=True)
     part, whole = (
-        np.stack([np.bincount(member, column) for column in np.asarray(each).T], axis=1)
+        np.stack([np.bincount(member, column) for column in each.T], axis=1)
         for each in (parts, wholes)
     )
-    found = bootstrap(
+    drawn = bootstrap(
         lambda weights: weights @ part / np.maximum(weights @ whole, 1e-12), labels, **options
     )
-    return [replace(number, n=len(member)) for number in found]
+    sums = zip(drawn, parts.sum(axis=0), wholes.sum(axis=0), strict=True)
+    return [replace(one, value=float(top / size), n=round(float(size))) for one, top, size in sums]
 
 
-def averages(values, clusters, **options) -> list[Rate]:
-    """The mean of each column of ``values``, (n, m) any numbers; as ``ratios``."""
-    values = np.asarray(values, dtype=float)
-    found = ratios(values, np.ones_like(values), clusters, **options)
-    means = values.mean(axis=0)  # more exact than sums of sums
-    return [replace(number, value=float(mean)) for number, mean in zip(found, means, strict=True)]
-
-
-def average(values, clusters, **options) -> Rate:
-    """``averages`` of one column, (n,)."""
-    return averages(np.asarray(values, dtype=float)[:, None], clusters, **options)[0]
-
-
-def estimates(values, clusters, **options) -> list[Rate]:
-    """``averages`` of shares, (n, m) from 0 to 1, that never claim certainty.
+def shares(parts, wholes, clusters, **options) -> list[Rate]:
+    """``ratios`` from 0 to 1 that never claim certainty.
 
     If every cluster has the same share (all valid, say), every resample is equal; then the interval is Wilson's with
     the number of clusters as n, the independent observations that we have.
     """
+    found = ratios(parts, wholes, clusters, **options)
+    for at, number in enumerate(found):
+        if number.high - number.low < 1e-12:
+            independent = len(set(np.asarray(clusters)[wholes[:, at] > 0]))
+            low, high = wilson(number.value * independent, independent)
+            found[at] = replace(number, low=low, high=high)
+    return found
+
+
+def estimates(values, clusters, **options) -> list[Rate]:
+    """``shares`` of each column of ``values``, (n, m) from 0 to 1, in the n values."""
     values = np.asarray(values, dtype=float)
     if not ((values >= 0) & (values <= 1)).all():
         raise ValueError("a rate needs values from 0 to 1")
     if not len(values):
         return [Rate(float("nan"), 0.0, 1.0, 0)] * values.shape[1]
-    independent = len(set(clusters))
-    return [
-        Rate(number.value, *wilson(number.value * independent, independent), number.n)
-        if number.high - number.low < 1e-12
-        else number
-        for number in averages(values, clusters, **options)
-    ]
+    return shares(values, np.ones_like(values), clusters, **options)
+
+
+def averages(values, clusters, **options) -> list[Rate]:
+    """The mean of each column of ``values``, (n, m) any numbers; as ``ratios``."""
+    values = np.asarray(values, dtype=float)
+    return ratios(values, np.ones_like(values), clusters, **options)
+
+
+def average(values, clusters, **options) -> Rate:
+    """``averages`` of one column, (n,)."""
+    return averages(np.asarray(values, dtype=float)[:, None], clusters, **options)[0]
 
 
 def rate(values, clusters=None, **options) -> Rate:

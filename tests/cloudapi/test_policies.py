@@ -72,10 +72,6 @@ def test_a_policy_retrieves_where_the_paper_says(passes, policy, expected):
     assert triggered(passes.first, policy).tolist() == expected
 
 
-def test_a_confidence_equal_to_the_threshold_retrieves_nothing(passes):
-    assert triggered(passes.first, "dag_confidence", 0.6).tolist() == [False, False, False, True]
-
-
 def test_a_name_that_exists_anywhere_is_enough_where_that_is_asked(passes):
     assert not triggered(passes.first, "dag_index_lookup", exists="exists_anywhere").any()
 
@@ -113,26 +109,6 @@ def test_a_precision_outside_0_to_100_is_one_clear_line(passes, precision):
         outcome(passes, triggered(passes.first, "dag"), precision)
 
 
-def test_the_mean_over_all_draws_is_the_expectation_and_every_class_has_its_share(passes):
-    always = triggered(passes.first, "dag")
-    draws = [sampled_hits(passes.first, 50, seed) for seed in range(400)]
-    assert all(hits[:2].sum() == hits[2:].sum() == 1 for hits in draws)
-    mean = np.mean([outcome(passes, always, hits) for hits in draws], axis=0)
-    assert mean == pytest.approx(outcome(passes, always, 50), abs=0.1)
-
-
-def test_tokens_are_those_of_the_first_pass_and_where_it_retrieves_of_the_second(passes):
-    some = np.array([True, False, False, True])
-    assert spent(passes, some, "prompt_tokens").tolist() == [10 + 35, 10, 10, 10 + 35]
-    assert spent(passes, some, "prompt_tokens", passes.retrieved).tolist() == [
-        10 + 40,
-        10,
-        10,
-        10 + 30,
-    ]
-    assert added_tokens(passes.first, passes.hit.assign(prompt_dropped=2)).tolist() == [32] * 4
-
-
 def test_rows_are_by_class_and_a_metrics_end_is_its_unit(passes):
     numbers = {"a_percent": [1, 0, 1, 1], "b_points": [0, -0.5, 1, 1], "tokens": [10, 20, 30, 40]}
     found = class_rows(passes.first, "way", numbers)
@@ -145,20 +121,12 @@ def test_rows_are_by_class_and_a_metrics_end_is_its_unit(passes):
     assert (found[1]["ci_low"], found[1]["ci_high"], found[1]["n"]) == (-50, 0, 2)
 
 
-def test_rows_of_several_names_come_class_by_class(passes):
-    found = class_rows(
-        passes.first, ["a", "b"], {"x_percent": np.array([[1, 0], [1, 0], [0, 1], [0, 1]])}
-    )
-    assert values(found) == {
-        (f"{name}/{label}", "x_percent"): value
-        for label, both in (("high", (100, 0)), ("low", (0, 100)), ("all", (50, 50)))
-        for name, value in zip("ab", both, strict=True)
-    }
-
-
 def test_tasks_without_a_value_do_not_count(passes):
-    found = class_rows(passes.first, "way", {"x_percent": [1, math.nan, math.nan, math.nan]})
-    assert [(row["condition"], row["n"]) for row in found] == [("way/high", 1), ("way/all", 1)]
+    values = np.array([[1, 0], [math.nan, 0], [math.nan, 0], [math.nan, 0]])
+    found = class_rows(passes.first, ["a", "b"], {"x_percent": values})
+    assert [(row["condition"], row["n"]) for row in found] == [
+        (f"{name}/{label}", 1) for label in ("high", "all") for name in "ab"
+    ]
 
 
 def test_a_difference_names_the_class_on_both_sides_and_other_classes_may_be_given(passes):
@@ -212,19 +180,6 @@ def test_all_comparisons_of_a_figure_are_adjusted_together():
     assert [row["value"] for row in rows] == [pytest.approx(0.02), 3, pytest.approx(0.04)]
 
 
-def test_numbers_stand_side_by_side_in_their_order_and_counts_without_an_interval(passes):
-    ways = {name: both(passes, triggered(passes.first, name), 100) for name in ("base", "dag")}
-    wide = side_by_side(
-        compared_rows(passes.first, ways, [("dag", "base")]),
-        ["p", "gained_tasks", "valid_change_points"],
-    )
-    assert list(wide.index) == [
-        ("m", f"dag/{name} - base/{name}") for name in ("high", "low", "all")
-    ]
-    assert list(wide.loc[("m", "dag/all - base/all")])[:2] == ["1", "1"]
-    assert wide.iloc[-1, -1].startswith("25.0 [") and wide.iloc[-1, -1].endswith("n=4")
-
-
 def test_the_expectation_is_a_straight_line_from_miss_to_hit(passes):
     rows = values(precision_rows(passes, [0, 50, 100]))
     assert [rows[f"precision_{x}/high", "valid_percent"] for x in (0, 50, 100)] == [50, 75, 100]
@@ -238,4 +193,37 @@ def test_break_even_is_where_the_line_meets_the_base_model(passes):
     assert found["break_even/all"]["ci_low"] <= 50 <= found["break_even/all"]["ci_high"]
     assert not break_even_rows(Passes(1, passes.first, passes.miss, passes.hit, None)), (
         "a falling line"
+    )
+
+
+def test_every_class_has_its_share_of_hits(passes):
+    draws = [sampled_hits(passes.first, 50, seed) for seed in range(20)]
+    assert (
+        all(hits[:2].sum() == hits[2:].sum() == 1 for hits in draws)
+        and len(set(map(tuple, draws))) == 4
+    )
+
+
+def test_tokens_are_those_of_the_first_pass_and_where_it_retrieves_of_the_second(passes):
+    some = np.array([True, False, False, True])
+    assert spent(passes, some, "prompt_tokens").tolist() == [10 + 35, 10, 10, 10 + 35]
+    assert spent(passes, some, "prompt_tokens", passes.retrieved).tolist() == [
+        10 + 40,
+        10,
+        10,
+        10 + 30,
+    ]
+    assert added_tokens(passes.first, passes.hit.assign(prompt_dropped=2)).tolist() == [32] * 4
+
+
+def test_numbers_stand_side_by_side_and_counts_without_an_interval(passes):
+    numbers = class_rows(passes.first, "way", {"x_percent": [1, 0, 1, 1]}) + [
+        {"model": "m", "condition": "way/all", "metric": "p", "value": 0.012}
+    ]
+    wide = side_by_side(numbers, ["p", "x_percent"])
+    assert list(wide.index) == [("m", f"way/{name}") for name in ("high", "low", "all")]
+    assert (
+        wide.iloc[0, 0] == ""
+        and wide.iloc[2, 0] == "0.012"
+        and wide.iloc[2, 1].startswith("75.0 [")
     )

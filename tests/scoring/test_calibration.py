@@ -58,12 +58,6 @@ def test_resamples_with_one_outcome_are_left_out():
     assert (found.low, found.value, found.high) == (1, 1, 1)
 
 
-def test_equal_scores_do_not_differ_in_any_resample():
-    correct, score = np.arange(20) % 2 == 0, np.linspace(0, 1, 20)
-    number = auroc_difference(correct, score, 2 * score, np.arange(20) // 2, repetitions=200)
-    assert (number.value, number.low, number.high) == (0, 0, 0)
-
-
 def test_a_difference_of_aurocs_is_that_of_the_two():
     generator = np.random.default_rng(1)
     correct, first, second = (
@@ -130,11 +124,6 @@ def test_equal_confidences_share_a_bin_in_any_order():
         "m", [True, True, False, True], [0.9, 0.5, 0.5, 0.5], APART[::-1], bins=2
     )
     assert [row["value"] for row in rows] == [row["value"] for row in again]
-
-
-def test_borders_of_bins_are_exact():
-    rows = reliability_rows("m", [True] * 100, [n / 100 for n in range(100)], range(100), bins=100)
-    assert [row["n"] for row in rows] == [1] * 200
 
 
 def test_a_bin_that_is_all_right_is_not_certain():

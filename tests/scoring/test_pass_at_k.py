@@ -35,19 +35,10 @@ def test_it_is_the_share_of_the_sets_of_k_samples_that_hold_a_pass():
                 )
 
 
-def test_many_samples_do_not_overflow():
-    assert pass_at_k(5000, 1, 1000) == pytest.approx(0.2)
-
-
 @pytest.mark.parametrize("k", [0, 6])
 def test_more_samples_than_there_are_is_an_error(k):
     with pytest.raises(UserError, match="there are n = 5 samples"):
         pass_at_k(5, 3, k)
-
-
-def test_counts_that_cannot_be_are_an_error():
-    with pytest.raises(ValueError, match="6 of 5"):
-        pass_at_k(5, 6, 1)
 
 
 def test_the_mean_is_over_problems_whatever_their_order_and_the_interval_over_clusters():

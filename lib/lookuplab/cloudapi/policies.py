@@ -205,21 +205,23 @@ def adjusted(rows: Iterable[dict]) -> list[dict]:
 
 
 def side_by_side(
-    rows: Iterable[dict] | pd.DataFrame, metrics: Sequence[str] | None = None
+    rows: Iterable[dict] | pd.DataFrame, metrics: Sequence[str] | None = None, digits: int = 1
 ) -> pd.DataFrame:
     """Rows as texts with interval and n, a line per model and condition, a column per metric, in the order they came.
 
-    ``metrics`` selects and orders the columns. Numbers without an interval (counts, p values) stand alone.
+    ``metrics`` selects and orders the columns. Numbers without an interval (counts, p values) stand alone; the paper's,
+    where there is one, stands behind ours.
     """
     table = pd.DataFrame(rows)
-    texts = readable(table).where(table.ci_low.notna(), table.value.map("{:.3g}".format))
-    wide = (
-        table.assign(text=texts)
-        .pivot(index=["model", "condition"], columns="metric", values="text")
-        .fillna("")
-    )
+    table = table[table.metric.isin(metrics)] if metrics else table
+    if table.empty:
+        return table
+    texts = readable(table, digits).where(table.ci_low.notna(), table.value.map("{:.3g}".format))
+    if "paper_value" in table:
+        texts += table.paper_value.map(" (paper {:.4g})".format).where(table.paper_value.notna(), "")
+    wide = table.assign(text=texts).pivot(index=["model", "condition"], columns="metric", values="text")
     lines = pd.MultiIndex.from_frame(table[["model", "condition"]].drop_duplicates())
-    return wide.reindex(index=lines, columns=list(metrics or dict.fromkeys(table.metric)))
+    return wide.reindex(index=lines, columns=list(metrics or dict.fromkeys(table.metric))).fillna("")
 
 
 def added_tokens(first: pd.DataFrame, documented: pd.DataFrame) -> np.ndarray:

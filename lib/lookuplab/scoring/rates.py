@@ -122,8 +122,12 @@ def ratios(parts, wholes, clusters, **options) -> list[Rate]:
     drawn = bootstrap(
         lambda weights: weights @ part / np.maximum(weights @ whole, 1e-12), labels, **options
     )
-    sums = zip(drawn, parts.sum(axis=0), wholes.sum(axis=0), strict=True)
-    return [replace(one, value=float(top / size), n=round(float(size))) for one, top, size in sums]
+    values, sizes = (
+        parts.sum(axis=0) / wholes.sum(axis=0),
+        [round(float(each.sum())) for each in wholes.T],
+    )
+    found = zip(drawn, values, sizes, strict=True)
+    return [replace(number, value=float(value), n=n) for number, value, n in found]
 
 
 def shares(parts, wholes, clusters, **options) -> list[Rate]:

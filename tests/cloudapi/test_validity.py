@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookuplab.cloudapi.aws import specifications
+from lookuplab.cloudapi.sdks import aws_methods, session
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, Parameter, load_index
 from lookuplab.cloudapi.validity import (
     AUTOFILLED,
@@ -131,10 +131,8 @@ def test_open_binding_takes_any_keyword_and_closed_binding_only_known_ones(
     "service", ["athena", "glacier", "ssm-contacts", "servicecatalog", "mturk"]
 )
 def test_exactly_the_members_that_botocore_fills_in_may_be_missing(service):
-    from lookuplab.cloudapi.aws import _session
-
-    client = _session().client(service)
-    for spec in specifications(service):
+    client = session().client(service)
+    for spec, _ in aws_methods(service):
         if "autofilled" in spec.flags:
             model = client.meta.service_model.operation_model(
                 client.meta.method_to_api_mapping[spec.name]

@@ -28,9 +28,9 @@ from lookuplab.models.chat import code_span, strip_backticks
 from lookuplab.models.first_call import first_call
 from lookuplab.models.types import Completion, Model
 from lookuplab.retrieval import check_k
-from lookuplab.retrieval.bm25 import Bm25
 from lookuplab.retrieval.metrics import success_at
 from lookuplab.retrieval.precision import hit, miss
+from lookuplab.retrieval.rankers import Bm25
 
 DESIGN = "description_specification"  # Section 3.2 adopts it for all that follows
 WORD = re.compile(
@@ -62,7 +62,8 @@ def key_terms(place: ApiSpec | Task, name: str | None, service: bool = True) -> 
 @lru_cache(maxsize=2)
 def api_ranker(index: ApiIndex) -> Bm25:
     """BM25 over the keys of all operations of the index."""
-    return Bm25({spec.id: key_terms(spec, spec.name) for spec in index.specs if spec.operation})
+    keys = {spec.id: key_terms(spec, spec.name) for spec in index.specs if spec.operation}
+    return Bm25(keys, words=list)
 
 
 def documents(
@@ -76,12 +77,10 @@ def documents(
 
     ``first`` is the first pass over the same tasks; what it invoked is searched for. UserError for k below 1.
     """
-    ranker = api_ranker(index or load_index())
     depth = k + max(len(task.targets) for task in tasks)  # enough for a miss of k
     names = dict(zip(first.task, first.name, strict=True))
-    ranked = {
-        task.id: ranker.rank(key_terms(task, names[task.id], service), depth) for task in tasks
-    }
+    queries = {task.id: key_terms(task, names[task.id], service) for task in tasks}
+    ranked = api_ranker(index or load_index()).rank(queries, depth)
     hits, misses = (
         {task.id: of(ranked[task.id], task.targets, k) for task in tasks} for of in (hit, miss)
     )

@@ -16,7 +16,7 @@ import re
 import unicodedata
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from inspect import Parameter as StubParameter
 from inspect import Signature
@@ -153,12 +153,7 @@ def _first_call(candidate: str) -> tuple[str | None, str | None]:
 @lru_cache(maxsize=8)
 def _provider_names(index: ApiIndex, provider: str) -> frozenset[str]:
     """The names of all methods of all clients of a provider."""
-    return frozenset(
-        name
-        for spec in index.specs
-        if spec.provider == provider
-        for name in (spec.name, *spec.also)
-    )
+    return frozenset(spec.name for spec in index.specs if spec.provider == provider)
 
 
 @dataclass(frozen=True)
@@ -234,7 +229,7 @@ def bind_error(spec: ApiSpec, call: CallArguments) -> str | None:
     if spec.provider == "aws":
         if "autofilled" in spec.flags:
             parameters = tuple(
-                replace(p, required=p.required and p.name not in AUTOFILLED) for p in parameters
+                p._replace(required=p.required and p.name not in AUTOFILLED) for p in parameters
             )
         modelled, alias = ALIASES.get(spec.service, ("", ""))
         if modelled in {p.name for p in parameters}:  # some ``Filters`` are ``Filter``
@@ -251,9 +246,9 @@ def closed_bind_error(spec: ApiSpec, call: CallArguments) -> str | None:
     Of the overloads (and, where there are none, of the signature itself) one must bind.
     """
     error = bind_error(spec, call)
-    if error or spec.provider == "aws":
+    if error or spec.provider != "azure":
         return error
-    known = (PIPELINE_OPTIONS if spec.provider == "azure" else frozenset()) | set(spec.documented)
+    known = PIPELINE_OPTIONS | set(spec.documented)
     errors = []
     for variant in spec.overloads or (spec.parameters,):
         named = tuple(p for p in variant if p.kind != "VAR_KEYWORD")

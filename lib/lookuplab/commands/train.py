@@ -50,9 +50,9 @@ def part_option(name: str, *parts: str) -> Callable:
 Examples:
   lookuplab train mini                          all three sizes, one epoch
   lookuplab train mini --size small --epochs 2
-  lookuplab train mini --corpus-only            only build and tokenise the corpus
+  lookuplab train mini --corpus-only            only build the corpus
 On several GPUs, after --corpus-only:
-  accelerate launch -m lookuplab.mini.train --size large""",
+  accelerate launch -m lookuplab train mini --size large""",
 )
 @part_option("size", "large", "medium", "small")
 @click.option(
@@ -70,7 +70,7 @@ On several GPUs, after --corpus-only:
 )
 @out_option
 @work_option
-@click.option("--corpus-only", is_flag=True, help="Stop after the tokenised corpus.")
+@click.option("--corpus-only", is_flag=True, help="Stop after the corpus.")
 def mini(
     parts: tuple[str, ...],
     epochs: int,
@@ -84,18 +84,14 @@ def mini(
     A killed run goes on from its last checkpoint when the same command is given again. Losses go to
     runs/train/SIZE/log.csv.
     """
-    from lookuplab.mini import pipeline
+    from lookuplab.mini import corpus
 
-    work, out = work or pipeline.WORK, made(out or pipeline.MODELS)
-    pipeline.prepare_corpus(work / "corpus", seed)
+    work, out = work or corpus.WORK, made(out or corpus.MODELS)
+    corpus.prepare(work / "corpus", seed)
     click.echo(f"corpus: {work / 'corpus'}")
     for name in () if corpus_only else parts:
-        facts = pipeline.train_and_save(
-            work / "corpus", out / name, work / name, size=name, epochs=epochs, seed=seed
-        )
-        click.echo(
-            f"{name}: {facts['parameters']:,} parameters, {facts['seconds'] / 60:.1f} minutes -> {out / name}"
-        )
+        facts = corpus.train(name, work / "corpus", out / name, work / name, epochs, seed)
+        click.echo(f"{name}: {facts['parameters']:,} parameters -> {out / name}")
 
 
 @train.command(
@@ -165,12 +161,16 @@ def mini_rankers(parts: tuple[str, ...]) -> None:
 
     On one core each: the same seed gives the same vectors.
     """
-    from lookuplab.mini import rankers
+    from lookuplab.mini import snippets
+    from lookuplab.retrieval.rankers import save_words, train_words
+    from lookuplab.stackoverflow import corpus, ranking
 
     if "words" in parts:
-        click.echo(f"{len(rankers.train_words().words):,} words -> {rankers.WORDS}")
+        found = train_words(ranking.training_lines(corpus.load("mini-retrieval")))
+        save_words(corpus.MINI / "words", found)
+        click.echo(f"{len(found):,} words")
     if "encoder" in parts:
-        click.echo(f"{rankers.train_encoder():,} pairs -> {rankers.ENCODER}")
+        click.echo(f"{snippets.save_encoder():,} pairs")
 
 
 @train.command(
@@ -255,13 +255,13 @@ def toolgen(
     bf16), sampling (random, group_by_length) and checkpoint_activations (less memory, more time).
     """
     from lookuplab.commands.data import echo_counts
-    from lookuplab.toolgen.finetune import PAPER, finetune
-    from lookuplab.toolgen.pairs import pairs, read
+    from lookuplab.toolgen.finetuning import PAPER, finetune
+    from lookuplab.toolgen.pairs import read
 
-    records, left_out = read(corpus)
+    pairs, left_out = read(corpus)
     done = finetune(
         base,
-        pairs(records[:limit], True),
+        pairs[:limit],
         recipe=with_settings(PAPER[paper], settings),
         marked=variant == "toolgen",
         left_out=left_out,
@@ -270,11 +270,11 @@ def toolgen(
     if os.environ.get("RANK", "0") != "0":  # of several processes one speaks
         return
     click.echo(
-        f"{done.pairs:,} pairs, {done.steps:,} steps in {done.seconds / 60:.1f} minutes, loss {done.loss:.3f}, "
-        f"{done.trainable:,} of {done.parameters:,} weights trained ({done.trainable / done.parameters:.2%})"
+        "{pairs:,} pairs, {steps:,} steps in {seconds:.0f} seconds, loss {loss:.3f}, {trainable:,} of {parameters:,} "
+        "weights trained".format(**done)
     )
-    echo_counts("left out:" if done.left_out else "", done.left_out)
-    click.echo(f"written: {done.folder}")
+    echo_counts("left out:" if done["left_out"] else "", done["left_out"])
+    click.echo(f"written: {options['output']}")
 
 
 def made(folder: Path) -> Path:

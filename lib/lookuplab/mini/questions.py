@@ -17,9 +17,8 @@ from lookuplab.mini.packages import held_out_example
 from lookuplab.mini.problems import examples
 from lookuplab.mini.problems.build import PROBLEMS, order
 from lookuplab.mini.problems.examples import Example
-from lookuplab.toolgen.finetune_card import Subject
 from lookuplab.toolgen.pairs import TextPair
-from lookuplab.toolgen.recipe import Recipe
+from lookuplab.toolgen.finetuning import Recipe
 
 WORK = paths.RUNS / "train" / "questions"
 MODELS = paths.MINI / "questions"
@@ -27,12 +26,10 @@ EXAMPLES = 4000  # of 7,551 open ones are run, the first by a hash of their name
 PER_EXAMPLE = 3  # problems of one docstring example at most: itself and perturbations
 SHOWN = (0, 0, 1, 2)  # snippets before a problem, equally often
 END = "\n</code>\n"  # behind an answer, as DS-1000's prompts have it
-ABOUT = """Problems made by rule from docstring examples of numpy, pandas, scipy and scikit-learn, half of them behind
-retrieved snippets. Held out: every object that the mini benchmark asks for, and answers that are one of its references."""
-SUBJECT = Subject(
-    "problems and their solutions by\n`lookuplab train mini-questions`.",
-    "It completes a prompt in DS-1000's form with one line\nthat assigns `result`; what it knows are the four libraries' "
-    "documented calls.", "ds-1000")
+ABOUT = """It completes a prompt in DS-1000's form with one line that assigns `result`. Trained by `lookuplab train
+mini-questions` on problems made by rule from docstring examples of numpy, pandas, scipy and scikit-learn, half of them
+behind retrieved snippets. Held out: every object that the mini benchmark asks for, and answers that are one of its
+references."""
 RATES = {"small": 5e-3, "medium": 4e-3, "large": 3e-3}  # the larger, the lower
 SIZES = tuple(RATES)
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
@@ -83,8 +80,7 @@ def families(folder: Path, progress: bool = True) -> Iterator[list[dict]]:
 
 def pairs(folder: Path, progress: bool = True) -> list[TextPair]:
     """What the models learn; the same for the same versions of the libraries."""
-    from lookuplab.retrieval.bm25 import Bm25Text
-    from lookuplab.retrieval.words import query_words
+    from lookuplab.retrieval.rankers import Bm25, query_words
     from lookuplab.stackoverflow import corpus, ds1000
     from lookuplab.stackoverflow.asking import question_of
     from lookuplab.stackoverflow.ds1000 import Problem
@@ -93,7 +89,7 @@ def pairs(folder: Path, progress: bool = True) -> list[TextPair]:
     chosen = [record for family in families(folder, progress) for record in _some(family)
               if record["answer"] not in references]
     snippets = {snippet.id: snippet for snippet in corpus.load("mini")}
-    ranker = Bm25Text({name: query_words(one.description) for name, one in snippets.items()})
+    ranker = Bm25({name: query_words(one.description) for name, one in snippets.items()})
     questions = {record["id"]: question_of(Problem(record["id"], record["prompt"], "", "", "", "", ""))
                  for record in chosen}
     ranked = ranker.rank(questions, 8)
@@ -124,10 +120,10 @@ def _before(record: dict, ranked: Sequence) -> str:
 def finetuned(learned: Sequence[TextPair], size: str, out: Path = MODELS, work: Path = WORK, progress: bool = True
               ) -> Path:
     """``out``/questions-SIZE, an adapter over the mini model of that size; a folder that stands is left alone."""
-    from lookuplab.toolgen.finetune import finetune
+    from lookuplab.toolgen.finetuning import finetune
 
     target = out / f"questions-{size}"
     if not target.exists():
         finetune(f"mini-{size}", learned, target, recipe(size), marked=False, half=True, work=work / size, about=ABOUT,
-                 licence="apache-2.0", subject=SUBJECT, progress=progress)
+                 licence="apache-2.0", progress=progress)
     return target

@@ -7,6 +7,7 @@ from transformers import AutoTokenizer
 
 from lookuplab import paths
 from lookuplab.cloudapi.benchmark import load_tasks
+from lookuplab.cloudapi.first_call import FirstCall
 from lookuplab.models import Decoding, Prompt, complete, load
 from lookuplab.stackoverflow import ds1000
 
@@ -32,7 +33,7 @@ def test_weights_are_fp16_small_and_their_tokenizer_gives_prompts_back(folder):
 
 def test_a_code_model_writes_a_call_and_stops_there():
     task = next(task for task in load_tasks() if task.frequency == "high")
-    decoding = Decoding(max_new_tokens=120, stop_rule="first_call")
+    decoding = Decoding(max_new_tokens=120, stop_rule=FirstCall)
     (answer,) = complete(load("mini-small"), [Prompt(task.id, task.prompt)], decoding, store=False)
     assert answer.finish_reason == "stop" and ")" in answer.text
 

@@ -184,7 +184,7 @@ def keys_of(
     stated = asdict(decoding) if decoding else {}
     stated.pop("n", None)  # the sample index says it: the first 5 of 20 samples are those of n=5
     if decoding and decoding.stop_rule:
-        stated["stop_rule"] = getattr(decoding.stop_rule, "name", decoding.stop_rule)
+        stated["stop_rule"] = decoding.stop_rule.name
     kind = "generate" if decoding else "score"
     settings = {"kind": kind, "model": identity, "decoding": stated, "version": DECODING_VERSION}
     common, hashed = digest(canonical(settings)), {}

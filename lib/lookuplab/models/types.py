@@ -53,10 +53,7 @@ class Decoding:
 
     def stopper(self) -> Callable[[str], bool]:
         """A reader for one answer: fed piece by piece, it says True where ``stop`` or the rule ends it."""
-        made = self.stop_rule
-        if isinstance(made, str):  # SHIM
-            from lookuplab.models.first_call import FirstCall as made
-        rule, read = made and made(), ""
+        rule, read = self.stop_rule and self.stop_rule(), ""
         overlap = max(map(len, self.stop), default=1) - 1
 
         def over(piece: str) -> bool:

@@ -123,15 +123,6 @@ def test_batches_that_came_before_a_failure_are_kept(store):
     assert len(store) == 4
 
 
-def test_a_model_that_forgets_a_request_is_noticed(store):
-    class Forgetful(ToyModel):
-        def generate(self, requests, decoding):
-            yield from super().generate(requests[:-1], decoding)
-
-    with pytest.raises(RuntimeError, match="left 1 of 3"):
-        complete(Forgetful(), many_prompts(3), store=store)
-
-
 def test_processes_of_one_launch_share_the_work_and_return_all_answers(tmp_path, monkeypatch):
     monkeypatch.setattr(complete_module, "POLL_SECONDS", 0.01)
     models, found = [ToyModel(), ToyModel()], {}

@@ -130,12 +130,6 @@ def test_a_seed_is_sent_for_samples_only_and_differs_by_prompt_and_sample(endpoi
     assert len({body["seed"] for body in endpoint.bodies}) == 6
 
 
-def test_a_second_run_from_the_store_needs_no_endpoint(endpoint, tmp_path):
-    first = ask(endpoint, store=tmp_path / "s.sqlite")
-    endpoint.reset()
-    assert ask(endpoint, store=tmp_path / "s.sqlite") == first and endpoint.bodies == []
-
-
 @pytest.mark.parametrize(
     "failures", [[(429, [("retry-after", "0.05")])], [(500, [])] * 3, [(503, []), (429, [])]]
 )

@@ -26,19 +26,11 @@ DECODING_VERSION = (
     1  # raise it whenever the same model and parameters would give another answer than before
 )
 SHARE = "LOOKUPLAB_SHARE"  # "1/4": the second of four processes; set by the runner
-POLL_SECONDS, PATIENCE_SECONDS = (
-    0.5,
-    3600.0,
-)  # without one answer of the others; a launcher ends all where one fails
+POLL_SECONDS = 0.5
+PATIENCE_SECONDS = 3600.0  # without one answer of the others; a launcher ends all where one fails
 LOG = "LOOKUPLAB_ANSWERS"  # a file for the answers that a notebook used; set by the runner
-COLUMNS = (
-    "model",
-    "prompt",
-    "sample",
-    "question",
-    "answer",
-    "margin",
-)  # of that file, one line a use
+# of that file, one line a use
+COLUMNS = ("model", "prompt", "sample", "question", "answer", "margin")
 # Nats, or probability of a draw: an answer with a narrower decision is a near tie and its margin is told. Between the
 # vector extensions of one processor the mini models' log-probabilities differ by 2e-5 at most, their margins by 3e-5.
 NEAR = 1e-4
@@ -108,11 +100,9 @@ def _answered(
     requires_logprobs: bool,
 ) -> list[Completion]:
     """Look up, generate the rest, return what the store holds: another process may have stored an answer first."""
-    ((name, times),) = Counter((prompt.id, sample) for prompt, _, sample in asked).most_common(
-        1
-    ) or [("", 0)]
-    if times > 1:
-        raise UserError(f"prompt ids must be unique, but {name[0]!r} occurs more than once")
+    counts = Counter((prompt.id, sample) for prompt, _, sample in asked)
+    if twice := [name for (name, _), count in counts.items() if count > 1]:
+        raise UserError(f"prompt ids must be unique, but {twice[0]!r} occurs more than once")
     keys, questions = (
         zip(*keys_of(model.identity, decoding, asked), strict=True) if asked else ((), ())
     )
@@ -161,9 +151,8 @@ def _answered(
         _restored(known[key], prompt.id, sample)
         for key, (prompt, _, sample) in zip(keys, asked, strict=True)
     ]
-    if decoding and (
-        file := os.environ.get(LOG)
-    ):  # continuations that were only scored are no answers
+    # continuations that were only scored are no answers
+    if decoding and (file := os.environ.get(LOG)):
         with open(file, "a", encoding="utf-8", newline="") as log:
             for question, one in zip(questions, answers, strict=True):
                 near = one.margin is not None and one.margin < NEAR

@@ -147,9 +147,8 @@ class RemoteModel:
                 response = create(model=self.name, **parameters)
         except openai.APIError as error:
             raise self._explained(error) from None
-        if not getattr(
-            response, "choices", None
-        ):  # a web page, say: the client hands text on as it came
+        # a web page, say: the client hands text on as it came
+        if not getattr(response, "choices", None):
             raise UserError(
                 f"{self.base_url} does not answer as an OpenAI-compatible endpoint; check the address (it "
                 "usually ends with /v1)"
@@ -160,9 +159,8 @@ class RemoteModel:
         stop = [*decoding.stop, *getattr(decoding.stop_rule, "stop", ())]
         options = {"max_tokens": decoding.max_new_tokens, "temperature": decoding.temperature}
         options |= {"stop": stop[:MAX_STOP_STRINGS]} if stop else {}
-        if (
-            decoding.temperature > 0
-        ):  # a seed is sent only where it matters: some endpoints refuse it
+        # a seed is sent only where it matters: some endpoints refuse it
+        if decoding.temperature > 0:
             seed = hashlib.sha256(f"{decoding.seed}/{prompt.id}/{sample}".encode()).digest()
             options |= {"top_p": decoding.top_p, "seed": int.from_bytes(seed[:4]) >> 1}
         if self.chat:
@@ -182,9 +180,8 @@ class RemoteModel:
             told = zip(given.tokens, given.token_logprobs or (), strict=False) if given else ()
             told = list(told)
         finish = choice.finish_reason
-        if (
-            finish == "stop" and not stop
-        ):  # the API does not say which: a stop string or the model's own end
+        # the API does not say which: a stop string or the model's own end
+        if finish == "stop" and not stop:
             finish = "eos"
         # some servers list the end-of-text token, or those of a removed stop string, behind the text
         ends = list(accumulate(len(piece) for piece, _ in told))

@@ -52,9 +52,8 @@ class AnswerStore:
 
     def _open(self) -> None:
         """Make the table where there is none; refuse what is not ours before anything is changed in it."""
-        self.db.execute(
-            "PRAGMA synchronous = NORMAL"
-        )  # a killed process still loses nothing committed
+        # a killed process still loses nothing committed
+        self.db.execute("PRAGMA synchronous = NORMAL")
         ((version,),) = self.db.execute("PRAGMA user_version")
         tables = {name for (name,) in self.db.execute("SELECT name FROM sqlite_master")}
         if version > SCHEMA or (tables and not version and self.name not in tables):
@@ -141,9 +140,8 @@ class AnswerStore:
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
-        self.db.execute(
-            "BEGIN IMMEDIATE"
-        )  # a deferred one could fail when it turns from reading to writing
+        # a deferred one could fail when it turns from reading to writing
+        self.db.execute("BEGIN IMMEDIATE")
         try:
             yield
             self.db.execute("COMMIT")

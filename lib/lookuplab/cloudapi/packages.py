@@ -147,7 +147,7 @@ def read(package: str, work: Path) -> tuple:
             continue
         specs += [spec for spec, _ in found]
         pages |= {spec.id: shortened(docstring) for spec, docstring in found if docstring}
-    top = modules[package]
+    top = sys.modules[package]
     file = getattr(top, "__file__", None) or ""
     folder = next(iter(getattr(top, "__path__", ())), file if file.endswith(".py") else "")
     return specs, pages, left_out, folder

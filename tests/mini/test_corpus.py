@@ -1,4 +1,4 @@
-"""The mini corpus: exact counts, no benchmark wording, documented inventions, code that parses."""
+"""The mini corpus: exact counts, no benchmark wording, documented inventions, code that parses, nothing held out."""
 
 import ast
 import random
@@ -7,14 +7,12 @@ from collections import Counter
 
 import pytest
 
-from lookuplab.cloudapi.augmentation import augment
 from lookuplab.cloudapi.benchmark import frequency_class, load_tasks
 from lookuplab.cloudapi.specs import Parameter, load_index
-from lookuplab.mini import calls
-from lookuplab.mini.counts import POOLS, RANGES, assign
-from lookuplab.mini.documents import usage_documents
-from lookuplab.mini.invented import invented_documents, spell
-from lookuplab.mini.reserved import Reserved
+from lookuplab.mini import corpus, packages
+from lookuplab.mini.corpus import POOLS, Reserved, assign, invented_documents, usage_documents
+
+HELD = next(f"f{i}" for i in range(100) if packages.held_out_example(f"numpy.f{i}"))
 
 
 @pytest.fixture(scope="module")
@@ -40,23 +38,31 @@ def invented(index, reserved):
     return list(invented_documents(index, 300, reserved))
 
 
+@pytest.fixture(scope="module")
+def sources():
+    return list(packages.package_documents(1_000_000))
+
+
 def test_counts_lie_in_their_class_and_the_pools_are_full(index):
     classes = Counter(frequency_class(count) for count in assign(index).values())
     assert classes == {name: sum(pool.values()) for name, pool in POOLS.items()}
-    assert RANGES["low"][1] == 10 and RANGES["medium"] == (11, 100) and RANGES["high"][0] == 101
 
 
 def test_an_api_is_called_exactly_as_often_as_assigned(usage):
     counts, documents = usage
     called = Counter()
     for source, text in documents:
-        names = [n.func.attr for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
-        called[source.split("@")[0]] += names.count(source.split("@")[0].rsplit(".", 1)[1])
+        api = source.split("@")[0]
+        calls = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call))
+        names = [call.func.attr for call in calls if isinstance(call.func, ast.Attribute)]
+        called[api] += names.count(api.rsplit(".", 1)[1])
     assert called == Counter({api: n for api, n in counts.items() if n})
 
 
-def test_no_document_holds_a_benchmark_comment(usage, invented, reserved):
-    assert not [source for source, text in usage[1] + invented if reserved.found_in(text)]
+def test_every_document_is_valid_python_without_a_benchmark_comment(usage, invented, reserved):
+    for source, text in usage[1] + invented:
+        assert not reserved.found_in(text), source
+        ast.parse(text)
 
 
 def test_about_half_of_the_usage_documents_begin_with_documentation(usage):
@@ -64,25 +70,20 @@ def test_about_half_of_the_usage_documents_begin_with_documentation(usage):
     assert 0.4 < documented / len(usage[1]) < 0.6
 
 
-def test_every_invented_document_documents_the_api_it_calls(invented):
+def test_no_invented_api_exists_or_is_called_twice_and_each_is_documented(index, invented):
+    names = []
     for _, text in invented:
-        for name in re.findall(r"client\.(\w+)\(", text.rsplit('"""', 1)[1]):
-            assert f"API name: {name}\n" in text
-
-
-def test_no_invented_api_exists_or_is_called_twice(index, invented):
-    names = [name for _, text in invented for name in re.findall(r"client\.(\w+)\(", text.rsplit('"""', 1)[1])]
+        called = re.findall(r"client\.(\w+)\(", text.rsplit('"""', 1)[1])
+        assert all(f"API name: {name}\n" in text for name in called)
+        names += called
     assert len(set(names)) == len(names)
     assert not set(names) & {spec.name for spec in index.specs}
 
 
-def test_every_document_is_valid_python(usage, invented):
-    for _, text in usage[1] + invented:
-        compile(text, "document", "exec", ast.PyCF_ONLY_AST)
-
-
-def test_documents_are_the_same_every_time(index, reserved, invented):
+def test_documents_are_the_same_every_time(index, reserved, invented, sources):
     assert list(invented_documents(index, 20, reserved)) == invented[:20]
+    some = list(packages.package_documents(100_000))
+    assert some == sources[: len(some)]
 
 
 def test_reserved_wording_is_found_whatever_its_case_and_punctuation():
@@ -91,19 +92,51 @@ def test_reserved_wording_is_found_whatever_its_case_and_punctuation():
     assert not reserved.found_in("add a user to the group")
 
 
-def test_values_are_python_even_for_keywords():
+def test_names_are_taken_apart_and_spelled_and_values_are_python():
+    assert corpus.words("DBClusterARNList2") == ["db", "cluster", "arn", "list", "2"]
+    spelled = [corpus.spell(["hook", "name"], case) for case in ("camel", "lower_camel", "snake")]
+    assert spelled == ["HookName", "hookName", "hook_name"]
     for seed in range(20):
-        ast.parse(calls.value(Parameter("With"), random.Random(seed)))
+        ast.parse(corpus.value(Parameter("With"), random.Random(seed)))
 
 
-def test_identifiers_are_spelled_in_three_styles():
-    assert [spell(["hook", "name"], case) for case in ("camel", "lower_camel", "snake")] == ["HookName", "hookName", "hook_name"]
+def test_neither_held_out_packages_nor_cloud_sdks_are_in_the_corpus(sources):
+    roots = {source.split("/")[0] for source, _ in sources}
+    assert not {*roots, *packages.PACKAGES} & set(packages.HELD_OUT_PACKAGES)
+    assert not [
+        name for name, text in sources if re.search(r"boto3|botocore|\bazure\b", text, re.I)
+    ]
 
 
-def test_words_of_an_identifier():
-    assert calls.words("DBClusterARNList2") == ["db", "cluster", "arn", "list", "2"]
+@pytest.mark.parametrize("name", ["average", "dot", "convolve", "where", "hanning", "median"])
+def test_docstring_examples_of_held_out_objects_alone_are_cut(name):
+    text = f'def {name}(a):\n    """Title.\n\n    >>> {name}([1])\n    1\n\n    Notes\n    """\n'
+    cut = packages.without_held_out_examples(text, "numpy")
+    assert (">>>" in cut) != packages.held_out_example(f"numpy.{name}")
+    assert "Notes" in cut and ast.parse(cut)
 
 
-def test_an_augmented_prompt_ends_as_the_prompt_did(index):
-    task = load_tasks()[0]
-    assert augment(task.prompt, [index.by_id[task.target]], "specification").endswith(task.prompt)
+@pytest.mark.parametrize(
+    "text",
+    [
+        'X = """Shared.\n\n>>> f(1)\n2"""\n',  # belongs to no object: cut in any case
+        f'add_newdoc("numpy", "{HELD}",\n"""Title.\n\n>>> {HELD}(1)\n1\n\nEnd\n""")\n',
+        f'add_newdoc("numpy", "ndarray", ("{HELD}", """Title.\n\n>>> 1\n1\n"""))\n',
+    ],
+)
+def test_examples_outside_of_functions_are_cut_and_the_module_still_parses(text):
+    cut = packages.without_held_out_examples(text + "Y = 1\n", "numpy")
+    assert ">>>" not in cut and ast.parse(cut).body[1].targets[0].id == "Y"
+
+
+def test_about_a_tenth_is_held_out_and_every_path_to_an_object_agrees():
+    held = packages.held_out_example
+    assert 0.08 < sum(held(f"numpy.f{i}") for i in range(5000)) / 5000 < 0.12
+    assert all(held(f"pandas.f{i}") == held(f"pandas.core.DataFrame.f{i}") for i in range(50))
+
+
+def test_chunks_spell_the_module_and_cut_before_definitions():
+    text = "import os\n\n" + "".join(f"@d\ndef f{i}():\n    return {i}\n\n" for i in range(300))
+    pieces = list(packages.chunks(text, 500))
+    assert "".join(pieces) == text and max(map(len, pieces)) <= 1000
+    assert all(piece.startswith("@d") for piece in pieces[1:])

@@ -1,58 +1,60 @@
-"""The committed mini models: sizes, formats, cards, and that they answer as a code model should."""
+"""The committed mini models: sizes, formats, cards, and that they answer as models of their kind should."""
 
 import json
 
 import pytest
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoTokenizer
 
 from lookuplab import paths
 from lookuplab.cloudapi.benchmark import load_tasks
 from lookuplab.models import Decoding, Prompt, complete, load
+from lookuplab.stackoverflow import ds1000
 
 SIZES = ("small", "medium", "large")
-FOLDERS = {size: paths.MINI / "models" / size for size in SIZES}
+FOLDERS = [paths.MINI / "models" / size for size in SIZES]
 
 
-def _parameters(size):
-    model = AutoModelForCausalLM.from_pretrained(FOLDERS[size])
-    return sum(parameter.numel() for parameter in model.parameters())
+def test_three_sizes_grow_and_were_trained_on_the_same_corpus():
+    cards = [json.loads((folder / "card.json").read_text()) for folder in FOLDERS]
+    counts = [card["training"]["parameters"] for card in cards]
+    assert counts == sorted(counts) and 4e6 <= counts[-1] <= 8e6
+    assert len({card["corpus"]["sha256"] for card in cards}) == 1
 
 
-def test_three_sizes_grow_and_the_largest_has_4_to_8_million_parameters():
-    counts = [_parameters(size) for size in SIZES]
-    assert counts == sorted(counts)
-    assert 4e6 <= counts[-1] <= 8e6
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_weights_are_fp16_and_at_most_20_mb(size):
-    config = json.loads((FOLDERS[size] / "config.json").read_text())
-    assert config["dtype"] == "float16"
-    assert (FOLDERS[size] / "model.safetensors").stat().st_size <= 20e6
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_the_card_names_corpus_seed_time_and_device(size):
-    card = json.loads((FOLDERS[size] / "card.json").read_text())
-    text = (FOLDERS[size] / "README.md").read_text()
-    assert card["corpus"]["sha256"] in text
-    assert all(word in text for word in ("seed", "minutes on", "Licence"))
-
-
-def test_all_sizes_were_trained_on_the_same_corpus():
-    assert len({json.loads((FOLDERS[size] / "card.json").read_text())["corpus"]["sha256"] for size in SIZES}) == 1
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_the_tokenizer_gives_prompts_back_letter_by_letter(size):
-    tokenizer = AutoTokenizer.from_pretrained(FOLDERS[size])
+@pytest.mark.parametrize("folder", FOLDERS, ids=SIZES)
+def test_weights_are_fp16_small_and_their_tokenizer_gives_prompts_back(folder):
+    assert json.loads((folder / "config.json").read_text())["dtype"] == "float16"
+    assert (folder / "model.safetensors").stat().st_size <= 20e6
+    tokenizer = AutoTokenizer.from_pretrained(folder)
     for task in load_tasks(limit=30):
         assert tokenizer.decode(tokenizer(task.prompt)["input_ids"]) == task.prompt
 
 
-def test_a_mini_model_writes_a_call_and_stops_there():
+def test_a_code_model_writes_a_call_and_stops_there():
     task = next(task for task in load_tasks() if task.frequency == "high")
-    (answer,) = complete(load("mini-small"), [Prompt(task.id, task.prompt)], Decoding(max_new_tokens=120, stop_rule="first_call"),
-                         store=False, progress=False)
-    assert answer.finish_reason == "stop"
-    assert ")" in answer.text
+    decoding = Decoding(max_new_tokens=120, stop_rule="first_call")
+    (answer,) = complete(load("mini-small"), [Prompt(task.id, task.prompt)], decoding, store=False)
+    assert answer.finish_reason == "stop" and ")" in answer.text
+
+
+def test_a_model_that_answers_questions_writes_one_line_and_ends():
+    model = load("mini-questions-small")
+    problem = next(
+        one
+        for one in ds1000.load(paths.MINI / "stackoverflow/problems.jsonl.gz")
+        if one.library == "Numpy"
+    )
+    (answer,) = complete(
+        model, [Prompt("p", problem.prompt)], Decoding(48, stop=ds1000.STOP), store=False
+    )
+    solution = ds1000.solution_of(answer.text).strip()
+    assert solution.startswith("result = ") and "\n" not in solution
+
+
+def test_adapters_are_small_and_name_their_base_by_a_relative_path():
+    folders = [*(paths.MINI / "questions").glob("questions-*")]
+    assert len(folders) == 3
+    assert sum(file.stat().st_size for folder in folders for file in folder.iterdir()) < 2.5e6
+    for folder in folders:
+        assert '"../../models/' in (folder / "adapter_config.json").read_text()
+        assert (folder / "README.md").is_file()

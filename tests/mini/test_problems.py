@@ -18,8 +18,14 @@ from lookuplab.stackoverflow import ds1000
 from lookuplab.stackoverflow.grader import Answer, Grader, grade
 
 DS1000 = Path(__file__).resolve().parents[3] / "shared" / "data" / "ds1000_dev.jsonl.gz"
-MEDIAN = Example("numpy.median", "Numpy", 0, ("import numpy as np",), ("a = np.array([[10, 7, 4], [3, 2, 1]])",),
-                 "np.median(a, axis=0)")
+MEDIAN = Example(
+    "numpy.median",
+    "Numpy",
+    0,
+    ("import numpy as np",),
+    ("a = np.array([[10, 7, 4], [3, 2, 1]])",),
+    "np.median(a, axis=0)",
+)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +63,10 @@ def test_every_problem_is_of_a_held_out_object(records):
 
 
 def test_every_perturbation_names_its_rule_and_resolves_to_an_origin_of_its_object(records):
-    facts = {(fact["library"], fact["library_problem_id"]): fact for fact in (r["metadata"] for r in records)}
+    facts = {
+        (fact["library"], fact["library_problem_id"]): fact
+        for fact in (r["metadata"] for r in records)
+    }
     assert len(facts) == len(records)
     for (library, number), fact in facts.items():
         origin = facts[library, fact["perturbation_origin_id"]]
@@ -78,18 +87,30 @@ def test_references_pass_and_nothing_none_and_the_first_value_fail(records):
 
 def test_the_grader_agrees(records):
     problems = [p for p in ds1000.load(build.PROBLEMS) if p.library == "Numpy"][:3]
-    answers = [Answer(p.id, sample, code) for p in problems for sample, code in enumerate((p.reference, "pass"))]
-    verdicts = grade(problems, answers, Grader(Path(sys.executable), store=False, progress=False, workers=1))
+    answers = [
+        Answer(p.id, sample, code)
+        for p in problems
+        for sample, code in enumerate((p.reference, "pass"))
+    ]
+    verdicts = grade(
+        problems, answers, Grader(Path(sys.executable), store=False, progress=False, workers=1)
+    )
     assert [verdict.passed for verdict in verdicts] == [True, False] * len(problems)
 
 
 @pytest.mark.skipif(not DS1000.exists(), reason="needs the shared copy of DS-1000")
 def test_no_line_is_one_of_ds1000(records):
     with gzip.open(DS1000, "rt", encoding="utf-8") as lines:
-        theirs = {line.strip() for record in map(json.loads, lines) for line in record["prompt"].splitlines()}
+        theirs = {
+            line.strip()
+            for record in map(json.loads, lines)
+            for line in record["prompt"].splitlines()
+        }
     ours = {line.strip() for record in records for line in record["prompt"].splitlines()}
     shared = {line for line in ours & theirs if not line.startswith(("import ", "from "))}
-    assert not {line for line in shared if len(re.findall("[A-Za-z]{3,}", line)) > 3}  # beyond numbers and short code
+    assert not {
+        line for line in shared if len(re.findall("[A-Za-z]{3,}", line)) > 3
+    }  # beyond numbers and short code
 
 
 def test_an_example_keeps_the_statements_that_its_value_needs():
@@ -108,29 +129,40 @@ def test_an_example_keeps_the_statements_that_its_value_needs():
     >>> print(shown(a))
     7.0
     """
-    good, *reasons = [found for found in examples(Documented(("numpy.shown",), text), "Numpy")
-                      if not isinstance(found, str) or found in ("random", "only prints")]
+    good, *reasons = [
+        found
+        for found in examples(Documented(("numpy.shown",), text), "Numpy")
+        if not isinstance(found, str) or found in ("random", "only prints")
+    ]
     setup = ("a = np.ones(3)", "a[0] = 5")
     assert good == Example("numpy.shown", "Numpy", 4, ("import numpy as np",), setup, "shown(a)")
     assert reasons == ["random", "only prints"]
 
 
 def test_constants_become_variables_and_the_second_input_gives_another_value():
-    draft, _ = drafts.origin(Example("numpy.average", "Numpy", 0, ("import numpy as np",), (), "np.average([1, 2, 6])"))
+    draft, _ = drafts.origin(
+        Example("numpy.average", "Numpy", 0, ("import numpy as np",), (), "np.average([1, 2, 6])")
+    )
     (first, value), (second, other) = draft.cases
     assert draft.target == "np.average(a)" and first == "a = [1, 2, 6]"
     assert value == values.Literal("number", "3.0") and second.startswith(first) and other != value
 
 
-@pytest.mark.parametrize("setup, target, reason", [
-    (("import warnings", "warnings.warn('old')"), "np.ones(2)", "warns"),
-    (("open('there', 'w')",), "np.ones(2)", "does not run on its own"),
-    (("while True: pass",), "np.ones(2)", "slow"),
-    (("a = np.ones(2)",), "np.asarray(a)", "the set-up holds the value already"),
-    (("a = np.ones(2)",), "np.ones_like(a)", "the set-up holds the value already"),
-    (("a = np.arange(3)",), "np.shape(a)", "no other input gives another value"),
-], ids=lambda part: str(part)[:40])
-def test_what_is_no_problem_is_left_out_for_its_reason(setup, target, reason, monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    "setup, target, reason",
+    [
+        (("import warnings", "warnings.warn('old')"), "np.ones(2)", "warns"),
+        (("open('there', 'w')",), "np.ones(2)", "does not run on its own"),
+        (("while True: pass",), "np.ones(2)", "slow"),
+        (("a = np.ones(2)",), "np.asarray(a)", "the set-up holds the value already"),
+        (("a = np.ones(2)",), "np.ones_like(a)", "the set-up holds the value already"),
+        (("a = np.arange(3)",), "np.shape(a)", "no other input gives another value"),
+    ],
+    ids=lambda part: str(part)[:40],
+)
+def test_what_is_no_problem_is_left_out_for_its_reason(
+    setup, target, reason, monkeypatch, tmp_path
+):
     (tmp_path / "there").mkdir()
     monkeypatch.chdir(tmp_path)
     if "ones" in target and "a = np.ones(2)" not in setup:
@@ -141,15 +173,28 @@ def test_what_is_no_problem_is_left_out_for_its_reason(setup, target, reason, mo
 
 def test_an_example_runs_in_a_process_that_writes_and_connects_nowhere():
     lines = {"write": "f = open('x', 'w')", "connect": "s.connect(('127.0.0.1', 9))"}
-    tried = [Example("numpy.sum", "Numpy", 0, ("import numpy as np", "import socket"),
-                     ("s = socket.socket()", line, "a = np.arange(3)"), "np.sum(a)") for line in lines.values()]
+    tried = [
+        Example(
+            "numpy.sum",
+            "Numpy",
+            0,
+            ("import numpy as np", "import socket"),
+            ("s = socket.socket()", line, "a = np.arange(3)"),
+            "np.sum(a)",
+        )
+        for line in lines.values()
+    ]
     assert list(running.examined(tried, progress=False)) == ["needs files or network"] * 2
 
 
 def test_surface_keeps_the_values(median):
     origin, *others = median
     surface = [draft for draft in others if draft.perturbation == "Surface"]
-    assert {draft.rule.partition(":")[0] for draft in surface} == {"reworded", "story around it", "renamed"}
+    assert {draft.rule.partition(":")[0] for draft in surface} == {
+        "reworded",
+        "story around it",
+        "renamed",
+    }
     assert all([e for _, e in draft.cases] == [e for _, e in origin.cases] for draft in surface)
     assert len({text.prompt(draft) for draft in [origin, *surface]}) == 4
 
@@ -166,7 +211,9 @@ def test_semantic_asks_for_another_argument_and_another_value(median):
 
 def test_difficult_rewrites_hide_the_call_repeat_it_and_go_on(median):
     rewritten = {draft.rule: draft for draft in median if draft.perturbation == "Difficult-Rewrite"}
-    assert "np.median" in text.prompt(median[0]) and "np.median" not in text.prompt(rewritten["call not named"])
+    assert "np.median" in text.prompt(median[0]) and "np.median" not in text.prompt(
+        rewritten["call not named"]
+    )
     assert rewritten["then reversed"].target == "np.median(a, axis=0)[::-1]"
     each = rewritten["for each of a list"]
     assert each.target == "[np.median(item, axis=0) for item in inputs]"
@@ -181,33 +228,79 @@ def test_renaming_leaves_strings_attributes_and_keywords():
 
 def test_the_options_of_a_parameter_are_read_from_its_documentation():
     document = "Parameters\n----------\nmode : {'full', 'same'}, optional\n    What.\nother : int\n"
-    assert calls.options_of(document, "mode") == ["full", "same"] and calls.options_of(document, "other") == []
+    assert (
+        calls.options_of(document, "mode") == ["full", "same"]
+        and calls.options_of(document, "other") == []
+    )
 
 
-@pytest.mark.parametrize("value", [
-    3, 0.1, float("nan"), 2 + 1j, np.float32(1.5), "a", (1, "b"), {"a": 1}, [0.5, [1, 2]], (np.arange(2), 1.0),
-    np.array([[1.0, np.nan]]), np.array(["a", "bc"]), np.array(["2020-01-01"], dtype="M8[D]"),
-    pd.Timestamp("2020-01-01"), pd.MultiIndex.from_tuples([("a", 1), ("b", 2)], names=["x", None]),
-    pd.Series([1, 2], index=["a", "b"], name="s"), pd.Series(["x", None]), pd.Series([True, None], dtype="boolean"),
-    pd.DataFrame({"a": [1, 2], ("b", 1): [0.5, np.nan]}),
-    pd.DataFrame([[1, 2]], columns=["a", "a"]), pd.Index([3, 1]), pd.date_range("2020", periods=2),
-], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(
+    "value",
+    [
+        3,
+        0.1,
+        float("nan"),
+        2 + 1j,
+        np.float32(1.5),
+        "a",
+        (1, "b"),
+        {"a": 1},
+        [0.5, [1, 2]],
+        (np.arange(2), 1.0),
+        np.array([[1.0, np.nan]]),
+        np.array(["a", "bc"]),
+        np.array(["2020-01-01"], dtype="M8[D]"),
+        pd.Timestamp("2020-01-01"),
+        pd.MultiIndex.from_tuples([("a", 1), ("b", 2)], names=["x", None]),
+        pd.Series([1, 2], index=["a", "b"], name="s"),
+        pd.Series(["x", None]),
+        pd.Series([True, None], dtype="boolean"),
+        pd.DataFrame({"a": [1, 2], ("b", 1): [0.5, np.nan]}),
+        pd.DataFrame([[1, 2]], columns=["a", "a"]),
+        pd.Index([3, 1]),
+        pd.date_range("2020", periods=2),
+    ],
+    ids=lambda value: type(value).__name__,
+)
 def test_a_value_written_as_source_is_the_same_value(value):
     found = values.literal(value)
     values.same(found.kind, eval(found.source, values.namespace()), value)
 
 
-@pytest.mark.parametrize("value", [None, object(), len, np.ma.array([1]), np.arange(10_000), "", pd.DataFrame(),
-                                   np.longdouble(1)], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        object(),
+        len,
+        np.ma.array([1]),
+        np.arange(10_000),
+        "",
+        pd.DataFrame(),
+        np.longdouble(1),
+    ],
+    ids=lambda value: type(value).__name__,
+)
 def test_a_value_without_a_short_source_has_none(value):
     assert values.literal(value) is None
 
 
-@pytest.mark.parametrize("kind, result, expected", [
-    ("number", 1.1, 1.0), ("number", None, 1.0), ("number", [1.0], 1.0), ("array", np.ones(2), np.ones(3)),
-    ("array", 1.0, np.ones(3)), ("array", np.array(["1"]), np.array([1])), ("sequence", (1.0,), (1.0, 2.0)),
-    ("exact", ["a"], ("a",)), ("series", pd.Series([1]).to_frame(), pd.Series([1])),
-    ("frame", pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]})), ("index", pd.Index([2, 1]), pd.Index([1, 2]))])
+@pytest.mark.parametrize(
+    "kind, result, expected",
+    [
+        ("number", 1.1, 1.0),
+        ("number", None, 1.0),
+        ("number", [1.0], 1.0),
+        ("array", np.ones(2), np.ones(3)),
+        ("array", 1.0, np.ones(3)),
+        ("array", np.array(["1"]), np.array([1])),
+        ("sequence", (1.0,), (1.0, 2.0)),
+        ("exact", ["a"], ("a",)),
+        ("series", pd.Series([1]).to_frame(), pd.Series([1])),
+        ("frame", pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]})),
+        ("index", pd.Index([2, 1]), pd.Index([1, 2])),
+    ],
+)
 def test_another_value_is_told_apart(kind, result, expected):
     with pytest.raises(Exception):
         values.same(kind, result, expected)
@@ -221,9 +314,13 @@ def test_problems_are_dealt_to_the_libraries_as_ds1000s():
 
 def test_a_problem_that_a_wrong_answer_passes_is_found(median):
     record = text.record(median[0])
-    assert running.faults([(record, ["pass"]), (record, [record["reference_code"]]),
-                           ({**record, "reference_code": "result = 1"}, [])]) == [
-        "", "a wrong answer passes", "gives another value in a second process"]
+    assert running.faults(
+        [
+            (record, ["pass"]),
+            (record, [record["reference_code"]]),
+            ({**record, "reference_code": "result = 1"}, []),
+        ]
+    ) == ["", "a wrong answer passes", "gives another value in a second process"]
 
 
 def test_the_same_records_give_the_same_bytes(tmp_path, records):
@@ -235,9 +332,20 @@ def test_the_same_records_give_the_same_bytes(tmp_path, records):
 def test_the_committed_problems_come_out_of_the_installed_examples(records):
     """One library's origins, from docstring to record: drafts of the same objects give the committed texts."""
     names = {r["metadata"]["object"] for r in records if r["metadata"]["library"] == "Numpy"}
-    objects = {item.name: item for item in held_out_objects("Numpy") if item.name in sorted(names)[:5]}
-    parsed = [e for item in objects.values() for e in examples(item, "Numpy") if isinstance(e, Example)]
-    made = {text.prompt(draft[0]) for draft in map(perturbations.examine, parsed) if isinstance(draft, list)}
-    committed = [r["prompt"] for r in records if r["metadata"]["object"] in objects
-                 and r["metadata"]["perturbation_type"] == "Origin"]
+    objects = {
+        item.name: item for item in held_out_objects("Numpy") if item.name in sorted(names)[:5]
+    }
+    parsed = [
+        e for item in objects.values() for e in examples(item, "Numpy") if isinstance(e, Example)
+    ]
+    made = {
+        text.prompt(draft[0])
+        for draft in map(perturbations.examine, parsed)
+        if isinstance(draft, list)
+    }
+    committed = [
+        r["prompt"]
+        for r in records
+        if r["metadata"]["object"] in objects and r["metadata"]["perturbation_type"] == "Origin"
+    ]
     assert committed and set(committed) <= made

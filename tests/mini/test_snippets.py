@@ -1,83 +1,157 @@
-"""The mini corpus as it is committed, and what its builder keeps apart."""
+"""What is read from docstrings, the corpus as it is committed, what its builder keeps apart, and its rankers."""
 
 import re
 
 import pytest
 
 from lookuplab.mini import snippets
-from lookuplab.mini.docstrings import Documented
+from lookuplab.mini.docstrings import Documented, documented, examples, plain, sections, sentences
 from lookuplab.mini.packages import held_out_example
-from lookuplab.stackoverflow import corpus
+from lookuplab.stackoverflow import corpus, quality, ranking
+
+DOC = """Add numbers.
+
+The sum is taken over the given axis. See [1]_ for `numpy.add`:
+
+    an indented block is no prose
+
+Returns
+-------
+total : float
+    The sum of all elements.
+
+Examples
+--------
+>>> a = np.array([1, 2])
+>>> b = 5
+>>> add(a)  # doctest: +SKIP
+3
+
+With an axis that counts from the end:
+
+>>> b = 7
+>>> a[0] = 9
+>>> for x in a:
+...     print(x + b)
+16
+9
+"""
+HELD = next(f"numpy.f{n}" for n in range(100) if held_out_example(f"numpy.f{n}"))
 
 
 @pytest.fixture(scope="module")
-def mini():
-    return corpus.load("mini")
+def shown():
+    """Id -> snippet of the corpus that prompts show."""
+    return {snippet.id: snippet for snippet in corpus.load("mini")}
 
 
 @pytest.fixture(scope="module")
-def everything():
-    return {snippet.id: snippet for snippet in corpus.load("mini-retrieval")}
+def held_out(shown):
+    found = {snippet.id: snippet for snippet in corpus.load("mini-retrieval")}
+    return {name: snippet for name, snippet in found.items() if name not in shown}
 
 
-def name_of(snippet_id: str) -> str:
-    return snippet_id.rpartition("#")[0]
+def test_each_example_stands_alone_behind_what_it_needs():
+    before, loop = (
+        "import numpy as np\na = np.array([1, 2])\n",
+        "a[0] = 9\nfor x in a:\n    print(x + b)",
+    )
+    assert examples(DOC) == [
+        ("", f"{before}b = 5\nadd(a)"),
+        ("With an axis that counts from the end:", f"{before}b = 7\n{loop}"),
+    ]
+    assert examples(">>> f(\n3\n") == examples(">>>f()\n") == examples("no session") == []
 
 
-def test_the_corpus_has_thousands_of_snippets_each_with_its_licence(mini):
-    assert len(mini) > 5000 and all(snippet.licence and snippet.source for snippet in mini)
-    assert {snippet.source.split()[0] for snippet in mini} == {"numpy", "pandas", "scipy", "scikit-learn"}
-    assert sum(file.stat().st_size for file in corpus.MINI.glob("*.jsonl.gz") if "problems" not in file.name) < 2e6
+def test_sentences_are_prose_without_markup():
+    assert list(sections(DOC)) == ["", "returns", "examples"]
+    assert sentences(sections(DOC)[""]) == ["The sum is taken over the given axis."]
+    text = (
+        "Use i.e. ``this`` one here. No more.\n\n- a list of more words\n\n.. note:: one two three"
+    )
+    assert sentences(text) == ["Use i.e. this one here."]
+    marked = ":func:`~a.b` of `x`, :ref:`the guide <guide>`\n and **bold** [2]_"
+    assert plain(marked) == "a.b of x, the guide and bold"
 
 
-def test_no_held_out_object_is_in_the_corpus_that_prompts_show(mini, everything):
-    assert not [snippet.id for snippet in mini if held_out_example(name_of(snippet.id))]
-    held_out = everything.keys() - {snippet.id for snippet in mini}
-    assert len(held_out) > 500
+def test_public_objects_of_a_library_come_by_their_shortest_names():
+    found = {item.name: item for item in documented("numpy")}
+    assert {"numpy.sort", "numpy.sin", "numpy.linalg.norm"} <= set(found)  # also a ufunc
+    assert "numpy.abs" in found and "numpy.absolute" in found["numpy.abs"].names
+    assert not [name for name in found if "._" in name or ".tests" in name]
 
 
-def test_no_example_of_a_held_out_object_stands_in_the_corpus_under_another_name(mini, everything):
+def test_no_held_out_example_is_shown_even_under_another_name(shown, held_out):
     def core(code: str) -> str:
-        return "".join(line for line in code.splitlines() if not re.match("import|from", line)).replace(" ", "")
+        lines = (line for line in code.splitlines() if not re.match("import|from", line))
+        return "".join(lines).replace(" ", "")
 
-    shown = {core(snippet.code) for snippet in mini}
-    held_out = everything.keys() - {snippet.id for snippet in mini}
-    assert not [one for one in held_out if core(everything[one].code) in shown]
-
-
-def test_test_queries_ask_for_held_out_objects_and_validation_queries_for_open_ones(mini, everything):
-    open_ids = {snippet.id for snippet in mini}
-    for split, where in (("test", everything.keys() - open_ids), ("valid", open_ids)):
-        found = corpus.queries("mini", split)
-        assert len(found) > 200
-        assert {one for query in found for one in query.relevant} <= where
+    assert len(shown) > 5000 and len(held_out) > 500
+    assert not [name for name in shown if held_out_example(name.rpartition("#")[0])]
+    codes = {core(snippet.code) for snippet in shown.values()}
+    assert not [name for name, snippet in held_out.items() if core(snippet.code) in codes]
 
 
-def test_no_query_is_the_description_of_its_snippet(everything):
-    for query in [*corpus.queries("mini", "valid"), *corpus.queries("mini", "test")]:
+@pytest.mark.parametrize("split", ["test", "valid"])
+def test_queries_ask_for_their_part_in_other_words_than_the_description(split, shown, held_out):
+    found, where = corpus.queries("mini", split), held_out if split == "test" else shown
+    assert len(found) > 200
+    for query in found:
         for one in query.relevant:
-            assert not everything[one].description.startswith(query.text.rstrip("."))
-
-
-def test_a_second_build_gives_the_same_files(tmp_path):
-    for folder in ("a", "b"):
-        snippets.save(snippets.build(["scikit-learn"], progress=False), tmp_path / folder)
-    names = sorted(file.name for file in (tmp_path / "a").iterdir())
-    assert names == ["held_out.jsonl.gz", "queries_test.jsonl.gz", "queries_valid.jsonl.gz", "snippets.jsonl.gz",
-                     "snippets.md"]
-    assert all((tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in names)
+            assert not where[one].description.startswith(query.text.rstrip("."))
 
 
 def test_an_object_is_held_out_by_any_of_its_names():
-    held = next(f"numpy.f{n}" for n in range(100) if held_out_example(f"numpy.f{n}"))
     free = next(f"numpy.g{n}" for n in range(100) if not held_out_example(f"numpy.g{n}"))
-    assert snippets.split_of(Documented((free, held), "")) == "test"
+    assert snippets.split_of(Documented((free, HELD), "")) == "test"
     assert snippets.split_of(Documented((free,), "")) in ("train", "valid")
 
 
 def test_a_phrasing_neither_repeats_the_summary_nor_names_the_object_in_code():
-    text = ("Sort an array.\n\nSort an array. The order is that of the elements. Call np.order(x) for it.\n"
-            "See the guide for more of it.\n\nReturns\n-------\nout : array\n    The array in its new order.\n")
-    assert snippets.summary(Documented(("numpy.order",), text)) == "Sort an array."
-    assert snippets.phrasings(Documented(("numpy.order",), text)) == [
-        "The order is that of the elements.", "The array in its new order."]
+    text = (
+        "Sort an array.\n\nSort an array. The order is that of the elements. Call np.order(x) for it.\n"
+        "See the guide for more of it.\n\nReturns\n-------\nout : array\n    The array in its new order.\n"
+    )
+    item = Documented(("numpy.order",), text)
+    assert snippets.summary(item) == "Sort an array."
+    assert snippets.phrasings(item) == [
+        "The order is that of the elements.",
+        "The array in its new order.",
+    ]
+
+
+def test_the_encoder_does_not_learn_from_held_out_objects():
+    text = "Sort an array.\n\nThe order is that of the elements.\n"
+    assert snippets.pairs_of(Documented((HELD,), text)) == []
+    found = [snippets.pairs_of(Documented((f"numpy.g{n}",), text)) for n in range(30)]
+    assert [("Sort an array.", "The order is that of the elements.")] in found
+
+
+def test_training_brings_the_two_texts_of_a_pair_together_the_same_for_the_same_seed():
+    pairs = [
+        ("sort the rows", "order lines of it"),
+        ("mean of columns", "average each column"),
+        ("join two tables", "merge frames by key"),
+    ]
+
+    def trained(seed):
+        model = snippets.static_encoder((text for pair in pairs for text in pair), 200, 16)
+        snippets.train_encoder(model, pairs, batch=3, epochs=20, seed=seed)
+        return model
+
+    model = trained(0)
+    one, other = (model.encode([pair[at] for pair in pairs]) for at in (0, 1))
+    assert model.similarity(one, other).argmax(dim=1).tolist() == [0, 1, 2]
+    assert trained(0).encode(["rows"]).tobytes() == model.encode(["rows"]).tobytes()
+
+
+def test_the_shipped_rankers_beat_chance_and_the_ensemble_its_parts():
+    made = ranking.rankers(
+        corpus.load("mini-retrieval"),
+        corpus.MINI / "words",
+        corpus.MINI / "encoder",
+        ["bm25-code", "code", "description", "ensemble-0.4"],
+    )
+    values = quality.measured(made, corpus.queries("mini", "test"))
+    mrr = values.groupby("ranker").mrr_at_20.mean()
+    assert mrr.min() > 0.1 and mrr["ensemble-0.4"] > max(mrr["code"], mrr["description"])

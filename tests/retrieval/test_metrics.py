@@ -1,4 +1,4 @@
-"""Ranking measures on three queries that can be worked out by hand."""
+"""Ranking measures on queries that can be worked out by hand."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,11 @@ from lookuplab.errors import UserError
 from lookuplab.retrieval.metrics import ndcg_at, recall_at, reciprocal_rank, success_at
 
 RANKINGS = {"q1": ["a", "b", "c"], "q2": ["a", "b", "c"], "q3": ["a", "b", "c"]}
-RELEVANT = {"q3": ["z"], "q1": ["c", "b"], "q2": ("a",)}  # in another order: values are matched by id
+RELEVANT = {
+    "q3": ["z"],
+    "q1": ["c", "b"],
+    "q2": ("a",),
+}  # in another order: values are matched by id
 
 
 def test_success_is_any_relevant_document_in_the_top_k():
@@ -15,61 +19,36 @@ def test_success_is_any_relevant_document_in_the_top_k():
     assert success_at(RANKINGS, RELEVANT, 2).tolist() == [True, True, False]
 
 
-def test_recall_is_the_share_of_the_relevant_documents():
+def test_recall_is_the_share_of_the_relevant_documents_each_counted_once():
     assert recall_at(RANKINGS, RELEVANT, 2).tolist() == [0.5, 1.0, 0.0]
-    assert recall_at(RANKINGS, RELEVANT, 9).tolist() == [1.0, 1.0, 0.0]
-
-
-def test_a_document_ranked_twice_is_recalled_once():
     assert recall_at({"q": ["a", "a"]}, {"q": ["a", "b"]}, 2).tolist() == [0.5]
 
 
-def test_reciprocal_rank_is_that_of_the_first_relevant_document():
+def test_reciprocal_rank_is_that_of_the_first_relevant_document_cut_at_k():
     assert reciprocal_rank(RANKINGS, RELEVANT).tolist() == [0.5, 1.0, 0.0]
-
-
-def test_no_query_gives_no_value():
-    assert success_at({}, {}, 1).shape == recall_at({}, {}, 1).shape == reciprocal_rank({}, {}).shape == (0,)
-
-
-def test_queries_whose_answers_stand_second_nowhere_and_first():
-    rankings = {"1": ["b", "a", "c"], "2": ["x", "y", "z"], "3": ["q"]}
-    relevant = {"1": {"a"}, "2": {"n"}, "3": {"q"}}
-    assert reciprocal_rank(rankings, relevant, 20).mean() == 0.5
-    assert success_at(rankings, relevant, 3).mean() == pytest.approx(2 / 3)
-
-
-def test_success_and_recall_differ_where_several_documents_are_relevant():
-    rankings, relevant = {"q": ["b", "a", "c"]}, {"q": {"a", "c", "zz"}}
-    assert success_at(rankings, relevant, 3).tolist() == [True]
-    assert recall_at(rankings, relevant, 3).tolist() == [pytest.approx(2 / 3)]
-
-
-def test_a_reciprocal_rank_is_cut_at_k():
     ranking = {"q": [*map(str, range(30))]}
     assert reciprocal_rank(ranking, {"q": ["19"]}, 20).tolist() == [1 / 20]
     assert reciprocal_rank(ranking, {"q": ["20"]}, 20).tolist() == [0.0]
-    assert reciprocal_rank(ranking, {"q": ["20"]}).tolist() == [1 / 21]
 
 
 def test_ndcg_by_hand():
     second, third = 1 / np.log2(3), 1 / 2
-    assert ndcg_at(RANKINGS, RELEVANT, 10).tolist() == pytest.approx([(second + third) / (1 + second), 1.0, 0.0])
-    assert ndcg_at(RANKINGS, RELEVANT, 2).tolist() == pytest.approx([second / (1 + second), 1.0, 0.0])
-    assert ndcg_at({"q": ["a", "a", "b"]}, {"q": ["a", "b"]}, 3).tolist() == [1.0], "a repeated document counts once"
+    values = [(second + third) / (1 + second), 1.0, 0.0]
+    assert ndcg_at(RANKINGS, RELEVANT, 10).tolist() == pytest.approx(values)
+    values = [second / (1 + second), 1.0, 0.0]
+    assert ndcg_at(RANKINGS, RELEVANT, 2).tolist() == pytest.approx(values)
+    assert ndcg_at({"q": ["a", "a", "b"]}, {"q": ["a", "b"]}, 3).tolist() == [1.0], "each once"
 
 
 def test_an_ideal_order_is_exactly_one():
     names = [*map(str, range(30))]
-    assert all(ndcg_at({"q": names}, {"q": names[:count]}, 10).tolist() == [1.0] for count in range(1, 30))
-
-
-def test_a_query_without_relevant_documents_is_refused():
-    with pytest.raises(UserError, match="no relevant document is known for q4"):
-        success_at({"q4": ["a"]}, RELEVANT, 1)
+    for count in range(1, 30):
+        assert ndcg_at({"q": names}, {"q": names[:count]}, 10).tolist() == [1.0]
 
 
 @pytest.mark.parametrize("measure", [success_at, recall_at, reciprocal_rank, ndcg_at])
-def test_k_below_one_is_refused(measure):
+def test_k_below_one_and_a_query_without_relevant_documents_are_refused(measure):
     with pytest.raises(UserError, match="k is 0"):
         measure(RANKINGS, RELEVANT, 0)
+    with pytest.raises(UserError, match="no relevant document is known for q4"):
+        measure({"q4": ["a"]}, RELEVANT, 1)

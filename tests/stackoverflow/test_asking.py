@@ -8,7 +8,7 @@ import written_problems as written
 from lookuplab.errors import UserError
 from lookuplab.models import load
 from lookuplab.models.types import Decoding
-from lookuplab.retrieval.bm25 import Bm25
+from lookuplab.retrieval.rankers import Bm25
 from lookuplab.stackoverflow import asking
 from lookuplab.stackoverflow.corpus import Snippet
 from lookuplab.stackoverflow.ds1000 import load as load_problems

@@ -8,7 +8,7 @@ import pytest
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.retrieval.bm25 import Bm25
+from lookuplab.retrieval.rankers import Bm25
 from lookuplab.retrieval.metrics import ndcg_at, recall_at, reciprocal_rank, success_at
 from lookuplab.stackoverflow import ds1000
 from lookuplab.stackoverflow.asking import question_of
@@ -71,8 +71,8 @@ def test_bm25_finds_what_it_is_known_to_find_in_the_gold_pages():
     def words(text: str) -> list[str]:
         return re.findall(r"\w+", text.lower())
 
-    ranker = Bm25({title: words(text) for title, text in pages.items()})
-    found = {one.id: ranker.rank(words(question_of(one)), 20) for one in problems}
+    ranker = Bm25({title: words(text) for title, text in pages.items()}, words)
+    found = ranker.rank({one.id: question_of(one) for one in problems}, 20)
     measures = (ndcg_at, 10), (reciprocal_rank, 20), (success_at, 3), (recall_at, 10)
     values = [measure(found, relevant, k).mean() for measure, k in measures]
     assert len(problems) == 188

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lookuplab.retrieval.ranker import Ranker
+from lookuplab.retrieval.rankers import Ranker
 from lookuplab.stackoverflow.corpus import Query
 from lookuplab.stackoverflow.quality import MEASURES, difference_rows, measured, quality_rows
 

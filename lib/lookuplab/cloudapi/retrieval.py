@@ -14,7 +14,7 @@ from lookuplab.cloudapi.benchmark import Task
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_index
 from lookuplab.errors import UserError
 from lookuplab.retrieval import check_k
-from lookuplab.retrieval.bm25 import Bm25
+from lookuplab.retrieval.rankers import Bm25
 
 WORD = re.compile(r"[A-Z]+s?(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+")  # put_object, BlobClient, ClientAPIs, s3
 
@@ -48,7 +48,7 @@ def query_terms(task: Task, name: str | None, service: bool = True) -> list[str]
 @lru_cache(maxsize=2)
 def api_ranker(index: ApiIndex) -> Bm25:
     """BM25 over the keys of all operations of the index."""
-    return Bm25({spec.id: key_terms(spec) for spec in index.specs if spec.operation})
+    return Bm25({spec.id: key_terms(spec) for spec in index.specs if spec.operation}, words=list)
 
 
 def check_targets(tasks: Sequence[Task], index: ApiIndex) -> None:
@@ -72,8 +72,8 @@ def retrieve(tasks: Sequence[Task], names: Mapping[str, str | None], depth: int,
     check_targets(tasks, index)
     if lacking := [task.id for task in tasks if task.id not in names]:
         raise UserError(f"no first pass of {len(lacking)} tasks ({lacking[0]} ...): invoke the model on all of them")
-    ranker = api_ranker(index)
-    return {task.id: ranker.rank(query_terms(task, names[task.id], service), depth) for task in tasks}
+    queries = {task.id: query_terms(task, names[task.id], service) for task in tasks}
+    return api_ranker(index).rank(queries, depth)
 
 
 def oracle(tasks: Sequence[Task], index: ApiIndex | None = None) -> dict[str, tuple[str, ...]]:

@@ -10,14 +10,10 @@ import click
 from lookuplab.cli import LazyGroup, scheduler_option, settings_option, with_settings
 
 _BUILDERS = {
-    "cloudapi": "lookuplab.cloudapi.build:command",
+    "cloudapi": "lookuplab.cloudapi.sdks:command",
     "problems": "lookuplab.mini.problems.build:command",
 }
 _OTHERS = {"frequencies": "lookuplab.cloudapi.frequency:command"}
-comments_option = click.option(
-    "--comments-model",
-    help="Have this model word the comments, as the paper does, instead of rewriting descriptions.",
-)
 seed_option = click.option("--seed", default=0, show_default=True, help="Which APIs are dealt.")
 
 
@@ -177,8 +173,7 @@ def build() -> None:
     epilog="""\b
 Examples:
   lookuplab data build benchmark
-  lookuplab data build benchmark --frequencies stack.csv -o tasks.jsonl
-  lookuplab data build benchmark --frequencies stack.csv --comments-model openai:gpt-4o -o tasks.jsonl""",
+  lookuplab data build benchmark --frequencies stack.csv -o tasks.jsonl""",
 )
 @click.option(
     "--frequencies",
@@ -186,7 +181,6 @@ Examples:
     help="CSV with columns api, count_name, count_bound, as `lookuplab data frequencies` writes it.  "
     "[default: the mini corpus's counts]",
 )
-@comments_option
 @seed_option
 @click.option(
     "-o",
@@ -194,37 +188,23 @@ Examples:
     type=click.Path(path_type=Path, dir_okay=False),
     help="JSON Lines file.  [default: the mini profile's tasks]",
 )
-def build_benchmark(
-    frequencies: Path | None, comments_model: str | None, seed: int, out: Path | None
-) -> None:
+def build_benchmark(frequencies: Path | None, seed: int, out: Path | None) -> None:
     """Build the 622 CloudAPIBench tasks from the API index and a frequency table."""
     from lookuplab.cloudapi import benchmark
     from lookuplab.cloudapi.specs import load_index
 
-    index, wordings = load_index(), None
+    index = load_index()
     if frequencies is None:
-        from lookuplab.mini.counts import assign
+        from lookuplab.mini.corpus import assign
 
         names = bound = assign(index, seed)
     else:
-        from lookuplab.cloudapi.frequency_table import read_frequencies
+        from lookuplab.cloudapi.frequency import read_frequencies
 
         names, bound = read_frequencies(frequencies)
-    if comments_model:
-        from lookuplab.cloudapi.comment_writer import model_comments
-        from lookuplab.models import load
-
-        dealt = {task.target for task in benchmark.build(index, names, seed=seed)}
-        wordings = benchmark.ApiComments(index)
-        written = model_comments(load(comments_model), (index.by_id[api] for api in sorted(dealt)))
-        wordings.update(
-            {api: comments for api, comments in written.items() if comments}
-        )  # else the rewritten ones
-    tasks = benchmark.build(index, names, bound, seed, wordings=wordings)
-    benchmark.write_tasks(tasks, out or benchmark.TASKS)
-    click.echo(
-        f"{len(tasks)} tasks of {len({task.target for task in tasks})} APIs -> {out or benchmark.TASKS}"
-    )
+    tasks, out = benchmark.build(index, names, bound, seed), out or benchmark.TASKS
+    benchmark.write_tasks(tasks, out)
+    click.echo(f"{len(tasks)} tasks of {len({task.target for task in tasks})} APIs -> {out}")
 
 
 @build.command(
@@ -234,7 +214,6 @@ def build_benchmark(
 Examples:
   lookuplab data build api networkx
   lookuplab data build api path/to/my_package --corpus path/to/code/that/uses/it -o my_api
-  lookuplab data build api networkx --comments-model openai:gpt-4o
 Then:
   lookuplab run own/package -p package=networkx""",
 )
@@ -257,24 +236,9 @@ Then:
     type=click.IntRange(1),
     help="Tasks of each frequency class, at most.",
 )
-@comments_option
 @seed_option
-@click.option(
-    "-j",
-    "--jobs",
-    default=1,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Processes that count.",
-)
 def build_api(
-    packages: tuple[str, ...],
-    output: Path | None,
-    corpus: str | None,
-    per_class: int,
-    comments_model: str | None,
-    seed: int,
-    jobs: int,
+    packages: tuple[str, ...], output: Path | None, corpus: str | None, per_class: int, seed: int
 ) -> None:
     """Build the API index of any importable package and a benchmark in the style of CloudAPIBench.
 
@@ -283,22 +247,14 @@ def build_api(
     frequencies.csv and tasks.jsonl; a call is valid iff it binds to the signature that Python
     reports. What cannot be read or asked for is counted and printed.
     """
-    from lookuplab.cloudapi import own_api
-    from lookuplab.cloudapi import packages as installed
+    from lookuplab.cloudapi import packages as own
 
-    folder = output or installed.folder_of(packages)
-    made = own_api.build(packages, folder, corpus, per_class, seed, jobs, comments_model)
-    for package in made.packages:
-        echo_counts(f"{package.name} {package.version}".strip(), package.counts())
-        echo_counts(
-            "", {f"left out: {reason}": times for reason, times in package.left_out.items()}
-        )
-    click.echo(made.counting)
-    echo_counts("operations that no task asks for:" if made.obstacles else "", made.obstacles)
-    classes = ", ".join(f"{name} {number}" for name, number in made.classes().items())
-    click.echo(
-        f"{len(made.tasks)} tasks ({classes}) of {len({task.target for task in made.tasks})} APIs -> {folder}"
-    )
+    folder = output or own.folder_of(packages)
+    made = own.build(packages, folder, corpus, per_class, seed)
+    click.echo(f"{len(made.index.specs)} APIs; {made.counting}")
+    echo_counts("left out:", made.left_out)
+    apis = {task.target for task in made.tasks}
+    click.echo(f"{len(made.tasks)} tasks of {len(apis)} APIs -> {folder}")
 
 
 @build.command(
@@ -320,14 +276,11 @@ def build_snippets(out: Path | None) -> None:
     scikit-learn.
     """
     from lookuplab.mini import snippets
+    from lookuplab.stackoverflow.corpus import MINI, write
 
-    made = snippets.build()
-    snippets.save(made, out or snippets.MINI)
-    queries = " and ".join(f"{len(found)} {split}" for split, found in made.queries.items())
-    click.echo(
-        f"{len(made.snippets):,} snippets, {len(made.held_out):,} held out, {queries} queries "
-        f"-> {out or snippets.MINI}"
-    )
+    for name, records in snippets.build().items():
+        write((out or MINI) / f"{name}.jsonl.gz", records)
+        click.echo(f"{len(records):,} {name} -> {out or MINI}")
 
 
 def echo_counts(head: str, counts: Mapping[str, int]) -> None:

@@ -50,9 +50,9 @@ def part_option(name: str, *parts: str) -> Callable:
 Examples:
   lookuplab train mini                          all three sizes, one epoch
   lookuplab train mini --size small --epochs 2
-  lookuplab train mini --corpus-only            only build and tokenise the corpus
+  lookuplab train mini --corpus-only            only build the corpus
 On several GPUs, after --corpus-only:
-  accelerate launch -m lookuplab.mini.train --size large""",
+  accelerate launch -m lookuplab train mini --size large""",
 )
 @part_option("size", "large", "medium", "small")
 @click.option(
@@ -70,7 +70,7 @@ On several GPUs, after --corpus-only:
 )
 @out_option
 @work_option
-@click.option("--corpus-only", is_flag=True, help="Stop after the tokenised corpus.")
+@click.option("--corpus-only", is_flag=True, help="Stop after the corpus.")
 def mini(
     parts: tuple[str, ...],
     epochs: int,
@@ -84,18 +84,14 @@ def mini(
     A killed run goes on from its last checkpoint when the same command is given again. Losses go to
     runs/train/SIZE/log.csv.
     """
-    from lookuplab.mini import pipeline
+    from lookuplab.mini import corpus
 
-    work, out = work or pipeline.WORK, made(out or pipeline.MODELS)
-    pipeline.prepare_corpus(work / "corpus", seed)
+    work, out = work or corpus.WORK, made(out or corpus.MODELS)
+    corpus.prepare(work / "corpus", seed)
     click.echo(f"corpus: {work / 'corpus'}")
     for name in () if corpus_only else parts:
-        facts = pipeline.train_and_save(
-            work / "corpus", out / name, work / name, size=name, epochs=epochs, seed=seed
-        )
-        click.echo(
-            f"{name}: {facts['parameters']:,} parameters, {facts['seconds'] / 60:.1f} minutes -> {out / name}"
-        )
+        facts = corpus.train(name, work / "corpus", out / name, work / name, epochs, seed)
+        click.echo(f"{name}: {facts['parameters']:,} parameters -> {out / name}")
 
 
 @train.command(
@@ -165,12 +161,16 @@ def mini_rankers(parts: tuple[str, ...]) -> None:
 
     On one core each: the same seed gives the same vectors.
     """
-    from lookuplab.mini import rankers
+    from lookuplab.mini import snippets
+    from lookuplab.retrieval.rankers import save_words, train_words
+    from lookuplab.stackoverflow import corpus, ranking
 
     if "words" in parts:
-        click.echo(f"{len(rankers.train_words().words):,} words -> {rankers.WORDS}")
+        found = train_words(ranking.training_lines(corpus.load("mini-retrieval")))
+        save_words(corpus.MINI / "words", found)
+        click.echo(f"{len(found):,} words")
     if "encoder" in parts:
-        click.echo(f"{rankers.train_encoder():,} pairs -> {rankers.ENCODER}")
+        click.echo(f"{snippets.save_encoder():,} pairs")
 
 
 @train.command(

@@ -11,19 +11,28 @@ import inspect
 import pkgutil
 import re
 import warnings
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import ModuleType
 
 NOT_PUBLIC = re.compile(r"^(_.*|tests?|conftest|externals|testing|testutils|f2py|distutils|setup)$")
-IMPORTS = {"np": "import numpy as np", "numpy": "import numpy", "pd": "import pandas as pd", "scipy": "import scipy",
-           "sp": "import scipy as sp", "plt": "import matplotlib.pyplot as plt"}  # that docstrings take for granted
-_DIRECTIVE = re.compile(r"[ \t]*# *doctest:.*$", re.M)
-_HEADING = re.compile(r"^(\w[\w -]*)\n[-=]{3,} *$", re.M)
-_SENTENCE = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!cf\.)\s+(?=[A-Z])")
-_NO_PROSE = re.compile(r">>>|^\.\. |:math:|::|^[=+-]{3}", re.M)
-_MARKUP = ((re.compile(r":[\w:+-]+:`~?([^`<]*?)(?:\s*<[^>]*>)?`"), r"\1"), (re.compile(r"`+([^`]*)`+_*"), r"\1"),
-           (re.compile(r"\s*\[\w+\]_"), ""), (re.compile(r"\*{1,2}([\w ]+)\*{1,2}"), r"\1"))
+IMPORTS = {  # that docstrings take for granted
+    "np": "import numpy as np",
+    "numpy": "import numpy",
+    "pd": "import pandas as pd",
+    "scipy": "import scipy",
+    "sp": "import scipy as sp",
+    "plt": "import matplotlib.pyplot as plt",
+}
+SENTENCE = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!cf\.)\s+(?=[A-Z])")
+NO_PROSE = re.compile(r">>>|^\.\. |:math:|::|^[=+-]{3}", re.M)
+MARKUP = (
+    (r":[\w:+-]+:`~?([^`<]*?)(?:\s*<[^>]*>)?`", r"\1"),
+    (r"`+([^`]*)`+_*", r"\1"),
+    (r"\s*\[\w+\]_", ""),
+    (r"\*{1,2}([\w ]+)\*{1,2}", r"\1"),
+)
 
 
 @dataclass(frozen=True)
@@ -38,32 +47,36 @@ class Documented:
         return self.names[0]
 
 
-@dataclass(frozen=True)
-class Example:
-    """One example of a docstring: the sentence that leads to it ("" where there is none) and its code."""
-
-    lead: str
-    code: str
-
-
 def documented(package: str) -> list[Documented]:
     """The public objects of an installed package that have a docstring, each docstring once, in the order of names.
 
     Modules, private names, tests and what a module merely imports from another package are left out.
     """
-    names: dict[str, set[str]] = {}
+    names: dict[str, set[str]] = defaultdict(set)
     for module in _modules(package):
-        public = [name for name in getattr(module, "__all__", None) or vars(module) if not name.startswith("_")]
-        for name in public:
+        for name in getattr(module, "__all__", None) or vars(module):
             value = inspect.getattr_static(module, name, None)
-            if not isinstance(value, ModuleType) and _home(value).partition(".")[0] == package:
-                _remember(names, f"{module.__name__}.{name}", value)
-    found = [Documented(tuple(sorted(keys, key=_length)), text) for text, keys in names.items()]
+            # a ufunc names no module, but its class does
+            home = str(getattr(value, "__module__", None) or type(value).__module__)
+            if (
+                name.startswith("_")
+                or isinstance(value, ModuleType)
+                or home.partition(".")[0] != package
+            ):
+                continue
+            members = vars(value) if isinstance(value, type) else {}
+            inner = {f".{part}": one for part, one in members.items() if part[0] != "_"}
+            for key, found in {"": value, **inner}.items():
+                text = (
+                    inspect.getdoc(found) if callable(found) or hasattr(found, "__get__") else None
+                )
+                if isinstance(text, str) and text.strip():
+                    names[text].add(f"{module.__name__}.{name}{key}")
+    found = [
+        Documented(tuple(sorted(keys, key=lambda key: (key.count("."), len(key), key))), text)
+        for text, keys in names.items()
+    ]
     return sorted(found, key=lambda each: each.name)
-
-
-def _length(name: str) -> tuple[int, int, str]:
-    return name.count("."), len(name), name
 
 
 def _modules(package: str) -> Iterator[ModuleType]:
@@ -75,55 +88,45 @@ def _modules(package: str) -> Iterator[ModuleType]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 module = importlib.import_module(name)
-        except Exception:  # an optional dependency, a removed module: each library has its own exception for it
+        except Exception:  # an optional dependency, a removed module: each has its own exception
             continue
         yield module
-        inner = [found.name for found in pkgutil.iter_modules(getattr(module, "__path__", ()))]
-        queue += [f"{name}.{part}" for part in sorted(inner, reverse=True) if not NOT_PUBLIC.match(part)]
-
-
-def _home(value: object) -> str:
-    """The module that defines a value: a ufunc names none, but its class does."""
-    return str(getattr(value, "__module__", None) or type(value).__module__)
-
-
-def _remember(names: dict[str, set[str]], name: str, value: object) -> None:
-    """Enter a name under the value's docstring, and those of a class's own methods and properties under theirs."""
-    members = vars(value).items() if isinstance(value, type) else ()
-    for key, found in [(name, value), *((f"{name}.{part}", inner) for part, inner in members if part[0] != "_")]:
-        text = inspect.getdoc(found) if callable(found) or hasattr(found, "__get__") else None
-        if isinstance(text, str) and text.strip():
-            names.setdefault(text, set()).add(key)
+        inner = sorted(one.name for one in pkgutil.iter_modules(getattr(module, "__path__", ())))
+        queue += [f"{name}.{part}" for part in reversed(inner) if not NOT_PUBLIC.match(part)]
 
 
 def sections(text: str) -> dict[str, str]:
     """The sections of a numpydoc docstring: lower-case heading -> text; "" is what stands before the first."""
-    parts = _HEADING.split(text)
-    return {"": parts[0], **{name.strip().lower(): body for name, body in zip(parts[1::2], parts[2::2])}}
+    parts = re.split(r"^(\w[\w -]*)\n[-=]{3,} *$", text, flags=re.M)
+    headings = [name.strip().lower() for name in parts[1::2]]
+    return {"": parts[0], **dict(zip(headings, parts[2::2], strict=True))}
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of the prose paragraphs of a text, without markup; lists, tables, code and directives are left out.
+    """The sentences of the prose paragraphs of a text, without markup, lists, tables, code and directives.
 
     A sentence has 4 to 40 words, begins with a letter and holds no formula.
     """
     found = []
     for paragraph in re.split(r"\n\s*\n", text.strip()):
         prose = "\n" not in paragraph or not re.search(r"^\s+\S", paragraph, re.M)
-        if prose and re.match(r"[A-Za-z`:]", paragraph) and not _NO_PROSE.search(paragraph):
-            found += [plain(sentence) for sentence in _SENTENCE.split(" ".join(paragraph.split()))]
-    return [one for one in found if 4 <= len(one.split()) <= 40 and re.match("[A-Za-z]", one) and one.isascii()]
+        if prose and re.match(r"[A-Za-z`:]", paragraph) and not NO_PROSE.search(paragraph):
+            found += [plain(one) for one in SENTENCE.split(" ".join(paragraph.split()))]
+    return [
+        one for one in found if 4 <= len(one.split()) <= 40 and one[0].isalpha() and one.isascii()
+    ]
 
 
 def plain(text: str) -> str:
     """Text without reStructuredText markup: roles, quotes, emphasis, references."""
-    for pattern, replacement in _MARKUP:
-        text = pattern.sub(replacement, text)
+    for pattern, replacement in MARKUP:
+        text = re.sub(pattern, replacement, text)
     return " ".join(text.split())
 
 
-def examples(text: str) -> list[Example]:
-    """The examples of a docstring's ``>>>`` sessions, one for each stretch of code between prose.
+def examples(text: str) -> list[tuple[str, str]]:
+    """The examples of a docstring's ``>>>`` sessions, one for each stretch of code between prose: the sentence that
+    leads to it ("" where there is none), and its code.
 
     Each is made to stand alone: the earlier statements that define its names come first, as do the imports that the
     libraries' docstrings take for granted. Outputs are dropped. A session that does not parse gives nothing.
@@ -132,12 +135,14 @@ def examples(text: str) -> list[Example]:
     try:
         for part in [*doctest.DocTestParser().parse(text), "end"]:
             if isinstance(part, doctest.Example):
-                code.append(_DIRECTIVE.sub("", part.source).rstrip("\n"))
+                source = re.sub(r"[ \t]*# *doctest:.*$", "", part.source, flags=re.M)
+                code.append(source.rstrip("\n"))
             elif part.strip():
                 if code:
-                    found.append(Example(lead, _alone(before, code)))
+                    found.append((lead, _alone(before, code)))
                     before, code = [*before, *code], []
-                lead = next(iter(sentences(re.split(r"\n\s*\n", part.strip())[-1].replace("::", "."))), "")
+                last = re.split(r"\n\s*\n", part.strip())[-1]
+                lead = next(iter(sentences(last.replace("::", "."))), "")
     except (ValueError, SyntaxError):
         return []
     return found
@@ -148,21 +153,23 @@ def _alone(before: list[str], code: list[str]) -> str:
     needed: set[str] = set()
     kept: list[str] = []
     for statement in reversed([*before, *code]):
-        if len(kept) < len(code) or needed & _bound(statement):
+        tree = ast.parse(statement)
+        if len(kept) < len(code) or needed & bound(tree):
             kept.append(statement)
-            needed = (needed - _bound(statement)) | _names(statement, ast.Load)
-    return "\n".join([*(IMPORTS[name] for name in sorted(needed) if name in IMPORTS), *reversed(kept)])
+            needed = (needed - bound(tree)) | names(tree, ast.Load)
+    return "\n".join([*(IMPORTS[name] for name in sorted(needed & set(IMPORTS))), *reversed(kept)])
 
 
-def _names(statement: str, context: type) -> set[str]:
-    return {node.id for node in ast.walk(ast.parse(statement)) if isinstance(node, ast.Name)
-            and isinstance(node.ctx, context)}
+def names(tree: ast.AST, context: type) -> set[str]:
+    """The names that a piece of code reads (``ast.Load``) or binds by assignment (``ast.Store``)."""
+    found = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
+    return {node.id for node in found if isinstance(node.ctx, context)}
 
 
-def _bound(statement: str) -> set[str]:
-    """The names that a statement binds: assigned, imported, defined; a changed element counts for its variable."""
-    found = _names(statement, ast.Store)
-    for node in ast.walk(ast.parse(statement)):
+def bound(tree: ast.AST) -> set[str]:
+    """The names that a piece of code binds: assigned, imported, defined; a changed element counts for its variable."""
+    found = names(tree, ast.Store)
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             found |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):

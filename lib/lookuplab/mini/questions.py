@@ -80,8 +80,7 @@ def families(folder: Path, progress: bool = True) -> Iterator[list[dict]]:
 
 def pairs(folder: Path, progress: bool = True) -> list[TextPair]:
     """What the models learn; the same for the same versions of the libraries."""
-    from lookuplab.retrieval.bm25 import Bm25Text
-    from lookuplab.retrieval.words import query_words
+    from lookuplab.retrieval.rankers import Bm25, query_words
     from lookuplab.stackoverflow import corpus, ds1000
     from lookuplab.stackoverflow.asking import question_of
     from lookuplab.stackoverflow.ds1000 import Problem
@@ -90,7 +89,7 @@ def pairs(folder: Path, progress: bool = True) -> list[TextPair]:
     chosen = [record for family in families(folder, progress) for record in _some(family)
               if record["answer"] not in references]
     snippets = {snippet.id: snippet for snippet in corpus.load("mini")}
-    ranker = Bm25Text({name: query_words(one.description) for name, one in snippets.items()})
+    ranker = Bm25({name: query_words(one.description) for name, one in snippets.items()})
     questions = {record["id"]: question_of(Problem(record["id"], record["prompt"], "", "", "", "", ""))
                  for record in chosen}
     ranked = ranker.rank(questions, 8)

@@ -1,168 +1,202 @@
 """From nothing to the saved ToolGen mini models: functions, tokenizer, pre-training, marking, fine-tuning.
 
-Every step leaves its result in the work folder and is not repeated; within a step, a killed run goes on.
+CodeGPT and CodeT5 were pre-trained on the functions of CodeSearchNet; this is the same on a small scale. Functions whose
+code stands in a held-out repository are left out. What is in the folders is not made again.
 """
 
-import gzip
+import ast
 import hashlib
-import json
-import shutil
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
-import torch
 from tqdm import tqdm
-from transformers import AutoModelForCausalLM
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.mini.functions import code_hash, held_out_codes, package_functions
-from lookuplab.mini.packages import HELD_OUT_PACKAGES
+from lookuplab.mini.packages import HELD_OUT_PACKAGES, PACKAGES, files_of, parsed
 from lookuplab.toolgen import marking
-from lookuplab.toolgen.functions import Filters, Function, Repository, extract, locate
-from lookuplab.toolgen.pairs import Pair, encode
 from lookuplab.toolgen.finetuning import Recipe
+from lookuplab.toolgen.functions import (
+    Filters,
+    Function,
+    definitions,
+    extract,
+    first_sentence,
+    locate,
+)
+from lookuplab.toolgen.pairs import Pair, encode_all
 
 WORK = paths.RUNS / "train" / "toolgen"
 MODELS = paths.MINI / "toolgen"
-VOCABULARY = 4096
-TOKENIZER_SHARE = 3  # the tokenizer learns its merges from every third function
+MAX_CHARACTERS = 1500  # of signature and body: three quarters of all functions are shorter
+MAX_TOKENS = 128  # of prompt and answer
 FILTERS = Filters()  # the replication package's
-MARKED = tuple("""
+MARKED = tuple(
+    """
     IPython _pytest attr fsspec httpx huggingface_hub ipykernel jedi jinja2 jsonschema jupyter_client
     jupyter_server nbconvert nbformat packaging parso platformdirs pluggy pydantic pygments starlette tenacity
     tornado traitlets urllib3 uvicorn yaml
-""".split())  # of the permissively licensed packages those that stay clear of torch and numpy: Jedi reads them in minutes
+    """.split()
+)  # those that stay clear of torch and numpy: Jedi reads them in minutes
 PER_REPOSITORY = 100  # functions, so that no package outweighs the others
 ROLES = {"gpt": "CodeGPT", "t5": "CodeT5", "llama": "CodeLlama"}
 VARIANTS = ("base", "toolgen")
-ABOUT = (f"Functions of the packages {', '.join(MARKED)}, at most {PER_REPOSITORY} of each, marked by Jedi; "
-         f"before that pre-trained on the functions of all listed packages. Held out: {', '.join(HELD_OUT_PACKAGES)}.")
-CARD = """---
-license: apache-2.0
-library_name: transformers
-pipeline_tag: text-generation
-tags: [code, python, toolgen, lookuplab]
----
-# {name}
-
-A model of {parameters:,} parameters, pre-trained from scratch by `lookuplab train mini-toolgen` on {functions:,} Python
-functions ({tokens:,} tokens, sha256 `{sha256}`) of permissively licensed packages: what the LoRA adapters of
-the ToolGen mini models lie over. Not in it: the code of {held_out}.
-
-{steps:,} steps in {seconds:.0f} seconds on a CPU that other work shared. Recipe: `{recipe}`. The whole log is `log.csv`.
-
-It writes bodies of Python functions and is no general code assistant; run nothing of it unread. Licence: Apache-2.0.
-"""
+# T5 does not divide the products of queries and keys by the root of their width, and its embeddings begin at a standard
+# deviation of 1: at the others' rates it did not even learn to copy the signature.
+RATES = {"t5": {"batch_tokens": 2048, "adam_rate": 0.03, "attention_rate": 0.05}}
+HELD_OUT = f"Held out: {', '.join(HELD_OUT_PACKAGES)}."
+ABOUT = (
+    f"Functions of the packages {', '.join(MARKED)}, at most {PER_REPOSITORY} of each, marked by Jedi; "
+    f"before that pre-trained on the functions of all listed packages. {HELD_OUT}"
+)
 
 
-def recipe(family: str) -> Recipe:
-    """As in the paper (LoRA for the Llama-type, the same batch and seed), but for rates: these models are a thousand
-    times smaller and saw little before, and the paper's 5e-6 would leave them as they are."""
-    shared = Recipe(epochs=4, learning_rate=1e-3, warmup_steps=0.05, precision="bf16", sampling="group_by_length")
-    return replace(shared, learning_rate=4e-3, lora_rank=16, lora_alpha=16) if family == "llama" else shared
-
-
-def pretraining_pairs(folder: Path) -> list[Pair]:
-    """The functions of the listed packages, read once and kept in ``folder``."""
-    file = folder / "functions.jsonl.gz"
-    if not file.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        part = file.with_suffix(".part")
-        with gzip.open(part, "wt", compresslevel=1, encoding="utf-8") as stream:
-            stream.writelines(json.dumps(asdict(pair)) + "\n" for pair in package_functions())
-        part.rename(file)
-    with gzip.open(file, "rt", encoding="utf-8") as lines:
-        return [Pair(**json.loads(line)) for line in lines]
-
-
-def tokenizer(folder: Path):
-    """The tokenizer of all three families, made from ``pretraining_pairs`` and kept in ``folder``."""
-    from lookuplab.mini.tokenizer import load_tokenizer, train_tokenizer
-
-    if not (folder / "tokenizer" / "tokenizer.json").exists():
-        texts = (f"{p.docstring}\n{p.signature}\n{p.body}" for p in pretraining_pairs(folder)[::TOKENIZER_SHARE])
-        train_tokenizer(texts, VOCABULARY).save_pretrained(folder / "tokenizer")
-    return load_tokenizer(folder / "tokenizer")
-
-
-def pretrained(folder: Path, family: str, seed: int = 0) -> Path:
-    """The folder of the pre-trained checkpoint of one family."""
-    from lookuplab.mini import pretrain
-
-    out = folder / family / "pretrained"
-    if not (out / "card.json").exists():
-        spelled = tokenizer(folder)
-        kind = "encoder-decoder" if family == "t5" else "decoder"
-        examples = [encode(spelled, pair, kind) for pair in tqdm(pretraining_pairs(folder), "tokenise", mininterval=2)]
-        chosen = pretrain.recipe(family, seed=seed)
-        model, facts = pretrain.pretrain(examples, chosen, len(spelled), folder / family)
-        model.save_pretrained(out)
-        spelled.save_pretrained(out)
-        shutil.copyfile(folder / family / "log.csv", out / "log.csv")
-        (out / "card.json").write_text(json.dumps({"recipe": asdict(chosen), "training": facts}, indent=1) + "\n")
-    return out
-
-
-def repositories() -> list[Repository]:
-    """The packages whose functions are marked."""
-    return [locate(name) for name in MARKED]
-
-
-def chosen_functions(folder: Path) -> list[Function]:
-    """At most PER_REPOSITORY functions of each marked package, chosen by a hash of their ids.
-
-    Functions whose code a held-out repository holds too are left out.
-    """
-    spelled, held_out, seen, chosen = tokenizer(folder), held_out_codes(), set(), []
-    for repository in tqdm(repositories(), "reading", unit=" repositories"):
-        found = extract(repository, FILTERS, seen, lambda text: len(spelled(text)["input_ids"])).functions
-        fresh = [one for one in found if code_hash(one.signature, one.body) not in held_out]
-        ranked = sorted(fresh, key=lambda one: hashlib.sha256(one.id.encode()).digest())[:PER_REPOSITORY]
-        chosen += sorted(ranked, key=lambda one: (one.file, one.line))
-    return chosen
-
-
-def marked_pairs(folder: Path, kept: Path, workers: int | None = None) -> list[Pair]:
-    """The pairs of ``chosen_functions`` with their marks.
-
-    Marks come from the file ``kept``, which is written if it is not there; marking goes on after a kill.
-    """
-    functions = chosen_functions(folder)
-    if not kept.exists():
-        marking.save(marking.marked(functions, workers=workers), kept)
-    found, left_out = marking.lay_over(functions, marking.load(kept))
-    if left_out:
-        raise UserError(f"{kept} does not fit the sources ({dict(left_out)}); delete it to mark them anew")
+@cache
+def package_functions() -> list[Pair]:
+    """Every function of the packages, each code once, in an order given by a hash of the file."""
+    seen, found = held_out_codes(), []
+    listed = [(f"{name}/{path}", place) for name in PACKAGES for path, place in files_of(name)]
+    listed.sort(key=lambda file: hashlib.sha256(file[0].encode()).digest())
+    for name, place in tqdm(listed, "reading packages", unit=" files", mininterval=1):
+        for pair in file_functions(name, place):
+            code = code_hash(pair.signature, pair.body)
+            if code not in seen and len(pair.signature) + len(pair.body) <= MAX_CHARACTERS:
+                seen.add(code)
+                found.append(pair)
     return found
 
 
-def finetuned(folder: Path, out: Path, family: str, variant: str, learned: Sequence[Pair]) -> Path:
-    """``out``/FAMILY-VARIANT, fine-tuned from the pre-trained checkpoint; for LoRA that lies beside it as FAMILY."""
-    from lookuplab.toolgen.finetuning import finetune
+def held_out_codes() -> set[bytes]:
+    """Hashes of the code of every held-out function."""
+    files = [file for name in HELD_OUT_PACKAGES for file in locate(name).root.rglob("*.py")]
+    pairs = (pair for file in files for pair in file_functions("", file))
+    return {code_hash(pair.signature, pair.body) for pair in pairs}
 
-    base, chosen = pretrained(folder, family), recipe(family)
-    if chosen.lora_rank is not None:
-        base = _beside(base, out / family)
-    target = out / f"{family}-{variant}"
+
+def file_functions(name: str, place: Path) -> Iterator[Pair]:
+    """The functions of one file, docstring "" where there is none; nothing from a file that cannot be parsed."""
+    text, tree = parsed(place)
+    lines = text.splitlines(keepends=True)
+    for qualified, node in definitions(tree) if tree else ():
+        docstring = ast.get_docstring(node)
+        body = node.body[docstring is not None :]
+        if not body or node.body[0].lineno == node.lineno:
+            continue
+        begin = node.body[0].end_lineno + 1 if docstring is not None else _first_line(body[0])
+        signature = "".join(lines[node.lineno - 1 : _first_line(node.body[0]) - 1])
+        if signature.rstrip().endswith(":"):  # else a comment is behind the colon
+            code = "".join(lines[begin - 1 : node.end_lineno])
+            whole, at = textwrap.dedent(signature + code), len(textwrap.dedent(signature))
+            described = first_sentence(docstring) if docstring else ""
+            head, tail = whole[:at].rstrip(), whole[at:].rstrip("\n")
+            yield Pair(f"{name}:{qualified}#{node.lineno}", described, head, tail)
+
+
+def _first_line(node: ast.stmt) -> int:
+    return min(one.lineno for one in (node, *getattr(node, "decorator_list", ())))
+
+
+def code_hash(signature: str, body: str) -> bytes:
+    """A hash of a function's code, whatever its whitespace."""
+    return hashlib.sha256("".join(f"{signature}{body}".split()).encode()).digest()
+
+
+def tokenizer(folder: Path):
+    """The tokenizer of all three families, learned from every third function and kept in ``folder``."""
+    from transformers import PreTrainedTokenizerFast
+
+    from lookuplab.mini.training import train_tokenizer
+
+    if not (folder / "tokenizer" / "tokenizer.json").exists():
+        texts = (
+            f"{one.docstring}\n{one.signature}\n{one.body}" for one in package_functions()[::3]
+        )
+        train_tokenizer(texts).save_pretrained(folder / "tokenizer")
+    return PreTrainedTokenizerFast.from_pretrained(folder / "tokenizer")
+
+
+def pretrained(folder: Path, out: Path, family: str, seed: int = 0) -> Path:
+    """The folder of the pre-trained model of one family: for the Llama-type, whose fine-tuned ones are adapters over it,
+    in ``out``.
+    """
+    from lookuplab.mini import training
+
+    target = (out if family == "llama" else folder / "pretrained") / family
     if not target.exists():
-        finetune(base, learned, target, chosen, marked=variant == "toolgen", half=True,
-                 work=folder / target.name, about=ABOUT, licence="apache-2.0")
+        spelled, kind = tokenizer(folder), "encoder-decoder" if family == "t5" else "decoder"
+        found = encode_all(spelled, package_functions(), kind)
+        examples = [(one.prompt, one.answer) for one in found]
+        if kind == "decoder":  # it learns to continue the prompt, too: that is code like the answer
+            examples = [((), (*read, *written)) for read, written in examples]
+        examples = [one for one in examples if len(one[0]) + len(one[1]) <= MAX_TOKENS]
+        recipe = training.Recipe(family, seed=seed, **RATES.get(family, {}))
+        about = f"The functions of permissively licensed packages. {HELD_OUT}"
+        training.pretrain(examples, spelled, recipe, folder / family, target, about)
     return target
 
 
-def _beside(base: Path, target: Path) -> Path:
-    """The pre-trained model in fp16, with its card."""
+def chosen_functions(folder: Path) -> list[Function]:
+    """At most PER_REPOSITORY functions of each marked package, chosen by a hash of their ids."""
+    spelled, held_out, seen, chosen = tokenizer(folder), held_out_codes(), set(), []
+    for name in tqdm(MARKED, "reading", unit=" repositories"):
+        found = extract(
+            locate(name), FILTERS, seen, lambda text: len(spelled(text)["input_ids"])
+        ).functions
+        fresh = [one for one in found if code_hash(one.signature, one.body) not in held_out]
+        ranked = sorted(fresh, key=lambda one: hashlib.sha256(one.id.encode()).digest())
+        chosen += sorted(ranked[:PER_REPOSITORY], key=lambda one: (one.file, one.line))
+    return chosen
+
+
+def marked_pairs(folder: Path, kept: Path) -> list[Pair]:
+    """The pairs of ``chosen_functions`` with the marks of the file ``kept``, which is written if it is not there."""
+    functions = chosen_functions(folder)
+    if not kept.exists():
+        marking.save(marking.marked(functions), kept)
+    found, left_out = marking.lay_over(functions, marking.load(kept))
+    if left_out:
+        raise UserError(
+            f"{kept} does not fit the sources ({dict(left_out)}); delete it to mark them anew"
+        )
+    return found
+
+
+def recipe(family: str) -> Recipe:
+    """As in the paper (LoRA for the Llama-type, the same batch and seed), but for rates: these models are a thousand times
+    smaller and saw little before, and the paper's 5e-6 would leave them as they are.
+    """
+    shared = Recipe(
+        epochs=4,
+        learning_rate=1e-3,
+        warmup_steps=0.05,
+        precision="bf16",
+        sampling="group_by_length",
+    )
+    return (
+        replace(shared, learning_rate=4e-3, lora_rank=16, lora_alpha=16)
+        if family == "llama"
+        else shared
+    )
+
+
+def finetuned(folder: Path, out: Path, family: str, variant: str, learned: Sequence[Pair]) -> Path:
+    """``out``/FAMILY-VARIANT, fine-tuned from the pre-trained model."""
+    from lookuplab.toolgen.finetuning import finetune
+
+    base, target = pretrained(folder, out, family), out / f"{family}-{variant}"
     if not target.exists():
-        part = target.with_name(f".{target.name}.part")
-        model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float16)
-        model.save_pretrained(part)
-        tokenizer(base.parent.parent).save_pretrained(part)
-        for name in ("card.json", "log.csv"):
-            shutil.copyfile(base / name, part / name)
-        facts = json.loads((base / "card.json").read_text())
-        (part / "README.md").write_text(CARD.format(**facts["training"], recipe=json.dumps(facts["recipe"]),
-                                                    name=target.name, held_out=", ".join(HELD_OUT_PACKAGES)))
-        part.rename(target)
+        finetune(
+            base,
+            learned,
+            target,
+            recipe(family),
+            marked=variant == "toolgen",
+            half=True,
+            work=folder / target.name,
+            about=ABOUT,
+            licence="apache-2.0",
+        )
     return target

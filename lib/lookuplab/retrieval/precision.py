@@ -18,29 +18,25 @@ from lookuplab.retrieval import check_k
 def hit(ranking: Sequence[str], targets: Sequence[str], k: int) -> tuple[str, ...]:
     """The top k with a target in it: as ranked where any of ``targets`` is there, else ``targets[0]`` at rank k.
 
-    ``targets`` are all acceptable documents, the one asked for first. Raises UserError for k < 1, for no target, and
-    for a ranking too short to give k documents.
+    ``targets`` are all acceptable documents, the one asked for first. Raises UserError for k < 1 and for a
+    ranking too short to give k documents.
     """
-    check_k(k)
-    if not targets:
-        raise UserError("a hit needs a target: name at least one acceptable document")
-    top = tuple(ranking[:k])
-    if not set(top) & set(targets):
-        top = (*top[: k - 1], targets[0])
-    return _complete(top, ranking, k)
+    top = _top(ranking, k)
+    return top if set(top) & set(targets) else _top([*top[: k - 1], targets[0]], k)
 
 
 def miss(ranking: Sequence[str], targets: Sequence[str], k: int) -> tuple[str, ...]:
-    """The top k after every acceptable target was removed; rank at least k + len(targets) deep. Errors as ``hit``."""
+    """The top k without any acceptable target; rank at least k + len(targets) deep. Errors as ``hit``."""
+    return _top([document for document in ranking if document not in targets], k)
+
+
+def _top(ranking: Sequence[str], k: int) -> tuple[str, ...]:
     check_k(k)
-    refused = set(targets)
-    return _complete(tuple(document for document in ranking if document not in refused)[:k], ranking, k)
-
-
-def _complete(top: tuple[str, ...], ranking: Sequence[str], k: int) -> tuple[str, ...]:
-    if len(top) < k:  # fewer documents than asked for would pass for a smaller k
-        raise UserError(f"a ranking of {len(ranking)} documents gives {len(top)} of k = {k}; rank deeper or lower k")
-    return top
+    if len(ranking) < k:  # fewer documents than asked for would pass for a smaller k
+        raise UserError(
+            f"a ranking gives {len(ranking)} of k = {k} documents; rank deeper or lower k"
+        )
+    return tuple(ranking[:k])
 
 
 def hit_tasks(strata: Mapping[str, str], percent: float, seed: int = 0) -> frozenset[str]:
@@ -51,13 +47,15 @@ def hit_tasks(strata: Mapping[str, str], percent: float, seed: int = 0) -> froze
     """
     _check_percent(percent)
     classes = defaultdict(list)
-    for task_id, stratum in strata.items():
-        classes[stratum].append(task_id)
+    for task_id in sorted(
+        strata, key=lambda one: hashlib.sha256(f"{seed} {one}".encode()).hexdigest()
+    ):
+        classes[strata[task_id]].append(task_id)
     chosen: set[str] = set()
     for members in classes.values():
         # decimals, as the number was written: in floats 29 / 100 * 50 is a little below 14.5 and would be rounded down
         hits = (Decimal(str(percent)) * len(members) / 100).quantize(Decimal(1), ROUND_HALF_UP)
-        chosen.update(sorted(members, key=lambda task_id: _hash(task_id, seed))[: int(hits)])
+        chosen.update(members[: int(hits)])
     return frozenset(chosen)
 
 
@@ -65,19 +63,17 @@ def expected(hit, miss, percent: float) -> np.ndarray:
     """What each task is worth on average when ``percent`` of the draws are hits: x hit + (1 - x) miss.
 
     hit, miss: (n,) booleans or numbers, the outcomes with a hit and with a miss. Returns (n,) floats. Raises UserError
-    outside 0-100, ValueError where the two lengths differ.
+    outside 0-100.
     """
     _check_percent(percent)
     hit, miss = np.asarray(hit, dtype=float), np.asarray(miss, dtype=float)
-    if hit.shape != miss.shape:
-        raise ValueError(f"outcomes of {hit.shape} hits and {miss.shape} misses")
-    return miss + percent / 100 * (hit - miss)  # exact where both are equal, unlike the formula as written
+    return miss + percent / 100 * (
+        hit - miss
+    )  # exact where both are equal, unlike the formula as written
 
 
 def _check_percent(percent: float) -> None:
     if not 0 <= percent <= 100:  # also NaN
-        raise UserError(f"a retriever precision of {percent}% is impossible; give a number from 0 to 100")
-
-
-def _hash(key: str, seed: int) -> str:
-    return hashlib.sha256(f"{seed} {key}".encode()).hexdigest()
+        raise UserError(
+            f"a retriever precision of {percent}% is impossible; give a number from 0 to 100"
+        )

@@ -12,7 +12,7 @@ import numpy as np
 from lookuplab.errors import UserError
 from lookuplab.models.complete import Store, complete
 from lookuplab.models.types import Completion, Decoding, Prompt
-from lookuplab.retrieval.ranker import Ranker
+from lookuplab.retrieval.rankers import Ranker
 from lookuplab.scoring.pass_at_k import pass_at_k
 from lookuplab.scoring.paired import paired_difference
 from lookuplab.scoring.rates import average, rate

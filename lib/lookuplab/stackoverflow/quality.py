@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from lookuplab.retrieval.metrics import ndcg_at, recall_at, reciprocal_rank, success_at
-from lookuplab.retrieval.ranker import Ranker
+from lookuplab.retrieval.rankers import Ranker
 from lookuplab.scoring.rates import average, estimate
 from lookuplab.scoring.rows import row
 from lookuplab.stackoverflow.corpus import Query

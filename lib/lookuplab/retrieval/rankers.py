@@ -1,0 +1,339 @@
+"""Rankers of snippets for questions in natural language: BM25, code, descriptions, and the ensemble.
+
+The two neural ones are those of Heyman and Van Cutsem (2020), as the paper uses them (Sections 3 and 4.4). Words are
+read as in their code (nokia/codesearch), but for lemmas: spaCy's English model is on no package registry.
+"""
+
+import json
+import math
+import re
+from abc import ABC, abstractmethod
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import tree_sitter_python
+from scipy.sparse import csc_array
+from tree_sitter import Language, Node, Parser
+
+from lookuplab import paths
+from lookuplab.errors import UserError
+from lookuplab.retrieval import check_k
+
+STOP_WORDS = frozenset(
+    """
+    a an the this that these those it its i me my we our you your he she they them their there here is are was were be
+    been being am do does did doing have has had having will would shall should can could may might must of in on at by
+    to from with without into onto for as and or but if then than so such how what which who whom whose when while why
+    also very just some any please want need
+    """.split()
+)
+HOW_TO = re.compile(
+    r"^\s*(how to|how do (i|you)|how does one|(the )?best way to|(how )?can (you|i))\s+", re.I
+)
+OPERATORS = frozenset("< > + - / // * ** @ %".split())
+OPERATIONS = ("binary_operator", "comparison_operator")
+CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z]+|[A-Z]")
+DIGITS = (
+    6  # of a cosine: below is the noise of float32, which would part equal texts that should tie
+)
+BATCH = 256  # queries scored at a time: bounds the memory to BATCH x documents numbers
+WEIGHTS = (0.3, 0.4, 0.5)  # of the ensemble
+FASTTEXT = {  # gensim's names; nokia/codesearch's settings, else fastText's own for a skip-gram
+    "vector_size": 100,
+    "window": 20,
+    "epochs": 30,
+    "min_count": 1,
+    "sg": 1,
+    "negative": 5,
+    "alpha": 0.05,
+    "sample": 1e-4,
+    "min_n": 3,
+    "max_n": 6,
+    "bucket": 2_000_000,
+    "seed": 1,
+    "workers": 1,  # the result depends on the seed alone
+}
+
+
+def identifier_words(name: str) -> list[str]:
+    """The words of a snake_case or camelCase name, lower-cased, without digits at its end.
+
+    ``getHTTPResponse`` -> get, http, response; ``__init__`` -> init; ``_`` -> nothing.
+    """
+    parts = name.strip("_").rstrip("0123456789").split("_")
+    return [word.lower() for part in parts for word in CAMEL.findall(part)]
+
+
+def query_words(text: str) -> list[str]:
+    """The words of a question, a description or a comment: without "how to", stop words, numbers
+    and punctuation. Names of code are split as in code.
+    """
+    names = re.findall(r"[A-Za-z0-9_]+", HOW_TO.sub("", text))
+    return [word for name in names for word in identifier_words(name) if word not in STOP_WORDS]
+
+
+def code_words(code: str) -> list[str]:
+    """The words of Python code in their order: comments, identifiers, loops and binary operators.
+
+    Code that does not parse (Python 2, a fragment) gives the words of the parts that do.
+    """
+    return [
+        word
+        for node in _leaves(_parser().parse(code.encode()).root_node)
+        for word in _words_of(node)
+    ]
+
+
+def _words_of(node: Node) -> list[str]:
+    if node.type == "identifier":
+        return identifier_words(node.text.decode(errors="replace"))
+    if node.type == "comment":
+        return query_words(node.text.decode(errors="replace"))
+    operator = node.type in OPERATORS and node.parent.type in OPERATIONS
+    return [node.type] if operator or node.type in ("for", "while") else []
+
+
+def _leaves(root: Node) -> Iterator[Node]:
+    """Nodes without children, in order; with a stack of its own, because expressions nest deeply."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if not node.children:
+            yield node
+        stack.extend(reversed(node.children))
+
+
+@lru_cache(maxsize=1)
+def _parser() -> Parser:
+    return Parser(Language(tree_sitter_python.language()))
+
+
+class Ranker(ABC):
+    """Scores documents for a query. ``ids`` name the documents, sorted, in the order of the scores."""
+
+    ids: list[str]
+
+    @abstractmethod
+    def scores_of(self, queries: Sequence[str]) -> np.ndarray:
+        """One score a query and document, (q, n) floats; higher is nearer."""
+
+    def scores(self, query: str) -> np.ndarray:
+        """One score a document, (n,) floats."""
+        return self.scores_of([query])[0]
+
+    def top(self, query: str, k: int) -> list[tuple[str, float]]:
+        """The best min(k, n) documents with their scores, best first."""
+        scores = self.scores(query)
+        return [(self.ids[at], float(scores[at])) for at in best(scores, k)]
+
+    def rank(self, queries: Mapping[str, str], k: int) -> dict[str, list[str]]:
+        """Query id -> the ids of its best min(k, n) documents, best first; equal scores in the order of
+        ids.
+        """
+        names, ranked = list(queries), {}
+        for start in range(0, len(names), BATCH):
+            batch = names[start : start + BATCH]
+            for name, scores in zip(
+                batch, self.scores_of([queries[one] for one in batch]), strict=True
+            ):
+                ranked[name] = [self.ids[at] for at in best(scores, k)]
+        return ranked
+
+
+def best(scores: np.ndarray, k: int) -> np.ndarray:
+    """Places of the highest ``k`` of ``scores`` (n,), highest first, equal ones in their order. Raises
+    UserError for k < 1.
+    """
+    check_k(k)
+    candidates = np.arange(len(scores))
+    if k < len(scores):  # sort only the k-th best score, its ties, and better
+        candidates = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
+    return candidates[np.argsort(-scores[candidates], kind="stable")][:k]
+
+
+class Bm25(Ranker):
+    """Okapi BM25 over ``documents`` (id -> words): rank-bm25's numbers to the last bit, from one sparse
+    matrix instead of a dictionary a document.
+
+    ``words`` splits a query; a word given twice counts twice. As in rank-bm25, a negative idf becomes
+    ``epsilon`` times the average.
+    """
+
+    def __init__(
+        self,
+        documents: Mapping[str, Sequence[str]],
+        words: Callable[[str], Iterable[str]] = query_words,
+        k1: float = 1.5,
+        b: float = 0.75,
+        epsilon: float = 0.25,
+    ):
+        self.ids, self.words, self.columns = sorted(documents), words, {}
+        at, column, count = array("i"), array("i"), array("i")
+        for number, name in enumerate(self.ids):
+            for word, times in Counter(documents[name]).items():
+                at.append(number)
+                column.append(self.columns.setdefault(word, len(self.columns)))
+                count.append(times)
+        if not self.columns:
+            raise UserError(f"nothing to search: {len(documents)} documents without a single word")
+        lengths = np.array([len(documents[name]) for name in self.ids])
+        self.weights = csc_array(
+            (np.array(count, dtype=float), (at, column)), (len(lengths), len(self.columns))
+        )
+        holding, counts = np.diff(self.weights.indptr), self.weights.data
+        idf = np.array(
+            [math.log(len(lengths) - n + 0.5) - math.log(n + 0.5) for n in holding.tolist()]
+        )
+        average = np.cumsum(idf)[-1] / len(
+            idf
+        )  # added in rank-bm25's order: ``sum`` rounds otherwise
+        idf[idf < 0] = epsilon * average
+        norm = k1 * (1 - b + b * lengths / (lengths.sum() / len(lengths)))
+        self.weights.data = np.repeat(idf, holding) * (
+            counts * (k1 + 1) / (counts + norm[self.weights.indices])
+        )
+
+    def scores_of(self, queries: Sequence[str]) -> np.ndarray:
+        scores = np.zeros((len(queries), len(self.ids)))
+        for line, query in zip(scores, queries, strict=True):
+            for word in self.words(query):
+                if word in self.columns:
+                    here = slice(*self.weights.indptr[self.columns[word] :][:2])
+                    line[self.weights.indices[here]] += self.weights.data[here]
+        return scores
+
+
+class Cosine(Ranker):
+    """Cosine of a query's vector and each document's, rounded to DIGITS.
+
+    ``vectors`` are (n, d) and ``encode`` gives (q, d), of any length; a vector of zeros scores 0.
+    """
+
+    def __init__(
+        self,
+        ids: Sequence[str],
+        vectors: np.ndarray,
+        encode: Callable[[Sequence[str]], np.ndarray],
+    ):
+        self.ids, self.vectors, self.encode = list(ids), unit(vectors), encode
+
+    def scores_of(self, queries: Sequence[str]) -> np.ndarray:
+        return np.round(unit(self.encode(queries)) @ self.vectors.T, DIGITS)
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    """Rows (n, d) of length 1, float32; rows of zeros stay."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+
+
+class Ensemble(Ranker):
+    """weight x cosine with the code + cosine with the description (paper, Sections 3 and 4.3).
+
+    The paper does not say which of the two its WEIGHTS are of; Heyman and Van Cutsem's notebook puts such a
+    weight on the code.
+    """
+
+    def __init__(self, code: Ranker, description: Ranker, weight: float = 0.4):
+        self.ids, self.code, self.description, self.weight = code.ids, code, description, weight
+
+    def scores_of(self, queries: Sequence[str]) -> np.ndarray:
+        code, description = self.code.scores_of(queries), self.description.scores_of(queries)
+        return np.round(self.weight * code + description, DIGITS)
+
+
+def by_code(codes: Mapping[str, str], vectors: Mapping[str, np.ndarray]) -> Cosine:
+    """The neural bag of words NCS over code (id -> text): a query is the mean of its words' ``vectors``, code
+    the mean weighted by TF-IDF (Heyman and Van Cutsem, Section 4.1). Unknown words count for nothing.
+    """
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    zeros = np.zeros_like(next(iter(vectors.values())))
+
+    def known(words: Iterable[str]) -> np.ndarray:
+        return np.array([zeros, *(vectors.get(word, zeros) for word in words)])[1:]
+
+    def encode(queries: Sequence[str]) -> np.ndarray:
+        return np.array([known(query_words(query)).sum(axis=0) for query in queries])
+
+    ids, tf_idf = sorted(codes), TfidfVectorizer(analyzer=code_words, norm=None)
+    weights = tf_idf.fit_transform(codes[name] for name in ids)
+    return Cosine(ids, weights @ known(tf_idf.get_feature_names_out()), encode)
+
+
+def by_description(descriptions: Mapping[str, str], encoder: str | Path) -> Cosine:
+    """Descriptions (id -> text) by a sentence-transformers model: a folder or a name on the hub (Heyman and
+    Van Cutsem, Section 4.2, fine-tune the Universal Sentence Encoder). Raises UserError where it does not load.
+    """
+
+    def encode(texts: Sequence[str]) -> np.ndarray:
+        found = _encoder(str(encoder)).encode(
+            list(texts), batch_size=BATCH, show_progress_bar=False
+        )
+        return np.nan_to_num(np.asarray(found, dtype=np.float32))  # the mean of no token is NaN
+
+    ids = sorted(descriptions)
+    return Cosine(ids, encode([descriptions[name] for name in ids]), encode)
+
+
+@lru_cache(maxsize=2)
+def _encoder(name: str):
+    from sentence_transformers import SentenceTransformer
+
+    place = paths.located(name)
+    try:
+        return SentenceTransformer(str(place) if place.exists() else name).float()
+    except (
+        Exception
+    ) as error:  # missing, not reachable, of another kind: each has its own exception
+        said = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise UserError(
+            f"no sentence encoder {name!r}: {said}; give a folder or a name on the hub"
+        ) from error
+
+
+def training_lines(description: Sequence[str], code: Sequence[str]) -> list[list[str]]:
+    """A snippet's three lines of words: its description in the middle of its code, before it and after it
+    (nokia/codesearch).
+    """
+    description, code, middle = list(description), list(code), len(code) // 2
+    return [code[:middle] + description + code[middle:], description + code, code + description]
+
+
+def train_words(lines: Sequence[Sequence[str]], **changes) -> dict[str, np.ndarray]:
+    """Word -> fastText vector, (d,) float32 of half precision; ``changes`` to FASTTEXT."""
+    from gensim.models import FastText
+    from gensim.models.callbacks import CallbackAny2Vec
+    from tqdm import tqdm
+
+    class Bar(CallbackAny2Vec):
+        def on_train_begin(self, model):
+            self.bar = tqdm(total=model.epochs, desc="word vectors", unit=" epochs")
+
+        def on_epoch_end(self, model):
+            self.bar.update()
+
+    trained = FastText(lines, callbacks=[Bar()], **FASTTEXT | changes).wv
+    half = trained.vectors.astype(np.float16).astype(np.float32)
+    return dict(zip(trained.index_to_key, half, strict=True))
+
+
+def save_words(folder: Path, vectors: Mapping[str, np.ndarray]) -> None:
+    """Write word vectors to a folder; the words come last, so that a folder that has them is whole."""
+    folder.mkdir(parents=True, exist_ok=True)
+    np.save(folder / "vectors.npy", np.array(list(vectors.values()), dtype=np.float16))
+    text = json.dumps({"words": list(vectors)}, ensure_ascii=False)
+    (folder / "about.json").write_text(text + "\n", encoding="utf-8")
+
+
+def load_words(folder: Path) -> dict[str, np.ndarray]:
+    """What ``save_words`` wrote. Raises UserError where it is not there."""
+    try:
+        words = json.loads((folder / "about.json").read_text(encoding="utf-8"))["words"]
+        return dict(zip(words, np.load(folder / "vectors.npy").astype(np.float32), strict=True))
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(f"{folder} holds no word vectors ({error})") from None

@@ -1,6 +1,7 @@
 """Which held-out functions are taken, and one row a function: judged once, the same from any number of workers."""
 
 from collections import Counter
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -94,14 +95,13 @@ def test_a_limit_is_spread_over_the_repositories_and_a_larger_one_only_adds(repo
 
 
 def test_beyond_the_least_number_the_shares_are_proportional():
-    assert evaluation._shares({"a": 285, "b": 86, "c": 85, "d": 82, "e": 14, "f": 192}, 300) == {
-        "a": 115,
-        "b": 35,
-        "c": 34,
-        "d": 33,
-        "e": 5,
-        "f": 78,
+    sizes = {"a": 285, "b": 86, "c": 85, "d": 82, "e": 14, "f": 192}
+    found = {
+        name: [SimpleNamespace(id=f"{name}{i}") for i in range(size)]
+        for name, size in sizes.items()
     }
+    shares = Counter(one.id[0] for one in evaluation.sample(found, 300))
+    assert shares == {"a": 115, "b": 35, "c": 34, "d": 33, "e": 5, "f": 78}
 
 
 def test_another_seed_takes_other_functions_and_the_same_seed_the_same(repositories):

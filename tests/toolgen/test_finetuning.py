@@ -253,7 +253,7 @@ def test_what_cannot_be_trained_is_one_clear_line(bases, tmp_path, options, mess
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--base", "no/such/folder/here"], "there is no checkpoint folder no/such/folder/here"),
+        (["--base", "no/such/folder/here"], "cannot load model no/such/folder/here"),
         (["-s", "epochs=0"], "must be at least 1"),
         (["-s", "precision=fp8"], "'fp8' must be one of float32 bf16"),
         (["--output", "."], "exists; delete it"),

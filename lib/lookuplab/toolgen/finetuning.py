@@ -38,9 +38,8 @@ from transformers import (
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.models.checkpoint import Checkpoint, context_of, read_checkpoint
 from lookuplab.models.load import folder_of, mini_models, split_revision
-from lookuplab.models.local import LocalModel
+from lookuplab.models.local import Checkpoint, LocalModel, distributions
 from lookuplab.provenance import device, processor
 from lookuplab.scoring.rates import average
 from lookuplab.scoring.rows import row
@@ -169,10 +168,11 @@ def finetune(
     if output.exists():
         raise UserError(f"{output} exists; delete it, or give another output")
     output.parent.mkdir(parents=True, exist_ok=True)  # a place that cannot be written shows now
-    name, revision = split_revision(str(mini_models().get(str(base), base)))
+    place, revision = split_revision(str(mini_models().get(str(base), base)))
     adapted = recipe.lora_rank is not None
     frozen = "bfloat16" if recipe.precision == "bf16" else "float32"  # may be what computes
-    checkpoint = read_checkpoint(name, revision, frozen if adapted else "float32", "cpu")
+    dtype = frozen if adapted else "float32"
+    checkpoint = Checkpoint(place, revision, dtype=dtype, device_map="cpu")
     module, tokenizer = checkpoint.module, checkpoint.tokenizer
     rows, too_long = _rows(checkpoint, pairs, recipe, marked)
     set_seed(recipe.seed)  # of the mark's rows and of LoRA's
@@ -219,7 +219,7 @@ def finetune(
         shutil.rmtree(part, ignore_errors=True)
         model.to("cpu", torch.float16 if half else None)
         if adapted:
-            _save_adapter(model, part, checkpoint, name, output)
+            _save_adapter(model, part, checkpoint, output)
         else:
             model.config.use_cache = True  # the Trainer switched it off
             model.save_pretrained(part)
@@ -246,12 +246,12 @@ def _rows(
         raise UserError(
             "no pair has a mark; mark the corpus first (`lookuplab data mark`), or train the base"
         )
-    with_mark, config = copy.deepcopy(checkpoint.tokenizer), checkpoint.module.config
+    with_mark, kind = copy.deepcopy(checkpoint.tokenizer), kind_of(checkpoint.config)
     add_mark(with_mark)
-    limit = min(recipe.max_tokens or math.inf, context_of(config) or math.inf)
+    limit = min(recipe.max_tokens or math.inf, checkpoint.context or math.inf)
     left_out, kept = Counter(), []
-    for pair, example in zip(pairs, encode_all(with_mark, pairs, kind_of(config)), strict=True):
-        if _length(labelled(example, kind_of(config))) > limit:
+    for pair, example in zip(pairs, encode_all(with_mark, pairs, kind), strict=True):
+        if _length(labelled(example, kind)) > limit:
             left_out[f"longer than {limit} tokens"] += 1
         elif not example.exact:
             left_out["not spelled by the model's tokenizer"] += 1
@@ -259,8 +259,8 @@ def _rows(
             kept.append(pair if marked else pair.unmarked())
     if not kept:
         raise UserError(f"nothing to train on: {len(pairs)} pairs, left out: {dict(left_out)}")
-    examples = encode_all(with_mark if marked else checkpoint.tokenizer, kept, kind_of(config))
-    return [labelled(example, kind_of(config), recipe.loss_on) for example in examples], left_out
+    examples = encode_all(with_mark if marked else checkpoint.tokenizer, kept, kind)
+    return [labelled(example, kind, recipe.loss_on) for example in examples], left_out
 
 
 def labelled(example: Example, kind: str, loss_on: str = "answer") -> dict[str, list[int]]:
@@ -380,19 +380,16 @@ def trainable(module: torch.nn.Module) -> int:
     return sum(weight.numel() for weight in module.parameters() if weight.requires_grad)
 
 
-def _save_adapter(
-    model: PeftModel, folder: Path, checkpoint: Checkpoint, base: str, output: Path
-) -> None:
+def _save_adapter(model: PeftModel, folder: Path, checkpoint: Checkpoint, output: Path) -> None:
     """Write the adapter into ``folder``, which will be ``output``: a local base is named relative to that, one on the
     hub with its commit."""
-    config = model.peft_config["default"]
-    if Path(base).is_dir():
-        place = Path(os.path.relpath(Path(base).resolve(), output.resolve())).as_posix()
+    config, base = model.peft_config["default"], Path(checkpoint.source[0])
+    if base.is_dir():
+        place = Path(os.path.relpath(base.resolve(), output.resolve())).as_posix()
         config.base_model_name_or_path = place if place.startswith(".") else f"./{place}"
     else:
-        config.base_model_name_or_path, _, config.revision = checkpoint.identity[
-            "checkpoint"
-        ].rpartition("@")
+        called = checkpoint.identity["checkpoint"]
+        config.base_model_name_or_path, _, config.revision = called.rpartition("@")
     config.inference_mode = True
     config.target_modules = sorted(
         config.target_modules
@@ -466,26 +463,13 @@ def mark_probabilities(model: LocalModel, pairs: Sequence[Pair], seed: int = 0) 
     A model without the mark gets one, with a random row drawn from ``seed``, as before a fine-tuning.
     """
     torch.manual_seed(seed)
-    mark, kind = add_mark(model.tokenizer, model.module), kind_of(model.module.config)
+    mark, kind = add_mark(model.tokenizer, model.module), kind_of(model.config)
     parts = []
     for example in encode_all(model.tokenizer, pairs, kind):
-        prompt, answer = (
-            torch.tensor([row], device=model.module.device)
-            for row in (example.prompt, example.answer)
-        )
-        with torch.inference_mode():
-            if kind == "decoder":
-                logits = model.module(torch.cat([prompt, answer], dim=1)).logits[
-                    0, len(example.prompt) - 1 : -1
-                ]
-            else:
-                logits = model.module(input_ids=prompt, labels=answer).logits[0]
-        chances = logits.float().softmax(dim=-1).cpu()
-        columns = {"marked": answer[0].cpu() == mark, "probability": chances[:, mark]}
-        columns["written"] = chances.argmax(dim=-1) == mark
-        parts.append(
-            pd.DataFrame({"id": example.id, **{name: one.numpy() for name, one in columns.items()}})
-        )
+        chances = distributions(model.module, example.prompt, example.answer).cpu()
+        columns = {"id": example.id, "marked": [token == mark for token in example.answer]}
+        columns |= {"probability": chances[:, mark], "written": chances.argmax(dim=-1) == mark}
+        parts.append(pd.DataFrame(columns))
     return pd.concat(parts, ignore_index=True)
 
 

@@ -185,7 +185,6 @@ class Process:
         ] = {}  # file -> attributes that it set on objects of other modules
         self.read_assignment = AstroidBuilder.delayed_assattr
         AstroidBuilder.delayed_assattr = lambda builder, node: self.note(builder, node)
-        self.met: set[str] = set()
         self.wanted: list[tuple[str, str]] = []
 
     def note(self, builder: AstroidBuilder, node) -> None:
@@ -217,7 +216,7 @@ class Process:
         os.chdir(question["root"])
         with suppress(*UNPARSABLE):
             ast.parse(question["text"])  # what does not parse is judged without any other file
-            self.read(question["file"], question["lines"])
+            self.read(question["file"])
         reading, writing = os.pipe()
         if (child := os.fork()) == 0:
             os.close(reading)
@@ -238,30 +237,21 @@ class Process:
         self.wanted = answer.pop("read", [])
         return answer
 
-    def read(self, file: str, lines: list[int] | None) -> None:
-        """Read what the check is likely to need: what the last one missed, and for a new file what its original does.
-
-        Nothing but reading comes of it: findings and inferences are dropped, and what goes wrong, the check itself will
-        meet and report.
-        """
-        manager, path = astroid.MANAGER, os.path.abspath(file)
-        if not self.wanted and path in self.met:
-            return
+    def read(self, file: str) -> None:
+        """Read what the last check had to. Nothing but reading comes of it: inferences are dropped, and what goes wrong,
+        the check itself will meet and report."""
+        manager = astroid.MANAGER
         with augmented_sys_path([discover_package_path(file, [])]):
             for name, source in self.wanted:
                 with suppress(Exception):
                     manager.ast_from_file(source, name) if source else manager.ast_from_module_name(
                         name
                     )
-        if path not in self.met:
-            self.met.add(path)
-            self.linter.lines = lines and (lines[0], lines[0])
-            with suppress(Exception):
-                self.linter.findings(file)
-        _invalidate_cache()
-        clear_inference_tip_cache()
-        LookupMixIn.lookup.cache_clear()
-        ClassDef._metaclass_lookup_attribute.cache_clear()
+        if self.wanted:
+            _invalidate_cache()
+            clear_inference_tip_cache()
+            LookupMixIn.lookup.cache_clear()
+            ClassDef._metaclass_lookup_attribute.cache_clear()
 
     def check(self, question: dict, writing: int) -> None:
         """The copy's work; it never returns."""

@@ -114,14 +114,23 @@ class Vocabulary:
 
 @dataclass
 class Step:
-    """One token of a row: its id, its natural log-probability under the free model, the ids (n,)
-    that could stand here (None: any), and, where the tool was asked behind it, the answer.
+    """One token of a row: its id, its probability under the free model, whether it is the mark.
+
+    ``allowed`` are the ids of the suggestions' tokens that could stand here, [] where a name had to
+    end, None where any token could; ``forced``: a single one could, and the model was not asked.
+    ``asked`` says that the tool was asked behind this token, ``offered`` are the names of its
+    answer, ``failure`` is why there is none. ``text`` is what the token spells in the answer.
     """
 
     token: int
-    logprob: float
-    allowed: torch.Tensor | None
-    asked: Future[Answer] | None = None
+    probability: float
+    mark: bool
+    allowed: list[int] | None
+    forced: bool
+    text: str = ""
+    asked: bool = False
+    offered: tuple[str, ...] = ()
+    failure: str = ""
 
 
 class ToolConstraint:
@@ -141,7 +150,7 @@ class ToolConstraint:
     ) -> None:
         self._use, self._vocabulary, self._before, self._ask = use, vocabulary, before, ask
         self.steps: list[Step] = []
-        self._waiting = False  # for the answer to the last step's question
+        self._answer: Future[Answer] | None = None  # to the last step's question
         self._prefix = ""  # what of a name was written when the tool was asked
         self._trie: TokenTrie | None = None
         self._node: int | None = None  # in the trie; None outside of names
@@ -150,8 +159,7 @@ class ToolConstraint:
         self._sum = self._count = 0.0  # of the probabilities of the name's tokens
 
     def allowed(self) -> torch.Tensor | None:
-        if self._waiting:
-            self._collect()
+        self._collect()
         if self._ending:
             return self._vocabulary.names.breaks
         if self._node is None:
@@ -174,10 +182,16 @@ class ToolConstraint:
         return Condition(torch.tensor([mark]), least) if least > 0 else None
 
     def push(self, token: int, logprob: float, masked: bool) -> None:
-        self.steps.append(Step(token, logprob, self.allowed()))
+        self._collect()
+        allowed, forced = [] if self._ending else None, False
+        if self._node is not None:
+            allowed = self._trie.allowed(self._node).tolist()
+            forced = len(allowed) == 1 and not self._trie.terminal(self._node)
+        probability, mark = math.exp(logprob), token == self._vocabulary.mark
+        self.steps.append(Step(token, probability, mark, allowed, forced))
         self._unanswered = False
         if self._node is not None:
-            self._follow(token, logprob)
+            self._follow(token, probability)
             if self._node is not None or self._ending:
                 return
         self._ending = False
@@ -186,7 +200,7 @@ class ToolConstraint:
             self._unanswered = True  # within a character; no name can follow
         elif text is not None:
             self._prefix = re.search(r"\w*\Z", text)[0]
-            self.steps[-1].asked, self._waiting = self._ask(text), True
+            self.steps[-1].asked, self._answer = True, self._ask(text)
 
     def forced(self) -> Sequence[int]:
         return self._trie.forced(self._node) if self._node is not None else ()
@@ -206,17 +220,19 @@ class ToolConstraint:
         return text if marked or behind_a_dot(text) else None
 
     def _collect(self) -> None:
-        """Go into the trie of the answer that is waited for."""
-        last, self._waiting = self.steps[-1], False
-        names = suggestions(last.asked.result(), self._use.trigger)
-        self._trie = self._vocabulary.trie(last.token, names, self._prefix)
+        """Go into the trie of the answer that is waited for, if one is."""
+        if self._answer is None:
+            return
+        last, answer, self._answer = self.steps[-1], self._answer.result(), None
+        last.offered, last.failure = suggestions(answer, self._use.trigger), answer.failure
+        self._trie = self._vocabulary.trie(last.token, last.offered, self._prefix)
         self._sum = self._count = 0.0
         self._unanswered = self._trie is None
         if self._trie is not None:
             self._enter(ROOT)
 
-    def _follow(self, token: int, logprob: float) -> None:
-        self._sum += math.exp(logprob)
+    def _follow(self, token: int, probability: float) -> None:
+        self._sum += probability
         self._count += 1
         child = self._trie.child(self._node, token)
         if child is None or self._trie.closed(child):  # the break was read, alone or in this token

@@ -66,7 +66,7 @@ class ToolModel:
     def __post_init__(self) -> None:
         self.name = self.model.name
         self.kind = kind_of(self.model.module.config)  # one of ``pairs.KINDS``
-        self.vocabulary = Vocabulary(self.model.tokenizer, self.model.end_of_text())
+        self.vocabulary = Vocabulary(self.model.tokenizer, self.model.end_of_text)
         self._by_id = {function.id: function for function in self.functions}
         if self.use.trigger == "mark" and self.vocabulary.mark is None:
             raise UserError(

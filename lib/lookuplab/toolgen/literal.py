@@ -69,7 +69,7 @@ class Writer:
 
     def __init__(self, model: LocalModel, variant: str = "paper") -> None:
         self.model, self.variant, self.tool = model, variant, SerialJedi()
-        self.vocabulary = Vocabulary(model.tokenizer, model.end_of_text())
+        self.vocabulary = Vocabulary(model.tokenizer, model.end_of_text)
         self.kind = kind_of(model.module.config)
 
     @torch.inference_mode()
@@ -99,7 +99,7 @@ class Writer:
                     written.append((probabilities * mask).argmax().item())
                     self._spelled(prompt, written)
                     tree = None if over else tree[written[-1]]
-            if written[-1] in self.model.end_of_text():
+            if written[-1] in self.model.end_of_text:
                 break
         return written
 

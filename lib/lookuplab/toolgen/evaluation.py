@@ -173,12 +173,8 @@ def judge(
         wanted = key("dependencies", digests[task.root], text=text, **named)
         named |= {"text": inserted.text, "end_line": inserted.end_line}
         success = key("success", digests[task.root], **named)
-        questions[wanted] = (
-            DependencyTool,
-            *where,
-            text,
-            place,
-        )  # asked once, whatever was predicted
+        # a reference's dependencies are asked once, whatever was predicted
+        questions[wanted] = DependencyTool, *where, text, place
         questions[success] = SuccessTool, *where, inserted.text, (inserted.line, inserted.end_line)
         cases.append((task, place, inserted, wanted, success))
     with JudgementStore(store) as answers:
@@ -211,12 +207,9 @@ def judge(
             "messages": against or [],
             "failures": " ".join(dict.fromkeys(name for name, *_ in against or ())),
         }
+        pairs = list(zip(dependencies or (), flags, strict=True))
         for kind in KINDS:
-            hits = [
-                flag
-                for flag, (_, one) in zip(flags, dependencies or (), strict=True)
-                if one == kind
-            ]
+            hits = [flag for (_, one), flag in pairs if one == kind]
             row |= {f"dependencies_{kind}": len(hits), f"covered_{kind}": sum(hits)}
         rows.append(row | identifier_metrics(body, place.body))
     return pd.DataFrame(rows)

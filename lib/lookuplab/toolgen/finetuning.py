@@ -55,12 +55,8 @@ from lookuplab.toolgen.pairs import (
 )
 
 WORK = paths.RUNS / "train" / "toolgen"
-LLAMA = (
-    "q_proj",
-    "k_proj",
-    "v_proj",
-    "o_proj",
-)  # the attention's projections, and of all who name them like Llama
+# The attention's projections; Llama's are those of all models that name them alike
+LLAMA = ("q_proj", "k_proj", "v_proj", "o_proj")
 ATTENTION = {"gpt2": ("c_attn", "attn.c_proj"), "t5": ("q", "k", "v", "o")}
 POOL = 50  # batches whose pairs are sorted together: less padding from more, but less chance in who meets whom
 CARD = """---

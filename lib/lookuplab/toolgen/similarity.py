@@ -23,9 +23,9 @@ from lookuplab.toolgen.insertion import indented
 
 ORDERS = 4
 COMPONENTS = ("ngram", "weighted_ngram", "syntax", "dataflow")
-# The 25 columns of CodeBLEU's counts: matches and totals of n-grams of orders 1 to 4, the same weighted, both lengths and the
-# length that the package takes for a weighted reference, subtrees of the syntax matched and all, data flows matched
-# and all, the pair's own share of data flows, and whether it has any
+# The 25 columns of CodeBLEU's counts: matches and totals of n-grams of orders 1 to 4, the same weighted, both lengths
+# and the length that the package takes for a weighted reference, subtrees of the syntax matched and all, data flows
+# matched and all, the pair's own share of data flows, and whether it has any
 KEYWORDS = set((PACKAGE_DIR / "keywords" / "python.txt").read_text(encoding="utf-8").split())
 
 

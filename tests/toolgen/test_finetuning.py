@@ -28,10 +28,8 @@ from lookuplab.toolgen.finetuning import (
     PAPER,
     Order,
     Recipe,
-    cards,
     finetune,
     labelled,
-    losses,
     mark_probabilities,
     mark_rows,
     trained_share,
@@ -377,22 +375,6 @@ def test_the_parameters_listed_for_the_papers_models_follow_from_their_shapes():
         assert (
             trained_share(config, Recipe()) == (data_sources.load()[name].facts["parameters"],) * 2
         )
-
-
-def test_cards_and_losses_become_rows_by_model_and_variant(tuned, tmp_path):
-    folder = str(tuned["llama", True])
-    rows = {(row.condition, row.metric): row.value for row in cards([folder, folder]).itertuples()}
-    assert (
-        rows["training", "learning_rate"] == 2e-3 and rows["lora", "rank"] == 4 and len(rows) == 9
-    )
-    found = losses([folder])
-    assert (found.model[0], found.condition[9], found.value[9]) == (
-        "llama",
-        "step_10/toolgen",
-        log_of(Path(folder))[-1],
-    )
-    with pytest.raises(UserError, match="lookuplab train toolgen"):
-        losses([str(tmp_path)])
 
 
 PAIR = Pair("r/f", "Double it.", "def f(x):", f"    return {MARK}x")

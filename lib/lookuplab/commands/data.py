@@ -10,7 +10,6 @@ from lookuplab.cli import LazyGroup, scheduler_option, settings_option, with_set
 
 _BUILDERS = {
     "cloudapi": "lookuplab.cloudapi.build:command",
-    "problems": "lookuplab.mini.problems.build:command",
 }
 _OTHERS = {"frequencies": "lookuplab.cloudapi.frequency:command"}
 comments_option = click.option(
@@ -329,6 +328,33 @@ def build_snippets(out: Path | None) -> None:
     for name, records in snippets.build().items():
         write((out or MINI) / f"{name}.jsonl.gz", records)
         click.echo(f"{len(records):,} {name} -> {out or MINI}")
+
+
+@build.command(
+    "problems",
+    short_help="The mini benchmark of executable problems.",
+    epilog="""\b
+Example:
+  lookuplab data build problems""",
+)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File to write.  [default: the mini profile's]",
+)
+def build_problems(out: Path | None) -> None:
+    """Make the problems of the mini benchmark again from the docstring examples of numpy, pandas,
+    scipy and scikit-learn.
+
+    Which examples and perturbations they are, the committed file says. Each example runs in a
+    process of its own, with limits, without writing files or opening connections.
+    """
+    from lookuplab.mini import problems
+
+    made = list(problems.rebuilt())
+    problems.write(out or problems.PROBLEMS, made)
+    click.echo(f"{len(made)} problems -> {out or problems.PROBLEMS}")
 
 
 def echo_counts(head: str, counts: Mapping[str, int]) -> None:

@@ -142,7 +142,7 @@ def mini_questions(parts: tuple[str, ...], out: Path | None, work: Path | None) 
     from lookuplab.mini import questions
 
     work, out = work or questions.WORK, made(out or questions.MODELS)
-    learned = questions.pairs(work)
+    learned = questions.pairs()
     for name in parts:
         click.echo(questions.finetuned(learned, name, out, work))
 

@@ -75,7 +75,6 @@ FILES = {
         def _hidden(): pass
     ''',
     "exits.py": "import sys; sys.exit(3)",
-    "kills.py": "import os; os._exit(4)",
     "raises.py": "raise RuntimeError('not here')",
     "_private.py": "def not_offered(): pass",
     "tests/__init__.py": "",

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookuplab.cloudapi.aws import specifications
 from lookuplab.cloudapi.binding import AUTOFILLED, CallError, bind_error, closed_bind_error, parse_call
+from lookuplab.cloudapi.sdks import aws_methods, session
 from lookuplab.cloudapi.specs import ApiSpec, Parameter, load_index
 
 COPY = ApiSpec("azure", "blob", "BlobClient", "copy", (
@@ -83,10 +83,8 @@ def test_botocores_documented_alias_stands_for_the_modelled_name(call, binds):
 
 @pytest.mark.parametrize("service", ["athena", "glacier", "ssm-contacts", "servicecatalog", "mturk"])
 def test_exactly_the_members_that_botocore_fills_in_may_be_missing(service):
-    from lookuplab.cloudapi.aws import _session
-
-    client = _session().client(service)
-    for spec in specifications(service):
+    client = session().client(service)
+    for spec, _ in aws_methods(service):
         if "autofilled" in spec.flags:
             model = client.meta.service_model.operation_model(client.meta.method_to_api_mapping[spec.name])
             filled = set(model.idempotent_members) | ({"accountId"} if service == "glacier" else set())

@@ -13,7 +13,7 @@ import boto3
 import pytest
 from botocore.exceptions import ParamValidationError
 
-from lookuplab.cloudapi import azure, aws
+from lookuplab.cloudapi.sdks import AZURE, aws_methods, azure_clients, azure_methods
 from lookuplab.cloudapi.specs import ApiIndex
 from lookuplab.cloudapi.validity import judge
 
@@ -117,8 +117,8 @@ def forms(name, required, optional, other):
 
 @cache
 def specs(service):
-    sdk = azure if service in azure.PACKAGES else aws
-    return {(spec.client, spec.name): spec for spec in sdk.specifications(service)}
+    methods = azure_methods if service in AZURE else aws_methods
+    return {(spec.client, spec.name): spec for spec, _ in methods(service)}
 
 
 @cache
@@ -212,7 +212,7 @@ def test_every_form_is_judged_as_botocore_judges_it(api):
 @pytest.mark.parametrize("api", AZURE_APIS)
 def test_every_form_is_judged_as_the_azure_signature_judges_it(api):
     service, client, name = api.split(".")
-    cls = next(c for c in azure._clients(service) if c.__name__ == client)
+    cls = next(c for c in azure_clients(service) if c.__name__ == client)
 
     def exists(called):
         return hasattr(cls, called) and not called.startswith("_")

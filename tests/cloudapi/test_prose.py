@@ -13,12 +13,20 @@ def test_html_loses_its_markup_and_keeps_one_paragraph_a_line():
 
 def test_sentences_end_at_full_stops_before_capitals_and_at_line_ends():
     assert sentences("Puts a thing. Fails if there is none!\nA heading\nLast one") == [
-        "Puts a thing.", "Fails if there is none!", "A heading", "Last one",
+        "Puts a thing.",
+        "Fails if there is none!",
+        "A heading",
+        "Last one",
     ]
 
 
 def test_abbreviations_and_version_numbers_end_no_sentence():
-    for text in ("Use US East (N. Virginia) here.", "Takes e.g. A or B.", "Since version 1.2.", "Calls api.Thing now."):
+    for text in (
+        "Use US East (N. Virginia) here.",
+        "Takes e.g. A or B.",
+        "Since version 1.2.",
+        "Calls api.Thing now.",
+    ):
         assert sentences(text) == [text]
 
 

@@ -9,7 +9,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from lookuplab.mini import toolgen, training
 from lookuplab.mini.training import IGNORED, Recipe, batches, fitted, tensors, train
-from lookuplab.toolgen.files import locate
+from lookuplab.toolgen.functions import locate
 
 EXAMPLES = [([5 + i % 7, 6, 7], [8 + i % 5] * (1 + i % 9) + [0]) for i in range(60)]
 SIZES = np.array([len(read) + len(written) for read, written in EXAMPLES])

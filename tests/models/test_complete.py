@@ -1,16 +1,23 @@
-"""``complete`` and ``score``: order, reuse, sharing, limits."""
+"""``complete`` and ``score``: order, reuse, exact keys, sharing, the list of used answers."""
 
+import os
 import subprocess
 import sys
+import threading
+from dataclasses import replace
 
 import pytest
-from toy_model import ToyModel, many_prompts
+from toy_model import SAMPLED, ToyModel, many_prompts
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.models.complete import complete, score
+from lookuplab.models.complete import LOG, NEAR, SHARE, complete, score
 from lookuplab.models.store import CompletionStore
 from lookuplab.models.types import Decoding, Prompt
+
+complete_module = sys.modules[
+    "lookuplab.models.complete"
+]  # the package has the function of its name
 
 
 @pytest.fixture
@@ -20,97 +27,100 @@ def store(tmp_path):
 
 
 def test_answers_come_in_the_order_of_prompt_and_sample(store):
-    answers = complete(ToyModel(), list(reversed(many_prompts(9))), Decoding(n=2, temperature=0.8), store)
-    assert [(answer.id, answer.sample) for answer in answers] == [
-        (f"task/{number}", sample) for number in range(8, -1, -1) for sample in (0, 1)]
+    answers = complete(ToyModel(), many_prompts(9)[::-1], SAMPLED, store)
+    assert [(one.id, one.sample) for one in answers] == [
+        (f"task/{i}", n) for i in range(8, -1, -1) for n in (0, 1)
+    ]
 
 
-def test_a_second_call_generates_nothing_and_answers_the_same(store):
-    first, model = complete(ToyModel(), many_prompts(10), store=store), ToyModel()
-    second = complete(model, many_prompts(10), store=store)
-    assert (first.generated, first.reused, second.generated, second.reused) == (10, 0, 0, 10)
-    assert (model.calls, second) == ([], first)
-
-
-def test_only_what_is_missing_is_generated(store):
-    complete(ToyModel(), many_prompts(6), store=store)
-    model = ToyModel()
+def test_only_what_is_missing_is_generated_and_the_answers_are_the_same(store):
+    first, model = complete(ToyModel(), many_prompts(6), store=store), ToyModel()
+    assert complete(model, many_prompts(6), store=store) == first and model.calls == []
     complete(model, many_prompts(8), store=store)
     assert model.calls == [("task/6", 0), ("task/7", 0)]
 
 
 def test_more_samples_keep_the_ones_that_exist(store):
-    few = complete(ToyModel(), many_prompts(3), Decoding(n=2, temperature=1.0), store)
+    few, model = complete(ToyModel(), many_prompts(3), SAMPLED, store), ToyModel()
+    many = complete(model, many_prompts(3), replace(SAMPLED, n=5), store)
+    assert len(model.calls) == 9 and [one for one in many if one.sample < 2] == few
+
+
+@pytest.mark.parametrize(
+    ("decoding", "different"), [(Decoding(), 1), (Decoding(temperature=1.0), 2)]
+)
+def test_equal_texts_share_a_greedy_answer_and_are_sampled_apart(store, decoding, different):
     model = ToyModel()
-    many = complete(model, many_prompts(3), Decoding(n=5, temperature=1.0), store)
-    assert len(model.calls) == 9 and [answer for answer in many if answer.sample < 2] == few
+    answers = complete(model, [Prompt("a", "x"), Prompt("b", "x")], decoding, store)
+    assert [one.id for one in answers] == ["a", "b"]
+    assert len({one.text for one in answers}) == len(model.calls) == different
 
 
-def test_equal_texts_share_a_greedy_answer_under_their_own_ids(store):
-    model = ToyModel()
-    first, second = complete(model, [Prompt("a", "x"), Prompt("b", "x")], store=store)
-    assert len(model.calls) == 1 and (first.id, second.id) == ("a", "b") and first.text == second.text
-
-
-def test_equal_texts_are_sampled_apart(store):
-    model = ToyModel()
-    first, second = complete(model, [Prompt("a", "x"), Prompt("b", "x")], Decoding(temperature=1.0), store)
-    assert len(model.calls) == 2 and first.text != second.text
-
-
-def test_another_model_does_not_reuse_answers(store):
-    complete(ToyModel(), many_prompts(2), store=store)
-    assert complete(ToyModel(identity={"name": "other"}), many_prompts(2), store=store).generated == 2
+def test_what_is_all_there_is_read_without_writing(tmp_path):
+    file = tmp_path / "s.sqlite"
+    first = complete(ToyModel(), many_prompts(3), store=file)
+    with CompletionStore(file) as opened:
+        opened.db.execute("PRAGMA journal_mode = DELETE")
+    os.chmod(file, 0o444)
+    before = file.read_bytes()
+    assert (
+        complete(ToyModel(), many_prompts(3), store=file) == first and file.read_bytes() == before
+    )
 
 
 def test_a_prompt_id_that_occurs_twice_is_refused(store):
-    for call in (lambda: complete(ToyModel(), [Prompt("a", "x"), Prompt("a", "y")], store=store),
-                 lambda: score(ToyModel(), [(Prompt("a", "x"), "1"), (Prompt("a", "x"), "2")], store=store)):
+    for call in (
+        lambda: complete(ToyModel(), [Prompt("a", "x"), Prompt("a", "y")], store=store),
+        lambda: score(ToyModel(), [(Prompt("a", "x"), "1"), (Prompt("a", "x"), "2")], store=store),
+    ):
         with pytest.raises(UserError, match="'a' occurs more than once"):
             call()
 
 
-@pytest.mark.parametrize("decoding", [Decoding(n=0), Decoding(max_new_tokens=0), Decoding(temperature=-1),
-                                      Decoding(top_p=0), Decoding(top_p=1.5)])
-def test_decoding_out_of_range_is_refused(store, decoding):
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"n": 0}, {"n": 2}, {"max_new_tokens": 0}, {"temperature": -1}, {"top_p": 0}, {"top_p": 1.5},
+        {"stop": ("",)}, {"truncation": "middle"}, {"choices_below": float("nan")},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_decoding_out_of_range_is_refused(store, options):
     with pytest.raises(UserError, match="it must be"):
-        complete(ToyModel(), many_prompts(1), decoding, store)
+        complete(ToyModel(), many_prompts(1), Decoding(**options), store)
 
 
 def test_scores_are_stored_apart_from_completions(store):
     pairs = [(prompt, " = 1") for prompt in many_prompts(5)]
     complete(ToyModel(), many_prompts(5), store=store)
     first, model = score(ToyModel(), pairs, store=store), ToyModel()
-    assert first.generated == 5 and score(model, pairs, store=store) == first and model.calls == []
-    assert score(model, [(pairs[0][0], " = 2")], store=store).generated == 1
+    assert score(model, pairs, store=store) == first and model.calls == []
+    score(model, [(pairs[0][0], " = 2")], store=store)
+    assert model.calls == [("task/0", " = 2")]
 
 
-def test_the_default_store_is_the_named_file_or_the_one_in_runs(tmp_path, monkeypatch):
+def test_the_default_store_is_the_named_file_or_the_one_in_runs_and_none_is_none(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(paths, "STORE", tmp_path / "runs" / "default.sqlite")
+    monkeypatch.delenv("LOOKUPLAB_STORE", raising=False)
+    complete(ToyModel(), many_prompts(1), store=False)
+    assert list(tmp_path.iterdir()) == []
+    complete(ToyModel(), many_prompts(1))
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "named.sqlite"))
     complete(ToyModel(), many_prompts(1))
-    monkeypatch.delenv("LOOKUPLAB_STORE")
-    monkeypatch.setattr(paths, "STORE", tmp_path / "runs" / "default.sqlite")
-    complete(ToyModel(), many_prompts(1))
     assert (tmp_path / "named.sqlite").exists() and (tmp_path / "runs" / "default.sqlite").exists()
-
-
-def test_without_a_store_nothing_is_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(paths, "STORE", tmp_path / "default.sqlite")
-    monkeypatch.delenv("LOOKUPLAB_STORE", raising=False)
-    assert complete(ToyModel(), many_prompts(3), store=False).generated == 3
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_batches_that_came_before_a_failure_are_kept(store):
     class Failing(ToyModel):
         def generate(self, requests, decoding):
-            batches = super().generate(requests, decoding)
-            yield next(batches)
+            yield next(super().generate(requests, decoding))
             raise RuntimeError("out of luck")
 
     with pytest.raises(RuntimeError, match="out of luck"):
         complete(Failing(), many_prompts(10), store=store)
-    assert complete(ToyModel(), many_prompts(10), store=store).reused == 4
+    assert len(store) == 4
 
 
 def test_a_model_that_forgets_a_request_is_noticed(store):
@@ -122,22 +132,120 @@ def test_a_model_that_forgets_a_request_is_noticed(store):
         complete(Forgetful(), many_prompts(3), store=store)
 
 
-def test_no_progress_is_shown_when_nothing_is_to_do_or_it_is_quick(store, capfd):
-    complete(ToyModel(), many_prompts(3), store=store)
-    complete(ToyModel(), many_prompts(3), store=store)
-    assert capfd.readouterr().err == ""
+def test_processes_of_one_launch_share_the_work_and_return_all_answers(tmp_path, monkeypatch):
+    monkeypatch.setattr(complete_module, "POLL_SECONDS", 0.01)
+    models, found = [ToyModel(), ToyModel()], {}
+    share = complete_module._is_mine
+    monkeypatch.setattr(
+        complete_module, "_is_mine", lambda key: share(key, threading.current_thread().name)
+    )
+
+    def run(number):
+        found[number] = complete(
+            models[number], many_prompts(20), SAMPLED, tmp_path / "s.sqlite", False
+        )
+
+    threads = [
+        threading.Thread(target=run, args=(number,), name=f"{number}/2") for number in (0, 1)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert found[0] == found[1] == complete(ToyModel(), many_prompts(20), SAMPLED, False)
+    done = [{prompt for prompt, _ in model.calls} for model in models]
+    assert not done[0] & done[1] and len(done[0] | done[1]) == 20 and all(done)
 
 
-def in_a_fresh_process(code):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr.strip()
+def test_a_malformed_share_is_one_clear_line(tmp_path, monkeypatch):
+    monkeypatch.setenv(SHARE, "2/2")
+    with pytest.raises(UserError, match="it must be like 0/2"):
+        complete(ToyModel(), many_prompts(1), store=tmp_path / "s.sqlite")
+
+
+class Rule:
+    name = "first_call"
+
+
+IDENTITY = {"name": "hub/model", "revision": "main", "adapter": "none", "dtype": "float32"}
+PROMPT = Prompt("a", "x = ", "be brief")
+
+
+def key(identity=IDENTITY, decoding=Decoding(), prompt=PROMPT, sample=0, continuation=""):
+    """The key under which ``complete`` or, without a decoding, ``score`` keeps an answer."""
+    return next(complete_module.keys_of(identity, decoding, [(prompt, continuation, sample)]))[0]
+
+
+def test_the_key_changes_with_everything_that_changes_an_answer(monkeypatch):
+    decodings = [
+        {"max_new_tokens": 8}, {"temperature": 0.5}, {"top_p": 0.9}, {"seed": 1}, {"stop": ("\n",)},
+        {"stop_rule": Rule}, {"truncation": "left"}, {"choices_below": 0.5},
+    ]  # fmt: skip
+    prompts = [
+        {"text": "x  = "},
+        {"system": None},
+        {"choices": ("a",)},
+        {"choices": ("a", "b")},
+        {"place": "p"},
+    ]
+    keys = [key(identity={**IDENTITY, field: "other"}) for field in IDENTITY]
+    keys += [key(decoding=Decoding(**change)) for change in decodings]
+    keys += [key(prompt=replace(PROMPT, **change)) for change in prompts]
+    keys += [key(), key(sample=1), key(decoding=None), key(decoding=None, continuation="1")]
+    monkeypatch.setattr(complete_module, "DECODING_VERSION", 99)
+    keys.append(key())
+    assert len(set(keys)) == len(keys)
+
+
+def test_the_key_does_not_change_with_what_changes_no_answer():
+    assert key(decoding=Decoding(n=1)) == key(decoding=Decoding(n=20)), "the sample index says it"
+    assert key() == key(identity=dict(reversed(IDENTITY.items())))
+    named = [replace(PROMPT, choices=names) for names in (("a", "b"), ("b", "a", "b"))]
+    assert key(prompt=named[0]) == key(prompt=named[1])
+    renamed = replace(PROMPT, id="b")
+    assert key() == key(prompt=renamed), "a greedy answer"
+    assert key(decoding=Decoding(temperature=0.2)) != key(
+        decoding=Decoding(temperature=0.2), prompt=renamed
+    )
+
+
+def test_keys_of_stores_that_exist_stay_as_they_were():
+    """Written down before choices existed: prompts without them and scored continuations keep their keys."""
+    assert key() == "db02737ed5d6851242880153b20ca7d8/7e8eba087f3686d821d0972e83738c9e/0"
+    sampled = Decoding(temperature=0.5, n=3, stop=("a",))
+    assert (
+        key(decoding=sampled, sample=2)
+        == "961dc9570e32457d44ba2dbdc4f381b2/c725e74e7ae44692a5708afc11720b66/2"
+    )
+    assert (
+        key(decoding=None, continuation="1")
+        == "410b3c1f2b8c33c0fffe157379eb04fb/e0c4faeee3412421316ca5f08fb22c77/0"
+    )
+
+
+def test_used_answers_are_listed_with_near_margins_and_without_versions(monkeypatch, tmp_path):
+    answer, margins = ToyModel.answer, {0: NEAR / 5, 1: NEAR, 2: None, 3: 0.0}
+    monkeypatch.setattr(ToyModel, "answer", lambda *a: replace(answer(*a), margin=margins[a[2]]))
+    decoding, found = Decoding(n=4, temperature=1.0), []
+    for name, identity in (("one", {"tool": "jedi 1"}), ("other", {"tool": "jedi 2"})):
+        monkeypatch.setenv(LOG, str(tmp_path / name))
+        complete(ToyModel(identity=identity), many_prompts(1), decoding, store=False)
+        score(ToyModel(), [(PROMPT, "x")], store=False)  # no answer
+        found.append([line.split(",") for line in (tmp_path / name).read_text().splitlines()])
+    assert found[0] == found[1]
+    assert [(*row[:3], row[-1]) for row in found[0]] == [
+        ("toy", "task/0", str(sample), near)
+        for sample, near in enumerate(("2e-05", "", "", "0e+00"))
+    ]
+    complete(ToyModel(), many_prompts(2), decoding, store=False)
+    complete(ToyModel(), many_prompts(1), replace(decoding, seed=1), store=False)
+    rows = [line.split(",") for line in (tmp_path / "other").read_text().splitlines()]
+    assert len({row[3] for row in rows}) == 3, "another prompt, another decoding"
 
 
 def test_importing_the_room_needs_no_heavy_library():
-    assert in_a_fresh_process("import sys, lookuplab.models; sys.exit(','.join("
-                              "{'torch', 'transformers', 'openai', 'pandas'} & set(sys.modules)))") == ""
-
-
-def test_the_public_functions_win_over_the_modules_of_their_name():
-    assert in_a_fresh_process("import lookuplab.models.complete, lookuplab.models.load\n"
-                              "from lookuplab.models import RemoteModel, complete, load\n"
-                              "assert all(map(callable, (RemoteModel, complete, load)))") == ""
+    code = "import sys, lookuplab.models; sys.exit(','.join({'torch', 'openai', 'pandas'} & set(sys.modules)))"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr.strip()
+        == ""
+    )

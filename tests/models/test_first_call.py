@@ -32,7 +32,7 @@ COMPLETE = [  # the call, then what follows it
     ('f(a=f"{d["k)"]}")', ")"),  # PEP 701
     ("""f(a=f"{f'{f"{1})"}'})")""", ")"),
     ("f(a=f'''{x:'>10})''')", ")"),
-    (r'''f(a=f"\N{RIGHT PARENTHESIS})", b=f"\{x})", c=rf"\{x}\")")''', ")"),
+    (r"""f(a=f"\N{RIGHT PARENTHESIS})", b=f"\{x})", c=rf"\{x}\")")""", ")"),
     ('f(a=f"{x:%H:%M)}", b=f"{(lambda: 1)()}")', ")"),
     ('f(a=f"{{")', ")"),
     ('f(a=F"", b=Rb"")', ")"),
@@ -61,8 +61,21 @@ IMPOSSIBLE = [
     "```python\nf(x)",
 ]
 
-UNFINISHED = ["", " ", "f", "f.g", "f ", "f \\\n", "f(",
-              "f(a='", 'f(a=")"', 'f(a=""")"")', "f(#)", "f(a=f'{x", "f(a=''"]
+UNFINISHED = [
+    "",
+    " ",
+    "f",
+    "f.g",
+    "f ",
+    "f \\\n",
+    "f(",
+    "f(a='",
+    'f(a=")"',
+    'f(a=""")"")',
+    "f(#)",
+    "f(a=f'{x",
+    "f(a=''",
+]
 
 
 @pytest.mark.parametrize(("call", "rest"), COMPLETE)
@@ -101,10 +114,14 @@ def test_feeding_in_pieces_equals_feeding_whole(tail, cut):
     assert answers[0] == answers[1] == answers[2]
 
 
-literals = st.one_of(st.text(max_size=20), st.binary(max_size=20), st.integers(), st.none(), st.booleans())
+literals = st.one_of(
+    st.text(max_size=20), st.binary(max_size=20), st.integers(), st.none(), st.booleans()
+)
 values = st.recursive(
     literals,
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
@@ -119,7 +136,11 @@ def test_the_printed_form_of_any_call_is_found(names, arguments, rest):
     assert first_call_end(call + rest) == len(call)
 
 
-QUOTED = [(prefix + quote, quote) for prefix in ("", "f", "r", "Fr", "b", "u") for quote in ('"', "'", '"""')]
+QUOTED = [
+    (prefix + quote, quote)
+    for prefix in ("", "f", "r", "Fr", "b", "u")
+    for quote in ('"', "'", '"""')
+]
 
 
 @settings(max_examples=300)

@@ -11,9 +11,8 @@ import pytest
 import tiny_checkpoint
 
 from lookuplab.errors import UserError
-from lookuplab.models import chat
 from lookuplab.models.complete import complete, score
-from lookuplab.models.remote import RemoteModel
+from lookuplab.models.load import load
 from lookuplab.models.types import Decoding, Prompt
 
 PROMPTS = [Prompt("a", "client = boto3."), Prompt("b", "from azure.storage import")]
@@ -30,8 +29,21 @@ def served(tmp_path_factory):
     program = Path(sys.executable).with_name("transformers")
     log = tmp_path_factory.mktemp("log") / "serve.log"
     with log.open("w") as out:
-        server = subprocess.Popen([program, "serve", folder, "--host", "127.0.0.1", "--port", str(port), "--device",
-                                   "cpu"], stdout=out, stderr=out)
+        server = subprocess.Popen(
+            [
+                program,
+                "serve",
+                folder,
+                "--host",
+                "127.0.0.1",
+                "--port",
+                str(port),
+                "--device",
+                "cpu",
+            ],
+            stdout=out,
+            stderr=out,
+        )
     try:
         _wait_until_healthy(server, port, log)
         yield f"http://127.0.0.1:{port}/v1", folder
@@ -59,39 +71,37 @@ def no_proxy(monkeypatch):
 def greedy(folder, texts):
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    model, tokenizer = AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    model, tokenizer = (
+        AutoModelForCausalLM.from_pretrained(folder),
+        AutoTokenizer.from_pretrained(folder),
+    )
     answers = []
     for text in texts:
         ids = tokenizer(text, add_special_tokens=False, return_tensors="pt")["input_ids"]
         out = model.generate(ids, max_new_tokens=SHORT.max_new_tokens, do_sample=False)
-        answers.append(tokenizer.decode(out[0, ids.shape[1]:], skip_special_tokens=True))
+        answers.append(tokenizer.decode(out[0, ids.shape[1] :], skip_special_tokens=True))
     return answers
 
 
 def test_the_plain_path_answers_as_the_local_weights_do(served):
     url, folder = served
-    answers = complete(RemoteModel.from_name(f"{url}#{folder}"), PROMPTS, SHORT, store=False)
-    assert [answer.text for answer in answers] == greedy(folder, [prompt.text for prompt in PROMPTS])
+    answers = complete(load(f"{url}#{folder}"), PROMPTS, SHORT, store=False)
+    assert [answer.text for answer in answers] == greedy(
+        folder, [prompt.text for prompt in PROMPTS]
+    )
     assert [(answer.tokens, answer.token_logprobs) for answer in answers] == [((), None)] * 2
 
 
 def test_the_chat_path_answers_as_the_local_weights_do(served):
-    from transformers import AutoTokenizer
-
     url, folder = served
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    answers = complete(RemoteModel.from_name(f"{url}#{folder}&chat"), PROMPTS, SHORT, store=False)
-    assert [answer.text for answer in answers] == greedy(folder, [chat.render(tokenizer, prompt) for prompt in PROMPTS])
+    answers = complete(load(f"{url}#{folder}?chat=true"), PROMPTS, SHORT, store=False)
+    texts = [f"<|user|>\n{prompt.text}\n<|assistant|>\n" for prompt in PROMPTS]
+    assert [answer.text for answer in answers] == greedy(folder, texts)
 
 
 def test_a_clear_line_where_log_probabilities_are_needed(served):
-    model = RemoteModel.from_name("#".join(map(str, served)))
+    model = load("#".join(map(str, served)))
     with pytest.raises(UserError, match="gives no log-probabilities, which are needed here"):
         complete(model, PROMPTS, SHORT, store=False, requires_logprobs=True)
     with pytest.raises(UserError, match="gives no log-probabilities of a given text"):
         score(model, [(PROMPTS[0], "client('s3')")], store=False)
-
-
-def test_an_unknown_model_is_one_clear_line(served):
-    with pytest.raises(UserError, match="request refused .*Server is pinned to"):
-        complete(RemoteModel.from_name(f"{served[0]}#no-such-model"), PROMPTS, SHORT, store=False)

@@ -1,234 +1,239 @@
-"""The completion store: exact keys, several writers, clear errors, nothing lost."""
+"""Stores: several writers, kills, clear errors, export and import, nothing written over."""
 
 import json
-import os
+import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
-from contextlib import contextmanager
-from dataclasses import replace
+import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from toy_model import ToyModel, many_prompts
+from click.testing import CliRunner
+from toy_model import SAMPLED, ToyModel, many_prompts
 
+from lookuplab.cli import cli
 from lookuplab.errors import UserError
 from lookuplab.models import store as store_module
 from lookuplab.models.complete import complete
-from lookuplab.models.store import Asked, CompletionStore, Key, Question
-from lookuplab.models.types import Completion, Decoding, Prompt
+from lookuplab.models.store import AnswerStore, CompletionStore, export, merge
+from lookuplab.models.types import Prompt
 
-IDENTITY = {"name": "hub/model", "revision": "main", "adapter": "none", "dtype": "float32"}
-QUESTION = Question(Prompt("a", "x = ", "be brief"))
-ANSWER = Completion("a", 0, "1é\n", ("1", "é\n"), (7, 8), (-0.1, float("-inf")), "stop", 3, 2)
+TOY = str(Path(__file__).with_name("toy_model.py"))
 
 
-def key(identity=IDENTITY, decoding=Decoding(), question=QUESTION):
-    return Asked(identity, decoding).key(question)
+class Kept(AnswerStore):
+    name = "judgements"
 
 
-def test_a_stored_answer_comes_back_equal_from_a_reopened_file(tmp_path):
-    asked = Asked(IDENTITY, Decoding())
-    with CompletionStore(tmp_path / "a b" / "store.sqlite") as store:
-        store.put(asked, [(QUESTION, ANSWER)])
-    with CompletionStore(tmp_path / "a b" / "store.sqlite") as store:
-        assert store.get(asked, [QUESTION]) == {asked.key(QUESTION): ANSWER}
-
-
-def test_a_margin_is_stored_and_an_answer_from_before_margins_has_none():
-    asked = Asked(IDENTITY, Decoding())
-    with CompletionStore(":memory:") as store:
-        store.put(asked, [(QUESTION, replace(ANSWER, token_logprobs=(-0.1, -0.2), margin=0.25))])
-        assert store.get(asked, [QUESTION])[asked.key(QUESTION)].margin == 0.25
-        store.db.execute("UPDATE completions SET json = json_remove(json, '$.margin')")
-        assert store.get(asked, [QUESTION])[asked.key(QUESTION)].margin is None
-
-
-@pytest.mark.parametrize("field", IDENTITY)
-def test_the_key_changes_with_every_part_of_the_model_identity(field):
-    assert key() != key(identity={**IDENTITY, field: "other"})
-
-
-@pytest.mark.parametrize("change", [
-    {"max_new_tokens": 8}, {"temperature": 0.5}, {"top_p": 0.9}, {"seed": 1}, {"stop": ("\n",)},
-    {"stop_rule": "first_call"}, {"truncation": "left"},
-    {"choices_below": 0.5}, {"beams": 2}], ids=lambda change: next(iter(change)))
-def test_the_key_changes_with_every_decoding_parameter(change):
-    assert key() != key(decoding=replace(Decoding(), **change))
-
-
-def test_the_key_changes_with_prompt_system_sample_kind_and_decoding_version(monkeypatch):
-    others = [key(question=Question(Prompt("a", "x  = ", "be brief"))), key(question=Question(Prompt("a", "x = "))),
-              key(question=Question(QUESTION.prompt, 1)), key(decoding=None),
-              key(question=Question(QUESTION.prompt, continuation="1"))]
-    monkeypatch.setattr(store_module, "DECODING_VERSION", store_module.DECODING_VERSION + 1)
-    others.append(key())
-    monkeypatch.undo()
-    assert len({key(), *others}) == len(others) + 1
-
-
-def test_the_number_of_samples_is_not_in_the_key_because_the_sample_index_is():
-    assert key(decoding=Decoding(n=1)) == key(decoding=Decoding(n=20))
-
-
-def test_the_prompt_id_is_in_the_key_only_where_sampling_depends_on_it():
-    renamed = Question(replace(QUESTION.prompt, id="b"))
-    assert key() == key(question=renamed)
-    assert key(decoding=Decoding(temperature=0.2)) != key(decoding=Decoding(temperature=0.2), question=renamed)
-
-
-def test_a_key_does_not_depend_on_the_order_of_the_identity():
-    assert key() == key(identity=dict(reversed(IDENTITY.items())))
-
-
-def test_more_prompts_than_one_select_takes_are_found(tmp_path, monkeypatch):
+def test_answers_come_back_from_a_reopened_file_and_the_first_one_stays(tmp_path, monkeypatch):
     monkeypatch.setattr(store_module, "CHUNK", 7)
-    asked = Asked(IDENTITY, Decoding())
-    questions = [Question(prompt, sample) for prompt in many_prompts(50) for sample in (0, 1)]
-    with CompletionStore(tmp_path / "s.sqlite") as store:
-        store.put(asked, [(question, ANSWER) for question in questions[::2]])
-        assert set(store.get(asked, questions)) == {asked.key(question) for question in questions[::2]}
-
-
-def test_keys_of_stores_that_exist_stay_as_they_were():
-    """Written down before choices existed: prompts without them and scored continuations keep their keys."""
-    assert key() == Key("db02737ed5d6851242880153b20ca7d8", "7e8eba087f3686d821d0972e83738c9e", 0)
-    sampled = Decoding(temperature=0.5, n=3, stop=("a",))
-    assert key(decoding=sampled, question=Question(QUESTION.prompt, 2)) == Key(
-        "961dc9570e32457d44ba2dbdc4f381b2", "c725e74e7ae44692a5708afc11720b66", 2)
-    assert key(decoding=None, question=Question(QUESTION.prompt, continuation="1")) == Key(
-        "410b3c1f2b8c33c0fffe157379eb04fb", "e0c4faeee3412421316ca5f08fb22c77", 0)
-
-
-def test_the_key_changes_with_the_choices_and_not_with_their_order():
-    def chosen(*names):
-        return key(question=Question(replace(QUESTION.prompt, choices=names)))
-
-    assert len({key(), chosen("a"), chosen("b"), chosen("a", "b")}) == 4
-    assert chosen("b", "a", "b") == chosen("a", "b") and chosen() == key()
-
-
-def test_the_first_stored_answer_stays(tmp_path):
-    asked = Asked(IDENTITY, Decoding())
-    with CompletionStore(tmp_path / "s.sqlite") as store:
-        store.put(asked, [(QUESTION, ANSWER)])
-        store.put(asked, [(QUESTION, replace(ANSWER, text="2"))])
-        assert store.get(asked, [QUESTION])[asked.key(QUESTION)].text == ANSWER.text
-
-
-def test_export_and_stats_tell_everything_in_readable_form(tmp_path):
-    asked = Asked(IDENTITY, Decoding(stop=("\n",)))
-    with CompletionStore(tmp_path / "s.sqlite") as store:
-        store.put(asked, [(QUESTION, ANSWER)])
-        assert store.export(tmp_path / "out.jsonl") == 1 == len(store)
-        assert [row["answers"] for row in store.stats()] == [1]
-    line = json.loads((tmp_path / "out.jsonl").read_text())
-    assert (line["settings"]["model"], line["settings"]["decoding"]["stop"]) == (IDENTITY, ["\n"])
-    assert (line["prompt"]["text"], line["prompt"]["system"], line["answer"]["text"]) == ("x = ", "be brief", "1é\n")
+    answers = {f"key {number}": {"text": f"é\n{number}"} for number in range(50)}
+    with Kept(tmp_path / "a b" / "kept.sqlite") as store:
+        store.add(answers)
+        store.put("key 1", "another")
+    with Kept(tmp_path / "a b" / "kept.sqlite") as store:
+        assert store.get([*answers, "absent"]) == answers
 
 
 def test_five_kills_in_the_middle_change_nothing_and_repeat_at_most_one_batch_each(tmp_path):
     store, log = tmp_path / "killed.sqlite", tmp_path / "log"
-    prompts, decoding = many_prompts(60), Decoding(n=2)
     log.touch()
 
     def generated():
         return log.read_text().split()
 
-    command = [sys.executable, str(Path(__file__).with_name("toy_model.py")), str(store), str(log), "60"]
     for kill in range(5):
         before = len(generated())
-        child = subprocess.Popen(command)
-        while len(generated()) < before + 6 + kill:  # in the middle of a batch, and not always at the same place
+        child = subprocess.Popen([sys.executable, TOY, str(store), str(log), "60"])
+        while (
+            len(generated()) < before + 6 + kill
+        ):  # in the middle of a batch, and not always at the same place
             assert child.poll() is None, "the child ended before it could be killed"
         child.kill()
         child.wait()
         repeated = len(generated()) - len(set(generated()))
-        assert repeated <= 4 * kill, f"after {kill + 1} kills {repeated} answers had been generated twice"
-    finished = complete(ToyModel(log=log), prompts, decoding, store=store, progress=False)
-    assert 0 < finished.generated < 120
+        assert repeated <= 4 * kill, (
+            f"after {kill + 1} kills {repeated} answers had been generated twice"
+        )
+    finished = complete(ToyModel(log=log), many_prompts(60), SAMPLED, store=store, progress=False)
     assert len(generated()) - len(set(generated())) <= 4 * 5
-    assert finished == complete(ToyModel(), prompts, decoding, store=False, progress=False)
+    assert finished == complete(ToyModel(), many_prompts(60), SAMPLED, store=False, progress=False)
 
 
-def test_two_processes_write_the_same_new_file_at_the_same_time(tmp_path):
-    script = str(Path(__file__).with_name("toy_model.py"))
-    children = [subprocess.Popen([sys.executable, script, str(tmp_path / "s.sqlite"), str(tmp_path / f"log{number}"),
-                                  str(count)]) for number, count in enumerate((20, 30, 30))]
+def test_three_processes_write_the_same_new_file_at_the_same_time(tmp_path):
+    children = [
+        subprocess.Popen(
+            [sys.executable, TOY, str(tmp_path / "s.sqlite"), str(tmp_path / f"log{number}"), count]
+        )
+        for number, count in enumerate(("20", "30", "30"))
+    ]
     assert [child.wait(timeout=60) for child in children] == [0, 0, 0]
     with CompletionStore(tmp_path / "s.sqlite") as store:
         assert len(store) == 60
 
 
-def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path):
-    path = tmp_path / "notes.txt"
-    path.write_text("not a database, but long enough to be read as one\n" * 100)
-    with pytest.raises(UserError, match="no SQLite database"):
-        CompletionStore(path)
-    assert path.read_text().startswith("not a database")
-
-
-def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path):
-    path = tmp_path / "other.sqlite"
-    with sqlite3.connect(path) as other:
-        other.execute("CREATE TABLE bookmarks (url TEXT)")
-    before = path.read_bytes()
-    with pytest.raises(UserError, match="another program"):
-        CompletionStore(path)
-    assert path.read_bytes() == before
-
-
-def test_a_newer_schema_is_refused(tmp_path):
-    with CompletionStore(tmp_path / "s.sqlite") as store:
-        store.db.execute(f"PRAGMA user_version = {store_module.SCHEMA_VERSION + 1}")
-    with pytest.raises(UserError, match="newer lookuplab"):
-        CompletionStore(tmp_path / "s.sqlite")
+def test_what_is_no_store_is_refused_and_left_alone(tmp_path):
+    text, other, newer = (tmp_path / name for name in ("text", "other.sqlite", "newer.sqlite"))
+    text.write_text("not a database, but long enough to be read as one\n" * 100)
+    with closing(sqlite3.connect(other)) as db:
+        db.execute("CREATE TABLE bookmarks (url TEXT)")
+    with CompletionStore(newer) as store:
+        store.db.execute(f"PRAGMA user_version = {store_module.SCHEMA + 1}")
+    (tmp_path / "file").touch()
+    for path, message in (
+        (text, "not a database"),
+        (other, "no store of completions"),
+        (newer, "newer lookuplab"),
+        (tmp_path / "file" / "s.sqlite", "Not a directory|File exists"),
+    ):
+        before = path.read_bytes() if path.is_file() else None
+        with pytest.raises(UserError, match=message) as raised:
+            CompletionStore(path)
+        assert "\n" not in str(raised.value)
+        assert before is None or path.read_bytes() == before
 
 
 def test_a_full_disk_is_one_clear_line_and_loses_nothing_stored(tmp_path):
-    asked = Asked(IDENTITY, Decoding())
-    with CompletionStore(tmp_path / "s.sqlite") as store:
-        store.put(asked, [(QUESTION, ANSWER)])
+    with Kept(tmp_path / "s.sqlite") as store:
+        store.put("a", "b")
         pages = store.db.execute("PRAGMA page_count").fetchone()[0]
-        store.db.execute(f"PRAGMA max_page_count = {pages}")  # SQLite then fails as it does on a full disk
+        store.db.execute(
+            f"PRAGMA max_page_count = {pages}"
+        )  # SQLite then fails as it does on a full disk
         with pytest.raises(UserError, match="disk is full") as raised:
-            store.put(asked, [(Question(Prompt(str(n), "y" * 5000 + str(n))), ANSWER) for n in range(20)])
+            store.add({str(number): "y" * 5000 for number in range(20)})
         assert "\n" not in str(raised.value)
-        store.db.execute(f"PRAGMA max_page_count = {pages + 1000}")
         assert len(store) == 1, "the batch that did not fit must be gone as a whole"
-        store.put(asked, [(Question(Prompt("b", "z")), ANSWER)])
-        assert len(store) == 2
 
 
-@contextmanager
-def as_another_user():
-    """Root may write everything, so act as a user who may not."""
-    user = os.geteuid()
-    try:
-        if user == 0:
-            os.seteuid(65534)
-        yield
-    finally:
-        os.seteuid(user)
+def test_a_read_only_store_is_told_before_anything_is_generated(tmp_path):
+    model = ToyModel()
+    with CompletionStore(tmp_path / "s.sqlite") as store:
+        store.db.execute("PRAGMA query_only = 1")
+        with pytest.raises(UserError, match="readonly"):
+            complete(model, many_prompts(2), store=store)
+    assert model.calls == []
 
 
-@pytest.mark.parametrize(("file_mode", "folder_mode", "message"), [
-    (0o444, 0o777, "is read-only"), (0o444, 0o555, "read-only|cannot be opened for writing"),
-    (None, 0o555, "cannot be opened for writing")])
-def test_a_read_only_store_or_folder_is_told_at_opening(file_mode, folder_mode, message):
-    with tempfile.TemporaryDirectory() as folder:  # not tmp_path: another user may not enter that
-        path = Path(folder) / "s.sqlite"
-        if file_mode is not None:
-            CompletionStore(path).close()
-            path.chmod(file_mode)
-        os.chmod(folder, folder_mode)
-        with as_another_user(), pytest.raises(UserError, match=message):
-            CompletionStore(path)
-        os.chmod(folder, 0o700)
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    """Two models' answers to four prompts, and two judgements beside them."""
+    file = tmp_path / "runs" / "completions.sqlite"
+    monkeypatch.setenv("LOOKUPLAB_STORE", str(file))
+    for name in ("small", "large"):
+        complete(ToyModel(name=name), many_prompts(4), progress=False)
+    with Kept() as kept:
+        kept.add({"a": {"passed": True}, "b": {"passed": False}})
+    return file
 
 
-def test_a_folder_that_cannot_be_made_is_one_clear_line(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(UserError, match="cannot make its folder"):
-        CompletionStore(tmp_path / "file" / "s.sqlite")
+@pytest.mark.parametrize(("models", "count"), [((), 8), (("small",), 4)])
+def test_an_export_holds_the_selection_and_works_as_a_store(store, tmp_path, models, count):
+    assert export(tmp_path / "out.sqlite", [CompletionStore], models) == count
+    model = ToyModel(name="small")
+    complete(model, many_prompts(4), store=tmp_path / "out.sqlite", progress=False)
+    assert model.calls == []
+
+
+def test_an_import_adds_what_is_new_and_writes_over_nothing(store, tmp_path, monkeypatch):
+    export(tmp_path / "all.sqlite", [CompletionStore, Kept])
+    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "new" / "completions.sqlite"))
+    ours = complete(ToyModel(name="small"), many_prompts(2), progress=False)
+    with Kept() as kept:
+        kept.put("b", "ours")
+    assert merge(tmp_path / "all.sqlite", [CompletionStore, Kept]) == {
+        "completions": 6,
+        "judgements": 1,
+    }
+    assert merge(tmp_path / "all.sqlite", [CompletionStore, Kept]) == {
+        "completions": 0,
+        "judgements": 0,
+    }
+    model = ToyModel(name="small")
+    assert complete(model, many_prompts(4), progress=False)[:2] == ours and model.calls == []
+    with Kept() as kept:
+        assert kept.get("ab") == {"a": {"passed": True}, "b": "ours"}
+
+
+def old_store(file, answers=1):
+    """A store of schema 2, with one setting and the first prompts of ``many_prompts``."""
+    with CompletionStore(file.with_suffix(".new")) as new:
+        expected = complete(ToyModel(), many_prompts(answers), store=new, progress=False)
+        rows = new.db.execute("SELECT * FROM completions").fetchall()
+    with closing(sqlite3.connect(file)) as db, db:
+        db.executescript(
+            "CREATE TABLE settings (id TEXT PRIMARY KEY, json TEXT); CREATE TABLE prompts (id TEXT, json TEXT);"
+            "CREATE TABLE completions (settings TEXT, prompt TEXT, sample INTEGER, json TEXT);"
+            "CREATE TABLE batches (settings TEXT, ended REAL, model TEXT); PRAGMA user_version = 2"
+        )
+        for key, text in rows:
+            fields = {
+                name: value
+                for name, value in json.loads(text).items()
+                if name not in ("model", "id", "sample")
+            }
+            db.execute(
+                "INSERT INTO completions VALUES (?, ?, ?, ?)", (*key.split("/"), json.dumps(fields))
+            )
+        db.execute("INSERT INTO batches VALUES (?, 0, 'toy')", (rows[0][0].split("/")[0],))
+    return expected
+
+
+def test_a_store_of_an_older_schema_is_taken_over_where_it_is_and_by_an_import(
+    tmp_path, monkeypatch
+):
+    expected = old_store(tmp_path / "old.sqlite", 5)
+    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
+    before = (tmp_path / "old.sqlite").read_bytes()
+    assert merge(tmp_path / "old.sqlite", [CompletionStore]) == {"completions": 5}
+    assert (tmp_path / "old.sqlite").read_bytes() == before
+    for file in (None, tmp_path / "old.sqlite"):
+        with CompletionStore(file) as store:
+            model = ToyModel()
+            assert complete(model, many_prompts(5), store=store) == expected and model.calls == []
+            assert [row[:2] for row in store.held()] == [("toy", 5)]
+
+
+def test_bad_input_is_one_line(store, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("text").write_text("no database, and longer than the hundred bytes of a header" * 3)
+    for arguments, words in (
+        (["export", "y", "--model", "x"], "holds nothing of 'x'; there are: large, small"),
+        (["export", str(store)], "is the store itself"),
+        (["import", "absent"], "there is no store at absent"),
+        (["import", "text"], "not a database"),
+    ):
+        result = CliRunner().invoke(cli, ["store", *arguments])
+        assert result.exit_code == 2 and words in result.output, result.output
+        assert len(result.output.splitlines()) == 1
+
+
+MERGE = """import sys
+from pathlib import Path
+from lookuplab.models.store import CompletionStore, merge
+print("ready", flush=True)
+merge(Path(sys.argv[1]), [CompletionStore])"""
+
+
+def test_a_kill_at_any_moment_of_an_import_leaves_a_whole_store(tmp_path, monkeypatch):
+    original, other, file = (tmp_path / f"{name}.sqlite" for name in ("original", "other", "used"))
+    for target, name, count in ((original, "small", 2000), (other, "large", 4000)):
+        prompts = [Prompt(str(number), f"{number} " * 500) for number in range(count)]
+        complete(ToyModel(name=name), prompts, store=target, progress=False)
+    monkeypatch.setenv("LOOKUPLAB_STORE", str(file))
+    for seconds in (0.01, 0.04, 0.1):
+        file.write_bytes(original.read_bytes())
+        process = subprocess.Popen(
+            [sys.executable, "-c", MERGE, str(other)], stdout=subprocess.PIPE
+        )
+        process.stdout.readline()
+        time.sleep(seconds)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        with CompletionStore() as store:
+            assert store.db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+            assert len(store) in (2000, 6000)
+        for end in ("-wal", "-shm"):
+            file.with_name(file.name + end).unlink(missing_ok=True)

@@ -39,33 +39,63 @@ def byte_tokenizer(corpus=CORPUS, vocabulary=VOCABULARY) -> PreTrainedTokenizerF
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(vocab_size=vocabulary, special_tokens=SPECIAL, initial_alphabet=alphabet,
-                                  show_progress=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        special_tokens=SPECIAL,
+        initial_alphabet=alphabet,
+        show_progress=False,
+    )
     tokenizer.train_from_iterator(corpus, trainer)
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="<pad>")
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="<pad>"
+    )
 
 
 def metaspace_tokenizer(corpus=CORPUS, vocabulary=VOCABULARY) -> PreTrainedTokenizerFast:
     """Pieces that carry their leading blank and fall back to bytes, as SentencePiece makes them (Gemma, Llama, T5)."""
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always", split=False)
-    tokenizer.decoder = decoders.Sequence([
-        decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(content=" ", left=1)])
+    tokenizer.decoder = decoders.Sequence(
+        [
+            decoders.Replace("▁", " "),
+            decoders.ByteFallback(),
+            decoders.Fuse(),
+            decoders.Strip(content=" ", left=1),
+        ]
+    )
     special = SPECIAL + [f"<0x{byte:02X}>" for byte in range(256)]
-    trainer = trainers.BpeTrainer(vocab_size=vocabulary, special_tokens=special, show_progress=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary, special_tokens=special, show_progress=False
+    )
     tokenizer.train_from_iterator([text.replace(" ", "▁") for text in corpus], trainer)
     state = tokenizer.to_str()
     tokenizer = Tokenizer.from_str(state)
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="<pad>",
-                                   unk_token="<unk>")
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        bos_token="<s>",
+        eos_token="</s>",
+        pad_token="<pad>",
+        unk_token="<unk>",
+    )
 
 
 COMMON = dict(vocab_size=VOCABULARY, bos_token_id=BOS, eos_token_id=EOS, pad_token_id=PAD)
-LLAMA_LIKE = dict(COMMON, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
-                  num_key_value_heads=2, max_position_embeddings=CONTEXT)
+LLAMA_LIKE = dict(
+    COMMON,
+    hidden_size=32,
+    intermediate_size=48,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    max_position_embeddings=CONTEXT,
+)
 GPT2 = dict(COMMON, n_embd=32, n_layer=2, n_head=4, n_positions=CONTEXT)
-T5 = dict(COMMON, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4, decoder_start_token_id=PAD)
-XGLM = dict(COMMON, d_model=32, ffn_dim=48, num_layers=2, attention_heads=4, max_position_embeddings=CONTEXT)
+T5 = dict(
+    COMMON, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4, decoder_start_token_id=PAD
+)
+XGLM = dict(
+    COMMON, d_model=32, ffn_dim=48, num_layers=2, attention_heads=4, max_position_embeddings=CONTEXT
+)
 
 ARCHITECTURES = {  # IBM's Granite-Code 3B and 8B are published as Llamas, the 20B as GPTBigCode
     "starcoder2": (Starcoder2ForCausalLM, Starcoder2Config, dict(LLAMA_LIKE, sliding_window=24)),
@@ -84,8 +114,12 @@ def save(folder, architecture: str, tokenizer=None, context: int = CONTEXT):
     torch.manual_seed(sum(map(ord, architecture)))
     tokenizer = tokenizer or byte_tokenizer()
     kind, config, settings = ARCHITECTURES[architecture]
-    longest = {name: context for name in ("max_position_embeddings", "n_positions") if name in settings}
-    model = kind(config(**{**settings, **longest, "vocab_size": max(VOCABULARY, len(tokenizer))})).eval()
+    longest = {
+        name: context for name in ("max_position_embeddings", "n_positions") if name in settings
+    }
+    model = kind(
+        config(**{**settings, **longest, "vocab_size": max(VOCABULARY, len(tokenizer))})
+    ).eval()
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if weight.dim() > 1:

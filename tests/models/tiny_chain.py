@@ -17,11 +17,23 @@ def save(folder, probabilities: dict[str, dict[str, float]]):
     tokenizer = Tokenizer(models.BPE({text: i for i, text in enumerate(texts)}, [], unk_token=END))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=END, pad_token=END).save_pretrained(folder)
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, eos_token=END, pad_token=END
+    ).save_pretrained(folder)
     size, width = len(texts), len(texts) + len(texts) % 2
-    module = LlamaForCausalLM(LlamaConfig(
-        vocab_size=size, hidden_size=width, intermediate_size=4, num_hidden_layers=1, num_attention_heads=1,
-        max_position_embeddings=64, bos_token_id=None, eos_token_id=texts.index(END), pad_token_id=texts.index(END)))
+    module = LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=size,
+            hidden_size=width,
+            intermediate_size=4,
+            num_hidden_layers=1,
+            num_attention_heads=1,
+            max_position_embeddings=64,
+            bos_token_id=None,
+            eos_token_id=texts.index(END),
+            pad_token_id=texts.index(END),
+        )
+    )
     chain = torch.full((size, size), 0.0)
     for before, row in probabilities.items():
         rest = (1 - sum(row.values())) / max(1, size - len(row))
@@ -31,6 +43,8 @@ def save(folder, probabilities: dict[str, dict[str, float]]):
             weight.zero_()
         module.model.norm.weight.fill_((1 / width + module.config.rms_norm_eps) ** 0.5)
         module.model.embed_tokens.weight.copy_(torch.eye(size, width))
-        module.lm_head.weight.copy_(torch.nn.functional.pad(chain.T.clamp(min=1e-9).log(), (0, width - size)))
+        module.lm_head.weight.copy_(
+            torch.nn.functional.pad(chain.T.clamp(min=1e-9).log(), (0, width - size))
+        )
     module.save_pretrained(folder)
     return folder

@@ -25,7 +25,12 @@ class TinyEndpoint(ThreadingHTTPServer):
 
     def reset(self):
         self.failures, self.bodies, self.most_at_once, self.at_once = [], [], 0, 0
-        self.seconds, self.gives_logprobs, self.refuses_logprobs, self.wants_key = 0.0, True, False, False
+        self.seconds, self.gives_logprobs, self.refuses_logprobs, self.wants_key = (
+            0.0,
+            True,
+            False,
+            False,
+        )
 
     def log_probabilities(self, ids):
         """Of every token but the first, given those before it."""
@@ -33,22 +38,30 @@ class TinyEndpoint(ThreadingHTTPServer):
 
         with torch.no_grad():
             logits = self.model(torch.tensor([ids])).logits[0]
-        return torch.log_softmax(logits[:-1], -1).gather(1, torch.tensor(ids[1:])[:, None])[:, 0].tolist()
+        return (
+            torch.log_softmax(logits[:-1], -1)
+            .gather(1, torch.tensor(ids[1:])[:, None])[:, 0]
+            .tolist()
+        )
 
     def answer(self, body):
         """(prompt ids, answer ids, log-probabilities of the answer ids, finish reason) with greedy decoding."""
         import torch
 
         if "messages" in body:
-            text = self.tokenizer.apply_chat_template(body["messages"], tokenize=False, add_generation_prompt=True)
+            text = self.tokenizer.apply_chat_template(
+                body["messages"], tokenize=False, add_generation_prompt=True
+            )
         else:
             text = body["prompt"]
         ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
-        out = self.model.generate(torch.tensor([ids]), max_new_tokens=body["max_tokens"], do_sample=False)[0].tolist()
-        new, finish = out[len(ids):], "length"
+        out = self.model.generate(
+            torch.tensor([ids]), max_new_tokens=body["max_tokens"], do_sample=False
+        )[0].tolist()
+        new, finish = out[len(ids) :], "length"
         if new[-1] == self.tokenizer.eos_token_id:
             finish = "stop"
-        return ids, new, self.log_probabilities(out)[len(ids) - 1:], finish
+        return ids, new, self.log_probabilities(out)[len(ids) - 1 :], finish
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -61,7 +74,11 @@ class Handler(BaseHTTPRequestHandler):
         self.over()
         data = json.dumps(fields).encode()
         self.send_response(status)
-        for name, value in (("content-type", "application/json"), ("content-length", len(data)), *headers):
+        for name, value in (
+            ("content-type", "application/json"),
+            ("content-length", len(data)),
+            *headers,
+        ):
             self.send_header(name, str(value))
         self.end_headers()
         self.wfile.write(data)
@@ -95,7 +112,9 @@ class Handler(BaseHTTPRequestHandler):
                 told = self.headers.get("authorization")
                 self.send(status, {"error": {"message": f"no luck\nfor {told}"}}, headers)
             elif body["model"] != "tiny":
-                self.send(404, {"error": {"message": f"The model `{body['model']}` does not exist"}})
+                self.send(
+                    404, {"error": {"message": f"The model `{body['model']}` does not exist"}}
+                )
             elif server.refuses_logprobs and "logprobs" in body:
                 self.send(400, {"error": {"message": "Unsupported parameter: 'logprobs'"}})
             else:
@@ -119,21 +138,53 @@ class Handler(BaseHTTPRequestHandler):
         text = server.tokenizer.decode(shown)
         for stop in body.get("stop") or ():
             if stop in text:
-                text, finish = text[:text.index(stop)], "stop"
+                text, finish = text[: text.index(stop)], "stop"
         pieces, given = [server.tokenizer.decode([token]) for token in new], None
-        usage = {"prompt_tokens": len(prompt), "completion_tokens": len(new), "total_tokens": len(prompt) + len(new)}
+        usage = {
+            "prompt_tokens": len(prompt),
+            "completion_tokens": len(new),
+            "total_tokens": len(prompt) + len(new),
+        }
         wanted = server.gives_logprobs and body.get("logprobs")
         if "messages" in body:
             if wanted:
-                given = {"content": [{"token": piece, "logprob": logprob, "top_logprobs": []}
-                                     for piece, logprob in zip(pieces, logprobs, strict=True)]}
-            choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}
-            return {"id": "1", "object": "chat.completion", "created": 0, "model": "tiny", "usage": usage,
-                    "choices": [{**choice, "logprobs": given}]}
+                given = {
+                    "content": [
+                        {"token": piece, "logprob": logprob, "top_logprobs": []}
+                        for piece, logprob in zip(pieces, logprobs, strict=True)
+                    ]
+                }
+            choice = {
+                "index": 0,
+                "message": {"role": "assistant", "content": text},
+                "finish_reason": finish,
+            }
+            return {
+                "id": "1",
+                "object": "chat.completion",
+                "created": 0,
+                "model": "tiny",
+                "usage": usage,
+                "choices": [{**choice, "logprobs": given}],
+            }
         if body.get("echo"):
             pieces = [server.tokenizer.decode([token]) for token in prompt] + pieces
-            logprobs, text = [None, *server.log_probabilities(prompt)] + logprobs, body["prompt"] + text
+            logprobs, text = (
+                [None, *server.log_probabilities(prompt)] + logprobs,
+                body["prompt"] + text,
+            )
         if wanted:
-            given = {"tokens": pieces, "token_logprobs": logprobs, "text_offset": None, "top_logprobs": None}
-        return {"id": "1", "object": "text_completion", "created": 0, "model": "tiny", "usage": usage,
-                "choices": [{"index": 0, "text": text, "finish_reason": finish, "logprobs": given}]}
+            given = {
+                "tokens": pieces,
+                "token_logprobs": logprobs,
+                "text_offset": None,
+                "top_logprobs": None,
+            }
+        return {
+            "id": "1",
+            "object": "text_completion",
+            "created": 0,
+            "model": "tiny",
+            "usage": usage,
+            "choices": [{"index": 0, "text": text, "finish_reason": finish, "logprobs": given}],
+        }

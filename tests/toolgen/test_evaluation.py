@@ -7,9 +7,9 @@ import pytest
 
 from lookuplab.errors import UserError
 from lookuplab.toolgen import evaluation
-from lookuplab.toolgen.evaluation import judged, judged_all, test_functions
-from lookuplab.toolgen.files import Repository
-from lookuplab.toolgen.metrics import judging
+from lookuplab.toolgen.analysers import WorkerLost
+from lookuplab.toolgen.evaluation import judged_all, test_functions
+from lookuplab.toolgen.functions import Repository
 
 MODULE = '''from helpers import helper
 
@@ -31,15 +31,22 @@ def double(x):
     y = helper(x)
     return y + y
 '''
-HELPERS = '''def helper(x):
+HELPERS = """def helper(x):
     return x
-''' + "".join(f'''
+""" + "".join(
+    f'''
 
 def number_{n}(x):
     """Give back number {n} here."""
     y = x + {n}
     return y
-''' for n in range(20))
+'''
+    for n in range(20)
+)
+
+
+def judged(functions, predictions, workers=None, store=":memory:"):
+    return judged_all(functions, {"": predictions}, "paper", workers, store)[""]
 
 
 @pytest.fixture(scope="module")
@@ -62,12 +69,15 @@ def functions(repositories):
 @pytest.fixture(scope="module")
 def predictions(functions):
     broken = {"double": "    return nothere(x)", "Box.grow": "    return self.zzz"}
-    return {one.id: broken[one.qualified_name] if one.repository == "two" else one.body for one in functions}
+    return {
+        one.id: broken[one.qualified_name] if one.repository == "two" else one.body
+        for one in functions
+    }
 
 
 @pytest.fixture(scope="module")
 def frame(functions, predictions):
-    return judged(functions, predictions, store=False, workers=1, progress=False)
+    return judged(functions, predictions, workers=1)
 
 
 def test_a_limit_is_spread_over_the_repositories_and_a_larger_one_only_adds(repositories):
@@ -77,22 +87,32 @@ def test_a_limit_is_spread_over_the_repositories_and_a_larger_one_only_adds(repo
     for limit, shares in [(2, (1, 1)), (6, (4, 2)), (12, (10, 2)), (24, (22, 2)), (99, (22, 2))]:
         found = test_functions(repositories, limit=limit)
         assert tuple(Counter(one.repository for one in found).values()) == shares
-        assert found == [one for one in everything if one in found] and taken <= {one.id for one in found}
+        assert found == [one for one in everything if one in found] and taken <= {
+            one.id for one in found
+        }
         taken = {one.id for one in found}
 
 
 def test_beyond_the_least_number_the_shares_are_proportional():
     assert evaluation._shares({"a": 285, "b": 86, "c": 85, "d": 82, "e": 14, "f": 192}, 300) == {
-        "a": 115, "b": 35, "c": 34, "d": 33, "e": 5, "f": 78}
+        "a": 115,
+        "b": 35,
+        "c": 34,
+        "d": 33,
+        "e": 5,
+        "f": 78,
+    }
 
 
 def test_another_seed_takes_other_functions_and_the_same_seed_the_same(repositories):
-    first, again, other = ([one.id for one in test_functions(repositories, limit=6, seed=seed)] for seed in (0, 0, 1))
+    first, again, other = (
+        [one.id for one in test_functions(repositories, limit=6, seed=seed)] for seed in (0, 0, 1)
+    )
     assert first == again != other
 
 
 def test_a_limit_below_one_is_a_user_error(repositories):
-    with pytest.raises(UserError, match="limit is 0"):
+    with pytest.raises(UserError, match="limit: 0"):
         test_functions(repositories, limit=0)
 
 
@@ -100,65 +120,90 @@ def test_a_row_holds_what_became_of_its_function(frame, functions):
     assert list(frame.id) == [one.id for one in functions]
     rows = {(row.repository, row.id.split(":")[1].split("#")[0]): row for row in frame.itertuples()}
     right, wrong = rows["one", "double"], rows["two", "double"]
-    assert (right.exact_match, right.edit_similarity, right.passed, right.failures) == (True, 1, True, "")
-    assert (right.dependencies, right.covered, right.dependencies_function, right.covered_function) == (1, 1, 1, 1)
-    assert (wrong.exact_match, wrong.covered, wrong.passed, wrong.failures) == (False, 0, False, "E0602")
-    assert (rows["one", "Box.grow"].covered_attribute, rows["two", "Box.grow"].covered_attribute) == (1, 0)
-    assert rows["two", "Box.grow"].failures == "E1101" and rows["two", "Box.grow"].next_identifier == 1  # self
+    assert (right.exact_match, right.edit_similarity, right.passed, right.failures) == (
+        True,
+        1,
+        True,
+        "",
+    )
+    assert (
+        right.dependencies,
+        right.covered,
+        right.dependencies_function,
+        right.covered_function,
+    ) == (1, 1, 1, 1)
+    assert (wrong.exact_match, wrong.covered, wrong.passed, wrong.failures) == (
+        False,
+        0,
+        False,
+        "E0602",
+    )
+    assert (
+        rows["one", "Box.grow"].covered_attribute,
+        rows["two", "Box.grow"].covered_attribute,
+    ) == (1, 0)
+    assert (
+        rows["two", "Box.grow"].failures == "E1101" and rows["two", "Box.grow"].next_identifier == 1
+    )  # self
     assert (wrong.next_identifier, wrong.identifier_sequence, wrong.prefix) == (0, 0, 0)
 
 
-def test_several_models_at_once_get_the_rows_that_each_gets_alone(frame, functions, predictions):
+def test_several_models_and_workers_at_once_get_the_rows_that_each_gets_alone(
+    frame, functions, predictions
+):
     other = {one.id: one.body for one in functions}
-    both = judged_all(functions, {("m", "base"): other, ("m", "toolgen"): predictions}, store=False, progress=False)
+    names = ("m", "base"), ("m", "toolgen")
+    both = judged_all(
+        functions, dict(zip(names, (other, predictions), strict=True)), workers=2, store=":memory:"
+    )
     pd.testing.assert_frame_equal(both["m", "toolgen"], frame)
     assert both["m", "base"].exact_match.all() and both["m", "base"].passed.all()
 
 
-def test_any_number_of_workers_gives_the_same_rows(frame, functions, predictions):
-    pd.testing.assert_frame_equal(judged(functions, predictions, store=False, workers=2, progress=False), frame)
-
-
-def test_a_second_run_asks_nothing_and_a_new_prediction_one_question(frame, functions, predictions, tmp_path,
-                                                                     monkeypatch):
-    asked = []
-    ask = judging._ask
-    monkeypatch.setattr(judging, "_ask", lambda each, *tools: asked.append(len(each.missing)) or ask(each, *tools))
+def test_a_second_run_asks_nothing_and_a_new_prediction_one_question(
+    frame, functions, predictions, tmp_path, monkeypatch
+):
+    asked, ask = [], evaluation._ask
+    monkeypatch.setattr(evaluation, "_ask", lambda *each: asked.append(each) or ask(*each))
 
     def again(texts):
         asked.clear()
-        found = judged(functions, texts, store=tmp_path / "store.sqlite", progress=False)
-        return found, sum(asked)
+        return judged(functions, texts, store=tmp_path / "store.sqlite"), len(asked)
 
     assert again(predictions)[1] == 2 * len(functions)
     found, questions = again(predictions)
     assert questions == 0
     pd.testing.assert_frame_equal(found, frame)
-    assert again(predictions | {functions[0].id: "    return self"})[1] == 1  # pylint's; the reference is the same
+    assert (
+        again(predictions | {functions[0].id: "    return self"})[1] == 1
+    )  # pylint's; the reference is the same
+
+
+def test_a_lost_answer_is_said_or_refused_and_not_kept(functions, predictions, monkeypatch):
+    one = functions[0]
+    monkeypatch.setattr(
+        evaluation.SuccessTool, "judge", lambda *_: (_ for _ in ()).throw(WorkerLost("crash"))
+    )
+    task = evaluation.Task(one.id, one.root, one.file, one.line, one.body)
+    (row,) = evaluation.judge([task], store=":memory:").itertuples()
+    assert (row.passed, row.lost, row.dependencies) == (None, "crash", 2)
+    with pytest.raises(UserError, match=r"4 questions to pylint or Jedi were lost \(crash\)"):
+        judged(functions, predictions)
 
 
 def test_a_change_elsewhere_in_the_repository_is_judged_again(tmp_path):
     (tmp_path / "boxes.py").write_text(MODULE.format(name="here"))
     (tmp_path / "helpers.py").write_text(HELPERS)
-    functions = [one for one in test_functions([Repository("r", tmp_path)]) if one.qualified_name == "double"]
+    functions = [
+        one for one in test_functions([Repository("r", tmp_path)]) if one.qualified_name == "double"
+    ]
     predictions = {functions[0].id: "    return helper.thing"}
     passed = []
     for text in (HELPERS, "class helper:\n    thing = 1\n"):
         (tmp_path / "helpers.py").write_text(text)
-        found = judged(functions, predictions, store=tmp_path / "store" / "s.sqlite", progress=False)
+        found = judged(functions, predictions, store=tmp_path / "store" / "s.sqlite")
         passed.append((found.passed[0], found.dependencies_class[0]))
     assert passed == [(False, 0), (True, 1)]
-
-
-def test_a_function_without_a_prediction_is_a_user_error(functions, predictions):
-    with pytest.raises(UserError, match="1 functions have no prediction, first one/boxes.py:Box.grow"):
-        judged(functions, {name: text for name, text in predictions.items() if name != functions[0].id})
-
-
-def test_a_store_that_is_no_database_is_a_user_error(functions, predictions, tmp_path):
-    (tmp_path / "store.sqlite").write_text("not a database, but long enough to be taken for one" * 100)
-    with pytest.raises(UserError, match="judgement store .*no SQLite database"):
-        judged(functions, predictions, store=tmp_path / "store.sqlite")
 
 
 def test_functions_too_long_for_a_model_are_no_test_functions(repositories):

@@ -9,7 +9,7 @@ from lookuplab.toolgen.files import Repository
 from lookuplab.toolgen.functions import extract
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.marking import MARK
-from lookuplab.toolgen.pairs import indent_of, prompt_text
+from lookuplab.toolgen.pairs import prompt_text
 
 CODE = '''class Container:
     def __init__(self):
@@ -34,7 +34,7 @@ def walks(tmp_path_factory):
     folder.mkdir()
     (folder / "container.py").write_text(CODE)
     functions = extract(Repository("one", folder)).functions
-    prompt = prompt_text(functions[0].docstring, functions[0].signature, indent_of(functions[0].body), "decoder")
+    prompt = prompt_text(functions[0], "decoder")
     script = [{wish: 0.8} if isinstance(wish, str) else wish for wish in WISHES]
     model = scripted(folder.parent / "model", script=script, prompt=prompt)
     with JediTool(1) as tool:

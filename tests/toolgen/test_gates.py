@@ -4,14 +4,14 @@ import pandas as pd
 import pytest
 from scripted_model import END, scripted
 
-from lookuplab.toolgen.evaluation import judged
+from lookuplab.toolgen.evaluation import judged_all
 from lookuplab.toolgen.files import Repository
 from lookuplab.toolgen.functions import extract
 from lookuplab.toolgen.gates import gate_rows, gated, marks, removal_rows
 from lookuplab.toolgen.generation import generate
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.marking import MARK
-from lookuplab.toolgen.pairs import indent_of, prompt_text
+from lookuplab.toolgen.pairs import prompt_text
 from lookuplab.toolgen.tool_use import NEVER
 
 BOX = '''class Box:
@@ -35,7 +35,7 @@ def functions(tmp_path_factory):
 @pytest.fixture(scope="module")
 def written(functions, tmp_path_factory):
     """At the gates 0, 0.7 and never: two marks of probability 0.6 and 0.8 without a gate."""
-    prompt = prompt_text(functions[0].docstring, functions[0].signature, indent_of(functions[0].body), "decoder")
+    prompt = prompt_text(functions[0], "decoder")
     script = [{"    ": 0.9}, {MARK: 0.6, "s": 0.1}, {"self": 0.9}, {".": 0.9}, {MARK: 0.8}, {"other": 0.9, "size": 0.05},
               {END: 0.9}]
     model = scripted(tmp_path_factory.mktemp("model"), script=script, prompt=prompt)
@@ -67,8 +67,7 @@ def test_what_a_gate_leaves_of_right_and_wrong_calls():
 
 def test_the_rows_of_a_gate_and_what_changes_from_the_first(functions, written, tmp_path, monkeypatch):
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
-    frames = {gate: judged(functions, {one.function.id: one.prediction for one in found}, workers=1, progress=False)
-              for gate, found in written.items()}
+    frames = judged_all(functions, {gate: found.predictions for gate, found in written.items()}, workers=1)
     found = {(row["condition"], row["metric"]): row["value"] for row in gate_rows("m", frames, written)}
     assert [found[f"gate_{gate}", "calls_per_function"] for gate in ("0", "0.7", "1")] == [2, 1, 0]
     assert [found[f"gate_{gate}", "calls_percent"] for gate in ("0", "0.7", "1")] == [100, 50, 0]

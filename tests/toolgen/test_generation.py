@@ -20,7 +20,7 @@ from lookuplab.toolgen.functions import extract
 from lookuplab.toolgen.generation import ToolModel, check_suggestions, generate
 from lookuplab.toolgen.jedi_tool import Answer, JediTool, Worker
 from lookuplab.toolgen.marking import MARK
-from lookuplab.toolgen.pairs import add_mark, indent_of, prompt_text
+from lookuplab.toolgen.pairs import add_mark, prompt_text
 from lookuplab.toolgen.tool_use import ToolUse
 from lookuplab.toolgen.trace import trace
 
@@ -68,7 +68,7 @@ def functions(tmp_path_factory):
 
 
 def prompt_of(function):
-    return prompt_text(function.docstring, function.signature, indent_of(function.body), "decoder")
+    return prompt_text(function, "decoder")
 
 
 def wants(*texts):

@@ -18,8 +18,7 @@ from lookuplab.toolgen.generation import generate
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.literal import SerialJedi, Writer, verdicts
 from lookuplab.toolgen.marking import mark
-from lookuplab.toolgen.metrics.insertion import locate, read_source
-from lookuplab.toolgen.metrics.judging import Task, judge
+from lookuplab.toolgen.evaluation import Task, judge
 from lookuplab.toolgen.pairs import add_mark
 from lookuplab.toolgen.tool_use import ToolUse
 
@@ -71,14 +70,13 @@ def test_the_same_tokens(tmp_path, functions, tool, name, tokenizer):
 
 def test_the_same_verdicts_and_the_repository_is_left_alone(functions):
     bodies = ["    self._registered_updates.add(updates)", "    self.nothere()", "    return (hight"]
-    tasks = []
-    for function, body in zip(functions, bodies, strict=True):
-        text = read_source(function.root / function.file)
-        tasks.append(Task(function.id, function.root, function.file, text, locate(text, function.line), body))
+    places = [(one.id, one.root, one.file, one.line) for one in functions]
+    tasks = [Task(*place, body) for place, body in zip(places, bodies, strict=True)]
+    before = [(task.root / task.file).read_text() for task in tasks]
     found = list(verdicts(tasks))
-    assert [each.verdict for each in judge(tasks, store=False, progress=False)] == found
-    assert [one.passed for one in found] == [True, False, False]
-    assert [read_source(task.root / task.file) for task in tasks] == [task.text for task in tasks]
+    assert list(judge(tasks, store=":memory:").messages) == found
+    assert [not one for one in found] == [True, False, False]
+    assert [(task.root / task.file).read_text() for task in tasks] == before
 
 
 def test_the_seconds_of_started_processes_count():

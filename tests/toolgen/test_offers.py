@@ -8,7 +8,7 @@ from lookuplab.toolgen.functions import extract
 from lookuplab.toolgen.generation import generate
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.offers import offer_rows, offers
-from lookuplab.toolgen.pairs import indent_of, prompt_text
+from lookuplab.toolgen.pairs import prompt_text
 from lookuplab.toolgen.tool_use import ToolUse
 
 BOX = '''class Box:
@@ -27,7 +27,7 @@ def written(tmp_path_factory):
     root = tmp_path_factory.mktemp("boxes")
     (root / "box.py").write_text(BOX)
     functions = extract(Repository("boxes", root)).functions
-    prompt = prompt_text(functions[0].docstring, functions[0].signature, indent_of(functions[0].body), "decoder")
+    prompt = prompt_text(functions[0], "decoder")
     script = [{text: 0.8} for text in ("    ", "by", ".", "x", " + ", "self", ".gr", "ow", END)]
     model = scripted(tmp_path_factory.mktemp("model"), script=script, prompt=prompt, mark=False)
     with JediTool(1) as tool:

@@ -8,17 +8,25 @@ from tiny_architectures import CORPUS, byte_tokenizer, metaspace_tokenizer
 from tokenizers import decoders, normalizers, pre_tokenizers
 
 from lookuplab.errors import UserError
-from lookuplab.toolgen.pairs import KINDS, Pair, add_mark, encode, encode_all, indent_of, pairs, read, unmarked, without
+from lookuplab.toolgen.pairs import KINDS, Pair, add_mark, encode, encode_all, read
 
-BODY = ("    for item in <COMP>items:\n        self.<COMP>_updates.<COMP>add(<COMP>item)\n        return <COMP>x\n"
-        "    <COMP>y = f\"{<COMP>z}\"\n    <COMP>naïve(<COMP>名)\n")
+BODY = (
+    "    for item in <COMP>items:\n        self.<COMP>_updates.<COMP>add(<COMP>item)\n        return <COMP>x\n"
+    '    <COMP>y = f"{<COMP>z}"\n    <COMP>naïve(<COMP>名)\n'
+)
 PAIR = Pair("p", "Register updates.", "def f(self, items):", BODY)
-TEXTS = [*CORPUS, BODY.replace("<COMP>", ""), "def f(self, items):\n    '''Register updates.'''\n### Description:"]
+TEXTS = [
+    *CORPUS,
+    BODY.replace("<COMP>", ""),
+    "def f(self, items):\n    '''Register updates.'''\n### Description:",
+]
 
 
 def metaspace(scheme):
     tokenizer = metaspace_tokenizer(TEXTS)
-    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme, split=False)
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(
+        prepend_scheme=scheme, split=False
+    )
     return tokenizer
 
 
@@ -27,14 +35,26 @@ def llama2():
     tokenizer = metaspace_tokenizer(TEXTS)
     backend = tokenizer.backend_tokenizer
     backend.pre_tokenizer = None
-    backend.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
-    backend.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(),
-                                         decoders.Strip(" ", 1, 0)])
+    backend.normalizer = normalizers.Sequence(
+        [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+    )
+    backend.decoder = decoders.Sequence(
+        [
+            decoders.Replace("▁", " "),
+            decoders.ByteFallback(),
+            decoders.Fuse(),
+            decoders.Strip(" ", 1, 0),
+        ]
+    )
     return tokenizer
 
 
-TOKENIZERS = {"byte-level": byte_tokenizer, "metaspace always": lambda: metaspace("always"),
-              "metaspace first": lambda: metaspace("first"), "llama 2": llama2}
+TOKENIZERS = {
+    "byte-level": byte_tokenizer,
+    "metaspace always": lambda: metaspace("always"),
+    "metaspace first": lambda: metaspace("first"),
+    "llama 2": llama2,
+}
 
 
 @pytest.fixture(params=TOKENIZERS)
@@ -42,12 +62,15 @@ def tokenizer(request):
     return TOKENIZERS[request.param]()
 
 
-def spelled(tokenizer, before, tokens):
-    """What the tokens add to the text of ``before``."""
-    text = [tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-            for ids in (before, [*before, *tokens])]
+def spelled(tokenizer, before, tokens, mark):
+    """What the tokens without the mark's add to the text of ``before``."""
+    tokens = [token for token in tokens if token != mark]
+    text = [
+        tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        for ids in (before, [*before, *tokens])
+    ]
     assert text[1].startswith(text[0])
-    return text[1][len(text[0]):]
+    return text[1][len(text[0]) :]
 
 
 def test_the_mark_is_one_token_and_is_added_once(tokenizer):
@@ -61,20 +84,15 @@ def test_taken_out_by_its_id_the_mark_leaves_the_unmarked_function(tokenizer):
     mark = add_mark(tokenizer)
     example = encode(tokenizer, PAIR, "decoder")
     assert example.exact and example.answer.count(mark) == 9
-    assert spelled(tokenizer, example.prompt, without(example.answer, mark)) == unmarked(PAIR).body
-    assert "in items" in unmarked(PAIR).body
-
-
-def test_an_encoder_decoder_writes_signature_and_body(tokenizer):
-    mark = add_mark(tokenizer)
-    example = encode(tokenizer, PAIR, "encoder-decoder")
-    assert example.exact
-    assert spelled(tokenizer, [], without(example.answer, mark)) == f"{PAIR.signature}\n{unmarked(PAIR).body}"
+    assert spelled(tokenizer, example.prompt, example.answer, mark) == PAIR.unmarked().body
+    whole = encode(tokenizer, PAIR, "encoder-decoder")
+    assert whole.exact
+    assert spelled(tokenizer, [], whole.answer, mark) == f"{PAIR.signature}\n{PAIR.unmarked().body}"
 
 
 def test_without_a_mark_in_the_vocabulary_the_base_variant_is_spelled_as_well(tokenizer):
     for kind in KINDS:
-        assert encode(tokenizer, unmarked(PAIR), kind).exact
+        assert encode(tokenizer, PAIR.unmarked(), kind).exact
 
 
 def test_behind_a_mark_a_name_has_the_tokens_that_decoding_holds_ready_for_it():
@@ -95,62 +113,74 @@ def test_behind_a_mark_a_name_has_the_tokens_that_decoding_holds_ready_for_it():
 
 def test_an_answer_ends_with_the_end_of_text_and_a_decoders_prompt_does_not(tokenizer):
     for kind in KINDS:
-        example = encode(tokenizer, unmarked(PAIR), kind)
-        assert example.answer[-1] == tokenizer.eos_token_id and example.prompt[-1] != tokenizer.eos_token_id
+        example = encode(tokenizer, PAIR.unmarked(), kind)
+        assert (
+            example.answer[-1] == tokenizer.eos_token_id
+            and example.prompt[-1] != tokenizer.eos_token_id
+        )
 
 
 def test_a_text_that_the_tokenizer_cannot_spell_is_told(tokenizer):
     from tokenizers.normalizers import NFKD, Replace, Sequence
 
     old = tokenizer.backend_tokenizer.normalizer
-    tokenizer.backend_tokenizer.normalizer = Sequence([Replace("\n", " "), *([old] if old else [NFKD()])])  # as T5's
-    assert not encode(tokenizer, unmarked(PAIR), "decoder").exact
+    tokenizer.backend_tokenizer.normalizer = Sequence(
+        [Replace("\n", " "), *([old] if old else [NFKD()])]
+    )  # as T5's
+    assert not encode(tokenizer, PAIR.unmarked(), "decoder").exact
 
 
 def test_the_prompt_has_no_mark_of_the_signature():
     tokenizer = byte_tokenizer()
     mark = add_mark(tokenizer)
-    example = encode(tokenizer, Pair("p", "Doc.", "def f(x=<COMP>y):", "    return <COMP>x\n"), "decoder")
+    example = encode(
+        tokenizer, Pair("p", "Doc.", "def f(x=<COMP>y):", "    return <COMP>x\n"), "decoder"
+    )
     assert mark not in example.prompt
     assert tokenizer.decode(example.prompt) == "def f(x=y):\n    '''Doc.'''\n"
 
 
 def test_many_pairs_at_once_are_encoded_as_one_by_one(tokenizer):
     add_mark(tokenizer)
-    many = [PAIR, unmarked(PAIR), Pair("q", "Doc.", "def g():", "\treturn <COMP>x")]
+    many = [PAIR, PAIR.unmarked(), Pair("q", "Doc.", "def g():", "\treturn <COMP>x")]
     for kind in KINDS:
         assert encode_all(tokenizer, many, kind) == [encode(tokenizer, pair, kind) for pair in many]
 
 
 def test_the_docstring_is_indented_as_the_first_line_of_code():
-    bodies = ["\n  # x\n", "\treturn", "        <COMP>x", ""]
-    assert [indent_of(body) for body in bodies] == ["  ", "\t", " " * 8, " " * 4]
+    bodies = {"\n  # x\n": "  ", "\treturn": "\t", "        <COMP>x": " " * 8, "": " " * 4}
+    for body, indent in bodies.items():
+        assert (
+            Pair("p", "Say.", "def f():", body).prompt("decoder")
+            == f"def f():\n{indent}'''Say.'''\n"
+        )
 
 
-RECORD = {"id": "a", "docstring": "Doc.", "signature": "def f(x):", "body": "    return x",
-          "marked_signature": "def f(x):", "marked_body": "    return <COMP>x"}
+RECORD = {
+    "id": "a",
+    "docstring": "Doc.",
+    "signature": "def f(x):",
+    "body": "    return x",
+    "marked_signature": "def f(x):",
+    "marked_body": "    return <COMP>x",
+}
 
 
 @pytest.mark.parametrize("name", ["corpus.jsonl", "corpus.jsonl.gz"])
-def test_a_corpus_is_read_packed_or_not_and_a_function_that_spells_the_mark_is_counted(tmp_path, name):
+def test_a_corpus_is_read_packed_or_not_and_a_function_that_spells_the_mark_is_counted(
+    tmp_path, name
+):
     odd = {**RECORD, "id": "b", "body": "    return '<COMP>'", "marked_body": "    return '<COMP>'"}
     with (gzip.open if name.endswith("gz") else open)(tmp_path / name, "wt") as stream:
         stream.writelines(json.dumps(record) + "\n" for record in (RECORD, odd))
-    records, left_out = read(tmp_path / name)
-    assert records == [RECORD] and left_out == {"spelling <COMP> themselves": 1}
-    assert pairs(records, True) == [Pair("a", "Doc.", "def f(x):", "    return <COMP>x")]
-    assert pairs(records, False) == [unmarked(pair) for pair in pairs(records, True)]
+    found, left_out = read(tmp_path / name)
+    assert found == [Pair("a", "Doc.", "def f(x):", "    return <COMP>x")]
+    assert left_out == {"spelling <COMP> themselves": 1}
 
 
-@pytest.mark.parametrize("line", ["", "{", "[]", '{"id": "a"}', '{"id": "a", "docstring": 3}'])
+@pytest.mark.parametrize("line", ["", "{", "[]", '{"id": "a", "docstring": 3}'])
 def test_a_line_that_is_no_record_is_one_clear_error(tmp_path, line):
     (tmp_path / "c.jsonl").write_text(json.dumps(RECORD) + "\n" + line + "\n")
-    with pytest.raises(UserError, match="c.jsonl, line 2 is no record of a marked corpus") as caught:
+    with pytest.raises(UserError, match="c.jsonl is no marked corpus .*behind 1 records") as caught:
         read(tmp_path / "c.jsonl")
     assert "\n" not in str(caught.value)
-
-
-def test_a_file_that_is_no_gzip_is_one_clear_error(tmp_path):
-    (tmp_path / "c.jsonl.gz").write_text("plain")
-    with pytest.raises(UserError, match="line 1 is no record"):
-        read(tmp_path / "c.jsonl.gz")

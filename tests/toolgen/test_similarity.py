@@ -1,63 +1,147 @@
 """Similarity of a generated function and its reference: hand-computed cases, and agreement with the named packages."""
 
+import ast
+import inspect
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
 import pytest
+from codebleu import calc_codebleu
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookuplab.toolgen.metrics import similarity
+from lookuplab.toolgen.similarity import (
+    bleu,
+    bleu_counts,
+    code_bleu,
+    code_bleu_components,
+    code_bleu_counts,
+    edit_similarity,
+    identifier_metrics,
+    identifiers,
+)
 
-PREDICTED, WANTED = "def f ( x ) : return x", "def f ( x ) : return y"
+FLOW = "x = 1\ny = x\nreturn y"
+
+
+def bleu4(*pairs):
+    return bleu(sum(np.array(bleu_counts(*pair), dtype=float) for pair in pairs))
+
+
+def coded(*pairs, variant="paper"):
+    """(score, components) of a corpus."""
+    sums = np.array([code_bleu_counts(*pair) for pair in pairs], dtype=float).sum(axis=0)
+    return code_bleu(sums, variant), code_bleu_components(sums)
 
 
 def test_bleu_4_of_one_changed_token_in_eight():
+    pair = "def f ( x ) : return x".split(), "def f ( x ) : return y".split()
     # (7+1)/(8+1) * 7/8 * 6/7 * 5/6 = 5/9, and its fourth root
-    assert similarity.bleu4([PREDICTED], [WANTED]) == pytest.approx((5 / 9) ** 0.25)
-    assert round(similarity.bleu4([PREDICTED.split()], [WANTED.split()]), 5) == 0.86334
+    assert bleu4(pair) == pytest.approx((5 / 9) ** 0.25) and round(float(bleu4(pair)), 5) == 0.86334
+    # of the corpus, not the mean of its functions
+    assert bleu4(pair, (["a"], ["b"])) == pytest.approx((8 / 10 * 7 / 8 * 6 / 7 * 5 / 6) ** 0.25)
 
 
-def test_bleu_4_is_of_the_corpus_and_not_the_mean_of_its_functions():
-    both = similarity.bleu4([PREDICTED, "a"], [WANTED, "b"])
-    assert both == pytest.approx((8 / 10 * 7 / 8 * 6 / 7 * 5 / 6) ** 0.25)
+def test_bleu_4_of_a_short_prediction_is_multiplied_by_the_brevity_penalty():
+    assert bleu4(("ab", "abcd")) == pytest.approx(np.exp(-1))  # 1 - 4/2
+    assert bleu4(("", "ab")) == 0
 
 
-def test_bleu_4_uses_the_tokens_it_is_given():
-    assert similarity.bleu4(["ab"], ["ab"], tokenize=list) == 1
-    assert similarity.bleu4(["ab"], ["abcd"], tokenize=list) == pytest.approx(2.718281828 ** -1)  # brevity: 1 - 4/2
+def test_a_missing_data_flow_is_not_scored_and_one_that_disagrees_wholly_is_0_where_the_package_says_1():
+    missing, wrong = ("pass", "return 1"), ("pass", FLOW)
+    assert np.isnan(coded(missing)[1][3]) and coded(missing)[0] == 0
+    assert coded(wrong)[1][3] == 0 and coded(wrong)[0] == 0
+    assert coded(missing, variant="package")[0] == coded(wrong, variant="package")[0] == 0.25
+    assert coded((FLOW, FLOW), wrong, missing)[1][3] == 0.5
 
 
-def test_bleu_4_of_an_empty_prediction_is_0_and_of_nothing_at_all_an_error():
-    assert similarity.bleu4([""], ["return x"]) == 0
-    with pytest.raises(ValueError):
-        similarity.bleu4([], [])
+def _functions() -> list[str]:
+    tree = ast.parse(source := inspect.getsource(textwrap))
+    return [
+        ast.get_source_segment(source, node)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+    ]
 
 
-def test_the_interval_of_bleu_4_contains_its_value_and_one_repository_gives_none():
-    texts = ([PREDICTED, WANTED, "a b"], [WANTED, WANTED, "a c"])
-    rate = similarity.bleu4_rate(*texts, ["r", "s", "s"])
-    assert rate.low <= rate.value <= rate.high and rate.value == pytest.approx(similarity.bleu4(*texts))
-    assert rate == similarity.bleu4_rate(*texts, ["r", "s", "s"])
-    alone = similarity.bleu4_rate(*texts, ["r"] * 3)
-    assert (alone.low, alone.high) == (0, 1)
+def test_the_variant_equals_the_package_on_real_functions_and_on_a_corpus():
+    found = _functions()
+    pairs = list(zip(found, found[1:], strict=False))
+    for corpus in [
+        *([pair] for pair in pairs),
+        [(found[0][:200], found[0])],
+        [("pass", "x")],
+        pairs,
+    ]:
+        theirs = calc_codebleu(
+            [wanted for _, wanted in corpus], [found for found, _ in corpus], "python"
+        )
+        score, parts = coded(*corpus, variant="package")
+        names = ("ngram", "weighted_ngram", "syntax", "dataflow")
+        assert np.nan_to_num(parts) == pytest.approx(
+            [theirs[f"{name}_match_score"] for name in names]
+        )
+        assert score == pytest.approx(theirs["codebleu"])
 
 
-def test_edit_similarity_of_one_changed_word():
-    assert round(similarity.edit_similarity("return foo(a)", "return bar(a)")) == 77
-    assert similarity.edit_similarity("return\n    foo(a)  ", "return foo(a)") == 100
+def test_code_bleu_does_not_depend_on_the_hash_seed():
+    script = (
+        "from lookuplab.toolgen.similarity import code_bleu_counts\n"
+        "print(code_bleu_counts('a = b + c + d\\ne = a + d + b', 'a = d + b + c\\ne = a + c + b + a'))"
+    )
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+        ).stdout
+        for seed in "012"
+    }
+    assert len(texts) == 1
 
 
-def test_exact_match_does_not_see_white_space():
-    assert similarity.exact_match("x = 1\n    y", " x = 1\ny") and not similarity.exact_match("x=1", "x = 1")
+def test_a_body_is_scored_as_if_it_stood_at_the_margin():
+    body = "x = a.b\nfor y in x:\n    y.c = x\n"
+    texts = body, body.replace("a.b", "a")
+    assert code_bleu_counts(
+        textwrap.indent(texts[0], "        "), textwrap.indent(texts[1], "    ")
+    ) == (code_bleu_counts(*texts))
 
 
-def test_bodies_are_scored_unless_the_package_is_asked_for():
-    parts = ("def f(x):", '    """Say."""', "    return x")
-    assert similarity.scored_text(*parts) == "    return x"
-    assert similarity.scored_text(*parts, variant="package") == "\n".join(parts)
-    with pytest.raises(ValueError):
-        similarity.scored_text(*parts, variant="other")
+def test_edit_similarity_of_one_changed_word_and_of_other_white_space():
+    assert round(edit_similarity("return foo(a)", "return bar(a)")) == 77
+    assert edit_similarity("return\n    foo(a)  ", "return foo(a)") == 100
+
+
+def test_identifiers_are_names_in_order_even_of_a_text_that_ends_in_the_middle():
+    assert identifiers("if a.b(c, 'd'):  # e\n    return f'{g}' + h") == ["a", "b", "c", "g", "h"]
+    assert identifiers("for x in self.items(\n    y[z") == ["x", "self", "items", "y", "z"]
+
+
+@pytest.mark.parametrize(
+    ("prediction", "reference", "expected"),
+    [
+        ("add(x)", "add(y)", (True, 0.5, 0.5)),
+        ("remove(x)", "add(x)", (False, 0, 0)),
+        ("a(b).c + e", "a(b).d + e", (True, 0.5, 0.625)),
+        ("", "add(x)", (False, 0, 0)),
+        ("add", "1", (None, None, 0)),
+        ("a", "", (None, None, None)),
+    ],
+)
+def test_sequences_match_up_to_their_first_difference(prediction, reference, expected):
+    assert tuple(identifier_metrics(prediction, reference).values()) == expected
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_any_text_has_a_similarity(prediction, reference):
-    assert 0 <= similarity.bleu4([prediction], [reference]) <= 1
-    assert 0 <= similarity.edit_similarity(prediction, reference) <= 100
+    assert (
+        0 <= bleu4((prediction, reference)) <= 1
+        and 0 <= edit_similarity(prediction, reference) <= 100
+    )
+    assert 0 <= coded((prediction, reference))[0] <= 1 + 1e-9
+    assert identifier_metrics(reference, reference)["prefix"] in (1, None)

@@ -1,5 +1,6 @@
 """The stated sources: Jedi and pylint see them and the repository, and nothing that is installed besides."""
 
+import os
 import zipfile
 
 import pytest
@@ -8,7 +9,7 @@ from lookuplab import python_sources
 from lookuplab.errors import UserError
 from lookuplab.provenance import file_hash
 from lookuplab.toolgen.jedi_tool import Worker
-from lookuplab.toolgen.metrics.success import SuccessTool, fresh_messages
+from lookuplab.toolgen.success import SuccessTool, fresh_messages
 
 TEXT = "import iniconfig\nimport planted\n\n\ndef use():\n    iniconfig.no_such_name\n    planted.no_such_name\n"
 
@@ -18,7 +19,7 @@ def repository(tmp_path, monkeypatch):
     """A file that imports a package of the sources, and a module that lies on the path of this environment."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "planted.py").write_text("member = 1\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"), prepend=os.pathsep)
     root = tmp_path / "repository"
     root.mkdir()
     (root / "user.py").write_text(TEXT)
@@ -41,8 +42,8 @@ def test_jedi_sees_the_sources_and_not_what_is_installed(repository):
 
 def test_pylint_sees_the_sources_and_not_what_is_installed(repository):
     with SuccessTool() as tool:
-        warm = [(one.id, one.line) for one in tool.messages(repository, "user.py", TEXT)]
-    assert warm == [("E1101", 6)] == [(one.id, one.line) for one in fresh_messages(repository, "user.py")]
+        warm = [tuple(one[:2]) for one in tool.judge(repository, "user.py", TEXT)]
+    assert warm == [("E1101", 6)] == [tuple(one[:2]) for one in fresh_messages(repository, "user.py")]
 
 
 def test_a_folder_of_your_own_takes_the_place_of_the_sources(repository, tmp_path, monkeypatch):

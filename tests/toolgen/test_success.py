@@ -1,14 +1,16 @@
 """Success rate: pylint's three errors inside the inserted function, warm and in a fresh process alike."""
 
 import shutil
+from contextlib import suppress
 
 import pytest
 
-from lookuplab.toolgen.metrics.insertion import insert, locate
-from lookuplab.toolgen.metrics.success import SuccessTool, Verdict, fresh_messages, success, verdict
+from lookuplab.toolgen.analysers import WorkerLost
+from lookuplab.toolgen.insertion import insert, locate
+from lookuplab.toolgen.success import SuccessTool, fresh_messages, verdict
 
 BASE = "class Base:\n    def __init__(self):\n        self.a = 1\n\n\nclass Other:\n    pass\n"
-USER = '''from base import Base, Other
+USER = """from base import Base, Other
 import not_installed_anywhere
 
 
@@ -22,10 +24,21 @@ class C(Base):
 
 def last(x):
     return x
-'''
-CASES = [("return self.a", None), ("return nothere", "E0602"), ("return self.zzz", "E1101"),
-         ("return not_installed_anywhere.thing(x)", None), ("return foo(x", "E0001"),
-         ("Other().late = 1\n        return x", None)]
+"""
+CASES = [
+    ("return self.a", None),
+    ("return nothere", "E0602"),
+    ("return self.zzz", "E1101"),
+    ("return not_installed_anywhere.thing(x)", None),
+    ("return foo(x", "E0001"),
+    ("Other().late = 1\n        return x", None),
+]
+
+
+def against(tool, root, inserted, variant="paper"):
+    """What pylint has against an inserted function: nothing, it passes."""
+    lines = inserted.line, inserted.end_line
+    return verdict(tool.judge(root, "user.py", inserted.text, lines), inserted, variant)
 
 
 @pytest.fixture(scope="module")
@@ -43,28 +56,24 @@ def tool():
 
 
 @pytest.mark.parametrize(("body", "error"), CASES)
-def test_a_method_with_an_imported_base_passes_or_fails_as_pylint_says(tool, repository, body, error):
-    found = tool.judge(repository, "user.py", insert(USER, locate(USER, 6), "        " + body))
-    assert found.passed is (error is None) and {message.id for message in found.messages} == ({error} - {None})
-
-
-def test_warm_and_fresh_give_the_same_messages_in_any_order(tool, repository, tmp_path):
-    """The last case gives a class of another module an attribute: it must be gone again for the others."""
-    shutil.copytree(repository, copy := tmp_path / "copy")
-    for body, _ in [CASES[5], CASES[2]]:
-        text = insert(USER, locate(USER, 6), "        " + body).text
-        (copy / "user.py").write_text(text)
-        fresh = [(found.id, found.line) for found in fresh_messages(copy, "user.py")]
-        assert [(found.id, found.line) for found in tool.messages(repository, "user.py", text)] == fresh
-    assert ("E1101", 10) in fresh  # Other().late, without the case that sets it
+def test_a_method_with_an_imported_base_passes_or_fails_as_pylint_says(
+    tool, repository, body, error
+):
+    found = against(tool, repository, insert(USER, locate(USER, 6), "        " + body))
+    assert {name for name, *_ in found} == {error} - {None}
 
 
 @pytest.mark.parametrize("body", [body for body, _ in CASES])
-def test_a_verdict_is_that_of_a_fresh_process(tool, repository, tmp_path, body):
+def test_warm_and_fresh_give_the_same_messages(tool, repository, tmp_path, body):
+    """The last case gives a class of another module an attribute: it must be gone again for the others."""
     shutil.copytree(repository, copy := tmp_path / "copy")
     inserted = insert(USER, locate(USER, 6), "        " + body)
     (copy / "user.py").write_text(inserted.text)
-    assert tool.judge(repository, "user.py", inserted) == verdict(fresh_messages(copy, "user.py"), inserted)
+    fresh = fresh_messages(copy, "user.py")
+    assert [one[:2] for one in tool.judge(repository, "user.py", inserted.text)] == [
+        one[:2] for one in fresh
+    ]
+    assert against(tool, repository, inserted) == verdict(fresh, inserted)
 
 
 @pytest.mark.parametrize("gift", ["Other().late = 1", "Other.late = 1"])
@@ -74,17 +83,19 @@ def test_what_the_original_file_did_to_other_modules_is_undone(tmp_path, gift):
     (tmp_path / "user.py").write_text(original)
     inserted = insert(original, locate(original, 6), "        return x")
     with SuccessTool() as warm:
-        assert warm.messages(tmp_path, "user.py", original) == ()
-        assert [found.id for found in warm.messages(tmp_path, "user.py", inserted.text)] == ["E1101"]
-        assert warm.judge(tmp_path, "user.py", inserted).passed  # outside of the function
-        assert warm.messages(tmp_path, "user.py", original) == ()
+        assert warm.judge(tmp_path, "user.py", original) == []
+        assert [name for name, *_ in warm.judge(tmp_path, "user.py", inserted.text)] == ["E1101"]
+        assert not against(warm, tmp_path, inserted)  # outside of the function
+        assert warm.judge(tmp_path, "user.py", original) == []
 
 
 def test_modules_of_the_same_name_in_two_folders_are_not_mixed_up(tool, repository, tmp_path):
-    (tmp_path / "base.py").write_text("class Other:\n    zzz = 1\n\n\nclass Base(Other):\n    pass\n")
+    (tmp_path / "base.py").write_text(
+        "class Other:\n    zzz = 1\n\n\nclass Base(Other):\n    pass\n"
+    )
     (tmp_path / "user.py").write_text(USER)
     inserted = insert(USER, locate(USER, 6), "        return self.zzz")
-    passed = [tool.judge(root, "user.py", inserted).passed for root in (repository, tmp_path, repository)]
+    passed = [not against(tool, root, inserted) for root in (repository, tmp_path, repository)]
     assert passed == [False, True, False]
 
 
@@ -99,41 +110,42 @@ def test_packages_side_by_side_are_served_by_one_process(tmp_path):
         for name in ("one", "two"):
             text = (tmp_path / name / "user.py").read_text()
             inserted = insert(text, locate(text, 6), "        return self.b")
-            passed.append(warm.judge(tmp_path / name, "user.py", inserted).passed)
-            processes.add(warm._worker._process.pid)
+            passed.append(not against(warm, tmp_path / name, inserted))
+            processes.add(warm.process.pid)
     assert passed == [False, True] and len(processes) == 1
 
 
-def test_a_syntax_error_reported_behind_the_function_fails_except_in_the_packages_window(tool, repository):
+def test_a_syntax_error_reported_behind_the_function_fails_except_in_the_packages_window(
+    tool, repository
+):
     inserted = insert(USER, locate(USER, 9), "def g(self):")
-    assert tool.judge(repository, "user.py", inserted).passed is False
-    assert tool.judge(repository, "user.py", inserted, "package").passed is True
+    assert against(tool, repository, inserted) and not against(
+        tool, repository, inserted, "package"
+    )
 
 
 def test_a_check_that_takes_too_long_is_lost_and_the_next_one_is_answered(repository):
     with SuccessTool(limit=0) as warm:
         inserted = insert(USER, locate(USER, 6), "        return x")
-        assert warm.judge(repository, "user.py", inserted) == Verdict(None, lost="timeout")
+        with pytest.raises(WorkerLost, match="timeout"):
+            against(warm, repository, inserted)
         warm.limit = 60
-        assert warm.judge(repository, "user.py", inserted).passed
+        assert not against(warm, repository, inserted)
 
 
-def test_code_that_pylint_dies_of_is_lost_or_judged_but_never_raises(tool, repository):
+def test_code_that_pylint_dies_of_is_lost_or_judged_and_the_next_one_is_answered(tool, repository):
     deep = "        return " + "(" * 150 + "x" + ")" * 150 + " + x" * 3000
-    assert tool.judge(repository, "user.py", insert(USER, locate(USER, 6), deep)).passed in (None, False, True)
-    assert tool.judge(repository, "user.py", insert(USER, locate(USER, 6), "        return x")).passed
+    with suppress(WorkerLost):
+        against(tool, repository, insert(USER, locate(USER, 6), deep))
+    assert not against(tool, repository, insert(USER, locate(USER, 6), "        return x"))
 
 
-def test_the_rate_is_over_the_functions_with_an_answer_and_counts_the_others():
-    inserted = insert(USER, locate(USER, 6), "        return x")
-    verdicts = [verdict((), inserted), Verdict(False), Verdict(None, lost="crash"), Verdict(None, lost="timeout")]
-    table = success(verdicts, ["r", "s", "s", "s"])
-    assert (table.rate.value, table.rate.n) == (0.5, 2)
-    assert table.lost == {"timeout": 1, "crash": 1}
-
-
-def test_a_pylint_process_writes_no_colours_where_the_terminal_is_said_to_have_them(tmp_path, monkeypatch):
+def test_a_pylint_process_writes_no_colours_where_the_terminal_is_said_to_have_them(
+    tmp_path, monkeypatch
+):
     for name in ("FORCE_COLOR", "PY_COLORS"):
         monkeypatch.setenv(name, "1")
     (tmp_path / "a.py").write_text("print(nowhere)\n")
-    assert [found.text for found in fresh_messages(tmp_path, "a.py")] == ["Undefined variable 'nowhere'"]
+    assert [text for *_, text in fresh_messages(tmp_path, "a.py")] == [
+        "Undefined variable 'nowhere'"
+    ]

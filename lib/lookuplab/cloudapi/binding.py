@@ -153,7 +153,7 @@ def closed_bind_error(spec: ApiSpec, call: CallArguments) -> str | None:
     Of the overloads (and, where there are none, of the signature itself) one must bind.
     """
     error = bind_error(spec, call)
-    if error or spec.provider == "aws":
+    if error or spec.provider != "azure":
         return error
     variants = spec.overloads or (spec.parameters,)
     errors = [_bind(_stub(_closed(variant, spec)), call.positional, call.keywords) for variant in variants]
@@ -165,8 +165,7 @@ def _closed(signature: tuple[Parameter, ...], spec: ApiSpec) -> tuple[Parameter,
     if not any(p.kind == "VAR_KEYWORD" for p in signature):
         return signature
     named = {p.name for p in signature}
-    known = PIPELINE_OPTIONS if spec.provider == "azure" else frozenset()
-    extra = sorted((known | set(spec.documented)) - named)
+    extra = sorted((PIPELINE_OPTIONS | set(spec.documented)) - named)
     return tuple(p for p in signature if p.kind != "VAR_KEYWORD") + tuple(Parameter(name) for name in extra)
 
 

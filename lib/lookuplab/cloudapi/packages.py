@@ -1,160 +1,231 @@
-"""An own Python package in place of AWS and Azure: its API index, read from what is installed.
+"""A Python package of your own in place of AWS and Azure: index, frequencies and tasks, in the
+formats of the committed ones. A call is valid iff it binds to the signature that Python reports.
 
-The result is an index in the committed one's format (provider ``python``, service: the package), so validity, DAG and
-its policies work on it unchanged: a call is valid iff it binds to the signature that ``inspect`` reports.
+A package may print, exit, hang or crash while it is imported, so it is read in a process of its own
+(``python -m lookuplab.cloudapi.packages``).
+
+Public is what ``__all__`` names or, without one, what has no underscore and was defined in the
+package, in any module that has no underscore and is no test. An object under several paths is one
+API, at the shortest of them.
 """
 
-import importlib.metadata
-import json
+import importlib
+import inspect
 import os
+import pickle
+import pkgutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-
-from tqdm import tqdm
+from types import ModuleType
 
 from lookuplab import paths
-from lookuplab.cloudapi import specs
-from lookuplab.cloudapi.build import flagged
-from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, from_json, to_json
+from lookuplab.cloudapi import benchmark, frequency
+from lookuplab.cloudapi.prose import shortened
+from lookuplab.cloudapi.specs import (
+    INDEX,
+    ApiIndex,
+    ApiSpec,
+    flagged,
+    inspected,
+    load_index,
+    write_index,
+)
 from lookuplab.errors import UserError
 
-_READER = (sys.executable, "-m", "lookuplab.cloudapi.inspection")
+FREQUENCIES, TASKS = "frequencies.csv", "tasks.jsonl"
+TESTS = frozenset({"tests", "test", "conftest", "__main__"})
+IMPORT_SECONDS = 120  # for one module; then the process ends, as after a crash
 
 
-@dataclass
-class Package:
-    """What one package offers. ``left_out`` counts modules and names that could not be read, by reason; ``version`` is
-    empty for a package that is not installed, ``folder`` where its sources lie (None: all of it is compiled)."""
-
-    name: str
-    version: str
-    folder: Path | None
-    specs: list[ApiSpec] = field(default_factory=list)
-    documentation: dict[str, str] = field(default_factory=dict)
-    left_out: Counter = field(default_factory=Counter)
-
-    def counts(self) -> dict[str, int]:
-        """How many APIs of which kind: what a benchmark cannot ask for is named with the reason."""
-        called = [spec for spec in self.specs if "property" not in spec.flags]
-        asked = [spec for spec in called if spec.operation]
-        return {
-            "public callables": len(called),
-            "functions and classes": sum(not spec.module for spec in called),
-            "methods of classes": sum(bool(spec.module) for spec in called),
-            "further names of the same (re-exports, aliases)": sum(len(spec.also) for spec in called),
-            "no operation (exceptions, class and static methods, methods of foreign bases)": len(called) - len(asked),
-            "without a signature that Python can tell": sum("no_signature" in spec.flags for spec in asked),
-            "signature that takes anything": sum("open_signature" in spec.flags for spec in asked),
-            "without a docstring": sum(spec.id not in self.documentation for spec in asked),
-        }
-
-
-def inspected(name: str, progress: bool = True) -> Package:
-    """Read a package by import name (``networkx``, or a part: ``networkx.algorithms``) or by its folder.
-
-    It is imported in a process of its own; a module that ends this process or does not return is left out and counted.
-    Raises UserError for a package that does not import, or that offers nothing to call.
+@dataclass(frozen=True)
+class OwnApi:
+    """The material of packages. ``counting`` says in words what was counted, ``left_out`` how much
+    is not read or not asked for, by reason.
     """
-    name, root = _located(name)
-    skipped: list[str] = []
-    while True:
-        found, last, end = _read(name, root, skipped, progress)
-        if isinstance(found, Package):
-            break
-        if last == name or last in skipped:
-            raise UserError(f"{name} ended the process that imported it ({end}): guard what runs on import with "
-                            '`if __name__ == "__main__"`')
-        skipped.append(last)
-    if not any(spec.operation for spec in found.specs):
-        raise UserError(f"{name} offers nothing public to call: no function, class or method without an underscore")
-    found.specs = sorted(flagged(found.specs), key=lambda spec: spec.id)
+
+    index: ApiIndex
+    tasks: list[benchmark.Task]
+    counting: str
+    left_out: Counter[str]
+
+
+def build(
+    names: Sequence[str],
+    folder: Path | None = None,
+    corpus: str | None = None,
+    per_class: int = 100,
+    seed: int = 0,
+) -> OwnApi:
+    """Read packages (import names, as ``networkx.algorithms``, or folders), count, deal tasks, and
+    write index, documentation, frequencies and tasks into ``folder`` (default: ``folder_of``).
+
+    ``corpus`` is as in ``frequency.source_files``; None counts in the packages' own sources. Raises
+    UserError for what cannot be imported, counted or asked for.
+    """
+    folder = folder or folder_of(names)
+    specs, pages, left_out, sources = [], {}, Counter(), {}
+    for name in names:
+        found, documented, omitted, sources[Path(name).name] = offered(name)
+        specs += found
+        pages |= documented
+        left_out += omitted
+    write_index(folder, flagged(specs), pages)
+    index = load_index(folder / INDEX.name)
+    files = frequency.source_files(corpus) if corpus else _own_files(sources)
+    frame, fates = frequency.count(files, index)
+    frame.to_csv(folder / FREQUENCIES, index=False)
+    counts = frequency.read_frequencies(folder / FREQUENCIES)
+    tasks = benchmark.build(index, *counts, seed, per_class)
+    obstacles = map(benchmark.obstacle, (spec for spec in index.specs if spec.operation))
+    left_out.update(f"operation: {obstacle}" for obstacle in obstacles if obstacle)
+    if not tasks:
+        raise UserError(f"no API of {', '.join(names)} can be asked for: {dict(left_out)}")
+    benchmark.write_tasks(tasks, folder / TASKS)
+    return OwnApi(index, tasks, frequency.report(frame, fates), left_out)
+
+
+def folder_of(names: Sequence[str]) -> Path:
+    """Where the material of these packages is kept unless another folder is named."""
+    return paths.RUNS / "packages" / "-".join(Path(name).name for name in names)
+
+
+def _own_files(sources: Mapping[str, str]) -> Iterator[frequency.SourceFile]:
+    """The packages' own Python files, tests included; their paths begin with the package."""
+    for name, place in sources.items():
+        if not place:
+            raise UserError(f"{name} has no Python sources to count in: name a corpus that uses it")
+        for file in frequency.source_files(place):
+            yield replace(file, path=f"{name.replace('.', '/')}/{file.path}")
+
+
+def offered(name: str) -> tuple[list[ApiSpec], dict[str, str], Counter[str], str]:
+    """What the package of this import name or folder offers: (its APIs, their documentation by id,
+    what could not be read by reason, where its sources lie, "" for a compiled one).
+
+    Raises UserError for one that does not import, or of which a module ends the process or does not
+    return.
+    """
+    places = [os.environ.get("PYTHONPATH", "")]
+    if os.sep in name:
+        place = Path(name).expanduser().resolve()
+        name, places = place.name, [str(place.parent), *places]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, places))}
+    quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    with tempfile.TemporaryDirectory() as work:
+        command = [sys.executable, "-m", "lookuplab.cloudapi.packages", name, work]
+        code = subprocess.run(command, env=environment, **quiet).returncode
+        if not (result := Path(work, "result")).exists():
+            raise UserError(
+                f"{Path(work, 'importing').read_text()} ended the process that imported it "
+                f'({code}): guard what runs on import with `if __name__ == "__main__"`, or name a '
+                "part of the package"
+            )
+        found = pickle.loads(result.read_bytes())
+    if isinstance(found, str):
+        raise UserError(f"{name} does not import: {found}")
     return found
 
 
-def _located(name: str) -> tuple[str, Path | None]:
-    """(import name, folder that makes it importable or None)."""
-    if os.sep in name or name.startswith("."):
-        folder = Path(name).expanduser().resolve()
-        if not folder.is_dir() or not folder.name.isidentifier():
-            raise UserError(f"{name} is no package's folder; give the folder that holds its __init__.py, or its name")
-        return folder.name, folder.parent
-    if not all(part.isidentifier() for part in name.split(".")):
-        raise UserError(f"{name!r} is no import name: write it as after `import` (scikit-learn is `sklearn`)")
-    return name, None
-
-
-def _read(name: str, root: Path | None, skipped: Sequence[str], progress: bool) -> tuple[Package | None, str, str]:
-    """(package or None, the module imported last, how the process ended)."""
-    way = os.pathsep.join(filter(None, [str(root or ""), os.environ.get("PYTHONPATH", "")]))
-    quiet = {"PYTHONWARNINGS": "ignore", "MPLBACKEND": "Agg"} | ({"PYTHONPATH": way} if way else {})
-    with tempfile.TemporaryFile() as noise, subprocess.Popen(
-        [*_READER, name, *skipped], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=noise,
-        encoding="utf-8", env=os.environ | quiet,
-    ) as process, tqdm(desc=f"reading {name}", unit=" modules", delay=1, leave=False, disable=not progress) as bar:
-        found, last, whole = Package(name, _version(name), root and root / name), name, False
-        for line in _lines(process):
-            if "importing" in line:
-                last = line["importing"]
-                bar.update()
-            elif "failed" in line:
-                raise UserError(_failure(name, line["failed"]))
-            elif "left_out" in line:
-                found.left_out, found.folder, whole = Counter(line["left_out"]), _folder(line["folder"]), True
-            else:
-                spec = from_json(line["api"])
-                found.specs.append(spec)
-                found.documentation |= {spec.id: line["documentation"]} if line["documentation"] else {}
-    code = process.returncode
-    return found if whole else None, last, f"signal {-code}" if code < 0 else f"exit code {code}"
-
-
-def _lines(process: subprocess.Popen) -> Iterator[dict]:
-    for line in process.stdout or ():
+def read(package: str, work: Path) -> tuple:
+    """What ``offered`` gives, in the process of its own. Raises what the package raises."""
+    public: dict[int, tuple[tuple, object]] = {}  # the nearest path of each object
+    left_out: Counter[str] = Counter()
+    for module in _modules(package, work, left_out):
+        for name, value in _exported(module, package):
+            other = name != getattr(value, "__name__", "")
+            path = module.__name__.count("."), other, module.__name__, name
+            public[id(value)] = min(public.get(id(value), (path, value)), (path, value))
+    specs, pages = [], {}
+    for (*_, client, name), value in sorted(public.values(), key=lambda found: found[0][2:]):
         try:
-            yield json.loads(line)
-        except json.JSONDecodeError:  # cut off by the end of the process
-            return
+            for spec, docstring in list(_apis(package, client, name, value, public)):
+                specs.append(spec)
+                pages |= {spec.id: shortened(docstring)} if docstring else {}
+        except Exception as error:  # a metaclass may raise anything
+            left_out[f"name: {type(error).__name__} when read"] += 1
+    top = sys.modules[package]
+    file = getattr(top, "__file__", None) or ""
+    folder = next(iter(getattr(top, "__path__", ())), file if file.endswith(".py") else "")
+    return specs, pages, left_out, folder
 
 
-def _failure(name: str, said: str) -> str:
-    if said.startswith("ModuleNotFoundError") and f"'{name.partition('.')[0]}'" in said:
-        return f"no package {name!r} here: install it into this environment, or give its folder"
-    return f"{name} does not import: {said}"
+def _modules(package: str, work: Path, left_out: Counter) -> Iterator[ModuleType]:
+    """All public modules in alphabetical order; ``work/importing`` names the one that comes next."""
+    pending = [package]
+    while pending:
+        name = pending.pop()
+        (work / "importing").write_text(name)
+        signal.alarm(IMPORT_SECONDS)  # its default action ends even compiled code
+        try:
+            module = importlib.import_module(name)
+        except BaseException as error:  # SystemExit among them
+            if name == package:
+                raise
+            left_out[f"module: {type(error).__name__} when imported"] += 1
+            continue
+        finally:
+            signal.alarm(0)
+        yield module
+        inside = {one.name for one in pkgutil.iter_modules(getattr(module, "__path__", ()))}
+        public = (part for part in inside - TESTS if not part.startswith("_"))
+        pending += sorted((f"{name}.{part}" for part in public), reverse=True)
 
 
-def _folder(place: str) -> Path | None:
-    return Path(place) if place else None
+def _exported(module: ModuleType, package: str) -> Iterator[tuple[str, object]]:
+    declared = getattr(module, "__all__", None)
+    for name in sorted(filter(lambda name: name[:1] != "_", declared or dir(module))):
+        try:
+            value = getattr(module, name)
+        except Exception:  # a lazily loaded name may raise anything
+            continue
+        named = callable(value) and hasattr(value, "__name__") and not inspect.ismodule(value)
+        if named and (declared or _is_own(value, package)):
+            yield name, value
 
 
-def _version(name: str) -> str:
-    """Of the distribution that the import name belongs to, "" where there is none."""
-    top = name.partition(".")[0]
-    owners = importlib.metadata.packages_distributions().get(top, [])
-    return importlib.metadata.version(owners[0]) if owners else ""
+def _is_own(value: object, package: str) -> bool:
+    return f"{getattr(value, '__module__', '')}.".startswith(package.partition(".")[0] + ".")
 
 
-def index_of(packages: Sequence[Package]) -> ApiIndex:
-    """One index of several packages, as ``save`` writes it."""
-    return ApiIndex(sorted((spec for package in packages for spec in package.specs), key=lambda spec: spec.id))
+def _apis(
+    package: str, client: str, name: str, value: object, public: Mapping
+) -> Iterator[tuple[ApiSpec, str]]:
+    """A function; or the constructor of a class, and the methods that no public class gives it.
+
+    Constructors of exceptions, class methods, static methods and methods of foreign bases exist,
+    but are no operations.
+    """
+    above = [base for base in getattr(value, "__mro__", ())[1:] if id(base) in public]
+    bases = tuple(".".join(public[id(base)][0][2:]) for base in above)
+    methods = inspect.isclass(value) and not issubclass(value, BaseException)
+    operation = methods or not inspect.isclass(value)
+    yield inspected(("python", package, client, name), value, bases=bases, operation=operation)
+    for method in dir(value) if methods else ():
+        owner = next((base for base in value.__mro__ if method in vars(base)), None)
+        if method.startswith("_") or any(owner in base.__mro__ for base in above):
+            continue
+        static = inspect.getattr_static(value, method)
+        bound = isinstance(static, classmethod | staticmethod)
+        if bound or inspect.isroutine(static) and callable(static):
+            place = "python", package, f"{client}.{name}", method
+            kind = {"module": client, "operation": _is_own(owner, package) and not bound}
+            yield inspected(place, getattr(value, method), not bound, **kind)
 
 
-def save(packages: Sequence[Package], folder: Path) -> ApiIndex:
-    """Write ``index.jsonl.xz`` and ``documentation.jsonl.xz`` into ``folder``; return the index as read from there."""
-    folder.mkdir(parents=True, exist_ok=True)
-    pages = {api: text for package in packages for api, text in package.documentation.items()}
-    specs.write_rows(folder / specs.INDEX.name, map(to_json, index_of(packages).specs))
-    specs.write_rows(folder / specs.DOCUMENTATION.name,
-                     ({"id": api, "documentation": pages[api]} for api in sorted(pages)))
-    specs.load_index.cache_clear()  # an index that is built anew in one process has the path of the old one
-    specs.load_documentation.cache_clear()
-    return specs.load_index(folder / specs.INDEX.name)
+def main(package: str, work: str) -> None:
+    try:
+        found = read(package, Path(work))
+    except BaseException as error:
+        found = f"{type(error).__name__}: {error}"
+    Path(work, "result").write_bytes(pickle.dumps(found))
+    os._exit(0)  # whatever threads and exit handlers the package left behind
 
 
-def folder_of(packages: Sequence[str]) -> Path:
-    """Where the material of these packages is kept unless another folder is named."""
-    return paths.RUNS / "packages" / "-".join(Path(name).name for name in packages)
+if __name__ == "__main__":
+    main(*sys.argv[1:])

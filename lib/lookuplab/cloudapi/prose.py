@@ -1,15 +1,21 @@
-"""Plain text and sentences from what the SDKs write: HTML (botocore's models) and reStructuredText (docstrings)."""
+"""Plain text, sentences and types from what SDKs and packages write about their APIs: HTML
+(botocore's models) and reStructuredText (docstrings).
+"""
 
 import re
-from html.parser import HTMLParser
+from html import unescape
 
-LIMIT = 5_000  # characters of full documentation that are kept (paper, Appendix B.1)
+LIMIT = 5_000  # characters of full documentation that are kept (Appendix B.1)
 
-_BLOCKS = frozenset("p li ul ol dl dt dd div note important caution h1 h2 h3 h4 h5 br pre table tr".split())
+_BLOCK = re.compile(
+    r"</?(?:p|li|[uod]l|dt|dd|div|note|important|caution|h[1-5]|br|pre|table|tr)(?:[\s/][^>]*)?>",
+    re.IGNORECASE,
+)
+_TAG = re.compile(r"<!--.*?-->|</?[a-zA-Z][^>]*>", re.DOTALL)
 # After these a full stop ends no sentence; a single capital is an initial ("US East (N. Virginia)").
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|vs|cf|approx|incl|eg|ie|No|Fig|St)|\b[A-Z])\.$")
 _BOUNDARY = re.compile(r"[.!?][\"')\]]*(?=\s+[\"'(`\[]*[A-Z0-9])")
-# One pass, so that a star inside a literal is no emphasis. Emphasis needs the neighbours that docutils asks for.
+# One pass, so that a star inside a literal is no emphasis. Emphasis needs docutils' neighbours.
 _MARKUP = re.compile(
     r"""``(?P<literal>[^\n]+?)``(?!`)
     |   :(?:\w+:)?\w+:`(?P<short>~)?!?(?P<role>[^`\n]+?)(?:\s*<[^`>]*>)?`
@@ -19,65 +25,65 @@ _MARKUP = re.compile(
     """,
     re.VERBOSE,
 )
-
-
-class _Text(HTMLParser):
-    def __init__(self):
-        super().__init__(convert_charrefs=True)
-        self.parts: list[str] = []
-
-    def handle_starttag(self, tag, attrs):
-        self._edge(tag)
-
-    def handle_endtag(self, tag):
-        self._edge(tag)
-
-    def handle_data(self, data):
-        self.parts.append(re.sub(r"\s+", " ", data))
-
-    def _edge(self, tag):
-        if tag in _BLOCKS:
-            self.parts.append("\n")
+_SIGNATURE = re.compile(r"[\w.]+\(.*\)(?:\s*->.*)?", re.DOTALL)  # compiled functions begin with it
+# ":keyword str name:", ":param ~azure.core.Thing name:", ":keyword Callable[[dict], None] hook:"
+_FIELD = re.compile(
+    r"^\s*:(?:param|keyword|kwarg)\s+((?:(?!:\s).)*?)\s*\*{0,2}([A-Za-z]\w*)\s*:(?=\s|$)", re.M
+)
+_TYPE_FIELD = re.compile(r"^\s*:(?:type|paramtype)\s+(\w+):\s*(.+)$", re.M)
 
 
 def html_text(html: str) -> str:
     """HTML without its markup: one paragraph or list item a line, white space collapsed."""
-    parser = _Text()
-    parser.feed(html)
-    parser.close()
-    text = re.sub(r" +(?=[,.;:)](?:\s|$))", "", re.sub(r" +", " ", "".join(parser.parts)))  # "<a>this</a> ," -> "this,"
-    lines = (line.strip() for line in text.split("\n"))
-    return "\n".join(line for line in lines if line)
+    lines = (" ".join(unescape(_TAG.sub("", block)).split()) for block in _BLOCK.split(html))
+    # "<a>this</a> ," -> "this,"
+    return re.sub(r" +(?=[,.;:)](?:\s|$))", "", "\n".join(filter(None, lines)))
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of plain text, in order. A line end closes a sentence too: headings carry no full stop."""
+    """The sentences of plain text. A line end closes a sentence too: headings have no full stop."""
     found = []
     for line in text.splitlines():
         start = 0
         for match in _BOUNDARY.finditer(line):
-            if not _ABBREVIATION.search(line[start:match.end()]):
-                found.append(line[start:match.end()].strip())
+            if not _ABBREVIATION.search(line[start : match.end()]):
+                found.append(line[start : match.end()].strip())
                 start = match.end()
         found.append(line[start:].strip())
     return [sentence for sentence in found if sentence]
 
 
 def rst_text(rst: str) -> str:
-    """reStructuredText as a reader of the rendered page sees it: no roles, emphasis, link targets or empty runs."""
+    """reStructuredText as on the rendered page: no roles, emphasis, link targets or empty runs."""
     text = _MARKUP.sub(_inner_text, rst)
-    text = re.sub(r"^(\s*)\.\. (note|warning|tip|danger)::", lambda m: f"{m[1]}{m[2].capitalize()}:", text, flags=re.M)
-    text = re.sub(r"^\s*::\s*$", "", text, flags=re.M)
-    text = re.sub(r"[ \t]+$", "", text, flags=re.M)
+    text = re.sub(
+        r"(?m)^(\s*)\.\. (note|warning|tip|danger)::", lambda m: f"{m[1]}{m[2].capitalize()}:", text
+    )
+    text = re.sub(r"(?m)^\s*::\s*$|[ \t]+$", "", text)
     return re.sub(r"\n{3,}", "\n\n", text).strip()
 
 
 def _inner_text(match: re.Match) -> str:
-    if match["role"]:  # :class:`~azure.core.Thing` shows the last part, :class:`azure.core.Thing` the whole
-        return match["role"].rpartition(".")[2] if match["short"] else match["role"]
-    return match["literal"] or match["title"] or match["strong"] or match["emphasis"]
+    if match["short"]:  # :class:`~azure.core.Thing` shows the last part
+        return match["role"].rpartition(".")[2]
+    return match[match.lastgroup]
 
 
 def shortened(documentation: str) -> str:
-    """Full documentation, right-truncated (paper, Appendix B.1)."""
+    """Full documentation, right-truncated (Appendix B.1)."""
     return documentation[:LIMIT]
+
+
+def first_paragraph(docstring: str) -> str:
+    """The first paragraph that is prose, as one line of plain text; "" where there is none."""
+    for paragraph in re.split(r"\n\s*\n|^\s*:\w+[^:\n]*:", docstring.strip(), flags=re.M)[:2]:
+        text = re.sub(r"\s+", " ", rst_text(paragraph)).strip()
+        if text and not paragraph.startswith("..") and not _SIGNATURE.fullmatch(text):
+            return text
+    return ""
+
+
+def documented_types(docstring: str) -> dict[str, str]:
+    """Argument -> its type in Sphinx's fields (``:param``, ``:keyword``, ``:type``), or ""."""
+    types = {name: type_ for type_, name in _FIELD.findall(docstring)}
+    return types | dict(_TYPE_FIELD.findall(docstring))

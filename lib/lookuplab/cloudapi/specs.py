@@ -1,65 +1,105 @@
-"""What an API is: its place, its arguments and its documentation (paper, Appendix A.2 steps 2 and 4).
+"""What an API is: its place, its arguments and its documentation (Appendix A.2, steps 2 and 4).
 
-The committed index holds every AWS operation and every Azure method as one JSON line; what reads it needs no SDK.
+The committed index holds every AWS operation and every Azure method as one JSON line; reading it
+needs no SDK.
 """
 
+import inspect
 import json
 import lzma
-from collections import defaultdict
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import re
+import typing
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from lookuplab import paths
-from lookuplab.paths import replacing
+from lookuplab.cloudapi.prose import documented_types, first_paragraph, sentences
 from lookuplab.errors import UserError
+from lookuplab.paths import replacing
 
 INDEX = paths.MINI / "cloudapi" / "index.jsonl.xz"
 DOCUMENTATION = paths.MINI / "cloudapi" / "documentation.jsonl.xz"
+_TYPES = {  # the first that matches: "list[str]" is a list, "Optional[str]" a string
+    "list": r"list|iterable|sequence|tuple|\[(?:str|int)\]$",
+    "map": r"dict|mapping|json",
+    "blob": r"bytes|io\b|stream|anystr",
+    "timestamp": r"datetime|timedelta|\bdate\b",
+    "boolean": r"\bbool",
+    "integer": r"\bint\b|\blong\b",
+    "float": r"\bfloat\b",
+    "string": r"\bstr\b|string",
+    "structure": r"\w",
+}
+COMMON = 4  # a name in more clients than this says nothing about the service
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """One argument. ``kind`` is inspect's (``KEYWORD_ONLY``, ``POSITIONAL_OR_KEYWORD``, ``VAR_KEYWORD`` ...).
-
-    ``type`` is one word for the value: string, integer, float, boolean, list, structure, map, blob, timestamp, or "".
+class Parameter(NamedTuple):
+    """One argument. ``kind`` is inspect's (``KEYWORD_ONLY``, ``POSITIONAL_OR_KEYWORD``,
+    ``VAR_KEYWORD`` ...). ``required`` is 0 or 1. ``type`` is one word for the value: string,
+    integer, float, boolean, list, structure, map, blob, timestamp, or "".
     """
 
     name: str
     kind: str = "KEYWORD_ONLY"
-    required: bool = False
+    required: int = 0
     type: str = ""
+
+
+Signature = tuple[Parameter, ...]
+
+
+def signature(
+    function: Callable,
+    unbound: bool = False,
+    word: Callable[[inspect.Parameter], str] = lambda parameter: "",
+) -> Signature:
+    """The signature that ``inspect`` reports; of an ``unbound`` method without ``self``. ``word``
+    gives the type of an argument. Where Python knows none (many compiled functions): anything.
+    """
+    try:
+        found = list(inspect.signature(function).parameters.values())
+    except Exception:  # a package's own ``__signature__`` may raise anything
+        return Parameter("args", "VAR_POSITIONAL"), Parameter("kwargs", "VAR_KEYWORD")
+    if unbound and found and found[0].kind.name.startswith("POSITIONAL"):
+        found = found[1:]
+    return tuple(
+        Parameter(p.name, p.kind.name)
+        if p.kind.name.startswith("VAR_")
+        else Parameter(p.name, p.kind.name, int(p.default is p.empty), word(p))
+        for p in found
+    )
 
 
 @dataclass(frozen=True)
 class ApiSpec:
-    """One callable of a cloud SDK's client, or of any Python package (provider ``python``, service: the package).
+    """One callable of a cloud SDK's client, or of a Python package (provider ``python``, service:
+    the package).
 
-    ``client`` is what the prompt names: the boto3 service name, the Azure class, or a package's module or class with
-    its whole path. ``module`` is where a class is imported from, empty for what is called on a module. ``overloads``
-    are further signatures of which one must bind; ``documented`` are keywords that only the docstring knows (used by
-    the closed binding). ``operation`` is False for client methods that are no
-    API operation (``can_paginate``, ``get_paginator``, ``upload_file`` ...). ``flags`` say why an API is not
-    sampled into the benchmark (``autofilled``, ``keyword_argument``, ``generic_name``, ``open_signature`` ...).
-    Of packages only: ``also``, other names by which the client has the same callable (``algorithms.bfs_tree``), and
-    for a class ``bases``, the clients whose methods it inherits.
+    ``client`` is what the prompt names: the boto3 service, the Azure class, or the dotted path of a
+    package's module or class. ``module`` is where a class is imported from, empty for functions of
+    a module. One of the ``overloads`` must bind, too. ``documented`` are keywords that only the
+    docstring knows (for the closed binding). ``flags`` say why an API is not sampled into the
+    benchmark (``autofilled``, ``generic_name``, ``open_signature`` ...). Packages only: ``bases``
+    are the clients whose methods a class inherits. ``operation`` is False for client methods that are
+    no API operation (``can_paginate``, ``get_paginator``, ``upload_file`` ...).
     """
 
     provider: str
     service: str
     client: str
     name: str
-    parameters: tuple[Parameter, ...]
-    overloads: tuple[tuple[Parameter, ...], ...] = ()
+    parameters: Signature
+    overloads: tuple[Signature, ...] = ()
     documented: tuple[str, ...] = ()
     description: str = ""
     module: str = ""
-    operation: bool = True
     flags: tuple[str, ...] = ()
-    also: tuple[str, ...] = ()
     bases: tuple[str, ...] = ()
+    operation: bool = True
 
     @property
     def id(self) -> str:
@@ -71,106 +111,163 @@ class ApiSpec:
 
     @property
     def optional(self) -> tuple[str, ...]:
-        named = tuple(p.name for p in self.parameters if not p.required and not p.kind.startswith("VAR_"))
-        return named + tuple(name for name in self.documented if name not in {p.name for p in self.parameters})
+        taken = {p.name for p in self.parameters}
+        named = (p.name for p in self.parameters if not p.required and p.kind[:4] != "VAR_")
+        return *named, *(name for name in self.documented if name not in taken)
+
+
+def inspected(
+    place: tuple[str, str, str, str], function: Callable, unbound: bool = False, **more
+) -> tuple[ApiSpec, str]:
+    """(specification, docstring) of a Python callable at a (provider, service, client, name), as
+    its signature, overloads and docstring describe it; ``more`` are fields of the specification.
+    """
+    variants = [function]
+    variants += typing.get_overloads(inspect.unwrap(getattr(function, "__func__", function)))
+    docstring = next(filter(None, map(inspect.getdoc, variants)), "")
+    types = documented_types(docstring)
+
+    def word(p: inspect.Parameter) -> str:
+        given = types.get(p.name, "") if p.annotation is p.empty else p.annotation
+        return type_word(given if isinstance(given, str) else inspect.formatannotation(given))
+
+    parameters, *overloads = (signature(one, unbound, word) for one in variants)
+    known = {p.name for one in (parameters, *overloads) for p in one}
+    takes = {p.kind for p in parameters}
+    anything = {"VAR_POSITIONAL", "VAR_KEYWORD"} <= takes and not any(
+        p.required for p in parameters
+    )
+    spec = ApiSpec(
+        *(*place, parameters, tuple(overloads)),
+        documented=tuple(sorted(types.keys() - known)),
+        description="".join(sentences(first_paragraph(docstring))[:1]),
+        flags=("open_signature",) if anything else (),
+        **more,
+    )
+    return spec, docstring
+
+
+def type_word(annotation: str) -> str:
+    """One word for the value: that of the first alternative of a union."""
+    text = re.sub(r"[\w.~]+\.(?=\w)", "", annotation).replace("`", "").strip()
+    while wrapped := re.fullmatch(r"(?:Optional|Union|Required)\[(.*)\]", text):
+        text = wrapped[1]
+    depth = 0
+    for place, character in enumerate(text):
+        depth += (character == "[") - (character == "]")
+        if not depth and (character in ",|" or text.startswith(" or ", place)):
+            return type_word(text[:place])
+    return next((word for word, pattern in _TYPES.items() if re.search(pattern, text.lower())), "")
 
 
 def to_json(spec: ApiSpec) -> dict:
     """A compact JSON object: parameters as [name, kind, required, type], empty fields left out."""
-    row: dict = {"provider": spec.provider, "service": spec.service, "client": spec.client, "name": spec.name}
-    row["parameters"] = [[p.name, p.kind, int(p.required), p.type] for p in spec.parameters]
-    if spec.overloads:
-        row["overloads"] = [[[p.name, p.kind, int(p.required), p.type] for p in o] for o in spec.overloads]
-    for field in ("documented", "description", "module", "flags", "also", "bases"):
-        if getattr(spec, field):
-            row[field] = getattr(spec, field)
-    if not spec.operation:
-        row["operation"] = False
-    return row
+    given = {field.name: getattr(spec, field.name) for field in fields(spec)}
+    return {f.name: given[f.name] for f in fields(spec) if given[f.name] != f.default}
 
 
 def from_json(row: dict) -> ApiSpec:
     """The inverse of ``to_json``."""
-    def signature(rows: list) -> tuple[Parameter, ...]:
-        return tuple(Parameter(name, kind, bool(required), type_) for name, kind, required, type_ in rows)
 
-    return ApiSpec(
-        provider=row["provider"], service=row["service"], client=row["client"], name=row["name"],
-        parameters=signature(row["parameters"]),
-        overloads=tuple(signature(o) for o in row.get("overloads", ())),
-        documented=tuple(row.get("documented", ())), description=row.get("description", ""),
-        module=row.get("module", ""), operation=row.get("operation", True), flags=tuple(row.get("flags", ())),
-        also=tuple(row.get("also", ())), bases=tuple(row.get("bases", ())),
-    )
+    def signature(rows: list) -> Signature:
+        return tuple(Parameter(*values) for values in rows)
+
+    lists = {name: tuple(value) for name, value in row.items() if isinstance(value, list)}
+    lists["parameters"] = signature(row["parameters"])
+    lists["overloads"] = tuple(map(signature, row.get("overloads", ())))
+    return ApiSpec(**row | lists)
 
 
 class ApiIndex:
-    """All specifications, by id and by client; ``documentation``: the file of their full texts."""
+    """All specifications, by id and by client; ``documentation`` is the file of their full texts."""
 
     def __init__(self, specs: Iterable[ApiSpec], documentation: Path = DOCUMENTATION):
         self.specs = tuple(specs)
         self.documentation = documentation
         self.providers = tuple(sorted({spec.provider for spec in self.specs}))
         self.by_id = {spec.id: spec for spec in self.specs}
-        self._by_client: dict[tuple[str, str, str | None], dict[str, ApiSpec]] = defaultdict(dict)
-        for spec in self.specs:
-            self._by_client[spec.provider, spec.client, spec.service][spec.name] = spec
-            self._by_client[spec.provider, spec.client, None][spec.name] = spec
-        self._bases: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._clients: dict[tuple, dict[str, ApiSpec]] = defaultdict(dict)
+        self._bases: dict[tuple, tuple[str, ...]] = {}
         for spec in self.specs:
             for service in (spec.service, None):
-                for name in spec.also:
-                    self._by_client[spec.provider, spec.client, service].setdefault(name, spec)
-                if spec.bases:
-                    self._by_client[spec.provider, f"{spec.client}.{spec.name}", service]  # it may have no own method
-            if spec.bases:
-                self._bases[spec.provider, f"{spec.client}.{spec.name}"] = spec.bases
+                self._clients[spec.provider, spec.client, service][spec.name] = spec
+                if spec.bases:  # a class, which may have no method of its own
+                    cls = spec.provider, f"{spec.client}.{spec.name}", service
+                    self._clients[cls]
+                    self._bases[cls] = spec.bases
 
     def has(self, provider: str, client: str, service: str | None = None) -> bool:
         """Whether this client is in the index (in this service, where one is named)."""
-        return (provider, client, service) in self._by_client
+        return (provider, client, service) in self._clients
 
     def methods(self, provider: str, client: str, service: str | None = None) -> dict[str, ApiSpec]:
-        """name -> specification of every method of one client, inherited ones and other names included.
+        """name -> specification of every method of one client, inherited ones among them.
 
-        Raises UserError for a client that is not in the index.
-
-        Some Azure classes (``Operations``) exist in several services: without ``service`` their methods come together.
+        Some Azure classes (``Operations``) exist in several services: without ``service`` their
+        methods come together. Raises UserError for a client that is not in the index.
         """
         if not self.has(provider, client, service):
             place = f"client {client!r}" + (f" of service {service!r}" if service else "")
-            raise UserError(f"no {place} of provider {provider!r} in the API index ({len(self.specs)} APIs)")
+            raise UserError(
+                f"no {place} of provider {provider!r} in the API index ({len(self.specs)} APIs)"
+            )
         found: dict[str, ApiSpec] = {}
-        for base in reversed(self._bases.get((provider, client), ())):
-            found |= self._by_client.get((provider, base, None), {})
-        return found | self._by_client[provider, client, service]
+        for base in reversed(self._bases.get((provider, client, service), ())):
+            found |= self._clients.get((provider, base, None), {})
+        return found | self._clients[provider, client, service]
 
 
 @lru_cache(maxsize=2)
 def load_index(path: Path = INDEX) -> ApiIndex:
-    """The committed index (or another one in the same format); raises UserError where there is none."""
-    return ApiIndex(_rows(path, from_json), Path(path).with_name(DOCUMENTATION.name))
+    """The committed index, or another in its format. Raises UserError where there is none."""
+    return ApiIndex(map(from_json, _read(path)), Path(path).with_name(DOCUMENTATION.name))
 
 
 @lru_cache(maxsize=2)
 def load_documentation(path: Path = DOCUMENTATION) -> dict[str, str]:
-    """API id -> full documentation, right-truncated to 5,000 characters (paper, Appendix B.1); errors as above."""
-    return dict(_rows(path, lambda row: (row["id"], row["documentation"])))
+    """API id -> full documentation, right-truncated to 5,000 characters (Appendix B.1)."""
+    return {row["id"]: row["documentation"] for row in _read(path)}
 
 
-def _rows(path: Path, read: Callable[[dict], Any]) -> list:
-    """What ``read`` makes of every line; raises UserError for a file that is missing, torn or in another format."""
-    if not Path(path).exists():
-        raise UserError(f"no API index at {path}: run `lookuplab data build cloudapi`")
+def _read(path: Path) -> list[dict]:
     try:
         with lzma.open(path, "rt", encoding="utf-8") as lines:
-            return [read(json.loads(line)) for line in lines]
-    except (lzma.LZMAError, EOFError, OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} is no API index ({error}): run `lookuplab data build cloudapi`") from None
+            return [json.loads(line) for line in lines]
+    except (lzma.LZMAError, EOFError, OSError, ValueError) as error:
+        raise UserError(
+            f"{path} is no API index ({error}): run `lookuplab data build cloudapi`"
+        ) from None
 
 
-def write_rows(path: Path, rows: Iterable[dict]) -> None:
-    """The compressed JSON Lines that ``load_index`` and ``load_documentation`` read: the same rows, the same bytes."""
-    text = "".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows)
-    with replacing(path) as unfinished:
-        unfinished.write_bytes(lzma.compress(text.encode("utf-8"), preset=9))
+def write_index(folder: Path, specs: Iterable[ApiSpec], documentation: Mapping[str, str]) -> None:
+    """Write what ``load_index`` and ``load_documentation`` read; the same APIs, the same bytes."""
+    ordered = sorted(specs, key=lambda spec: spec.id)
+    pages = ({"id": api, "documentation": documentation[api]} for api in sorted(documentation))
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, rows in (INDEX.name, map(to_json, ordered)), (DOCUMENTATION.name, pages):
+        lines = [json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows]
+        with replacing(folder / name) as unfinished:
+            unfinished.write_bytes(
+                lzma.compress("".join(lines).encode("utf-8", "ignore"), preset=9)
+            )
+    load_index.cache_clear()  # the old index may have had the same path
+    load_documentation.cache_clear()
+
+
+def flagged(specs: Sequence[ApiSpec]) -> list[ApiSpec]:
+    """Mark names that do not say alone which API is meant; a benchmark leaves these out.
+
+    ``shared_name``: another client of the provider has an operation of this name. ``generic_name``:
+    a single word (``encrypt``; ``begin_`` does not count), or a name in more than four clients
+    (``list_by_resource_group``).
+    """
+    holders = Counter((spec.provider, spec.name) for spec in specs if spec.operation)
+
+    def flags(spec: ApiSpec) -> Iterator[str]:
+        times = holders[spec.provider, spec.name]
+        if times > COMMON or "_" not in spec.name.removeprefix("begin_"):
+            yield "generic_name"
+        if times > 1:
+            yield "shared_name"
+
+    return [replace(s, flags=tuple(sorted({*s.flags, *flags(s)}))) for s in specs]

@@ -110,7 +110,7 @@ def _flags(spec: ApiSpec | None) -> tuple[str, ...]:
 @lru_cache(maxsize=8)
 def provider_names(index: ApiIndex, provider: str) -> frozenset[str]:
     """The names of all methods of all clients of a provider."""
-    return frozenset(name for spec in index.specs if spec.provider == provider for name in (spec.name, *spec.also))
+    return frozenset(spec.name for spec in index.specs if spec.provider == provider)
 
 
 def validity_table(completions: Iterable[Completion], tasks: Iterable, index: ApiIndex) -> "pandas.DataFrame":

@@ -1,6 +1,7 @@
 """``lookuplab data``: downloads, what is built from them, and marked corpora."""
 
 import os
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,13 +10,9 @@ import click
 from lookuplab.cli import LazyGroup, scheduler_option, settings_option, with_settings
 
 _BUILDERS = {
-    "cloudapi": "lookuplab.cloudapi.build:command",
+    "cloudapi": "lookuplab.cloudapi.sdks:command",
 }
 _OTHERS = {"frequencies": "lookuplab.cloudapi.frequency:command"}
-comments_option = click.option(
-    "--comments-model",
-    help="Have this model word the comments, as the paper does, instead of rewriting descriptions.",
-)
 seed_option = click.option("--seed", default=0, show_default=True, help="Which APIs are dealt.")
 
 
@@ -109,13 +106,6 @@ Examples:
 @click.option(
     "-j", "--jobs", type=click.IntRange(1), help="Jedi processes. [default: one a processor]"
 )
-@click.option(
-    "--time-limit",
-    type=click.FloatRange(0, min_open=True),
-    default=10.0,
-    show_default=True,
-    help="Seconds of computing for one call to Jedi.",
-)
 @settings_option
 @scheduler_option
 def mark(
@@ -123,7 +113,6 @@ def mark(
     output: Path,
     variant: str,
     jobs: int | None,
-    time_limit: float,
     settings: tuple[str, ...],
     scheduler: str | None,
 ) -> None:
@@ -135,26 +124,29 @@ def mark(
 
     What is left out is counted and printed with its reason; nothing stops at a bad file.
     """
-    from lookuplab.cluster import joined
-    from lookuplab.toolgen import corpus, files
-    from lookuplab.toolgen.filters import Filters
+    import json
 
-    places = [files.locate(name) for name in repositories]
+    from lookuplab import paper
+    from lookuplab.cluster import joined
+    from lookuplab.paths import write_lines
+    from lookuplab.toolgen.functions import Filters, extract, locate_all
+    from lookuplab.toolgen.marking import marked, statistics_rows
+
+    filters, seen = with_settings(Filters(), settings), set()
+    found = [extract(place, filters, seen) for place in locate_all(repositories)]
+    functions = [function for one in found for function in one.functions]
     with joined(scheduler, jobs or os.cpu_count() or 1) as cluster:
-        made = corpus.build(
-            places,
-            output,
-            with_settings(Filters(), settings),
-            variant,
-            jobs,
-            time_limit,
-            cluster=cluster,
-        )
+        records = marked(functions, variant, jobs, cluster=cluster, strict=False)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    write_lines(output, (json.dumps(one, ensure_ascii=False) for one in records))
     click.echo(f"{'':18}{'here':>12}{'paper':>12}")
-    for name, value in made.statistics().items():
-        form = ",.2f" if isinstance(corpus.PAPER[name], float) else ",d"
-        click.echo(f"{name:18}{value:>12{form}}{corpus.PAPER[name]:>12{form}}")
-    echo_counts("left out or failed:" if made.left_out else "nothing was left out", made.left_out)
+    for row in statistics_rows(records, "training"):
+        printed = paper.value("toolgen", "augmentation", "", "training", row["metric"])
+        click.echo(f"{row['metric']:18}{row['value']:>12,g}{printed:>12,g}")
+    left_out = sum((one.left_out for one in found), Counter())
+    for record in records:
+        left_out.update({f"call: {reason}": n for reason, n in record["failures"].items()})
+    echo_counts("left out or failed:" if left_out else "nothing was left out", left_out)
     click.echo(f"written: {output}")
 
 
@@ -180,8 +172,7 @@ def build() -> None:
     epilog="""\b
 Examples:
   lookuplab data build benchmark
-  lookuplab data build benchmark --frequencies stack.csv -o tasks.jsonl
-  lookuplab data build benchmark --frequencies stack.csv --comments-model openai:gpt-4o -o tasks.jsonl""",
+  lookuplab data build benchmark --frequencies stack.csv -o tasks.jsonl""",
 )
 @click.option(
     "--frequencies",
@@ -189,7 +180,6 @@ Examples:
     help="CSV with columns api, count_name, count_bound, as `lookuplab data frequencies` writes it.  "
     "[default: the mini corpus's counts]",
 )
-@comments_option
 @seed_option
 @click.option(
     "-o",
@@ -197,37 +187,23 @@ Examples:
     type=click.Path(path_type=Path, dir_okay=False),
     help="JSON Lines file.  [default: the mini profile's tasks]",
 )
-def build_benchmark(
-    frequencies: Path | None, comments_model: str | None, seed: int, out: Path | None
-) -> None:
+def build_benchmark(frequencies: Path | None, seed: int, out: Path | None) -> None:
     """Build the 622 CloudAPIBench tasks from the API index and a frequency table."""
     from lookuplab.cloudapi import benchmark
     from lookuplab.cloudapi.specs import load_index
 
-    index, wordings = load_index(), None
+    index = load_index()
     if frequencies is None:
         from lookuplab.mini.corpus import assign
 
         names = bound = assign(index, seed)
     else:
-        from lookuplab.cloudapi.frequency_table import read_frequencies
+        from lookuplab.cloudapi.frequency import read_frequencies
 
         names, bound = read_frequencies(frequencies)
-    if comments_model:
-        from lookuplab.cloudapi.comment_writer import model_comments
-        from lookuplab.models import load
-
-        dealt = {task.target for task in benchmark.build(index, names, seed=seed)}
-        wordings = benchmark.ApiComments(index)
-        written = model_comments(load(comments_model), (index.by_id[api] for api in sorted(dealt)))
-        wordings.update(
-            {api: comments for api, comments in written.items() if comments}
-        )  # else the rewritten ones
-    tasks = benchmark.build(index, names, bound, seed, wordings=wordings)
-    benchmark.write_tasks(tasks, out or benchmark.TASKS)
-    click.echo(
-        f"{len(tasks)} tasks of {len({task.target for task in tasks})} APIs -> {out or benchmark.TASKS}"
-    )
+    tasks, out = benchmark.build(index, names, bound, seed), out or benchmark.TASKS
+    benchmark.write_tasks(tasks, out)
+    click.echo(f"{len(tasks)} tasks of {len({task.target for task in tasks})} APIs -> {out}")
 
 
 @build.command(
@@ -237,7 +213,6 @@ def build_benchmark(
 Examples:
   lookuplab data build api networkx
   lookuplab data build api path/to/my_package --corpus path/to/code/that/uses/it -o my_api
-  lookuplab data build api networkx --comments-model openai:gpt-4o
 Then:
   lookuplab run own/package -p package=networkx""",
 )
@@ -260,24 +235,9 @@ Then:
     type=click.IntRange(1),
     help="Tasks of each frequency class, at most.",
 )
-@comments_option
 @seed_option
-@click.option(
-    "-j",
-    "--jobs",
-    default=1,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Processes that count.",
-)
 def build_api(
-    packages: tuple[str, ...],
-    output: Path | None,
-    corpus: str | None,
-    per_class: int,
-    comments_model: str | None,
-    seed: int,
-    jobs: int,
+    packages: tuple[str, ...], output: Path | None, corpus: str | None, per_class: int, seed: int
 ) -> None:
     """Build the API index of any importable package and a benchmark in the style of CloudAPIBench.
 
@@ -286,22 +246,14 @@ def build_api(
     frequencies.csv and tasks.jsonl; a call is valid iff it binds to the signature that Python
     reports. What cannot be read or asked for is counted and printed.
     """
-    from lookuplab.cloudapi import own_api
-    from lookuplab.cloudapi import packages as installed
+    from lookuplab.cloudapi import packages as own
 
-    folder = output or installed.folder_of(packages)
-    made = own_api.build(packages, folder, corpus, per_class, seed, jobs, comments_model)
-    for package in made.packages:
-        echo_counts(f"{package.name} {package.version}".strip(), package.counts())
-        echo_counts(
-            "", {f"left out: {reason}": times for reason, times in package.left_out.items()}
-        )
-    click.echo(made.counting)
-    echo_counts("operations that no task asks for:" if made.obstacles else "", made.obstacles)
-    classes = ", ".join(f"{name} {number}" for name, number in made.classes().items())
-    click.echo(
-        f"{len(made.tasks)} tasks ({classes}) of {len({task.target for task in made.tasks})} APIs -> {folder}"
-    )
+    folder = output or own.folder_of(packages)
+    made = own.build(packages, folder, corpus, per_class, seed)
+    click.echo(f"{len(made.index.specs)} APIs; {made.counting}")
+    echo_counts("left out:", made.left_out)
+    apis = {task.target for task in made.tasks}
+    click.echo(f"{len(made.tasks)} tasks of {len(apis)} APIs -> {folder}")
 
 
 @build.command(

@@ -247,9 +247,9 @@ def export_answers(file: Path, models: tuple[str, ...]) -> None:
 
     Without --model, the judgements and verdicts beside the store go with it.
     """
-    from lookuplab.models.store_care import Selection, export
+    from lookuplab.models.store import CompletionStore, export
 
-    count = export(place(), file, Selection(models), _beside())
+    count = export(file, [CompletionStore, *([] if models else _beside())], models)
     click.echo(f"{count:,} answers -> {file} ({file.stat().st_size / 1e6:,.1f} MB)")
 
 
@@ -264,15 +264,12 @@ Example:
 def import_answers(file: Path) -> None:
     """Add what FILE holds, an export or another store, to the store.
 
-    Nothing is written over: an answer that both have with different content stays as it is here,
-    and is counted.
+    Nothing is written over: an answer that both have stays as it is here.
     """
-    from lookuplab.models.store_care import merge
+    from lookuplab.models.store import CompletionStore, merge
 
-    for name, merged in merge(place(), file, _beside()).items():
-        click.echo(
-            f"{name}: {merged.new:,} new, {merged.known:,} known, {merged.conflicts:,} in conflict (ours stay)"
-        )
+    for name, new in merge(file, [CompletionStore, *_beside()]).items():
+        click.echo(f"{name}: {new:,} new")
 
 
 def place() -> Path:
@@ -287,23 +284,20 @@ def place() -> Path:
 
 def store_text() -> str:
     """Sizes of the store and of those beside it, and a table of the models that answered."""
-    from lookuplab.models.store_report import reading
+    from lookuplab.models.store import CompletionStore
 
-    with reading(place()) as held:
-        rows = [
-            (one.model, f"{one.prompts:,}", f"{one.answers:,}", f"{one.size / 1e6:,.1f}")
-            for one in held.held()
-        ]
+    with CompletionStore(place() if place().is_file() else ":memory:") as store:
+        rows = [(model, f"{count:,}", f"{size / 1e6:,.1f}") for model, count, size in store.held()]
     files = sorted(place().parent.glob("*.sqlite"))
     sizes = (
         ", ".join(f"{file.stem} {file.stat().st_size / 1e6:,.1f} MB" for file in files)
         or "nothing on disk yet"
     )
-    return f"store {place()} ({sizes})\n" + aligned([("model", "prompts", "answers", "MB"), *rows])
+    return f"store {place()} ({sizes})\n" + aligned([("model", "answers", "MB"), *rows])
 
 
 def _beside() -> tuple[type, ...]:
     from lookuplab.stackoverflow.verdicts import VerdictStore
-    from lookuplab.toolgen.metrics.judgement_store import JudgementStore
+    from lookuplab.toolgen.analysers import JudgementStore
 
     return JudgementStore, VerdictStore

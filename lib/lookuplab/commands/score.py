@@ -7,18 +7,27 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lookuplab.cli import aligned, scheduler_option
 from lookuplab.errors import UserError
 
+if TYPE_CHECKING:
+    from lookuplab.toolgen.evaluation import Task
+
 # The client's construction in a prompt: boto3.client("s3"), session.client('s3'), client = BlobClient(
 CONSTRUCTIONS = {
     "aws": re.compile(r"""\bclient\(\s*(?:service_name\s*=\s*)?["']([\w-]+)["']"""),
     "azure": re.compile(r"^\s*client\s*=\s*(?:\w+\.)*([A-Z]\w*)(?:\.from_\w+)?\(", re.MULTILINE),
 }
+
+
+FUNCTION_FIELDS = [
+    *("id", "exact_match", "edit_similarity", "dependencies", "covered", "passed", "lost"),
+    *("messages", "next_identifier", "identifier_sequence", "prefix"),
+]
 
 
 @click.group(
@@ -253,13 +262,43 @@ def toolgen(file: str, output: Path | None, variant: str, scheduler: str | None)
     Intervals are clustered by repository. BLEU-4 is on tokens between blanks, since no model is
     known here.
     """
-    from lookuplab.cluster import joined
-    from lookuplab.toolgen.metrics import judging, report
+    from pandas import DataFrame
 
-    tasks = [report.task(record, place) for place, record in read_lines(file, output)]
+    from lookuplab.artifact import readable
+    from lookuplab.cluster import joined
+    from lookuplab.toolgen import evaluation, tables
+
+    tasks = [_function(record, place) for place, record in read_lines(file, output)]
     with joined(scheduler, os.cpu_count() or 1) as cluster:
-        judged = judging.judge(tasks, variant, cluster=cluster)
-    write(map(judging.row, judged), output, report.table(judged, variant))
+        judged = evaluation.judge(tasks, variant, cluster=cluster)
+    if judged.empty:
+        return write([], output, "no functions")
+    frames = {("", "base"): judged}
+    numbers = DataFrame(
+        tables.repository_rows(frames) + tables.similarity_rows(frames, variant=variant)
+    )
+    shown = numbers.assign(number=readable(numbers, 3))[["metric", "number"]]
+    write(
+        json.loads(judged[FUNCTION_FIELDS].to_json(orient="records")),
+        output,
+        shown.to_string(index=False, header=False),
+    )
+
+
+def _function(record: dict, where: str) -> "Task":
+    """One line of input; raises UserError for anything that is not as it must be."""
+    from lookuplab.toolgen.evaluation import Task
+    from lookuplab.toolgen.insertion import insert, locate, read_source
+
+    try:
+        root = Path(record["repository"]).resolve(strict=True)
+        path = (root / record["file"]).resolve()
+        text = read_source(path)
+        insert(text, locate(text, record["line"]), record["prediction"])
+        name = path.relative_to(root).as_posix()
+        return Task(record["id"], root, name, record["line"], record["prediction"])
+    except (KeyError, TypeError, ValueError, AttributeError, OSError, UserError) as error:
+        raise UserError(f"{where}: {type(error).__name__}: {error}") from None
 
 
 @score.command(

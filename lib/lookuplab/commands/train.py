@@ -255,13 +255,13 @@ def toolgen(
     bf16), sampling (random, group_by_length) and checkpoint_activations (less memory, more time).
     """
     from lookuplab.commands.data import echo_counts
-    from lookuplab.toolgen.finetune import PAPER, finetune
-    from lookuplab.toolgen.pairs import pairs, read
+    from lookuplab.toolgen.finetuning import PAPER, finetune
+    from lookuplab.toolgen.pairs import read
 
-    records, left_out = read(corpus)
+    pairs, left_out = read(corpus)
     done = finetune(
         base,
-        pairs(records[:limit], True),
+        pairs[:limit],
         recipe=with_settings(PAPER[paper], settings),
         marked=variant == "toolgen",
         left_out=left_out,
@@ -270,11 +270,11 @@ def toolgen(
     if os.environ.get("RANK", "0") != "0":  # of several processes one speaks
         return
     click.echo(
-        f"{done.pairs:,} pairs, {done.steps:,} steps in {done.seconds / 60:.1f} minutes, loss {done.loss:.3f}, "
-        f"{done.trainable:,} of {done.parameters:,} weights trained ({done.trainable / done.parameters:.2%})"
+        "{pairs:,} pairs, {steps:,} steps in {seconds:.0f} seconds, loss {loss:.3f}, {trainable:,} of {parameters:,} "
+        "weights trained".format(**done)
     )
-    echo_counts("left out:" if done.left_out else "", done.left_out)
-    click.echo(f"written: {done.folder}")
+    echo_counts("left out:" if done["left_out"] else "", done["left_out"])
+    click.echo(f"written: {options['output']}")
 
 
 def made(folder: Path) -> Path:

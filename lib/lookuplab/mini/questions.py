@@ -20,9 +20,8 @@ from lookuplab.stackoverflow.asking import question_of
 from lookuplab.stackoverflow.corpus import Snippet
 from lookuplab.stackoverflow.ds1000 import Problem
 from lookuplab.stackoverflow.prompts import TEMPLATE
-from lookuplab.toolgen.finetune_card import Subject
 from lookuplab.toolgen.pairs import TextPair
-from lookuplab.toolgen.recipe import Recipe
+from lookuplab.toolgen.finetuning import Recipe
 
 WORK = paths.RUNS / "train" / "questions"
 MODELS = paths.MINI / "questions"
@@ -32,14 +31,10 @@ EXAMPLES = (
 PER_EXAMPLE = 3  # problems of one docstring example at most: itself and perturbations
 SHOWN = (0, 0, 1, 2)  # snippets before a problem, equally often
 END = "\n</code>\n"  # behind an answer, as DS-1000's prompts have it
-ABOUT = """Problems made by rule from docstring examples of numpy, pandas, scipy and scikit-learn, half of them behind
-retrieved snippets. Held out: every object that the mini benchmark asks for, and answers that are one of its references."""
-SUBJECT = Subject(
-    "problems and their solutions by\n`lookuplab train mini-questions`.",
-    "It completes a prompt in DS-1000's form with one line\nthat assigns `result`; what it knows are the four libraries' "
-    "documented calls.",
-    "ds-1000",
-)
+ABOUT = """It completes a prompt in DS-1000's form with one line that assigns `result`. Trained by `lookuplab train
+mini-questions` on problems made by rule from docstring examples of numpy, pandas, scipy and scikit-learn, half of them
+behind retrieved snippets. Held out: every object that the mini benchmark asks for, and answers that are one of its
+references."""
 RATES = {"small": 5e-3, "medium": 4e-3, "large": 3e-3}  # the larger, the lower
 # LoRA on all projections: three whole models would not fit into the checkout's 60 MB
 RECIPE = Recipe(
@@ -124,7 +119,7 @@ def before(record: dict, ranked: Sequence[Snippet]) -> str:
 
 def finetuned(learned: Sequence[TextPair], size: str, out: Path, work: Path) -> Path:
     """``out``/questions-SIZE, an adapter over the mini model of that size, unless it is there."""
-    from lookuplab.toolgen.finetune import finetune
+    from lookuplab.toolgen.finetuning import finetune
 
     target = out / f"questions-{size}"
     if not target.exists():
@@ -139,6 +134,5 @@ def finetuned(learned: Sequence[TextPair], size: str, out: Path, work: Path) -> 
             work=work / size,
             about=ABOUT,
             licence="apache-2.0",
-            subject=SUBJECT,
         )
     return target

@@ -17,13 +17,17 @@ from tqdm import tqdm
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.mini.packages import HELD_OUT_PACKAGES, PACKAGES, files_of, parsed
-from lookuplab.toolgen import marks
-from lookuplab.toolgen.corpus import mark_into
-from lookuplab.toolgen.files import locate
-from lookuplab.toolgen.filters import Filters, first_sentence
-from lookuplab.toolgen.functions import Function, definitions, extract
+from lookuplab.toolgen import marking
+from lookuplab.toolgen.finetuning import Recipe
+from lookuplab.toolgen.functions import (
+    Filters,
+    Function,
+    definitions,
+    extract,
+    first_sentence,
+    locate,
+)
 from lookuplab.toolgen.pairs import Pair, encode_all
-from lookuplab.toolgen.recipe import Recipe
 
 WORK = paths.RUNS / "train" / "toolgen"
 MODELS = paths.MINI / "toolgen"
@@ -151,14 +155,13 @@ def marked_pairs(folder: Path, kept: Path) -> list[Pair]:
     """The pairs of ``chosen_functions`` with the marks of the file ``kept``, which is written if it is not there."""
     functions = chosen_functions(folder)
     if not kept.exists():
-        records = mark_into(functions, folder / "marked.jsonl", FILTERS)
-        marks.save(tqdm(records, "marking", len(functions), unit=" functions"), kept)
-    found, left_out = marks.lay_over(functions, marks.load(kept))
+        marking.save(marking.marked(functions), kept)
+    found, left_out = marking.lay_over(functions, marking.load(kept))
     if left_out:
         raise UserError(
             f"{kept} does not fit the sources ({dict(left_out)}); delete it to mark them anew"
         )
-    return [marks.pair(one) for one in found]
+    return found
 
 
 def recipe(family: str) -> Recipe:
@@ -181,7 +184,7 @@ def recipe(family: str) -> Recipe:
 
 def finetuned(folder: Path, out: Path, family: str, variant: str, learned: Sequence[Pair]) -> Path:
     """``out``/FAMILY-VARIANT, fine-tuned from the pre-trained model."""
-    from lookuplab.toolgen.finetune import finetune
+    from lookuplab.toolgen.finetuning import finetune
 
     base, target = pretrained(folder, out, family), out / f"{family}-{variant}"
     if not target.exists():

@@ -63,13 +63,19 @@ def render(tokenizer, prompt: Prompt) -> str:
     that refuses the system role (Gemma's does) gets the system text at the head of the user turn. UserError for a
     tokenizer without chat template.
     """
-    from jinja2.exceptions import TemplateError  # transformers renders with jinja2 and lets this one through
+    from jinja2.exceptions import (
+        TemplateError,
+    )  # transformers renders with jinja2 and lets this one through
 
     if not getattr(tokenizer, "chat_template", None):
-        raise UserError(f"{getattr(tokenizer, 'name_or_path', '') or 'this tokenizer'} has no chat template: "
-                        "use it as a base model (chat=False) or take the instruction-tuned checkpoint")
+        raise UserError(
+            f"{getattr(tokenizer, 'name_or_path', '') or 'this tokenizer'} has no chat template: "
+            "use it as a base model (chat=False) or take the instruction-tuned checkpoint"
+        )
     try:
-        return tokenizer.apply_chat_template(messages(prompt), tokenize=False, add_generation_prompt=True)
+        return tokenizer.apply_chat_template(
+            messages(prompt), tokenize=False, add_generation_prompt=True
+        )
     except TemplateError:
         folded = messages(prompt, fold_system=True)
         return tokenizer.apply_chat_template(folded, tokenize=False, add_generation_prompt=True)

@@ -1,159 +1,252 @@
 """The one way from prompts to completions: look them up, generate what is missing, store it as it comes.
 
-Batching, caching, resuming and progress exist here once; every notebook and every room calls ``complete`` or
-``score`` and never a model itself.
+Batching, caching, resuming and progress exist here once; every notebook and every room calls ``complete``
+or ``score`` and never a model itself. What a call finds in the store costs no weights and no writing.
+
+Several processes of one machine (``accelerate launch -m lookuplab run NOTEBOOK``) share a store: each
+generates its share of the prompts and waits for what the others generate.
 """
 
+import csv
 import os
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import replace
-from pathlib import Path
+from contextlib import closing, nullcontext
+from dataclasses import asdict
 
 from tqdm import tqdm
 
-from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.models import answer_log
-from lookuplab.models.share import arriving, is_mine
-from lookuplab.models.store import Asked, CompletionStore, Question
+from lookuplab.models.store import CompletionStore, canonical, digest
 from lookuplab.models.types import Completion, Decoding, Model, Prompt
 
+DECODING_VERSION = (
+    1  # raise it whenever the same model and parameters would give another answer than before
+)
+LATER = (
+    "choices_below",
+)  # left out of the key at its default: keys are those from before it existed
+SHARE = "LOOKUPLAB_SHARE"  # "1/4": the second of four processes; set by the runner
+POLL_SECONDS, PATIENCE_SECONDS = (
+    0.5,
+    3600.0,
+)  # without one answer of the others; a launcher ends all where one fails
+LOG = "LOOKUPLAB_ANSWERS"  # a file for the answers that a notebook used; set by the runner
+COLUMNS = (
+    "model",
+    "prompt",
+    "sample",
+    "question",
+    "answer",
+    "margin",
+)  # of that file, one line a use
+# Nats, or probability of a draw: an answer with a narrower decision is a near tie and its margin is told. Between the
+# vector extensions of one processor the mini models' log-probabilities differ by 2e-5 at most, their margins by 3e-5.
+NEAR = 1e-4
+
 Store = CompletionStore | str | os.PathLike | bool | None
+Asked = tuple[Prompt, str, int]  # a prompt, the continuation to score, the sample
 
 
-class Completions(list):
-    """A list of Completion that also says how many were ``generated`` in this call and how many ``reused``."""
-
-    def __init__(self, completions: Sequence[Completion], generated: int):
-        super().__init__(completions)
-        self.generated = generated
-        self.reused = len(self) - generated
-
-
-def complete(model: Model, prompts: Sequence[Prompt], decoding: Decoding = Decoding(), store: Store = None,
-             progress: bool = True, requires_logprobs: bool = False) -> Completions:
+def complete(
+    model: Model,
+    prompts: Sequence[Prompt],
+    decoding: Decoding = Decoding(),
+    store: Store = None,
+    progress: bool = True,
+    requires_logprobs: bool = False,
+) -> list[Completion]:
     """Answer every prompt ``decoding.n`` times; return the answers ordered by (prompt as given, sample).
 
-    ``store`` is a CompletionStore or a path; None means ``$LOOKUPLAB_STORE`` or ``paths.STORE``, False means none.
-    Prompts with equal text share one greedy answer, each under its own id. With ``requires_logprobs`` the first
-    answer without log-probabilities ends the call. UserError for that, for a prompt id that occurs twice, for
-    decoding parameters out of range and for whatever model and store complain about.
+    ``store`` is a CompletionStore or a path; None means ``$LOOKUPLAB_STORE`` or ``paths.STORE``, False none.
+    Prompts with equal text share one greedy answer, each under its own id. With ``requires_logprobs`` the
+    first answer without log-probabilities ends the call. UserError for that, for a prompt id that occurs
+    twice, for decoding parameters out of range and for whatever model and store complain about.
     """
-    _check(decoding)
-    questions = [Question(prompt, sample) for prompt in _unique(prompts) for sample in range(decoding.n)]
+    for name, fine, allowed in (
+        ("max_new_tokens", decoding.max_new_tokens >= 1, "at least 1"),
+        ("temperature", decoding.temperature >= 0, "0 (greedy) or more"),
+        (
+            "n",
+            decoding.n == 1 or decoding.n > 1 and decoding.temperature > 0,
+            "1, or more at a temperature above 0",
+        ),
+        ("top_p", 0 < decoding.top_p <= 1, "above 0 and at most 1"),
+        ("stop", "" not in decoding.stop, "without an empty string, which would end every answer"),
+        ("truncation", decoding.truncation in (None, "left", "right"), "'left', 'right' or None"),
+        ("choices_below", 0 <= decoding.choices_below <= 1, "a probability, 0 to 1"),
+    ):
+        if not fine:
+            raise UserError(
+                f"decoding: {name} is {getattr(decoding, name)!r}; it must be {allowed}"
+            )
+    asked = [(prompt, "", sample) for prompt in prompts for sample in range(decoding.n)]
 
-    def answer(missing: list[Question]) -> Iterator[list[Completion]]:
-        yield from model.generate([(question.prompt, question.sample) for question in missing], decoding)
+    def answer(missing: list[Asked]) -> Iterator[list[Completion]]:
+        return model.generate([(prompt, sample) for prompt, _, sample in missing], decoding)
 
-    return _answer_all(model, questions, decoding, answer, store, progress, requires_logprobs)
+    return _answered(model, asked, decoding, answer, store, progress, requires_logprobs)
 
 
-def score(model: Model, pairs: Sequence[tuple[Prompt, str]], store: Store = None, progress: bool = True) -> Completions:
+def score(
+    model: Model, pairs: Sequence[tuple[Prompt, str]], store: Store = None, progress: bool = True
+) -> list[Completion]:
     """Log-probabilities of given continuations (teacher forcing), in the order of ``pairs``.
 
-    Each Completion has the continuation as ``text``; ``tokens`` and ``token_logprobs`` are those of the continuation.
-    Stored and resumed as in ``complete``; prompt ids are unique here too.
+    Each Completion has the continuation as ``text``; ``tokens`` and ``token_logprobs`` are those of the
+    continuation. Stored and resumed as in ``complete``; prompt ids are unique here too.
     """
-    _unique([prompt for prompt, _ in pairs])
-    questions = [Question(prompt, continuation=continuation) for prompt, continuation in pairs]
 
-    def answer(missing: list[Question]) -> Iterator[list[Completion]]:
-        yield from model.score([(question.prompt, question.continuation) for question in missing])
+    def answer(missing: list[Asked]) -> Iterator[list[Completion]]:
+        return model.score([(prompt, text) for prompt, text, _ in missing])
 
-    return _answer_all(model, questions, None, answer, store, progress, requires_logprobs=True)
+    asked = [(prompt, text, 0) for prompt, text in pairs]
+    return _answered(model, asked, None, answer, store, progress, True)
 
 
-def _answer_all(model: Model, questions: list[Question], decoding: Decoding | None,
-                answer: Callable[[list[Question]], Iterator[list[Completion]]], store: Store,
-                progress: bool, requires_logprobs: bool) -> Completions:
-    """Look up, generate the rest, return what the store holds (another process may have stored an answer first)."""
-    asked = Asked(model.identity, decoding, model.name)
-    keys = [asked.key(question) for question in questions]
-    with _opened(store) as opened:
-        known = opened.get(asked, questions)
-        opened.note_uses(asked, questions)
-        _check_logprobs(model, known.values(), requires_logprobs)
-        missing = {key: question for key, question in zip(keys, questions, strict=True) if key not in known}
-        alone = opened.path == ":memory:"  # no other process sees it
-        mine = {key: question for key, question in missing.items() if alone or is_mine(key.prompt)}
+def _answered(
+    model: Model,
+    asked: list[Asked],
+    decoding: Decoding | None,
+    answer: Callable[[list[Asked]], Iterator[list[Completion]]],
+    store: Store,
+    progress: bool,
+    requires_logprobs: bool,
+) -> list[Completion]:
+    """Look up, generate the rest, return what the store holds: another process may have stored an answer first."""
+    ((name, times),) = Counter((prompt.id, sample) for prompt, _, sample in asked).most_common(
+        1
+    ) or [("", 0)]
+    if times > 1:
+        raise UserError(f"prompt ids must be unique, but {name[0]!r} occurs more than once")
+    keys, questions = (
+        zip(*keys_of(model.identity, decoding, asked), strict=True) if asked else ((), ())
+    )
+
+    def checked(logprobs: Iterable[object]) -> None:
+        if requires_logprobs and None in logprobs:
+            raise UserError(
+                f"{model.name} gives no log-probabilities, which are needed here (confidence, perplexity); "
+                "use a local model or an endpoint that gives them (vLLM does)"
+            )
+
+    if not isinstance(store, CompletionStore):
+        store = CompletionStore(":memory:" if store is False else None if store is True else store)
+        used = store
+    else:
+        used = nullcontext(store)  # a given store stays open
+    with used:
+        known = store.get(dict.fromkeys(keys))
+        checked(one["token_logprobs"] for one in known.values())
+        missing = {key: one for key, one in zip(keys, asked, strict=True) if key not in known}
         if missing:
-            waiting = {(question.prompt.id, question.sample): question for question in mine.values()}
-            with closing(_bar(model.name, len(missing), progress)) as bar:
-                with closing(answer(list(mine.values()))) as batches:
-                    for batch, seconds in _timed(batches):
-                        opened.put(asked, [(waiting.pop((done.id, done.sample)), done) for done in batch], seconds)
-                        _check_logprobs(model, batch, requires_logprobs)
-                        bar.update(len(batch))
+            store.add({})  # a full disk or a read-only store shows before anything is generated
+            alone = str(store.path) == ":memory:"  # no other process sees it
+            mine = {key: one for key, one in missing.items() if alone or _is_mine(key)}
+            waiting = {(prompt.id, sample): key for key, (prompt, _, sample) in mine.items()}
+            # in a notebook or a log file every refresh is a new line, so there it comes rarely
+            rarely = {} if sys.stderr.isatty() else {"delay": 5, "mininterval": 10}
+            bar = tqdm(
+                total=len(missing), desc=model.name, unit="answer", disable=not progress, **rarely
+            )
+            with bar, closing(answer(list(mine.values()))) as batches:
+                for batch in batches:
+                    done = {waiting.pop((one.id, one.sample)): one for one in batch}
+                    store.add(
+                        {key: {**asdict(one), "model": model.name} for key, one in done.items()}
+                    )
+                    checked(one.token_logprobs for one in batch)
+                    bar.update(len(batch))
                 if waiting:
-                    raise RuntimeError(f"{model.name} left {len(waiting)} of {len(mine)} requests without an answer")
-                for count in arriving(missing.keys() - mine.keys(),
-                                      lambda left: opened.get(asked, [missing[key] for key in left])):
-                    bar.update(count)
-            known |= opened.get(asked, missing.values())
-    answers = [_under_id(known[key], question) for key, question in zip(keys, questions, strict=True)]
-    answer_log.note(asked, zip(questions, answers, strict=True))
-    return Completions(answers, generated=len(mine))
+                    raise RuntimeError(
+                        f"{model.name} left {len(waiting)} of {len(mine)} requests unanswered"
+                    )
+                _wait(store, missing.keys() - mine.keys(), bar)
+            known |= store.get(missing)
+    answers = [
+        _restored(known[key], prompt.id, sample)
+        for key, (prompt, _, sample) in zip(keys, asked, strict=True)
+    ]
+    if decoding and (
+        file := os.environ.get(LOG)
+    ):  # continuations that were only scored are no answers
+        with open(file, "a", encoding="utf-8", newline="") as log:
+            for question, one in zip(questions, answers, strict=True):
+                near = one.margin is not None and one.margin < NEAR
+                told = digest(one.text)[:8], f"{one.margin:.0e}" if near else ""
+                csv.writer(log, lineterminator="\n").writerow(
+                    (model.name, one.id, one.sample, question, *told)
+                )
+    return answers
 
 
-def _timed(batches: Iterable[list[Completion]]) -> Iterator[tuple[list[Completion], float]]:
-    """Each batch with the seconds that it took."""
-    began = time.monotonic()
-    for batch in batches:
-        yield batch, time.monotonic() - began
-        began = time.monotonic()
+def keys_of(
+    identity: dict[str, str], decoding: Decoding | None, asked: Sequence[Asked]
+) -> Iterator[tuple[str, str]]:
+    """Of each one asked, the key of its answer, and a digest of the question that is the same for every model.
+
+    A key has three parts: what many prompts have in common (model, decoding, version), the prompt, the sample.
+    """
+    stated = asdict(decoding) if decoding else {}
+    stated.pop("n", None)  # the sample index says it: the first 5 of 20 samples are those of n=5
+    if decoding and decoding.stop_rule:
+        stated["stop_rule"] = getattr(decoding.stop_rule, "name", decoding.stop_rule)
+    if decoding and decoding.choices_below == 1:  # keys are those from before it existed
+        del stated["choices_below"]
+    kind = "generate" if decoding else "score"
+    settings = {"kind": kind, "model": identity, "decoding": stated, "version": DECODING_VERSION}
+    common, hashed = digest(canonical(settings)), {}
+    for prompt, continuation, sample in asked:
+        if prompt.id not in hashed:
+            fields = {"text": prompt.text, "system": prompt.system}
+            if decoding is None:
+                fields["continuation"] = continuation
+            elif prompt.choices:
+                fields["choices"] = sorted(set(prompt.choices))
+            if prompt.place is not None:
+                fields["place"] = prompt.place
+            if decoding and decoding.temperature > 0:  # a sample's seed depends on the prompt's id
+                fields["id"] = prompt.id
+            text = canonical(fields)
+            hashed[prompt.id] = f"{common}/{digest(text)}", digest(canonical(stated) + text)[:8]
+        key, question = hashed[prompt.id]
+        yield f"{key}/{sample}", question
 
 
-def _check_logprobs(model: Model, completions: Iterable[Completion], required: bool) -> None:
-    if required and any(completion.token_logprobs is None for completion in completions):
-        raise UserError(f"{model.name} gives no log-probabilities, which are needed here (confidence, perplexity); "
-                        "use a local model or an endpoint that gives them (vLLM does)")
+def _restored(answer: dict, name: str, sample: int) -> Completion:
+    """A stored answer under the id of this question, for equal prompts share it; lists are tuples again."""
+    fields = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in answer.items()
+    }
+    del fields["model"]
+    return Completion(**{**fields, "id": name, "sample": sample})
 
 
-def _under_id(completion: Completion, question: Question) -> Completion:
-    """The same answer under the id of this question: equal prompts share it."""
-    return completion if completion.id == question.prompt.id else replace(completion, id=question.prompt.id)
+def _is_mine(key: str, share: str | None = None) -> bool:
+    """Whether this process of a launch generates the answer: a prompt's samples are of one process.
+
+    Processes that look up at different times agree. Raises UserError for a malformed LOOKUPLAB_SHARE.
+    """
+    share = share or os.environ.get(SHARE, "0/1")
+    number, _, count = share.partition("/")
+    if not (number.isdecimal() and count.isdecimal() and int(number) < int(count)):
+        raise UserError(f"{SHARE} is {share!r}; it must be like 0/2: the first of two processes")
+    return int(key.split("/")[1], 16) % int(count) == int(number)
 
 
-def _unique(prompts: Sequence[Prompt]) -> Sequence[Prompt]:
-    twice = [prompt_id for prompt_id, count in Counter(prompt.id for prompt in prompts).items() if count > 1]
-    if twice:
-        raise UserError(f"prompt ids must be unique, but {twice[0]!r} occurs more than once "
-                        f"({len(twice)} such ids); give each prompt its own id")
-    return prompts
-
-
-def _check(decoding: Decoding) -> None:
-    ranges = {"max_new_tokens": (decoding.max_new_tokens >= 1, "at least 1"), "n": (decoding.n >= 1, "at least 1"),
-              "temperature": (decoding.temperature >= 0, "0 (greedy) or more"),
-              "top_p": (0 < decoding.top_p <= 1, "above 0 and at most 1"),
-              "beams": (decoding.beams >= 1, "at least 1"),
-              "choices_below": (0 <= decoding.choices_below <= 1, "a probability, 0 to 1")}
-    for name, (fine, allowed) in ranges.items():
-        if not fine:
-            raise UserError(f"decoding: {name} is {getattr(decoding, name)}; it must be {allowed}")
-    if decoding.beams > 1 and (decoding.temperature > 0 or decoding.n > 1):
-        raise UserError(f"decoding: beams is {decoding.beams}, and a beam search gives one answer, not sampled; "
-                        "set temperature to 0 and n to 1, or beams to 1")
-
-
-@contextmanager
-def _opened(store: Store) -> Iterator[CompletionStore]:
-    """A given store stays open; one that is opened here is closed here."""
-    if isinstance(store, CompletionStore):
-        yield store
-        return
-    if store is None or store is True:
-        store = os.environ.get("LOOKUPLAB_STORE") or paths.STORE
-    with CompletionStore(":memory:" if store is False else Path(store)) as opened:
-        yield opened
-
-
-def _bar(name: str, total: int, progress: bool) -> tqdm:
-    """Time to go on stderr. In a notebook or a log file every refresh is a new line, so there it comes rarely."""
-    terminal = sys.stderr.isatty()
-    return tqdm(total=total, desc=name, unit="answer", disable=not progress, delay=0 if terminal else 5,
-                mininterval=0.5 if terminal else 10, smoothing=0.1, dynamic_ncols=terminal)
+def _wait(store: CompletionStore, left: set[str], bar: tqdm) -> None:
+    """Until the other processes have stored these answers. Raises UserError if none come."""
+    since = time.monotonic()
+    while left:
+        if came := store.get(left).keys():
+            left, since = left - came, time.monotonic()
+            bar.update(len(came))
+        elif time.monotonic() - since > PATIENCE_SECONDS:
+            raise UserError(
+                f"{len(left)} answers of the other processes did not come for an hour; run again: what was "
+                "generated is kept"
+            )
+        else:
+            time.sleep(POLL_SECONDS)

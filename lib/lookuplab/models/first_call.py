@@ -21,7 +21,9 @@ class _String:
     quote: str
     is_f: bool
     is_raw: bool
-    quotes_seen: int = 1  # of the opening quotes while they are read, then of a possible closing triple
+    quotes_seen: int = (
+        1  # of the opening quotes while they are read, then of a possible closing triple
+    )
     opening: bool = True
     triple: bool = False
     is_format_spec: bool = False
@@ -133,7 +135,9 @@ class FirstCall:
             self._after_backslash = True
         elif char == ":" and top == FIELD:
             around = next(frame for frame in reversed(self._stack) if isinstance(frame, _String))
-            spec = _String(around.quote, True, around.is_raw, 0, False, around.triple, is_format_spec=True)
+            spec = _String(
+                around.quote, True, around.is_raw, 0, False, around.triple, is_format_spec=True
+            )
             self._stack.append(spec)
 
     def _close(self, top: str, char: str) -> None:

@@ -1,62 +1,91 @@
-"""One way to name any model: a mini model, a folder, a name on the hub, or an endpoint's address."""
+"""One way to name any model: a mini model, a folder, a name on the hub, or an endpoint's address.
 
-from dataclasses import replace
+Neither torch nor a client is imported before a model is loaded, so that names are cheap to ask about.
+"""
+
+import hashlib
+import inspect
+import json
+import re
 from pathlib import Path
+from typing import Any
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.models.adapters import is_model
 from lookuplab.models.types import Model
 
-CHAT = "#chat"  # at the end of a local model's name
 OPENAI = "openai:"
+CHAT = "#chat"  # SHIM
+ADAPTER = "adapter_config.json"
+NOT_CONTENT = (".md", ".log", ".csv", "card.json")  # may be edited without changing the model
 
 
-def load(name: str, **options) -> Model:
-    """The model of that name, ready for ``complete``.
+def load(name: str, **options: Any) -> Model:
+    """The model of that name, ready for ``complete``. Weights are read when the first answer needs them.
 
     ``mini-SIZE`` and ``mini-FAMILY-VARIANT`` (``mini-gpt-toolgen``) are the kit's own models.
-    ``http(s)://HOST:PORT/v1#MODEL`` and ``openai:MODEL`` are remote (options: see ``remote.RemoteModel``). Everything
-    else is a folder, that of a checkpoint or that of an adapter which names its base model, or a checkpoint's name on
-    the hub, which may carry a revision (``OWNER/NAME@REVISION``: a commit, branch or tag; options: see
-    ``local.load_local``); ``#chat`` behind it asks an instruction-tuned model through its chat template. UserError with
-    one clear line for a model that is not there, an endpoint's bad address and an unknown option.
+    ``http(s)://HOST:PORT/v1#MODEL`` and ``openai:MODEL`` are remote (options: ``remote.RemoteModel``).
+    Everything else is a folder, that of a checkpoint or of an adapter which names its base model, or a
+    name on the hub, which may carry a revision (``OWNER/NAME@REVISION``: a commit, branch or tag;
+    options: ``local.LocalModel``). Options may stand in the name: ``NAME?dtype=float32&chat=true``.
+    UserError with one clear line for a model that is not there, a bad address and an unknown option.
     """
-    if is_remote(name):
-        from lookuplab.models.remote import RemoteModel
+    place, stated = split_options(name)
+    if is_remote(place):
+        from lookuplab.models.remote import RemoteModel as kind
 
-        return RemoteModel.from_name(name, **options)
-    from lookuplab.models.local import load_local  # torch and transformers take seconds to import
+        arguments = (place,)
+    else:
+        from lookuplab.models.local import LocalModel as kind  # torch takes seconds to import
 
-    if name.endswith(CHAT):
-        name, options = name.removesuffix(CHAT), {"chat": True, **options}
-    name, revision = split_revision(_located(name))
-    if revision is not None:
-        if options.setdefault("revision", revision) != revision:
-            raise UserError(f"model {name}: the name says revision {revision}, the option {options['revision']}")
-    known = load_local.__kwdefaults__
-    unknown = sorted(set(options) - set(known))
-    if unknown:
-        raise UserError(f"model {name}: unknown option {unknown[0]!r} (there are {', '.join(sorted(known))})")
-    return _mini(name, options) if name.startswith("mini-") else load_local(name, **options)
+        arguments = split_revision(_located(place))
+        if place.startswith("mini-"):
+            if place not in mini_models():
+                there = ", ".join(mini_models()) or "none yet: run `lookuplab train mini`"
+                raise UserError(f"no mini model {place!r}; there are: {there}")
+            # float32 on every machine, so that all share one set of answers
+            arguments, stated = (
+                (str(mini_models()[place]),),
+                {"name": place, "dtype": "float32", **stated},
+            )
+    options = {**stated, **options}
+    try:
+        inspect.signature(kind).bind(*arguments, **options)
+    except TypeError as error:
+        raise UserError(f"model {table_name(place)}: {error} (options: docs/own.md)") from None
+    return kind(*arguments, **options)
 
 
 def load_tokenizer(name: str):
-    """The Transformers tokenizer of a local model, named as for ``load``, without its weights."""
-    from lookuplab.models.checkpoint import read_tokenizer
-
-    name, revision = split_revision(_located(name.removesuffix(CHAT)))
-    return read_tokenizer(str(mini_models().get(name, name)), revision)
+    """The Transformers tokenizer of a local model, named as for ``load``."""
+    return load(name).tokenizer
 
 
-def folder_of(name: str) -> Path:
-    """The folder of one of the kit's own models, or that a name's path leads to, whether it is there or not."""
-    return mini_models().get(name) or Path(_located(name)).expanduser().resolve()
+def split_options(name: str) -> tuple[str, dict[str, Any]]:
+    """A model's name and the options behind ``?``: ``NAME?dtype=float32&batch_size=8``.
+
+    Values are numbers, ``true`` and ``false``, or text.
+    """
+    if name.endswith(CHAT):  # SHIM
+        return name.removesuffix(CHAT), {"chat": True}
+    split = re.fullmatch(
+        r"((?:.*#)?[^?#]+)\?([^#]+)", name
+    )  # an address may have a query of its own
+    if not split:
+        return name, {}
+    found = {}
+    for option in split[2].split("&"):
+        key, _, value = option.partition("=")
+        try:
+            found[key] = json.loads(value)
+        except ValueError:
+            found[key] = value
+    return split[1], found
 
 
-def is_remote(name: str) -> bool:
-    """An endpoint's address: whatever answers there, no checkpoint is needed here."""
-    return "://" in name or name.startswith(OPENAI)
+def bare(name: str) -> str:
+    """A model's name without its options."""
+    return split_options(name)[0]
 
 
 def split_revision(name: str) -> tuple[str, str | None]:
@@ -68,23 +97,38 @@ def split_revision(name: str) -> tuple[str, str | None]:
     if not at or name.startswith((".", "/", "~")) or Path(name).exists() or place.count("/") != 1:
         return name, None
     if not revision:
-        raise UserError(f"model {name!r} names no revision behind the @; write OWNER/NAME@REVISION, or leave it out")
+        raise UserError(
+            f"model {name!r} names no revision behind the @; write OWNER/NAME@REVISION, or leave it out"
+        )
     return place, revision
 
 
+def is_remote(name: str) -> bool:
+    """An endpoint's address: whatever answers there, no checkpoint is needed here."""
+    return "://" in name or name.startswith(OPENAI)
+
+
 def table_name(name: str) -> str:
-    """How tables and ``roles`` call the model of that name: without address, folder, revision and ``#chat``."""
+    """How tables and ``roles`` call the model of that name: without address, folder, revision and options."""
+    name = bare(name)
     if is_remote(name):
-        return name.removeprefix(OPENAI).rpartition("#")[2].removesuffix("&chat")
-    name = split_revision(name.removesuffix(CHAT))[0]
+        return name.removeprefix(OPENAI).rpartition("#")[2]
+    name = split_revision(name)[0]
     return Path(name).resolve().name if Path(name).expanduser().is_dir() else name
 
 
 def mini_models() -> dict[str, Path]:
     """Short name -> folder of every one of the kit's own models: CloudAPIBench's, ToolGen's, and those that answer
     questions, each sorted."""
-    folders = (folder for room in ("models", "toolgen", "questions") for folder in sorted((paths.MINI / room).glob("*")))
+    rooms = ("models", "toolgen", "questions")
+    folders = (folder for room in rooms for folder in sorted((paths.MINI / room).glob("*")))
     return {f"mini-{folder.name}": folder for folder in folders if is_model(folder)}
+
+
+def folder_of(name: str) -> Path:
+    """The folder of one of the kit's own models, or that a name's path leads to, whether it is there or not."""
+    name = bare(name)
+    return mini_models().get(name) or Path(_located(name)).expanduser().resolve()
 
 
 def _located(name: str) -> str:
@@ -92,13 +136,39 @@ def _located(name: str) -> str:
     return str(paths.located(name)) if name.startswith(("data/", "runs/")) else name
 
 
-def _mini(name: str, options: dict) -> Model:
-    """One of the kit's own models, under its short name."""
-    from lookuplab.models.local import load_local
+def is_adapter(folder: Path) -> bool:
+    """An adapter's folder: PEFT's configuration, and no checkpoint beside it."""
+    return (folder / ADAPTER).is_file() and not (folder / "config.json").is_file()
 
-    known = mini_models()
-    if name not in known:
-        there = f"there are {', '.join(known)}" if known else "there is none yet: run `lookuplab train mini`"
-        raise UserError(f"no mini model {name!r}; {there}")
-    model = load_local(str(known[name]), **options)
-    return replace(model, checkpoint=replace(model.checkpoint, name=name))
+
+def is_model(folder: Path) -> bool:
+    """A folder that ``load`` takes: a checkpoint or an adapter."""
+    return (folder / "config.json").is_file() or is_adapter(folder)
+
+
+def base_of(folder: Path) -> tuple[str, str | None]:
+    """The model that an adapter belongs to, and its revision: a path (a relative one is meant from the adapter's
+    folder) or a name on the hub. UserError where the configuration names none, or one that is not there."""
+    config = json.loads((folder / ADAPTER).read_text(encoding="utf-8"))
+    name = config.get("base_model_name_or_path") or ""
+    if (folder / name).is_dir() and name or name.startswith("."):
+        name = str((folder / name).resolve())
+    if not name or Path(name).is_absolute() and not Path(name).is_dir():
+        raise UserError(
+            f"adapter {folder}: its base model {name!r} is not there; put it back, or correct {ADAPTER}"
+        )
+    return name, None if Path(name).is_dir() else config.get("revision")
+
+
+def content_hash(folder: Path) -> str:
+    """sha256 over the names and bytes of a checkpoint's files; cards, logs and hidden files do not count."""
+    digest = hashlib.sha256()
+    for file in sorted(folder.rglob("*")):
+        path = file.relative_to(folder)
+        hidden = any(part.startswith(".") for part in path.parts)
+        if file.is_file() and not hidden and not path.name.endswith(NOT_CONTENT):
+            digest.update(f"{path.as_posix()}\0{file.stat().st_size}\0".encode())
+            with file.open("rb") as stream:
+                while block := stream.read(2**20):
+                    digest.update(block)
+    return digest.hexdigest()

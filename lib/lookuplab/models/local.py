@@ -1,201 +1,672 @@
 """Models that run here: any causal or encoder-decoder checkpoint of Hugging Face Transformers.
 
-What it adds to ``generate`` of Transformers: batches of different prompts, stop rules that end a row while it is
-decoded, log-probabilities of every token under the unscaled distribution, and answers that depend neither on the batch
-nor on the order of the prompts. Left out on purpose: penalties, assisted decoding; a checkpoint's own
-sampling defaults are ignored, ``Decoding`` alone decides.
+From top to bottom: what is on the disk (``Checkpoint``), the model that answers (``LocalModel``), the
+decode loop, what a batch carries from one forward pass to the next, and teacher forcing.
+
+The loop is gpt-fast's: prefill once, then one token a step for all rows. What it adds to ``generate``
+of Transformers: batches of *different* prompts, stop rules that end a row while it is decoded,
+log-probabilities of every token under the unscaled distribution, and answers that depend neither on
+the batch nor on the order of the prompts (in float32, up to the last bits; in 16 bits the head alone is
+computed in float32, and a near tie may fall either way: ``Completion.margin`` tells). Left out on
+purpose: beams, penalties, assisted decoding; a checkpoint's own sampling defaults are ignored,
+``Decoding`` alone decides.
 """
 
+import gc
+import hashlib
+import inspect
+import math
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
+from huggingface_hub import HfApi, snapshot_download, try_to_load_from_cache
+from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
+from peft import PeftModel
+from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    GenerationConfig,
+)
+from transformers.cache_utils import DynamicCache, DynamicLayer, EncoderDecoderCache
 
 from lookuplab.errors import UserError
-from lookuplab.models import chat as chat_models
-from lookuplab.models.batching import BatchSize, in_batches
-from lookuplab.models.checkpoint import Checkpoint, context_of, open_checkpoint
-from lookuplab.models.constraint import Constraint, NameTries
-from lookuplab.models.decode import decode
-from lookuplab.models.rows import Row
-from lookuplab.models.scoring import Scored, teacher_force
-from lookuplab.models.stopping import stopping
-from lookuplab.models.tokens import Encoded, Spelling, encode, fit
+from lookuplab.models.constraint import Constraint, NameTries, pushed, restricted
+from lookuplab.models.load import base_of, content_hash, is_adapter
+from lookuplab.models.tokens import Spelling, encode, fit
 from lookuplab.models.types import Completion, Decoding, Prompt, Work
 
-SMALL = 50e6  # parameters
-ROWS = 64  # of a batch; a small model on a CPU gains from more, because the last rows of a batch run almost alone
-ROWS_SMALL = 128
-TOKENS_CPU = 8192  # rows x longest prompt of a batch: more only pads and leaves the processor's caches
+DTYPES = ("float32", "bfloat16", "float16")
+HUB_SECONDS = 10  # how long to wait for the hub before only its local cache is tried
+ROWS = 128  # of a batch, at most
+CPU_TOKENS = 8192  # rows x longest prompt: more only pads and leaves the processor's caches
+GPU_SHARE = 0.8  # of the free memory, for keys and values
+COMPACT = (
+    8  # drop finished rows when they are one in so many of the batch: each time the cache is copied
+)
+BLOCK = 64  # positions of room that the cache reserves at a time
 
 
-@dataclass
-class LocalModel:
-    """A loaded checkpoint that answers prompts (see ``models.types.Model``); made by ``load_local``.
+class Checkpoint:
+    """A checkpoint or an adapter on its base: a folder, or a name on the hub. Read as far as it is asked for.
 
-    ``chat``: True asks every prompt through the chat template, False none, None those that bring a system prompt.
-    ``context`` is the longest prompt plus completion in tokens, None without a limit. ``work`` counts what it does.
+    ``dtype`` is bfloat16 on GPUs and float32 on a CPU unless it is stated, whatever the files are in.
+    On GPUs ``device_map`` defaults to "auto": all of them, through accelerate. ``adapter`` is a PEFT
+    adapter's folder or hub name. ``context`` is the longest prompt plus completion in tokens, None
+    without a limit; ``causal`` says that answers continue the prompt (else they begin a text of their own).
+    UserError for whatever is missing, cannot be read, or does not fit on the GPUs.
     """
 
-    checkpoint: Checkpoint
-    batch: BatchSize
-    context: int | None
-    chat: bool | None = None
-    work: Work = field(default_factory=Work)
-
-    @property
-    def name(self) -> str:
-        return self.checkpoint.name
-
-    @property
-    def module(self):
-        """The Transformers model."""
-        return self.checkpoint.module
-
-    @property
-    def tokenizer(self):
-        """The Transformers tokenizer."""
-        return self.checkpoint.tokenizer
+    def __init__(
+        self,
+        place: str,
+        revision: str | None = None,
+        *,
+        dtype: str | None = None,
+        device_map: str | None = None,
+        adapter: str | None = None,
+    ) -> None:
+        folder = Path(place).expanduser()
+        self.name = folder.resolve().name if folder.is_dir() else place
+        if is_adapter(folder):
+            adapter, (place, revision) = str(folder), base_of(folder)
+        gpu = torch.cuda.is_available()
+        self.dtype = dtype or ("bfloat16" if gpu else "float32")
+        if self.dtype not in DTYPES:
+            raise UserError(
+                f"model {self.name}: dtype is {dtype!r}; it must be {', '.join(DTYPES)}"
+            )
+        self.device_map = device_map or ("auto" if gpu else None)
+        self.source = place, revision
+        self._options = {
+            "revision": revision,
+            "local_files_only": not _try(place, _on_hub, *self.source),
+        }
+        self.config = _try(self.name, AutoConfig.from_pretrained, place, **self._options)
+        self.adapter = adapter and Path(_try(adapter, _folder, adapter))
+        self.causal = not self.config.is_encoder_decoder
+        text = (
+            self.config.get_text_config()
+        )  # encoder-decoders here have relative positions and no limit
+        self.context = getattr(text, "max_position_embeddings", None) if self.causal else None
 
     @cached_property
     def identity(self) -> dict[str, str]:
-        """What changes the answers: content hash or name and revision, adapter, dtype, context, chat template."""
-        chat = {None: "by prompt", False: "never", True: f"always {chat_models.LISTING_ID}"}[self.chat]
-        return {**self.checkpoint.identity, "context": str(self.context), "chat": chat}
-
-    def generate(self, requests: Sequence[tuple[Prompt, int]], decoding: Decoding,
-                 constrain: Callable[[Prompt, list[int]], Constraint | None] | None = None
-                 ) -> Iterator[list[Completion]]:
-        """Answer each (prompt, sample index), longest prompts first, one list a batch.
-
-        ``constrain`` makes a row's constraint from its prompt and the tokens that the answer continues ([] if it begins
-        a text of its own); without it a prompt's ``choices`` do.
-        UserError for a prompt that is too long, choices that are no names or meet a chat prompt, an unknown stop rule,
-        and when not even one row fits into memory.
-        """
-        for prompt, _ in requests:
-            self._check_choices(prompt)
-        encoded = self._encoded([prompt for prompt, _ in requests], decoding)
-        order = sorted(
-            zip(requests, encoded, strict=True),
-            key=lambda item: (-len(item[1].ids), item[0][0].id, item[0][1]),
-        )
-        end_of_text = self.end_of_text()
-        rule = constrain or partial(self._named, below=decoding.choices_below)
-
-        def run(batch: list[tuple[tuple[Prompt, int], Encoded]]) -> list[Completion]:
-            rows = [self._row(prompt, sample, ids, decoding, rule) for (prompt, sample), ids in batch]
-            decode(self.module, rows, decoding, end_of_text, self.context, self.work)
-            return [row.completion() for row in rows]
-
-        yield from in_batches(order, lambda item: len(item[1].ids), run, self.batch, self.name, decoding.beams)
-
-    def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]:
-        """Log-probabilities of a given continuation of each prompt (teacher forcing), one list a batch, any order.
-
-        ``text`` is the continuation, ``finish_reason`` is ``"scored"``. UserError where both together are too long.
-        """
-        encoded = self._encoded([prompt for prompt, _ in pairs], Decoding(max_new_tokens=1))
-        scored = [self._scored(prompt, text, ids) for (prompt, text), ids in zip(pairs, encoded, strict=True)]
-        def length(item: Scored) -> int:
-            return len(item.prompt_ids) + len(item.ids)
-
-        def run(batch: list[Scored]) -> list[Completion]:
-            return teacher_force(self.module, batch, self.work)
-
-        scored.sort(key=lambda item: (-length(item), item.prompt.id))
-        yield from in_batches(scored, length, run, self.batch, self.name)
-
-    def _encoded(self, prompts: list[Prompt], decoding: Decoding) -> list[Encoded]:
-        """Token ids of every prompt; each different text is tokenised once."""
-        causal = not self.module.config.is_encoder_decoder
-        ids: dict[tuple[str, bool], list[int]] = {}
-        texts = [self._text(prompt) for prompt in prompts]
-        for special in (True, False):
-            wanted = list(dict.fromkeys(text for text, plain in texts if plain is special))
-            found = encode(self.tokenizer, wanted, special, causal) if wanted else []
-            ids |= {(text, special): row for text, row in zip(wanted, found, strict=True)}
-        keep = {i for i in (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id) if i is not None}
-        return [fit(p.id, ids[text], self.context, decoding, keep) for p, text in zip(prompts, texts, strict=True)]
-
-    def _text(self, prompt: Prompt) -> tuple[str, bool]:
-        """What the model reads, and whether the tokenizer adds its special tokens (a chat template has its own)."""
-        through_chat = self.chat
-        if through_chat is None:
-            through_chat = prompt.system is not None and bool(self.tokenizer.chat_template)
-        return (chat_models.render(self.tokenizer, prompt), False) if through_chat else (prompt.text, True)
-
-    def _row(self, prompt: Prompt, sample: int, encoded: Encoded, decoding: Decoding, constrain: Callable) -> Row:
-        alone = self.module.config.is_encoder_decoder  # its answer begins a text of its own
-        room = decoding.max_new_tokens if self.context is None or alone else self.context - len(encoded.ids)
-        before = [] if alone else encoded.ids
-        return Row(prompt, sample, encoded, min(decoding.max_new_tokens, room), stopping(decoding),
-                   Spelling(self.tokenizer, before), constrain(prompt, before))
-
-    def _named(self, prompt: Prompt, before: list[int], below: float) -> Constraint | None:
-        """What holds a row to its prompt's choices."""
-        return self._tries.constraint(before, tuple(sorted(set(prompt.choices))), below) if prompt.choices else None
+        """What changes the answers: content hash or name and commit, dtype, adapter. Needs no weights."""
+        (place, revision), found = self.source, {"dtype": self.dtype}
+        if Path(place).is_dir():
+            found["content"] = content_hash(Path(place))
+        else:  # what a branch or tag stands for, told by the cache's folder: configurations need not say it
+            file = try_to_load_from_cache(place, "config.json", revision=revision)
+            found["checkpoint"] = (
+                f"{place}@{Path(file).parent.name if file else revision or 'main'}"
+            )
+        if self.adapter:  # in 16 bits merging would round it away
+            found["adapter"] = content_hash(self.adapter) + " merged" * (self.dtype == "float32")
+        return found
 
     @cached_property
-    def _tries(self) -> NameTries:
-        return NameTries(self.tokenizer, self.end_of_text())
+    def tokenizer(self):
+        """The Transformers tokenizer, the adapter's own if it brings one."""
+        place, options = self.source[0], self._options
+        if self.adapter and (self.adapter / "tokenizer_config.json").is_file():
+            place, options = str(self.adapter), {}
+        tokenizer = _try(self.name, AutoTokenizer.from_pretrained, place, **options)
+        if not tokenizer("client", add_special_tokens=False)[
+            "input_ids"
+        ]:  # made up where there are no files
+            raise UserError(
+                f"checkpoint {self.name} has no usable tokenizer; save one beside the weights"
+            )
+        return tokenizer
 
-    def _check_choices(self, prompt: Prompt) -> None:
-        if prompt.choices and not self._text(prompt)[1]:
-            raise UserError(f"prompt {prompt.id!r}: a chat model's answer begins with backticks, so it cannot be held "
-                            "to given names (choices); ask it as a base model or leave them out")
-        wrong = [name for name in prompt.choices or () if not name.isidentifier()]
-        if wrong:
-            raise UserError(f"prompt {prompt.id!r}: the choice {wrong[0]!r} is no name (identifier); leave it out")
+    @cached_property
+    def module(self):
+        """The Transformers model, with its weights. One that nobody holds any more is freed before."""
+        gc.collect()
+        torch.cuda.empty_cache()
+        kind = AutoModelForCausalLM if self.causal else AutoModelForSeq2SeqLM
+        options = {
+            "dtype": getattr(torch, self.dtype),
+            "device_map": self.device_map,
+            **self._options,
+        }
+        module, report = _try(
+            self.name, kind.from_pretrained, self.source[0], output_loading_info=True, **options
+        )
+        if report["missing_keys"]:
+            raise UserError(
+                f"checkpoint {self.name} lacks weights ({min(report['missing_keys'])} ...); is it complete, "
+                "and of the architecture that its config.json names?"
+            )
+        devices = set(map(str, getattr(module, "hf_device_map", {}).values()))
+        if torch.cuda.is_available() and self.device_map != "cpu" and devices & {"cpu", "disk"}:
+            raise UserError(
+                f"model {self.name} does not fit on the GPUs in {self.dtype}: part of it would run on the "
+                "CPU; take more GPUs or another dtype (NAME?dtype=bfloat16)"
+            )
+        return _try(self.name, self._adapted, module) if self.adapter else module
 
-    def _scored(self, prompt: Prompt, continuation: str, encoded: Encoded) -> Scored:
-        """The continuation's tokens: as in both texts together, where that leaves the prompt's tokens whole."""
-        text, special = self._text(prompt)
-        causal = not self.module.config.is_encoder_decoder
-        ids = self.tokenizer(continuation, add_special_tokens=False, verbose=False)["input_ids"]
-        if causal:
-            (whole,) = encode(self.tokenizer, [text + continuation], special, causal)
-            if whole[: len(encoded.ids)] == encoded.ids:
-                ids = whole[len(encoded.ids) :]
-        total = len(encoded.ids) + len(ids)
-        if causal and self.context is not None and total > self.context:
-            raise UserError(f"prompt {prompt.id!r} and its continuation have {total} tokens and the model's context "
-                            f"is {self.context}; shorten one of them")
-        spelling = Spelling(self.tokenizer, encoded.ids if causal else [])
-        return Scored(prompt, encoded.ids, list(ids), spelling, continuation)
+    def _adapted(self, module):
+        if len(self.tokenizer) > module.get_input_embeddings().num_embeddings:
+            module.resize_token_embeddings(len(self.tokenizer), mean_resizing=False)
+        with warnings.catch_warnings():  # PEFT 0.21 still asks for an attribute by its old name
+            warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
+            adapted = PeftModel.from_pretrained(module, str(self.adapter))
+        if self.dtype == "float32":
+            adapted.merge_and_unload()
+        return module
 
+
+def _try(name: str, load: Callable, *arguments: Any, **options: Any) -> Any:
+    """``load`` with the first line of whatever keeps it from loading."""
+    try:
+        return load(*arguments, **options)
+    except (
+        Exception
+    ) as error:  # Transformers, PEFT, the hub client and safetensors raise a dozen kinds
+        said = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise UserError(
+            f"cannot load model {name}: {said} (it must be a complete folder that save_pretrained wrote, "
+            "or the name of one on the hub that is cached or can be reached; private ones: hf auth login)"
+        ) from error
+
+
+def _on_hub(place: str, revision: str | None) -> bool:
+    """Whether the hub answers; else only its cache is tried, and nobody waits for a row of retries."""
+    try:
+        return not Path(place).exists() and bool(
+            HfApi().model_info(place, revision=revision, timeout=HUB_SECONDS)
+        )
+    except (RepositoryNotFoundError, RevisionNotFoundError):
+        raise
+    except Exception:  # no network, a proxy, offline mode, no name: the loader says what it misses
+        return False
+
+
+def _folder(adapter: str) -> str:
+    return (
+        adapter
+        if Path(adapter).is_dir()
+        else snapshot_download(adapter, local_files_only=not _on_hub(adapter, None))
+    )
+
+
+class LocalModel(Checkpoint):
+    """A checkpoint that answers prompts (see ``models.types.Model``).
+
+    ``chat``: True asks every prompt through the chat template, False none, None those that bring a
+    system prompt. ``batch_size`` bounds the rows of a batch, ``context`` overrides what the checkpoint
+    says about its longest sequence. ``work`` counts what the model does.
+    """
+
+    def __init__(
+        self,
+        place: str,
+        revision: str | None = None,
+        *,
+        name: str | None = None,
+        chat: bool | None = None,
+        batch_size: int = ROWS,
+        context: int | None = None,
+        **options: str | None,
+    ) -> None:
+        super().__init__(place, revision, **options)
+        self.name, self.chat, self.work = name or self.name, chat, Work()
+        self.batch_size, self.context = max(1, batch_size), context or self.context
+
+    @cached_property
+    def identity(self) -> dict[str, str]:
+        """What changes the answers: that of the checkpoint, context, chat template."""
+        chat = {None: "by prompt", False: "never", True: "always"}[self.chat]
+        return {**super().identity, "context": str(self.context), "chat": chat}
+
+    @cached_property
+    def module(self):
+        """The Transformers model, ready to decode."""
+        module = super().module.eval()
+        head = module.get_output_embeddings()
+        if type(head) is torch.nn.Linear and head.weight.dtype != torch.float32:
+            # in bfloat16 logits between 16 and 32 are .125 apart; a copy, for embeddings may share the weight
+            head.weight = torch.nn.Parameter(head.weight.float(), requires_grad=False)
+            head.register_forward_pre_hook(lambda _, inputs: (inputs[0].float(),))
+        return module
+
+    @cached_property
     def end_of_text(self) -> frozenset[int]:
         """Every token that ends an answer, from the generation configuration and the tokenizer."""
-        configured = getattr(self.module.generation_config, "eos_token_id", None)
+        try:
+            configured = GenerationConfig.from_pretrained(
+                self.source[0], **self._options
+            ).eos_token_id
+        except OSError:  # there is none
+            configured = self.config.eos_token_id
         configured = configured if isinstance(configured, list) else [configured]
-        return frozenset(i for i in [*configured, self.tokenizer.eos_token_id] if i is not None)
+        return frozenset({*configured, self.tokenizer.eos_token_id} - {None})
+
+    @cached_property
+    def names(self) -> NameTries:
+        """How its tokens spell names."""
+        return NameTries(self.tokenizer, self.end_of_text)
+
+    def prompt_ids(self, text: str) -> list[int]:
+        """The tokens of a prompt that is asked without a chat template."""
+        return encode(self.tokenizer, [text], True, self.causal)[0]
+
+    def generate(
+        self,
+        requests: Sequence[tuple[Prompt, int]],
+        decoding: Decoding,
+        constrain: Callable[[Prompt, list[int]], Constraint | None] | None = None,
+    ) -> Iterator[list[Completion]]:
+        """Answer each (prompt, sample index), longest prompts first, one list a batch.
+
+        ``constrain`` makes a row's constraint from its prompt and the tokens that the answer continues
+        ([] if it begins a text of its own); without it a prompt's ``choices`` do. UserError for a prompt
+        that is too long, choices for a chat model, and when not even one row fits into memory.
+        """
+
+        def named(prompt: Prompt, before: list[int]) -> Constraint | None:
+            if not prompt.choices:
+                return None
+            if not self._text(prompt)[1]:
+                raise UserError(
+                    f"prompt {prompt.id!r}: a chat model cannot be held to given names (choices)"
+                )
+            return self.names.constraint(before, prompt.choices, decoding.choices_below)
+
+        rows = []
+        for (prompt, sample), ids in zip(
+            requests, self._encoded([one for one, _ in requests]), strict=True
+        ):
+            kept = fit(self.tokenizer, prompt.id, ids, self.context, decoding)
+            before, limit = (kept if self.causal else []), decoding.max_new_tokens
+            limit = min(limit, self.context - len(before)) if self.context else limit
+            rule = partial(constrain or named, prompt, before)
+            rows.append(Row(prompt, sample, kept, len(ids) - len(kept), before, limit, rule))
+        yield from self._written(rows, decoding)
+
+    def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]:
+        """Log-probabilities of a given continuation of each prompt, one list a batch, any order.
+
+        The continuation's tokens are those of both texts together, where that leaves the prompt's tokens
+        whole; they are written as an answer is, under a constraint that leaves nothing else. ``text`` is
+        the continuation, ``finish_reason`` ``"scored"``. UserError where both together are too long.
+        """
+        rows, texts = [], {}
+        for (prompt, text), ids in zip(
+            pairs, self._encoded([one for one, _ in pairs]), strict=True
+        ):
+            added = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+            if self.causal:
+                given, special = self._text(prompt)
+                (whole,) = encode(self.tokenizer, [given + text], special, True)
+                added = whole[len(ids) :] if whole[: len(ids)] == ids else added
+                fit(self.tokenizer, prompt.id, ids + added[1:], self.context, Decoding())
+            if added:
+                before, texts[prompt.id] = ids if self.causal else [], text
+                rows.append(Row(prompt, 0, ids, 0, before, len(added), partial(Dictated, added)))
+            else:
+                yield [Completion(prompt.id, 0, text, (), (), (), "scored", len(ids))]
+        for batch in self._written(rows, Decoding(), frozenset()):
+            yield [replace(one, text=texts[one.id], finish_reason="scored") for one in batch]
+
+    def _text(self, prompt: Prompt) -> tuple[str, bool]:
+        """What the model reads, and whether the tokenizer adds its special tokens (a chat template has its own).
+
+        A template that refuses the system role (Gemma's does) gets the system text at the head of the
+        user turn.
+        """
+        chat = self.chat
+        if chat is None:
+            chat = prompt.system is not None and bool(self.tokenizer.chat_template)
+        if not chat:
+            return prompt.text, True
+        if not self.tokenizer.chat_template:
+            raise UserError(f"{self.name} has no chat template: use it as a base model")
+        from jinja2.exceptions import TemplateError  # Transformers renders with jinja2
+
+        system = [{"role": "system", "content": prompt.system}] if prompt.system else []
+        render = partial(
+            self.tokenizer.apply_chat_template, tokenize=False, add_generation_prompt=True
+        )
+        try:
+            return render([*system, {"role": "user", "content": prompt.text}]), False
+        except TemplateError:
+            return render([{"role": "user", "content": f"{prompt.system}\n{prompt.text}"}]), False
+
+    def _encoded(self, prompts: Sequence[Prompt]) -> list[list[int]]:
+        """Token ids of every prompt; each different text is tokenised once."""
+        texts, ids = [self._text(prompt) for prompt in prompts], {}
+        for special in (True, False):
+            wanted = [one for one in dict.fromkeys(texts) if one[1] is special]
+            found = encode(self.tokenizer, [text for text, _ in wanted], special, self.causal)
+            ids |= zip(wanted, found, strict=True)
+        return [ids[text] for text in texts]
+
+    def _written(
+        self, rows: list["Row"], decoding: Decoding, end_of_text: frozenset[int] | None = None
+    ) -> Iterator[list[Completion]]:
+        """Finish the rows, longest prompts first, in batches.
+
+        A batch has at most ``batch_size`` rows and as many tokens, padding included, as the memory allows:
+        on GPUs as many as keys and values find room for, were there no heads that share them; those that
+        do leave theirs to the activations. Out of memory: the budget is halved and the batch tried again;
+        UserError when a single row does not fit. With a fixed order and whole batches as results, a run
+        that was interrupted goes on with the same batches.
+        """
+        rows.sort(key=lambda row: (-len(row.ids), row.prompt.id, row.sample))
+        end_of_text = self.end_of_text if end_of_text is None else end_of_text
+        at, budget, new = 0, CPU_TOKENS, 0
+        if rows and self.module.device.type == "cuda":
+            free = sum(torch.cuda.mem_get_info(i)[0] for i in range(torch.cuda.device_count()))
+            text, new = self.config.get_text_config(decoder=True), decoding.max_new_tokens
+            each = 2 * text.num_hidden_layers * text.hidden_size * self.module.dtype.itemsize
+            budget = int(GPU_SHARE * free / each)
+        while at < len(rows):
+            longest, done = len(rows[at].ids) + new, False
+            batch = rows[at : at + max(1, min(self.batch_size, budget // longest))]
+            try:
+                for row in batch:
+                    row.begin(self.tokenizer, decoding)
+                self._decode(batch, decoding, end_of_text)
+                done = True
+            except (RuntimeError, MemoryError) as error:
+                if not (isinstance(error, MemoryError) or should_reduce_batch_size(error)):
+                    raise
+                if len(batch) == 1:
+                    raise UserError(
+                        f"{self.name}: not enough memory for a single prompt; use shorter prompts, fewer "
+                        "new tokens, a smaller dtype or a larger device"
+                    ) from error
+            if done:
+                at += len(batch)
+                yield [row.completion() for row in batch]
+            else:  # outside of the except block, so that the failed batch's tensors are free
+                clear_device_cache(garbage_collection=True)
+                budget = len(batch) // 2 * longest
+
+    @torch.inference_mode()
+    def _decode(self, rows: list["Row"], decoding: Decoding, end_of_text: frozenset[int]) -> None:
+        """Append tokens until every row is finished."""
+        batch, written, chances = Batch(self.module, rows, self.context, self.work), 0, None
+        if decoding.temperature > 0:
+            chances = torch.from_numpy(np.stack([uniforms(row, decoding) for row in rows]))
+            chances = chances.to(self.module.device)
+        while True:
+            scores, gates = batch.logits, [math.inf] * len(rows)
+            for i, row in enumerate(rows):
+                if row.constraint and not row.finish_reason:
+                    if found := restricted(row.constraint, batch.logits[i]):
+                        scores = scores.clone() if scores is batch.logits else scores
+                        scores[i], gates[i] = found
+            chance = None if chances is None else chances[:, written]
+            tokens, logprobs, margins = choose(batch.logits, scores, chance, decoding)
+            told = torch.stack([tokens, logprobs.double(), margins], 1).tolist()
+            for row, (token, logprob, margin), gate in zip(rows, told, gates, strict=True):
+                if not row.finish_reason:
+                    row.push(int(token), logprob, min(margin, gate), end_of_text)
+            left = [i for i, row in enumerate(rows) if not row.finish_reason]
+            if not left:
+                break
+            if (len(rows) - len(left)) * COMPACT >= len(rows):
+                batch.keep(left)
+                rows, tokens = [rows[i] for i in left], tokens[left]
+                chances = None if chances is None else chances[left]
+            batch.step(tokens)
+            written += 1
 
 
-def load_local(
-    name: str,
-    *,
-    revision: str | None = None,
-    dtype: str = "auto",
-    device_map: str | None = None,
-    batch_size: int | None = None,
-    adapter: str | None = None,
-    context: int | None = None,
-    chat: bool | None = None,
-) -> LocalModel:
-    """Load a checkpoint by hub name or folder.
+@dataclass
+class Row:
+    """One answer: grows by ``push`` until ``finish_reason`` is set.
 
-    ``dtype`` "auto" is float32 on a CPU and the checkpoint's own on GPUs, where ``device_map`` defaults to "auto" (all
-    of them, through accelerate). ``adapter`` is a PEFT adapter's folder or hub name. ``context`` overrides what the
-    checkpoint says about its longest sequence. ``batch_size`` is where to begin: it is halved when memory does not
-    suffice, and an interrupted run loses at most one batch. UserError for whatever is missing or out of range.
+    ``before`` are the tokens that it continues, ``limit`` is how many new ones it may have, ``rule`` makes
+    its constraint.
     """
-    if batch_size is not None and batch_size < 1:
-        raise UserError(f"batch_size is {batch_size}; it must be at least 1")
-    checkpoint = open_checkpoint(str(name), revision, dtype, device_map, adapter)
-    context = context if context is not None else context_of(checkpoint.module.config)
-    return LocalModel(checkpoint, _batch_size(checkpoint.module, batch_size), context, chat)
+
+    prompt: Prompt
+    sample: int
+    ids: list[int]
+    dropped: int
+    before: list[int]
+    limit: int
+    rule: Callable[[], Constraint | None]
+
+    def begin(self, tokenizer, decoding: Decoding) -> None:
+        """Nothing is written (again, where the memory did not suffice)."""
+        self.spelling, self.over = Spelling(tokenizer, self.before), decoding.stopper()
+        self.constraint, self.margin, self.finish_reason = self.rule(), math.inf, ""
+        self.tokens, self.logprobs, self.pieces = [], [], []
+
+    def push(self, token: int, logprob: float, margin: float, end_of_text: frozenset[int]) -> None:
+        """Append one token and see whether it was the last. ``margin``: how near the choice was to another one."""
+        piece = self.spelling.piece(token)
+        self.tokens.append(token)
+        self.logprobs.append(logprob)
+        self.pieces.append(piece)
+        self.margin = min(self.margin, margin)
+        if self.constraint:
+            pushed(self.constraint, token, logprob)
+        if token in end_of_text:
+            self.finish_reason = "eos"
+        elif piece and self.over(piece):
+            self.finish_reason = "stop"
+        elif len(self.tokens) >= self.limit:
+            self.finish_reason = "length"
+
+    def completion(self) -> Completion:
+        """The finished row. Bytes that never became a character are spelled by the last token."""
+        pieces = (*self.pieces[:-1], self.pieces[-1] or self.spelling.rest())
+        answer = (
+            self.prompt.id,
+            self.sample,
+            "".join(pieces),
+            pieces,
+            tuple(self.tokens),
+            tuple(self.logprobs),
+        )
+        margin = None if self.margin == math.inf else self.margin
+        return Completion(*answer, self.finish_reason, len(self.ids), self.dropped, margin)
 
 
-def _batch_size(module, rows: int | None) -> BatchSize:
-    on_cpu = module.device.type == "cpu"
-    small = on_cpu and sum(weight.numel() for weight in module.parameters()) <= SMALL
-    return BatchSize(rows or (ROWS_SMALL if small else ROWS), TOKENS_CPU if on_cpu else None)
+class Dictated:
+    """A constraint that leaves given tokens alone, one after the other."""
+
+    def __init__(self, tokens: list[int]) -> None:
+        self._left = list(tokens)
+
+    def restrict(self, logits: torch.Tensor) -> tuple[torch.Tensor, float]:
+        only = torch.full_like(logits, -torch.inf)
+        only[self._left[0]] = 0
+        return only, math.inf
+
+    def push(self, token: int, logprob: float) -> None:
+        self._left.pop(0)
+
+
+def choose(
+    logits: torch.Tensor, scores: torch.Tensor, chance: torch.Tensor | None, decoding: Decoding
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Next token (rows,), its natural log-probability (rows,) at temperature 1, and how near the choice was to another
+    one (rows,). ``chance`` (rows,) is in [0, 1).
+
+    It is chosen by ``scores`` (rows, vocabulary), the ``logits`` under constraints; the log-probability
+    is always that of ``logits``. Sampling inverts the cumulative distribution in the order of the
+    vocabulary, so that last-bit noise in the logits moves a boundary between two tokens and never
+    reorders them. How near: the gap of the two largest logits in nats or, of a draw, of ``chance`` to the
+    nearer end of the token's interval, or of ``top_p`` to the nearest sum at which it could cut.
+    """
+    best = scores.topk(2)
+    token, margin = best.indices[:, 0], (best.values[:, 0] - best.values[:, 1]).double()
+    if chance is not None:
+        chosen, alone = (
+            torch.softmax(scores.double() / decoding.temperature, dim=-1),
+            margin == torch.inf,
+        )
+        if decoding.top_p < 1:
+            ranked, order = chosen.sort(dim=-1, descending=True, stable=True)
+            before = ranked.cumsum(-1) - ranked
+            outside = before >= decoding.top_p  # the token that crosses top_p stays
+            chosen = chosen.masked_fill(torch.zeros_like(outside).scatter(-1, order, outside), 0)
+        total = chosen.cumsum(-1)
+        point = chance.double() * total[:, -1]
+        token = torch.searchsorted(total, point[:, None], right=True)[:, 0].clamp(
+            max=logits.shape[-1] - 1
+        )
+        upper = total.gather(-1, token[:, None])[:, 0]
+        lower = upper - chosen.gather(-1, token[:, None])[:, 0]
+        margin = torch.minimum(upper - point, point - lower)
+        if decoding.top_p < 1:
+            margin = torch.minimum(margin, (before - decoding.top_p).abs().amin(-1))
+        margin = margin.masked_fill(alone, torch.inf)
+    return token, logits.gather(-1, token[:, None])[:, 0] - logits.logsumexp(-1), margin
+
+
+def uniforms(row: Row, decoding: Decoding) -> np.ndarray:
+    """The row's own random numbers in [0, 1), one a token: they depend on seed, prompt id and sample alone."""
+    name = f"{decoding.seed}\x1f{row.prompt.id}\x1f{row.sample}"
+    seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:16], "big")
+    return np.random.default_rng(seed).random(decoding.max_new_tokens)
+
+
+class Batch:
+    """What rows carry from one forward pass to the next: key/value cache, mask, positions and ``logits``
+    (rows, vocabulary) of the next token. Equal prompts are read once.
+
+    Rows of a causal model always end in the last column, so that the distance of two columns is the
+    distance of two tokens: masks by sliding window and relative positions are right without knowing of
+    padding. An encoder-decoder's prompts begin in the first column, and its answers all have one length.
+    """
+
+    def __init__(self, module, rows: list[Row], context: int | None, work: Work) -> None:
+        self.module, self.context, self.work = module, context or math.inf, work
+        self.known = inspect.signature(module.forward).parameters
+        prompts = [tuple(row.ids) for row in rows]
+        places = {ids: i for i, ids in enumerate(dict.fromkeys(prompts))}
+        copies = [places[ids] for ids in prompts]
+        work.prompt_tokens += sum(map(len, places))
+        side = "right" if module.config.is_encoder_decoder else "left"
+        ids = pad_sequence(list(map(torch.tensor, places)), True, -1, side).to(module.device)
+        self.mask, ids = (ids >= 0).long(), ids.clamp(min=0)
+        self.lengths, self.encoded, self.cache = self.mask.sum(1), None, roomy_cache(module.config)
+        if side == "left":
+            logits = self._forward(ids, (self.mask.cumsum(1) - 1).clamp(min=0))
+            self.keep(copies)
+            self.logits = logits[copies]
+        else:
+            self.cache = EncoderDecoderCache(self.cache, DynamicCache())
+            self.encoded = module.get_encoder()(input_ids=ids, attention_mask=self.mask)
+            self.keep(copies)
+            self.logits = self._forward(torch.full_like(self.mask[:, :1], decoder_start(module)))
+
+    def step(self, tokens: torch.Tensor) -> None:
+        """Read one more token (rows,) in each row."""
+        if self.encoded is None:
+            self.mask = functional.pad(self.mask, (0, 1), value=1)
+        # rows that are finished and not dropped yet run on
+        self.lengths = (self.lengths + 1).clamp(max=self.context)
+        self.logits = self._forward(tokens[:, None], self.lengths[:, None] - 1)
+
+    def keep(self, rows: list[int]) -> None:
+        """Only these rows go on."""
+        index = torch.tensor(rows, device=self.mask.device)
+        self.mask, self.lengths = self.mask[index], self.lengths[index]
+        self.cache.batch_select_indices(index)
+        if self.encoded is not None:
+            self.encoded.last_hidden_state = self.encoded.last_hidden_state[index]
+
+    def _forward(self, ids: torch.Tensor, position: torch.Tensor | None = None) -> torch.Tensor:
+        inputs = {"encoder_outputs": self.encoded, "decoder_input_ids": ids}
+        if self.encoded is None:
+            inputs = {"input_ids": ids, "position_ids": position, "logits_to_keep": 1}
+            inputs = {name: value for name, value in inputs.items() if name in self.known}
+        self.work.passes += 1
+        output = self.module(
+            **inputs, attention_mask=self.mask, past_key_values=self.cache, use_cache=True
+        )
+        return output.logits[:, -1].float()
+
+
+def decoder_start(module) -> int:
+    """The token that an encoder-decoder model's answers begin with."""
+    config = module.generation_config
+    return (
+        config.decoder_start_token_id
+        or module.config.decoder_start_token_id
+        or config.bos_token_id
+        or 0
+    )
+
+
+class RoomyLayer(DynamicLayer):
+    """Keys and values of one layer, (rows, heads, positions, width), as views of larger buffers.
+
+    Transformers' own layer concatenates: each step copies all that it holds, which on a CPU with many rows
+    costs as much as the model's arithmetic. Layers with a sliding window are kept whole too: the model's
+    mask applies the window.
+    """
+
+    _room: tuple[torch.Tensor, ...] = ()
+
+    def update(self, key_states: torch.Tensor, value_states: torch.Tensor, *args, **kwargs):
+        """Append (rows, heads, new, width); return all keys and values so far."""
+        used = self.get_seq_length()
+        end, added = used + key_states.shape[-2], (key_states, value_states)
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        if not self._room or end > self._room[0].shape[-2]:
+            held, more = (self.keys, self.values), BLOCK - end % BLOCK
+            self._room = tuple(
+                functional.pad(torch.cat([old, new], -2) if used else new, (0, 0, 0, more))
+                for old, new in zip(held, added, strict=True)
+            )
+        else:
+            for room, new in zip(self._room, added, strict=True):
+                room[:, :, used:end] = new
+        self.keys, self.values = (room[:, :, :end] for room in self._room)
+        return self.keys, self.values
+
+    def batch_select_indices(self, indices: torch.Tensor) -> None:
+        """Only keep these rows, and the room ahead of them."""
+        if self._room:
+            used = self.get_seq_length()
+            self._room = tuple(room.index_select(0, indices.to(room.device)) for room in self._room)
+            self.keys, self.values = (room[:, :, :used] for room in self._room)
+
+
+def roomy_cache(config) -> DynamicCache:
+    """An empty cache for a decoder. Models with recurrent layers keep the kind that their configuration asks for."""
+    kinds = getattr(config.get_text_config(decoder=True), "layer_types", None) or ()
+    if set(kinds) - {"full_attention", "sliding_attention"}:
+        return DynamicCache(config=config)
+    cache = DynamicCache()
+    cache.layer_class_to_replicate = RoomyLayer
+    return cache
+
+
+@torch.inference_mode()
+def distributions(module, prompt_ids: list[int], ids: list[int]) -> torch.Tensor:
+    """Probabilities (len(ids), vocabulary) that the model gives before each token of a continuation."""
+    read = torch.tensor([prompt_ids], device=module.device)
+    if module.config.is_encoder_decoder:
+        begun = torch.tensor([[decoder_start(module), *ids[:-1]]], device=module.device)
+        logits = module(input_ids=read, decoder_input_ids=begun).logits[0]
+    else:
+        logits = module(torch.cat([read, read.new_tensor([ids])], 1)).logits[
+            0, len(prompt_ids) - 1 : -1
+        ]
+    return logits.float().softmax(-1)
+
+
+load_local = LocalModel  # SHIM

@@ -1,142 +1,49 @@
-"""The completion store: what a model once answered is never generated again.
+"""Answers on disk: what a model, an analyser or a grader once answered is never asked again.
 
-One SQLite file in WAL mode, written by several processes at once. Three tables, so that a long prompt that is asked
-under many settings is kept once:
-
-    settings     everything but the prompt that changes an answer: kind, model identity, decoding, decoding version
-    prompts      the exact text and system text (and the id, where sampling seeds depend on it)
-    completions  (settings, prompt, sample) -> the answer as JSON
-
-``store_log`` adds who asked, and how long it took.
-
-Both ids are hashes of their content, so the key of an answer covers every field and two processes agree on it
-without asking each other. A transaction holds one batch: a kill at any moment loses the batch in flight, no more.
-Not covered: WAL needs shared memory, so the processes must run on one machine (network file systems do not do).
+A store is one SQLite file in WAL mode with one table, key -> answer as JSON, written by several
+processes of one machine at once (WAL needs shared memory: no network file systems; with several
+machines each has its own, merged by ``lookuplab store import``). What a key must cover is the asker's to
+say: all that could change the answer. A transaction holds one batch: a kill at any moment loses the
+batch in flight, no more. Only what is missing is written: a store that has it all may be read-only.
 """
 
+import contextlib
 import hashlib
 import json
 import os
+import shutil
 import sqlite3
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.models import store_log
-from lookuplab.models.types import Completion, Decoding, Prompt
 
-DECODING_VERSION = 1  # raise it whenever the same model and parameters would give another answer than before
-SCHEMA_VERSION = 2  # 2: answers may have a margin
-BUSY_SECONDS = 60.0  # other writers hold the file for milliseconds; a minute means that something is stuck
-CHUNK = 500  # prompts a SELECT: below the 999 variables that old SQLite builds allow
-
-SCHEMA = """
-CREATE TABLE settings (id TEXT PRIMARY KEY, json TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE prompts (id TEXT PRIMARY KEY, json TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE completions (settings TEXT, prompt TEXT, sample INTEGER, json TEXT NOT NULL,
-                          PRIMARY KEY (settings, prompt, sample)) WITHOUT ROWID;
-"""
-
-EXPLANATIONS = {
-    "SQLITE_FULL": "the disk is full; free some space and run again (nothing that was stored is lost)",
-    "SQLITE_READONLY": "it is read-only; make it writable or name another file in LOOKUPLAB_STORE",
-    "SQLITE_CANTOPEN": "it cannot be opened for writing; check its folder and permissions or set LOOKUPLAB_STORE",
-    "SQLITE_PERM": "access is denied; check its permissions or name another file in LOOKUPLAB_STORE",
-    "SQLITE_NOTADB": "it is no SQLite database; move it away or name another file in LOOKUPLAB_STORE",
-    "SQLITE_CORRUPT": "it is damaged; move it away and run again",
-    "SQLITE_BUSY": f"another process has held it for {BUSY_SECONDS:.0f} s; wait for that process or stop it",
-    "SQLITE_IOERR": "it cannot be read or written (disk full, quota or a lost mount?); check the disk and run again",
-}
+SCHEMA = 3  # 3: one table; up to 2 a completion store had settings, prompts, completions, batches and uses
+BUSY_SECONDS = (
+    60.0  # other writers hold the file for milliseconds; a minute means that something is stuck
+)
+CHUNK = 500  # keys a SELECT: below the 999 variables that old SQLite builds allow
 
 
-@dataclass(frozen=True)
-class Key:
-    """Where one answer lies: hashes of the settings and of the prompt, and the sample index."""
+class AnswerStore:
+    """Key -> answer (anything that JSON holds), one file, or ``":memory:"``; a context manager.
 
-    settings: str
-    prompt: str
-    sample: int
-
-
-@dataclass(frozen=True)
-class Question:
-    """One request in the store's words. ``continuation`` is given for scoring only (then there is no decoding)."""
-
-    prompt: Prompt
-    sample: int = 0
-    continuation: str | None = None
-
-
-class Asked:
-    """A model under one decoding: turns questions into keys and remembers the readable form behind the hashes.
-
-    ``identity`` is the model's own account of what changes its answers; ``decoding`` is None for scoring. ``name`` is
-    for people: no part of the key.
+    A subclass gives the ``name`` of its file and table. UserError for a file that cannot be used.
     """
 
-    def __init__(self, identity: dict[str, str], decoding: Decoding | None, name: str = ""):
-        self.name = name
-        fields = asdict(decoding) if decoding else {}
-        fields.pop("n", None)  # the sample index says it: the first 5 of 20 samples are those of n=5
-        for added in ("choices_below", "beams"):  # at its default left out: keys are those from before it existed
-            if decoding and fields[added] == getattr(Decoding, added):
-                del fields[added]
-        kind = "generate" if decoding else "score"
-        settings = {"kind": kind, "model": identity, "decoding": fields, "version": DECODING_VERSION}
-        self.decoding = canonical(fields) if decoding else None
-        self.settings_json = canonical(settings)
-        self.settings = digest(self.settings_json)
-        self.seeded = decoding is not None and decoding.temperature > 0
+    name = "answers"
 
-    def prompt_json(self, question: Question) -> str:
-        """The prompt as it is hashed. A sample's seed depends on the prompt's id, a greedy answer does not."""
-        fields = {"text": question.prompt.text, "system": question.prompt.system}
-        if question.continuation is not None:
-            fields["continuation"] = question.continuation
-        elif question.prompt.choices:
-            fields["choices"] = sorted(set(question.prompt.choices))
-        if question.prompt.place is not None:
-            fields["place"] = question.prompt.place
-        if self.seeded:
-            fields["id"] = question.prompt.id
-        return canonical(fields)
-
-    def key(self, question: Question) -> Key:
-        """The key of one answer."""
-        return Key(self.settings, digest(self.prompt_json(question)), question.sample)
-
-
-def canonical(fields: dict) -> str:
-    """JSON that is equal for equal content, whatever the order of its keys."""
-    return json.dumps(fields, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-
-
-def digest(text: str) -> str:
-    """128 bits of sha256: no collision to fear below 10^15 answers."""
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-class CompletionStore:
-    """Answers on disk, or in memory with the path ``":memory:"``. Use it as a context manager or ``close`` it.
-
-    UserError for a file or folder that cannot be written, a full disk, a file that is no completion store, or one
-    that a newer version wrote.
-    """
-
-    def __init__(self, path: str | os.PathLike):
-        self.path = path if str(path) == ":memory:" else Path(path)
-        if self.path != ":memory:":
-            try:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise UserError(f"completion store {path}: cannot make its folder ({error.strerror}); "
-                                "name another file in LOOKUPLAB_STORE") from None
+    def __init__(self, path: str | os.PathLike | None = None):
+        self.path = path or self.default_path()
         with self._readable_errors():
-            # isolation_level None: transactions are opened by hand, so that each holds exactly one batch
-            self.db = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+            if str(self.path) != ":memory:":
+                Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+            # isolation_level None: each transaction is opened by hand. SQLite itself is built for threads
+            self.db = sqlite3.connect(
+                self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
             try:
                 self._open()
             except BaseException:
@@ -144,54 +51,97 @@ class CompletionStore:
                 raise
 
     def _open(self) -> None:
-        """Check or create the schema; refuse what is not ours before anything is changed in it."""
-        self._check_version()
-        self._switch_to_wal()
-        self.db.execute("PRAGMA synchronous = NORMAL")  # with WAL a killed process still loses nothing committed
+        """Make the table where there is none; refuse what is not ours before anything is changed in it."""
+        self.db.execute(
+            "PRAGMA synchronous = NORMAL"
+        )  # a killed process still loses nothing committed
+        ((version,),) = self.db.execute("PRAGMA user_version")
+        tables = {name for (name,) in self.db.execute("SELECT name FROM sqlite_master")}
+        if version > SCHEMA or (tables and not version and self.name not in tables):
+            raise UserError(
+                f"{self.path} is no store of {self.name}, or a newer lookuplab wrote it; update lookuplab "
+                "or name another file (LOOKUPLAB_STORE)"
+            )
+        if self.name in tables and "settings" not in tables:
+            return
+        with contextlib.suppress(sqlite3.OperationalError):  # another process may be at just this
+            self.db.execute("PRAGMA journal_mode = WAL")
         with self._transaction():
-            if self._check_version() == 0:  # again: another process may have created the tables meanwhile
-                for statement in filter(str.strip, SCHEMA.split(";")):
-                    self.db.execute(statement)
-            store_log.create(self.db)
-            # written at every opening: a read-only store or a full disk shows before any token is generated
-            self.db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            if old := self.db.execute(
+                "SELECT 1 FROM sqlite_master WHERE name = 'settings'"
+            ).fetchone():
+                self._upgrade()
+            table = f"CREATE TABLE IF NOT EXISTS {self.name} (key TEXT PRIMARY KEY, json TEXT) WITHOUT ROWID"
+            self.db.execute(table)
+            self.db.execute(f"PRAGMA user_version = {SCHEMA}")
+        if old:
+            self.db.execute("VACUUM")
 
-    def _check_version(self) -> int:
-        version = self.db.execute("PRAGMA user_version").fetchone()[0]
-        if version > SCHEMA_VERSION:
-            raise UserError(f"completion store {self.path}: written by a newer lookuplab (schema {version}, this one "
-                            f"knows {SCHEMA_VERSION}); update lookuplab or name another file in LOOKUPLAB_STORE")
-        if version == 0 and self.db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            raise UserError(f"completion store {self.path}: an SQLite database of another program; "
-                            "name another file in LOOKUPLAB_STORE")
-        return version
+    def _upgrade(self) -> None:
+        """Take over the answers of a completion store of schema 1 or 2."""
+        for statement in (
+            "ALTER TABLE completions RENAME TO old",
+            "CREATE TABLE IF NOT EXISTS batches (settings TEXT, model TEXT)",
+            "CREATE TABLE completions (key TEXT PRIMARY KEY, json TEXT) WITHOUT ROWID",
+            "INSERT INTO completions SELECT settings || '/' || prompt || '/' || sample, json_set(json, '$.model', "
+            "coalesce((SELECT max(model) FROM batches b WHERE b.settings = old.settings), 'unknown')) FROM old",
+            *(
+                f"DROP TABLE IF EXISTS {name}"
+                for name in ("old", "settings", "prompts", "batches", "uses")
+            ),
+        ):
+            self.db.execute(statement)
 
-    def _switch_to_wal(self) -> None:
-        """SQLite does not wait for the lock of this one switch, so two first openers must try again themselves."""
-        deadline = time.monotonic() + BUSY_SECONDS
-        while True:
+    @classmethod
+    def default_path(cls) -> Path:
+        """Beside the completion store, wherever that is."""
+        store = Path(os.environ.get("LOOKUPLAB_STORE") or paths.STORE)
+        return store if cls is CompletionStore else store.with_name(f"{cls.name}.sqlite")
+
+    def get(self, keys: Iterable[str]) -> dict[str, object]:
+        """Those answers that there are."""
+        keys, found = list(keys), {}
+        with self._readable_errors():
+            for start in range(0, len(keys), CHUNK):
+                chunk = keys[start : start + CHUNK]
+                marks = ",".join("?" * len(chunk))
+                rows = self.db.execute(f"SELECT * FROM {self.name} WHERE key IN ({marks})", chunk)
+                found |= {key: json.loads(text) for key, text in rows}
+        return found
+
+    def put(self, key: str, answer: object) -> None:
+        """Keep one answer."""
+        self.add({key: answer})
+
+    def add(self, answers: Mapping[str, object]) -> None:
+        """Keep a batch, in one transaction. An answer that another process has stored first stays as it is."""
+        rows = [(key, canonical(answer)) for key, answer in answers.items()]
+        with self._readable_errors(), self._transaction():
+            self.db.executemany(f"INSERT OR IGNORE INTO {self.name} VALUES (?, ?)", rows)
+
+    def __len__(self) -> int:
+        return self.db.execute(f"SELECT count(*) FROM {self.name}").fetchone()[0]
+
+    def take(self, file: Path, models: Sequence[str] = ()) -> int:
+        """Add the answers of another file (of these models only), all or none; how many are new. Ours stay."""
+        chosen = (
+            f"json_extract(json, '$.model') IN ({','.join('?' * len(models))})" if models else "1"
+        )
+        with self._readable_errors():
+            self.db.execute("ATTACH ? AS other", (str(file),))
             try:
-                self.db.execute("PRAGMA journal_mode = WAL")
-                return
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.02)
+                return self.db.execute(
+                    f"INSERT OR IGNORE INTO {self.name} SELECT * FROM other.{self.name} WHERE {chosen}",
+                    models,
+                ).rowcount
+            finally:
+                self.db.execute("DETACH other")
 
-    @contextmanager
-    def _readable_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.DatabaseError as error:
-            name = getattr(error, "sqlite_errorname", "")
-            known = next((text for start, text in EXPLANATIONS.items() if name.startswith(start)), None)
-            if known is None:
-                raise
-            raise UserError(f"completion store {self.path}: {known}") from None
-
-    @contextmanager
+    @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
-        self.db.execute("BEGIN IMMEDIATE")  # a deferred one could fail when it turns from reading to writing
+        self.db.execute(
+            "BEGIN IMMEDIATE"
+        )  # a deferred one could fail when it turns from reading to writing
         try:
             yield
             self.db.execute("COMMIT")
@@ -200,87 +150,90 @@ class CompletionStore:
                 self.db.execute("ROLLBACK")
             raise
 
-    def get(self, asked: Asked, questions: Iterable[Question]) -> dict[Key, Completion]:
-        """Those answers that exist. Each carries the id of the question that was last asked with its key."""
-        wanted = {asked.key(question): question for question in questions}
-        prompts = sorted({key.prompt for key in wanted})
-        found = {}
-        with self._readable_errors():
-            for start in range(0, len(prompts), CHUNK):
-                chunk = prompts[start:start + CHUNK]
-                rows = self.db.execute("SELECT prompt, sample, json FROM completions WHERE settings = ? AND prompt IN "
-                                       f"({','.join('?' * len(chunk))})", [asked.settings, *chunk])
-                for prompt, sample, answer in rows:
-                    key = Key(asked.settings, prompt, sample)
-                    if key in wanted:
-                        found[key] = _from_json(wanted[key].prompt.id, sample, answer)
-        return found
+    @contextlib.contextmanager
+    def _readable_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.DatabaseError, OSError) as error:
+            raise UserError(
+                f"store of {self.name} {self.path}: {error} (nothing that was stored is lost; "
+                "LOOKUPLAB_STORE names another file)"
+            ) from None
 
-    def note_uses(self, asked: Asked, questions: Iterable[Question]) -> None:
-        """Remember that these were asked, and by which notebook."""
-        with self._readable_errors(), self._transaction():
-            store_log.note_uses(self.db, map(asked.key, questions))
-
-    def put(self, asked: Asked, answers: Sequence[tuple[Question, Completion]], seconds: float | None = None) -> None:
-        """Store one batch in one transaction. An answer that another process has stored first stays as it is.
-
-        ``seconds`` is what generating the batch took.
-        """
-        with self._readable_errors(), self._transaction():
-            if seconds is not None:
-                store_log.note_batch(self.db, asked.settings, asked.name, seconds, [answer for _, answer in answers])
-            self.db.execute("INSERT OR IGNORE INTO settings VALUES (?, ?)", (asked.settings, asked.settings_json))
-            for question, completion in answers:
-                text = asked.prompt_json(question)
-                prompt = digest(text)
-                self.db.execute("INSERT OR IGNORE INTO prompts VALUES (?, ?)", (prompt, text))
-                self.db.execute("INSERT OR IGNORE INTO completions VALUES (?, ?, ?, ?)",
-                                (asked.settings, prompt, question.sample, _to_json(completion)))
-
-    def __len__(self) -> int:
-        with self._readable_errors():
-            return self.db.execute("SELECT count(*) FROM completions").fetchone()[0]
-
-    def stats(self) -> list[dict]:
-        """One row per settings: kind, model identity, decoding, version and the number of answers under it."""
-        with self._readable_errors():
-            rows = self.db.execute("SELECT s.json, count(*) FROM completions c JOIN settings s ON s.id = c.settings "
-                                   "GROUP BY s.id ORDER BY s.json").fetchall()
-        return [{**json.loads(settings), "answers": count} for settings, count in rows]
-
-    def export(self, path: str | os.PathLike) -> int:
-        """Write every answer with its settings and prompt as JSON Lines; return how many."""
-        with self._readable_errors(), open(path, "w", encoding="utf-8") as out:
-            rows = self.db.execute("SELECT s.json, p.json, c.sample, c.json FROM completions c "
-                                   "JOIN settings s ON s.id = c.settings JOIN prompts p ON p.id = c.prompt "
-                                   "ORDER BY c.settings, c.prompt, c.sample")
-            count = 0
-            for count, (settings, prompt, sample, answer) in enumerate(rows, 1):
-                out.write(canonical({"settings": json.loads(settings), "prompt": json.loads(prompt),
-                                     "sample": sample, "answer": json.loads(answer)}) + "\n")
-        return count
-
-    def close(self) -> None:
-        """Let go of the file. What was put is stored already."""
-        self.db.close()
-
-    def __enter__(self) -> "CompletionStore":
+    def __enter__(self):
         return self
 
     def __exit__(self, *_) -> None:
-        self.close()
+        self.db.close()
 
 
-def _to_json(completion: Completion) -> str:
-    fields = asdict(completion)
-    del fields["id"], fields["sample"]  # the key has them
-    return canonical(fields)
+class CompletionStore(AnswerStore):
+    """What models answered; ``complete.key_of`` makes the keys. Each answer also names its ``model``."""
+
+    name = "completions"
+
+    def held(self) -> list[tuple[str, int, int]]:
+        """(model, answers, bytes of them) by model."""
+        return self.db.execute(
+            "SELECT json_extract(json, '$.model'), count(*), sum(length(json)) FROM completions GROUP BY 1 ORDER BY 1"
+        ).fetchall()
 
 
-def _from_json(prompt_id: str, sample: int, answer: str) -> Completion:
-    fields = json.loads(answer)
-    fields["tokens"] = tuple(fields["tokens"])
-    fields["token_ids"] = tuple(fields["token_ids"])
-    if fields["token_logprobs"] is not None:
-        fields["token_logprobs"] = tuple(fields["token_logprobs"])
-    return Completion(id=prompt_id, sample=sample, **fields)
+def export(target: Path, kinds: Sequence[type[AnswerStore]], models: Sequence[str] = ()) -> int:
+    """Write the answers of these models, or all, to the file ``target``; return how many completions.
+
+    ``kinds`` are stores at their default places; what their tables hold goes into the one file. UserError
+    where there is no completion store, and for a model that it does not hold.
+    """
+    source = existing(CompletionStore.default_path())
+    with CompletionStore(source) as store:
+        known = [model for model, *_ in store.held()]
+    if unknown := set(models) - set(known):
+        raise UserError(
+            f"{source} holds nothing of {min(unknown)!r}; there are: {', '.join(known)}"
+        )
+    if target.resolve() == source.resolve():
+        raise UserError(f"{target} is the store itself; name another file")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with paths.replacing(target) as partial:
+        for kind in kinds:
+            if kind.default_path().is_file():
+                with kind(partial) as written:
+                    written.take(kind.default_path(), models)
+        with CompletionStore(
+            partial
+        ) as written:  # one file, that a reader without rights to write can open
+            written.db.execute("PRAGMA journal_mode = DELETE")
+            return len(written)
+
+
+def merge(file: Path, kinds: Sequence[type[AnswerStore]]) -> dict[str, int]:
+    """Add what ``file``, an export or another store, holds to the stores of these ``kinds``: name -> new answers."""
+    with TemporaryDirectory() as folder:  # one of an older schema is upgraded in the copy
+        copy, found = Path(shutil.copy(existing(file), folder)), {}
+        with CompletionStore(copy) as read:
+            tables = {name for (name,) in read.db.execute("SELECT name FROM sqlite_master")}
+        for kind in kinds:
+            if kind.name in tables:
+                with kind() as store:
+                    found[kind.name] = store.take(copy)
+    return found
+
+
+def existing(file: Path) -> Path:
+    """The file, if it is there. Raises UserError."""
+    if not file.is_file():
+        raise UserError(
+            f"there is no store at {file}; a first run makes it (LOOKUPLAB_STORE names another)"
+        )
+    return file
+
+
+def canonical(fields: object) -> str:
+    """JSON that is equal for equal content, whatever the order of its keys."""
+    return json.dumps(fields, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+
+
+def digest(text: str) -> str:
+    """128 bits of sha256: no collision to fear below 10^15 answers."""
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

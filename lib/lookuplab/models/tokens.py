@@ -1,90 +1,83 @@
 """From prompts to token ids, and from token ids back to the text that they spell."""
 
-import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tokenizers.decoders import DecodeStream
 
 from lookuplab.errors import UserError
 from lookuplab.models.types import Decoding
 
-TAIL = 8  # tokens of the prompt that a decoder sees, so that it spells the first new token as a continuation
-ANCHORS = ("", "\n", "(", "=")  # texts before a continuation whose tokens do not merge with it, one or the other
+TAIL = 8  # tokens of the prompt that a decoder sees, so that it spells the first new one as a continuation
+ANCHORS = ("", "\n", "(", "=")  # texts before a continuation whose tokens do not merge with it
 UNFINISHED = "\ufffd"  # what half a UTF-8 character decodes to
 
 
-@dataclass(frozen=True)
-class Encoded:
-    """A prompt's token ids as the model will see them, and how many the truncation policy removed."""
-
-    ids: list[int]
-    dropped: int = 0
-
-
-def encode(tokenizer, texts: list[str], special: bool, causal: bool) -> list[list[int]]:
+def encode(tokenizer, texts: Sequence[str], special: bool, causal: bool) -> list[list[int]]:
     """Token ids of each text, with the tokenizer's own special tokens if ``special``.
 
-    A causal prompt must stay open: an end-of-text token that the tokenizer adds is taken off. An empty prompt becomes
-    one begin-of-text token, because a model cannot begin from nothing.
+    A causal prompt must stay open: an end-of-text token that the tokenizer adds is taken off. An empty
+    prompt becomes one begin-of-text token, because a model cannot begin from nothing.
     """
-    encoded = tokenizer(texts, add_special_tokens=special, padding=False, truncation=False, verbose=False)["input_ids"]
-    start = next((i for i in (tokenizer.bos_token_id, tokenizer.eos_token_id) if i is not None), None)
-    rows = []
-    for ids in encoded:
-        if causal and len(ids) > 1 and ids[-1] == tokenizer.eos_token_id:
-            ids = ids[:-1]
-        if not ids and start is None:
-            raise UserError("an empty prompt needs a tokenizer with a begin- or end-of-text token; this one has none")
-        rows.append(list(ids) or [start])
-    return rows
+    if not texts:
+        return []
+    rows = tokenizer(list(texts), add_special_tokens=special, verbose=False)["input_ids"]
+    if causal:
+        rows = [
+            row[:-1] if len(row) > 1 and row[-1] == tokenizer.eos_token_id else row for row in rows
+        ]
+    start = next(
+        (i for i in (tokenizer.bos_token_id, tokenizer.eos_token_id) if i is not None), None
+    )
+    if start is None and not all(rows):
+        raise UserError(
+            "an empty prompt needs a tokenizer with a begin- or end-of-text token; this one has none"
+        )
+    return [list(row) or [start] for row in rows]
 
 
-def fit(name: str, ids: list[int], context: int | None, decoding: Decoding, keep: set[int]) -> Encoded:
+def fit(tokenizer, name: str, ids: list[int], context: int | None, decoding: Decoding) -> list[int]:
     """The prompt within the context window.
 
-    Without a policy a prompt must leave room for one new token, else UserError. With ``decoding.truncation`` it is cut
-    so that all ``max_new_tokens`` find room; first and last tokens in ``keep`` (begin and end of text) stay.
+    Without a policy a prompt must leave room for one new token, else UserError. With
+    ``decoding.truncation`` it is cut so that all ``max_new_tokens`` find room; special tokens at its
+    ends stay.
     """
-    if decoding.truncation not in (None, "left", "right"):
-        raise UserError(f"truncation is {decoding.truncation!r}; it must be 'left', 'right' or None")
-    if context is None:
-        return Encoded(ids)
+    if (
+        context is None
+        or len(ids) + (decoding.max_new_tokens if decoding.truncation else 1) <= context
+    ):
+        return ids
     if decoding.truncation is None:
-        if len(ids) + 1 > context:
-            raise UserError(
-                f"prompt {name!r} has {len(ids)} tokens and the model's context is {context}; shorten it or name a "
-                "truncation policy ('left' or 'right')"
-            )
-        return Encoded(ids)
-    excess = len(ids) - max(1, context - decoding.max_new_tokens)
-    if excess <= 0:
-        return Encoded(ids)
-    first = ids[:1] if ids[0] in keep else []
-    last = ids[-1:] if ids[-1] in keep else []
+        raise UserError(
+            f"prompt {name!r} has {len(ids)} tokens and the model's context is {context}; shorten it "
+            "or name a truncation policy ('left' or 'right')"
+        )
+    keep = {tokenizer.bos_token_id, tokenizer.eos_token_id}
+    first, last = ids[:1] if ids[0] in keep else [], ids[-1:] if ids[-1] in keep else []
     middle = ids[len(first) : len(ids) - len(last)]
-    middle = middle[excess:] if decoding.truncation == "left" else middle[: max(0, len(middle) - excess)]
-    kept = first + middle + last
-    return Encoded(kept, dropped=len(ids) - len(kept))
+    room = max(0, max(1, context - decoding.max_new_tokens) - len(first) - len(last))
+    cut = middle[len(middle) - room :] if decoding.truncation == "left" else middle[:room]
+    return first + cut + last
 
 
 def continuations(tokenizer, tail: Sequence[int], texts: Sequence[str]) -> list[list[int] | None]:
     """Token ids that spell each text behind the prompt's last tokens ``tail``, which stay as they are.
 
-    They are those of both together if that leaves the prompt's tokens whole; otherwise those of the text behind one of
-    ANCHORS. Whatever is found is decoded again behind ``tail``; None for a text that no way spells.
+    They are those of both together if that leaves the prompt's tokens whole; otherwise those of the
+    text behind one of ANCHORS. Whatever is found is decoded again behind ``tail``; None for a text
+    that no way spells.
     """
     before = decoded(tokenizer, [list(tail)])[0]
     found: list[list[int] | None] = [None] * len(texts)
     for anchor in dict.fromkeys([before, *ANCHORS]):
-        open_texts = [i for i, ids in enumerate(found) if ids is None]
-        if not open_texts:
+        left = [i for i, ids in enumerate(found) if ids is None]
+        if not left:
             break
-        alone, *whole = tokenizer([anchor, *(anchor + texts[i] for i in open_texts)], add_special_tokens=False,
-                                  padding=False, truncation=False, verbose=False)["input_ids"]
-        ids = [row[len(alone):] if row[:len(alone)] == alone else [] for row in whole]
+        read = [anchor, *(anchor + texts[i] for i in left)]
+        alone, *whole = tokenizer(read, add_special_tokens=False, verbose=False)["input_ids"]
+        ids = [row[len(alone) :] if row[: len(alone)] == alone else [] for row in whole]
         spelled = decoded(tokenizer, [[*tail, *row] for row in ids])
-        for i, row, text in zip(open_texts, ids, spelled, strict=True):
+        for i, row, text in zip(left, ids, spelled, strict=True):
             if row and text == before + texts[i]:
                 found[i] = row
     return found
@@ -93,52 +86,48 @@ def continuations(tokenizer, tail: Sequence[int], texts: Sequence[str]) -> list[
 def single_texts(tokenizer) -> list[str]:
     """What each token of the vocabulary adds to a text that has begun; "" for special tokens."""
     begun = tokenizer("x", add_special_tokens=False)["input_ids"]
-    before, *texts = decoded(tokenizer, [begun, *([*begun, token] for token in range(len(tokenizer)))])
-    return [text[len(before):] for text in texts]
+    rows = [begun, *([*begun, token] for token in range(len(tokenizer)))]
+    before, *texts = decoded(tokenizer, rows)
+    return [text[len(before) :] for text in texts]
 
 
 def decoded(tokenizer, rows: list[list[int]]) -> list[str]:
     """The text that each row of tokens spells."""
-    return tokenizer.batch_decode(rows, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    return tokenizer.batch_decode(
+        rows, skip_special_tokens=True, clean_up_tokenization_spaces=False
+    )
 
 
 class Spelling:
-    """The text of a growing row of tokens, one piece per token, at a cost that does not grow with the row.
+    """The text of a growing row of tokens, one piece a token, at a cost that does not grow with the row.
 
     Half a character is held back until the token that completes it; special tokens spell nothing.
     """
 
-    def __init__(self, tokenizer, prompt_ids: list[int]) -> None:
-        self._tokenizer = tokenizer
-        self._prompt = prompt_ids[-TAIL:]
-        self._stream = DecodeStream(ids=self._prompt, skip_special_tokens=True) if tokenizer.is_fast else None
-        self._window = list(self._prompt)  # for tokenizers without a native stream
-        self._read = self._decode(self._window) if self._stream is None else ""
+    def __init__(self, tokenizer, prompt_ids: Sequence[int]) -> None:
+        self._tokenizer, self._ids = tokenizer, list(prompt_ids[-TAIL:])
+        self._stream = (
+            DecodeStream(ids=self._ids, skip_special_tokens=True) if tokenizer.is_fast else None
+        )
+        (before,) = decoded(tokenizer, [self._ids])
+        self._read = len(before)
 
     def piece(self, token: int) -> str:
         """What this token adds to the text; "" while a character is unfinished."""
+        self._ids.append(token)
         if self._stream is not None:
-            return self._stream.step(self._tokenizer.backend_tokenizer, token) or ""
-        self._window.append(token)
-        text = self._decode(self._window)
-        if text.endswith(UNFINISHED):
-            return ""
-        new = text[len(self._read) :]
-        if new:
-            self._window = self._window[-TAIL:]
-            self._read = self._decode(self._window)
+            new = self._stream.step(self._tokenizer.backend_tokenizer, token) or ""
+        else:
+            new = self.rest()
+            new = "" if new.endswith(UNFINISHED) else new
+        self._read += len(new)
         return new
 
-    def copy(self) -> "Spelling":
-        """A second one that has read the same tokens."""
-        twin = copy.copy(self)
-        twin._stream, twin._window = copy.copy(self._stream), list(self._window)
-        return twin
+    def rest(self) -> str:
+        """What is held back after the last token (bytes that never became a character)."""
+        return decoded(self._tokenizer, [self._ids])[0][self._read :]
 
-    def rest(self, tokens: list[int], pieces: list[str]) -> str:
-        """What is still held back after the last token (bytes that never became a character)."""
-        before = self._decode(self._prompt)
-        return self._decode(self._prompt + tokens)[len(before) + sum(map(len, pieces)) :]
-
-    def _decode(self, ids: list[int]) -> str:
-        return self._tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    def pieces(self, tokens: Sequence[int]) -> list[str]:
+        """One piece a token; the last one spells what is still held back."""
+        pieces = [self.piece(token) for token in tokens]
+        return [*pieces[:-1], pieces[-1] or self.rest()] if pieces else []

@@ -14,7 +14,9 @@ ROOT = 0
 class TokenTrie:
     """A prefix tree over token ids. ``names`` end in terminal nodes, ``closed`` in closed ones."""
 
-    def __init__(self, names: Iterable[Sequence[int]], closed: Iterable[Sequence[int]] = ()) -> None:
+    def __init__(
+        self, names: Iterable[Sequence[int]], closed: Iterable[Sequence[int]] = ()
+    ) -> None:
         self._children: list[dict[int, int]] = [{}]
         self._allowed: dict[int, torch.Tensor] = {}
         self._terminal = {self._insert(name) for name in names}

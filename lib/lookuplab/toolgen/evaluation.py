@@ -1,120 +1,287 @@
-"""Held-out functions and what became of them: which ones are generated, and one row for each that was."""
+"""Held-out functions and what became of them: which ones are generated, and one row for each that was.
+
+Generated functions are judged, each in its repository, by several workers and never twice. A worker has one Jedi and one
+pylint process. Workers take questions from the two ends of a sorted list, so that what a process has read serves the
+next question, too.
+"""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections import deque
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeVar
+from pathlib import Path
 
 import pandas as pd
+from tqdm import tqdm
 
+from lookuplab.cluster import Cluster, check_seen, kept
 from lookuplab.errors import UserError
 from lookuplab.models.load import load_tokenizer
-from lookuplab.toolgen.files import Repository
-from lookuplab.toolgen.filters import Filters
-from lookuplab.toolgen.functions import Function, extract
-from lookuplab.toolgen.metrics.insertion import locate, read_source
-from lookuplab.toolgen.metrics.judging import Judged, Store, Task, judge, kind_counts, row
+from lookuplab.toolgen.analysers import (
+    JudgementStore,
+    WorkerLost,
+    key,
+    repository_digest,
+    within_imports,
+)
+from lookuplab.toolgen.dependencies import KINDS, DependencyTool, covered
+from lookuplab.toolgen.functions import Filters, Function, Repository, extract
+from lookuplab.toolgen.insertion import function_of, insert, locate, read_source
+from lookuplab.toolgen.similarity import edit_similarity, identifier_metrics, normalized
+from lookuplab.toolgen.success import SuccessTool, verdict
 
-NUMBERS = ("edit_similarity", "dependencies", "covered", "next_identifier", "identifier_sequence", "prefix")
-Name = TypeVar("Name")
 LEAST = 5  # functions of each repository: fewer say nothing about it
 
 
-def test_functions(repositories: Sequence[Repository], filters: Filters = Filters(), limit: int | None = None,
-                   seed: int = 0, count_tokens: Callable[[str], int] | None = None) -> list[Function]:
+def test_functions(
+    repositories: Sequence[Repository],
+    filters: Filters = Filters(),
+    limit: int | None = None,
+    seed: int = 0,
+    count_tokens: Callable[[str], int] | None = None,
+) -> list[Function]:
     """The usable functions of held-out repositories, in the order of repositories, files and lines.
 
-    ``limit`` of them, spread over the repositories in proportion to their functions, but at least LEAST of each (all
-    where it has fewer); within a repository by a seeded hash of the ids, so that a larger limit only adds functions.
-    ``count_tokens`` as in ``functions.extract``. Raises UserError where no function is left.
+    ``limit`` and ``seed`` as in ``sample``, ``count_tokens`` as in ``functions.extract``.
     """
     seen: set[tuple[str, str]] = set()
-    found = {repository.name: extract(repository, filters, seen, count_tokens).functions for repository in repositories}
+    found = {
+        place.name: extract(place, filters, seen, count_tokens).functions for place in repositories
+    }
     return sample(found, limit, seed)
 
 
-def sample(found: Mapping[str, Sequence[Function]], limit: int | None = None, seed: int = 0) -> list[Function]:
-    """What ``test_functions`` takes of the functions that were ``found``, by the repositories' names."""
-    if not any(found.values()):
-        raise UserError(f"no usable function with a docstring in {', '.join(found) or 'no repository'}; give others, or "
-                        "wider limits")
-    if limit is not None and limit < 1:
-        raise UserError(f"limit is {limit}; it must be 1 or more functions")
-    shares = _shares({name: len(functions) for name, functions in found.items()}, limit)
-
-    def chosen(name: str) -> set[str]:
-        ids = sorted((one.id for one in found[name]), key=lambda id: hashlib.sha256(f"{seed}/{id}".encode()).digest())
-        return set(ids[:shares[name]])
-
-    return [one for name, functions in found.items() for wanted in [chosen(name)] for one in functions
-            if one.id in wanted]
-
-
 test_functions.__test__ = False  # for pytest, which collects by name
+
+
+def sample(
+    found: Mapping[str, Sequence[Function]], limit: int | None = None, seed: int = 0
+) -> list[Function]:
+    """``limit`` of the functions that were ``found``, by the repositories' names; None takes all.
+
+    They are spread over the repositories in proportion to their functions, but at least LEAST of each (all where it has
+    fewer); within a repository by a seeded hash of the ids, so that a larger limit only adds functions. Raises
+    UserError where no function is left.
+    """
+    if not any(found.values()) or limit is not None and limit < 1:
+        raise UserError(
+            f"no usable function with a docstring in {', '.join(found) or 'no repository'} (limit: {limit}); give "
+            "others, or wider limits"
+        )
+    shares = _shares({name: len(functions) for name, functions in found.items()}, limit)
+    chosen: set[str] = set()
+    for name, functions in found.items():
+        ids = [one.id for one in functions]
+        ids.sort(key=lambda id: hashlib.sha256(f"{seed}/{id}".encode()).digest())
+        chosen.update(ids[: shares[name]])
+    return [one for functions in found.values() for one in functions if one.id in chosen]
+
+
+def _shares(sizes: Mapping[str, int], limit: int | None) -> dict[str, int]:
+    """How many functions of each repository: one after the other to whoever has the smallest share so far."""
+    total = sum(sizes.values())
+    limit = total if limit is None else min(limit, total)
+    least = min(LEAST, limit // len(sizes))
+    shares = {name: min(size, least) for name, size in sizes.items()}
+    while sum(shares.values()) < limit:
+        open_ones = [name for name in sizes if shares[name] < sizes[name]]
+        shares[
+            min(open_ones, key=lambda name: (Fraction(shares[name] + 1, sizes[name]), name))
+        ] += 1
+    return shares
 
 
 def most_tokens(models: Sequence[str]) -> Callable[[str], int]:
     """How many tokens a text has at most, over the vocabularies of these local models, named as for ``models.load``.
 
     The test functions are then short enough for each of them. A function's code has no marks, so of models that differ
-    behind their last hyphen only (``gpt-base``, ``gpt-toolgen``) the first one counts.
+    behind their last hyphen only (``gpt-base``, ``gpt-toolgen``) one counts.
     """
-    tokenizers = [load_tokenizer(name) for name in {name.rpartition("-")[0]: name for name in reversed(models)}.values()]
-    return lambda text: max(len(each(text, add_special_tokens=False)["input_ids"]) for each in tokenizers)
+    names = {name.rpartition("-")[0]: name for name in models}.values()
+    tokenizers = [load_tokenizer(name) for name in names]
+    return lambda text: max(
+        len(each(text, add_special_tokens=False)["input_ids"]) for each in tokenizers
+    )
 
 
-def _shares(sizes: Mapping[str, int], limit: int | None) -> dict[str, int]:
-    """How many functions of each repository: one after the other to whoever has the smallest share so far."""
-    if limit is None or limit >= sum(sizes.values()):
-        return dict(sizes)
-    least = min(LEAST, limit // max(1, len(sizes)))
-    shares = {name: min(size, least) for name, size in sizes.items()}
-    while sum(shares.values()) < limit:
-        open_ones = [name for name in sizes if shares[name] < sizes[name]]
-        shares[min(open_ones, key=lambda name: (Fraction(shares[name] + 1, sizes[name]), name))] += 1
-    return shares
+@dataclass(frozen=True)
+class Task:
+    """A generated function and the place that it is for: the `def` on ``line`` of ``file``, below ``root``.
 
-
-def judged(functions: Sequence[Function], predictions: Mapping[str, str], variant: str = "paper", store: Store = None,
-           workers: int | None = None, progress: bool = True) -> pd.DataFrame:
-    """One row for each function, in their order; ``predictions``: id -> whole ``def`` or body, without marks.
-
-    Columns: ``id``, ``repository``; ``predicted`` and ``wanted``, the texts that similarity is of; ``exact_match``;
-    ``edit_similarity``, ``next_identifier``, ``identifier_sequence`` and ``prefix``, 0 to 1 or NaN where the reference
-    has no identifier; ``dependencies`` and ``covered``, counts, and the same a kind (``covered_method``); ``passed``,
-    True or False, ``failures``, the ids of pylint's messages joined by blanks. ``variant``, ``store`` and ``workers`` as
-    in ``metrics.judging.judge``. Raises UserError for a function without a prediction, for a file that changed since
-    the functions were read, and where an analyser gave no answer.
+    ``prediction`` is the whole function or its body, without marks.
     """
-    return judged_all(functions, {"": predictions}, variant, store, workers, progress)[""]
+
+    id: str | int
+    root: Path
+    file: str
+    line: int
+    prediction: str
 
 
-def judged_all(functions: Sequence[Function], predictions: Mapping[Name, Mapping[str, str]], variant: str = "paper",
-               store: Store = None, workers: int | None = None, progress: bool = True) -> dict[Name, pd.DataFrame]:
-    """``judged`` for several models at once: what the analysers read for one serves the others.
+def judged_all(
+    functions: Sequence[Function],
+    predictions: Mapping[Hashable, Mapping[str, str]],
+    variant: str = "paper",
+    workers: int | None = None,
+    store: Path | str | None = None,
+) -> dict[Hashable, pd.DataFrame]:
+    """The rows of ``judge``, in the functions' order, for several models at once: what the analysers read for one
+    serves the others.
 
-    ``predictions``: name -> predictions; with (model, condition) for names, the result is what ``tables`` takes.
+    ``predictions``: name -> {id: prediction}; with (model, condition) for names, the result is what ``tables`` takes.
+    Raises UserError where an analyser gave no answer: a busy machine must not change a number.
     """
-    for texts in predictions.values():
-        if missing := [one.id for one in functions if one.id not in texts]:
-            raise UserError(f"{len(missing)} functions have no prediction, first {missing[0]}; generate or drop them")
-    places = []
-    for one in functions:
-        text = read_source(one.root / one.file)
-        places.append((text, locate(text, one.line)))
-    tasks = [Task(one.id, one.root, one.file, *place, texts[one.id])
-             for texts in predictions.values() for one, place in zip(functions, places, strict=True)]
-    found = judge(tasks, variant, store, workers, progress, strict=True)
-    size = len(functions)
-    return {name: _frame(functions, found[number * size:(number + 1) * size])
-            for number, name in enumerate(predictions)}
+    tasks = [
+        Task(one.id, one.root, one.file, one.line, texts[one.id])
+        for texts in predictions.values()
+        for one in functions
+    ]
+    found, size = judge(tasks, variant, workers, store, strict=True), len(functions)
+    repositories = [one.repository for one in functions]
+    parts = {name: found[number * size :][:size] for number, name in enumerate(predictions)}
+    return {
+        name: part.reset_index(drop=True).assign(repository=repositories)
+        for name, part in parts.items()
+    }
 
 
-def _frame(functions: Sequence[Function], found: Sequence[Judged]) -> pd.DataFrame:
+def judge(
+    tasks: Sequence[Task],
+    variant: str = "paper",
+    workers: int | None = None,
+    store: Path | str | None = None,
+    cluster: Cluster | None = None,
+    strict: bool = False,
+) -> pd.DataFrame:
+    """One row for each task, in their order.
+
+    Columns: ``id``, ``repository`` (its folder); ``predicted`` and ``wanted``, the texts that similarity is of: the
+    bodies, or with ``variant="package"`` the whole functions, so that signature and docstring stand in both;
+    ``exact_match`` up to white space; ``edit_similarity`` and those of ``similarity.identifier_metrics``, 0 to 1 or
+    None; ``dependencies`` and ``covered``, counts, and the same a kind (``covered_method``); ``passed``, ``messages``
+    (pylint's, see ``success``) and ``failures``, the ids of these messages joined by blanks; ``lost``, why pylint gave
+    no answer (``passed`` is None then).
+
+    ``store`` is a file, ":memory:", or None for the one beside the completion store. ``workers``: pairs of Jedi and
+    pylint processes, by default one for each CPU; or those of ``cluster``. A kill loses at most one answer a worker.
+    ``strict``: raise UserError for a lost answer.
+    """
+    digests = {root: repository_digest(root) for root in {task.root for task in tasks}}
+    cases, questions = [], {}
+    for task in tasks:
+        text, where = read_source(task.root / task.file), (task.root, task.file)
+        place = locate(text, task.line)
+        inserted = insert(text, place, task.prediction)
+        named = {"file": within_imports(task.root / task.file), "line": task.line}
+        wanted = key("dependencies", digests[task.root], text=text, **named)
+        named |= {"text": inserted.text, "end_line": inserted.end_line}
+        success = key("success", digests[task.root], **named)
+        questions[wanted] = (
+            DependencyTool,
+            *where,
+            text,
+            place,
+        )  # asked once, whatever was predicted
+        questions[success] = SuccessTool, *where, inserted.text, (inserted.line, inserted.end_line)
+        cases.append((task, place, inserted, wanted, success))
+    with JudgementStore(store) as answers:
+        known, lost = _answered(questions, answers, workers or os.cpu_count(), cluster)
+    if strict and lost:
+        raise UserError(
+            f"{len(lost)} questions to pylint or Jedi were lost ({', '.join(sorted(set(lost.values())))}); the others "
+            "are kept: run it again, with less other work on this machine"
+        )
     rows = []
-    for one, judgement in zip(functions, found, strict=True):
-        values = row(judgement)
-        messages = dict.fromkeys(name for name, *_ in values.pop("messages"))
-        rows.append({"id": one.id, "repository": one.repository, "predicted": judgement.predicted,
-                     "wanted": judgement.wanted, **values, **kind_counts(judgement), "failures": " ".join(messages)})
-    return pd.DataFrame(rows).astype({"passed": object, **dict.fromkeys(NUMBERS, float)}) if rows else pd.DataFrame()
+    for task, place, inserted, wanted, success in cases:
+        _, body = function_of(place, task.prediction)
+        head = [place.header] if variant == "package" else []
+        texts = ["\n".join(filter(None, [*head, text])) for text in (body, place.body)]
+        dependencies, messages = known.get(wanted), known.get(success)
+        against = None if messages is None else verdict(messages, inserted, variant)
+        flags = covered(dependencies or (), body)
+        counts = [len(flags), sum(flags)] if dependencies is not None else [None, None]
+        row = {
+            "id": task.id,
+            "repository": str(task.root),
+            "predicted": texts[0],
+            "wanted": texts[1],
+            "exact_match": normalized(texts[0]) == normalized(texts[1]),
+            "edit_similarity": round(edit_similarity(*texts) / 100, 6),
+            "dependencies": counts[0],
+            "covered": counts[1],
+            "passed": None if against is None else not against,
+            "lost": lost.get(success, ""),
+            "messages": against or [],
+            "failures": " ".join(dict.fromkeys(name for name, *_ in against or ())),
+        }
+        for kind in KINDS:
+            hits = [
+                flag
+                for flag, (_, one) in zip(flags, dependencies or (), strict=True)
+                if one == kind
+            ]
+            row |= {f"dependencies_{kind}": len(hits), f"covered_{kind}": sum(hits)}
+        rows.append(row | identifier_metrics(body, place.body))
+    return pd.DataFrame(rows)
+
+
+def _answered(
+    questions: Mapping[str, tuple], store: JudgementStore, workers: int, cluster: Cluster | None
+) -> tuple[dict, dict]:
+    """The answers by their keys, from the store or asked for now and stored; and why some were lost."""
+    known, lost = store.get(questions), {}
+    waiting = [(name, question) for name, question in questions.items() if name not in known]
+    waiting.sort(key=lambda item: [str(part) for part in item[1][1:3]])  # by repository and file
+    bar = tqdm(total=len(waiting), desc="judging", unit=" questions", delay=1)
+
+    def keep(name: str, answer: object, reason: str) -> None:
+        if reason:
+            lost[name] = reason
+        else:
+            store.put(name, answer)
+            known[name] = answer
+        bar.update()
+
+    def work(backwards: bool) -> None:
+        with DependencyTool() as jedi, SuccessTool() as pylint:
+            while left:
+                try:
+                    name, question = left.pop() if backwards else left.popleft()
+                except IndexError:  # another worker took the last one
+                    return
+                keep(name, *_ask(question, {DependencyTool: jedi, SuccessTool: pylint}.get))
+
+    if cluster is not None:
+        for number, found in cluster.map(_ask_there, [question for _, question in waiting]):
+            keep(waiting[number][0], *found)
+        return known, lost
+    left = deque(waiting)
+    with bar, ThreadPoolExecutor(workers) as threads:
+        try:
+            list(threads.map(work, [number % 2 == 1 for number in range(workers)]))
+        finally:
+            left.clear()  # after an error or an interrupt the workers end with the question that they are at
+    return known, lost
+
+
+def _ask(
+    question: tuple, tool: Callable[[type], DependencyTool | SuccessTool]
+) -> tuple[object, str]:
+    """(answer, ""), or (None, why it was lost)."""
+    kind, *arguments = question
+    reason = ""
+    for _ in range(2):  # what was lost is asked once more
+        try:
+            return tool(kind).judge(*arguments), ""
+        except WorkerLost as loss:
+            reason = str(loss)
+    return None, reason
+
+
+def _ask_there(question: tuple) -> tuple[object, str]:
+    """On a worker of a cluster, which keeps its Jedi and pylint processes for the next question."""
+    check_seen(question[1])
+    return _ask(question, kept)

@@ -1,28 +1,70 @@
-"""Functions with docstrings: extracted from a repository at exact positions, with a reason for each left out.
+"""Functions with docstrings: found in a repository at exact positions, with a reason for each that
+is left out.
 
-Lines count from 1 and columns from 0, in characters, in the file's text with ``\\n`` line ends and without a byte order
-mark. Identifiers inside f-strings belong to a string literal and are no tokens of their own (as in Python 3.11).
+Lines count from 1 and columns from 0, in characters, in the file's text with ``\\n`` line ends and
+without a byte order mark. An f-string is one token, as everywhere in Python 3.11.
 """
 
 import ast
+import inspect
+import io
 import keyword
+import re
 import tokenize
+import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lookuplab.toolgen.files import LeftOut, Parsed, Repository, column_of, parse, python_files
-from lookuplab.toolgen.filters import Filters, docstring_reason, first_sentence, is_trivial, size_reason
+from lookuplab import paths, python_sources
+from lookuplab.errors import UserError
+from lookuplab.toolgen.insertion import read_source
 
-_LAYOUT = {tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
-_FSTRING = [getattr(tokenize, f"FSTRING_{part}", -1) for part in ("START", "END")]
+_LAYOUT = {
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.COMMENT,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef
+_Block = ast.stmt | ast.excepthandler | ast.match_case
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A folder of Python files. ``root`` is where paths begin, and is no part of any id."""
+
+    name: str
+    root: Path
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Limits of the replication package; ``max_bytes`` is ours: no file of megabytes is parsed.
+
+    ``max_lines``, ``min_lines`` and ``max_tokens`` (Python tokens) are those of signature and body,
+    without docstring, comments and blank lines; ``max_model_tokens`` counts the same text by a
+    model's tokenizer, where one is given.
+    """
+
+    max_files: int = 500
+    max_file_lines: int = 1000
+    max_bytes: int = 1_000_000
+    min_lines: int = 2
+    max_lines: int = 50
+    max_tokens: int = 512
+    max_model_tokens: int = 128
+    min_docstring_words: int = 3
+    max_docstring_words: int = 256
+    excluded_prefix: str = "test_"
 
 
 @dataclass(frozen=True, order=True)
 class Token:
-    """One token of a function, where it begins in its file."""
+    """One token of a function, where it begins in its file. Keywords are no names."""
 
     line: int
     column: int
@@ -32,9 +74,11 @@ class Token:
 
 @dataclass(frozen=True)
 class Function:
-    """One function. ``source``, ``signature`` and ``body`` are without ``indent``, the whitespace before ``def``."""
+    """One function. ``source``, ``signature`` and ``body`` are without ``indent``, the whitespace
+    before ``def``.
+    """
 
-    id: str  # "<repository>/<file>:<qualified name>#<line>", unique and the same wherever the repository lies
+    id: str  # "<repository>/<file>:<qualified name>#<line>", wherever the repository lies
     repository: str
     root: Path = field(repr=False)
     file: str  # relative to root, with slashes
@@ -47,138 +91,265 @@ class Function:
     source: str  # the whole ``def``, docstring included
     indent: str
     body_line: int  # first line of body
-    tokens: tuple[Token, ...] = field(repr=False, compare=False)  # signature and body, without layout and docstring
-    kept: frozenset[int] = field(repr=False, compare=False, default=frozenset())  # lines that begin as in the file
+    tokens: tuple[Token, ...] = field(repr=False, compare=False)  # of signature and body
+    kept: frozenset[int] = field(repr=False, compare=False)  # lines that begin as in the file
+
+    def lines(self) -> list[str]:
+        """The lines of the whole file, with their ends."""
+        return lines_of(read_source(self.root / self.file))
 
 
 @dataclass
 class Extraction:
-    """The functions of one repository, the number of its Python files, and how often which reason left one out."""
+    """The functions of one repository, the number of its Python files, and how often which reason
+    left a file or a function out.
+    """
 
     functions: list[Function] = field(default_factory=list)
     files: int = 0
     left_out: Counter = field(default_factory=Counter)
 
 
-def extract(repository: Repository, filters: Filters = Filters(), seen: set[tuple[str, str]] | None = None,
-            count_tokens: Callable[[str], int] | None = None) -> Extraction:
+class LeftOut(Exception):
+    """A file or function that is not used; the message is the reason under which it is counted."""
+
+
+def locate(name: str) -> Repository:
+    """The folder at path ``name``, or the package of that import name among the stated sources, see
+    ``python_sources``. Raises UserError where neither is.
+    """
+    folder = paths.located(name) if "/" in name else Path(name)
+    if folder.is_dir():
+        return Repository(folder.resolve().name, folder.resolve())
+    package = python_sources.folder() / name
+    if not (name.isidentifier() and package.is_dir()):
+        raise UserError(
+            f"{name!r} is neither a folder nor a package among the sources of "
+            f"{python_sources.PINS.name}; give the path of its folder"
+        )
+    return Repository(name, package.resolve())
+
+
+def locate_all(names: Iterable[str]) -> list[Repository]:
+    """``locate`` for several; ``FOLDER/*`` stands for the folders in it, without hidden ones."""
+    found = []
+    for name in names:
+        if name.endswith("/*"):
+            inside = sorted(paths.located(name.removesuffix("/*")).glob("[!.]*/"))
+            if not inside:
+                raise UserError(
+                    f"{name!r} names no folder: put the repositories there, one folder each"
+                )
+            found += [Repository(place.name, place.resolve()) for place in inside]
+        else:
+            found.append(locate(name))
+    return found
+
+
+def python_files(root: Path) -> list[Path]:
+    """Every ``*.py`` under ``root``, sorted. Links and hidden folders are not followed."""
+    return sorted(
+        path
+        for path in root.rglob("*.py")
+        if path.is_file()
+        and not path.is_symlink()
+        and not any(part.startswith(".") for part in path.relative_to(root).parts[:-1])
+    )
+
+
+def extract(
+    repository: Repository,
+    filters: Filters = Filters(),
+    seen: set[tuple[str, str]] | None = None,
+    count_tokens: Callable[[str], int] | None = None,
+) -> Extraction:
     """Every usable function with a docstring, in the order of files and lines.
 
-    ``seen`` holds (docstring, signature) of functions already taken, here or in other repositories, and is extended.
-    ``count_tokens`` is a model's token count of a text; without it ``filters.max_model_tokens`` is not asked.
+    ``seen`` holds (docstring, signature) of functions already taken, here or in other repositories,
+    and is extended. ``count_tokens`` is a model's token count of a text; without it
+    ``filters.max_model_tokens`` is not asked.
     """
     result, seen = Extraction(), set() if seen is None else seen
-    paths = python_files(repository.root, result.left_out)
-    result.files = len(paths)
-    if len(paths) > filters.max_files:
+    files = python_files(repository.root)
+    result.files = len(files)
+    if len(files) > filters.max_files:
         result.left_out[f"repository: more than {filters.max_files} files"] += 1
         return result
-    for path in paths:
+    for path in files:
         try:
-            parsed = parse(path, filters)
+            lines, tree, tokens = _parsed(path, filters)
         except LeftOut as reason:
-            result.left_out[str(reason)] += 1
+            result.left_out[f"file: {reason}"] += 1
             continue
-        for function, reason in _functions(repository, path, parsed, filters):
-            key = (function.docstring, " ".join(function.signature.split())) if function else None
-            if not reason and key in seen:
-                reason = "same docstring and signature as another"
-            if not reason and count_tokens and count_tokens(code_of(function)) > filters.max_model_tokens:
-                reason = f"more than {filters.max_model_tokens} model tokens"
-            if reason:
-                result.left_out[f"function: {reason}"] += 1
-            else:
+        for name, node in definitions(tree):
+            try:
+                function = _function(repository, path, lines, tokens, name, node, filters)
+                key = (function.docstring, " ".join(function.signature.split()))
+                code = f"{function.signature}\n{function.body}"
+                if key in seen:
+                    raise LeftOut("same docstring and signature as another")
+                if count_tokens and count_tokens(code) > filters.max_model_tokens:
+                    raise LeftOut(f"more than {filters.max_model_tokens} model tokens")
                 seen.add(key)
                 result.functions.append(function)
+            except LeftOut as reason:
+                result.left_out[f"function: {reason}"] += 1
     return result
 
 
-def code_of(function: Function) -> str:
-    """Signature and body without the docstring."""
-    return f"{function.signature}\n{function.body}"
+def definitions(tree: ast.AST, scope: str = "") -> Iterator[tuple[str, _Definition]]:
+    """(qualified name, node) of every ``def`` and ``async def``, however deep, in their order."""
+    for child in ast.iter_child_nodes(tree):
+        named = isinstance(child, _Definition | ast.ClassDef)
+        inner = f"{scope}.{child.name}".lstrip(".") if named else scope
+        if isinstance(child, _Definition):
+            yield inner, child
+        if isinstance(child, _Block):
+            yield from definitions(child, inner)
 
 
-def definitions(tree: ast.Module) -> Iterator[tuple[str, _Definition]]:
-    """(qualified name, node) of every ``def`` and ``async def``, however deep, in the order of the text."""
-    stack: list[tuple[str, ast.AST]] = [("", tree)]
-    while stack:
-        scope, node = stack.pop()
-        if isinstance(node, _Definition):
-            yield scope, node
-        children = []
-        for child in ast.iter_child_nodes(node):
-            named = isinstance(child, _Definition | ast.ClassDef)
-            children.append((f"{scope}.{child.name}".lstrip(".") if named else scope, child))
-        stack.extend(reversed(children))
+def first_sentence(docstring: str) -> str:
+    """The first sentence of a docstring's first paragraph, on one line."""
+    paragraph = re.split(r"\n\s*\n", inspect.cleandoc(docstring).strip(), maxsplit=1)[0]
+    return re.split(r"(?<=[.!?])\s", " ".join(paragraph.split()), maxsplit=1)[0]
 
 
-def _kept(lines: list[str], first: int, end: int, indent: str, tokens: list[tokenize.TokenInfo]) -> frozenset[int]:
-    """Numbers of the lines that lose no indentation: the inside of strings, and what stands further left."""
-    inside = {number for token in tokens if token.end[0] > token.start[0] and token.type not in _LAYOUT
-              for number in range(token.start[0] + 1, token.end[0] + 1)}
-    return frozenset(inside | {n for n in range(first, end + 1) if not lines[n - 1].startswith(indent)})
+def lines_of(text: str) -> list[str]:
+    """Lines with their ends. Only ``\\n`` ends one: str.splitlines also splits at form feeds."""
+    return list(io.StringIO(text, newline="\n"))
 
 
-def _functions(repository: Repository, path: Path, parsed: Parsed, filters: Filters
-               ) -> Iterator[tuple[Function | None, str]]:
-    """(function, "") for what is usable, (None, reason) for the rest."""
-    file = path.relative_to(repository.root).as_posix()
-    for name, node in definitions(parsed.tree):
-        if not ast.get_docstring(node, clean=False):
-            yield None, "no docstring"
-        elif node.name.startswith(filters.excluded_prefix):
-            yield None, f"name begins with {filters.excluded_prefix}"
-        elif is_trivial(node.body[1:]):
-            yield None, "body does nothing"
-        elif node.body[1].lineno <= node.body[0].end_lineno or node.body[0].lineno == node.lineno:
-            yield None, "docstring shares its line with code"
-        else:
-            yield _build(repository, file, name, node, parsed, filters)
+def column_of(line: str, byte_column: int) -> int:
+    """The character column of ``ast``'s column, which counts UTF-8 bytes."""
+    return len(line.encode()[:byte_column].decode(errors="replace"))
 
 
-def _build(repository: Repository, file: str, name: str, node: _Definition, parsed: Parsed, filters: Filters
-           ) -> tuple[Function | None, str]:
-    start = (node.lineno, column_of(parsed.lines[node.lineno - 1], node.col_offset))
-    end = (node.end_lineno, column_of(parsed.lines[node.end_lineno - 1], node.end_col_offset))
-    raw = [token for token in parsed.tokens if start <= token.start < end]
-    doc = node.body[0]
-    code = [token for token in raw if not doc.lineno <= token.start[0] <= doc.end_lineno and token.type not in _LAYOUT]
-    sentence = first_sentence(ast.get_docstring(node))
-    lines = {number for token in code for number in range(token.start[0], token.end[0] + 1)}
-    if reason := docstring_reason(sentence, filters) or size_reason(len(lines), len(code), filters):
-        return None, reason
-    indent = parsed.lines[start[0] - 1][:start[1]]
-    kept = _kept(parsed.lines, start[0], end[0], indent, raw)
-    last = parsed.lines[end[0] - 1][:end[1]]  # what stands behind the function on its last line is not its own
+def _parsed(path: Path, filters: Filters) -> tuple[list[str], ast.Module, list[tokenize.TokenInfo]]:
+    """A file's lines, syntax tree and tokens."""
+    if path.stat().st_size > filters.max_bytes:
+        raise LeftOut(f"more than {filters.max_bytes} bytes")
+    try:
+        text = read_source(path)
+    except UserError:
+        raise LeftOut("cannot be read") from None
+    lines = lines_of(text)
+    if len(lines) > filters.max_file_lines:
+        raise LeftOut(f"more than {filters.max_file_lines} lines")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about other people's string escapes
+            tree = ast.parse(text)
+        return lines, tree, list(tokenize.generate_tokens(iter(lines).__next__))
+    except (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError):
+        raise LeftOut("does not parse") from None
 
-    def text(first: int, final: str, stop: int) -> str:
-        lines = [*parsed.lines[first - 1:stop - 1], final]
-        return "".join(line if first + i in kept else line[len(indent):] for i, line in enumerate(lines))
 
-    colon = _colon(raw)
-    signature = text(start[0], parsed.lines[colon[0] - 1][:colon[1] + 1], colon[0])
+def _function(
+    repository: Repository,
+    path: Path,
+    lines: list[str],
+    tokens: list[tokenize.TokenInfo],
+    name: str,
+    node: _Definition,
+    filters: Filters,
+) -> Function:
+    doc, file = node.body[0], path.relative_to(repository.root).as_posix()
+    if not ast.get_docstring(node, clean=False):
+        raise LeftOut("no docstring")
+    if node.name.startswith(filters.excluded_prefix):
+        raise LeftOut(f"name begins with {filters.excluded_prefix}")
+    if all(map(_does_nothing, node.body[1:])):
+        raise LeftOut("body does nothing")
+    if node.body[1].lineno <= doc.end_lineno or doc.lineno == node.lineno:
+        raise LeftOut("docstring shares its line with code")
+    start = node.lineno, column_of(lines[node.lineno - 1], node.col_offset)
+    end = node.end_lineno, column_of(lines[node.end_lineno - 1], node.end_col_offset)
+    own = [token for token in tokens if start <= token.start < end]
+    body_line = doc.end_lineno + 1
+    code = [
+        token
+        for token in own
+        if token.type not in _LAYOUT and not doc.lineno <= token.start[0] < body_line
+    ]
+    docstring = first_sentence(ast.get_docstring(node))
+    _check_size(docstring, code, filters)
+    indent = lines[start[0] - 1][: start[1]]
+    # Lines that lose no indentation: the inside of strings, and what stands further left.
+    kept = {n for n in range(start[0], end[0] + 1) if not lines[n - 1].startswith(indent)}
+    for token in own:
+        if token.type not in _LAYOUT:
+            kept.update(range(token.start[0] + 1, token.end[0] + 1))
+
+    def text(first: int, stop: tuple[int, int]) -> str:
+        whole = [*lines[first - 1 : stop[0] - 1], lines[stop[0] - 1][: stop[1]]]
+        return "".join(
+            line if number in kept else line[len(indent) :]
+            for number, line in enumerate(whole, first)
+        )
+
     return Function(
-        id=f"{repository.name}/{file}:{name}#{node.lineno}", repository=repository.name, root=repository.root,
-        file=file, line=node.lineno, end_line=end[0], qualified_name=name, signature=signature, docstring=sentence,
-        body=text(doc.end_lineno + 1, last, end[0]), source=text(start[0], last, end[0]), indent=indent,
-        body_line=doc.end_lineno + 1, tokens=tuple(_tokens(code)), kept=kept), ""
+        id=f"{repository.name}/{file}:{name}#{node.lineno}",
+        repository=repository.name,
+        root=repository.root,
+        file=file,
+        line=node.lineno,
+        end_line=end[0],
+        qualified_name=name,
+        signature=text(start[0], _colon(own)),
+        docstring=docstring,
+        body=text(body_line, end),
+        source=text(start[0], end),
+        indent=indent,
+        body_line=body_line,
+        tokens=tuple(
+            Token(
+                *token.start,
+                token.string,
+                token.type == tokenize.NAME and not keyword.iskeyword(token.string),
+            )
+            for token in code
+        ),
+        kept=frozenset(kept),
+    )
+
+
+def _check_size(docstring: str, code: list[tokenize.TokenInfo], filters: Filters) -> None:
+    words = len(docstring.split())
+    lines = {line for token in code for line in range(token.start[0], token.end[0] + 1)}
+    for wrong, reason in (
+        (
+            words < filters.min_docstring_words,
+            f"docstring of fewer than {filters.min_docstring_words} words",
+        ),
+        (
+            words > filters.max_docstring_words,
+            f"docstring of more than {filters.max_docstring_words} words",
+        ),
+        (not re.match("[A-Za-z]", docstring), "docstring does not begin with a letter"),
+        (len(lines) < filters.min_lines, f"fewer than {filters.min_lines} lines"),
+        (len(lines) > filters.max_lines, f"more than {filters.max_lines} lines"),
+        (len(code) > filters.max_tokens, f"more than {filters.max_tokens} Python tokens"),
+    ):
+        if wrong:
+            raise LeftOut(reason)
+
+
+def _does_nothing(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Pass() | ast.Return(None | ast.Constant(None) | ast.Name("NotImplemented")):
+            return True
+        case ast.Return(ast.Constant(value)) | ast.Expr(ast.Constant(value)):
+            return value is ...
+        case ast.Raise(ast.Name(name) | ast.Call(ast.Name(name))):
+            return name == "NotImplementedError"
+    return False
 
 
 def _colon(tokens: list[tokenize.TokenInfo]) -> tuple[int, int]:
-    """Where the colon stands that ends a signature: the first one outside brackets."""
+    """Where the signature ends: behind the first colon outside of brackets."""
     depth = 0
     for token in tokens:
-        if token.type == tokenize.OP:
-            depth += (token.string in "([{") - (token.string in ")]}")
-            if token.string == ":" and depth == 0:
-                return token.start
+        depth += (token.string in ("(", "[", "{")) - (token.string in (")", "]", "}"))
+        if token.string == ":" and depth == 0:
+            return token.end
     raise ValueError("a def without a colon")
-
-
-def _tokens(tokens: list[tokenize.TokenInfo]) -> Iterator[Token]:
-    depth = 0
-    for token in tokens:
-        depth += (token.type == _FSTRING[0]) - (token.type == _FSTRING[1])
-        if depth == 0:
-            name = token.type == tokenize.NAME and not keyword.iskeyword(token.string)
-            yield Token(*token.start, token.string, name)

@@ -1,168 +1,225 @@
-"""The completion tool (paper, Section II-B): Jedi in worker processes, with a time limit a call.
+"""The completion tool (paper, Section II-B): Jedi in worker processes, asked behind an unfinished
+function, in its file as an editor would hold it.
 
-The limit is one of the worker's own computing time, so that a busy machine gives the same marks as an idle one. A call
-that exceeds it is given up and counted, and its worker goes on. A call that hangs, or takes its process down, costs
-that process; the next call has a new one.
+A call has a limit of its worker's own computing time, so that a busy machine gives the same marks
+as an idle one. A call that exceeds it is given up and counted, and its worker goes on. A call that
+hangs, or takes its process down, costs that process; the next call has a new one.
 """
 
-import json
+import keyword
 import os
-import subprocess
-import sys
+import re
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
-import lookuplab
-from lookuplab.toolgen.jedi_answers import JediAnswers
+from lookuplab.errors import UserError
+from lookuplab.models.answer_store import AnswerStore
+from lookuplab.toolgen.analysers import (
+    Worker,
+    WorkerLost,
+    key,
+    repository_digest,
+    within_imports,
+)
+from lookuplab.toolgen.functions import Function
 
-TIME_LIMIT = 10.0  # CPU seconds a call: a few hundred times the usual one, and more than a first one in pandas needs
-PATIENCE = 6  # wall-clock time, as a multiple of the limit, after which a call hangs; at least a second
+TIME_LIMIT = 10.0  # CPU seconds a call: a few hundred times the usual one
+PATIENCE = 6  # wall-clock time, as a multiple of the limit, after which a call hangs
 VERSION = 2  # raise it whenever the same question would get another answer than before
-LOST = ("timed out", "crashed")  # failures of the machine: another time there may be an answer
-_START = "from lookuplab.toolgen.jedi_worker import main; main()"
+LOST = {"timed out", "crashed"}  # failures of the machine: another time there may be an answer
+_VALUES = {"True", "False", "None"}
+_LEXEME = re.compile(
+    r"""
+    (?P<comment> \#[^\n]*)
+  | [rbuf]{0,2} (?: \"{3} (?: \\. | [^\\] )*? (?: \"{3} | (?P<open1> \Z) )
+                  | '{3} (?: \\. | [^\\] )*? (?: '{3} | (?P<open2> \Z) )
+                  | \" (?: \\. | [^\\"\n] )* (?: [\"\n] | (?P<open3> \Z) )
+                  | ' (?: \\. | [^\\'\n] )* (?: ['\n] | (?P<open4> \Z) ) )
+  | (?P<number> \.?\d (?: [eE][+-] | [\w.] )*)
+  | (?P<name> \w+)
+  | (?P<blank> [\s\\]+)
+  | (?P<other> .)
+""",
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
 
 
-@dataclass(frozen=True)
-class Answer:
-    """``names`` and, in the same order, what completing each would insert (``alpha`` and ``alpha=``); or a failure."""
+class Answer(NamedTuple):
+    """``names`` and, in the same order, what completing each would insert (``alpha`` and
+    ``alpha=``); or a failure: "timed out", "crashed", "error in Jedi: <type>".
+    """
 
     names: tuple[str, ...] = ()
     inserted: tuple[str, ...] = ()
-    failure: str = ""  # "timed out", "crashed", "error in Jedi: <type>"
+    failure: str = ""
 
     @property
     def identifiers(self) -> list[str]:
-        """The identifiers among the suggestions, in Jedi's order: no dict keys, no ``=`` behind a keyword argument."""
-        return list(dict.fromkeys(plain for name in self.names if (plain := name.removesuffix("=")).isidentifier()))
-
-
-class Worker:
-    """One process. Calls come one at a time. ``places`` are the (root, file) that it has parsed."""
-
-    def __init__(self, time_limit: float = TIME_LIMIT):
-        self.time_limit = time_limit
-        self.places: set[tuple[str, str]] = set()
-        self.failures: Counter = Counter()
-        self._process: subprocess.Popen | None = None
-
-    def complete(self, root: str | Path, file: str, text: str, line: int, column: int, wanted: str | None = None
-                 ) -> Answer:
-        """Completions at a caret in an unsaved buffer.
-
-        ``text`` stands for the file ``file`` under ``root``; ``line`` counts from 1, ``column`` from 0 in characters.
-        With ``wanted`` only that name is looked for, which is many times faster: the answer holds it iff the full
-        answer does (and may hold others).
+        """The identifiers among the suggestions, in Jedi's order: no dict keys, no ``=`` behind a
+        keyword argument.
         """
-        request = dict(root=str(root), file=file, text=text, line=line, column=column, wanted=wanted)
-        answer = self._ask(json.dumps({"limit": self.time_limit, "question": request}))
-        self.places.add((str(root), file))
-        if answer.failure:
-            self.failures[answer.failure] += 1
-        return answer
+        plain = (name.removesuffix("=") for name in self.names)
+        return list(dict.fromkeys(name for name in plain if name.isidentifier()))
 
-    def close(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
-            self._process = None
-        self.places.clear()
 
-    def _ask(self, request: str) -> Answer:
-        process = self._started()
-        expired = threading.Event()
+class Suggestions(AnswerStore):
+    """What Jedi offered, key -> [names, insertions], in ``suggestions.sqlite``; one answer takes
+    about 20 kB. Runs and notebooks ask mostly the same questions.
+    """
 
-        def end() -> None:
-            expired.set()
-            process.kill()
-
-        timer = threading.Timer(max(1.0, PATIENCE * self.time_limit), end)
-        timer.start()
-        line = ""
-        try:
-            with suppress(OSError, ValueError):
-                print(request, file=process.stdin, flush=True)
-                line = process.stdout.readline()
-        finally:
-            timer.cancel()
-        if not line.endswith("\n"):
-            self.close()
-            return Answer(failure="timed out" if expired.is_set() else "crashed")
-        answer = json.loads(line)
-        if "failure" in answer:
-            return Answer(failure=answer["failure"])
-        return Answer(tuple(name for name, _ in answer["names"]), tuple(rest for _, rest in answer["names"]))
-
-    def _started(self) -> subprocess.Popen:
-        if self._process is None or self._process.poll() is not None:
-            self.close()
-            places = [str(Path(lookuplab.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-            # -P: the folder that we happen to stand in is no part of the repository
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _START], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL, text=True, encoding="utf-8",
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places))})
-            self._process.stdout.readline()  # "ready": importing Jedi is not part of a call's time
-        return self._process
+    name = "suggestions"
 
 
 class JediTool:
     """A number of workers for a number of threads; use it in a ``with`` block.
 
-    Full answers are remembered: runs that differ in a gate or a rule ask mostly the same. ``store`` is the file that
-    keeps them, None the one beside the completion store, False memory alone. A repository must not change while the
-    tool is open; ``lease`` gives a worker that asks Jedi every time.
+    Full answers are remembered. ``store`` is the file that keeps them, None the one beside the
+    completion store, False memory alone. A repository must not change while the tool is open.
+    ``failures`` counts the calls that failed, by reason.
     """
 
-    def __init__(self, workers: int | None = None, time_limit: float = TIME_LIMIT,
-                 store: Path | Literal[False] | None = False):
-        self.workers = [Worker(time_limit) for _ in range(workers or os.cpu_count() or 1)]
-        self._free = list(self.workers)
+    def __init__(
+        self,
+        workers: int | None = None,
+        time_limit: float = TIME_LIMIT,
+        store: Path | Literal[False] | None = False,
+    ):
+        self.workers, self.time_limit = workers or os.cpu_count() or 1, time_limit
+        self.failures: Counter = Counter()
+        self._free = [Worker("lookuplab.toolgen.jedi_worker") for _ in range(self.workers)]
+        self._places: dict[Worker, set] = {worker: set() for worker in self._free}
         self._freed = threading.Condition()
-        self._answers = JediAnswers(":memory:" if store is False else store)
+        self._kept = Suggestions(":memory:" if store is False else store)
+        self._digests: dict[Path, str] = {}
 
     def __enter__(self) -> "JediTool":
         return self
 
     def __exit__(self, *_: object) -> None:
-        for worker in self.workers:
+        for worker in self._places:
             worker.close()
-        self._answers.db.close()
+        self._kept.db.close()
 
-    @contextmanager
-    def lease(self, root: str | Path = "", file: str = "") -> Iterator[Worker]:
-        """A worker for a run of calls on one file: best of all, one that has parsed it already."""
+    def complete(
+        self, root: Path, file: str, text: str, line: int, column: int, wanted: str | None = None
+    ) -> Answer:
+        """Completions at a caret in an unsaved buffer, from whichever worker is free.
+
+        ``text`` stands for the file ``file`` under ``root``; ``line`` counts from 1, ``column``
+        from 0 in characters. With ``wanted`` only that name is looked for, which is many times
+        faster: the answer holds it iff the full answer does (and may hold others). What is lost is
+        asked once more.
+        """
+        question = {"text": text, "line": line, "column": column}
+        if wanted is None:
+            if root not in self._digests:
+                self._digests[root] = repository_digest(root)
+            where = within_imports(root / file)
+            known = key("suggestions", self._digests[root], file=where, tool=VERSION, **question)
+            for found in self._kept.get([known]).values():
+                return Answer(*map(tuple, found))
+        question |= {"root": str(root), "file": file, "wanted": wanted, "limit": self.time_limit}
+        answer = self._asked(root, file, question)
+        if answer.failure in LOST:
+            answer = self._asked(root, file, question)
+        if wanted is None and not answer.failure:
+            self._kept.put(known, answer[:2])
+        return answer
+
+    def _asked(self, root: Path, file: str, question: dict) -> Answer:
+        """By a free worker: best one that has parsed this file already, else this repository."""
         with self._freed:
             self._freed.wait_for(lambda: self._free)
-            worker = next((one for one in self._free if (str(root), file) in one.places), self._free[0])
+            worker = max(self._free, key=lambda one: len({root, root / file} & self._places[one]))
             self._free.remove(worker)
         try:
-            yield worker
+            found = worker.ask(question, max(1.0, PATIENCE * self.time_limit))
+            self._places[worker] |= {root, root / file}
+        except WorkerLost as lost:
+            found = {"failure": "timed out" if str(lost) == "timeout" else "crashed"}
+            self._places[worker].clear()
         finally:
             with self._freed:
                 self._free.append(worker)
                 self._freed.notify()
+        if "failure" in found:
+            self.failures[found["failure"]] += 1
+            return Answer(failure=found["failure"])
+        return Answer(*zip(*found["names"], strict=True))
 
-    def complete(self, root: str | Path, file: str, text: str, line: int, column: int, wanted: str | None = None
-                 ) -> Answer:
-        """As Worker.complete, on whichever worker is free."""
-        if wanted is not None:
-            with self.lease(root, file) as worker:
-                return worker.complete(root, file, text, line, column, wanted)
-        key = self._answers.key(root, file, text=text, line=line, column=column, tool=VERSION)
-        for names, inserted in self._answers.get([key]).values():
-            return Answer(tuple(names), tuple(inserted))
-        with self.lease(root, file) as worker:
-            answer = worker.complete(root, file, text, line, column)
-        if not answer.failure:
-            self._answers.put(key, [answer.names, answer.inserted])
-        return answer
 
-    @property
-    def failures(self) -> Counter:
-        """How many calls failed, by reason."""
-        return sum((worker.failures for worker in self.workers), Counter())
+def unsaved(
+    lines: list[str], function: Function, written: str, kind: str, variant: str = "paper"
+) -> tuple[str, int, int]:
+    """The file's text with what has been ``written`` in the place of ``function`` (Algorithm 2,
+    INSERT), and the caret behind that: its line from 1, its column from 0 in characters.
+
+    ``lines`` are the whole file's. ``written`` has no marks and is not indented as the file is; a
+    decoder-only model (``kind``, see ``pairs.KINDS``) writes a body, an encoder-decoder model a
+    ``def``. A body stands behind signature and docstring as they are in the file, and so does that
+    of a ``def`` whose signature is the function's own: the user has written the docstring, and
+    Algorithm 1 sees it too. Any other ``def``, finished or not, stands for itself. Decorators stay.
+    As in ``marking.buffer_at``, a dummy name behind the caret keeps it inside of the function, and
+    the package has none.
+    """
+    head, own = function.body_line - 1, function.signature + "\n"
+    if kind == "encoder-decoder" and not written.startswith(own):
+        head = function.line - 1
+    elif kind == "encoder-decoder":
+        written = written.removeprefix(own)
+    *above, current = (function.indent + line for line in written.split("\n"))
+    dummy = "_\n" if variant == "paper" else "\n"
+    above = "".join(line + "\n" for line in above)
+    text = ["".join(lines[:head]), above, current, dummy, *lines[function.end_line :]]
+    return "".join(text), head + above.count("\n") + 1, len(current)
+
+
+def ask(
+    tool: JediTool, function: Function, written: str, kind: str, variant: str = "paper"
+) -> Answer:
+    """TOOL-COMPLETE behind what has been ``written`` of a function (see ``unsaved``).
+
+    Raises UserError for a question that is lost twice: a busy machine must not change an answer.
+    """
+    place = unsaved(function.lines(), function, written, kind, variant)
+    answer = tool.complete(function.root, function.file, *place)
+    if answer.failure in LOST:
+        raise UserError(
+            f"{function.id}: a question to Jedi {answer.failure} twice; finished functions are "
+            "kept: run it again, with less other work on this machine"
+        )
+    return answer
+
+
+def suggestions(answer: Answer, trigger: str | None = "mark") -> tuple[str, ...]:
+    """The identifiers among the completions, no keywords (Section II-B). Where marks are the
+    trigger, no ``__x__`` either: Algorithm 1 marks none, and Figure 1's 68 suggestions are those
+    without builtin attributes.
+    """
+    return tuple(
+        name
+        for name in answer.identifiers
+        if not keyword.iskeyword(name)
+        and (trigger == "dot" or not (name.startswith("__") and name.endswith("__")))
+    )
+
+
+def behind_a_dot(text: str) -> bool:
+    """Whether code ends in an attribute that is begun: a dot behind an expression, and perhaps
+    letters behind the dot.
+
+    Not inside strings (f-strings are strings) and comments, behind numbers, or in ``from . import``.
+    """
+    found = re.search(r"\.([^\W\d]\w*)?\Z", text)
+    lexemes = list(_LEXEME.finditer(text, 0, found.start())) if found else []
+    if lexemes and lexemes[-1].lastgroup == "comment":
+        return False
+    lexemes = [one for one in lexemes if one.lastgroup not in ("blank", "comment")]
+    if not lexemes:
+        return False
+    kind, value = lexemes[-1].lastgroup, lexemes[-1].group()
+    if kind == "name":
+        return value in _VALUES or not keyword.iskeyword(value)
+    return kind is None or value in (")", "]", "}")

@@ -1,86 +1,54 @@
-"""The process in which Jedi runs: one JSON request a line on standard input, one JSON answer a line on standard output.
+"""The process in which Jedi runs; started by ``jedi_tool``, one question a line on standard input.
 
 Jedi is not thread-safe and may hang or crash on other people's code, so it runs nowhere else.
+What Jedi works out anew for each question though it cannot have changed is found once in the life
+of the process (``install``): each part takes the place of a function of Jedi 0.20 or parso 0.8 and
+gives the same result, provided that no file of the repository changes meanwhile. Nothing that was
+*inferred* is kept: Jedi's inference has limits on depth and number of executions, so what it finds
+depends on where it started, and a question must find what it finds in a fresh script.
 """
 
 import functools
 import gc
-import json
-import os
+import pickle
 import signal
-import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from unittest.mock import patch
 
 import jedi
-from jedi.api import completion
-from jedi.api.completion import Completion, get_flow_scope_node, get_user_context
+from jedi.api.completion import (
+    Completion,
+    _complete_getattr,
+    get_flow_scope_node,
+    get_user_context,
+)
 from jedi.api.environment import InterpreterEnvironment
 from jedi.api.helpers import higher_recursion_limit
+from jedi.file_io import KnownContentFileIO
+from jedi.inference import filters, flow_analysis, imports, references
 from jedi.inference.context import get_global_filters
 from jedi.inference.gradual.conversion import convert_values
 from jedi.inference.value import TreeInstance
-from parso.cache import parser_cache
+from jedi.inference.value.instance import SelfAttributeFilter
+from jedi.parser_utils import get_parent_scope
+from parso import cache, python_bytes_to_unicode
+from parso.python.tree import Module, Name, UsedNamesMapping
 
 from lookuplab import python_sources
-from lookuplab.toolgen import jedi_kept
+from lookuplab.paths import replacing
+from lookuplab.toolgen.analysers import serve
 
-
-class OneName(Completion):
-    """Jedi's completion, restricted to one name: scopes are asked for it instead of for all that they hold.
-
-    What makes the full list slow is the check, name by name, whether a definition can be reached. The check of one
-    name does not depend on the others, so the answer to "is it among the completions" is the same.
-    """
-
-    def __init__(self, *args, wanted: str):
-        super().__init__(*args)
-        self._wanted = wanted
-
-    def _complete_global_scope(self) -> list:
-        context = get_user_context(self._module_context, self._position)
-        scope = get_flow_scope_node(self._module_node, self._position)
-        return [name for one in get_global_filters(context, self._position, scope) for name in one.get(self._wanted)]
-
-    def _complete_trailer_for_values(self, values) -> list:
-        # Jedi follows a __getattr__ that hands on to another object with the same function, found as a global
-        with patch.object(completion, "complete_trailer", self._of_values):
-            return self._of_values(get_user_context(self._module_context, self._position), values)
-
-    def _of_values(self, context, values) -> list:
-        """As Jedi's complete_trailer. The first name decides, so the search ends there."""
-        for value in values:
-            if found := self._of(value, context):
-                return found
-            if not value.is_stub() and isinstance(value, TreeInstance):
-                if found := completion._complete_getattr(context, value):
-                    return found
-        for value in convert_values(values):
-            if value not in values and (found := self._of(value, context)):
-                return found
-        return []
-
-    def _of(self, value, context) -> list:
-        return [name for one in value.get_filters(origin_scope=context.tree_node) for name in one.get(self._wanted)]
-
-    def _complete_inherited(self, is_function: bool = True) -> list:
-        """As Jedi's, which offers what base classes define inside the body of a class, methods or all else."""
-        leaf = self._module_node.get_leaf_for_position(self._position, include_prefixes=True)
-        node = leaf.search_ancestor("classdef")
-        if node is None or node.start_pos[1] >= leaf.start_pos[1]:
-            return []
-        filters = self._module_context.create_value(node).get_filters(is_instance=True)
-        next(filters)  # the class itself
-        names = [name for one in filters for name in one.get(self._wanted)]
-        return [name for name in names if (name.api_type == "function") == is_function]
+_BUFFERS = 8  # whose syntax trees are kept
 
 
 class Repository(jedi.Project):
-    """Jedi's project: the repository, Python's own library and the stated sources can be imported, and nothing else.
+    """Jedi's project: the repository, Python's own library and the stated sources can be imported,
+    and nothing else.
 
-    A package is imported by its own name, so a root that is one is found from where packages end. Jedi also looks
-    through the project for the callers of a function, to tell what its parameters are: through the repository alone,
-    not through what lies beside a package.
+    A package is imported by its own name, so a root that is one is found from where packages end.
+    Jedi also looks through the project for the callers of a function, to tell what its parameters
+    are: through the repository alone, not through what lies beside a package.
     """
 
     def __init__(self, root: str):
@@ -95,42 +63,215 @@ class Repository(jedi.Project):
         return self._root
 
 
-@functools.cache
-def project(root: str) -> Repository:
-    """One project a repository."""
-    return Repository(root)
+class OneName(Completion):
+    """Jedi's completion, restricted to one name: scopes are asked for it instead of for all that
+    they hold.
 
+    What makes the full list slow is the check, name by name, whether a definition can be reached.
+    The check of one name does not depend on the others, so the answer to "is it among the
+    completions" is the same.
+    """
 
-@functools.cache
-def environment() -> InterpreterEnvironment:
-    """This interpreter itself: Jedi's default starts a further process and asks it attribute by attribute."""
-    return InterpreterEnvironment()
+    def __init__(self, *args, wanted: str):
+        super().__init__(*args)
+        self._wanted = wanted
 
+    def _complete_global_scope(self) -> list:
+        context = get_user_context(self._module_context, self._position)
+        scope = get_flow_scope_node(self._module_node, self._position)
+        found = get_global_filters(context, self._position, scope)
+        return [name for one in found for name in one.get(self._wanted)]
 
-def completions(root: str, file: str, text: str, line: int, column: int, wanted: str | None = None) -> list[list[str]]:
-    """[name, what completing it would insert] of every completion, or of those that may be called ``wanted``."""
-    path = (Path(root) / file).absolute()
-    with jedi_kept.buffer(path):
-        script = jedi.Script(text, path=path, project=project(root), environment=environment())
-        if wanted is None:
-            return [[found.name, found.complete] for found in script.complete(line, column)]
-        state = script._inference_state
-        with higher_recursion_limit():
-            asked = OneName(state, script._get_module_context(), script._code_lines, (line, column),
-                            script.get_signatures, wanted=wanted)
-            return [[found.name, found.complete] for found in asked.complete()]
+    def _complete_trailer_for_values(self, values) -> list:
+        """As Jedi's complete_trailer. The first name decides, so the search ends there."""
+        context = get_user_context(self._module_context, self._position)
+        for value in values:
+            proxy = not value.is_stub() and isinstance(value, TreeInstance)
+            found = self._of(value, context) or proxy and _complete_getattr(context, value)
+            if found:
+                return found
+        others = (value for value in convert_values(values) if value not in values)
+        return [name for value in others for name in self._of(value, context)]
+
+    def _of(self, value, context) -> list:
+        found = value.get_filters(origin_scope=context.tree_node)
+        return [name for one in found for name in one.get(self._wanted)]
 
 
 class TooLong(BaseException):
     """The time is up. No Exception: Jedi must not catch it."""
 
 
+project = functools.cache(Repository)  # one a repository
+# This interpreter itself: Jedi's default starts a further process and asks it attribute by attribute.
+environment = functools.cache(InterpreterEnvironment)
+_buffers: dict[Path, dict[str, object]] = {}  # parso's trees, by the file that each stands for
+
+
+@contextmanager
+def script(root: str, file: str, text: str) -> Iterator[jedi.Script]:
+    """A fresh script: ``text`` stands for ``file`` below ``root`` in questions to it.
+
+    parso itself would hand the tree of this buffer, half a function and all, to a later question
+    about another file that imports this one. It is put aside, and the next question about this file
+    parses only what has changed.
+    """
+    path = (Path(root) / file).absolute()
+    on_disk = forget(path)
+    _remember(path, _buffers.pop(path, {}))
+    try:
+        yield jedi.Script(text, path=path, project=project(root), environment=environment())
+        _buffers[path] = forget(path)
+        if len(_buffers) > _BUFFERS:
+            del _buffers[next(iter(_buffers))]
+    finally:
+        forget(path)
+        _remember(path, on_disk)
+
+
+def forget(path: Path) -> dict[str, object]:
+    """What parso remembers of a file, by grammar; from now on it does no more."""
+    return {grammar: of.pop(path) for grammar, of in cache.parser_cache.items() if path in of}
+
+
+def _remember(path: Path, trees: dict[str, object]) -> None:
+    for grammar, tree in trees.items():
+        cache.parser_cache.setdefault(grammar, {})[path] = tree
+
+
+def completions(
+    root: str, file: str, text: str, line: int, column: int, wanted: str | None = None
+) -> list[list[str]]:
+    """[name, what completing it would insert] of every completion, or of those that may be called
+    ``wanted``.
+    """
+    with script(root, file, text) as asked:
+        if wanted is None:
+            found = asked.complete(line, column)
+        else:
+            place = asked._get_module_context(), asked._code_lines, (line, column)
+            signatures = asked.get_signatures
+            with higher_recursion_limit():
+                one = OneName(asked._inference_state, *place, signatures, wanted=wanted)
+                found = one.complete()
+        return [[one.name, one.complete] for one in found]
+
+
+_suites: dict[int, tuple[list, list[Name]]] = {}  # the names in the bodies of functions and classes
+
+
+def used_names(module: Module) -> UsedNamesMapping:
+    """As parso's get_used_names. parso's diff parser gives the suite of each function that it
+    touches a new list of children; where the list is the same one, its names are.
+    """
+    if module._used_names is None:
+        if len(_suites) > 10_000:
+            _suites.clear()
+        found: dict[str, list[Name]] = {}
+        for name in _names_below(module):
+            found.setdefault(name.value, []).append(name)
+        module._used_names = UsedNamesMapping(found)
+    return module._used_names
+
+
+def _names_below(node) -> list[Name]:
+    found = []
+    for child in node.children:
+        if child.type == "name":
+            found.append(child)
+        elif child.type == "suite" and node.type in ("funcdef", "classdef"):
+            children, names = _suites.get(id(child.children), (None, None))
+            if children is not child.children:
+                names = _names_below(child)
+                _suites[id(child.children)] = child.children, names
+            found += names
+        elif hasattr(child, "children"):
+            found += _names_below(child)
+    return found
+
+
+def values(self) -> list:
+    """As the method of Jedi's filters by scope, which tries each name of the module in each scope:
+    only those that may be defined there.
+    """
+    names, node = self._used_names, self._parso_cache_node
+    if isinstance(self, filters.ParserTreeFilter):
+        if not hasattr(names, "by_scope"):
+            names.by_scope = {}
+            for key in names:
+                for name in filters._get_definition_names(node, names, key):
+                    parent = name.parent
+                    inner = parent if parent.type in ("classdef", "funcdef") else name
+                    scope = "self" if parent.type == "trailer" else get_parent_scope(inner)
+                    names.by_scope.setdefault(scope, {})[key] = None
+        own = isinstance(self, SelfAttributeFilter)
+        names = names.by_scope.get("self" if own else self._parser_scope, {})
+    return self._convert_names(
+        name
+        for key in names
+        for name in self._filter(filters._get_definition_names(node, self._used_names, key))
+    )
+
+
+def branch(check, found: dict, context, node):
+    """Whether the branch behind a test is taken, kept for the built-in names: each list of names in
+    reach asks there at dozens of places for Python's version. Not for other modules: Jedi stops
+    after 300 inferences in one.
+    """
+    builtins = context.inference_state.builtins_module
+    if context.parent_context is not None or context.get_value() is not builtins:
+        return check(context, node)
+    test = node.get_code(include_prefix=False)
+    if test not in found:
+        found[test] = check(context, node)
+    return found[test]
+
+
+@functools.lru_cache(2000)
+def _text(path: Path) -> str:
+    return python_bytes_to_unicode(path.read_bytes(), errors="replace") if path.exists() else ""
+
+
+def module_with(state, file, pattern):
+    """The context of a file's module if the file has a match of ``pattern``, which is a word
+    between two \\b.
+    """
+    text = _text(file.path)
+    if pattern.pattern[2:-2] not in text or not pattern.search(text):
+        return None
+    module = imports.load_module_from_path(state, KnownContentFileIO(file.path, text))
+    return None if module.is_compiled() else module.as_context()
+
+
+def save(grammar: str, path, item, cache_path=None) -> None:
+    """As parso's, but whole or not at all: it leaves half a tree when killed, and others read it."""
+    place = Path(cache._get_hashed_path(grammar, path, cache_path=cache_path))
+    with replacing(place) as partial, partial.open("wb") as stream:
+        pickle.dump(item, stream, pickle.HIGHEST_PROTOCOL)
+
+
+def install() -> None:
+    """From now on Jedi keeps in this process what it would work out anew, and imports nothing but
+    the stated sources.
+    """
+    Module.get_used_names = used_names
+    filters._AbstractUsedNamesFilter.values = values
+    flow_analysis._check_if = functools.partial(branch, flow_analysis._check_if, {})
+    references._check_fs = module_with
+    cache._save_to_file_system = save
+    gc.set_threshold(100_000, 20)  # Python's 700 searches the kept trees for a fifth of the time
+    python_sources.restrict()
+
+
 def _too_long(*_: object) -> None:
     raise TooLong
 
 
-def answer(question: dict, limit: float) -> dict:
-    """The completions, or the reason why there are none; ``limit``: seconds of this process's own computing time."""
+def answer(question: dict) -> dict:
+    """The completions, or the reason why there are none; ``limit``: seconds of this process's own
+    computing time, so that a busy machine gives the same answers as an idle one.
+    """
+    limit = question.pop("limit")
     try:
         try:
             # once more each tenth of a second, as Python drops what is raised in a destructor
@@ -139,20 +280,13 @@ def answer(question: dict, limit: float) -> dict:
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
     except TooLong:
-        parser_cache.clear()  # parso edits trees in place, and may have been at it
+        cache.parser_cache.clear()  # parso edits trees in place, and may have been at it
         return {"failure": "timed out"}
     except Exception as error:  # whatever Jedi trips over is counted by the caller
         return {"failure": f"error in Jedi: {type(error).__name__}"}
 
 
-def main() -> None:
-    """Answer until standard input ends. What code under analysis prints goes to standard error."""
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    gc.set_threshold(100_000, 20)  # Python's own 700 would look through the kept syntax trees for a fifth of the time
-    jedi_kept.install()
-    python_sources.restrict()
+if __name__ == "__main__":
     signal.signal(signal.SIGPROF, _too_long)
-    print(json.dumps("ready"), file=answers, flush=True)
-    for request in sys.stdin:
-        print(json.dumps(answer(**json.loads(request))), file=answers, flush=True)
+    install()
+    serve(answer)

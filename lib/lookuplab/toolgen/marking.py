@@ -1,96 +1,397 @@
-"""Algorithm 1: where in a function would the completion tool have offered the next identifier? (Section III-B)
+"""Algorithm 1: where in a function would the completion tool have offered the next identifier?
+(Section III-B) And what it makes of many functions: the augmented corpus, its statistics, which
+identifiers are offered, how the variants differ.
 
-The paper's ISBUILTIN is stated by one example; Figure 4 leaves ``self`` unmarked as well. Here: ``__x__``, the names of
-``builtins`` unless they stand behind a dot, ``self`` and ``cls``. The tool sees the *incomplete* function (Section
-II-B, and the state of Algorithm 2): the file up to the caret, then what follows the function in the file.
+The paper's ISBUILTIN is stated by one example; Figure 4 leaves ``self`` unmarked as well. Here:
+``__x__``, the names of ``builtins`` unless they stand behind a dot, ``self`` and ``cls``. The tool
+sees the *incomplete* function (Section II-B, and the state of Algorithm 2): the file up to the
+caret, then what follows the function in the file.
+
+Rows are those of the tidy schema. Their intervals resample whole repositories; with few of them
+they say how much a number hangs on single ones, not what other repositories would give.
 """
 
+import ast
 import builtins
+import gzip
+import hashlib
+import json
 import keyword
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Literal
 
-from lookuplab.toolgen.functions import Function, Token
-from lookuplab.toolgen.jedi_tool import JediTool, Worker
+import pandas as pd
+from tqdm import tqdm
 
-MARK = "<COMP>"
+from lookuplab.cluster import Cluster, check_seen, kept
+from lookuplab.errors import UserError
+from lookuplab.models.answer_store import AnswerStore
+from lookuplab.scoring.rates import average, rate
+from lookuplab.scoring.rows import row
+from lookuplab.toolgen.analysers import key, repository_digest
+from lookuplab.toolgen.functions import Function, Token, column_of
+from lookuplab.toolgen.jedi_tool import LOST, VERSION, JediTool
+from lookuplab.toolgen.pairs import MARK, Pair
+
 VARIANTS = ("paper", "package")
-_NO_FUNCTIONS = {"copyright", "credits", "exit", "license", "quit"}  # set by the site module, for the prompt
+MARKING_VERSION = 1  # raise it whenever a function would get other marks by the same answers
+_NO_FUNCTIONS = {"copyright", "credits", "exit", "license", "quit"}  # of the prompt alone
 BUILTINS = frozenset(name for name in dir(builtins) if name.isidentifier()) - _NO_FUNCTIONS
-_OPERATORS = frozenset("()[]{}:;,.+-*/%=<>!@&|^~")
 RECEIVERS = frozenset({"self", "cls"})
+PLACES = (
+    "behind self.",
+    "behind another dot",
+    "keyword argument",
+    "name that is read",
+    "name that is bound",
+    "in an import",
+    "in the signature",
+    "no identifier",
+)
 
 
-@dataclass(frozen=True)
-class Marked:
-    """A function with the (line, column) in its file of every mark, the number of questions and the failed ones."""
+class Marks(AnswerStore):
+    """Key -> what ``mark`` found, in ``marks.sqlite`` beside the completion store."""
 
-    function: Function
-    marks: tuple[tuple[int, int], ...]
-    asked: int
-    failures: Counter
-
-    @property
-    def signature(self) -> str:
-        """The signature with marks (the package's variant alone sets any)."""
-        return self._with_marks(self.function.signature, self.function.line)
-
-    @property
-    def body(self) -> str:
-        """The body with MARK before each marked token."""
-        return self._with_marks(self.function.body, self.function.body_line)
-
-    def _with_marks(self, text: str, first: int) -> str:
-        lines = text.split("\n")
-        for line, column in sorted(self.marks, reverse=True):
-            if first <= line < first + len(lines):
-                at = column if line in self.function.kept else column - len(self.function.indent)
-                lines[line - first] = lines[line - first][:at] + MARK + lines[line - first][at:]
-        return "\n".join(lines)
+    name = "marks"
 
 
 def candidates(function: Function, variant: str = "paper") -> Iterator[Token]:
-    """The tokens before which the tool is asked. The package asks in the signature too, and before literals."""
+    """The tokens before which the tool is asked. The package asks in the signature too, and before
+    literals.
+    """
     previous = ""
     for token in function.tokens:
+        wanted = not (token.text.startswith("__") and token.text.endswith("__"))
         if variant == "package":
             skipped = BUILTINS | {"self"} | set(keyword.kwlist)
-            wanted = token.text not in skipped and not _dunder(token.text) and token.text[0] not in _OPERATORS
+            wanted &= token.text not in skipped and token.text[0] not in "()[]{}:;,.+-*/%=<>!@&|^~"
         else:
-            hidden = token.text in RECEIVERS or token.text in BUILTINS
-            wanted = token.is_name and token.line >= function.body_line and not _dunder(token.text)
-            wanted = wanted and (previous == "." or not hidden)
+            hidden = previous != "." and token.text in RECEIVERS | BUILTINS
+            wanted &= token.is_name and token.line >= function.body_line and not hidden
         if wanted:
             yield token
         previous = token.text
 
 
 def buffer_at(lines: list[str], function: Function, token: Token, variant: str = "paper") -> str:
-    """The unsaved file with the function up to ``token``. ``lines`` are the whole file's, with their line ends.
+    """The unsaved file with the function up to ``token``. ``lines`` are the whole file's.
 
-    On a blank indented line, and in some unfinished brackets, Jedi takes the caret to stand outside the function, and
-    offers no local name; a dummy name behind the caret puts it inside. The package has none, and so never marks a local
-    name at a statement's start.
+    On a blank indented line, and in some unfinished brackets, Jedi takes the caret to stand outside
+    the function, and offers no local name; a dummy name behind the caret puts it inside. The
+    package has none, and so never marks a local name at a statement's start.
     """
-    before = lines[token.line - 1][:token.column]
-    dummy = "_" if variant == "paper" else ""
-    return "".join([*lines[:token.line - 1], before, dummy, "\n", *lines[function.end_line:]])
+    before = lines[token.line - 1][: token.column]
+    dummy = "_\n" if variant == "paper" else "\n"
+    return "".join([*lines[: token.line - 1], before, dummy, *lines[function.end_line :]])
 
 
-def mark(function: Function, lines: list[str], tool: JediTool | Worker, variant: str = "paper") -> Marked:
-    """Ask at every candidate, mark where its exact name is offered. A failed call marks nothing and is counted."""
-    marks, failures, asked = [], Counter(), 0
-    for token in candidates(function, variant):
+def mark(function: Function, tool: JediTool, variant: str = "paper") -> dict[str, Any]:
+    """Ask at every candidate, mark where its exact name is offered.
+
+    ``positions``: [line, column] in the file of every mark; ``asked``: how many questions;
+    ``failures``: reason -> how many of them failed, which marks nothing.
+    """
+    positions, failures, asked, lines = [], Counter(), list(candidates(function, variant)), None
+    lines = function.lines()
+    for token in asked:
         text = buffer_at(lines, function, token, variant)
-        answer = tool.complete(function.root, function.file, text, token.line, token.column, token.text)
-        asked += 1
+        answer = tool.complete(
+            function.root, function.file, text, token.line, token.column, token.text
+        )
         if answer.failure:
             failures[answer.failure] += 1
         elif token.text in (answer.inserted if variant == "package" else answer.identifiers):
-            marks.append((token.line, token.column))
-    return Marked(function, tuple(marks), asked, failures)
+            positions.append([token.line, token.column])
+    return {"positions": positions, "asked": len(asked), "failures": dict(failures)}
 
 
-def _dunder(name: str) -> bool:
-    return name.startswith("__") and name.endswith("__")
+def augmented(function: Function, positions: Sequence[Sequence[int]]) -> Pair:
+    """The pair of docstring and augmented function: MARK before each marked token."""
+
+    def with_marks(text: str, first: int) -> str:
+        lines = text.split("\n")
+        for line, column in sorted(positions, reverse=True):
+            if first <= line < first + len(lines):
+                at = column if line in function.kept else column - len(function.indent)
+                lines[line - first] = lines[line - first][:at] + MARK + lines[line - first][at:]
+        return "\n".join(lines)
+
+    signature = with_marks(function.signature, function.line)
+    body = with_marks(function.body, function.body_line)
+    return Pair(function.id, function.docstring, signature, body)
+
+
+def marked(
+    functions: Sequence[Function],
+    variant: str = "paper",
+    workers: int | None = None,
+    store: Path | Literal[False] | None = None,
+    cluster: Cluster | None = None,
+    progress: bool = True,
+    strict: bool = True,
+) -> list[dict[str, Any]]:
+    """The functions' records in a marked corpus (Section III-B), in their order.
+
+    What was marked is kept in ``store`` (None: the one beside the completion store, False: none),
+    file by file, so that a run that was killed goes on, until the repository changes. ``cluster``
+    marks on its workers. Functions with a question that timed out or crashed are not kept;
+    ``strict`` raises UserError where there are any, as a busy machine must not change a number.
+    Raises UserError for two functions of one id.
+    """
+    if len({one.id for one in functions}) < len(functions):
+        raise UserError("two repositories have one name, so that ids collide; rename one folder")
+    digests = {root: repository_digest(root) for root in {one.root for one in functions}}
+    versions = {"variant": variant, "tool": VERSION, "marking": MARKING_VERSION}
+    keys = {one.id: key("marks", digests[one.root], id=one.id, **versions) for one in functions}
+    with Marks(":memory:" if store is False else store) as opened:
+        found = opened.get(keys.values())
+        missing = [one for one in functions if keys[one.id] not in found]
+        bar = tqdm(
+            total=len(missing),
+            desc=f"marking ({variant})",
+            unit=" functions",
+            disable=not progress,
+            delay=1,
+        )
+        with bar:
+            for new in _by_file(missing, variant, workers, cluster):
+                for id, marks in new:
+                    found[keys[id]] = marks
+                    if not LOST & set(marks["failures"]):
+                        opened.put(keys[id], marks)
+                bar.update(len(new))
+    records = [_record(one, variant, found[keys[one.id]]) for one in functions]
+    lost = [record["id"] for record in records if LOST & set(record["failures"])]
+    if lost and strict:
+        raise UserError(
+            f"{len(lost)} functions have questions to Jedi that timed out or crashed, first "
+            f"{lost[0]}; the others are kept: run it again, with less other work on this machine"
+        )
+    return records
+
+
+def _by_file(
+    functions: Sequence[Function], variant: str, workers: int | None, cluster: Cluster | None
+) -> Iterator[list[tuple[str, dict]]]:
+    """(id, marks) of the functions of one file after the other, as they are done."""
+    files = groupby(functions, key=lambda one: (one.root, one.file))
+    tasks = [(list(group), variant) for _, group in files]
+    if cluster is not None:
+        yield from (found for _, found in cluster.map(_mark_there, tasks))
+        return
+    with JediTool(workers) as tool, ThreadPoolExecutor(tool.workers) as threads:
+        try:
+            waiting = [threads.submit(_mark_file, task, tool) for task in tasks]
+            yield from (done.result() for done in as_completed(waiting))
+        finally:
+            threads.shutdown(cancel_futures=True)
+
+
+def _mark_file(task: tuple[list[Function], str], tool: JediTool) -> list[tuple[str, dict]]:
+    functions, variant = task
+    return [(one.id, mark(one, tool, variant)) for one in functions]
+
+
+def _mark_there(task: tuple[list[Function], str]) -> list[tuple[str, dict]]:
+    """One file, on a worker of a cluster."""
+    check_seen(task[0][0].root)
+    return _mark_file(task, kept(JediTool, 1))
+
+
+def _record(function: Function, variant: str, marks: dict[str, Any]) -> dict[str, Any]:
+    pair = augmented(function, marks["positions"])
+    return {
+        **{name: getattr(function, name) for name in ("id", "repository", "file", "line")},
+        **{name: getattr(function, name) for name in ("docstring", "signature", "body", "source")},
+        "marked_signature": pair.signature,
+        "marked_body": pair.body,
+        "variant": variant,
+        **marks,
+        "marks": len(marks["positions"]),
+        "docstring_tokens": len(function.docstring.split()),
+        "function_tokens": len(function.tokens),
+    }
+
+
+_SAVED = ("positions", "asked", "failures", "docstring_tokens", "function_tokens")
+
+
+def save(records: Sequence[Mapping[str, Any]], file: Path) -> None:
+    """Write the marks of a corpus without its code, which is other people's and stands in their
+    packages anyway: one JSON line a function, the same bytes every time.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with open(file, "wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as stream:
+        for record in sorted(records, key=lambda record: record["id"]):
+            kept = {"id": record["id"], "code": code_hash(record["source"])}
+            kept |= {name.replace("positions", "marks"): record[name] for name in _SAVED}
+            stream.write(json.dumps(kept).encode() + b"\n")
+
+
+def load(file: Path) -> list[dict[str, Any]]:
+    """Of each function of a marked corpus, or of saved marks (``.gz``): ``id``, ``repository``,
+    ``code``, ``positions``, ``marks``, ``docstring_tokens`` and ``function_tokens``. Raises
+    UserError for another file.
+    """
+    found = []
+    try:
+        with (gzip.open if file.suffix == ".gz" else open)(file, "rt", encoding="utf-8") as lines:
+            for one in map(json.loads, lines):
+                positions = one["positions"] if "positions" in one else one["marks"]
+                code = one["code"] if "code" in one else code_hash(one["source"])
+                repository = one["id"].partition("/")[0]
+                own = {"repository": repository, "code": code, "positions": positions}
+                found.append({**one, **own, "marks": len(positions)})
+    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"{file} holds no marks ({error}); make them with `lookuplab data mark`"
+        ) from None
+    return found
+
+
+def lay_over(
+    functions: Sequence[Function], saved: Sequence[Mapping[str, Any]]
+) -> tuple[list[Pair], Counter]:
+    """The augmented functions by marks that were saved, in order, and how many had none saved or
+    were other code when they were marked.
+    """
+    by_id, pairs, left_out = {one["id"]: one for one in saved}, [], Counter()
+    for function in functions:
+        one = by_id.get(function.id)
+        if one is None:
+            left_out["not marked"] += 1
+        elif one["code"] != code_hash(function.source):
+            left_out["other code when it was marked"] += 1
+        else:
+            pairs.append(augmented(function, one["positions"]))
+    return pairs, left_out
+
+
+def code_hash(source: str) -> str:
+    """Sixteen digits of a function's sha256."""
+    return hashlib.sha256(source.encode()).hexdigest()[:16]
+
+
+def statistics_rows(records: Sequence[Mapping[str, Any]], condition: str) -> list[dict[str, Any]]:
+    """The paper's five numbers (Sections IV-B and IV-C): counts, and means a function. The paper
+    does not say which tokens it counts; ours are Python's, and a docstring's are its words.
+    """
+    repositories = [record["repository"] for record in records]
+    counts = {"functions": len(records), "repositories": len(set(repositories))}
+    fields = ("docstring_tokens", "function_tokens", "marks")
+    means = {
+        field: average([record[field] for record in records], repositories)
+        for field in (fields if records else ())
+    }
+    return [
+        *({"condition": condition, "metric": name, "value": n} for name, n in counts.items()),
+        *(
+            row("", condition, name.replace("marks", "marks_per_function"), mean)
+            for name, mean in means.items()
+        ),
+    ]
+
+
+def by_repository(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Marks a function in each repository; functions are the resampled units here."""
+    counts = pd.DataFrame(records).groupby("repository", sort=False).marks
+    return pd.DataFrame(
+        row("", f"evaluation/{name}", "marks_per_function", average(marks, range(len(marks))))
+        for name, marks in counts
+    )
+
+
+def variant_rows(
+    paper: Sequence[Mapping[str, Any]], package: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """The package's marks a function, and how many more there are than the paper's on the same
+    functions.
+    """
+    repositories = [record["repository"] for record in paper]
+    theirs = [record["marks"] for record in package]
+    more = [theirs - ours["marks"] for ours, theirs in zip(paper, theirs, strict=True)]
+    name = "marks_per_function"
+    return [
+        row("", "evaluation/package", name, average(theirs, repositories)),
+        row("", "evaluation/package - paper", f"{name}_change", average(more, repositories)),
+    ]
+
+
+def asked(functions: Sequence[Function], records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """One row for each token at which the tool was asked: id, repository, line, column, name, place
+    (one of PLACES), offered. Functions with a failed call are left out: of them it is not known
+    what the tool would have offered.
+    """
+    rows = [
+        (
+            one.id,
+            one.repository,
+            token.line,
+            token.column,
+            token.text,
+            kinds[token],
+            [token.line, token.column] in record["positions"],
+        )
+        for one, record in zip(functions, records, strict=True)
+        if not record["failures"]
+        for kinds in [places(one)]
+        for token in candidates(one, record["variant"])
+    ]
+    columns = ["id", "repository", "line", "column", "name", "place", "offered"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def offered_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The share of identifiers that the tool offers, in all and by place; from ``asked``."""
+    parts = {"all": frame, **{place: frame[frame.place == place] for place in PLACES}}
+    return [
+        row(
+            "",
+            f"evaluation/{name}",
+            "offered_percent",
+            rate(part.offered, part.repository).percent(),
+        )
+        for name, part in parts.items()
+        if len(part)
+    ]
+
+
+def places(function: Function) -> dict[Token, str]:
+    """Where each token of a function stands: one of PLACES. A name is bound where it is no
+    expression that is read.
+    """
+    lines, keywords, read, imports = function.source.split("\n"), set(), set(), set()
+    for node in ast.walk(ast.parse(function.source)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            imports |= {function.line + n - 1 for n in range(node.lineno, node.end_lineno + 1)}
+        elif isinstance(node, ast.keyword | ast.Name):
+            line = function.line + node.lineno - 1
+            cut = 0 if line in function.kept else len(function.indent)
+            at = line, column_of(lines[node.lineno - 1], node.col_offset) + cut
+            if isinstance(node, ast.keyword) and node.arg:
+                keywords.add(at)
+            elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store):
+                read.add(at)
+    found, before = {}, ["", ""]
+    for token in function.tokens:
+        at = (token.line, token.column)
+        if token.line < function.body_line:
+            place = "in the signature"
+        elif not token.is_name:
+            place = "no identifier"
+        elif token.line in imports:
+            place = "in an import"
+        elif before[1] == ".":
+            place = "behind self." if before[0] in RECEIVERS else "behind another dot"
+        elif at in keywords:
+            place = "keyword argument"
+        else:
+            place = "name that is read" if at in read else "name that is bound"
+        found[token] = place
+        before = [before[1], token.text]
+    return found

@@ -16,7 +16,7 @@ import gzip
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,10 @@ from tokenizers import AddedToken
 
 from lookuplab.errors import UserError
 from lookuplab.models.tokens import TAIL, continuations, decoded
-from lookuplab.toolgen.marking import MARK
 
+MARK = "<COMP>"  # one added token of the vocabulary
 KINDS = ("decoder", "encoder-decoder")
 IGNORED = -100  # the label of a token without a loss
-FIELDS = ("id", "docstring", "signature", "body", "marked_signature", "marked_body")  # of a record that are needed here
 
 
 @dataclass(frozen=True)
@@ -44,11 +43,17 @@ class Pair:
 
     def prompt(self, kind: str) -> str:
         """What a model of that kind reads: no marks."""
-        return prompt_text(self.docstring, unmarked(self).signature, indent_of(self.body), kind)
+        return prompt_text(self.unmarked(), kind)
 
     def answer(self, kind: str) -> str:
-        """What it writes."""
-        return answer_text(self.signature, self.body, kind)
+        """What it writes: the body, or the function without docstring."""
+        return f"{self.signature}\n{self.body}" if kind == "encoder-decoder" else self.body
+
+    def unmarked(self) -> "Pair":
+        """The same pair without marks."""
+        return replace(
+            self, signature=self.signature.replace(MARK, ""), body=self.body.replace(MARK, "")
+        )
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,9 @@ class TextPair:
     def answer(self, kind: str) -> str:
         return self.written
 
+    def unmarked(self) -> "TextPair":
+        return self
+
 
 @dataclass(frozen=True)
 class Example:
@@ -77,28 +85,25 @@ class Example:
     exact: bool = True
 
 
-def read(path: Path) -> tuple[list[dict[str, Any]], Counter]:
-    """The records of a marked corpus (JSON Lines, ``.gz`` too), without functions whose own text spells the mark; those
-    are counted. UserError for a line that is no record."""
-    records, left_out, number = [], Counter(), 1
+def read(path: Path) -> tuple[list[Pair], Counter]:
+    """The augmented functions of a marked corpus (JSON Lines of ``lookuplab data mark``, ``.gz`` too), without those
+    whose own text spells the mark; these are counted. UserError for a line that is no record."""
+    found, left_out = [], Counter()
     try:
-        with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8", newline="\n") as lines:
-            for number, line in enumerate(lines, 1):
-                record = json.loads(line)
-                if any(MARK in text for text in [record[name] for name in FIELDS][:4]):
+        with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as lines:
+            for record in map(json.loads, lines):
+                names = "id", "docstring", "signature", "body"
+                if any(MARK in record[name] for name in names):
                     left_out[f"spelling {MARK} themselves"] += 1
-                else:
-                    records.append(record)
-    except (ValueError, KeyError, TypeError, EOFError, gzip.BadGzipFile) as error:
-        raise UserError(f"{path}, line {number} is no record of a marked corpus ({type(error).__name__}: {error}); "
-                        "`lookuplab data mark` writes one") from error
-    return records, left_out
-
-
-def pairs(records: Iterable[dict[str, Any]], marked: bool) -> list[Pair]:
-    """The pairs of a corpus' records (``toolgen.corpus``): augmented functions, or the same without marks."""
-    names = ("marked_signature", "marked_body") if marked else ("signature", "body")
-    return [Pair(record["id"], record["docstring"], *(record[name] for name in names)) for record in records]
+                    continue
+                marked = record["marked_signature"], record["marked_body"]
+                found.append(Pair(record["id"], record["docstring"], *marked))
+    except (ValueError, KeyError, TypeError, EOFError, OSError) as error:
+        raise UserError(
+            f"{path} is no marked corpus ({type(error).__name__}: {error}, behind {len(found) + left_out.total()} "
+            "records); `lookuplab data mark` writes one"
+        ) from error
+    return found, left_out
 
 
 def kind_of(config: Any) -> str:
@@ -106,75 +111,68 @@ def kind_of(config: Any) -> str:
     return "encoder-decoder" if config.is_encoder_decoder else "decoder"
 
 
-def prompt_text(docstring: str, signature: str, indent: str, kind: str) -> str:
-    """What the model reads. ``indent`` is that of the body's first line (decoder-only models see it).
+def prompt_text(function: Any, kind: str) -> str:
+    """What the model reads of a function, which has ``docstring``, ``signature`` and ``body``; of the body a
+    decoder-only model sees the indentation (four blanks where there is none).
 
     An empty docstring leaves out its part; the papers' functions all have one.
     """
+    docstring, signature = function.docstring, function.signature
     if kind == "encoder-decoder":
-        return (f"### Description:\n{docstring}\n\n" if docstring else "") + f"### Signature:\n{signature}"
+        return (
+            f"### Description:\n{docstring}\n\n" if docstring else ""
+        ) + f"### Signature:\n{signature}"
+    found = re.search(r"^([ \t]+)\S", function.body, re.MULTILINE)
+    indent = found.group(1) if found else "    "
     return f"{signature}\n" + (f"{indent}'''{docstring}'''\n" if docstring else "")
-
-
-def answer_text(signature: str, body: str, kind: str) -> str:
-    """What the model writes: the body, or the function without docstring."""
-    return f"{signature}\n{body}" if kind == "encoder-decoder" else body
-
-
-def indent_of(body: str) -> str:
-    """The whitespace before a body's first line of code; four blanks if there is none."""
-    found = re.search(r"^([ \t]+)\S", body, re.MULTILINE)
-    return found.group(1) if found else "    "
 
 
 def add_mark(tokenizer: Any, module: Any = None) -> int:
     """Make MARK a token, give it a row in the model's embeddings if one is given, return its id. Does so once only."""
-    tokenizer.add_tokens([AddedToken(MARK, special=True, normalized=False, lstrip=False, rstrip=False)],
-                         special_tokens=True)
+    mark = AddedToken(MARK, special=True, normalized=False, lstrip=False, rstrip=False)
+    tokenizer.add_tokens([mark], special_tokens=True)
     if module is not None and module.get_input_embeddings().num_embeddings < len(tokenizer):
         module.resize_token_embeddings(len(tokenizer), mean_resizing=False)
     return tokenizer.convert_tokens_to_ids(MARK)
 
 
-def without(tokens: Sequence[int], mark: int) -> list[int]:
-    """The tokens without the mark's."""
-    return [token for token in tokens if token != mark]
-
-
-def encode(tokenizer: Any, pair: Pair, kind: str) -> Example:
-    """The pair in tokens. Prompt and answer are tokenised apart, as they are when the model answers.
-
-    Only a decoder's prompt begins with the tokenizer's begin-of-text token, where it has one of its own.
-    """
+def encode(tokenizer: Any, pair: Pair | TextPair, kind: str) -> Example:
+    """``encode_all`` for one pair."""
     return encode_all(tokenizer, [pair], kind)[0]
 
 
 def encode_all(tokenizer: Any, pairs: Sequence[Pair | TextPair], kind: str) -> list[Example]:
-    """``encode`` for many pairs at once: the tokenizers' own threads share the work."""
+    """The pairs in tokens. Prompt and answer are tokenised apart, as they are when the model answers.
+
+    Only a decoder's prompt begins with the tokenizer's begin-of-text token, where it has one of its own.
+    """
     if not pairs:
         return []
-    prompts = [pair.prompt(kind) for pair in pairs]
-    answers = [pair.answer(kind) for pair in pairs]
-    read = _tokens(tokenizer, prompts, special=True)
-    written = _tokens(tokenizer, answers, special=False)
-    end = tokenizer.eos_token_id
+    end, answers = tokenizer.eos_token_id, [pair.answer(kind) for pair in pairs]
+    prompts = tokenizer([pair.prompt(kind) for pair in pairs], verbose=False)["input_ids"]
+    written = tokenizer(answers, add_special_tokens=False, verbose=False)["input_ids"]
+    tails = [[] for _ in pairs]
     if kind == "decoder":
-        read = [row[:-1] if len(row) > 1 and row[-1] == end else row for row in read]
-    tails = [row[-TAIL:] if kind == "decoder" else [] for row in read]
+        prompts = [row[:-1] if len(row) > 1 and row[-1] == end else row for row in prompts]
+        tails = [row[-TAIL:] for row in prompts]
     exact = _spelled(tokenizer, tails, written, answers)
     for i in [i for i, right in enumerate(exact) if not right]:
         if row := _in_pieces(tokenizer, tails[i], answers[i]):
-            written[i], (exact[i],) = row, _spelled(tokenizer, [tails[i]], [row], [answers[i]])
-    return [Example(pair.id, prompt, [*answer, end], right)
-            for pair, prompt, answer, right in zip(pairs, read, written, exact, strict=True)]
+            written[i], exact[i] = row, _spelled(tokenizer, [tails[i]], [row], [answers[i]])[0]
+    parts = zip(pairs, prompts, written, exact, strict=True)
+    return [
+        Example(pair.id, prompt, [*answer, end], right) for pair, prompt, answer, right in parts
+    ]
 
 
-def _spelled(tokenizer: Any, tails: list[list[int]], rows: list[list[int]], texts: list[str]) -> list[bool]:
+def _spelled(
+    tokenizer: Any, tails: list[list[int]], rows: list[list[int]], texts: list[str]
+) -> list[bool]:
     """Whether each row, behind the last tokens of its prompt, spells its text: marks, special tokens, spell nothing."""
     before = decoded(tokenizer, tails)
     whole = decoded(tokenizer, [tail + row for tail, row in zip(tails, rows, strict=True)])
-    return [all_of_it == start + text.replace(MARK, "")
-            for start, all_of_it, text in zip(before, whole, texts, strict=True)]
+    expected = [start + text.replace(MARK, "") for start, text in zip(before, texts, strict=True)]
+    return [found == text for found, text in zip(whole, expected, strict=True)]
 
 
 def _in_pieces(tokenizer: Any, tail: list[int], text: str) -> list[int] | None:
@@ -183,23 +181,16 @@ def _in_pieces(tokenizer: Any, tail: list[int], text: str) -> list[int] | None:
     Tokenizers of the SentencePiece kind put a blank before every piece (Llama's ``self.<COMP> add``).
     """
     mark = tokenizer.convert_tokens_to_ids(MARK)
-    behind_mark = [*tokenizer("x.", add_special_tokens=False)["input_ids"], mark]
     row: list[int] = []
     for number, piece in enumerate(text.split(MARK)):
-        start = behind_mark if number else tail
-        ids = continuations(tokenizer, start, [piece])[0] if piece and start else _tokens(tokenizer, [piece], False)[0]
+        if number:
+            row.append(mark)
+            tail = [*tokenizer("x.", add_special_tokens=False)["input_ids"], mark]
+        if piece and tail:
+            ids = continuations(tokenizer, tail, [piece])[0]
+        else:
+            ids = tokenizer(piece, add_special_tokens=False)["input_ids"]
         if ids is None:
             return None
-        row += [mark] * bool(number) + ids
+        row += ids
     return row
-
-
-def unmarked(pair: Pair | TextPair) -> Pair | TextPair:
-    """The same pair without marks."""
-    if isinstance(pair, TextPair):
-        return pair
-    return replace(pair, signature=pair.signature.replace(MARK, ""), body=pair.body.replace(MARK, ""))
-
-
-def _tokens(tokenizer: Any, texts: list[str], special: bool) -> list[list[int]]:
-    return tokenizer(texts, add_special_tokens=special, verbose=False)["input_ids"]

@@ -1,4 +1,4 @@
-"""Rows of Tables II and III from the frames of ``evaluation.judged``: values, intervals, and ToolGen against base.
+"""Rows of Tables II and III from the frames of ``evaluation.judged_all``: values, intervals, and ToolGen against base.
 
 Every metric is a function of sums over functions, so one resampling of whole repositories serves all of them, and both
 conditions of a comparison: the same functions on both sides. **What such an interval is worth:** with few repositories
@@ -13,7 +13,7 @@ value, ci_low, ci_high, n. The paper's relative changes stand under their condit
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -22,79 +22,62 @@ from lookuplab.errors import UserError
 from lookuplab.scoring.paired import mcnemar
 from lookuplab.scoring.rates import Rate, resampled_weights, wilson
 from lookuplab.scoring.rows import bare_row, row
-from lookuplab.toolgen.metrics import code_bleu
-from lookuplab.toolgen.metrics.dependencies import KINDS
-from lookuplab.toolgen.metrics.similarity import bleu_counts, bleu_from_counts
+from lookuplab.toolgen.dependencies import KINDS
+from lookuplab.toolgen.similarity import (
+    BLEU_COLUMNS,
+    CODE_COLUMNS,
+    COMPONENTS,
+    bleu,
+    bleu_counts,
+    code_bleu,
+    code_bleu_components,
+    code_bleu_counts,
+)
+from lookuplab.toolgen.success import CHECKS
 
 Frames = Mapping[tuple[str, str], pd.DataFrame]
+# Of a metric: the columns of counts whose sums (..., k) it needs, and the function of these sums with values 0 to 1.
+# None is the ratio of two columns; the second one counts n.
+Metric = tuple[Sequence[str], Callable[[np.ndarray], np.ndarray] | None]
 BASE = "base"
 
 
-@dataclass(frozen=True)
-class Metric:
-    """``name`` as in the artifacts; ``of`` maps sums (..., k) to values 0 to 1; ``count``, the sums (k,) to n.
-
-    ``columns`` are the k columns of ``counts`` whose sums it needs.
-    """
-
-    name: str
-    columns: tuple[str, ...]
-    of: Callable[[np.ndarray], np.ndarray]
-    count: Callable[[np.ndarray], float] | None = None  # None: the number of functions
-
-    @property
-    def scale(self) -> float:
-        return 100.0 if self.name.endswith("_percent") else 1.0
-
-
-def _ratio(sums: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return sums[..., 0] / sums[..., 1]
-
-
-def _share(name: str, field: str) -> Metric:
-    """The mean of a field over the functions that have a value of it."""
-    return Metric(name, (field, f"{field}?"), _ratio, lambda sums: sums[1])
-
-
-def _coverage(kind: str = "") -> Metric:
-    """Pooled dependency coverage, of all kinds or of one."""
-    end = f"_{kind}" if kind else ""
-    return Metric(f"depcov{end}_percent", (f"covered{end}", f"dependencies{end}"), _ratio, lambda sums: sums[1])
-
-
-_BLEU = tuple(f"bleu_{number}" for number in range(10))
-_CODE = tuple(f"code_{number}" for number in range(code_bleu.COLUMNS))
-SIMILARITY = (
-    Metric("bleu4", _BLEU, bleu_from_counts),
-    Metric("codebleu", _CODE, code_bleu.score),
-    *(Metric(f"codebleu_{name}", _CODE, lambda sums, place=place: code_bleu.components(sums)[..., place])
-      for place, name in enumerate(code_bleu.COMPONENTS)),
-    Metric("codebleu_dataflow_mean", _CODE[-2:], _ratio, lambda sums: sums[1]),
-    _share("editsim_percent", "edit_similarity"), _share("exact_match_percent", "exact_match"))
-REPOSITORY = (
-    _coverage(), _share("depcov_per_function_percent", "coverage"), *map(_coverage, KINDS),
-    _share("succrate_percent", "passed"), _share("next_identifier_percent", "next_identifier"),
-    _share("identifier_sequence_percent", "identifier_sequence"), _share("prefix_percent", "prefix"))
-
-
-def similarity_rows(frames: Frames, tokenize: Mapping[str, Callable[[str], Sequence]] | None = None,
-                    variant: str = "paper") -> list[dict]:
+def similarity_rows(
+    frames: Frames,
+    tokenize: Mapping[str, Callable[[str], Sequence]] | None = None,
+    variant: str = "paper",
+) -> list[dict]:
     """Table II: BLEU-4, CodeBLEU with its components, edit similarity, exact match, and their changes from ``base``.
 
     ``tokenize``: model -> its tokens of a text, which the paper's BLEU-4 counts; words between blanks for a model that
-    is not in it. ``variant`` is CodeBLEU's (see ``metrics.code_bleu``); the texts' is that of ``evaluation.judged``.
+    is not in it. ``variant`` is CodeBLEU's (see ``similarity``); the texts' is that of ``evaluation.judge``.
     """
-    def counts(model: str, frame: pd.DataFrame) -> pd.DataFrame:
-        split = (tokenize or {}).get(model, str.split)
-        bleu = [bleu_counts(list(split(found)), list(split(wanted)))
-                for found, wanted in zip(frame.predicted, frame.wanted, strict=True)]
-        return pd.concat([pd.DataFrame(bleu, columns=list(_BLEU)), pd.DataFrame(
-            code_bleu.pair_counts(frame.predicted, frame.wanted), columns=list(_CODE)), _values(
-            frame, ("edit_similarity", "exact_match"))], axis="columns")
+    words = [f"bleu_{number}" for number in range(BLEU_COLUMNS)]
+    code = [f"code_{number}" for number in range(CODE_COLUMNS)]
+    metrics: dict[str, Metric] = {
+        "bleu4": (words, bleu),
+        "codebleu": (code, partial(code_bleu, variant=variant)),
+    }
+    for place, name in enumerate(COMPONENTS):
+        metrics[f"codebleu_{name}"] = (
+            code,
+            lambda sums, place=place: code_bleu_components(sums)[..., place],
+        )
+    metrics["codebleu_dataflow_mean"] = code[-2:], None
+    metrics["editsim_percent"] = ("edit_similarity", "edit_similarity?"), None
+    metrics["exact_match_percent"] = ("exact_match", "exact_match?"), None
 
-    metrics = [replace(each, of=lambda sums: code_bleu.score(sums, variant)) if each.name == "codebleu" else each
-               for each in SIMILARITY]
+    def counts(model: str, frame: pd.DataFrame) -> list[pd.DataFrame]:
+        split = (tokenize or {}).get(model, str.split)
+        pairs = list(zip(frame.predicted, frame.wanted, strict=True))
+        grams = [bleu_counts(list(split(found)), list(split(wanted))) for found, wanted in pairs]
+        codes = [code_bleu_counts(*pair) for pair in pairs]
+        return [
+            pd.DataFrame(grams, columns=words, dtype=float),
+            pd.DataFrame(codes, columns=code, dtype=float),
+            _known(frame, ("edit_similarity", "exact_match")),
+        ]
+
     return _rows(frames, metrics, counts, changes=("bleu4", "codebleu", "editsim_percent"))
 
 
@@ -105,99 +88,129 @@ def repository_rows(frames: Frames) -> list[dict]:
     ``without_dependency_functions``; per comparison ``succrate_gained_functions``, ``succrate_lost_functions`` and
     the ``succrate_p`` of McNemar's exact test on the functions with both verdicts.
     """
-    def counts(model: str, frame: pd.DataFrame) -> pd.DataFrame:
-        share = frame.covered / frame.dependencies.where(frame.dependencies > 0)
-        pooled = frame[["covered", "dependencies", *(f"{field}_{kind}" for kind in KINDS
-                                                     for field in ("covered", "dependencies"))]].fillna(0)
-        fields = ("coverage", "passed", "next_identifier", "identifier_sequence", "prefix")
-        return pd.concat([pooled.reset_index(drop=True), _values(frame.assign(coverage=share), fields)], axis="columns")
+    pooled = ["covered", "dependencies"]
+    pooled += [f"{field}_{kind}" for kind in KINDS for field in ("covered", "dependencies")]
+    means = {
+        "succrate_percent": "passed",
+        "next_identifier_percent": "next_identifier",
+        "identifier_sequence_percent": "identifier_sequence",
+        "prefix_percent": "prefix",
+    }
+    metrics: dict[str, Metric] = {
+        "depcov_percent": (pooled[:2], None),
+        "depcov_per_function_percent": (("coverage", "coverage?"), None),
+    }
+    metrics |= {
+        f"depcov_{kind}_percent": ((f"covered_{kind}", f"dependencies_{kind}"), None)
+        for kind in KINDS
+    }
+    metrics |= {name: ((field, f"{field}?"), None) for name, field in means.items()}
 
-    rows = _rows(frames, REPOSITORY, counts, changes=("depcov_percent", "succrate_percent"))
+    def counts(model: str, frame: pd.DataFrame) -> list[pd.DataFrame]:
+        share = frame.covered / frame.dependencies.where(frame.dependencies > 0)
+        values = _known(frame.assign(coverage=share), ("coverage", *means.values()))
+        return [frame[pooled].fillna(0).reset_index(drop=True), values]
+
+    rows = _rows(frames, metrics, counts, changes=("depcov_percent", "succrate_percent"))
     for (model, condition), frame in frames.items():
-        for name in ("E0001", "E0602", "E1101"):
-            number = frame.failures.str.split().map(lambda ids, name=name: name in ids).sum()
-            rows.append(bare_row(model, condition, f"failed_{name}_functions", number, len(frame)))
-        for metric, flags in (("lost", frame.lost != ""), ("without_dependency", frame.dependencies == 0)):
-            rows.append(bare_row(model, condition, f"{metric}_functions", flags.sum(), len(frame)))
-    for model, condition, base, other in _pairs(frames):
-        known = (base.passed.notna() & other.passed.notna()).to_numpy()
-        test = mcnemar(base.passed[known], other.passed[known])
-        numbers = {"gained_functions": test.only_second, "lost_functions": test.only_first, "p": test.p}
-        rows += [bare_row(model, f"{condition} - {BASE}", f"succrate_{metric}", value, int(known.sum()))
-                 for metric, value in numbers.items()]
+        failed = frame.failures.str.split()
+        numbers = {
+            f"failed_{name}": failed.map(lambda ids, name=name: name in ids)
+            for name in sorted(CHECKS)
+        }
+        numbers |= {"lost": frame.lost != "", "without_dependency": frame.dependencies == 0}
+        for name, flags in numbers.items():
+            rows.append(bare_row(model, condition, f"{name}_functions", flags.sum(), len(frame)))
+    for model, condition in _compared(frames):
+        passed = frames[model, BASE].passed, frames[model, condition].passed
+        known = (passed[0].notna() & passed[1].notna()).to_numpy()
+        test = mcnemar(*(each[known] for each in passed))
+        numbers = {
+            "gained_functions": test.only_second,
+            "lost_functions": test.only_first,
+            "p": test.p,
+        }
+        for name, value in numbers.items():
+            where = model, f"{condition} - {BASE}", f"succrate_{name}"
+            rows.append(bare_row(*where, value, int(known.sum())))
     return rows
 
 
-class _Sums:
-    """A frame's counts, summed over its functions and over every resample of its repositories."""
-
-    def __init__(self, table: pd.DataFrame, repositories: pd.Series):
-        self.place = {name: number for number, name in enumerate(table.columns)}
-        self.total, self.functions, self.clusters = table.to_numpy().sum(axis=0), len(table), repositories.nunique()
-        self.drawn = np.concatenate([weights @ table.to_numpy() for weights in resampled_weights(repositories)])
-
-    def value(self, metric: Metric) -> tuple[float, np.ndarray]:
-        """The metric, and its values in the resamples, (repetitions,)."""
-        columns = [self.place[name] for name in metric.columns]
-        return float(metric.of(self.total[columns])), metric.of(self.drawn[:, columns])
-
-    def rate(self, metric: Metric) -> Rate:
-        value, drawn = self.value(metric)
-        low, high = _interval(drawn)
-        if high - low < 1e-12:
-            low, high = wilson(value * self.clusters, self.clusters)
-        n = metric.count(self.total[[self.place[name] for name in metric.columns]]) if metric.count else self.functions
-        return Rate(*(metric.scale * number for number in (value, low, high)), int(n))
-
-
-def _rows(frames: Frames, metrics: Sequence[Metric], counts: Callable[[str, pd.DataFrame], pd.DataFrame],
-          changes: Sequence[str]) -> list[dict]:
-    """All metrics of all frames, and the comparisons of each model; ``changes`` are printed as relative ones, too."""
-    rows, sums = [], {}
-    for (model, condition), frame in frames.items():
-        if frame.empty:
-            raise UserError(f"{model}, {condition}: no functions; check the parameters that choose them")
-        sums[model, condition] = _Sums(counts(model, frame), frame.repository)
-        rows += [row(model, condition, metric.name, sums[model, condition].rate(metric)) for metric in metrics]
-    for model, condition, *_ in _pairs(frames):
-        for metric in metrics:
-            difference, relative = _compared(metric, sums[model, BASE], sums[model, condition])
-            unit = metric.name.replace("_percent", "_change_points") if metric.scale > 1 else f"{metric.name}_change"
-            rows.append(row(model, f"{condition} - {BASE}", unit, difference))
-            if metric.name in changes:
-                name = f"{metric.name.removesuffix('_percent')}_relative_change_percent"
-                rows.append(row(model, condition, name, relative))
-    return [row for row in rows if not np.isnan(row["value"])]  # a kind of dependency that no reference has
-
-
-def _pairs(frames: Frames) -> Iterator[tuple[str, str, pd.DataFrame, pd.DataFrame]]:
-    """(model, condition, its base frame, its frame) for every other condition of a model that has a base."""
-    for (model, condition), frame in frames.items():
-        base = frames.get((model, BASE))
-        if condition != BASE and base is not None:
-            if list(base.id) != list(frame.id):
-                raise UserError(f"{model}: {condition} and {BASE} are not over the same functions in the same order")
-            yield model, condition, base, frame
-
-
-def _values(frame: pd.DataFrame, fields: Sequence[str]) -> pd.DataFrame:
+def _known(frame: pd.DataFrame, fields: Sequence[str]) -> pd.DataFrame:
     """Each field as a number, 0 where it has no value, and beside it (``field?``) whether it has one."""
-    numbers = {field: frame[field].astype(float).reset_index(drop=True) for field in fields}
-    return pd.DataFrame({name: column for field, values in numbers.items()
-                         for name, column in ((field, values.fillna(0)), (f"{field}?", values.notna().astype(float)))})
+    columns = {}
+    for field in fields:
+        values = frame[field].astype(float).reset_index(drop=True)
+        columns |= {field: values.fillna(0), f"{field}?": values.notna().astype(float)}
+    return pd.DataFrame(columns)
 
 
-def _compared(metric: Metric, base: _Sums, other: _Sums) -> tuple[Rate, Rate]:
-    """``other - base`` in the metric's unit or in points, and the change relative to ``base`` in percent."""
-    (before, first), (after, second) = base.value(metric), other.value(metric)
-    difference = Rate(after - before, *_interval(second - first), base.functions)
+def _compared(frames: Frames) -> Iterator[tuple[str, str]]:
+    """(model, condition) of every condition that has a base to be compared with."""
+    for model, condition in frames:
+        if condition != BASE and (model, BASE) in frames:
+            if list(frames[model, BASE].id) != list(frames[model, condition].id):
+                raise UserError(
+                    f"{model}: {condition} and {BASE} are not over the same functions in the same order"
+                )
+            yield model, condition
+
+
+def _rows(
+    frames: Frames,
+    metrics: Mapping[str, Metric],
+    counts: Callable[[str, pd.DataFrame], list[pd.DataFrame]],
+    changes: Sequence[str],
+) -> list[dict]:
+    """All metrics of all frames, and the comparisons of each model; ``changes`` are printed as relative ones, too."""
+    rows, values, resampled = [], {}, {}
+    for (model, condition), frame in frames.items():
+        table = pd.concat(counts(model, frame), axis="columns")
+        each, repositories = table.to_numpy(), frame.repository.nunique()
+        total = each.sum(axis=0)
+        drawn = np.concatenate([weights @ each for weights in resampled_weights(frame.repository)])
+        for name, (columns, of) in metrics.items():
+            places = [table.columns.get_loc(column) for column in columns]
+            value = float((of or _ratio)(total[places]))
+            again = (of or _ratio)(drawn[:, places])
+            low, high = _interval(again)
+            if high - low < 1e-12:
+                low, high = wilson(value * repositories, repositories)
+            n = len(frame) if of else int(total[places[1]])
+            rows.append(row(model, condition, name, _scaled(name, Rate(value, low, high, n))))
+            values[model, condition, name], resampled[model, condition, name] = value, again
+    for model, condition in _compared(frames):
+        for name in metrics:
+            before, after = values[model, BASE, name], values[model, condition, name]
+            first, second = resampled[model, BASE, name], resampled[model, condition, name]
+            n = len(frames[model, BASE])
+            unit = name.replace("_percent", "_change_points")
+            unit = f"{name}_change" if unit == name else unit
+            change = Rate(after - before, *_interval(second - first), n)
+            rows.append(row(model, f"{condition} - {BASE}", unit, _scaled(name, change)))
+            if name in changes and before:
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    change = Rate(after / before - 1, *_interval(second / first - 1), n).percent()
+                unit = f"{name.removesuffix('_percent')}_relative_change_percent"
+                rows.append(row(model, condition, unit, change))
+    return [
+        row for row in rows if not np.isnan(row["value"])
+    ]  # a kind of dependency that no reference has
+
+
+def _ratio(sums: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio, drawn = np.divide(after, before), second / first
-    relative = Rate(float(ratio) - 1 if before else float("nan"), *_interval(drawn - 1), base.functions).percent()
-    return (difference.percent() if metric.scale > 1 else difference), relative
+        return sums[..., 0] / sums[..., 1]
+
+
+def _scaled(name: str, rate: Rate) -> Rate:
+    return rate.percent() if name.endswith("_percent") else rate
 
 
 def _interval(drawn: np.ndarray) -> tuple[float, float]:
     """The 95% percentile interval; resamples in which the metric has no value are left out."""
     drawn = drawn[np.isfinite(drawn)]
-    return tuple(map(float, np.quantile(drawn, (0.025, 0.975)))) if len(drawn) else (float("nan"), float("nan"))
+    if not len(drawn):
+        return float("nan"), float("nan")
+    low, high = np.quantile(drawn, (0.025, 0.975))
+    return float(low), float(high)

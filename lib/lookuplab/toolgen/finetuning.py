@@ -1,0 +1,548 @@
+"""Fine-tuning on pairs of docstring and function (paper, Sections III-B-2 and IV-B), with and without marks, and what it
+taught.
+
+Through Transformers' Trainer, so also on several GPUs: ``accelerate launch -m lookuplab train toolgen ...``. The base
+variant learns the same pairs without marks, and its vocabulary stays as it is (Equation 1 is ToolGen's).
+"""
+
+import copy
+import hashlib
+import io
+import json
+import math
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+import yaml
+from accelerate import PartialState
+from peft import LoraConfig, PeftModel, get_peft_model
+from torch.utils.data import Sampler
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
+    DataCollatorForSeq2Seq,
+    PrinterCallback,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+    set_seed,
+)
+
+from lookuplab import paths
+from lookuplab.errors import UserError
+from lookuplab.models.checkpoint import Checkpoint, context_of, read_checkpoint
+from lookuplab.models.load import folder_of, mini_models, split_revision
+from lookuplab.models.local import LocalModel
+from lookuplab.provenance import device, processor
+from lookuplab.scoring.rates import average
+from lookuplab.scoring.rows import row
+from lookuplab.toolgen.pairs import (
+    IGNORED,
+    MARK,
+    Example,
+    Pair,
+    TextPair,
+    add_mark,
+    encode_all,
+    kind_of,
+)
+
+WORK = paths.RUNS / "train" / "toolgen"
+LLAMA = (
+    "q_proj",
+    "k_proj",
+    "v_proj",
+    "o_proj",
+)  # the attention's projections, and of all who name them like Llama
+ATTENTION = {"gpt2": ("c_attn", "attn.c_proj"), "t5": ("q", "k", "v", "o")}
+POOL = 50  # batches whose pairs are sorted together: less padding from more, but less chance in who meets whom
+CARD = """---
+{head}---
+# {name}
+
+{about}
+
+`{base}`, fine-tuned by lookuplab. Run nothing that it writes unread. The losses are in `log.csv`, the whole run:
+
+```json
+{facts}
+```
+"""
+MARKED = f"It writes `{MARK}`, a token, where a completion tool would offer the next identifier."
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What decides the weights of a fine-tuned model, besides its base and the pairs.
+
+    The paper states epochs, rate, batch, seed and LoRA's two numbers; the rest are the defaults of Transformers.
+    ``batch_size`` counts pairs a step, over all processes and accumulated parts. ``lora_rank`` None trains all weights;
+    ``lora_targets`` None means the attention's four projections. ``max_tokens`` is the longest pair (decoder:
+    prompt and answer together; encoder-decoder: each), None leaves it to the model's context. ``loss_on`` "all" takes a
+    decoder's prompt as well. ``precision`` "bf16" is autocast. ``sampling`` "group_by_length" puts pairs of like length
+    into a batch: less padding, another order.
+    """
+
+    epochs: int = 10
+    learning_rate: float = 5e-6
+    batch_size: int = 32
+    seed: int = 42
+    lora_rank: int | None = None
+    lora_alpha: int = 16
+    lora_dropout: float = 0.0
+    lora_targets: tuple[str, ...] | None = None
+    optimizer: str = "adamw_torch_fused"
+    schedule: str = "linear"
+    warmup_steps: float = 0  # below 1: a share of all steps
+    weight_decay: float = 0.0
+    max_grad_norm: float = 1.0
+    max_tokens: int | None = None
+    loss_on: str = "answer"
+    precision: str = "float32"
+    sampling: str = "random"
+    accumulation: int = 1
+    checkpoint_activations: bool = False
+
+    def __post_init__(self) -> None:
+        choices = {"loss_on": ("answer", "all"), "precision": ("float32", "bf16")}
+        choices["sampling"] = "random", "group_by_length"
+        for name, known in choices.items():
+            if getattr(self, name) not in known:
+                raise UserError(
+                    f"recipe: {name} is {getattr(self, name)!r}; it must be {' or '.join(known)}"
+                )
+        if min(self.epochs, self.batch_size, self.accumulation, self.lora_rank or 1) < 1:
+            raise UserError(
+                "recipe: epochs, batch_size, accumulation and lora_rank must be at least 1"
+            )
+
+
+# Section IV-B, "Model Fine-tuning". Optimiser, schedule, warm-up and weight decay are not stated: Trainer's defaults.
+# On all four projections of CodeLlama-7B rank 16 is 16.8 of 6,738 million weights, the paper's 0.25 %; on q and v
+# alone it would be half of that.
+PAPER = {
+    "codegpt": Recipe(),
+    "codet5": Recipe(),
+    "codellama": Recipe(epochs=2, lora_rank=16, lora_alpha=16),
+}
+
+
+def finetune(
+    base: str | Path,
+    pairs: Sequence[Pair | TextPair],
+    output: Path,
+    recipe: Recipe,
+    *,
+    marked: bool,
+    work: Path | None = None,
+    half: bool = False,
+    log_every: int = 10,
+    save_every: int = 200,
+    left_out: Counter | None = None,
+    about: str = "",
+    licence: str = "other",
+    progress: bool = True,
+) -> dict[str, Any]:
+    """Fine-tune the checkpoint ``base`` (folder or name) and write the folder ``output``, which ``models.load`` loads.
+
+    ``pairs`` carry their marks for both variants: ``marked=False`` takes them out, and a pair whose marked form is too
+    long is left out of both, so that both learn the same pairs. ``half`` stores the weights in fp16. ``work`` (default:
+    runs/train/toolgen/OUTPUT'S NAME) holds TensorBoard's events, where it is installed, and, until the run is complete,
+    checkpoints every ``save_every`` steps: the same run goes on from the last one.
+
+    Returns the card, which the folder holds as card.json and in README.md: ``pairs``, ``left_out`` by reason (with
+    those that the caller dropped), ``steps``, ``loss`` (the last line of log.csv, nats a token), ``seconds`` (since the
+    last kill), ``trainable`` of ``parameters`` weights, ... README.md begins with
+    ``about``: what the pairs are and what the model does.
+    UserError for no usable pair, an ``output`` that exists, a diverged loss.
+    """
+    state, output = PartialState(), Path(output)
+    if output.exists():
+        raise UserError(f"{output} exists; delete it, or give another output")
+    output.parent.mkdir(parents=True, exist_ok=True)  # a place that cannot be written shows now
+    name, revision = split_revision(str(mini_models().get(str(base), base)))
+    adapted = recipe.lora_rank is not None
+    dtype = (
+        "bfloat16" if adapted and recipe.precision == "bf16" else "float32"
+    )  # frozen weights may be what computes
+    checkpoint = read_checkpoint(name, revision, dtype, "cpu")
+    kind = kind_of(checkpoint.module.config)
+    examples, too_long = _usable(checkpoint, pairs, recipe, marked, kind)
+    set_seed(recipe.seed)  # of the mark's rows and of LoRA's
+    mark = add_mark(checkpoint.tokenizer, checkpoint.module) if marked else None
+    parameters = checkpoint.module.num_parameters()
+    model = with_lora(checkpoint.module, recipe, mark) if adapted else checkpoint.module
+    # 1. train, from the last checkpoint of the same run
+    identity = {
+        "recipe": asdict(recipe),
+        "base": checkpoint.identity,
+        "marked": marked,
+        "pairs": _hash(examples),
+    }
+    run = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:12]
+    work = Path(work or WORK / output.name) / run
+    rows = [labelled(example, kind, recipe.loss_on) for example in examples]
+    padding = copy.deepcopy(checkpoint.tokenizer)  # the saved one stays as it is
+    padding.padding_side, padding.pad_token = "right", padding.pad_token or padding.eos_token
+    trainer = OrderedTrainer(
+        model,
+        _arguments(recipe, work, log_every, save_every, progress),
+        DataCollatorForSeq2Seq(padding, return_tensors="pt"),
+        rows,
+        callbacks=[Watch()],
+    )
+    trainer.order = Order([length(one, kind) for one in examples], recipe)
+    trainer.remove_callback(PrinterCallback)
+    states = work.glob("checkpoint-*/trainer_state.json")  # what a checkpoint writes last
+    last = max(states, key=lambda file: int(file.parent.name.rpartition("-")[2]), default=None)
+    done = trainer.train(resume_from_checkpoint=last and str(last.parent))
+    # 2. write the folder, complete or not at all
+    log = pd.DataFrame([line for line in trainer.state.log_history if "loss" in line])
+    facts = {
+        "base": checkpoint.identity.get("checkpoint", checkpoint.name),
+        "kind": checkpoint.module.config.model_type,
+        "marked": marked,
+        "recipe": asdict(recipe),
+        "pairs": len(examples),
+        "left_out": (left_out or Counter()) + too_long,
+        "hash": identity["pairs"],
+        "steps": done.global_step,
+        "seconds": round(done.metrics["train_runtime"], 1),
+        "loss": float(log.loss.iloc[-1]),
+        "parameters": parameters,
+        "trainable": trainable(model),
+        "processes": state.num_processes,
+        "device": f"{device()} ({processor()})",
+        "versions": {each: metadata.version(each) for each in ("torch", "transformers", "peft")},
+    }
+    if state.is_main_process:
+        part = output.with_name(f".{output.name}.partial")
+        shutil.rmtree(part, ignore_errors=True)
+        model.to("cpu", torch.float16 if half else None)
+        if adapted:
+            _save_adapter(model, part, checkpoint, name, output)
+        else:
+            model.config.use_cache = True  # the Trainer switched it off
+            model.save_pretrained(part)
+        if marked or not adapted:
+            checkpoint.tokenizer.save_pretrained(part)
+        log[["step", "epoch", "loss", "learning_rate"]].to_csv(part / "log.csv", index=False)
+        text = json.dumps(facts, indent=1)
+        (part / "card.json").write_text(text + "\n", encoding="utf-8")
+        head = {
+            "license": licence,
+            "library_name": "peft" if adapted else "transformers",
+            "tags": ["code", "python"],
+        }
+        about = f"{about}\n\n{MARKED}" if marked else about
+        card = CARD.format(
+            head=yaml.safe_dump(head), name=output.name, about=about, base=facts["base"], facts=text
+        )
+        (part / "README.md").write_text(card, encoding="utf-8")
+        part.rename(output)
+        for folder in work.glob("checkpoint-*"):
+            shutil.rmtree(folder)
+    state.wait_for_everyone()
+    return facts
+
+
+def _usable(
+    checkpoint: Checkpoint,
+    pairs: Sequence[Pair | TextPair],
+    recipe: Recipe,
+    marked: bool,
+    kind: str,
+) -> tuple[list[Example], Counter]:
+    """The pairs in tokens, and how many were left out for which reason; their marked form decides."""
+    if marked and not any(MARK in pair.answer("encoder-decoder") for pair in pairs):
+        raise UserError(
+            "no pair has a mark; mark the corpus first (`lookuplab data mark`), or train the base variant"
+        )
+    with_mark = copy.deepcopy(checkpoint.tokenizer)
+    add_mark(with_mark)
+    limit = min(recipe.max_tokens or math.inf, context_of(checkpoint.module.config) or math.inf)
+    left_out, kept = Counter(), []
+    for pair, example in zip(pairs, encode_all(with_mark, pairs, kind), strict=True):
+        if length(example, kind) > limit:
+            left_out[f"longer than {limit} tokens"] += 1
+        elif not example.exact:
+            left_out["not spelled by the model's tokenizer"] += 1
+        else:
+            kept.append((pair, example))
+    if not kept:
+        raise UserError(f"nothing to train on: {len(pairs)} pairs, left out: {dict(left_out)}")
+    if marked:
+        return [example for _, example in kept], left_out
+    return encode_all(checkpoint.tokenizer, [pair.unmarked() for pair, _ in kept], kind), left_out
+
+
+def length(example: Example, kind: str) -> int:
+    """Tokens that a pair needs room for: prompt and answer share a decoder's context, elsewhere each has its own."""
+    sizes = len(example.prompt), len(example.answer)
+    return max(sizes) if kind == "encoder-decoder" else sum(sizes)
+
+
+def labelled(example: Example, kind: str, loss_on: str = "answer") -> dict[str, list[int]]:
+    """``input_ids`` and ``labels`` as Transformers' models take them; labels are the inputs, the model shifts them."""
+    if kind == "encoder-decoder":
+        return {"input_ids": example.prompt, "labels": example.answer}
+    prompt = example.prompt if loss_on == "all" else [IGNORED] * len(example.prompt)
+    return {"input_ids": example.prompt + example.answer, "labels": prompt + example.answer}
+
+
+def _hash(examples: Sequence[Example]) -> str:
+    digest = hashlib.sha256()
+    for example in examples:
+        digest.update(json.dumps([example.id, example.prompt, example.answer]).encode())
+    return digest.hexdigest()
+
+
+def _arguments(
+    recipe: Recipe, work: Path, log_every: int, save_every: int, progress: bool
+) -> TrainingArguments:
+    arguments = TrainingArguments(
+        output_dir=str(work),
+        num_train_epochs=recipe.epochs,
+        learning_rate=recipe.learning_rate,
+        seed=recipe.seed,
+        optim=recipe.optimizer,
+        lr_scheduler_type=recipe.schedule,
+        warmup_steps=recipe.warmup_steps,
+        weight_decay=recipe.weight_decay,
+        max_grad_norm=recipe.max_grad_norm,
+        bf16=recipe.precision == "bf16",
+        gradient_accumulation_steps=recipe.accumulation,
+        activation_checkpointing=recipe.checkpoint_activations,
+        logging_steps=log_every,
+        logging_nan_inf_filter=False,
+        save_steps=save_every,
+        save_total_limit=2,
+        use_cpu=not torch.cuda.is_available(),  # else bf16 is refused where there is no GPU
+        report_to="tensorboard" if find_spec("tensorboard") else "none",
+        disable_tqdm=not progress,
+        ddp_find_unused_parameters=False,
+        remove_unused_columns=False,
+        log_level="error",
+        dataloader_pin_memory=torch.cuda.is_available(),
+    )
+    parts = arguments.world_size * max(1, arguments.n_gpu) * recipe.accumulation
+    if recipe.batch_size % parts:
+        raise UserError(
+            f"a batch of {recipe.batch_size} does not divide into {parts} parts (processes x accumulation); change batch "
+            "size or accumulation"
+        )
+    arguments.per_device_train_batch_size = recipe.batch_size // parts
+    return arguments
+
+
+class Order(Sampler):
+    """The order of the pairs, epoch by epoch, from the seed alone: a resumed run meets the same batches, on any number
+    of processes. Shuffled; "group_by_length" puts pairs of like length into a batch and shuffles the batches."""
+
+    def __init__(self, lengths: Sequence[int], recipe: Recipe):
+        self.lengths, self.recipe, self.epoch = lengths, recipe, 0
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[int]:
+        chance = torch.Generator().manual_seed(self.recipe.seed * 100_003 + self.epoch)
+        shuffled = torch.randperm(len(self), generator=chance).tolist()
+        if self.recipe.sampling == "random":
+            return iter(shuffled)
+        size = self.recipe.batch_size
+        pools = (shuffled[i : i + POOL * size] for i in range(0, len(self), POOL * size))
+        like = [i for pool in pools for i in sorted(pool, key=self.lengths.__getitem__)]
+        batches = [like[i : i + size] for i in range(0, len(self), size)]
+        last = [batches.pop()] if len(batches[-1]) < size else []  # all others must stay whole
+        mixed = [batches[i] for i in torch.randperm(len(batches), generator=chance).tolist()]
+        return iter([i for batch in mixed + last for i in batch])
+
+
+class OrderedTrainer(Trainer):
+    order: Order
+
+    def _get_train_sampler(self, *_) -> Order:
+        return self.order
+
+
+class Watch(TrainerCallback):
+    """The last step has its line in the log, and a loss that is lost ends the run."""
+
+    def on_step_end(self, args, state, control, **_) -> None:
+        control.should_log |= state.global_step >= state.max_steps
+
+    def on_log(self, args, state, control, **_) -> None:
+        if not math.isfinite(state.log_history[-1].get("loss", 0.0)):
+            raise UserError(
+                f"the loss is not finite any more at step {state.global_step}; lower the learning rate, or train in "
+                "float32"
+            )
+
+
+def with_lora(module: Any, recipe: Recipe, mark: int | None) -> PeftModel:
+    """The model with LoRA on the attention's four projections, everything else frozen.
+
+    The row of the token ``mark`` in the embedding, and in the head where the two are not tied, is trained with it: a
+    head's row that stays random can hardly win an argmax.
+    """
+    family, embedding, head = (
+        module.config.model_type,
+        module.get_input_embeddings(),
+        module.get_output_embeddings(),
+    )
+    layers = [embedding] if head.weight is embedding.weight else [embedding, head]
+    rows = {name: [mark] for name, layer in module.named_modules() if layer in layers}
+    config = LoraConfig(
+        r=recipe.lora_rank,
+        lora_alpha=recipe.lora_alpha,
+        lora_dropout=recipe.lora_dropout,
+        fan_in_fan_out=family == "gpt2",  # its projections are stored transposed
+        target_modules=list(recipe.lora_targets or ATTENTION.get(family, LLAMA)),
+        task_type="SEQ_2_SEQ_LM" if module.config.is_encoder_decoder else "CAUSAL_LM",
+        trainable_token_indices=None if mark is None else rows,
+    )
+    wrapped = get_peft_model(module, config)
+    config.base_model_name_or_path = ""  # else PEFT asks the hub at every checkpoint
+    return wrapped
+
+
+def trainable(module: torch.nn.Module) -> int:
+    """Number of weights that are trained."""
+    return sum(weight.numel() for weight in module.parameters() if weight.requires_grad)
+
+
+def _save_adapter(
+    model: PeftModel, folder: Path, checkpoint: Checkpoint, base: str, output: Path
+) -> None:
+    """Write the adapter into ``folder``, which will be ``output``: a local base is named relative to that, one on the
+    hub with its commit."""
+    config = model.peft_config["default"]
+    if Path(base).is_dir():
+        place = Path(os.path.relpath(Path(base).resolve(), output.resolve())).as_posix()
+        config.base_model_name_or_path = place if place.startswith(".") else f"./{place}"
+    else:
+        config.base_model_name_or_path, _, config.revision = checkpoint.identity[
+            "checkpoint"
+        ].rpartition("@")
+    config.inference_mode = True
+    config.target_modules = sorted(
+        config.target_modules
+    )  # a set: equal adapters should be equal files
+    model.save_pretrained(folder, save_embedding_layers=False)
+
+
+def cards(models: Sequence[str]) -> pd.DataFrame:
+    """The recipes of models that ``finetune`` wrote, in the metrics of data/paper/toolgen/finetuning.csv.
+
+    What stands before a checkpoint's last hyphen is its ``model`` in tables; of those of one name the first one counts.
+    """
+    rows, shown = [], set()
+    for name in models:
+        text, (role, _) = _written(name, "card.json")
+        card = json.loads(text)
+        recipe = card["recipe"]
+        values = {
+            "model/parameters_million": card["parameters"] / 1e6,
+            "training/pairs": card["pairs"],
+            "training/epochs": recipe["epochs"],
+            "training/learning_rate": recipe["learning_rate"],
+            "training/batch_size": recipe["batch_size"],
+            "training/seed": recipe["seed"],
+        }
+        if recipe["lora_rank"] is not None:
+            values |= {
+                "lora/rank": recipe["lora_rank"],
+                "lora/alpha": recipe["lora_alpha"],
+                "lora/trainable_percent": 100 * card["trainable"] / card["parameters"],
+            }
+        rows += [
+            (role, *what.split("/"), value) for what, value in values.items() if role not in shown
+        ]
+        shown.add(role)
+    return pd.DataFrame(rows, columns=["model", "condition", "metric", "value"])
+
+
+def losses(models: Sequence[str]) -> pd.DataFrame:
+    """Each model's log.csv: metric ``loss`` (nats a token) under ``step_<n>/<condition>``, the mean since the line
+    before; the condition is what stands behind a checkpoint's last hyphen."""
+    parts = []
+    for name in models:
+        text, (role, condition) = _written(name, "log.csv")
+        log = pd.read_csv(io.StringIO(text))
+        where = {"model": role, "condition": "step_" + log.step.astype(str) + f"/{condition}"}
+        parts.append(pd.DataFrame(where | {"metric": "loss", "value": log.loss}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _written(name: str, file: str) -> tuple[str, list[str]]:
+    """A file that ``finetune`` wrote, and what stands before and behind the last hyphen of the model's name."""
+    folder = folder_of(name)
+    if not (folder / file).is_file():
+        raise UserError(f"{name} has no {file}; give a model that `lookuplab train toolgen` wrote")
+    called = name if name.startswith("mini-") else folder.name
+    return (folder / file).read_text(encoding="utf-8"), called.rsplit("-", 1)
+
+
+def trained_share(config: Any, recipe: Recipe) -> tuple[int, int]:
+    """(trained, all) weights of a Transformers configuration, from its shapes: no memory is taken, no mark added."""
+    kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+    with torch.device("meta"):
+        module = kind.from_config(config)
+        everything = module.num_parameters()
+        return trainable(
+            module if recipe.lora_rank is None else with_lora(module, recipe, None)
+        ), everything
+
+
+def mark_probabilities(model: LocalModel, pairs: Sequence[Pair], seed: int = 0) -> pd.DataFrame:
+    """One row for each token of the marked answers: ``id``, ``marked`` (the answer has the mark there), the mark's
+    ``probability``, and whether it is the most likely token (``written``).
+
+    A model without the mark gets one, with a random row drawn from ``seed``, as before a fine-tuning.
+    """
+    torch.manual_seed(seed)
+    mark, kind = add_mark(model.tokenizer, model.module), kind_of(model.module.config)
+    parts = []
+    for example in encode_all(model.tokenizer, pairs, kind):
+        prompt, answer = (
+            torch.tensor([row], device=model.module.device)
+            for row in (example.prompt, example.answer)
+        )
+        with torch.inference_mode():
+            if kind == "decoder":
+                logits = model.module(torch.cat([prompt, answer], dim=1)).logits[
+                    0, len(example.prompt) - 1 : -1
+                ]
+            else:
+                logits = model.module(input_ids=prompt, labels=answer).logits[0]
+        chances = logits.float().softmax(dim=-1).cpu()
+        columns = {"marked": answer[0].cpu() == mark, "probability": chances[:, mark]}
+        columns["written"] = chances.argmax(dim=-1) == mark
+        parts.append(
+            pd.DataFrame({"id": example.id, **{name: one.numpy() for name, one in columns.items()}})
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def mark_rows(model: str, condition: str, found: pd.DataFrame) -> list[dict]:
+    """``mark_probabilities`` as means over tokens, conditions ``<condition>/marked`` and ``/unmarked``: metrics
+    ``mark_probability_percent`` and ``mark_written_percent``, intervals over the functions."""
+    rows = []
+    for name, part in (("marked", found[found.marked]), ("unmarked", found[~found.marked])):
+        for field in ("probability", "written"):
+            mean = average(100 * part[field].astype(float), part.id)
+            rows.append(row(model, f"{condition}/{name}", f"mark_{field}_percent", mean))
+    return rows

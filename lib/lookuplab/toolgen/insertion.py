@@ -1,0 +1,144 @@
+"""A generated function in its file, in the place of the reference.
+
+Functions are found by ``ast``. Decorators stand before the `def` and stay. All text has "\\n" line ends, so that lines
+are counted as Python does.
+"""
+
+import ast
+import io
+import re
+import textwrap
+import tokenize
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from lookuplab.errors import UserError
+
+UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)  # what ast.parse raises
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a function stands in its file: 1-based lines, all inclusive, and its parts as written there.
+
+    ``header`` is the text from `def` to the last line before the ``body``, docstring included. ``indent`` is that of
+    the `def` line, ``body_indent`` that of the body.
+    """
+
+    name: str
+    line: int
+    end_line: int
+    indent: str
+    body_indent: str
+    header: str
+    body: str
+    body_line: int
+
+
+def read_source(path: Path) -> str:
+    """A file's text by its declared encoding, line ends as "\\n"; raises UserError where that is impossible."""
+    try:
+        with tokenize.open(path) as stream:
+            return stream.read()
+    except (OSError, SyntaxError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot read {path}: {error}") from None
+
+
+def locate(text: str, line: int) -> Place:
+    """The function whose `def` stands on ``line``. Raises UserError: no such function, a file that does not parse."""
+    try:
+        node = _functions(text).get(line)
+    except UNPARSABLE as error:
+        raise UserError(f"the file does not parse: {error}") from None
+    if node is None:
+        raise UserError(
+            f"no function starts on line {line}; the line of its `def` is meant, not of a decorator"
+        )
+    lines, first = text.split("\n"), node.body[0]
+    start = min(each.lineno for each in (first, *getattr(first, "decorator_list", ())))
+    column = len(lines[start - 1].encode()[: first.col_offset].decode())  # ast counts bytes
+    indent = _indent(lines[line - 1])
+    if lines[start - 1][:column].strip():  # def f(): return 1
+        inner, body_line = indent + "    ", start
+        header = [*lines[line - 1 : start - 1], lines[start - 1][:column].rstrip()]
+        body = [inner + lines[start - 1][column:], *lines[start : node.end_lineno]]
+    else:
+        documented = ast.get_docstring(node, clean=False) is not None
+        inner, body_line = (
+            _indent(lines[start - 1]),
+            (first.end_lineno if documented else start - 1) + 1,
+        )
+        header, body = lines[line - 1 : body_line - 1], lines[body_line - 1 : node.end_lineno]
+    texts = "\n".join(header), "\n".join(body)
+    return Place(node.name, line, node.end_lineno, indent, inner, *texts, body_line)
+
+
+@lru_cache(maxsize=32)
+def _functions(text: str) -> dict[int, ast.FunctionDef | ast.AsyncFunctionDef]:
+    """The functions of a file by the line of their `def`; a file is asked for all of them in a row."""
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef
+    return {node.lineno: node for node in ast.walk(ast.parse(text)) if isinstance(node, kinds)}
+
+
+def _indent(line: str) -> str:
+    return re.match(r"\s*", line).group()
+
+
+def function_of(place: Place, prediction: str) -> tuple[str, str]:
+    """(whole function, body) of a prediction, indented as its place wants it.
+
+    A prediction is either the whole function, which begins with the `def` of that name (what stands before that `def`
+    is cut off: a decorator is in the file already), or the body behind signature and docstring. Nothing is stripped
+    behind it.
+    """
+    prediction = prediction.replace("\r\n", "\n").replace("\r", "\n")
+    blank = r"[^\S\n]"
+    start = rf"(?:{blank}*(?:@.*)?\n)*(?={blank}*(?:async{blank}+)?def{blank}+{place.name}\b)"
+    whole = re.match(start, prediction)
+    if whole is None:
+        body = indented(prediction, place.body_indent)
+        return f"{place.header}\n{body}", body
+    function = indented(prediction[whole.end() :], place.indent)
+    try:
+        return function, locate(indented(function, ""), 1).body
+    except UserError:  # it does not parse
+        return function, function.partition("\n")[2]
+
+
+def indented(text: str, indent: str) -> str:
+    """``text`` moved so that its first line has ``indent``; the inside of multi-line strings stays where it is."""
+    lines = text.split("\n")
+    old = _indent(next(filter(str.strip, lines), ""))
+    inside: set[int] = set()  # 0-based numbers of the lines that begin within a string
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(textwrap.dedent(text)).readline):
+            if token.type == tokenize.STRING:
+                inside.update(range(token.start[0], token.end[0]))
+    except (tokenize.TokenError, SyntaxError):
+        pass  # those before the error are known
+    for number, line in enumerate(lines):
+        if not line.strip() or number in inside:
+            continue
+        if line.startswith(old):
+            lines[number] = indent + line[len(old) :]
+        elif not indent:  # further left than the first line: as far left as the place allows
+            lines[number] = line.lstrip()
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Inserted:
+    """A file's text with a generated function in it, and the 1-based inclusive lines of that function."""
+
+    text: str
+    line: int
+    end_line: int
+
+
+def insert(text: str, place: Place, prediction: str) -> Inserted:
+    """``text`` with the function at ``place`` replaced by a prediction (see ``function_of``)."""
+    new = function_of(place, prediction)[0].split("\n")
+    lines = text.split("\n")
+    lines[place.line - 1 : place.end_line] = new
+    return Inserted("\n".join(lines), place.line, place.line + len(new) - 1)

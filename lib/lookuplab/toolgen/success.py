@@ -1,0 +1,298 @@
+"""Success rate: does a generated function, in its file, pass pylint's check for dependency errors?
+
+Paper, Section IV-C: syntax-error (E0001), no-member (E1101) and undefined-variable (E0602) fail. The working directory
+is the repository's root; a repository's own pylint configuration is not consulted, its inline ``# pylint:`` comments
+are.
+
+The process here is a warm pylint: loaded once, the modules that files import read once, each file checked in a forked
+copy. The copy makes a check as independent as a fresh process: what an edited file leaves behind in astroid's caches
+ends with it, and a check that hangs or crashes takes nothing along. In the copy, the edited file's original is
+forgotten: its module and the attributes that it gave to classes of other modules. What a copy had to read, it names, and
+the process reads it before the next check; what was inferred, no check hands on to another.
+
+Where only one function's lines are asked for, the other functions of the file are read but not walked through: what
+pylint says about a function does not depend on the bodies that it has visited before, only on what they define.
+
+One difference to a fresh process remains: modules read for an earlier file stay read, and if one of them sets an
+attribute on a class from outside, that attribute exists for a later file that does not import it.
+"""
+
+import ast
+import functools
+import gc
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from selectors import EVENT_READ, DefaultSelector
+
+import astroid
+from astroid.builder import AstroidBuilder
+from astroid.context import _invalidate_cache
+from astroid.inference_tip import clear_inference_tip_cache
+from astroid.nodes import ClassDef, FunctionDef
+from astroid.nodes._base_nodes import LookupMixIn
+from pylint.lint import PyLinter, Run, augmented_sys_path, discover_package_path
+from pylint.reporters import CollectingReporter
+from pylint.utils import ASTWalker
+
+from lookuplab import python_sources
+from lookuplab.toolgen.analysers import PATIENCE, Worker, WorkerLost, imports_begin, serve
+from lookuplab.toolgen.insertion import UNPARSABLE, Inserted
+
+CHECKS = ("E0001", "E1101", "E0602")  # syntax-error, no-member, undefined-variable
+MODULE = "lookuplab.toolgen.success"
+Message = list  # one finding: pylint's id, the 1-based line in the edited file, and its words
+
+
+def verdict(
+    messages: Sequence[Message], inserted: Inserted, variant: str = "paper"
+) -> list[Message]:
+    """Those of the edited file's messages that are held against the inserted function; none: it passes.
+
+    ``variant="package"`` counts only messages between the first and the last inserted line. A syntax error is often
+    reported behind them (``def f(x):`` before blank lines), so by default one anywhere in the file fails: the file
+    parsed with the reference.
+    """
+    lines = range(inserted.line, inserted.end_line + 1)
+    anywhere = "E0001" if variant == "paper" else ""
+    return [one for one in messages if one[0] in CHECKS and (one[1] in lines or one[0] == anywhere)]
+
+
+class SuccessTool(Worker):
+    """A warm pylint in a process of its own. The repositories' files are read and never written.
+
+    One process serves all files whose imports begin in the same folder (the one that holds the outermost package), so
+    that packages installed side by side share what was read. Ask for the files of one such folder after each other.
+    """
+
+    def __init__(self, limit: float = 60.0):
+        super().__init__(MODULE, limit)
+
+    def judge(
+        self, root: Path, file: str, text: str, lines: tuple[int, int] | None = None
+    ) -> list[Message]:
+        """pylint's findings for ``text`` as the content of ``file``, relative to ``root``; raises WorkerLost.
+
+        ``lines``: the first and last line of a function, the other functions' findings are left out (and faster).
+        """
+        if (folder := imports_begin(root / file)) != self.folder:
+            self.close()
+            self.folder = folder
+        question = {
+            "root": str(root),
+            "file": file,
+            "text": text,
+            "limit": self.limit,
+            "lines": lines,
+        }
+        answer = self.ask(question, 2 * PATIENCE * self.limit + 10)  # reading, then the check
+        if "lost" in answer:
+            raise WorkerLost(answer["lost"])
+        return answer["messages"]
+
+
+def fresh_messages(root: Path, file: str) -> list[Message]:
+    """The literal reading: one pylint process for one file, which must hold the generated function on the disk."""
+    options = ["--rcfile=", "--disable=all", f"--enable={','.join(CHECKS)}", "--score=n"]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        MODULE,
+        *options,
+        "--msg-template={msg_id}\t{line}\t{msg}",
+        file,
+    ]
+    plain = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("FORCE_COLOR", "PY_COLORS")
+    }
+    done = subprocess.run(command, cwd=root, env=plain, capture_output=True, text=True)
+    rows = [line.split("\t", 2) for line in done.stdout.splitlines()]
+    return [[row[0], int(row[1]), row[2]] for row in rows if len(row) == 3]
+
+
+class Linter(PyLinter):
+    """pylint that comes from where it is installed and reads the stated sources alone."""
+
+    def load_default_plugins(self) -> None:
+        super().load_default_plugins()
+        python_sources.restrict()
+
+
+class BufferLinter(Linter):
+    """pylint that reads one file from memory."""
+
+    def __init__(self):
+        super().__init__()
+        self.path, self.text = "", ""
+        self.lines: tuple[int, int] | None = (
+            None  # only functions that share a line with these are walked through
+        )
+        self.load_default_plugins()
+        self.disable("all")
+        for check in CHECKS:
+            self.enable(check)
+        self.set_reporter(CollectingReporter())
+        self._needed = super().prepare_checkers()
+
+    def prepare_checkers(self) -> list:
+        return self._needed
+
+    def get_ast(self, filepath: str, modname: str, data: str | None = None):
+        return super().get_ast(
+            filepath, modname, self.text if os.path.abspath(filepath) == self.path else data
+        )
+
+    def check_astroid_module(
+        self, ast_node, walker: ASTWalker, rawcheckers, tokencheckers
+    ) -> bool | None:
+        if self.lines is not None:
+            walker.walk = functools.partial(_walk, walker, *self.lines)
+        return super().check_astroid_module(ast_node, walker, rawcheckers, tokencheckers)
+
+    def findings(self, file: str) -> list[Message]:
+        self.reporter.messages.clear()
+        self.check([file])
+        return [
+            [one.msg_id, one.line, one.msg]
+            for one in self.reporter.messages
+            if one.msg_id != "F0002"
+        ]
+
+
+def _walk(walker: ASTWalker, first: int, last: int, node) -> None:
+    """``ASTWalker.walk`` around the functions outside of the lines."""
+    if not (isinstance(node, FunctionDef) and (node.end_lineno < first or node.fromlineno > last)):
+        ASTWalker.walk(walker, node)
+
+
+class Process:
+    """The process's state: what it has read, and the modules that the last copy had to read."""
+
+    def __init__(self):
+        gc.disable()  # syntax trees stay; looking through them for garbage took half of the time
+        self.linter = BufferLinter()
+        self.gifts: dict[
+            str, list[tuple]
+        ] = {}  # file -> attributes that it set on objects of other modules
+        self.read_assignment = AstroidBuilder.delayed_assattr
+        AstroidBuilder.delayed_assattr = lambda builder, node: self.note(builder, node)
+        self.met: set[str] = set()
+        self.wanted: list[tuple[str, str]] = []
+
+    def note(self, builder: AstroidBuilder, node) -> None:
+        """Read an assignment to an attribute; an ``imported.Class.late = 1`` is kept in ``gifts``."""
+        self.read_assignment(builder, node)
+        root = node.root()
+        with suppress(astroid.InferenceError):
+            for owner in node.expr.infer():
+                for one in (owner, getattr(owner, "_proxied", None)):
+                    for table in (
+                        getattr(one, "instance_attrs", None),
+                        getattr(one, "locals", None),
+                    ):
+                        if (
+                            table
+                            and node in table.get(node.attrname, ())
+                            and one.root() is not root
+                        ):
+                            self.gifts.setdefault(root.file, []).append(
+                                (table, node.attrname, node)
+                            )
+
+    def answer(self, question: dict) -> dict:
+        """{"messages": [...]} of ``file`` with ``text`` in it, or {"lost": "timeout" | "crash"}.
+
+        ``root``: the working directory; ``lines``: first and last line of the function that matters, or None for the
+        whole file; ``limit``: seconds of computing.
+        """
+        os.chdir(question["root"])
+        with suppress(*UNPARSABLE):
+            ast.parse(question["text"])  # what does not parse is judged without any other file
+            self.read(question["file"], question["lines"])
+        reading, writing = os.pipe()
+        if (child := os.fork()) == 0:
+            os.close(reading)
+            self.check(question, writing)
+        os.close(writing)
+        found, answer = b"", {"lost": "timeout"}
+        with DefaultSelector() as selector, os.fdopen(reading, "rb", 0) as stream:
+            selector.register(stream, EVENT_READ)
+            while selector.select(PATIENCE * question["limit"]):
+                if not (part := stream.read(1 << 16)):
+                    answer = json.loads(found) if found else {"lost": "crash"}
+                    break
+                found += part
+        os.kill(child, signal.SIGKILL)  # harmless for one that has ended and is not yet waited for
+        _, status = os.waitpid(child, 0)
+        if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
+            return {"lost": "timeout"}
+        self.wanted = answer.pop("read", [])
+        return answer
+
+    def read(self, file: str, lines: list[int] | None) -> None:
+        """Read what the check is likely to need: what the last one missed, and for a new file what its original does.
+
+        Nothing but reading comes of it: findings and inferences are dropped, and what goes wrong, the check itself will
+        meet and report.
+        """
+        manager, path = astroid.MANAGER, os.path.abspath(file)
+        if not self.wanted and path in self.met:
+            return
+        with augmented_sys_path([discover_package_path(file, [])]):
+            for name, source in self.wanted:
+                with suppress(Exception):
+                    manager.ast_from_file(source, name) if source else manager.ast_from_module_name(
+                        name
+                    )
+        if path not in self.met:
+            self.met.add(path)
+            self.linter.lines = lines and (lines[0], lines[0])
+            with suppress(Exception):
+                self.linter.findings(file)
+        _invalidate_cache()
+        clear_inference_tip_cache()
+        LookupMixIn.lookup.cache_clear()
+        ClassDef._metaclass_lookup_attribute.cache_clear()
+
+    def check(self, question: dict, writing: int) -> None:
+        """The copy's work; it never returns."""
+        try:
+            soft = max(1, int(question["limit"]))
+            resource.setrlimit(resource.RLIMIT_CPU, (soft, soft + 1))
+            linter, cache = self.linter, astroid.MANAGER.astroid_cache
+            linter.path, linter.text = os.path.abspath(question["file"]), question["text"]
+            linter.lines = question["lines"]
+            for name in [name for name, module in cache.items() if module.file == linter.path]:
+                del cache[name]
+            for table, name, node in self.gifts.get(linter.path, ()):
+                table[name] = [use for use in table.get(name, ()) if use is not node]
+                if not table[name]:
+                    del table[name]
+            known = set(cache)
+            messages = linter.findings(question["file"])
+            read = [
+                (name, module.file if (module.file or "").endswith(".py") else "")
+                for name, module in cache.items()
+                if name and name not in known and module.file != linter.path
+            ]
+            with os.fdopen(writing, "w") as out:
+                json.dump({"messages": messages, "read": read}, out)
+        finally:
+            os._exit(0)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 1:
+        serve(Process().answer)
+    else:
+        Run.LinterClass = Linter
+        Run(sys.argv[1:])

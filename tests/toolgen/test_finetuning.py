@@ -1,0 +1,446 @@
+"""Fine-tuning tiny real checkpoints: what is learned, what is trained, what a killed run leaves, what is written."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from click.testing import CliRunner
+from scripted_model import END, scripted
+from tiny_architectures import byte_tokenizer, save
+from transformers import GPT2Config, LlamaConfig, T5Config, set_seed
+
+from lookuplab import data_sources
+from lookuplab.cli import cli
+from lookuplab.errors import UserError
+from lookuplab.models.load import load
+from lookuplab.models.types import Decoding, Prompt
+from lookuplab.toolgen import finetuning
+from lookuplab.toolgen.finetuning import (
+    LLAMA,
+    PAPER,
+    Order,
+    Recipe,
+    cards,
+    finetune,
+    labelled,
+    losses,
+    mark_probabilities,
+    mark_rows,
+    trained_share,
+)
+from lookuplab.toolgen.marking import MARK
+from lookuplab.toolgen.pairs import IGNORED, Example, Pair, add_mark, encode
+
+FAMILIES = ("gpt2", "t5", "llama")
+BODIES = ["    for item in <COMP>items:\n        self.<COMP>print(item)\n", "    return <COMP>x\n"]
+PAIRS = [
+    Pair(f"p{i}", "Read the file.", f"def read{i}(path):", BODIES[i % 2] * (1 + i % 3))
+    for i in range(40)
+]
+RECIPE = Recipe(epochs=2, learning_rate=2e-3, batch_size=8)
+LORA = replace(RECIPE, lora_rank=4, lora_dropout=0.1)
+
+
+def tune(base, output, recipe=RECIPE, marked=True, pairs=PAIRS, **options):
+    usual = {
+        "work": output.parent / f"{output.name} work",
+        "log_every": 1,
+        "save_every": 3,
+        "progress": False,
+    }
+    return finetune(base, pairs, output, recipe, marked=marked, **(usual | options))
+
+
+def log_of(folder):
+    with (folder / "log.csv").open(newline="") as stream:
+        return [float(line["loss"]) for line in csv.DictReader(stream)]
+
+
+def weights(folder):
+    (file,) = folder.glob("*.safetensors")
+    return file.read_bytes()
+
+
+def corpus_file(path):
+    with path.open("w") as stream:
+        for pair in PAIRS:
+            plain = {"signature": pair.signature, "body": pair.body.replace(MARK, "")}
+            marked = {"marked_signature": pair.signature, "marked_body": pair.body}
+            stream.write(
+                json.dumps({"id": pair.id, "docstring": pair.docstring, **plain, **marked}) + "\n"
+            )
+    return path
+
+
+@pytest.fixture(scope="module")
+def tuned(bases, tmp_path_factory):
+    """(architecture, LoRA?) -> folder of a ToolGen variant."""
+    folders = {}
+    for name in FAMILIES:
+        for recipe in (RECIPE, LORA):
+            folder = tmp_path_factory.mktemp("tuned") / f"{name}-toolgen"
+            tune(bases / name, folder, recipe)
+            folders[name, recipe.lora_rank is not None] = folder
+    return folders
+
+
+each = pytest.mark.parametrize("adapted", [False, True], ids=["full", "LoRA"])
+every = pytest.mark.parametrize("architecture", FAMILIES)
+
+
+@every
+@each
+def test_the_loss_falls_the_card_says_so_and_the_folder_loads_and_answers(
+    tuned, architecture, adapted
+):
+    folder = tuned[architecture, adapted]
+    card, log = json.loads((folder / "card.json").read_text()), log_of(folder)
+    assert (card["pairs"], card["steps"], len(log)) == (40, 10, 10)
+    assert log[-1] == card["loss"] < log[0]
+    assert (
+        f"library_name: {'peft' if adapted else 'transformers'}"
+        in (folder / "README.md").read_text()
+    )
+    model = load(str(folder))
+    assert model.name == folder.name and MARK in model.tokenizer.get_added_vocab()
+    ((answer,),) = model.generate(
+        [(Prompt("p", "def read(path):\n"), 0)], Decoding(max_new_tokens=4)
+    )
+    assert answer.token_ids
+    assert not list(folder.parent.glob("*work/*/checkpoint-*"))
+
+
+def test_whole_models_learn_to_write_the_mark_and_the_function(bases, tmp_path):
+    pairs = [replace(PAIRS[0], id=str(i)) for i in range(32)]
+    tune(
+        bases / "llama", tmp_path / "m", replace(RECIPE, epochs=20, learning_rate=2e-2), pairs=pairs
+    )
+    model = load(str(tmp_path / "m"))
+    example = encode(model.tokenizer, PAIRS[0], "decoder")
+    prompt = Prompt("p", model.tokenizer.decode(example.prompt))
+    ((answer,),) = model.generate([(prompt, 0)], Decoding(max_new_tokens=60))
+    assert list(answer.token_ids)[: len(example.answer) - 1] == example.answer[:-1]
+
+
+@every
+def test_lora_trains_the_attentions_projections_and_the_marks_rows_alone(
+    bases, tuned, architecture
+):
+    base, model = load(str(bases / architecture)).module, load(str(tuned[architecture, True]))
+    mark = model.tokenizer.get_added_vocab()[MARK]
+    before, after = base.state_dict(), model.module.state_dict()
+    attention = {
+        "gpt2": ("attn.c_attn", "attn.c_proj"),
+        "t5": tuple(f"Attention.{name}" for name in "qkvo"),
+    }
+    projections = tuple(f"{name}.weight" for name in attention.get(architecture, LLAMA))
+    projections += tuple(f"{name}.bias" for name in attention.get(architecture, LLAMA))
+    for name, weight in before.items():
+        changed = (weight != after[name]).any(-1).nonzero().flatten().tolist()
+        if any(part in name for part in ("wte", "shared", "embed_tokens", "lm_head")):
+            assert changed == [mark], name
+        else:
+            assert bool(changed) == (name.endswith(projections) and weight.ndim == 2), name
+
+
+def test_a_new_row_of_the_vocabulary_travels_with_the_adapter(tmp_path):
+    tokenizer = byte_tokenizer(vocabulary=420)  # every row of the embedding is a token
+    base = save(tmp_path / "base", "llama", tokenizer, context=256)
+    rows = load(str(base)).module.config.vocab_size
+    tokenizer.add_tokens([f"<{i}>" for i in range(rows - len(tokenizer))])
+    tokenizer.save_pretrained(base)
+    tune(base, tmp_path / "m", LORA)
+    first, second = (load(str(tmp_path / "m")).module.state_dict() for _ in range(2))
+    assert first["lm_head.weight"].shape[0] == rows + 1
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_an_adapters_base_is_named_relative_to_its_folder_and_both_decide_the_identity(tmp_path):
+    save(tmp_path / "a" / "llama", "llama", context=256)
+    tune(tmp_path / "a" / "llama", tmp_path / "a" / "tuned", LORA)
+    (tmp_path / "a").rename(tmp_path / "moved")
+    identity = load(str(tmp_path / "moved" / "tuned")).identity
+    assert identity["content"] == load(str(tmp_path / "moved" / "llama")).identity["content"]
+    save(tmp_path / "moved" / "llama", "llama", context=128)
+    assert load(str(tmp_path / "moved" / "tuned")).identity["content"] != identity["content"]
+
+
+def test_the_base_variant_has_no_mark_and_learns_the_unmarked_functions(bases, tmp_path):
+    tune(bases / "gpt2", tmp_path / "m", marked=False)
+    assert MARK not in load(str(tmp_path / "m")).tokenizer.get_added_vocab()
+    tune(bases / "gpt2", tmp_path / "n", marked=False, pairs=[pair.unmarked() for pair in PAIRS])
+    assert weights(tmp_path / "m") == weights(tmp_path / "n")
+
+
+def test_both_variants_leave_out_the_same_pairs(bases, tmp_path):
+    """One pair fits only without its marks."""
+    long = Pair("long", "Doc.", "def f():", "    self.<COMP>x\n" * 8)
+    bare = encode(load(str(bases / "gpt2")).tokenizer, long.unmarked(), "decoder")
+    recipe = replace(RECIPE, epochs=1, max_tokens=len(bare.prompt) + len(bare.answer))
+    first, second = (
+        tune(bases / "gpt2", tmp_path / str(marked), recipe, marked, [*PAIRS[1::2], long])
+        for marked in (True, False)
+    )
+    assert first["left_out"] == second["left_out"] and first["pairs"] == second["pairs"] < 21
+
+
+@each
+def test_equal_runs_give_equal_files(bases, tuned, tmp_path, adapted):
+    tune(bases / "gpt2", tmp_path / "again", LORA if adapted else RECIPE)
+    assert weights(tmp_path / "again") == weights(tuned["gpt2", adapted])
+
+
+def test_the_prompt_has_no_loss_unless_it_is_asked_for():
+    example = Example("p", [5, 6], [7, 8, 1])
+    assert labelled(example, "decoder") == {
+        "input_ids": [5, 6, 7, 8, 1],
+        "labels": [IGNORED, IGNORED, 7, 8, 1],
+    }
+    assert labelled(example, "decoder", "all")["labels"] == [5, 6, 7, 8, 1]
+    assert labelled(example, "encoder-decoder") == {"input_ids": [5, 6], "labels": [7, 8, 1]}
+
+
+def test_the_loss_is_that_of_the_answers_tokens_alone(bases, tmp_path):
+    """The first line of the log, by hand: one batch, no dropout, mean over all answers' tokens of the batch."""
+    tune(bases / "llama", tmp_path / "m", replace(RECIPE, epochs=1, batch_size=40))
+    model = load(str(bases / "llama"))
+    set_seed(RECIPE.seed)
+    add_mark(model.tokenizer, model.module)
+    total = count = 0
+    for pair in PAIRS:
+        example = encode(model.tokenizer, pair, "decoder")
+        ids = torch.tensor([example.prompt + example.answer])
+        with torch.no_grad():
+            logs = model.module(input_ids=ids).logits[0].log_softmax(-1)
+        at = range(len(example.prompt) - 1, ids.shape[1] - 1)
+        total -= sum(logs[i, ids[0, i + 1]].item() for i in at)
+        count += len(at)
+    assert log_of(tmp_path / "m")[0] == pytest.approx(total / count, rel=1e-4)
+
+
+def test_bf16_recomputed_activations_and_fp16_files_learn_and_load_too(bases, tmp_path):
+    recipe = replace(LORA, precision="bf16", checkpoint_activations=True)
+    card = tune(bases / "llama", tmp_path / "m", recipe, half=True)
+    assert card["loss"] < log_of(tmp_path / "m")[0] and load(str(tmp_path / "m"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"recipe": replace(RECIPE, max_tokens=3)}, "nothing to train on: 40 pairs"),
+        ({"pairs": []}, "no pair has a mark"),
+        ({"recipe": replace(RECIPE, accumulation=3)}, "a batch of 8 does not divide into 3 parts"),
+        (
+            {"recipe": replace(RECIPE, learning_rate=1e30)},
+            "the loss is not finite any more at step",
+        ),
+    ],
+)
+def test_what_cannot_be_trained_is_one_clear_line(bases, tmp_path, options, message):
+    with pytest.raises(UserError, match=message):
+        tune(bases / "gpt2", tmp_path / "m", **options)
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--base", "no/such/folder/here"], "there is no checkpoint folder no/such/folder/here"),
+        (["-s", "epochs=0"], "must be at least 1"),
+        (["-s", "precision=fp8"], "precision is 'fp8'; it must be float32 or bf16"),
+        (["--output", "."], "exists; delete it"),
+    ],
+)
+def test_bad_input_ends_the_command_with_one_line(bases, tmp_path, words, message):
+    corpus = corpus_file(tmp_path / "c.jsonl")
+    command = [
+        "train",
+        "toolgen",
+        "--base",
+        bases / "gpt2",
+        "--corpus",
+        corpus,
+        "-o",
+        tmp_path / "m",
+        *words,
+    ]
+    said = CliRunner().invoke(cli, [str(word) for word in command])
+    assert said.exit_code == 2 and said.output.count("\n") == 1 and message in said.output, (
+        said.output
+    )
+
+
+class Cut(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [RECIPE, replace(LORA, sampling="group_by_length"), replace(RECIPE, accumulation=2)],
+    ids=["full", "LoRA by length", "accumulated"],
+)
+def test_a_run_that_was_cut_off_ends_in_the_same_weights(bases, tmp_path, monkeypatch, recipe):
+    """GPT-2 has dropout, so that the state of the random numbers counts; step 8 is in the second epoch. Half of a
+    checkpoint and another run's are no point to go on from."""
+    tune(bases / "gpt2", tmp_path / "whole", recipe)
+
+    def cut(self, args, state, control, **_):
+        if state.global_step == 8:
+            raise Cut
+
+    with monkeypatch.context() as patch, pytest.raises(Cut):
+        patch.setattr(finetuning.Watch, "on_step_end", cut)
+        tune(bases / "gpt2", tmp_path / "cut", recipe)
+    assert not (tmp_path / "cut").exists()
+    (run,) = (tmp_path / "cut work").iterdir()
+    (run / "checkpoint-7").mkdir()
+    (run / "checkpoint-7" / "model.safetensors").write_bytes(b"half")
+    (run.parent / "another" / "checkpoint-9").mkdir(parents=True)
+    (run.parent / "another" / "checkpoint-9" / "trainer_state.json").write_text("{}")
+    tune(bases / "gpt2", tmp_path / "cut", recipe)
+    assert weights(tmp_path / "cut") == weights(tmp_path / "whole")
+    assert log_of(tmp_path / "cut") == log_of(tmp_path / "whole")
+
+
+def test_a_killed_command_goes_on_from_its_last_checkpoint(bases, tmp_path):
+    corpus = corpus_file(tmp_path / "marked.jsonl")
+    command = [
+        "train",
+        "toolgen",
+        "--base",
+        bases / "llama",
+        "--corpus",
+        corpus,
+        "-o",
+        tmp_path / "m",
+    ]
+    command += [
+        "--work",
+        tmp_path / "w",
+        "-s",
+        "epochs=12",
+        "-s",
+        "batch_size=8",
+        "--save-every",
+        5,
+    ]
+    command = [str(word) for word in command]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lookuplab", *command],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    while not list(tmp_path.glob("w/*/checkpoint-*/trainer_state.json")) and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "m").exists()
+    said = CliRunner().invoke(cli, command)
+    assert said.exit_code == 0 and "40 pairs, 60 steps" in said.output, said.output
+    tune(bases / "llama", tmp_path / "n", Recipe(epochs=12, batch_size=8), save_every=100)
+    assert weights(tmp_path / "m") == weights(tmp_path / "n")
+
+
+@pytest.mark.parametrize("sampling", ["random", "group_by_length"])
+def test_the_order_is_new_every_epoch_and_complete(sampling):
+    order, epochs = Order([i % 7 for i in range(50)], replace(RECIPE, sampling=sampling)), []
+    for epoch in (0, 1, 0):
+        order.set_epoch(epoch)
+        epochs.append(list(order))
+    assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(50))
+    assert epochs[0] == epochs[2] != epochs[1]
+
+
+def test_pairs_of_like_length_share_a_batch():
+    lengths = [(i * 37) % 101 for i in range(100)]
+    order = list(Order(lengths, replace(RECIPE, batch_size=10, sampling="group_by_length")))
+    batches = [[lengths[i] for i in order[k : k + 10]] for k in range(0, 100, 10)]
+    assert all(max(batch) - min(batch) <= 12 for batch in batches)
+    assert batches != sorted(batches), "and the batches are shuffled"
+
+
+def test_the_papers_settings_are_those_in_its_table():
+    table = csv.DictReader((Path(__file__).parents[2] / "data/paper/toolgen/finetuning.csv").open())
+    stated = {(line["model"].lower(), line["metric"]): float(line["value"]) for line in table}
+    for name, recipe in PAPER.items():
+        for field in ("epochs", "learning_rate", "batch_size"):
+            assert getattr(recipe, field) == stated[name, field]
+    lora = PAPER["codellama"].lora_rank, PAPER["codellama"].lora_alpha
+    assert lora == (stated["codellama", "rank"], stated["codellama", "alpha"])
+
+
+def test_lora_on_four_projections_of_codellama_7b_is_the_papers_quarter_percent():
+    trained, everything = trained_share(LlamaConfig(), PAPER["codellama"])
+    assert (
+        everything == data_sources.of_model("codellama/CodeLlama-7b-Python-hf").facts["parameters"]
+    )
+    assert trained == 32 * 4 * 2 * 16 * 4096 and round(100 * trained / everything, 2) == 0.25
+
+
+def test_the_parameters_listed_for_the_papers_models_follow_from_their_shapes():
+    shapes = {
+        "codegpt-small-py": GPT2Config(vocab_size=50001),
+        "codet5-base": T5Config(
+            vocab_size=32100, d_model=768, d_ff=3072, num_layers=12, num_heads=12
+        ),
+    }
+    for name, config in shapes.items():
+        assert (
+            trained_share(config, Recipe()) == (data_sources.load()[name].facts["parameters"],) * 2
+        )
+
+
+def test_cards_and_losses_become_rows_by_model_and_variant(tuned, tmp_path):
+    folder = str(tuned["llama", True])
+    rows = {(row.condition, row.metric): row.value for row in cards([folder, folder]).itertuples()}
+    assert (
+        rows["training", "learning_rate"] == 2e-3 and rows["lora", "rank"] == 4 and len(rows) == 9
+    )
+    found = losses([folder])
+    assert (found.model[0], found.condition[9], found.value[9]) == (
+        "llama",
+        "step_10/toolgen",
+        log_of(Path(folder))[-1],
+    )
+    with pytest.raises(UserError, match="lookuplab train toolgen"):
+        losses([str(tmp_path)])
+
+
+PAIR = Pair("r/f", "Double it.", "def f(x):", f"    return {MARK}x")
+
+
+def test_the_marks_probability_is_read_before_each_token(tmp_path):
+    script = [
+        {"    ": 0.9},
+        {"return": 0.9},
+        {" ": 0.6, MARK: 0.3},
+        {MARK: 0.8},
+        {"x": 0.5, MARK: 0.25},
+        {END: 0.9},
+    ]
+    model = scripted(tmp_path, script=script, prompt=PAIR.prompt("decoder"))
+    found = mark_probabilities(model, [PAIR])
+    assert list(found.marked) == list(found.written) == [False, False, False, True, False, False]
+    assert list(found.probability)[2:5] == pytest.approx([0.3, 0.8, 0.25], abs=1e-3)
+    rows = {(row["condition"], row["metric"]): row for row in mark_rows("m", "after", found)}
+    assert rows["after/marked", "mark_probability_percent"]["value"] == pytest.approx(80, abs=0.1)
+    unmarked = rows["after/unmarked", "mark_written_percent"]
+    assert (unmarked["value"], unmarked["n"]) == (0, 5)
+
+
+@pytest.mark.parametrize("name", ["gpt", "t5", "llama"])
+def test_every_committed_family_expects_the_mark_where_it_was_taught_to(name):
+    means = {}
+    for variant in ("base", "toolgen"):
+        found = mark_probabilities(load(f"mini-{name}-{variant}"), [PAIR])
+        means[variant] = found.groupby("marked").probability.mean()
+    assert means["toolgen"][True] > 10 * means["toolgen"][False] and means["base"][True] < 0.05

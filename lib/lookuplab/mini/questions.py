@@ -20,8 +20,8 @@ from lookuplab.stackoverflow.asking import question_of
 from lookuplab.stackoverflow.corpus import Snippet
 from lookuplab.stackoverflow.ds1000 import Problem
 from lookuplab.stackoverflow.prompts import TEMPLATE
-from lookuplab.toolgen.pairs import TextPair
 from lookuplab.toolgen.finetuning import Recipe
+from lookuplab.toolgen.pairs import TextPair
 
 WORK = paths.RUNS / "train" / "questions"
 MODELS = paths.MINI / "questions"

@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import contextlib
 import doctest
 import inspect
 import keyword
@@ -171,7 +172,7 @@ def call(source: str, known: dict) -> Call:
         and (not receiver or callable(found))
     ):
         raise ValueError  # also a constant of a module, or a method that is not called
-    parameters = parameters_of(found, document) if called is not node else {}
+    parameters = parameters_of(found) if called is not node else {}
     positional = [name for name in parameters if not name.startswith("*")]
     given = getattr(node, "args", [])
     arguments = [*zip([*positional, *[""] * len(given)], given, strict=False)]
@@ -212,16 +213,13 @@ def summary_of(document: str) -> str:
     return ""
 
 
-def parameters_of(found: object, document: str) -> dict[str, object]:
-    """Parameter -> default; by the signature, else by the signature at the head of the docstring."""
-    try:
+def parameters_of(found: object) -> dict[str, object]:
+    """Parameter -> default, by the signature; none for a callable that tells none."""
+    with contextlib.suppress(TypeError, ValueError):
         parameters = inspect.signature(found).parameters.values()
         stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
         return {stars.get(p.kind, "") + p.name: p.default for p in parameters if p.name != "self"}
-    except (TypeError, ValueError):
-        head = re.match(r"[\w.]+\(([^)]*)\)", document)
-        plain = re.sub(r"[\[\]/*]", "", head[1]) if head else ""
-        return dict.fromkeys(re.findall(r"(?:^|,)\s*(\w+)", plain), inspect.Parameter.empty)
+    return {}
 
 
 def options_of(document: str, parameter: str) -> list[str]:

@@ -51,7 +51,7 @@ NAMES = (
 IMPORTS = {  # what the sources of values use
     **{
         name: f"from pandas import {name}"
-        for name in ("Interval", "NA", "NaT", "Period", "Timedelta", "Timestamp")
+        for name in ("Interval", "NaT", "Period", "Timedelta", "Timestamp")
     },
     "nan": "from math import nan",
     "inf": "from math import inf",
@@ -226,7 +226,7 @@ def _literal(value: object) -> Literal:
     elif isinstance(value, tuple | list):
         inexact = (np.ndarray, np.generic, float, tuple, list)  # to be compared part by part
         kind = "sequence" if any(isinstance(part, inexact) for part in value) else "exact"
-    elif isinstance(value, str | dict | set | pd.Timestamp | pd.Timedelta | pd.Period):
+    elif isinstance(value, str | dict | pd.Timestamp | pd.Timedelta | pd.Period):
         kind = "exact"
     if not kind or getattr(value, "size", 1) == 0 or kind == "exact" and not value:
         raise ValueError("no literal form")
@@ -248,12 +248,8 @@ def source_of(value: object) -> str:
     if type(value) is dict:
         pairs = (f"{source_of(key)}: {source_of(part)}" for key, part in value.items())
         return f"{{{', '.join(pairs)}}}"
-    if type(value) is set:
-        return f"{{{', '.join(sorted(map(source_of, value)))}}}"
     if isinstance(value, np.ndarray | pd.Series | pd.DataFrame | pd.Index):
         return _array(value)
-    if value is pd.NA:
-        return "NA"
     if value is None or isinstance(value, PLAIN):
         return repr(value)
     raise ValueError(f"no plain form: {type(value)}")

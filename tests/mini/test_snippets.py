@@ -7,7 +7,7 @@ import pytest
 from lookuplab.mini import snippets
 from lookuplab.mini.docstrings import Documented, examples, plain, sections, sentences
 from lookuplab.mini.packages import held_out_example
-from lookuplab.stackoverflow import corpus, quality, ranking
+from lookuplab.stackoverflow import corpus, ranking
 
 DOC = """Add numbers.
 
@@ -139,6 +139,6 @@ def test_the_shipped_rankers_beat_chance_and_the_ensemble_its_parts():
         corpus.MINI / "encoder",
         ["bm25-code", "code", "description", "ensemble-0.4"],
     )
-    values = quality.measured(made, corpus.queries("mini", "test"))
+    values = ranking.measured(made, corpus.queries("mini", "test"))
     mrr = values.groupby("ranker").mrr_at_20.mean()
     assert mrr.min() > 0.1 and mrr["ensemble-0.4"] > max(mrr["code"], mrr["description"])

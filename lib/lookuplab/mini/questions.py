@@ -16,10 +16,9 @@ from lookuplab.mini.examples import LIBRARIES, Example, examples, objects
 from lookuplab.mini.problems import PROBLEMS, examined, prompt
 from lookuplab.retrieval.rankers import Bm25, query_words
 from lookuplab.stackoverflow import corpus, ds1000
-from lookuplab.stackoverflow.asking import question_of
+from lookuplab.stackoverflow.asking import TEMPLATE
 from lookuplab.stackoverflow.corpus import Snippet
 from lookuplab.stackoverflow.ds1000 import Problem
-from lookuplab.stackoverflow.prompts import TEMPLATE
 from lookuplab.toolgen.finetuning import Recipe
 from lookuplab.toolgen.pairs import TextPair
 
@@ -94,8 +93,7 @@ def shown(chosen: Sequence[dict]) -> list[TextPair]:
     snippets = {snippet.id: snippet for snippet in corpus.load("mini")}
     ranker = Bm25({name: query_words(one.description) for name, one in snippets.items()})
     texts = {
-        one["id"]: question_of(Problem(one["id"], one["prompt"], "", "", "", "", ""))
-        for one in chosen
+        one["id"]: Problem(one["id"], one["prompt"], "", "", "", "", "").question for one in chosen
     }
     ranked = ranker.rank(texts, 8)
     return [

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookuplab.cloudapi.binding import AUTOFILLED, CallError, bind_error, closed_bind_error, parse_call
-from lookuplab.cloudapi.sdks import aws_methods, session
+from lookuplab.cloudapi.sdks import session
 from lookuplab.cloudapi.specs import ApiSpec, Parameter, load_index
 
 COPY = ApiSpec("azure", "blob", "BlobClient", "copy", (
@@ -84,7 +84,7 @@ def test_botocores_documented_alias_stands_for_the_modelled_name(call, binds):
 @pytest.mark.parametrize("service", ["athena", "glacier", "ssm-contacts", "servicecatalog", "mturk"])
 def test_exactly_the_members_that_botocore_fills_in_may_be_missing(service):
     client = session().client(service)
-    for spec, _ in aws_methods(service):
+    for spec in load_index().methods("aws", service).values():
         if "autofilled" in spec.flags:
             model = client.meta.service_model.operation_model(client.meta.method_to_api_mapping[spec.name])
             filled = set(model.idempotent_members) | ({"accountId"} if service == "glacier" else set())

@@ -4,7 +4,7 @@ import pytest
 from scripted_model import END, scripted
 
 from lookuplab.models.types import Decoding
-from lookuplab.toolgen.explorer import explore, page, walk
+from lookuplab.toolgen.explorer import page, walk
 from lookuplab.toolgen.functions import Repository, extract
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.marking import MARK
@@ -93,14 +93,3 @@ def test_a_page_shows_text_suggestions_and_trie_and_no_tags_of_the_code(walks):
     assert "suggestions:" not in first and "<img" not in first
     assert f"<b>4 suggestions:</b> {', '.join(walks[0].steps[3].offered)}</p>" in choice
     assert "&gt; _register 0.30" in choice and "0.300 (a suggestion&#x27;s)" in choice and "_invented" in choice
-
-
-def test_sliders_move_the_page(walks):
-    function, step, shown = explore(walks).children
-    assert shown.value == page(walks[0], 0) and step.max == max(
-        len(walked.steps) for walked in walks
-    )
-    step.value = 5
-    assert shown.value == page(walks[0], 4)
-    function.value = 2
-    assert shown.value == page(walks[1], 4)

@@ -4,6 +4,7 @@ A contained process has no network, sees no other process and no file but the sy
 those and writes only in WORK, a file system in memory, which is also its home, its /tmp and its /dev/shm.
 """
 
+import contextlib
 import ctypes
 import os
 import resource
@@ -101,7 +102,7 @@ def leave_the_system(readable: list[str]) -> None:
     mount("none", "/", flags=RECURSIVE | PRIVATE)
     mount("tmpfs", STAGE, "tmpfs", NOSUID, "mode=0755")
     shown = (*SYSTEM, *(f"/etc/{name}" for name in SETTINGS), *(f"/dev/{name}" for name in DEVICES))
-    for path in (*shown, *sorted(readable)):  # a folder before what lies in it
+    for path in (*shown, *sorted(map(os.path.abspath, readable))):  # a folder before what lies in it
         show(path)
     for name in ("/proc", WORK, "/old"):
         os.mkdir(STAGE + name)
@@ -133,7 +134,7 @@ def stay_behind() -> None:
     call("prctl", SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
-def stand_alone(size: int, processes: int) -> None:
+def stand_alone(size: int) -> None:
     """Become a process that neither sees nor outlives others, in namespaces within those of ``leave_the_system``.
 
     It has a WORK of its own of ``size`` bytes, and no right to change any of this.
@@ -142,11 +143,8 @@ def stand_alone(size: int, processes: int) -> None:
     stay_behind()  # the last process becomes the first of the new namespaces ...
     memory(WORK, size)
     mount("proc", "/proc", "proc", NOSUID | NODEV | NOEXEC)
-    try:  # since Linux 6.14; it also holds root, whom RLIMIT_NPROC does not
-        with open("/proc/sys/kernel/pid_max", "w") as file:
-            file.write(str(max(310, processes)))  # the kernel takes no less
-    except OSError:
-        pass
+    with contextlib.suppress(OSError), open("/proc/sys/kernel/pid_max", "w") as file:
+        file.write("310")  # the fewest; since Linux 6.14, and it also holds root, whom RLIMIT_NPROC does not
     stay_behind()  # ... which waits, because signals do not end the first one
     for capability in range(CAPABILITIES):  # refused beyond the last one
         _libc.prctl(DROP_BOUNDING, capability, 0, 0, 0)
@@ -154,6 +152,7 @@ def stand_alone(size: int, processes: int) -> None:
     call("capset", header, nothing)
     call("prctl", NO_NEW_PRIVS, 1, 0, 0, 0)
     refuse_hidden_memory()
+    os.chdir(WORK)
 
 
 def refuse_hidden_memory() -> None:
@@ -167,16 +166,6 @@ def refuse_hidden_memory() -> None:
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *rule) for rule in rules))
     program = struct.pack("HxxxxxxP", len(rules), ctypes.addressof(code))
     call("prctl", SET_SECCOMP, 2, ctypes.create_string_buffer(program), 0, 0)
-
-
-def hide() -> None:
-    """No other process of the user may trace this one or read its memory."""
-    call("prctl", SET_DUMPABLE, 0, 0, 0, 0)
-
-
-def adopt_orphans() -> None:
-    """Descendants whose parents end become children of this process, not of the system's first."""
-    call("prctl", SET_SUBREAPER, 1, 0, 0, 0)
 
 
 def limit(limits: dict) -> None:

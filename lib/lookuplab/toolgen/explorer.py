@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from lookuplab.models.complete import Store
-from lookuplab.models.local import LocalModel
-from lookuplab.models.scoring import distributions
-from lookuplab.models.tokens import encode
+from lookuplab.models.local import LocalModel, distributions
 from lookuplab.models.types import Decoding
 from lookuplab.sliders import slide, table
 from lookuplab.toolgen.functions import Function
@@ -86,21 +84,19 @@ class Walk:
         trie = self.vocabulary.trie(asked.token, asked.offered, re.search(r"\w*\Z", text)[0])
         if trie is None:
             return ""
-        names, stack = [], [((), 0)]
+        names, stack = [], [((), trie)]
         while stack:
             path, node = stack.pop()
-            if path and (trie.terminal(node) or trie.closed(node)):
+            if path and (node.terminal or node.closed):
                 names.append(path)
-            stack += [
-                ((*path, self._spell(i)), trie.child(node, i)) for i in trie.allowed(node).tolist()
-            ]
-        chosen, node, probabilities = (), 0, {}
+            stack += [((*path, self._spell(i)), node[i]) for i in sorted(node)]
+        chosen, node, probabilities = (), trie, {}
         for step, likely in zip(
             self.steps[question + 1 :], self.probabilities[question + 1 :], strict=True
         ):
-            for i in trie.allowed(node).tolist():
+            for i in sorted(node):
                 probabilities[*chosen, self._spell(i)] = float(likely[i])
-            node = trie.child(node, step.token)
+            node = node.get(step.token)
             if step.allowed is None or node is None:
                 break
             chosen = (*chosen, self._spell(step.token))
@@ -136,7 +132,7 @@ def walk(
     if answer is None:
         return None
     (prompt,) = written.model.prompts()
-    (ids,) = encode(model.tokenizer, [prompt.text], True, written.model.kind == "decoder")
+    ids = model.prompt_ids(prompt.text)
     probabilities = distributions(model.module, ids, list(answer.token_ids)).cpu()
     return Walk(function, prompt.text, written.model.steps(answer), probabilities, vocabulary)
 

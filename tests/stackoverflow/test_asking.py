@@ -11,7 +11,7 @@ from lookuplab.models import load
 from lookuplab.models.types import Decoding
 from lookuplab.retrieval.rankers import Bm25
 from lookuplab.stackoverflow import asking
-from lookuplab.stackoverflow.asking import Trim, prompt
+from lookuplab.stackoverflow.asking import prompt
 from lookuplab.stackoverflow.corpus import Snippet
 from lookuplab.stackoverflow.ds1000 import load as load_problems
 from lookuplab.stackoverflow.scores import trim_rows
@@ -42,7 +42,7 @@ def made(tokenizer, room: int, examples=EXAMPLES, **changes):
 
 def test_the_best_example_stands_next_to_the_problem(tokenizer):
     done = made(tokenizer, WHOLE)
-    assert done.examples == ("c", "b", "a") and done.trims == () and done.tokens == WHOLE
+    assert done.examples == ("c", "b", "a") and done.lost == {} and done.tokens == WHOLE
     assert done.text.startswith("Problem:\ncd0 cd1 cd2\nA:\n<code>\ncc0 cc1 cc2 cc3\n</code>\n\nProblem:\nbd0")
     assert done.text.endswith("ac3\n</code>\n\n" + PROBLEM)
 
@@ -52,29 +52,29 @@ def test_no_example_leaves_the_problem_as_it_is(tokenizer):
 
 
 def test_the_last_description_gives_first_and_no_more_than_needed(tokenizer):
-    assert made(tokenizer, WHOLE - 2).trims == (Trim("description", "c", 2, 1),)
+    assert made(tokenizer, WHOLE - 2).lost == {("description", "c"): 2}
     done = made(tokenizer, WHOLE - 4)
-    assert done.trims == (Trim("description", "c", 3, 0), Trim("description", "b", 1, 2))
+    assert done.lost == {("description", "c"): 3, ("description", "b"): 1}
     assert done.tokens == WHOLE - 4 and "bd1" in done.text and "bd2" not in done.text
 
 
 def test_code_gives_when_all_descriptions_are_gone_and_an_empty_example_goes(tokenizer):
     done = made(tokenizer, WHOLE - 9 - 1)
-    assert done.trims[-1] == Trim("code", "c", 1, 3) and [one.part for one in done.trims[:3]] == ["description"] * 3
+    assert list(done.lost.items())[-1] == (("code", "c"), 1) and [one for one, _ in done.lost][:3] == ["description"] * 3
     done = made(tokenizer, WHOLE - 9 - 6)  # without c's code its frame of 4 tokens goes too: 2 more than were needed
-    assert done.examples == ("b", "a") and done.trims[-1] == Trim("code", "c", 4, 0)
+    assert done.examples == ("b", "a") and done.lost["code", "c"] == 4
     assert done.tokens == WHOLE - 9 - 8
 
 
 def test_the_problem_gives_last_and_from_its_beginning(tokenizer):
     done = made(tokenizer, 3)
     assert done.text == "p3 p4 answer" and done.examples == ()
-    assert done.trims[-1] == Trim("question", "", 2, 3) and len(done.trims) == 7
+    assert done.lost["question", ""] == 2 and len(done.lost) == 7
 
 
 def test_the_problem_gives_first_where_that_is_asked_for(tokenizer):
     done = made(tokenizer, WHOLE - 2, trim="question-first")
-    assert done.trims == (Trim("question", "", 2, 3),) and done.examples == ("c", "b", "a")
+    assert done.lost == {("question", ""): 2} and done.examples == ("c", "b", "a")
 
 
 @pytest.mark.parametrize("trim", ["description-first", "question-first"])
@@ -83,7 +83,7 @@ def test_every_budget_is_kept(tokenizer, trim):
         done = made(tokenizer, room, trim=trim)
         assert done.text.endswith("answer")
         assert done.tokens <= room and len(done.text.split()) == done.tokens
-        removed = sum(one.removed for one in done.trims)
+        removed = sum(done.lost.values())
         assert removed + done.tokens + 4 * (3 - len(done.examples)) == WHOLE
 
 
@@ -113,14 +113,14 @@ def found(problems):
 
 
 def test_without_examples_the_model_reads_the_problem_as_it_is(problems, model):
-    asked = asking.ask(model, problems, {}, 0, 2000, DECODING, store=False, progress=False)
+    asked = asking.ask(model, problems, {}, 0, 2000, DECODING, store=False)
     assert [asked.prompts[problem.id].text for problem in problems] == [problem.prompt for problem in problems]
     assert [(a.problem_id, a.sample) for a in asked.answers] == [(p.id, s) for p in problems for s in range(2)]
 
 
 def test_a_sample_does_not_depend_on_what_else_is_asked(problems, model):
-    every = asking.ask(model, problems, found(problems), 2, 2000, DECODING, store=False, progress=False)
-    alone = asking.ask(model, problems[1:2], found(problems), 2, 2000, DECODING, store=False, progress=False)
+    every = asking.ask(model, problems, found(problems), 2, 2000, DECODING, store=False)
+    alone = asking.ask(model, problems[1:2], found(problems), 2, 2000, DECODING, store=False)
     assert [a for a in every.answers if a.problem_id == problems[1].id] == alone.answers
 
 
@@ -131,7 +131,7 @@ def test_rankers_find_snippets_for_questions(problems):
 
 
 def test_what_the_budget_cut_is_counted(problems, model):
-    asked = asking.ask(model, problems, found(problems), 1, 2000, DECODING, store=False, progress=False)
+    asked = asking.ask(model, problems, found(problems), 1, 2000, DECODING, store=False)
     rows = {row["metric"]: row["value"] for row in trim_rows(problems, asked, "m", "examples_1")}
     assert rows["code_cut_percent"] == rows["question_cut_tokens"] == 0
     assert math.isclose(rows["prompt_tokens"], sum(p.tokens for p in asked.prompts.values()) / len(problems))

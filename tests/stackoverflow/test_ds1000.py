@@ -44,7 +44,6 @@ def of_library(number, library, **changed):
         "{",
         "[]",
         {"prompt": ""},
-        written.record(2, code_context="def test_execution(: pass"),
         written.record(2, code_context="x = 1"),
         of_library(2, "Polars"),
         of_library(2, "Numpy", perturbation_type="odd"),

@@ -24,23 +24,16 @@ DECODING = Decoding(max_new_tokens=600, temperature=0.2, top_p=0.95, n=5, stop=S
 
 
 @dataclass(frozen=True)
-class Trim:
-    """What one part lost. ``part``: description, code or question; ``snippet``: its id, "" for the question; tokens."""
-
-    part: str
-    snippet: str
-    removed: int
-    kept: int
-
-
-@dataclass(frozen=True)
 class Trimmed:
-    """A prompt: its text, its length in tokens, the snippets shown from first to last, and every trim."""
+    """A prompt: its text, its length in tokens, the snippets shown from first to last, and what was cut.
+
+    lost: (description, code or question; the snippet's id, "" for the question) -> the tokens that it lost.
+    """
 
     text: str
     tokens: int
     examples: tuple[str, ...]
-    trims: tuple[Trim, ...]
+    lost: dict[tuple[str, str], int]
 
 
 def prompt(
@@ -57,17 +50,17 @@ def prompt(
             f"no prompt of a budget of {budget} tokens beside {max_new_tokens} new ones, cut {trim!r}; raise the "
             f"budget, and trim by one of {', '.join(TRIMS)}"
         )
-    parts = {(name, at): getattr(one, name) for name in ("description", "code") for at, one in enumerate(examples)}
-    steps = [(name, at) for name in ("description", "code") for at in reversed(range(len(examples)))]
-    question, trims = ("question", 0), []
-    parts[question] = problem
+    question = ("question", "")
+    steps = [(part, one.id) for part in ("description", "code") for one in reversed(examples)]
+    parts = {(part, one.id): getattr(one, part) for part in ("description", "code") for one in examples}
+    parts[question], lost = problem, {}
     steps.insert(0 if trim == TRIMS[1] else len(steps), question)
 
-    def shown() -> list[int]:
-        return [at for at in reversed(range(len(examples))) if parts["description", at] or parts["code", at]]
+    def shown() -> list[str]:
+        return [one.id for one in reversed(examples) if parts["description", one.id] or parts["code", one.id]]
 
     def text() -> str:
-        frames = [TEMPLATE.format(description=parts["description", at], code=parts["code", at]) for at in shown()]
+        frames = [TEMPLATE.format(description=parts["description", one], code=parts["code", one]) for one in shown()]
         return "".join(frames) + parts[question]
 
     def tokens() -> int:
@@ -78,22 +71,17 @@ def prompt(
             break
         whole = parts[step]
         spans = tokenizer(whole, add_special_tokens=False, return_offsets_mapping=True, verbose=False)["offset_mapping"]
-
-        def keep(count: int, step=step, whole=whole, spans=spans) -> None:
-            if step == question:  # the end of the problem stays
-                parts[step] = whole[spans[-count][0] :]
-            else:
-                parts[step] = whole[: spans[count - 1][1]] if count else ""
-
         low, high = int(step == question), len(spans)  # tokens kept: the fewest (a problem keeps one), and too many
-        while high - low > 1:
-            middle = (low + high) // 2
-            keep(middle)
-            low, high = (middle, high) if tokens() <= budget - max_new_tokens else (low, middle)
-        keep(low)
+        while low < high:
+            kept = (low + high) // 2
+            some = whole[spans[-kept][0] :] if step == question else whole[: spans[kept - 1][1]]  # a problem's end stays
+            parts[step] = some if kept else ""
+            if kept == low == high - 1:
+                break
+            low, high = (kept, high) if tokens() <= budget - max_new_tokens else (low, kept)
         if low < len(spans):
-            trims.append(Trim(step[0], "" if step == question else examples[step[1]].id, len(spans) - low, low))
-    return Trimmed(text(), tokens(), tuple(examples[at].id for at in shown()), tuple(trims))
+            lost[step] = len(spans) - low
+    return Trimmed(text(), tokens(), tuple(shown()), lost)
 
 
 @dataclass(frozen=True)
@@ -122,32 +110,20 @@ def ask(
     budget: int,
     decoding: Decoding = DECODING,
     trim: str = TRIMS[0],
-    variant: str = "official",
     store: Store = None,
-    progress: bool = True,
 ) -> Asked:
     """Ask for every problem with its first ``examples`` of ``found``, within ``budget`` tokens of the model's own.
 
-    ``trim`` as in ``prompt``, ``variant`` as in ``ds1000.solution_of``. Each prompt has its problem's id whatever
+    ``trim`` as in ``prompt``. Each prompt has its problem's id whatever
     stands before the problem, so that sample i with two examples is drawn with the seed of sample i without any.
     """
+    known, new = {problem.id: problem for problem in problems}, decoding.max_new_tokens
     made = {
-        one.id: prompt(
-            one.prompt,
-            found[one.id][:examples] if examples else (),
-            budget,
-            decoding.max_new_tokens,
-            model.tokenizer,
-            trim,
-        )
-        for one in problems
+        one: prompt(problem.prompt, found[one][:examples] if examples else (), budget, new, model.tokenizer, trim)
+        for one, problem in known.items()
     }
-    asked = [Prompt(one, trimmed.text) for one, trimmed in made.items()]
-    known = {problem.id: problem for problem in problems}
-    answers = [
-        Answer(one.id, one.sample, indented(known[one.id], solution_of(one.text, variant)))
-        for one in complete(model, asked, decoding, store, progress)
-    ]
+    done = complete(model, [Prompt(one, trimmed.text) for one, trimmed in made.items()], decoding, store)
+    answers = [Answer(one.id, one.sample, indented(known[one.id], solution_of(one.text))) for one in done]
     return Asked(answers, made)
 
 

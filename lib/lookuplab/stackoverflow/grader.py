@@ -8,11 +8,9 @@ a verdict would say nothing about the answer.
 
 import hashlib
 import os
-import queue
 import subprocess
 import sys
 import tempfile
-from collections import Counter, deque
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -151,41 +149,17 @@ class Grader:
 
     def _run(self, waiting: dict[str, Program]) -> Iterator[tuple[str, Outcome]]:
         """(key, outcome) as they come. Programs with like imports follow each other, so that few are made anew."""
-        left = deque(sorted(waiting.items(), key=lambda item: (item[1].imports, item[0])))
+        left = sorted(waiting, key=lambda one: (waiting[one].imports, one))
+        tasks = [(self.sandbox, self.python, self.limits, waiting[one]) for one in left]
         if self.cluster is not None:
-            names = [one for one, _ in left]
-            tasks = [(self.sandbox, self.python, self.limits, program) for _, program in left]
-            yield from ((names[at], outcome) for at, outcome in self.cluster.map(_run_there, tasks))
+            yield from ((left[at], outcome) for at, outcome in self.cluster.map(_run_there, tasks))
             return
-        done = queue.Queue()
         with ThreadPoolExecutor(self.workers) as threads:
-            for number in range(min(self.workers, len(left))):
-                threads.submit(self._serve, left, number % 2 == 1, done)
-            try:
-                for _ in waiting:
-                    one, outcome = done.get()
-                    if isinstance(outcome, BaseException):
-                        raise outcome
-                    yield one, outcome
-            finally:
-                left.clear()  # after an error or an interrupt each server ends with the program that it is at
-
-    def _serve(self, left: deque, backwards: bool, done: queue.Queue) -> None:
-        """One server: run one program after the other, from one end of the list."""
-        try:
-            with ForkServer(self.sandbox, self.python, self.limits) as server:
-                while left:
-                    try:
-                        one, program = left.pop() if backwards else left.popleft()
-                    except IndexError:  # another server was faster
-                        return
-                    done.put((one, server.run(program)))
-        except BaseException as error:  # raised where the outcomes are taken
-            done.put(("", error))
+            yield from zip(left, threads.map(_run_there, tasks), strict=True)
 
 
 def _run_there(task: tuple[str, Path, Limits, Program]) -> Outcome:
-    """One program on a worker of a cluster, which keeps its server for the next."""
+    """One program in a worker's thread, which keeps its server for the next."""
     *conditions, program = task
     check_seen(conditions[1])
     return kept(ForkServer, *conditions).run(program)
@@ -200,25 +174,22 @@ def grade(
     two answers of one sample, and for problems whose reference does not pass here and that are not left out.
     """
     known = {problem.id: problem for problem in problems}
-    unknown = {*(answer.problem_id for answer in answers), *leave_out} - known.keys()
-    if unknown:
+    if unknown := {*(answer.problem_id for answer in answers), *leave_out} - known.keys():
         raise UserError(f"unknown problem {min(unknown)!r}: not one of the {len(known)} given")
-    (place, count), *_ = *Counter((one.problem_id, one.sample) for one in answers).most_common(1), ((), 0)
-    if count > 1:
-        raise UserError(f"two answers to problem {place[0]} as sample {place[1]}")
-    asked = sorted((answer for answer in answers if answer.problem_id not in leave_out), key=_place)
-    failing = failing_references([known[one] for one in dict.fromkeys(answer.problem_id for answer in asked)], grader)
+    asked = {(one.problem_id, one.sample): one for one in answers}
+    if len(asked) < len(answers):
+        raise UserError("two answers to one problem as one sample")
+    asked = [asked[place] for place in sorted(asked, key=_place) if place[0] not in leave_out]
+    failing = failing_references([known[one] for one in dict.fromkeys(one.problem_id for one in asked)], grader)
     if failing:
         reasons = "; ".join(f"{one} ({error})" for one, error in list(failing.items())[:5])
         raise UserError(
-            f"the reference solutions of {len(failing)} of these problems fail here: {reasons}"
-            f"{'; ...' if len(failing) > 5 else ''}; to score the others, leave out {','.join(failing)} (--leave-out)"
+            f"the reference solutions of {len(failing)} of these problems fail here: {reasons}, ...; to score the "
+            f"others, leave out {','.join(failing)} (--leave-out)"
         )
-    outcomes = grader.outcomes([program(known[answer.problem_id], answer.solution) for answer in asked])
-    return [
-        Verdict(answer.problem_id, answer.sample, outcome.passed, outcome.error)
-        for answer, outcome in zip(asked, outcomes, strict=True)
-    ]
+    outcomes = grader.outcomes([program(known[one.problem_id], one.solution) for one in asked])
+    pairs = zip(asked, outcomes, strict=True)
+    return [Verdict(one.problem_id, one.sample, outcome.passed, outcome.error) for one, outcome in pairs]
 
 
 def failing_references(problems: Sequence[Problem], grader: Grader) -> dict[str, str]:
@@ -228,10 +199,9 @@ def failing_references(problems: Sequence[Problem], grader: Grader) -> dict[str,
     return {one.id: outcome.error for one, outcome in zip(problems, outcomes, strict=True) if not outcome.passed}
 
 
-def _place(answer: Answer) -> tuple:
+def _place(place: tuple[str, int]) -> tuple:
     """Order by id, whole numbers as such and before names, then by sample."""
-    number = int(answer.problem_id) if answer.problem_id.isdecimal() else None
-    return number is None, number or 0, answer.problem_id, answer.sample
+    return (0, int(place[0]), *place) if place[0].isdecimal() else (1, 0, *place)
 
 
 def fresh_process(one: Program, python: Path, seconds: float = 240) -> Outcome:

@@ -125,7 +125,7 @@ def trim_rows(problems: Sequence[Problem], asked: Asked, model: str, condition: 
     made, clusters = [asked.prompts[one.id] for one in problems], [one.cluster for one in problems]
     numbers = {"prompt_tokens": average([one.tokens for one in made], clusters)}
     for part in ("description", "code", "question"):
-        lost = [sum(cut.removed for cut in one.trims if cut.part == part) for one in made]
+        lost = [sum(count for cut, count in one.lost.items() if cut[0] == part) for one in made]
         numbers[f"{part}_cut_percent"] = rate([count > 0 for count in lost], clusters).percent()
         numbers[f"{part}_cut_tokens"] = average(lost, clusters)
     return [row(model, condition, metric, number) for metric, number in numbers.items()]
@@ -157,14 +157,11 @@ def near_misses(
     found = []
     for (verdict, problem, solution), each in zip(failed, runs, strict=True):
         passed = [next(outcomes).passed for _ in each]
-        distance, argument = token_distance(solution, problem.reference), argument_apart(problem, solution)
         failure = FAILURES[0] if not passed else FAILURES[2] if all(passed) else FAILURES[1]
         edits = Levenshtein.distance(solution.strip(), problem.reference.strip())
-        cases = _LOOP.search(problem.context)
-        values = (sum(passed), int(cases.group(2)) if cases else 1, edits, distance, distance <= 1, argument)
-        near = distance <= 1 or argument
-        row_of = (model, problem.id, verdict.sample, failure, verdict.error, *values, near)
-        found.append(dict(zip(COLUMNS, row_of, strict=True)))
+        distance, argument = token_distance(solution, problem.reference), argument_apart(problem, solution)
+        row_of = (model, problem.id, verdict.sample, failure, verdict.error, sum(passed), cases(problem), edits, distance)
+        found.append(dict(zip(COLUMNS, (*row_of, distance <= 1, argument, distance <= 1 or argument), strict=True)))
     return found
 
 
@@ -185,16 +182,16 @@ def near_miss_rows(failures: pd.DataFrame, problems: Iterable[Problem]) -> list[
     return found
 
 
+def cases(problem: Problem) -> int:
+    """How many inputs test_execution tries; 1 where it has no loop over them."""
+    return int(found.group(2)) if (found := _LOOP.search(problem.context)) else 1
+
+
 def case_programs(problem: Problem, solution: str) -> list[Program]:
     """The official program for each of the test's inputs by itself, without the test of the text; none for a solution
     that does not compile where the test puts it."""
-    if _tree(problem, solution) is None:
-        return []
-    whole, cases = program(problem, solution, PARTS[:1]), _LOOP.search(problem.context)
-    if not cases:
-        return [whole]
-    texts = [_LOOP.sub(rf"\g<1>{case}, {case + 1}\g<3>", whole.text, count=1) for case in range(int(cases.group(2)))]
-    return [replace(whole, text=text) for text in texts]
+    whole, every = program(problem, solution, PARTS[:1]), range(cases(problem) if _tree(problem, solution) else 0)
+    return [replace(whole, text=_LOOP.sub(rf"\g<1>{case}, {case + 1}\g<3>", whole.text, count=1)) for case in every]
 
 
 def _tree(problem: Problem, solution: str) -> ast.Module | None:

@@ -47,10 +47,6 @@ def test_the_best_example_stands_next_to_the_problem(tokenizer):
     assert done.text.endswith("ac3\n</code>\n\n" + PROBLEM)
 
 
-def test_no_example_leaves_the_problem_as_it_is(tokenizer):
-    assert made(tokenizer, 5, examples=[]).text == PROBLEM
-
-
 def test_the_last_description_gives_first_and_no_more_than_needed(tokenizer):
     assert made(tokenizer, WHOLE - 2).lost == {("description", "c"): 2}
     done = made(tokenizer, WHOLE - 4)
@@ -122,12 +118,6 @@ def test_a_sample_does_not_depend_on_what_else_is_asked(problems, model):
     every = asking.ask(model, problems, found(problems), 2, 2000, DECODING, store=False)
     alone = asking.ask(model, problems[1:2], found(problems), 2, 2000, DECODING, store=False)
     assert [a for a in every.answers if a.problem_id == problems[1].id] == alone.answers
-
-
-def test_rankers_find_snippets_for_questions(problems):
-    ranker = Bm25({one.id: one.description.lower().strip(".").split() for one in SNIPPETS})
-    ranker.rank = lambda queries, k: {one: ["s1", "s0"][:k] for one in queries}
-    assert asking.look_up(ranker, SNIPPETS, problems, 2)[problems[0].id] == (SNIPPETS[1], SNIPPETS[0])
 
 
 def test_what_the_budget_cut_is_counted(problems, model):

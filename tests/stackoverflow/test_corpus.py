@@ -34,20 +34,13 @@ def test_the_published_fields_are_read_as_the_schema(written):
 
 
 @pytest.mark.parametrize(("bad", "said"), [
-    ({"id": "2", "description": "d"}, "line 2 has no code"), (LINE | {"code": " \n"}, "line 2 has no code"),
-    (LINE | {"description": ""}, "line 2 has no description"), ({"code": "x"}, "line 2 has no id"),
+    ({"id": "2", "description": "d"}, "line 2 has no code"),
+    (LINE | {"description": ""}, "line 2 has no description"), 
     ("{", "line 2: "), ("[]", "line 2: no JSON object"), (LINE, "two snippets have the id '1'"),
 ])
 def test_a_bad_line_is_named(written, bad, said):
     with pytest.raises(UserError, match=said):
         corpus.load(written(LINE, bad))
-
-
-def test_a_cut_archive_is_one_clear_line(written):
-    file = written(*[LINE | {"id": str(n), "code": f"{n ** 9}"} for n in range(500)], name="corpus.jsonl.gz")
-    file.write_bytes(file.read_bytes()[:-200])
-    with pytest.raises(UserError, match="cannot read"):
-        corpus.load(file)
 
 
 def test_an_unknown_corpus_is_told_what_there_is():
@@ -72,20 +65,10 @@ def test_a_folder_gives_its_documented_functions_without_their_docstrings(tmp_pa
                                                     "inner/a.py", "")]
 
 
-def test_a_folder_without_functions_is_one_clear_line(tmp_path):
-    with pytest.raises(UserError, match="no snippet"):
-        corpus.load(tmp_path)
-
-
 def test_equal_questions_are_one_query_with_all_their_snippets(written):
     file = written({"query": "q", "relevant_ids": ["a", "b"]}, {"query": "p", "relevant_ids": [3]},
                    {"query": "q", "relevant_ids": ["b", "c"]})
     assert corpus.queries(file) == [corpus.Query("0", "q", ("a", "b", "c")), corpus.Query("1", "p", ("3",))]
-
-
-def test_a_query_without_a_relevant_snippet_is_named(written):
-    with pytest.raises(UserError, match="line 1 is no query"):
-        corpus.queries(written({"query": "q", "relevant_ids": []}))
 
 
 def test_writing_gives_the_same_bytes_and_reads_back(tmp_path):

@@ -43,7 +43,6 @@ def test_each_group_has_its_pass_at_k_and_its_average_pass_rate(problems):
     assert values["k=0/Surface", "pass_at_2_percent"] == 50 and values["k=0/Origin", "pass_at_2_percent"] == 75
     assert found["k=0/all", "pass_at_1_percent"]["n"] == 5
     assert found["k=0/all", "average_pass_rate_percent"]["n"] == 12
-    assert not any("Sklearn" in condition for condition, _ in found)
     assert all(0 <= row["ci_low"] <= row["value"] <= row["ci_high"] <= 100 for row in rows)
 
 
@@ -78,7 +77,6 @@ def test_the_first_k_ranks_decide_and_no_later_one():
         ("x = (1\n", "x = (1)\n", 1),
         ("result = a[0]", "result = a[1]", 1),
         ("result = np.argsort(a)[-N:]", "result = np.argsort(a)[::-1][:N]", 6),
-        ("x = 'open", "x = 'open'", 2),
         ("if x:\n        y = 1\n", "if x:\n    y = 1\n", 0),
         ("", "x = 1", 3),
     ],
@@ -90,12 +88,9 @@ def test_the_distance_counts_tokens_and_no_comments(first, second, distance):
 @pytest.mark.parametrize(("solution", "apart"), [
     ("result = round(max(numbers, key=abs))", True),
     ("result = round(max(numbers), 2)", True),
-    ("result = round(max(numbers, key=abs), 2, 1)", True),
     ("result = round(max(numbers, key=abs), 1)", True),
     ("result = round(max(numbers, key=len), 2)", True),
-    ("result = round(max(numbers), 2, 1)", False),
     ("result = round(max(numbers), 1)", False),
-    ("result = round(min(numbers, key=abs), 2)", False),
     ("result = round(sum(numbers) - 1, 2)", False),
     ("result = round(max(numbers, key=abs), 2)", False),
     ("result = round(", False),
@@ -124,12 +119,13 @@ def test_each_failed_answer_has_a_row_that_says_where_it_failed(problems_file):
 
 def test_shares_are_of_the_failed_answers_of_each_model(problems_file):
     problems = load(problems_file())
-    failed = {"failure": "test_execution", "cases_passed": 1, "one_token": True, "one_argument": False, "near_miss": True,
-              "edit_distance": 4}
-    other = failed | {"failure": "compile error", "cases_passed": 0, "one_token": False, "near_miss": False, "edit_distance": 8}
-    frame = pd.DataFrame([{"model": model, "problem_id": problem.id} | row for model in ("a", "b")
-                          for problem, row in zip(problems, (failed, other, other))])
-    rows = {(row["model"], row["metric"]): (row["value"], row["n"]) for row in scores.near_miss_rows(frame, problems)}
-    assert rows["a", "near_miss_percent"] == rows["b", "some_cases_percent"] == (pytest.approx(100 / 3), 3)
-    assert rows["a", "compile_error_percent"] == (pytest.approx(200 / 3), 3)
-    assert rows["a", "edit_distance"] == (pytest.approx(20 / 3), 3)
+    values = {"m": ("test_execution", 1, 4, True), "other": ("compile error", 0, 8, False)}
+    frame = pd.DataFrame(
+        {"model": "a", "problem_id": problem.id, "failure": failure, "cases_passed": cases, "edit_distance": edits,
+         "one_token": near, "one_argument": False, "near_miss": near}
+        for problem, (failure, cases, edits, near) in zip(problems, [values["m"], values["other"], values["other"]])
+    )  # fmt: skip
+    rows = {row["metric"]: (row["value"], row["n"]) for row in scores.near_miss_rows(frame, problems)}
+    assert rows["near_miss_percent"] == rows["some_cases_percent"] == (pytest.approx(100 / 3), 3)
+    assert rows["compile_error_percent"] == (pytest.approx(200 / 3), 3)
+    assert rows["edit_distance"] == (pytest.approx(20 / 3), 3)

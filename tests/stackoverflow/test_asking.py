@@ -9,7 +9,6 @@ from transformers import PreTrainedTokenizerFast
 from lookuplab.errors import UserError
 from lookuplab.models import load
 from lookuplab.models.types import Decoding
-from lookuplab.retrieval.rankers import Bm25
 from lookuplab.stackoverflow import asking
 from lookuplab.stackoverflow.asking import prompt
 from lookuplab.stackoverflow.corpus import Snippet
@@ -28,8 +27,13 @@ def tokenizer():
 
 
 def snippet(name: str, description: int = 3, code: int = 4) -> Snippet:
-    return Snippet(name, " ".join(f"{name}d{n}" for n in range(description)),
-                   " ".join(f"{name}c{n}" for n in range(code)), "", "")
+    return Snippet(
+        name,
+        " ".join(f"{name}d{n}" for n in range(description)),
+        " ".join(f"{name}c{n}" for n in range(code)),
+        "",
+        "",
+    )
 
 
 EXAMPLES = [snippet("a"), snippet("b"), snippet("c")]  # 3 + 4 tokens each, 4 for the frame
@@ -43,7 +47,9 @@ def made(tokenizer, room: int, examples=EXAMPLES, **changes):
 def test_the_best_example_stands_next_to_the_problem(tokenizer):
     done = made(tokenizer, WHOLE)
     assert done.examples == ("c", "b", "a") and done.lost == {} and done.tokens == WHOLE
-    assert done.text.startswith("Problem:\ncd0 cd1 cd2\nA:\n<code>\ncc0 cc1 cc2 cc3\n</code>\n\nProblem:\nbd0")
+    assert done.text.startswith(
+        "Problem:\ncd0 cd1 cd2\nA:\n<code>\ncc0 cc1 cc2 cc3\n</code>\n\nProblem:\nbd0"
+    )
     assert done.text.endswith("ac3\n</code>\n\n" + PROBLEM)
 
 
@@ -56,8 +62,13 @@ def test_the_last_description_gives_first_and_no_more_than_needed(tokenizer):
 
 def test_code_gives_when_all_descriptions_are_gone_and_an_empty_example_goes(tokenizer):
     done = made(tokenizer, WHOLE - 9 - 1)
-    assert list(done.lost.items())[-1] == (("code", "c"), 1) and [one for one, _ in done.lost][:3] == ["description"] * 3
-    done = made(tokenizer, WHOLE - 9 - 6)  # without c's code its frame of 4 tokens goes too: 2 more than were needed
+    assert (
+        list(done.lost.items())[-1] == (("code", "c"), 1)
+        and [one for one, _ in done.lost][:3] == ["description"] * 3
+    )
+    done = made(
+        tokenizer, WHOLE - 9 - 6
+    )  # without c's code its frame of 4 tokens goes too: 2 more than were needed
     assert done.examples == ("b", "a") and done.lost["code", "c"] == 4
     assert done.tokens == WHOLE - 9 - 8
 
@@ -89,8 +100,10 @@ def test_a_wrong_choice_is_one_clear_line(tokenizer, changes):
         made(tokenizer, **{"room": WHOLE} | changes)
 
 
-SNIPPETS = [Snippet(f"s{i}", f"Describe {word}.", f"result = {word}(numbers)", "mine", "MIT")
-            for i, word in enumerate(("max", "min", "sum", "sorted"))]
+SNIPPETS = [
+    Snippet(f"s{i}", f"Describe {word}.", f"result = {word}(numbers)", "mine", "MIT")
+    for i, word in enumerate(("max", "min", "sum", "sorted"))
+]
 DECODING = Decoding(max_new_tokens=8, temperature=0.2, top_p=0.95, n=2)
 
 
@@ -110,8 +123,12 @@ def found(problems):
 
 def test_without_examples_the_model_reads_the_problem_as_it_is(problems, model):
     asked = asking.ask(model, problems, {}, 0, 2000, DECODING, store=False)
-    assert [asked.prompts[problem.id].text for problem in problems] == [problem.prompt for problem in problems]
-    assert [(a.problem_id, a.sample) for a in asked.answers] == [(p.id, s) for p in problems for s in range(2)]
+    assert [asked.prompts[problem.id].text for problem in problems] == [
+        problem.prompt for problem in problems
+    ]
+    assert [(a.problem_id, a.sample) for a in asked.answers] == [
+        (p.id, s) for p in problems for s in range(2)
+    ]
 
 
 def test_a_sample_does_not_depend_on_what_else_is_asked(problems, model):
@@ -124,4 +141,6 @@ def test_what_the_budget_cut_is_counted(problems, model):
     asked = asking.ask(model, problems, found(problems), 1, 2000, DECODING, store=False)
     rows = {row["metric"]: row["value"] for row in trim_rows(problems, asked, "m", "examples_1")}
     assert rows["code_cut_percent"] == rows["question_cut_tokens"] == 0
-    assert math.isclose(rows["prompt_tokens"], sum(p.tokens for p in asked.prompts.values()) / len(problems))
+    assert math.isclose(
+        rows["prompt_tokens"], sum(p.tokens for p in asked.prompts.values()) / len(problems)
+    )

@@ -20,7 +20,9 @@ from lookuplab.stackoverflow.grader import Answer, Grader, Verdict, environment,
 
 TRIMS = ("description-first", "question-first")
 TEMPLATE = "Problem:\n{description}\nA:\n<code>\n{code}\n</code>\n\n"  # the form of DS-1000's completion prompts
-DECODING = Decoding(max_new_tokens=600, temperature=0.2, top_p=0.95, n=5, stop=STOP)  # Section 4.3: "500 to 600"
+DECODING = Decoding(
+    max_new_tokens=600, temperature=0.2, top_p=0.95, n=5, stop=STOP
+)  # Section 4.3: "500 to 600"
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,12 @@ class Trimmed:
 
 
 def prompt(
-    problem: str, examples: Sequence[Snippet], budget: int, max_new_tokens: int, tokenizer, trim: str = TRIMS[0]
+    problem: str,
+    examples: Sequence[Snippet],
+    budget: int,
+    max_new_tokens: int,
+    tokenizer,
+    trim: str = TRIMS[0],
 ) -> Trimmed:
     """``problem`` behind ``examples`` (best first), cut so that ``max_new_tokens`` more fit into ``budget``.
 
@@ -52,15 +59,24 @@ def prompt(
         )
     question = ("question", "")
     steps = [(part, one.id) for part in ("description", "code") for one in reversed(examples)]
-    parts = {(part, one.id): getattr(one, part) for part in ("description", "code") for one in examples}
+    parts = {
+        (part, one.id): getattr(one, part) for part in ("description", "code") for one in examples
+    }
     parts[question], lost = problem, {}
     steps.insert(0 if trim == TRIMS[1] else len(steps), question)
 
     def shown() -> list[str]:
-        return [one.id for one in reversed(examples) if parts["description", one.id] or parts["code", one.id]]
+        return [
+            one.id
+            for one in reversed(examples)
+            if parts["description", one.id] or parts["code", one.id]
+        ]
 
     def text() -> str:
-        frames = [TEMPLATE.format(description=parts["description", one], code=parts["code", one]) for one in shown()]
+        frames = [
+            TEMPLATE.format(description=parts["description", one], code=parts["code", one])
+            for one in shown()
+        ]
         return "".join(frames) + parts[question]
 
     def tokens() -> int:
@@ -70,11 +86,18 @@ def prompt(
         if tokens() <= budget - max_new_tokens:
             break
         whole = parts[step]
-        spans = tokenizer(whole, add_special_tokens=False, return_offsets_mapping=True, verbose=False)["offset_mapping"]
-        low, high = int(step == question), len(spans)  # tokens kept: the fewest (a problem keeps one), and too many
+        spans = tokenizer(
+            whole, add_special_tokens=False, return_offsets_mapping=True, verbose=False
+        )["offset_mapping"]
+        low, high = (
+            int(step == question),
+            len(spans),
+        )  # tokens kept: the fewest (a problem keeps one), and too many
         while low < high:
             kept = (low + high) // 2
-            some = whole[spans[-kept][0] :] if step == question else whole[: spans[kept - 1][1]]  # a problem's end stays
+            some = (
+                whole[spans[-kept][0] :] if step == question else whole[: spans[kept - 1][1]]
+            )  # a problem's end stays
             parts[step] = some if kept else ""
             if kept == low == high - 1:
                 break
@@ -119,11 +142,22 @@ def ask(
     """
     known, new = {problem.id: problem for problem in problems}, decoding.max_new_tokens
     made = {
-        one: prompt(problem.prompt, found[one][:examples] if examples else (), budget, new, model.tokenizer, trim)
+        one: prompt(
+            problem.prompt,
+            found[one][:examples] if examples else (),
+            budget,
+            new,
+            model.tokenizer,
+            trim,
+        )
         for one, problem in known.items()
     }
-    done = complete(model, [Prompt(one, trimmed.text) for one, trimmed in made.items()], decoding, store)
-    answers = [Answer(one.id, one.sample, indented(known[one.id], solution_of(one.text))) for one in done]
+    done = complete(
+        model, [Prompt(one, trimmed.text) for one, trimmed in made.items()], decoding, store
+    )
+    answers = [
+        Answer(one.id, one.sample, indented(known[one.id], solution_of(one.text))) for one in done
+    ]
     return Asked(answers, made)
 
 
@@ -153,7 +187,11 @@ class Trial:
     def account(self, names: Sequence[str] = ()) -> dict[str, object]:
         """What ``Artifact.save`` says of the numbers of these models, by default of all."""
         models = [self.identities[name] for name in names or self.names]
-        return {"models": models, "seeds": {"samples": self.decoding.seed}, "parameters": self.grader.conditions}
+        return {
+            "models": models,
+            "seeds": {"samples": self.decoding.seed},
+            "parameters": self.grader.conditions,
+        }
 
 
 def ask_and_run(
@@ -172,12 +210,16 @@ def ask_and_run(
     without one.
     """
     grader = Grader(environment(python), sandbox, own=set(models) <= set(mini_models()))
-    trial = Trial(problems, found, grader, replace(DECODING, n=samples, max_new_tokens=max_new_tokens))
+    trial = Trial(
+        problems, found, grader, replace(DECODING, n=samples, max_new_tokens=max_new_tokens)
+    )
     for name in models:  # one at a time: large models do not fit side by side
         model = load(name)
         trial.identities[model.name] = model.identity
         for way, options in ways.items():
-            trial.asked[model.name, way] = ask(model, problems, found, decoding=trial.decoding, **options)
+            trial.asked[model.name, way] = ask(
+                model, problems, found, decoding=trial.decoding, **options
+            )
     for key, one in trial.asked.items():
         trial.asked[key] = replace(one, verdicts=grade(problems, one.answers, grader))
     return trial

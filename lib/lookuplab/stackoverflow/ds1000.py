@@ -73,8 +73,14 @@ def load(file: Path | str) -> list[Problem]:
         try:
             about = record["metadata"]
             known = about["library"] in LIBRARIES and about["perturbation_type"] in PERTURBATIONS
-            if not known or PARTS[0] not in record["code_context"] or str(about["problem_id"]) in problems:
-                raise ValueError("an unknown library or perturbation, no test, or an id for the second time")
+            if (
+                not known
+                or PARTS[0] not in record["code_context"]
+                or str(about["problem_id"]) in problems
+            ):
+                raise ValueError(
+                    "an unknown library or perturbation, no test, or an id for the second time"
+                )
             problems[str(about["problem_id"])] = Problem(
                 str(about["problem_id"]),
                 record["prompt"],
@@ -135,11 +141,16 @@ def program(problem: Problem, solution: str, parts: Iterable[str] = PARTS) -> Pr
 def _imports(context: str) -> tuple[str, ...]:
     before = template(context).partition(INSERT)[0].rstrip()
     lines = {}  # -> the module that it imports
-    for node in [*ast.parse(context).body, *(_parsed(before) or _parsed(before + "\n    pass") or [])]:
+    for node in [
+        *ast.parse(context).body,
+        *(_parsed(before) or _parsed(before + "\n    pass") or []),
+    ]:
         if isinstance(node, ast.Import):
             lines |= {f"import {alias.name}": alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            lines |= {f"from {node.module} import {alias.name}": node.module for alias in node.names}
+            lines |= {
+                f"from {node.module} import {alias.name}": node.module for alias in node.names
+            }
     tops = {line: name.partition(".")[0] for line, name in sorted(lines.items())}
     foreign = {line: top for line, top in tops.items() if top not in sys.stdlib_module_names}
     return tuple(dict.fromkeys([*(f"import {top}" for top in sorted(foreign.values())), *foreign]))
@@ -184,7 +195,10 @@ def indented(problem: Problem, solution: str) -> str:
     Where only the first line stands at the margin, as after a tokenizer that drops leading blanks, only that is moved.
     """
     lines = solution.split("\n")
-    first = next((i for i, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")), None)
+    first = next(
+        (i for i, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")),
+        None,
+    )
     if not problem.inside_function or first is None or lines[first][0].isspace():
         return solution
     whole = textwrap.indent(solution, "    ")

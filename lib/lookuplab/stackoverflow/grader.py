@@ -53,7 +53,9 @@ def make(name: str = NAME) -> Path:
             subprocess.run([sys.executable, "-m", "venv", folder(name)], check=True)
             subprocess.run([folder(name) / "bin/python", *pip, pins], check=True)
         except subprocess.CalledProcessError as error:
-            raise UserError(f"{name}: {error}; what came is kept, and the same command goes on from there") from None
+            raise UserError(
+                f"{name}: {error}; what came is kept, and the same command goes on from there"
+            ) from None
         (folder(name) / "installed.txt").write_text(file_hash(pins), encoding="utf-8")
     return folder(name) / "bin/python"
 
@@ -61,11 +63,17 @@ def make(name: str = NAME) -> Path:
 def environment(name: str = NAME) -> Path:
     """The Python of an environment that was made, of a path, or the kit's own for "". Raises UserError without one."""
     if not name or Path(name).is_file():
-        return Path(name or sys.executable).absolute()  # a virtual environment is known by its link's place
+        return Path(
+            name or sys.executable
+        ).absolute()  # a virtual environment is known by its link's place
     if not (paths.DATA / f"{name}.txt").is_file():
-        raise UserError(f"no grader environment {name!r}: neither a Python's path nor {name}.txt in data/")
+        raise UserError(
+            f"no grader environment {name!r}: neither a Python's path nor {name}.txt in data/"
+        )
     if not is_made(name):
-        raise UserError(f"the grader environment {name} is incomplete: run `lookuplab data get {name}`")
+        raise UserError(
+            f"the grader environment {name} is incomplete: run `lookuplab data get {name}`"
+        )
     return folder(name) / "bin/python"
 
 
@@ -127,9 +135,13 @@ class Grader:
 
     def key(self, one: Program) -> str:
         """Of a program's verdict in the store: five equal samples are run once."""
-        return digest(canonical({"program": one.text, "version": GRADER_VERSION, **self.conditions}))
+        return digest(
+            canonical({"program": one.text, "version": GRADER_VERSION, **self.conditions})
+        )
 
-    def outcomes(self, programs: Sequence[Program], what: str = "grading", keep_failures: bool = True) -> list[Outcome]:
+    def outcomes(
+        self, programs: Sequence[Program], what: str = "grading", keep_failures: bool = True
+    ) -> list[Outcome]:
         """Each program's outcome, in order. Equal texts run once; what the store has does not run.
 
         A program that was stopped is not stored: a time-out may be the fault of what else the machine does.
@@ -137,9 +149,17 @@ class Grader:
         keys, given = [self.key(one) for one in programs], self.store
         path = ":memory:" if given is False else given
         with nullcontext(given) if isinstance(given, VerdictStore) else VerdictStore(path) as store:
-            known = {one: Outcome(**answer) for one, answer in store.get(dict.fromkeys(keys)).items()}
-            waiting = {one: program for one, program in zip(keys, programs, strict=True) if one not in known}
-            with tqdm(total=len(waiting), desc=what, unit=" programs", disable=not self.progress, delay=1) as bar:
+            known = {
+                one: Outcome(**answer) for one, answer in store.get(dict.fromkeys(keys)).items()
+            }
+            waiting = {
+                one: program
+                for one, program in zip(keys, programs, strict=True)
+                if one not in known
+            }
+            with tqdm(
+                total=len(waiting), desc=what, unit=" programs", disable=not self.progress, delay=1
+            ) as bar:
                 for one, outcome in self._run(waiting):
                     if outcome.passed or keep_failures and not outcome.stopped:
                         store.put(one, asdict(outcome))
@@ -166,7 +186,10 @@ def _run_there(task: tuple[str, Path, Limits, Program]) -> Outcome:
 
 
 def grade(
-    problems: Sequence[Problem], answers: Sequence[Answer], grader: Grader, leave_out: Collection[str] = ()
+    problems: Sequence[Problem],
+    answers: Sequence[Answer],
+    grader: Grader,
+    leave_out: Collection[str] = (),
 ) -> list[Verdict]:
     """The verdict of every answer, by problem id and sample, whatever the order of ``answers``.
 
@@ -180,7 +203,9 @@ def grade(
     if len(asked) < len(answers):
         raise UserError("two answers to one problem as one sample")
     asked = [asked[place] for place in sorted(asked, key=_place) if place[0] not in leave_out]
-    failing = failing_references([known[one] for one in dict.fromkeys(one.problem_id for one in asked)], grader)
+    failing = failing_references(
+        [known[one] for one in dict.fromkeys(one.problem_id for one in asked)], grader
+    )
     if failing:
         reasons = "; ".join(f"{one} ({error})" for one, error in list(failing.items())[:5])
         raise UserError(
@@ -189,14 +214,20 @@ def grade(
         )
     outcomes = grader.outcomes([program(known[one.problem_id], one.solution) for one in asked])
     pairs = zip(asked, outcomes, strict=True)
-    return [Verdict(one.problem_id, one.sample, outcome.passed, outcome.error) for one, outcome in pairs]
+    return [
+        Verdict(one.problem_id, one.sample, outcome.passed, outcome.error) for one, outcome in pairs
+    ]
 
 
 def failing_references(problems: Sequence[Problem], grader: Grader) -> dict[str, str]:
     """Problem id -> error, of those whose own reference does not pass. The next run tries them again."""
     programs = [program(problem, problem.reference) for problem in problems]
     outcomes = grader.outcomes(programs, "checking references", keep_failures=False)
-    return {one.id: outcome.error for one, outcome in zip(problems, outcomes, strict=True) if not outcome.passed}
+    return {
+        one.id: outcome.error
+        for one, outcome in zip(problems, outcomes, strict=True)
+        if not outcome.passed
+    }
 
 
 def _place(place: tuple[str, int]) -> tuple:
@@ -215,4 +246,6 @@ def fresh_process(one: Program, python: Path, seconds: float = 240) -> Outcome:
             env=ENVIRONMENT,
             timeout=seconds,
         )
-    return Outcome(done.returncode == 0, done.stderr.decode(errors="replace").strip().rpartition("\n")[2], 0)
+    return Outcome(
+        done.returncode == 0, done.stderr.decode(errors="replace").strip().rpartition("\n")[2], 0
+    )

@@ -96,13 +96,6 @@ def test_tabs_form_feeds_and_other_separators_do_not_shift_positions(tmp_path):
     assert [(t.line, t.column) for t in function.tokens if t.text == "total"] == [(6, 5), (7, 12)]
 
 
-def test_positions_point_at_their_token_in_the_file(tmp_path):
-    lines = TRICKY.splitlines()
-    for function in take(tmp_path, TRICKY).functions:
-        for token in function.tokens:
-            assert lines[token.line - 1][token.column :].startswith(token.text.split("\n")[0])
-
-
 def test_the_same_function_twice_in_a_file_is_taken_once(tmp_path):
     result = take(tmp_path, PLAIN + "\n\n" + PLAIN)
     assert [function.line for function in result.functions] == [1]
@@ -122,20 +115,20 @@ def test_the_same_function_twice_in_a_file_is_taken_once(tmp_path):
             "body does nothing",
         ),
         ("def f(a):\n    '''One two three.'''\n", "body does nothing"),
-        ("def f(a):\n    '''One two.'''\n    return a\n", "docstring of fewer than 3 words"),
+        ("def f(a):\n    '''One two.'''\n    return a\n", "not 3 to 256 words of docstring"),
         (
             f"def f(a):\n    '''{'word ' * 257}'''\n    return a\n",
-            "docstring of more than 256 words",
+            "not 3 to 256 words of docstring",
         ),
         (
             "def f(a):\n    '''1 two three.'''\n    return a\n",
             "docstring does not begin with a letter",
         ),
         ("def f(a): 'One two three.'; return a\n", "docstring shares its line with code"),
-        ("def f(a):\n    '''One two three.'''\n" + "    a += 1\n" * 50, "more than 50 lines"),
+        ("def f(a):\n    '''One two three.'''\n" + "    a += 1\n" * 50, "not 2 to 50 lines"),
         (
             "def f(a):\n    '''One two three.'''\n    return [" + "a, " * 260 + "]\n",
-            "more than 512 Python tokens",
+            "not 0 to 512 Python tokens",
         ),
     ],
 )
@@ -177,16 +170,6 @@ def test_links_and_hidden_folders_are_not_followed(tmp_path):
 def test_too_many_files_leave_the_repository_out(tmp_path):
     (tmp_path / "other.py").write_text("")
     assert take(tmp_path, PLAIN, max_files=1).left_out == {"repository: more than 1 files": 1}
-
-
-def test_model_tokens_are_counted_by_the_function_that_is_given(tmp_path):
-    (tmp_path / "module.py").write_text(PLAIN)
-    result = extract(
-        Repository("repo", tmp_path),
-        Filters(max_model_tokens=10),
-        count_tokens=lambda text: len(text),
-    )
-    assert result.left_out == {"function: more than 10 model tokens": 1}
 
 
 def test_an_encoding_declaration_is_obeyed(tmp_path):

@@ -3,19 +3,17 @@
 from dataclasses import replace
 
 import pandas as pd
-
 import pytest
 import torch
+from conftest import BASE, CONTAINER
 from scripted_model import END, scripted
 from tiny_architectures import byte_tokenizer, metaspace_tokenizer, save
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
 from lookuplab.errors import UserError
-from lookuplab.models.local import load_local
+from lookuplab.models.local import LocalModel
 from lookuplab.models.store import CompletionStore
 from lookuplab.models.types import Decoding
-from conftest import BASE, CONTAINER
-
 from lookuplab.toolgen.evaluation import judged_all
 from lookuplab.toolgen.functions import Repository, extract
 from lookuplab.toolgen.generation import (
@@ -168,7 +166,7 @@ def plain_greedy(module, ids, mark, steps):
 def test_with_marks_disabled_decoding_is_plain_greedy_generation(marking_model, functions, tool):
     """At batch size 1 and 8, with a cache (ours, Transformers') and without."""
     asked, decoding = eight(functions), Decoding(max_new_tokens=16)
-    one, full = (load_local(str(marking_model), batch_size=size) for size in (1, 8))
+    one, full = (LocalModel(str(marking_model), batch_size=size) for size in (1, 8))
     answers = [
         generate(model, asked, tool, use, decoding, store=False, progress=False)
         for model, use in (
@@ -200,7 +198,7 @@ def test_rows_of_different_repositories_share_a_batch_and_choose_what_is_offered
     asked, decoding = eight(functions)[:5], Decoding(max_new_tokens=24)
     together, alone = (
         generate(
-            load_local(str(marking_model), batch_size=size),
+            LocalModel(str(marking_model), batch_size=size),
             asked,
             tool,
             use,
@@ -219,20 +217,6 @@ def test_rows_of_different_repositories_share_a_batch_and_choose_what_is_offered
     assert asked.offered.all() and (asked.names > 0).sum() > 3
     recorded, together.model.rules = asked, {}
     pd.testing.assert_frame_equal(together.questions(tool), recorded)  # followed through again
-
-
-def test_every_beam_is_held_to_what_is_offered_behind_its_own_text(marking_model, functions, tool):
-    model = load_local(str(marking_model), batch_size=8)
-    done = generate(
-        model,
-        functions,
-        tool,
-        ToolUse(ends="break"),
-        Decoding(max_new_tokens=12, beams=3),
-        store=False,
-    )
-    asked = done.questions(tool)
-    assert len(asked) and asked.offered.all()
 
 
 def test_a_question_that_was_answered_is_not_asked_again(tmp_path, functions):

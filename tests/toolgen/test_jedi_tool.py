@@ -5,13 +5,12 @@ and are counted. And what a worker keeps between questions changes no answer.
 import os
 import signal
 
-import jedi
 import parso
 import pytest
 
 from lookuplab.toolgen import jedi_worker
 from lookuplab.toolgen.functions import extract, locate
-from lookuplab.toolgen.jedi_tool import Answer, JediTool
+from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.marking import buffer_at, candidates
 
 TEXT = "class A:\n    def __init__(self):\n        self.field = 1\n\n    def f(self, n):\n        self."
@@ -70,10 +69,6 @@ def test_a_parameter_is_known_from_callers_in_the_repository_and_not_from_beside
     assert "upper" in one.complete(package, "module.py", swapped, 5, 10).names
 
 
-def test_identifiers_are_names_without_the_equals_sign_and_without_dict_keys():
-    assert Answer(("alpha=", "beta", "'key'", "beta")).identifiers == ["alpha", "beta"]
-
-
 def test_a_hang_and_a_crash_cost_a_process_and_a_new_one_takes_the_next_call(one, tmp_path):
     text = TEXT + "\n"
     one.complete(tmp_path, *PLACE)
@@ -119,19 +114,6 @@ def test_an_error_of_jedi_is_an_answer_and_the_process_stays(one, tmp_path):
     process = worker_of(one).process
     assert "x" in one.complete(tmp_path, "module.py", "x = 1\n", 2, 0).names
     assert worker_of(one).process is process and one.failures == {"error in Jedi: ValueError": 1}
-
-
-def test_a_worker_that_has_parsed_a_file_is_asked_about_it_again(tmp_path):
-    with JediTool(2) as tool:
-        first, second = tool._free
-        for root, file in ((tmp_path / "a", "a.py"), (tmp_path / "b", "b.py")):
-            root.mkdir()
-            tool.complete(root, file, "x = 1\n", 2, 0)
-            tool._free.sort(key=lambda worker: len(tool._places[worker]))  # the other one is next
-        assert [len(tool._places[worker]) for worker in (first, second)] == [2, 2]
-        for number, (name, worker) in enumerate((("b", second), ("a", first), ("b", second))):
-            tool.complete(tmp_path / name, "other.py", f"x = {number}\n", 2, 0)
-            assert tool._free[-1] is worker
 
 
 def test_what_jedi_has_answered_the_next_tool_need_not_ask(tmp_path, asked):
@@ -209,9 +191,13 @@ def equals_plain_jedi(tool, *place):
         found = tool._asked(
             root,
             caret[0],
-            dict(zip(("file", "text", "line", "column"), caret), root=str(root), limit=limit),
+            dict(
+                zip(("file", "text", "line", "column"), caret, strict=True),
+                root=str(root),
+                limit=limit,
+            ),
         )
-        assert [list(pair) for pair in zip(found.names, found.inserted)] == plain
+        assert [list(pair) for pair in zip(found.names, found.inserted, strict=True)] == plain
     return found
 
 
@@ -258,12 +244,3 @@ def test_the_next_question_about_a_buffer_parses_what_has_changed(tmp_path):
         with jedi_worker.script(str(tmp_path), "kinds.py", text) as script:
             trees.append(script._module_node)
     assert trees[0] is trees[1]
-
-
-def test_a_question_that_fails_leaves_no_tree_behind(tmp_path):
-    with pytest.raises(RecursionError), jedi_worker.script(str(tmp_path), "kinds.py", TYPES):
-        raise RecursionError
-    path = tmp_path / "kinds.py"
-    assert path not in jedi_worker._buffers
-    assert all(path not in known for known in parso.cache.parser_cache.values())
-    assert jedi.__version__.startswith("0.20")  # whose functions the worker replaces

@@ -8,12 +8,12 @@ import torch
 from tiny_architectures import byte_tokenizer, metaspace_tokenizer, save
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
-from lookuplab.models.local import load_local
+from lookuplab.models.local import LocalModel
 from lookuplab.models.types import Decoding
+from lookuplab.toolgen.evaluation import Task, judge
 from lookuplab.toolgen.generation import generate
 from lookuplab.toolgen.literal import SerialJedi, Writer, verdicts
 from lookuplab.toolgen.marking import mark
-from lookuplab.toolgen.evaluation import Task, judge
 from lookuplab.toolgen.pairs import add_mark
 from lookuplab.toolgen.tool_use import ToolUse
 
@@ -42,7 +42,7 @@ def test_the_same_tokens(tmp_path, functions, tool, name, tokenizer):
         )
     module.save_pretrained(folder)
     spelled.save_pretrained(folder)
-    model = load_local(str(folder))
+    model = LocalModel(str(folder))
     ours = generate(
         model, functions, tool, ToolUse(), Decoding(max_new_tokens=40), store=False, progress=False
     )

@@ -19,7 +19,7 @@ class Writer:
 
     def __init__(self, model, use, *answers):
         self.asked, answers = [], iter(answers)
-        vocabulary = Vocabulary(model.tokenizer, model.end_of_text())
+        vocabulary = Vocabulary(model.tokenizer, model.end_of_text)
 
         def ask(text):
             self.asked.append(text)
@@ -232,12 +232,6 @@ def test_the_monitor_goes_on_with_a_name_that_began_in_the_token_of_the_dot(tmp_
     assert (written.text, written.asked) == ("self._register", ["self._"])
 
 
-def test_the_monitor_writes_no_marks(tmp_path):
-    model = scripted(tmp_path, {"=": {MARK: 0.9, "x": 0.05}, "x": {END: 0.9}})
-    assert Writer(model, ToolUse("dot")).ids == Writer(model, ToolUse(None)).ids
-    assert Writer(model, ToolUse("dot")).marks == 0
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -293,34 +287,7 @@ def test_no_attribute_begins_here(text):
     assert not behind_a_dot(text)
 
 
-def test_a_copy_goes_on_by_itself(tmp_path):
-    model = scripted(tmp_path, {MARK: {"foo": 0.9}}, pieces=["foo", "bar", "_x", "_y"])
-    names, vocabulary = (
-        model.tokenizer.get_vocab(),
-        Vocabulary(model.tokenizer, model.end_of_text()),
-    )
-    answer = Future()
-    answer.set_result(Answer(("foo_x", "foo_y", "bar")))
-    one = ToolConstraint(ToolUse(), vocabulary, [], lambda text: answer)
-    one.push(vocabulary.mark, -1.0, False)
-    assert sorted(one.allowed().tolist()) == sorted([names["foo"], names["bar"]])
-    other = one.copy()
-    one.push(names["foo"], -1.0, True)
-    other.push(names["bar"], -1.0, True)
-    assert sorted(one.allowed().tolist()) == sorted([names["_x"], names["_y"]])
-    assert other.allowed() is vocabulary.names.breaks
-
-
-@pytest.mark.parametrize("wrong", [dict(trigger="comma"), dict(variant="ours"), dict(ends="last")])
+@pytest.mark.parametrize("wrong", [{"trigger": "comma"}, {"variant": "ours"}, {"ends": "last"}])
 def test_a_use_that_does_not_exist_is_refused(wrong):
     with pytest.raises(UserError, match="tool use: "):
         ToolUse(**wrong)
-
-
-def test_a_variant_sets_gate_and_end_and_both_can_be_named():
-    assert (ToolUse().gate, ToolUse().ends, PACKAGE.gate, PACKAGE.ends) == (0, "first", 0.8, "mean")
-    assert ToolUse("dot").ends == "break"
-    assert (ToolUse(variant="package", gate=0, ends="break").gate, ToolUse(gate=0.5).ends) == (
-        0,
-        "first",
-    )

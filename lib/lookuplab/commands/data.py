@@ -11,13 +11,8 @@ import click
 
 from lookuplab.cli import Group, command, with_settings
 
-_BUILDERS = {
-    "cloudapi": "lookuplab.cloudapi.sdks:command",
-    "problems": "lookuplab.mini.problems.build:command",
-}
 
-
-@click.group(cls=Group, modules={"frequencies": "lookuplab.cloudapi.frequency:command"})
+@click.group(cls=Group)
 def data() -> None:
     """List and fetch the downloads named in data/sources.toml; build the committed data.
 
@@ -126,7 +121,7 @@ def mark(
     click.echo(f"written: {output}")
 
 
-@data.group(cls=Group, modules=_BUILDERS)
+@data.group(cls=Group)
 def build() -> None:
     """Build what data/mini holds from its sources; `api` makes the same of any Python package.
 
@@ -137,6 +132,61 @@ def build() -> None:
       lookuplab data build benchmark
       lookuplab data build snippets
     """
+
+
+@command(data)
+def frequencies(
+    source: str, *, output: Path, limit: int | None = None, index: Path | None = None
+) -> None:
+    """Count how often each cloud API occurs in SOURCE, by the paper's recipe (A.2, steps 3 and 5).
+
+    SOURCE is a folder with .py files, a .jsonl(.gz) or .parquet file with a field `content`, `text` or `code` (and
+    `path`), a folder of such files, or a data set on the Hugging Face hub (owner/name or owner/name:configuration),
+    which is streamed. Writes a CSV with the columns api, count_name and count_bound, one row an operation.
+
+    \b
+    Examples:
+      lookuplab data frequencies my_code/ -o frequencies.csv
+      lookuplab data frequencies corpus.jsonl.gz -o frequencies.csv
+      lookuplab data frequencies codeparrot/codeparrot-clean --limit 100000 -o frequencies.csv
+
+    Args:
+        output: CSV file.
+        limit: Read at most this many files.
+        index: Another API index than the committed one.
+    """
+    from itertools import islice
+
+    from tqdm import tqdm
+
+    from lookuplab.cloudapi import frequency
+    from lookuplab.cloudapi.specs import INDEX, load_index
+
+    files = islice(frequency.source_files(source), limit)
+    shown = tqdm(files, "counting", limit, unit=" files", delay=1)
+    frame, fates = frequency.count(shown, load_index(index or INDEX))
+    frame.to_csv(output, index=False)
+    click.echo(frequency.report(frame, fates))
+
+
+@command(build, "cloudapi")
+def build_cloudapi(*, output: Path | None = None) -> None:
+    """Build the index of every AWS and Azure API from the installed SDKs.
+
+    Needs the pinned SDK packages: pip install -c constraints.txt -e ".[sdk]". Takes some minutes.
+
+    \b
+    Examples:
+      lookuplab data build cloudapi
+      lookuplab data build cloudapi -o my_index
+
+    Args:
+        output: Folder to write to. [default: data/mini/cloudapi]
+    """
+    from lookuplab.cloudapi import sdks
+
+    output = output or sdks.INDEX.parent
+    click.echo(f"{sdks.build(output)} APIs written to {output}")
 
 
 @command(build, "benchmark")
@@ -231,6 +281,28 @@ def build_snippets(*, output: Path | None = None) -> None:
     for name, records in snippets.build().items():
         write((output or MINI) / f"{name}.jsonl.gz", records)
         click.echo(f"{len(records):,} {name} -> {output or MINI}")
+
+
+@command(build, "problems")
+def build_problems(*, output: Path | None = None) -> None:
+    """Make the problems of the mini benchmark again from the docstring examples of numpy, pandas, scipy and
+    scikit-learn.
+
+    Which examples and perturbations they are, the committed file says. Each example runs in a process of its own,
+    with limits, without writing files or opening connections.
+
+    \b
+    Example:
+      lookuplab data build problems
+
+    Args:
+        output: File to write. [default: the mini profile's]
+    """
+    from lookuplab.mini import problems
+
+    output, made = output or problems.PROBLEMS, list(problems.rebuilt())
+    problems.write(output, made)
+    click.echo(f"{len(made)} problems -> {output}")
 
 
 def echo_counts(head: str, counts: Mapping[str, int]) -> None:

@@ -11,9 +11,11 @@ samples as asked (``transformers serve`` stays greedy unless the checkpoint's ow
 
 import hashlib
 import os
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import cached_property, partial
+from itertools import accumulate
 from urllib.parse import urlsplit
 
 import openai
@@ -61,9 +63,6 @@ class RemoteModel:
         self.key_variable, self.timeout, self.max_retries = key_variable, timeout, max_retries
         self.parallel, self._tokenizer, self._logprobs = parallel, tokenizer, True
 
-    def __repr__(self) -> str:
-        return f"RemoteModel({self.base_url!r}, {self.name!r}, chat={self.chat})"
-
     @property
     def identity(self) -> dict[str, str]:
         """The address is part of it: two servers may give one name to different weights."""
@@ -97,24 +96,11 @@ class RemoteModel:
         )
 
     def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]:
-        """Log-probabilities of given continuations, from an endpoint that echoes the prompt with them (vLLM does)."""
-        if self.chat:
-            raise UserError(
-                f"{self.name}: a chat endpoint cannot score a given continuation; use a local model"
-            )
-        yield from self._in_parallel(partial(self._scored, prompt, text) for prompt, text in pairs)
+        """Endpoints tell nothing about a text that they did not write. Raises UserError."""
+        raise UserError(f"{self.name}: an endpoint cannot score a given text; use a local model")
 
     def _in_parallel(self, calls: Iterator[Callable[[], Completion]]) -> Iterator[list[Completion]]:
         """At the first failure nothing new is asked, but answers that are under way are still handed on."""
-        try:  # once without retries: a wrong address or key shows at once and not after all the back-offs
-            self._client.with_options(max_retries=0, timeout=min(self.timeout, 10.0)).models.list()
-        except (openai.AuthenticationError, openai.APIConnectionError) as error:
-            if not isinstance(
-                error, openai.APITimeoutError
-            ):  # a server that is merely busy gets its chance
-                raise self._explained(error) from None
-        except openai.APIError:
-            pass  # many endpoints list no models; the first real request will tell
         failure, pool = None, ThreadPoolExecutor(self.parallel, thread_name_prefix="remote")
         try:
             futures = [pool.submit(call) for call in calls]
@@ -155,15 +141,14 @@ class RemoteModel:
                 wanted = {"logprobs": logprobs} if self._logprobs else {}
                 response = create(model=self.name, **wanted, **parameters)
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-                if "logprobs" not in str(error) or not wanted or "echo" in parameters:
+                if "logprobs" not in str(error) or not wanted:
                     raise
                 self._logprobs = False
                 response = create(model=self.name, **parameters)
         except openai.APIError as error:
             raise self._explained(error) from None
-        if not getattr(
-            response, "choices", None
-        ):  # a web page, say: the client hands text on as it came
+        # a web page, say: the client hands text on as it came
+        if not getattr(response, "choices", None):
             raise UserError(
                 f"{self.base_url} does not answer as an OpenAI-compatible endpoint; check the address (it "
                 "usually ends with /v1)"
@@ -171,80 +156,46 @@ class RemoteModel:
         return response.choices[0], response.usage.prompt_tokens if response.usage else 0
 
     def _answer(self, prompt: Prompt, sample: int, decoding: Decoding) -> Completion:
-        stop = (*decoding.stop, *getattr(decoding.stop_rule, "stop", ()))
-        parameters = {"max_tokens": decoding.max_new_tokens, "temperature": decoding.temperature}
-        if stop:
-            parameters["stop"] = list(stop[:MAX_STOP_STRINGS])
-        if (
-            decoding.temperature > 0
-        ):  # a seed is sent only where it matters: some endpoints refuse it
+        stop = [*decoding.stop, *getattr(decoding.stop_rule, "stop", ())]
+        options = {"max_tokens": decoding.max_new_tokens, "temperature": decoding.temperature}
+        options |= {"stop": stop[:MAX_STOP_STRINGS]} if stop else {}
+        # a seed is sent only where it matters: some endpoints refuse it
+        if decoding.temperature > 0:
             seed = hashlib.sha256(f"{decoding.seed}/{prompt.id}/{sample}".encode()).digest()
-            parameters |= {"top_p": decoding.top_p, "seed": int.from_bytes(seed[:4]) >> 1}
+            options |= {"top_p": decoding.top_p, "seed": int.from_bytes(seed[:4]) >> 1}
         if self.chat:
             messages = [{"role": "system", "content": prompt.system}] if prompt.system else []
             messages.append({"role": "user", "content": prompt.text})
-            choice, read = self._ask(
-                self._client.chat.completions.create, True, messages=messages, **parameters
-            )
-            text, content = (
+            create = self._client.chat.completions.create
+            choice, read = self._ask(create, True, messages=messages, **options)
+            text, told = (
                 choice.message.content or "",
-                choice.logprobs and choice.logprobs.content,
+                choice.logprobs and choice.logprobs.content or (),
             )
-            told = [(one.token, one.logprob) for one in content or ()]
+            told = [(one.token, one.logprob) for one in told]
         else:
-            choice, read = self._ask(
-                self._client.completions.create, 1, prompt=prompt.text, **parameters
-            )
-            text, told = choice.text or "", _told(choice)
+            create = self._client.completions.create
+            choice, read = self._ask(create, 1, prompt=prompt.text, **options)
+            text, given = choice.text or "", choice.logprobs
+            told = zip(given.tokens, given.token_logprobs or (), strict=False) if given else ()
+            told = list(told)
         finish = choice.finish_reason
-        if finish == "stop":  # the API does not say which: a stop string or the model's own end
-            finish = "stop" if stop else "eos"
+        # the API does not say which: a stop string or the model's own end
+        if finish == "stop" and not stop:
+            finish = "eos"
         # some servers list the end-of-text token, or those of a removed stop string, behind the text
-        count, spelled = 0, ""
-        while count < len(told) and len(spelled) < len(text):
-            spelled += told[count][0]
-            count += 1
-        if spelled.startswith(
-            text
-        ):  # a stop string was cut out of a token: keep it whole, as a local model does
-            text = spelled
-        pieces, over = [piece for piece, _ in told[:count]] or text, decoding.stopper()
-        for end, piece in enumerate(pieces, 1):
+        ends = list(accumulate(len(piece) for piece, _ in told))
+        told = told[: bisect_left(ends, len(text)) + 1] if text else []
+        pieces = [piece for piece, _ in told]
+        if "".join(pieces).startswith(text):  # a stop string was cut out of a token: keep it whole
+            text = "".join(pieces)
+        over = decoding.stopper()
+        for end, piece in enumerate(pieces or text, 1):
             if over(piece):
-                text, count, finish = "".join(pieces[:end]), min(count, end), "stop"
+                text, told, finish = "".join((pieces or text)[:end]), told[:end], "stop"
                 break
-        tokens, logprobs = zip(*told[:count], strict=True) if count else ((), () if told else None)
+        tokens, logprobs = zip(*told, strict=True) if told else ((), None if not ends else ())
         return Completion(prompt.id, sample, text, tokens, (), logprobs, finish, read)
-
-    def _scored(self, prompt: Prompt, continuation: str) -> Completion:
-        """The continuation's part of an echoed text.
-
-        A token that straddles the end of the prompt counts to the continuation. The very first token of a
-        text has no log-probability, so it is left out.
-        """
-        # one token more than is wanted: not every endpoint takes 0
-        parameters = {
-            "prompt": prompt.text + continuation,
-            "echo": True,
-            "max_tokens": 1,
-            "temperature": 0.0,
-        }
-        choice, _ = self._ask(self._client.completions.create, 1, **parameters)
-        told = _told(choice)
-        if not told:
-            raise UserError(
-                f"{self.name} at {self.base_url} gives no log-probabilities of a given text, which scoring "
-                "needs; use a local model or an endpoint that echoes them (vLLM)"
-            )
-        start, kept, before = 0, [], 0
-        for token, logprob in told:
-            start += len(token)
-            if start <= len(prompt.text) or logprob is None:
-                before += 1
-            elif start - len(token) < len(parameters["prompt"]):
-                kept.append((token, logprob))
-        tokens, logprobs = zip(*kept, strict=True) if kept else ((), ())
-        return Completion(prompt.id, 0, continuation, tokens, (), logprobs, "scored", before)
 
     def _explained(self, error: openai.APIError) -> UserError:
         """The client's words in one line, with the key blanked should it stand there."""
@@ -254,13 +205,3 @@ class RemoteModel:
         return UserError(
             f"{self.name} at {self.base_url}: {words[:300]} (after {self.max_retries} retries at most)"
         )
-
-
-def _told(choice) -> list[tuple[str, float | None]]:
-    """Tokens and log-probabilities of an answer of ``/completions``; endpoints give no ids, some neither of these."""
-    given = choice.logprobs
-    return (
-        list(zip(given.tokens, given.token_logprobs, strict=True))
-        if given and given.token_logprobs
-        else []
-    )

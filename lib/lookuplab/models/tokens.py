@@ -38,26 +38,20 @@ def encode(tokenizer, texts: Sequence[str], special: bool, causal: bool) -> list
 def fit(tokenizer, name: str, ids: list[int], context: int | None, decoding: Decoding) -> list[int]:
     """The prompt within the context window.
 
-    Without a policy a prompt must leave room for one new token, else UserError. With
-    ``decoding.truncation`` it is cut so that all ``max_new_tokens`` find room; special tokens at its
-    ends stay.
+    Without a policy a prompt must leave room for one new token, else UserError. With truncation on the left it is
+    cut so that all ``max_new_tokens`` find room; a begin-of-text token stays.
     """
-    if (
-        context is None
-        or len(ids) + (decoding.max_new_tokens if decoding.truncation else 1) <= context
-    ):
+    cut = decoding.truncation == "left"
+    if context is None or len(ids) + (decoding.max_new_tokens if cut else 1) <= context:
         return ids
-    if decoding.truncation is None:
+    if not cut:
         raise UserError(
             f"prompt {name!r} has {len(ids)} tokens and the model's context is {context}; shorten it "
-            "or name a truncation policy ('left' or 'right')"
+            "or cut its beginning (truncation 'left')"
         )
-    keep = {tokenizer.bos_token_id, tokenizer.eos_token_id}
-    first, last = ids[:1] if ids[0] in keep else [], ids[-1:] if ids[-1] in keep else []
-    middle = ids[len(first) : len(ids) - len(last)]
-    room = max(0, max(1, context - decoding.max_new_tokens) - len(first) - len(last))
-    cut = middle[len(middle) - room :] if decoding.truncation == "left" else middle[:room]
-    return first + cut + last
+    first = ids[:1] if ids[0] == tokenizer.bos_token_id else []
+    room = max(1, context - decoding.max_new_tokens) - len(first)
+    return first + ids[len(ids) - room :]
 
 
 def continuations(tokenizer, tail: Sequence[int], texts: Sequence[str]) -> list[list[int] | None]:
@@ -106,28 +100,16 @@ class Spelling:
 
     def __init__(self, tokenizer, prompt_ids: Sequence[int]) -> None:
         self._tokenizer, self._ids = tokenizer, list(prompt_ids[-TAIL:])
-        self._stream = (
-            DecodeStream(ids=self._ids, skip_special_tokens=True) if tokenizer.is_fast else None
-        )
-        (before,) = decoded(tokenizer, [self._ids])
-        self._read = len(before)
+        self._stream = DecodeStream(ids=self._ids, skip_special_tokens=True)
+        self._read = len(decoded(tokenizer, [self._ids])[0])
 
     def piece(self, token: int) -> str:
         """What this token adds to the text; "" while a character is unfinished."""
         self._ids.append(token)
-        if self._stream is not None:
-            new = self._stream.step(self._tokenizer.backend_tokenizer, token) or ""
-        else:
-            new = self.rest()
-            new = "" if new.endswith(UNFINISHED) else new
+        new = self._stream.step(self._tokenizer.backend_tokenizer, token) or ""
         self._read += len(new)
         return new
 
     def rest(self) -> str:
         """What is held back after the last token (bytes that never became a character)."""
         return decoded(self._tokenizer, [self._ids])[0][self._read :]
-
-    def pieces(self, tokens: Sequence[int]) -> list[str]:
-        """One piece a token; the last one spells what is still held back."""
-        pieces = [self.piece(token) for token in tokens]
-        return [*pieces[:-1], pieces[-1] or self.rest()] if pieces else []

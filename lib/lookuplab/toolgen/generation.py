@@ -20,7 +20,6 @@ from lookuplab import python_sources
 from lookuplab.errors import UserError
 from lookuplab.models.complete import Store, complete
 from lookuplab.models.local import LocalModel
-from lookuplab.models.tokens import encode
 from lookuplab.models.types import Completion, Decoding, Prompt
 from lookuplab.scoring.calibration import auroc_interval
 from lookuplab.scoring.paired import paired_difference
@@ -65,8 +64,8 @@ class ToolModel:
 
     def __post_init__(self) -> None:
         self.name = self.model.name
-        self.kind = kind_of(self.model.module.config)  # one of ``pairs.KINDS``
-        self.vocabulary = Vocabulary(self.model.tokenizer, self.model.end_of_text())
+        self.kind = kind_of(self.model.config)  # one of ``pairs.KINDS``
+        self.vocabulary = Vocabulary(self.model.tokenizer, self.model.end_of_text)
         self._by_id = {function.id: function for function in self.functions}
         if self.use.trigger == "mark" and self.vocabulary.mark is None:
             raise UserError(
@@ -115,15 +114,13 @@ class ToolModel:
         rule = self.rules.get(answer.id)
         if rule is None or [step.token for step in rule.steps] != list(answer.token_ids):
             self.tool, one = tool or self.tool, self._by_id[answer.id]
-            before = []
-            if self.kind == "decoder":
-                text = prompt_text(one, self.kind)
-                (before,) = encode(self.vocabulary.tokenizer, [text], True, True)
+            text = prompt_text(one, self.kind)
+            before = self.model.prompt_ids(text) if self.model.causal else []
             with ThreadPoolExecutor(1) as threads:
                 rule = self._rule(answer.id, before, threads)
                 for token, logprob in zip(answer.token_ids, answer.token_logprobs, strict=True):
-                    rule.push(token, logprob, False)
-        rule.allowed()  # waits for the answer to the last question
+                    rule.push(token, logprob)
+        rule.choices()  # waits for the answer to the last question
         for step, text in zip(rule.steps, answer.tokens, strict=True):
             step.text = text
         return rule.steps
@@ -207,8 +204,7 @@ def generate(
     tooled = ToolModel(model, functions, tool, use)
     prompts, failures = tooled.prompts(), {}
     if model.context is not None:
-        texts = [prompt.text for prompt in prompts]
-        ids = encode(model.tokenizer, texts, True, tooled.kind == "decoder") if texts else []
+        ids = [model.prompt_ids(prompt.text) for prompt in prompts]
         failures = {
             prompt.id: f"prompt has {len(row)} tokens, the model's context is {model.context}"
             for prompt, row in zip(prompts, ids, strict=True)

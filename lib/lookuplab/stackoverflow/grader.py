@@ -13,7 +13,6 @@ import sys
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -114,7 +113,7 @@ class Grader:
     python: Path = Path(sys.executable)
     sandbox: str = ""
     own: bool = False
-    store: VerdictStore | str | os.PathLike | bool | None = None
+    store: Path | bool | None = None
     workers: int = 0
     limits: Limits = Limits()
     progress: bool = True
@@ -146,25 +145,23 @@ class Grader:
 
         A program that was stopped is not stored: a time-out may be the fault of what else the machine does.
         """
-        keys, given = [self.key(one) for one in programs], self.store
-        path = ":memory:" if given is False else given
-        with nullcontext(given) if isinstance(given, VerdictStore) else VerdictStore(path) as store:
-            known = {
-                one: Outcome(**answer) for one, answer in store.get(dict.fromkeys(keys)).items()
-            }
-            waiting = {
-                one: program
-                for one, program in zip(keys, programs, strict=True)
-                if one not in known
-            }
-            with tqdm(
-                total=len(waiting), desc=what, unit=" programs", disable=not self.progress, delay=1
-            ) as bar:
-                for one, outcome in self._run(waiting):
-                    if outcome.passed or keep_failures and not outcome.stopped:
-                        store.put(one, asdict(outcome))
-                    known[one] = outcome
-                    bar.update()
+        keys = [self.key(one) for one in programs]
+        with VerdictStore(":memory:" if self.store is False else self.store) as store:
+            known = {one: Outcome(**found) for one, found in store.get(dict.fromkeys(keys)).items()}
+            both = zip(keys, programs, strict=True)
+            waiting = {one: program for one, program in both if one not in known}
+            bar = tqdm(
+                self._run(waiting),
+                desc=what,
+                total=len(waiting),
+                unit=" programs",
+                disable=not self.progress,
+                delay=1,
+            )
+            for one, outcome in bar:
+                if outcome.passed or keep_failures and not outcome.stopped:
+                    store.put(one, asdict(outcome))
+                known[one] = outcome
         return [known[one] for one in keys]
 
     def _run(self, waiting: dict[str, Program]) -> Iterator[tuple[str, Outcome]]:

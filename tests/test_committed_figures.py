@@ -19,7 +19,9 @@ def figures() -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def records(figures) -> dict[str, dict]:
-    return {file: json.loads(content) for file, content in figures.items() if file.endswith(".json")}
+    return {
+        file: json.loads(content) for file, content in figures.items() if file.endswith(".json")
+    }
 
 
 def test_every_artifact_has_its_provenance(figures, records):

@@ -5,7 +5,7 @@ RUN := $(VENV)/bin/python -m
 PIP := $(RUN) pip --disable-pip-version-check install --quiet -c constraints.txt
 JOBS ?= 2
 
-.PHONY: help reproduce test lint lab readme clean
+.PHONY: help reproduce test lint lab clean
 
 help:  ## what there is
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1 \2/p' Makefile
@@ -24,9 +24,6 @@ lint: $(VENV)/.installed-lint  ## what ruff says about the code and its format
 
 lab: $(VENV)/.installed  ## JupyterLab on the notebooks
 	@JUPYTER_PREFER_ENV_PATH=1 $(RUN) jupyterlab --notebook-dir=notebooks
-
-readme: $(VENV)/.installed  ## the table of artifacts in README.md again, from figures/mini/
-	@$(RUN) lookuplab.report
 
 clean:  ## remove the virtual environment and what runs left behind
 	rm -rf -- $(VENV) runs

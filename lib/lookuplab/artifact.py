@@ -1,15 +1,13 @@
-"""A table or figure as files: picture (SVG and PNG), the numbers behind it (CSV), where they come
-from (JSON).
+"""A table or figure as files: the numbers (CSV), where they come from (JSON), and the picture drawn from the CSV alone.
 
-Picture and CSV are byte-identical whenever the numbers are; what changes from run to run is in the
-JSON alone.
+Picture and CSV are byte-identical whenever the numbers are; what changes from run to run is in the JSON alone.
 """
 
 import json
 import os
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,34 +21,29 @@ if TYPE_CHECKING:
 
 KEY = ("paper", "artifact", "model", "condition", "metric")
 COLUMNS = (*KEY, "value", "ci_low", "ci_high", "n", "paper_value")
-REQUIRED = ("model", "condition", "metric", "value")
-_FLOATS = ("value", "ci_low", "ci_high", "paper_value")
-_DIGITS = 6  # significant: below the noise of any rate, above that of float32
+REQUIRED = {"model", "condition", "metric", "value"}
+_NUMBERS = ("value", "ci_low", "ci_high", "n", "paper_value")
 
 
 @dataclass(frozen=True)
 class Artifact:
-    """One table or figure in the making; ``begun`` is when (seconds, monotonic), for the wall time."""
+    """One table or figure; its wall time is counted from here, and pandas computes the same whatever is installed."""
 
     paper: str
     name: str
-    profile: str
-    begun: float
+    profile: str = "mini"
+    begun: float = field(default_factory=time.monotonic)
 
-    @classmethod
-    def begin(cls, paper: str, name: str, profile: str = "mini") -> "Artifact":
-        """From here on pandas computes the same whatever else is installed."""
+    def __post_init__(self) -> None:
         import pandas as pd
 
         pd.set_option("compute.use_bottleneck", False, "compute.use_numexpr", False)
-        return cls(paper, name, profile, time.monotonic())
 
     @property
-    def folder(self) -> Path:
-        """``figures/<profile>/<paper>``, below ``$LOOKUPLAB_FIGURES`` if the runner sets it."""
-        return (
-            Path(os.environ.get("LOOKUPLAB_FIGURES") or paths.FIGURES) / self.profile / self.paper
-        )
+    def place(self) -> Path:
+        """``figures/<profile>/<paper>/<name>``, below ``$LOOKUPLAB_FIGURES`` if the runner sets it."""
+        figures = Path(os.environ.get("LOOKUPLAB_FIGURES") or paths.FIGURES)
+        return figures / self.profile / self.paper / self.name
 
     def save(
         self,
@@ -63,93 +56,112 @@ class Artifact:
         parameters: Mapping[str, Any] | None = None,
         timed: bool = False,
     ) -> "pd.DataFrame":
-        """Write ``<name>.csv``, ``.json`` and, with a figure, ``.svg`` and ``.png``; return the
-        rows as written.
+        """Write ``<name>.csv`` and ``.json``; return the rows as written.
 
-        ``frame`` has one row per number: model, condition, metric, value and, if they exist,
-        ci_low, ci_high, n and paper_value; paper and artifact are filled in. ``models`` and
-        ``data`` are those of ``provenance.describe``; ``parameters`` are added to the notebook's
-        own. ``timed`` says that the numbers are times or speeds, which no second run repeats.
-        Raises UserError for an unknown or missing column, a row that occurs twice, an interval
+        ``frame`` has one row per number: model, condition, metric, value and, if they exist, ci_low, ci_high, n and
+        paper_value; paper and artifact are filled in. ``models`` and ``data`` are those of ``provenance.describe``;
+        ``parameters`` are added to the notebook's own. ``timed`` says that the numbers are times or speeds, which no
+        second run repeats. Raises UserError for an unknown or missing column, a row that occurs twice, an interval
         whose ends are swapped, and a disk that cannot be written.
         """
         table = self._checked(frame)
+        own = json.loads(os.environ.get("LOOKUPLAB_PARAMETERS", "{}"))
         record = {
             "paper": self.paper,
             "artifact": self.name,
             "profile": self.profile,
             "timed": timed,
             "seeds": seeds,
-            "parameters": provenance.relative(
-                json.loads(os.environ.get("LOOKUPLAB_PARAMETERS", "{}")) | dict(parameters or {})
-            ),
+            "parameters": provenance.relative(own | dict(parameters or {})),
             **provenance.describe(models, data),
             "wall_seconds": round(time.monotonic() - self.begun, 2),
             "peak_memory_mb": provenance.peak_memory_mb(),
         }
-        place = self.folder / self.name
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            _write(place.with_suffix(".csv"), to_csv(table))
-            if figure is not None:
-                _save_figure(figure, place)
-            _write(place.with_suffix(".json"), json.dumps(record, indent=1, sort_keys=True) + "\n")
-        except OSError as error:
-            raise UserError(
-                f"cannot write {place}.*: {error.strerror}; free or allow the place"
-            ) from error
+        self._write(".csv", lambda part: part.write_text(to_csv(table), encoding="utf-8"))
+        text = json.dumps(record, indent=1, sort_keys=True) + "\n"
+        self._write(".json", lambda part: part.write_text(text, encoding="utf-8"))
+        if figure is not None:
+            self.draw(figure)
         return table
 
-    def _checked(self, frame: "pd.DataFrame") -> "pd.DataFrame":
-        def refuse(problem: str) -> None:
-            raise UserError(f"{self.paper}/{self.name}: {problem}")
+    @classmethod
+    def begin(cls, paper: str, name: str, profile: str = "mini") -> "Artifact":
+        return cls(paper, name, profile)
 
-        if extra := sorted(set(frame.columns) - set(COLUMNS)):
-            refuse(f"column {extra[0]!r} is not in the schema ({', '.join(COLUMNS)})")
-        if missing := sorted(set(REQUIRED) - set(frame.columns)):
-            refuse(f"column {missing[0]!r} is missing (needed: {', '.join(REQUIRED)})")
-        table = (
-            frame.assign(paper=self.paper, artifact=self.name)
-            .reindex(columns=list(COLUMNS))
-            .reset_index(drop=True)
-        )
-        for wrong, said in (
-            (table.duplicated(list(KEY)), "two numbers for"),
-            (
-                table.ci_low.astype(float) > table.ci_high.astype(float),
-                "ci_low is above ci_high for",
-            ),
+    @property
+    def folder(self) -> Path:
+        return self.place.parent
+
+    def read(self) -> "pd.DataFrame":
+        """The saved rows: what a picture is drawn from."""
+        return read_csv(self.place.with_suffix(".csv"))
+
+    def draw(self, figure: "Figure") -> "Figure":
+        """Write ``<name>.svg`` and ``.png``: without a date, a library's name and random ids, so that equal pictures are
+        equal files.
+        """
+        import matplotlib
+
+        vector = {"format": "svg", "metadata": {"Date": None, "Creator": None}}
+        pixels = {"format": "png", "metadata": {"Software": None}, "dpi": 150}
+        with matplotlib.rc_context({"svg.hashsalt": "lookuplab"}):
+            self._write(".svg", lambda part: figure.savefig(part, bbox_inches="tight", **vector))
+        self._write(".png", lambda part: figure.savefig(part, bbox_inches="tight", **pixels))
+        return figure
+
+    def _write(self, suffix: str, write: Any) -> None:
+        file = self.place.with_suffix(suffix)
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(file) as part:
+                write(part)
+        except OSError as error:
+            raise UserError(
+                f"cannot write {file}: {error.strerror}; free or allow the place"
+            ) from error
+
+    def _checked(self, frame: "pd.DataFrame") -> "pd.DataFrame":
+        wrong = set(frame.columns) - set(COLUMNS) or REQUIRED - set(frame.columns)
+        if wrong:
+            raise UserError(
+                f"{self.paper}/{self.name}: columns {', '.join(COLUMNS)}; unknown or missing: {min(wrong)}"
+            )
+        table = frame.assign(paper=self.paper, artifact=self.name).reindex(columns=list(COLUMNS))
+        table = table.reset_index(drop=True)
+        swapped = table.ci_low.astype(float) > table.ci_high.astype(float)
+        for rows, said in (
+            (table.duplicated(list(KEY)), "two numbers"),
+            (swapped, "ci_low is above ci_high"),
         ):
-            if wrong.any():
-                refuse(f"{said} {' / '.join(map(str, table.loc[wrong.idxmax(), list(KEY[2:])]))}")
+            if rows.any():
+                names = " / ".join(map(str, table.loc[rows.idxmax(), list(KEY[2:])]))
+                raise UserError(f"{self.paper}/{self.name}: {said} for {names}")
         return table
 
 
 def to_csv(table: "pd.DataFrame") -> str:
-    """The one written form: six significant digits, ``n`` a whole number, nothing if there is none."""
+    """The one written form: six significant digits (below the noise of any rate, above that of float32), ``n`` a whole
+    number, nothing if there is none.
+    """
     written = table.astype(object)
-    for column in _FLOATS:  # + 0.0: no "-0"
-        written[column] = [
-            "" if _empty(value) else f"{float(value) + 0.0:.{_DIGITS}g}" for value in table[column]
-        ]
-    written["n"] = ["" if _empty(value) else str(int(value)) for value in table["n"]]
+    for column in _NUMBERS:  # + 0.0: no "-0"
+        texts = (
+            f"{float(value) + 0.0:.6g}" if column != "n" else str(int(value))
+            for value in table[column].dropna()
+        )
+        written[column] = ""
+        written.loc[table[column].notna(), column] = list(texts)
     return written.to_csv(index=False, lineterminator="\n")
 
 
 def read_csv(file: Path) -> "pd.DataFrame":
-    """An artifact's CSV with its numbers as floats (NaN if empty). Raises UserError if it breaks
-    the schema.
-    """
+    """An artifact's CSV with its numbers as floats (NaN if empty). Raises UserError if it breaks the schema."""
     import pandas as pd
 
-    numbers = (*_FLOATS, "n")
+    types = dict.fromkeys(_NUMBERS, float) | dict.fromkeys(KEY, str)
+    empty = dict.fromkeys(_NUMBERS, [""])
     try:
-        table = pd.read_csv(
-            file,
-            keep_default_na=False,
-            na_values=dict.fromkeys(numbers, [""]),
-            dtype=dict.fromkeys(numbers, float) | dict.fromkeys(KEY, str),
-        )
+        table = pd.read_csv(file, keep_default_na=False, na_values=empty, dtype=types)
     except (ValueError, OSError) as error:
         raise UserError(f"{file} is not an artifact's CSV: {error}") from error
     if tuple(table.columns) != COLUMNS:
@@ -160,42 +172,13 @@ def read_csv(file: Path) -> "pd.DataFrame":
 
 
 def readable(table: "pd.DataFrame", digits: int = 1) -> "pd.Series":
-    """Each row's number with its interval and n, as a text for a notebook's table: ``59.3 [48.5,
-    69.7] n=150``.
-    """
+    """Each row's number with its interval and n, as a text for a notebook's table: ``59.3 [48.5, 69.7] n=150``."""
+    import pandas as pd
 
     def text(row: Any) -> str:
         interval = (
-            "" if _empty(row.ci_low) else f" [{row.ci_low:.{digits}f}, {row.ci_high:.{digits}f}]"
+            "" if pd.isna(row.ci_low) else f" [{row.ci_low:.{digits}f}, {row.ci_high:.{digits}f}]"
         )
-        return f"{row.value:.{digits}f}{interval}" + ("" if _empty(row.n) else f" n={int(row.n)}")
+        return f"{row.value:.{digits}f}{interval}" + ("" if pd.isna(row.n) else f" n={int(row.n)}")
 
     return table.apply(text, axis="columns")
-
-
-def _empty(value: Any) -> bool:
-    return value is None or value != value or str(value) == "<NA>"
-
-
-def _save_figure(figure: "Figure", place: Path) -> None:
-    """Without the date, the drawing library's name and random ids, so that equal pictures are
-    equal files.
-    """
-    import matplotlib
-
-    with (
-        matplotlib.rc_context({"svg.hashsalt": "lookuplab"}),
-        replacing(place.with_suffix(".svg")) as part,
-    ):
-        figure.savefig(
-            part, format="svg", metadata={"Date": None, "Creator": None}, bbox_inches="tight"
-        )
-    with replacing(place.with_suffix(".png")) as part:
-        figure.savefig(
-            part, format="png", metadata={"Software": None}, bbox_inches="tight", dpi=150
-        )
-
-
-def _write(file: Path, content: str) -> None:
-    with replacing(file) as part:
-        part.write_text(content, encoding="utf-8", newline="\n")

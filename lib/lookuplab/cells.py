@@ -1,12 +1,9 @@
-"""In a notebook's process: papermill injects the parameters and saves the executed copy, IPython
-runs the cells.
+"""In a notebook's process: papermill injects the parameters and saves the executed copy, IPython runs the cells.
 
-A Jupyter kernel would be a second process with ports, a start-up time and imports of its own;
-``runner`` forks this one with the imports done. Outputs are those of a kernel; widgets show
-nothing, since no browser answers them.
+A Jupyter kernel would be a second process with ports, a start-up time and imports of its own; ``runner`` forks this one
+with the imports done. Outputs are those of a kernel; widgets show nothing, since no browser answers them.
 
-Nothing of the library but ``errors`` is imported before ``execute`` has set the environment, which
-other modules read.
+Nothing of the library but ``errors`` is imported before ``execute`` has set the environment, which other modules read.
 """
 
 import atexit
@@ -15,8 +12,6 @@ import multiprocessing
 import os
 import re
 import threading
-import time
-from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
@@ -27,6 +22,7 @@ import papermill
 import psutil
 from IPython.core.history import HistoryManager
 from IPython.core.interactiveshell import InteractiveShell
+from nbformat import NotebookNode
 from nbformat.v4 import new_output
 from papermill.engines import Engine, NotebookExecutionManager, papermill_engines
 from papermill.exceptions import PapermillExecutionError, strip_color
@@ -38,22 +34,19 @@ _OVERWRITTEN = re.compile(r"[^\n]*\r(?!\n)")  # what a progress bar wrote over
 
 
 class _Stream(io.TextIOBase):
-    """stdout or stderr: ``write`` appends to the outputs of the cell that runs, ``tell`` hears
-    the text.
-    """
+    """stdout or stderr: what is written goes to the outputs of ``cell``, and to the log."""
 
     encoding = "utf-8"  # a progress bar asks
 
-    def __init__(self, name: str, outputs: Callable[[], list], tell: Callable[[str], None]):
-        self.name, self.outputs, self.tell = name, outputs, tell
+    def __init__(self, name: str):
+        self.name, self.cell = name, NotebookNode(outputs=[])
 
     def write(self, text: str) -> int:
-        outputs = self.outputs()
+        os.write(1, text.encode())
+        outputs = self.cell.outputs
         if not (outputs and outputs[-1].get("name") == self.name):
             outputs.append(new_output("stream", name=self.name))
         outputs[-1].text = _OVERWRITTEN.sub("", outputs[-1].text + text)
-        if text.strip():
-            self.tell(" ".join(text.split()))
         return len(text)
 
 
@@ -62,50 +55,37 @@ class InProcess(Engine):
 
     @classmethod
     def execute_managed_notebook(
-        cls,
-        nb_man: NotebookExecutionManager,
-        kernel_name: str,
-        *,
-        tell: Callable[[int, int, str], None],
-        **_: Any,
+        cls, nb_man: NotebookExecutionManager, kernel_name: str, **_: Any
     ) -> None:
-        """``tell`` is called with the number of the author's code cell that runs, how many there
-        are, and a text.
-        """
         HistoryManager.enabled = False  # no database of past inputs
         shell = InteractiveShell.instance()
-        cells = [cell for cell in nb_man.nb.cells if cell.cell_type == "code"]
-        injected = ["injected-parameters" in cell.metadata.get("tags", ()) for cell in cells]
-        at = 0
+        out, err = _Stream("stdout"), _Stream("stderr")
 
-        def said(text: str) -> None:
-            tell(at + 1 - sum(injected[: at + 1]), len(cells) - sum(injected), text)
-
-        def show(kind: str, data: dict, metadata: dict | None, **more: Any) -> None:
-            cells[at].outputs.append(new_output(kind, data, metadata=metadata or {}, **more))
+        def show(kind: str, **content: Any) -> None:
+            out.cell.outputs.append(new_output(kind, **content))
 
         def last_value(value: Any) -> None:
             if value is not None and not shell.displayhook.quiet():
+                data, metadata = shell.display_formatter.format(value)
                 show(
                     "execute_result",
-                    *shell.display_formatter.format(value),
+                    data=data,
+                    metadata=metadata,
                     execution_count=shell.execution_count,
                 )
 
-        def failed(etype: type, evalue: BaseException, stb: list[str]) -> None:
-            cells[at].outputs.append(
-                new_output("error", ename=etype.__name__, evalue=str(evalue), traceback=stb)
-            )
-
         shell.display_trap.hook = last_value
         shell.display_pub.publish = lambda data, metadata=None, **_: show(
-            "display_data", data, metadata
+            "display_data", data=data, metadata=metadata or {}
         )
-        shell._showtraceback = failed
-        streams = [_Stream(name, lambda: cells[at].outputs, said) for name in ("stdout", "stderr")]
-        with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
-            for at, cell in enumerate(cells):  # noqa: B007  the functions above read it
-                said("")
+        shell._showtraceback = lambda kind, error, lines: show(
+            "error", ename=kind.__name__, evalue=str(error), traceback=lines
+        )
+        cells = [cell for cell in nb_man.nb.cells if cell.cell_type == "code"]
+        with redirect_stdout(out), redirect_stderr(err):
+            for number, cell in enumerate(cells, 1):
+                os.write(1, f"\ncell {number} of {len(cells)}\n".encode())
+                out.cell = err.cell = cell
                 nb_man.cell_start(cell)
                 cell.execution_count = shell.execution_count
                 is_fine = shell.run_cell(cell.source, store_history=True).success
@@ -126,10 +106,7 @@ def execute(
     parameters: dict[str, Any],
     send: Connection,
 ) -> None:
-    """Run a notebook; send None, or a failure: (the number of the code cell or 0, its source,
-    the error's name and message, the traceback). Beside the copy, ``.progress`` says how far it
-    is, ``.log`` holds what libraries print.
-    """
+    """Run a notebook; send None, or the fields of ``runner.Failure``. ``.log`` beside the copy has all that is printed."""
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
     # a fork server that the notebook uses is a child of its own, not the runner's
     forkserver._forkserver.__init__()
@@ -138,35 +115,16 @@ def execute(
     with open(copy.with_suffix(".log"), "wb") as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
-    at, last = 0, 0.0
-
-    def tell(cell: int, total: int, text: str) -> None:
-        nonlocal at, last
-        if cell > at or time.monotonic() - last > 0.5:
-            at, last = cell, time.monotonic()
-            copy.with_suffix(".progress").write_text(
-                f"{cell}/{total} {text[-100:]}", encoding="utf-8"
-            )
-
-    source, output = (
-        str(path).replace("{", "{{").replace("}", "}}") for path in (notebook, copy)
-    )  # no placeholders
-    failure = None
+    # braces would be placeholders
+    source, output = (str(path).replace("{", "{{").replace("}", "}}") for path in (notebook, copy))
+    failure, options = None, {"progress_bar": False, "cwd": notebook.parent}
+    kernel = {"engine_name": NAME, "kernel_name": "python3", "language": "python"}
     try:
-        papermill.execute_notebook(
-            source,
-            output,
-            parameters,
-            engine_name=NAME,
-            kernel_name="python3",
-            language="python",
-            progress_bar=False,
-            cwd=notebook.parent,
-            tell=tell,
-        )
+        papermill.execute_notebook(source, output, parameters, **kernel, **options)
     except PapermillExecutionError as error:
+        number = error.exec_count - bool(parameters)  # they have a cell of their own
         failure = (
-            at,
+            number,
             error.source,
             error.ename,
             error.evalue,
@@ -180,9 +138,7 @@ def execute(
 
 
 def _end_with_the_parent() -> None:
-    """Whatever ends the process that waits for this one, kill -9 included, ends this one and all
-    that it started.
-    """
+    """Whatever ends the process that waits for this one, kill -9 included, ends this one and all that it started."""
     multiprocessing.parent_process().join()
     for child in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):

@@ -9,7 +9,6 @@ that joins late, too.
 
 import logging
 import platform
-import re
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -94,10 +93,6 @@ def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
     if scheduler is None:
         yield None
         return
-    if scheduler != LOCAL and not re.fullmatch(r"(tcp|tls|ws|wss|ucx)://[^/]+:\d+", scheduler):
-        raise UserError(
-            f"--scheduler {scheduler!r} is no address; write tcp://HOST:PORT, or {LOCAL}"
-        )
     try:
         from distributed import Client, LocalCluster
     except ImportError:
@@ -105,10 +100,8 @@ def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
             "--scheduler needs Dask: pip install -c constraints.txt -e '.[cluster]'"
         ) from None
     for name in logging.root.manager.loggerDict:
-        if name.startswith("distributed"):
-            logging.getLogger(name).setLevel(
-                logging.CRITICAL
-            )  # what they tell at length is one line of ours
+        if name.startswith("distributed"):  # what they tell at length is one line of ours
+            logging.getLogger(name).setLevel(logging.CRITICAL)
     local = {
         "n_workers": workers,
         "threads_per_worker": 1,
@@ -120,8 +113,8 @@ def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
             client = Client(place, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError) as error:
             raise UserError(
-                f"no scheduler answers at {scheduler} ({type(error).__name__}); start one with "
-                "`dask scheduler` and check address and firewall, or say --scheduler local"
+                f"no scheduler answers at {scheduler} ({error}); start one with `dask scheduler` and check address and "
+                "firewall, or say --scheduler local"
             ) from None
         with client:
             yield Cluster(client, scheduler)
@@ -132,14 +125,11 @@ def account() -> dict[str, str]:
     """What has to be equal on all machines for their results to be: the checkout's place,
     Python, library, packages.
     """
-    packages = ", ".join(
-        f"{name} {version}" for name, version in provenance.package_versions().items()
-    )
     return {
         "checkout": str(paths.ROOT),
         "Python": platform.python_version(),
         "library": provenance.library_hash()[:12],
-        "packages": packages,
+        "packages": str(provenance.package_versions()),
     }
 
 

@@ -2,7 +2,6 @@
 and sha256.
 """
 
-import difflib
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import Any
 
 from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
-from lookuplab.models.load import split_revision
 from lookuplab.provenance import file_hash
 
 KINDS = ("file", "model", "dataset", "environment", "sources")
@@ -48,60 +46,37 @@ class Source:
 
 def load() -> dict[str, Source]:
     """name -> source. Raises UserError for an entry that lacks a field or has an unknown one."""
-    file = paths.DATA / "sources.toml"
-    found = {}
+    file, found = paths.DATA / "sources.toml", {}
     try:
         for name, entry in tomllib.loads(file.read_text(encoding="utf-8")).items():
             found[name] = source = Source(name, **entry)
-            if source.kind not in KINDS:
-                raise TypeError(f"kind {source.kind!r} is none of {', '.join(KINDS)}")
-            if (
-                source.kind == "file"
-                and not source.recorded
-                and not (source.size and len(source.sha256) == 64)
-            ):
-                raise TypeError("a file needs its size in bytes and its sha256")
-    except TypeError as error:
-        raise UserError(
-            f"{file}: [{name}]: {str(error).removeprefix('Source.__init__() ')}"
-        ) from error
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise UserError(f"{file}: {error}") from error
+            known = source.recorded or (source.size and len(source.sha256) == 64)
+            if source.kind not in KINDS or (source.kind == "file" and not known):
+                raise TypeError(
+                    f"the kind is one of {', '.join(KINDS)}, and a file needs its size and sha256"
+                )
+    except (OSError, tomllib.TOMLDecodeError, TypeError) as error:
+        raise UserError(f"{file}, after {list(found)[-1:]}: {error}") from error
     return found
 
 
 def find(name: str) -> Source:
-    """One source by name. Raises UserError with the nearest name."""
-    sources = load()
-    if name not in sources:
-        close = difflib.get_close_matches(name, sources, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise UserError(f"no download {name!r}{hint}; `lookuplab data list` names them")
-    return sources[name]
-
-
-def of_model(name: str) -> Source | None:
-    """The source of a model on the hub, named with or without a revision; None for a model that
-    is not listed.
-    """
-    if not (
-        paths.DATA / "sources.toml"
-    ).is_file():  # a checkout of your own notebooks needs no list
-        return None
-    address = split_revision(name)[0]
-    return next(
-        (one for one in load().values() if (one.kind, one.address) == ("model", address)), None
-    )
+    """One source by name. Raises UserError for an unknown one."""
+    if source := load().get(name):
+        return source
+    raise UserError(f"no download {name!r}; `lookuplab data list` names them")
 
 
 def pinned(name: str) -> str:
-    """A model on the hub at the revision that is pinned for it, unless the name says another or
-    none is pinned.
-    """
-    source = of_model(name)
-    if source is None or source.revision == UNPINNED or split_revision(name)[1] is not None:
+    """A model on the hub at the revision that is pinned for it, unless the name says another or none is pinned."""
+    if not (
+        paths.DATA / "sources.toml"
+    ).is_file():  # a checkout of your own notebooks needs no list
         return name
-    return f"{name}@{source.revision}"
+    for source in load().values():
+        if (source.kind, source.address) == ("model", name) and source.revision != UNPINNED:
+            return f"{name}@{source.revision}"
+    return name
 
 
 def is_fetched(source: Source) -> bool:
@@ -113,9 +88,9 @@ def is_fetched(source: Source) -> bool:
             source.recorded or source.path.stat().st_size == source.size
         )
     if source.kind == "environment":
-        from lookuplab.stackoverflow import environment
+        from lookuplab.stackoverflow import grader
 
-        return not environment.defect(source.name)
+        return grader.is_made(source.name)
     if source.kind == "sources":
         return python_sources.is_fetched()
     try:
@@ -131,9 +106,9 @@ def get(source: Source) -> Path:
     UserError if the address does not answer, or answers with other bytes than size and hash say.
     """
     if source.kind == "environment":
-        from lookuplab.stackoverflow import environment
+        from lookuplab.stackoverflow import grader
 
-        return environment.get(source.name)
+        return grader.make(source.name)
     if source.kind == "sources":
         return python_sources.get()
     if source.streamed:

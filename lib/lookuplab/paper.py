@@ -5,8 +5,7 @@ Values are as printed (percent stays percent). A number that the paper shows onl
 not here: it is absent, never guessed.
 """
 
-import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 
 import pandas as pd
@@ -27,24 +26,21 @@ def values(paper: str, artifact: str | None = None) -> pd.DataFrame:
     """Every number that a paper reports, or one artifact of it (table, figure, ``stated_values``);
     ``n`` may be NaN.
 
-    Raises UserError with the nearest names for an unknown one.
+    Raises UserError for an unknown one.
     """
     table = _reported()
-    for column, name in (("paper", paper), ("artifact", artifact or None)):
-        if name is not None:
-            _check(f"no {column}", name, table[column].unique())
-            table = table[table[column] == name]
+    table = table[(table.paper == paper) & (table.artifact == artifact if artifact else True)]
+    if table.empty:
+        raise UserError(f"data/paper has no numbers of {paper} {artifact or ''}".rstrip())
     return table.reset_index(drop=True)
 
 
 def value(paper: str, artifact: str, model: str, condition: str, metric: str) -> float:
-    """One reported number. Raises UserError with the nearest keys if the paper does not give it."""
-    table = values(paper, artifact)
-    known = dict(zip(table[KEY[2:]].agg(" | ".join, axis="columns"), table.value, strict=True))
-    _check(
-        f"{paper}/{artifact} reports no", wanted := " | ".join([model, condition, metric]), known
-    )
-    return float(known[wanted])
+    """One reported number. Raises UserError if the paper does not give it."""
+    found = _reported().set_index(KEY).value.get((paper, artifact, model, condition, metric))
+    if found is None:
+        raise UserError(f"{paper}/{artifact} reports no {model} | {condition} | {metric}")
+    return float(found)
 
 
 def attach(
@@ -62,8 +58,12 @@ def attach(
     frame, roles = frame.assign(**artifact), dict(roles or {})
     reported = _reported()
     reported = reported[reported.paper.isin(frame.paper)]
-    for ours, theirs in roles.items() if len(frame) else ():
-        _check(f"role of {ours!r}: no paper model", theirs, reported.model.unique())
+    known = set(reported.model)
+    for ours, theirs in roles.items():
+        if len(frame) and theirs not in known:
+            raise UserError(
+                f"role of {ours!r}: the paper has no model {theirs!r}; known: {', '.join(sorted(known))}"
+            )
     known = reported.set_index(KEY).value.to_dict()
     keys = frame.assign(model=frame.model.fillna("").replace(roles))[KEY].itertuples(
         index=False, name=None
@@ -78,15 +78,3 @@ def _reported() -> pd.DataFrame:
     texts = {name: str for name in COLUMNS if name not in ("value", "n")}
     tables = [pd.read_csv(file, dtype=texts) for file in sorted(paths.PAPER.glob("*/*.csv"))]
     return pd.concat(tables, ignore_index=True).fillna(dict.fromkeys(texts, ""))
-
-
-def _check(problem: str, wanted: str, known: Iterable[str]) -> None:
-    known = list(known)
-    if wanted not in known:
-        close = difflib.get_close_matches(wanted, known, n=3, cutoff=0.4)
-        hint = (
-            f"did you mean {', '.join(f'[{name}]' for name in close)}?"
-            if close
-            else f"known: {', '.join(known[:12])}"
-        )
-        raise UserError(f"{problem} [{wanted}]; {hint}")

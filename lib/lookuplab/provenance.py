@@ -4,6 +4,7 @@ import hashlib
 import importlib.metadata
 import os
 import platform
+import re
 import resource
 import subprocess
 import sys
@@ -21,39 +22,13 @@ from lookuplab.errors import UserError
 
 T = TypeVar("T")
 # The packages whose version can change a number.
-PACKAGES = (
-    "lookuplab",
-    "torch",
-    "transformers",
-    "tokenizers",
-    "accelerate",
-    "numpy",
-    "pandas",
-    "scipy",
-    "scikit-learn",
-    "statsmodels",
-    "rank-bm25",
-    "gensim",
-    "sentence-transformers",
-    "openai",
-    "matplotlib",
-    "seaborn",
-    "peft",
-    "jedi",
-    "parso",
-    "pylint",
-    "astroid",
-    "codebleu",
-    "tree-sitter",
-    "tree-sitter-python",
-    "rapidfuzz",
-)
+PACKAGES = """lookuplab torch transformers tokenizers accelerate peft numpy pandas scipy scikit-learn statsmodels
+rank-bm25 gensim sentence-transformers openai matplotlib seaborn jedi parso pylint astroid codebleu tree-sitter
+tree-sitter-python rapidfuzz""".split()
 
 
 def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dict[str, Any]:
-    """Everything but the run itself. ``models`` have an ``identity`` (or are one), ``data`` are
-    files or folders.
-    """
+    """Everything but the run itself. ``models`` have an ``identity`` (or are one), ``data`` are files or folders."""
     torch, sources = sys.modules.get("torch"), paths.DATA / "python-sources.txt"
     return {
         "git": {"commit": git("rev-parse", "HEAD"), "dirty": _dirty()},
@@ -83,7 +58,7 @@ def git(*arguments: str) -> str | None:
 def _dirty() -> bool | None:
     """Whether tracked files other than figures differ from the commit."""
     changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)figures")
-    return None if changed is None else bool(changed)
+    return changed if changed is None else bool(changed)
 
 
 def package_versions() -> dict[str, str]:
@@ -95,22 +70,17 @@ def package_versions() -> dict[str, str]:
 
 
 def processor() -> str:
-    """Architecture, model and vector extension: on machines that agree in this text, equal runs
-    give equal numbers.
-    """
-    try:  # Linux tells the model and its flags, other systems the model at most
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    found = {
-        name.strip(): value.strip()
-        for name, _, value in (line.partition(":") for line in reversed(lines))
-    }
-    flags = found.get("flags", found.get("Features", "")).split()
-    widest = next((flag for flag in ("amx_tile", "avx512f", "avx2", "asimd") if flag in flags), "")
-    return ", ".join(
-        filter(None, (platform.machine(), found.get("model name", platform.processor()), widest))
-    )
+    """Architecture, model and vector extension: on machines that agree in this text, equal runs give equal numbers."""
+    info = Path(
+        "/proc/cpuinfo"
+    )  # Linux tells the model and its flags, other systems the model at most
+    text = info.read_text(encoding="utf-8") if info.is_file() else ""
+    found = re.search(r"^model name\s*: (.*)$", text, re.MULTILINE)
+    flags = re.search(r"^(flags|Features)\s*: (.*)$", text, re.MULTILINE)
+    known = flags[2].split() if flags else []
+    widest = [flag for flag in ("amx_tile", "avx512f", "avx2", "asimd") if flag in known][:1]
+    model = found[1].strip() if found else platform.processor()
+    return ", ".join(filter(None, (platform.machine(), model, *widest)))
 
 
 def device() -> str:
@@ -122,17 +92,15 @@ def device() -> str:
 
 
 def peak_memory_mb() -> dict[str, float]:
-    """This process's largest resident size, and the accelerator's largest allocation, in MB
-    (10^6 bytes).
-    """
+    """This process's largest resident size, and the accelerator's largest allocation, in MB (10^6 bytes)."""
     unit = (
         1 if sys.platform == "darwin" else 1024
     )  # ru_maxrss counts bytes on macOS and KiB on Linux
     peak = {"resident": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6, 1)}
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available():
-        devices = range(torch.cuda.device_count())
-        peak["accelerator"] = round(sum(map(torch.cuda.max_memory_allocated, devices)) / 1e6, 1)
+    if device() != "cpu":
+        torch = sys.modules["torch"]
+        used = map(torch.cuda.max_memory_allocated, range(torch.cuda.device_count()))
+        peak["accelerator"] = round(sum(used) / 1e6, 1)
     return peak
 
 
@@ -191,12 +159,9 @@ def metered(run: Callable[[], T]) -> tuple[T, Spent]:
 
 
 def _processor_seconds() -> float:
-    ended = [
-        resource.getrusage(which) for which in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    ]
-    total = sum(used.ru_utime + used.ru_stime for used in ended)
-    for child in psutil.Process().children(recursive=True):
+    """Of this process and of those it started; those that have ended are in the times of their parent."""
+    total = 0.0
+    for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
         with suppress(psutil.Error):  # it has just ended
-            used = child.cpu_times()
-            total += used.user + used.system + used.children_user + used.children_system
+            total += sum(process.cpu_times()[:4])
     return total

@@ -21,6 +21,7 @@ def slide(
     """
     import ipywidgets
 
+<<<<<<< HEAD
     sliders = {
         name: ipywidgets.FloatSlider(
             min=low, max=high, step=step, value=first, description=name, layout={"width": "90%"}
@@ -37,14 +38,28 @@ def slide(
 
     def draw(_: object) -> None:
         shown.value = drawn()
+=======
+    sliders = {}
+    for name, (low, high, step, first) in ranges.items():
+        options = {"description": name, "layout": {"width": "90%"}}
+        sliders[name] = ipywidgets.FloatSlider(min=low, max=high, step=step, value=first, **options)
+    shown = ipywidgets.HTML()
+
+    def draw(_: object = None) -> None:
+        shown.value = page(
+            **{name: round(one.value, 10) for name, one in sliders.items()}
+        )  # 0.1 + 0.2 is no setting
+>>>>>>> main
 
     for slider in sliders.values():
         slider.observe(draw, "value")
+    draw()
     return ipywidgets.VBox([*sliders.values(), shown])
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """An HTML table with ``heads``; cells are shown as their texts."""
+<<<<<<< HEAD
 
     def line(tag: str, cells: Iterable[object]) -> str:
         texts = (
@@ -53,3 +68,16 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
         return f"<tr>{''.join(texts)}</tr>"
 
     return f"<table>{line('th', heads)}{''.join(line('td', row) for row in rows)}</table>"
+=======
+    import pandas as pd
+
+    return pd.DataFrame(list(rows), columns=heads).to_html(index=False, border=0, justify="left")
+
+
+def image(figure: "Figure", text: str) -> str:
+    """A figure inside of the page, with ``text`` for those who do not see it."""
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=90, bbox_inches="tight", metadata={"Software": None})
+    content = base64.b64encode(file.getvalue()).decode()
+    return f'<img alt="{html.escape(text)}" src="data:image/png;base64,{content}">'
+>>>>>>> main

@@ -13,8 +13,8 @@ import boto3
 import pytest
 from botocore.exceptions import ParamValidationError
 
-from lookuplab.cloudapi.sdks import AZURE, aws_methods, azure_clients, azure_methods
-from lookuplab.cloudapi.specs import ApiIndex
+from lookuplab.cloudapi.sdks import azure_clients
+from lookuplab.cloudapi.specs import ApiIndex, load_index
 from lookuplab.cloudapi.validity import judge
 
 AWS_APIS = (
@@ -117,8 +117,7 @@ def forms(name, required, optional, other):
 
 @cache
 def specs(service):
-    methods = azure_methods if service in AZURE else aws_methods
-    return {(spec.client, spec.name): spec for spec, _ in methods(service)}
+    return {(s.client, s.name): s for s in load_index().specs if s.service == service}
 
 
 @cache

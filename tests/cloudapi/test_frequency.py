@@ -9,9 +9,8 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lookuplab.cli import cli
 from lookuplab.cloudapi.frequency import (
-    SourceFile,
-    command,
     count,
     is_sdk_source,
     read_frequencies,
@@ -43,7 +42,7 @@ S3, MEDIA = "aws/s3.s3.put_object", "aws/media.media.put_object"
 
 def counted(*texts, path="boto.py"):
     """API id -> (count_name, count_bound) of the APIs that occur."""
-    frame, _ = count([SourceFile(path, text) for text in texts], INDEX)
+    frame, _ = count([(path, text) for text in texts], INDEX)
     return {row.api: (row.count_name, row.count_bound) for row in frame.itertuples() if row[2]}
 
 
@@ -60,7 +59,7 @@ def test_calls_and_definitions_count_by_name_but_mentions_do_not():
     [
         'c = boto3.client("s3")\nc.put_object()',
         'boto3.client("s3").put_object()',
-        'from boto3 import client\nclient(service_name="s3").put_object()',
+        'from boto3 import client\nclient("s3").put_object()',
         'c: object = session.client("s3", region_name="x")\ndef f():\n    return c.put_object()',
         'def f():\n    return c.put_object()\nc = botocore.session.get_session().create_client("s3")',
         "class A:\n    def go(self): self.c.put_object()\n"
@@ -108,15 +107,15 @@ def test_azure_classes_and_operation_groups_are_bound():
 def test_files_that_are_not_python_3_are_counted_by_regular_expression_and_reported():
     text = 'print "x"\nc = boto3.client("s3")\nc.put_object()\n'
     assert counted(text)[S3] == (1, 0)
-    assert count([SourceFile("boto.py", text)], INDEX)[1]["unparsed"] == 1
+    assert count([("boto.py", text)], INDEX)[1]["unparsed"] == 1
 
 
 def test_copies_and_sdk_sources_are_left_out():
     files = [
-        SourceFile("a/boto.py", "f.encrypt()"),
-        SourceFile("b/boto.py", "f.encrypt()"),
-        SourceFile("b.py", "g.encrypt()"),
-        SourceFile("lib/site-packages/botocore/client.py", "h.encrypt()"),
+        ("a/boto.py", "f.encrypt()"),
+        ("b/boto.py", "f.encrypt()"),
+        ("b.py", "g.encrypt()"),
+        ("lib/site-packages/botocore/client.py", "h.encrypt()"),
     ]
     frame, fates = count(files, INDEX)
     assert fates == {"read": 4, "copy": 1, "aws": 1, "other": 1, "SDK source": 1}
@@ -155,7 +154,7 @@ def test_source_specific_files_import_the_sdk_or_name_it_in_their_path(path, tex
     ],
 )
 def test_sdk_sources_are_known_by_their_path(path, is_sdk):
-    assert is_sdk_source(SourceFile(path, "")) == is_sdk
+    assert is_sdk_source(path, "") == is_sdk
 
 
 @given(st.text(alphabet=st.sampled_from("put_object(). \n\\\"'#:=\t")))
@@ -163,8 +162,7 @@ def test_any_text_is_counted_without_failing(text):
     counted(f"import boto3\nput_object()\n{text}")
 
 
-ROWS = [{"path": "boto/a.py", "content": "f.encrypt()"}, {"content": "g()", "repo_name": "me/b"}]
-FILES = [SourceFile("boto/a.py", "f.encrypt()"), SourceFile("me/b", "g()")]
+ROWS = [{"path": "boto/a", "content": "f.encrypt()"}, {"content": "g()", "repo_name": "me/b"}]
 
 
 @pytest.mark.parametrize("kind", ["folder", "rows.jsonl", "rows.jsonl.gz", "folder of parquet"])
@@ -182,8 +180,8 @@ def test_the_same_files_come_from_every_kind_of_place(tmp_path, kind):
     else:
         place /= kind
         place.write_bytes(gzip.compress(lines) if kind.endswith("gz") else lines)
-    found = [(file.path.removesuffix(".py"), file.text) for file in source_files(str(place))]
-    assert found == [(file.path.removesuffix(".py"), file.text) for file in FILES]
+    found = [(path.removesuffix(".py"), text) for path, text in source_files(str(place))]
+    assert found == [("boto/a", "f.encrypt()"), ("me/b", "g()")]
 
 
 def test_bad_sources_say_what_is_wrong(tmp_path):
@@ -201,7 +199,8 @@ def test_bad_sources_say_what_is_wrong(tmp_path):
 
 def test_the_command_writes_a_row_for_every_operation_and_a_report(tmp_path):
     (tmp_path / "boto.py").write_text('c = boto3.client("kms")\nc.encrypt()\n')
-    result = CliRunner().invoke(command, [str(tmp_path), "-o", str(tmp_path / "out.csv")])
+    out = str(tmp_path / "out.csv")
+    result = CliRunner().invoke(cli, ["data", "frequencies", str(tmp_path), "-o", out])
     assert result.exit_code == 0, result.output
     lines = (tmp_path / "out.csv").read_text().splitlines()
     assert lines[0] == "api,count_name,count_bound" and len(lines) > 15_000

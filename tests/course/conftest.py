@@ -10,7 +10,7 @@ from filelock import FileLock
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import lessons  # noqa: E402
+import lessons
 
 
 @pytest.fixture(scope="session")
@@ -33,27 +33,15 @@ def released(shared):
 
 
 @pytest.fixture
-def ran(shared, released, monkeypatch):
-    """Lesson -> what ``lessons.run`` says of it."""
+def fates(shared, released, monkeypatch):
+    """(lesson, case) -> {exercise: what became of it}."""
     monkeypatch.setenv("LOOKUPLAB_STORE", str(shared / "completions.sqlite"))
 
-    def once(lesson: str) -> dict:
+    def once(lesson: str, case: str) -> set[str]:
         file = shared / f"{lesson}.json"
         with FileLock(file.with_suffix(".lock")):
             if not file.exists():
                 file.write_text(json.dumps(lessons.run(lesson, released, shared)))
-        return json.loads(file.read_text())
+        return {fate for _, which, fate in json.loads(file.read_text()) if which == case}
 
     return once
-
-
-@pytest.fixture
-def graded(shared, released, monkeypatch):
-    """A student who solved the first three exercises of the last lesson; graded once."""
-    monkeypatch.setenv("LOOKUPLAB_STORE", str(shared / "completions.sqlite"))
-    lesson = lessons.LESSONS[-1]
-    done = lessons.Graded(shared, lesson, tuple(lessons.exercises(lessons.FOLDER / f"{lesson}.ipynb")[:3]))
-    with FileLock(shared / "graded.lock"):
-        if not done.notebook.exists():
-            done.grade()
-    return done

@@ -34,11 +34,6 @@ copy.deepcopy = lambda *arguments, **options: deepcopy(*arguments, **options)"""
     "copies": "import copy, pickle\nresult = pickle.loads(pickle.dumps(copy.deepcopy(result)))",
     "a dataclass": "import dataclasses\n@dataclasses.dataclass(order=True)\nclass P:\n    x: int\nassert P(1) == P(1) < P(2)",
     "a named tuple": "import collections\nassert collections.namedtuple('Pair', 'a b')(1, 2).b == 2",
-    "a class that compares itself": """
-class Numbers(list):
-    def __eq__(self, other):
-        return list(self) == list(other)
-result = Numbers(result)""",
     "the collector": """
 import gc
 gc.collect()
@@ -144,12 +139,6 @@ class Net(torch.nn.Module):
 torch.fx.symbolic_trace(Net())
 data = torch.utils.data.DataLoader(torch.zeros(2), batch_size=2)
 result = value + [int(Net()(next(iter(data)))[0])]"""),
-    "torch's state, seen by the test": ("import torch", """
-torch.set_grad_enabled(False)
-class Result(list):
-    def __eq__(self, other):
-        return not torch.is_grad_enabled() and list(self) == other
-result = Result(result)"""),
     "a figure": ("import matplotlib.pyplot as plt", """
 plt.rcParams['font.size'] = 8
 figure, axes = plt.subplots()

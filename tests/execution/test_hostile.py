@@ -1,7 +1,4 @@
-"""Hostile programs in the real sandbox: each fails, harms nothing, and the next program runs.
-
-Attacks on the test inside its own interpreter are not here: nothing holds them yet (``execution.guard``).
-"""
+"""Hostile programs in the real sandbox: each fails, harms nothing, and the next program runs."""
 
 import os
 import socket
@@ -9,13 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from hostile import CONTAINED, FORGED, RIGHT
-from survivors import SLEEP, sleeping
+from hostile import CONTAINED, FORGED, REPLIES, RIGHT
 
-from lookuplab.execution.sandbox import Limits, python_places
-from lookuplab.execution.server import ForkServer, Program
+from lookuplab.execution.server import ForkServer, Limits, Program
 
-LIMITS = Limits(seconds=2.5, cpu_seconds=1, memory=1 << 30, processes=32, file_size=16 << 20, output=1 << 16)
+LIMITS = Limits(seconds=10, cpu_seconds=1, memory=1 << 30, processes=32, file_size=16 << 20)
 PLAIN = """
 import copy
 def generate_test_case(number):
@@ -33,8 +28,8 @@ def test_execution(solution):
 """
 
 
-def program(solution: str) -> Program:
-    return Program(f"{PLAIN}\ncode = {solution!r}\ntest_execution(code)\n")
+def program(solution: str, *imports: str) -> Program:
+    return Program("\n".join(imports) + f"{PLAIN}\ncode = {solution!r}\ntest_execution(code)\n", imports)
 
 
 @pytest.fixture(scope="module")
@@ -48,16 +43,15 @@ def foreign(tmp_path_factory):
     """What hostile programs are told to aim at."""
     file = tmp_path_factory.mktemp("user") / "file"
     file.write_text("of the user")
-    needed = python_places(sys.executable)  # Python may live in the home
-    hidden = [str(path) for path in Path.home().iterdir() if not any(place.startswith(str(path)) for place in needed)]
+    hidden = [str(path) for path in Path.home().iterdir() if not sys.base_prefix.startswith(str(path))]
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        yield {"home": str(Path.home()), "hidden": hidden, "file": str(file), "port": listener.getsockname()[1],
-               "pid": os.getpid()}
+        place = {"home": str(Path.home()), "file": str(file), "port": listener.getsockname()[1]}
+        yield place | {"hidden": hidden, "pid": os.getpid()}
 
 
-def judged(server, solution, foreign):
+def judged(server, solution, foreign, *imports):
     """The outcome; afterwards all that is foreign is as before, and a right solution passes at the same server."""
-    outcome = server.run(program(solution.format(**foreign)))
+    outcome = server.run(program(solution, *imports))
     assert Path(foreign["file"]).read_text() == "of the user"
     assert not Path(foreign["home"], "written by a hostile program").exists()
     assert server.run(program(RIGHT)).passed
@@ -66,7 +60,7 @@ def judged(server, solution, foreign):
 
 @pytest.mark.parametrize("name", CONTAINED)
 def test_a_hostile_program_is_contained(name, server, foreign):
-    outcome = judged(server, CONTAINED[name] + RIGHT.replace("{", "{{"), foreign)
+    outcome = judged(server, CONTAINED[name].format(**foreign) + RIGHT, foreign)
     assert not outcome.passed and outcome.error
 
 
@@ -76,14 +70,25 @@ def test_a_verdict_cannot_be_forged(name, server, foreign):
     assert not outcome.passed and outcome.error
 
 
-def test_nothing_that_a_program_starts_survives_it(server, foreign):
-    start = f"import subprocess\nsubprocess.Popen({SLEEP}, start_new_session=True)\n"
-    assert server.run(program(start + RIGHT)).passed
-    assert not sleeping()
+@pytest.mark.parametrize("name", REPLIES)
+def test_an_answer_that_is_no_plain_object_is_not_taken(name, server, foreign):
+    imports = [one for one in ("import pandas", "import torch") if one.split()[1] in REPLIES[name]]
+    outcome = judged(server, REPLIES[name] + "\nresult = R()", foreign, *imports)
+    assert outcome.error.startswith(("KeyError: 'result'", "AssertionError")), outcome
 
 
-def test_a_program_finds_nothing_of_the_one_before_it(server, foreign):
-    files = ["planted", "/tmp/planted", "/dev/shm/planted"]
-    plant = f"for path in {files}:\n    open(path, 'w').close()\n"
-    look = f"import os\nassert not any(map(os.path.exists, {files}))\n"
-    assert [server.run(program(first + RIGHT)).error for first in (plant, look)] == ["", ""]
+def test_a_program_leaves_nothing_for_the_next(server):
+    start = "import subprocess\nsubprocess.Popen(['sleep', '60'], start_new_session=True)\n"
+    files = ["'planted'", "'/dev/shm/planted'", "os.path.join(tempfile.gettempdir(), 'planted')"]
+    opened = "".join(f"open({path}, 'w').close()\n" for path in files)
+    look = "".join(f"assert not os.path.exists({path})\n" for path in files)
+    look += "assert len([one for one in os.listdir('/proc') if one.isdigit()]) == 2\n"
+    errors = [server.run(program("import os, tempfile\n" + text + RIGHT)).error for text in (start + opened, look)]
+    assert errors == ["", ""]
+
+
+def test_the_folder_of_the_test_is_not_the_solutions(server):
+    text = "open('expected', 'w').write('answer')\nexec(\"import os\\nassert not os.listdir('.')\\n{}\", {{}})\n{}"
+    write = "open('expected', 'w').write('mine')\\nopen('own', 'w').write('mine')"
+    read = "assert open('expected').read() == 'answer' and open('own').read() == 'mine'"
+    assert server.run(Program(text.format(write, read))).error == ""

@@ -1,18 +1,19 @@
-"""The fork server: what passes in a fresh process passes, and nothing else."""
+"""The fork server: what passes in a fresh process passes, and nothing else; it holds a program, and lets none live on."""
 
+import os
 import subprocess
 import sys
 import time
 
 import honest
 import pytest
-from survivors import SLEEP, sleeping, wait_until
 
 from lookuplab.errors import UserError
-from lookuplab.execution.sandbox import Limits, Sandbox, python_places
-from lookuplab.execution.server import ForkServer, Program
+from lookuplab.execution import server as servers
+from lookuplab.execution.server import ForkServer, Limits, Program, choose, refusal
 
 LIMITS = Limits(seconds=20, cpu_seconds=20)
+SLEEP = ["sleep", f"3600.{os.getpid()}"]  # told from those of other tests' runs by its duration
 TEST = """
 import copy
 def test_execution(solution):
@@ -30,25 +31,52 @@ MISSING = {
     "import xml": "xml.etree", "import concurrent": "concurrent.futures", "import email": "email.mime",
     "import logging": "logging.handlers", "import multiprocessing": "multiprocessing.pool", "import os": "os.path",
     "import urllib": "urllib.parse", "import importlib": "importlib.resources", "import json": "json.tool",
-    "import ctypes": "ctypes.util", "import numpy": "numpy.testing",
-    "import PIL": "PIL.Image", "import unittest": "unittest.mock", "import collections": "collections.abc",
-}
+    "import ctypes": "ctypes.util", "import numpy": "numpy.testing", "import PIL": "PIL.Image",
+    "import unittest": "unittest.mock", "import collections": "collections.abc",
+}  # fmt: skip
+SUBMODULES = """
+import os, sys
+def submodules(name):
+    ours, theirs = os.pipe()
+    if os.fork() == 0:
+        try:
+            module = __import__(name)
+            os.write(theirs, repr(sorted(key for key in vars(module) if f"{name}.{key}" in sys.modules)).encode())
+        finally:
+            os._exit(0)
+    os.close(theirs)
+    os.wait()
+    return os.read(ours, 1 << 16)
+library = os.path.dirname(os.__file__)
+packages = sorted(name for name in sys.stdlib_module_names if os.path.isdir(os.path.join(library, name)))
+found = {name: submodules(name) for name in packages if name not in ("idlelib", "tkinter", "turtledemo")}
+"""
 
 
 def program(solution: str, *imports: str) -> Program:
     return Program("\n".join(imports) + TEST.format(solution="\n".join((*imports, RIGHT, solution))), imports)
 
 
-@pytest.fixture(scope="module")
-def server(sandbox):
-    with ForkServer(sandbox, sys.executable, LIMITS) as running:
-        yield running
+def solving(code: str, *imports: str) -> Program:
+    """A program that passes if the code runs to its end."""
+    return Program(f"exec({code!r}, {{}})", imports)
+
+
+def sleeping() -> bool:
+    return " ".join(SLEEP) in subprocess.run(["ps", "ax", "-o", "args"], capture_output=True, text=True).stdout
+
+
+def wait_until(holds) -> None:
+    deadline = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 @pytest.fixture(scope="module")
 def bare():
     """Without a sandbox."""
-    with ForkServer(Sandbox("none"), sys.executable, LIMITS) as running:
+    with ForkServer("none", sys.executable, LIMITS) as running:
         yield running
 
 
@@ -72,90 +100,83 @@ def test_an_honest_program_passes_without_a_sandbox(name, bare):
     assert bare.run(program(honest.PLAIN[name])).error == ""
 
 
-def test_without_a_sandbox_time_and_survivors_end(bare):
-    with ForkServer(Sandbox("none"), sys.executable, Limits(seconds=0.5)) as short:
-        begun = time.monotonic()
-        start = f"import subprocess, time\nsubprocess.Popen({SLEEP}, start_new_session=True)\ntime.sleep(60)"
-        assert short.run(program(start)).error == "ran for more than 0.5 s"
-        assert time.monotonic() - begun < 10
+def test_without_a_sandbox_limits_hold_and_survivors_end():
+    start = f"import subprocess, time\nsubprocess.Popen({SLEEP}, start_new_session=True)\ntime.sleep(60)"
+    with ForkServer("none", sys.executable, Limits(seconds=0.5, memory=1 << 28)) as short:
+        assert short.run(program(start)).error == "took more seconds than 0.5"
         assert not sleeping()
+        assert short.run(program("bytearray(1 << 29)")).error.startswith("MemoryError")
         assert not short.run(program("import os, signal\nos.kill(os.getppid(), signal.SIGKILL)")).passed
         assert short.run(program("")).passed
 
 
+def test_a_figure_reaches_the_test(server):
+    line = "import matplotlib.pyplot as plt"
+    draw = "import matplotlib.pyplot as plt\nplt.plot([1, 2], label='rise')\nplt.legend()\nplt.savefig('drawn.png')"
+    look = "axes = plt.gca()\nassert [one.get_label() for one in axes.lines] == ['rise'] and open('drawn.png', 'rb').read()"
+    assert server.run(Program(f"{line}\nexec({draw!r}, {{}})\n{look}", (line,))).error == ""
+
+
 def test_verdicts_are_those_of_fresh_processes(server, tmp_path):
     """Also behind other programs' imports, and those that the server itself needs."""
-    readable = python_places(sys.executable)
     server.preload(["import xml.etree.ElementTree", "import PIL.Image", "import unittest.mock"])
     for line, name in MISSING.items():
-        one = Program(f"{line}\n{name}\n", (line,))
-        fresh = server.sandbox.popen([sys.executable, "-c", one.text], tmp_path, readable, stderr=subprocess.DEVNULL)
-        assert server.run(one).passed == (fresh.wait() == 0), name
-
-
-SUBMODULES = """
-import os, sys
-def submodules(name):
-    ours, theirs = os.pipe()
-    if os.fork() == 0:
-        try:
-            module = __import__(name)
-            os.write(theirs, repr(sorted(key for key in vars(module) if f"{name}.{key}" in sys.modules)).encode())
-        finally:
-            os._exit(0)
-    os.close(theirs)
-    os.wait()
-    return os.read(ours, 1 << 16)
-library = os.path.dirname(os.__file__)
-packages = sorted(name for name in sys.stdlib_module_names if os.path.isdir(os.path.join(library, name)))
-found = {name: submodules(name) for name in packages if name not in ("idlelib", "tkinter", "turtledemo")}
-"""
+        fresh = subprocess.run([sys.executable, "-c", f"{line}\n{name}"], cwd=tmp_path, stderr=subprocess.DEVNULL)
+        assert server.run(solving(f"{line}\n{name}", line)).passed == (fresh.returncode == 0), name
 
 
 def test_no_module_of_the_server_shows(server, tmp_path):
     """Of no package of the standard library does an import bring more or less than in a fresh process."""
-    with server.sandbox.popen([sys.executable, "-c", SUBMODULES + "print(found)"], tmp_path,
-                              python_places(sys.executable), stdout=subprocess.PIPE, text=True) as fresh:
-        expected = fresh.communicate()[0]
-    difference = f"{{name for name in found if found[name] != expected[name]}} or ''"
-    one = Program(f"{SUBMODULES}expected = {expected}\nassert found == expected, {difference}")
-    assert server.run(one).error == "" and len(expected) > 1000
+    fresh = subprocess.run(
+        [sys.executable, "-c", SUBMODULES + "print(found)"], cwd=tmp_path, capture_output=True, text=True
+    )
+    difference = "{name for name in found if found[name] != expected[name]} or ''"
+    one = solving(f"{SUBMODULES}expected = {fresh.stdout}\nassert found == expected, {difference}")
+    assert server.run(one).error == "" and len(fresh.stdout) > 1000
 
 
 def test_a_program_finds_its_own_imports_made_and_no_others(server):
-    made = Program("import sys\nassert 'colorsys' in sys.modules", ("import colorsys",))
+    made = solving("import sys\nassert 'colorsys' in sys.modules", "import colorsys")
     assert server.run(made).passed
     assert not server.run(Program(made.text)).passed
 
 
-def test_imports_that_programs_share_are_made_once(server, tmp_path):
+def test_imports_that_programs_share_are_made_once(server):
     stamp = "import time, sys; sys.stamp = time.time()"
-    show = Program("import sys\nraise ValueError(sys.stamp)", (stamp, "import colorsys"))
-    first, second, third = (server.run(one).error for one in (show, Program(show.text, (stamp,)), show))
+    show = "import sys\nraise ValueError(sys.stamp)"
+    programs = (solving(show, stamp, "import colorsys"), solving(show, stamp), solving(show, stamp, "import colorsys"))
+    first, second, third = (server.run(one).error for one in programs)
     assert first == second == third and first.startswith("ValueError: ")
 
 
 def test_random_numbers_depend_on_the_program_alone(server):
     draw = "import numpy.random, random\nraise ValueError(numpy.random.rand(), random.random())"
-    imports = ("import numpy.random, random",)
-    errors = [server.run(Program(text, imports)).error for text in (draw, draw + "\n", draw)]
+    errors = [server.run(solving(text, "import numpy.random, random")).error for text in (draw, draw + "\n", draw)]
     assert errors[0] == errors[2] != errors[1]
     assert errors[0].startswith("ValueError: (")
 
 
-def test_the_error_names_the_exception(server):
-    assert server.run(Program("{}['key']")).error == "KeyError: 'key'"
-    assert server.run(Program("no python")).error.startswith("SyntaxError")
+def test_the_error_names_the_exception_in_one_line(server):
+    assert server.run(Program("{}['key']")).error == server.run(solving("{}['key']")).error == "KeyError: 'key'"
+    assert server.run(solving("no python")).error.startswith("SyntaxError")
     assert server.run(Program("import nowhere", ("import nowhere",))).error.startswith("ModuleNotFoundError")
+    assert server.run(solving("raise ValueError('first\\n\\nsecond')")).error == "ValueError: first second"
+
+
+def test_a_time_out_or_a_kill_is_no_verdict(sandbox):
+    with ForkServer(sandbox, sys.executable, Limits(seconds=5, cpu_seconds=1, memory=1 << 28)) as short:
+        for code in ("while True:\n    pass", "import os\nos.kill(os.getpid(), 9)", "import time\ntime.sleep(9)"):
+            found = short.run(solving(code))
+            assert found.stopped and not found.passed, found
+        assert not short.run(solving("raise SystemExit")).stopped
 
 
 def test_a_program_ends_with_its_caller(sandbox):
     script = f"""
 import sys
-from lookuplab.execution.sandbox import Sandbox
 from lookuplab.execution.server import ForkServer, Program
-with ForkServer({sandbox}, sys.executable) as server:
-    server.run(Program("import subprocess; subprocess.run({SLEEP})"))"""
+with ForkServer({sandbox!r}, sys.executable) as server:
+    server.run(Program("exec('import subprocess; subprocess.run({SLEEP})', {{}})".replace("['", '["').replace("', '", '", "').replace("']", '"]')))"""
     with subprocess.Popen([sys.executable, "-c", script]) as caller:
         wait_until(sleeping)
         caller.kill()
@@ -168,6 +189,25 @@ def test_an_import_that_ends_the_server_is_named(server):
     assert server.run(program("")).passed
 
 
-def test_what_is_no_python_is_named(tmp_path):
-    with pytest.raises(UserError, match="nowhere is no Python"):
-        ForkServer(Sandbox("none"), tmp_path / "nowhere")
+def test_without_namespaces_only_what_the_kit_wrote_itself_runs_with_one_warning(monkeypatch):
+    monkeypatch.setattr(servers, "refusal", lambda: "unshare: not permitted")
+    choose.cache_clear()
+    try:
+        with pytest.warns(UserWarning, match="without a sandbox: unshare") as seen:
+            assert choose("", True) == choose("", True) == "none"
+        assert len(seen) == 1 and choose("none") == "none"
+        for wanted, own in (("", False), ("namespaces", True)):
+            with pytest.raises(UserError, match="unshare: not permitted.*--sandbox none"):
+                choose(wanted, own)
+        with pytest.raises(UserError, match="unknown sandbox 'jail'; known are namespaces, none"):
+            choose("jail")
+    finally:
+        choose.cache_clear()
+
+
+def test_a_python_that_cannot_serve_is_named(tmp_path):
+    (tmp_path / "python").write_text("#!/bin/sh\necho broken >&2\nexit 1\n")
+    (tmp_path / "python").chmod(0o755)
+    with pytest.raises(UserError, match="does not start .*: broken"):
+        ForkServer("none", tmp_path / "python").run(program(""))
+    assert isinstance(refusal(), str)

@@ -81,7 +81,7 @@ def test_a_prompt_id_that_occurs_twice_is_refused(store):
     "options",
     [
         {"n": 0}, {"n": 2}, {"max_new_tokens": 0}, {"temperature": -1}, {"top_p": 0}, {"top_p": 1.5},
-        {"stop": ("",)}, {"truncation": "middle"}, {"choices_below": float("nan")},
+        {"stop": ("",)}, {"truncation": "middle"}
     ],
     ids=str,
 )  # fmt: skip
@@ -179,7 +179,7 @@ def key(identity=IDENTITY, decoding=Decoding(), prompt=PROMPT, sample=0, continu
 def test_the_key_changes_with_everything_that_changes_an_answer(monkeypatch):
     decodings = [
         {"max_new_tokens": 8}, {"temperature": 0.5}, {"top_p": 0.9}, {"seed": 1}, {"stop": ("\n",)},
-        {"stop_rule": Rule}, {"truncation": "left"}, {"choices_below": 0.5},
+        {"stop_rule": Rule}, {"truncation": "left"}
     ]  # fmt: skip
     prompts = [
         {"text": "x  = "},

@@ -77,17 +77,14 @@ def same(one, other):
 
 @pytest.mark.parametrize(
     "decoding",
-    [LONG, replace(LONG, temperature=1.0, n=2), replace(LONG, choices_below=0.2)],
-    ids=["greedy", "sampled", "gated"],
+    [LONG, replace(LONG, temperature=1.0, n=2)],
+    ids=["greedy", "sampled"],
 )
 def test_first_names_are_choices_and_answers_the_same_in_any_batch(model, decoding, monkeypatch):
     together = answers(model, decoding)
-    if decoding.choices_below == 1:
-        allowed = {prompt.id: prompt.choices for prompt in PROMPTS if prompt.choices}
-        assert all(
-            first_name(done.text) in allowed.get(name, [first_name(done.text)])
-            for (name, _), done in together.items()
-        )
+    allowed = {prompt.id: prompt.choices for prompt in PROMPTS if prompt.choices}
+    for (name, _), done in together.items():
+        assert name not in allowed or first_name(done.text) in allowed[name]
     monkeypatch.setattr(model, "batch_size", 1)
     same(together, answers(model, decoding))
 
@@ -101,9 +98,8 @@ def test_log_probabilities_are_those_of_the_free_model(model):
         assert done[prompt.id, 0].token_logprobs == pytest.approx(chosen, abs=1e-4)
 
 
-def test_a_gate_of_zero_and_rows_without_choices_are_free_token_for_token(model):
+def test_free_rows_are_the_same_beside_constrained_ones(model):
     free, mixed = answers(model, LONG, FREE), answers(model)
-    assert answers(model, replace(LONG, choices_below=0.0)) == free
     unconstrained = [(prompt.id, 0) for prompt in PROMPTS if not prompt.choices]
     same({key: mixed[key] for key in unconstrained}, {key: free[key] for key in unconstrained})
 
@@ -158,11 +154,11 @@ def test_a_break_begins_with_a_character_that_no_identifier_has(kind):
         assert (token in breaks) == (token == end or not continues)
 
 
-def constraint(paths, closed=(), below=1.0):
+def constraint(paths, closed=()):
     """On a vocabulary of six tokens, of which 0 ends names."""
     tries = NameTries(byte_tokenizer(), frozenset())
     tries.breaks = torch.tensor([0])
-    return NameConstraint(tries, Trie.of(paths, closed), below)
+    return NameConstraint(tries, Trie.of(paths, closed))
 
 
 def left(rule, logits):
@@ -176,27 +172,6 @@ def test_a_mask_leaves_the_trie_s_children_and_breaks_where_a_name_may_end():
     assert rule.choices() == ([2, 4], True) and left(rule, logits) == [0, 2, 4]
     rule.push(4, 0.0)
     assert rule.restrict(logits) is None, "the closed token held what ends the name"
-
-
-def test_a_gate_leaves_sure_choices_free_and_stays_shut_once_it_was_closed():
-    logits = torch.log(torch.tensor([0.1, 0.2, 0.05, 0.05, 0.1, 0.5]))
-    free, margin = constraint([[1, 2]], below=0.5).restrict(logits)
-    assert free is logits and margin == pytest.approx(0, abs=1e-6)  # 0.5 is not below 0.5
-    rule = constraint([[1, 2, 3], [1, 4]], below=0.51)
-    masked, margin = rule.restrict(logits)
-    assert (
-        masked.argmax() == 1
-        and masked.isfinite().sum() == 1
-        and margin == pytest.approx(0.01, abs=1e-6)
-    )
-    rule.push(1, -1.6)
-    assert left(rule, logits) == [2, 4] and rule.restrict(logits)[1] == math.inf
-
-
-def test_a_free_choice_outside_of_the_names_frees_the_row():
-    rule = constraint([[1, 2]], below=0.5)
-    rule.push(9, -0.1)
-    assert rule.restrict(torch.zeros(6)) is None
 
 
 class Late:

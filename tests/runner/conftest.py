@@ -9,7 +9,7 @@ import nbformat
 import pytest
 from click.testing import CliRunner
 
-from lookuplab import cluster, paths
+from lookuplab import cluster, paths, runner
 from lookuplab.cli import cli
 
 PARAMETERS = 'profile = "mini"  # which world\ntasks = 3  # how many\nrate = 0.5  # a share\nnames = ["a"]  # which\n'
@@ -38,6 +38,7 @@ class Kit:
 
     def call(self, *arguments: str) -> "tuple[int, str]":
         """Exit code and all that was printed."""
+        runner.surroundings.cache_clear()  # one command, one process
         result = CliRunner().invoke(cli, list(arguments), catch_exceptions=False)
         return result.exit_code, result.output
 

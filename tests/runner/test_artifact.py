@@ -78,8 +78,8 @@ def test_equal_numbers_give_equal_files(kit):
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([{**ROW, "accuracy": 1}], "column 'accuracy' is not in the schema"),
-        ([{"model": "m", "condition": "c", "value": 1}], "column 'metric' is missing"),
+        ([{**ROW, "accuracy": 1}], "unknown or missing: accuracy"),
+        ([{"model": "m", "condition": "c", "value": 1}], "unknown or missing: metric"),
         ([ROW, ROW], "two numbers for m / low / valid"),
         ([{**ROW, "ci_low": 60.0}], "ci_low is above ci_high for m / low / valid"),
     ],

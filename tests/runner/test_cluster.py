@@ -125,13 +125,13 @@ def test_a_sweep_through_a_killed_worker_equals_the_serial_one_byte_for_byte(kit
     assert kit.call(*sweep, "-j", "2")[0] == 0
     (table,) = (kit.root / "runs/sweeps").rglob("sweep.csv")
     serial = table.read_bytes()
-    for file in (table, *table.parent.rglob("*.ran.json")):
+    for file in (table, *table.parent.rglob("*.ran")):
         file.unlink()  # so that it is run again
     (kit.root / "started").unlink()
     (kit.root / "started.wait").touch()
     with in_background(*sweep, "--scheduler", running.address) as process:
         started(kit, 3)  # the first one is done, each worker is at one of the others
-        wait_for(lambda: [*table.parent.rglob("*.ran.json")])  # and its result has come back
+        wait_for(lambda: [*table.parent.rglob("*.ran")])  # and its result has come back
         running.kill(0)
         (kit.root / "started.wait").unlink()
         _, said = process.communicate(timeout=PATIENCE)
@@ -169,10 +169,7 @@ def test_notebooks_run_on_a_cluster_that_is_started_here(kit):
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        *(
-            (one, f"--scheduler '{one}' is no address; write tcp://HOST:PORT, or local")
-            for one in ("head-node", "http://head-node:8786", "tcp://head-node", "tcp://h:port")
-        ),
+        ("head-node", "no scheduler answers at head-node"),
         ("tcp://127.0.0.1:9", "no scheduler answers at tcp://127.0.0.1:9"),
     ],
 )

@@ -101,8 +101,8 @@ def test_a_part_left_by_an_earlier_run_is_used(get, server, file):
             f"{hashlib.sha256(CONTENT).hexdigest()}, not the {len(CONTENT)} {'0' * 64} of sources.toml",
         ),
         ({"size": 100_000}, "does not give it"),
-        ({"kind": "ftp"}, "kind 'ftp' is none of"),
-        ({"sha256": ""}, "a file needs its size in bytes and its sha256"),
+        ({"kind": "ftp"}, "the kind is one of file, model"),
+        ({"sha256": ""}, "a file needs its size and sha256"),
         ({"colour": "red"}, "unexpected keyword argument 'colour'"),
     ],
 )
@@ -131,12 +131,6 @@ def test_a_hash_that_is_not_known_is_that_of_the_first_download(get, file, monke
 def test_an_address_that_is_gone_is_told_at_once(get, server):
     code, said = get(address=f"http://127.0.0.1:{server.server_port}/old.bin")
     assert code == 2 and "404" in said and said.count("\n") == 1 and len(server.asked) == 1
-
-
-def test_an_unknown_name_is_told_with_the_nearest(kit, get):
-    get()
-    code, said = kit.call("data", "get", "corpsu")
-    assert code == 2 and "did you mean 'corpus'?" in said
 
 
 def test_the_committed_list_is_complete():

@@ -1,8 +1,5 @@
-"""What a notebook is given is checked before anything starts: bad input is one line and exit
-code 2.
-"""
+"""What a notebook is given is checked before anything starts: bad input is one line and exit code 2."""
 
-import socket
 from pathlib import Path
 
 import pytest
@@ -10,31 +7,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lookuplab import data_sources, notebooks
-from lookuplab.commands.run import split
+from lookuplab.cli import cli
 from lookuplab.errors import UserError
-from lookuplab.models.load import split_revision, table_name
+from lookuplab.models.load import table_name
 from lookuplab.notebooks import declared_parameters, find, load_profile, parsed, plan, read
 
+floats = st.floats(allow_nan=False, allow_infinity=False)
 plain = st.one_of(
-    st.booleans(),
-    st.integers(),
-    st.floats(allow_nan=False, allow_infinity=False),
-    st.text(),
-    st.none(),
-    st.lists(st.integers()),
+    st.booleans(), st.integers(), floats, st.text(), st.none(), st.lists(st.integers())
 )
 MODELS = 'profile = "mini"\ntasks = 3\nmodels = ["http://localhost/v1#any"]\nsome_file = ""\n'
+TRAIN = ["train", "toolgen", "--base", "x", "--corpus", "order.yaml", "-o", "m", "-s"]
 
 
 @settings(deadline=None)
 @given(st.dictionaries(st.from_regex(r"[a-z]{3,8}_", fullmatch=True), plain))
 def test_declared_parameters_are_the_literals_of_the_cell(values):
-    assert (
-        declared_parameters(
-            "".join(f"{name} = {value!r}  # a = b\n" for name, value in values.items()), ""
-        )
-        == values
-    )
+    cell = "".join(f"{name} = {value!r}  # a = b\n" for name, value in values.items())
+    assert declared_parameters(cell, "") == values
 
 
 @pytest.mark.parametrize("source", ["import os", "x = print(1)", "x = y", "x, y = 1, 2", "x = ("])
@@ -53,7 +43,7 @@ def test_a_parameters_cell_with_more_than_plain_values_is_refused(source):
         ),
         (
             ["run", "counts", "-p", "tasks=many"],
-            "'tasks' is of type int (here 3), but the command line gives 'many'",
+            "is of type int (here 3), but the command line gives 'many'",
         ),
         (["run", "counts", "-p", "tasks=1.5"], "parameter 'tasks' is of type int"),
         (["run", "counts", "-p", "tasks=true"], "parameter 'tasks' is of type int"),
@@ -63,7 +53,7 @@ def test_a_parameters_cell_with_more_than_plain_values_is_refused(source):
             ["run", "counts", "--profile", "papre"],
             "error: no profile 'papre'; did you mean 'paper'?",
         ),
-        (["run", "counts", "-p", "models=./no such model"], "which does not exist; check the path"),
+        (["run", "counts", "-p", "models=./no such model"], "which does not exist"),
         (
             ["run", "counts", "-p", "models=nobody/nothing"],
             "model 'nobody/nothing' is not in the local cache",
@@ -73,55 +63,19 @@ def test_a_parameters_cell_with_more_than_plain_values_is_refused(source):
             "no mini model 'mini-huge'; there are: none yet",
         ),
         (["run", "counts", "-p", "models=."], "is not a checkpoint (a folder with config.json)"),
-        (["run", "counts", "-p", "models="], "parameter 'models' names no model"),
-        (
-            ["run", "counts", "-p", "models=a/b, a/b"],
-            "parameter 'models' names 2 models that tables call 'a/b'",
-        ),
         (
             ["run", "counts", "-p", "models=openai:gpt-4o"],
             "needs a key: set the environment variable OPENAI_API_KEY",
         ),
-        (
-            ["run", "counts", "-p", "some_file=absent.jsonl"],
-            "parameter 'some_file' names 'absent.jsonl', which does not exist",
-        ),
+        (["run", "counts", "-p", "some_file=absent.jsonl"], "'absent.jsonl', which does not exist"),
         (["run"], "error: Missing argument 'NOTEBOOK' (see `"),
         (["run", "counts", "--taks", "3"], "error: No such option '--taks'"),
-        (["reproduce", "-j", "0"], "0 is not in the range x>=1"),
+        (["reproduce", "-j", "-1"], "-1 is not in the range x>=0"),
         (["sweep", "counts", "-p", "tasks=1,two"], "gives 'two'"),
         (["reproduce", "demos"], "error: no paper 'demos'; did you mean 'demo'?"),
         (["rn", "counts"], "error: No such command 'rn'"),
-        (
-            [
-                "train",
-                "toolgen",
-                "--base",
-                "x",
-                "--corpus",
-                "order.yaml",
-                "-o",
-                "m",
-                "-s",
-                "epoch=1",
-            ],
-            "no setting 'epoch'; there",
-        ),
-        (
-            [
-                "train",
-                "toolgen",
-                "--base",
-                "x",
-                "--corpus",
-                "order.yaml",
-                "-o",
-                "m",
-                "-s",
-                "epochs=many",
-            ],
-            "of another type",
-        ),
+        ([*TRAIN, "epoch=1"], "no setting 'epoch'; there"),
+        ([*TRAIN, "epochs=many"], "of another type"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(kit, monkeypatch, arguments, message):
@@ -131,19 +85,13 @@ def test_bad_input_is_one_line_and_exit_code_2(kit, monkeypatch, arguments, mess
     (kit.root / "order.yaml").write_text("")
     kit.notebook("counts", parameters=MODELS)
     code, said = kit.call(*arguments)
-    assert code == 2
-    assert message in said
-    assert said.count("\n") == 1
+    assert code == 2 and message in said and said.count("\n") == 1
     assert not (kit.root / "runs").exists(), "nothing may have started"
 
 
 def test_values_take_the_declared_type(kit):
-    notebook = read(
-        kit.notebook(
-            "counts",
-            parameters="a = 0.5\nb = 'x'\nc = ['p']\nd = True\ne = None\nf = [1]\ng = 0.5\n",
-        )
-    )
+    source = "a = 0.5\nb = 'x'\nc = ['p']\nd = True\ne = None\nf = [1]\ng = 0.5\n"
+    notebook = read(kit.notebook("counts", parameters=source))
     given = {"a": "2", "b": "3", "c": "q, r", "d": "false", "e": "7", "f": "[4, 5]", "g": "1e-3"}
     values = {name: parsed(notebook, name, text) for name, text in given.items()}
     assert values == {
@@ -161,18 +109,24 @@ def test_values_take_the_declared_type(kit):
 def test_a_path_is_meant_from_where_the_command_was_typed_and_a_word_stays_a_word(
     kit, monkeypatch, tmp_path
 ):
-    notebook = read(
-        kit.notebook("counts", parameters="model = 'x/y'\ntasks_file = 'x'\ncorpus = 'mini'\n")
-    )
+    source = "model = 'x/y'\ntasks_file = 'x'\ncorpus = 'mini'\n"
+    notebook = read(kit.notebook("counts", parameters=source))
     for name in ("mine", "mine.jsonl", "mini"):
         (tmp_path / "here" / name).mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "here")
     mine = str(tmp_path / "here" / "mine")
-    assert [
-        parsed(notebook, "model", text) for text in ("./mine", "mine", "mine#chat", "my/own")
-    ] == [mine, mine, f"{mine}#chat", "my/own"]
-    assert parsed(notebook, "tasks_file", "mine.jsonl") == f"{mine}.jsonl"
-    assert [parsed(notebook, "corpus", text) for text in ("mine.jsonl", "other.jsonl", "mini")] == [
+
+    def read_as(name, *texts):
+        return [parsed(notebook, name, text) for text in texts]
+
+    assert read_as("model", "./mine", "mine", "mine#chat", "my/own") == [
+        mine,
+        mine,
+        f"{mine}#chat",
+        "my/own",
+    ]
+    assert read_as("tasks_file", "mine.jsonl") == [f"{mine}.jsonl"]
+    assert read_as("corpus", "mine.jsonl", "other.jsonl", "mini") == [
         f"{mine}.jsonl",
         "other.jsonl",
         "mini",
@@ -181,10 +135,8 @@ def test_a_path_is_meant_from_where_the_command_was_typed_and_a_word_stays_a_wor
 
 def test_a_notebook_is_found_by_path_by_name_and_by_what_it_makes(kit):
     begin = 'from lookuplab.artifact import Artifact\nArtifact.begin("demo", "{}", profile)'
-    path, other = (
-        kit.notebook("counts", begin.format("fig8_counted")),
-        kit.notebook("others", begin.format("counts")),
-    )
+    path = kit.notebook("counts", begin.format("fig8_counted"))
+    other = kit.notebook("others", begin.format("counts"))
     names = [
         str(path),
         "counts",
@@ -214,17 +166,12 @@ def test_a_file_that_is_no_notebook_is_told(kit):
     assert code == 2 and "is not a notebook" in said
 
 
-def test_a_sweep_s_values_are_separated_outside_of_brackets():
-    assert split("1,[x,y],[z]") == ["1", "[x,y]", "[z]"]
-
-
 # Profiles
 
 
 def test_a_profile_sets_only_what_a_notebook_declares(kit):
-    (kit.root / "own.yaml").write_text(
-        "parameters: {tasks: 7, elsewhere: 1}\nnotebooks: {demo/counts: {rate: 1}}\n"
-    )
+    text = "parameters: {tasks: 7, elsewhere: 1}\nnotebooks: {demo/counts: {rate: 1}}\n"
+    (kit.root / "own.yaml").write_text(text)
     job = plan(read(kit.notebook("counts")), load_profile(str(kit.root / "own.yaml")))
     assert job.parameters == {"profile": "own", "tasks": 7, "rate": 1.0}
 
@@ -235,8 +182,6 @@ def test_a_profile_sets_only_what_a_notebook_declares(kit):
         ("parameters: {tasks: many}", "profile 'own' gives 'many'"),
         ("notebooks: {demo/counts: {task: 1}}", r"no parameter 'task' \(from profile 'own'\)"),
         ("surprise: 1", "unexpected keyword argument 'surprise'"),
-        ("parameters: 3", "parameters is 3; it must be of type dict"),
-        ("committed: maybe", "committed is 'maybe'; it must be of type bool"),
         ("[1]", "must be a mapping"),
         ("a: [", "own.yaml: while parsing"),
     ],
@@ -249,10 +194,8 @@ def test_a_wrong_profile_is_refused(kit, content, message):
 
 def test_your_own_parameters_never_overwrite_committed_figures(kit):
     notebook = read(kit.notebook("counts"))
-    places = [
-        plan(notebook, load_profile(name), given).figures
-        for name, given in (("mini", {}), ("mini", {"tasks": "4"}), ("smoke", {}))
-    ]
+    cases = (("mini", {}), ("mini", {"tasks": "4"}), ("smoke", {}))
+    places = [plan(notebook, load_profile(name), given).figures for name, given in cases]
     assert places == [
         kit.root / "figures",
         kit.root / "runs" / "figures",
@@ -264,133 +207,52 @@ def test_every_table_name_of_the_paper_profile_has_its_role_if_the_paper_is_comp
     for notebook in notebooks.all_notebooks():
         told = plan(notebook, load_profile("paper")).parameters
         for model in told.get("models", ()) if "roles" in told else ():
-            fine_tuned = model.rpartition("/")[2].rpartition("-")[
-                0
-            ]  # ToolGen's tables name them without the condition
-            assert (
-                model.startswith("mini-")
-                or table_name(model) in told["roles"]
-                or fine_tuned in told["roles"]
-            )
+            # ToolGen's tables name fine-tuned models without the condition
+            names = {table_name(model), model.rpartition("/")[2].rpartition("-")[0]}
+            assert model.startswith("mini-") or names & told["roles"].keys()
 
 
 def test_a_run_gets_the_pinned_revision_and_a_name_may_ask_for_another():
     pin = data_sources.find("starcoder2-3b").revision
-    assert data_sources.pinned("bigcode/starcoder2-3b") == f"bigcode/starcoder2-3b@{pin}"
+    assert (
+        len(pin) == 40
+        and data_sources.pinned("bigcode/starcoder2-3b") == f"bigcode/starcoder2-3b@{pin}"
+    )
     for name in ("bigcode/starcoder2-3b@main", "google/codegemma-2b", "nobody/nothing"):
         assert data_sources.pinned(name) == name
-    given = plan(
-        find("table1_base_models"),
-        load_profile("paper"),
-        {"models": "bigcode/starcoder2-7b#chat, mini-small, openai:x"},
-    ).values
-    name, revision = split_revision(given["models"][0].removesuffix("#chat"))
-    assert (
-        name == "bigcode/starcoder2-7b"
-        and len(revision) == 40
-        and given["models"][0].endswith("#chat")
-    )
-    assert given["models"][1:] == ["mini-small", "openai:x"]
+    models = {"models": "bigcode/starcoder2-3b#chat, mini-small, openai:x"}
+    given = plan(find("table1_base_models"), load_profile("paper"), models).values["models"]
+    assert given == [f"bigcode/starcoder2-3b@{pin}#chat", "mini-small", "openai:x"]
 
 
-# Dry runs
-
-
-@pytest.fixture
-def offline(monkeypatch):
-    """No network at all, and a hub that must not be asked."""
-
-    def refuse(*_):
-        raise AssertionError("a dry run must not reach for the network")
-
-    monkeypatch.setattr(socket.socket, "connect", refuse)
-    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+def test_a_dry_run_says_what_would_run_and_what_is_missing_and_starts_nothing(kit, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-
-
-def test_a_dry_run_says_what_would_run_and_what_is_missing_and_starts_nothing(kit, offline):
+    source = 'profile = "mini"\ntasks = 3\nsome_file = ""\nmodels = ["x/y", "openai:g", "mini-x"]\n'
     for name in "ab":
-        kit.notebook(
-            name,
-            parameters='profile = "mini"\ntasks = 3\nsome_file = ""\nmodels = ["x/y", "openai:g", "mini-x"]\n',
-        )
+        kit.notebook(name, parameters=source)
     (kit.root / "notebooks" / "order.yaml").write_text("first: [demo/b]\n")
     own = kit.root / "own.yaml"
     own.write_text("parameters: {tasks: 9, some_file: data/none.jsonl}")
     code, said = kit.call("reproduce", "--profile", str(own), "--dry-run")
     assert code == 0, said
-    assert said.index(" 1 demo/b") < said.index(" 2 demo/a") and "tasks = 9" in said
+    assert said.index("demo/b") < said.index("demo/a") and "tasks = 9" in said
     assert (
-        f"missing (1, 2): parameter 'some_file' names 'data/none.jsonl', which does not exist; {own} says how"
+        f"missing: parameter 'some_file' names 'data/none.jsonl', which does not exist; {own} may say"
         in said
     )
     assert (
-        "set the environment variable OPENAI_API_KEY, or leave it out of 'models'" in said
-        and "'mini-x'" in said
+        "set the environment variable OPENAI_API_KEY" in said and "no mini model 'mini-x'" in said
     )
-    [row] = [line.split() for line in said.splitlines() if line.startswith("x/y")]
-    assert row[1:] == ["main", "(not", "pinned)", "unknown,", "not", "fetched", "yet", "1,", "2"]
     assert not (kit.root / "runs").exists()
 
 
-def test_the_paper_profile_s_models_have_revision_and_size(offline):
-    from lookuplab.commands.run import dry_text
-
-    said = dry_text(
-        [
-            plan(notebook, load_profile("paper"))
-            for notebook in notebooks.all_notebooks("cloudapibench")
-        ]
-    )
-    rows = {line.split()[0]: line for line in said.partition("\nmodel ")[2].splitlines()[1:]}
-    assert len(rows) == 12 and "an endpoint" in rows["openai:gpt-4o-2024-05-13"]
-    assert (
-        "31.9" in rows["bigcode/starcoder2-15b"]
-        and "46d44742909c03ac8" in rows["bigcode/starcoder2-15b"]
-    )
-    assert (
-        "main (not pinned)" in rows["google/codegemma-2b"]
-        and "5.0, not fetched yet" in rows["google/codegemma-2b"]
-    )
+def every_command(command=cli, name=""):
+    yield name.strip()
+    for inner in command.list_commands(None) if hasattr(command, "list_commands") else ():
+        yield from every_command(command.get_command(None, inner), f"{name} {inner}")
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "",
-        "run",
-        "reproduce",
-        "sweep",
-        "status",
-        "verify",
-        "claims",
-        "report",
-        "score",
-        "score cloudapi",
-        "score toolgen",
-        "score ds1000",
-        "train",
-        "train mini",
-        "train mini-toolgen",
-        "train mini-questions",
-        "train mini-rankers",
-        "train toolgen",
-        "data",
-        "data list",
-        "data get",
-        "data build",
-        "data build cloudapi",
-        "data build api",
-        "data build benchmark",
-        "data build problems",
-        "data build snippets",
-        "data mark",
-        "data frequencies",
-        "store",
-        "store export",
-        "store import",
-    ],
-)
+@pytest.mark.parametrize("command", list(every_command()))
 def test_every_command_shows_help_with_examples(kit, command):
     code, said = kit.call(*command.split(), "--help")
     assert code == 0 and f"  lookuplab {command}".rstrip() in said.partition("\n")[2]

@@ -1,18 +1,97 @@
-"""Problems asked with retrieved examples: prompts, seeds, answers, gains."""
+"""Examples before a problem within a budget, counted with a real tokenizer of whole words; models asked with them."""
 
 import math
 
 import pytest
-import written_problems as written
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
 
 from lookuplab.errors import UserError
 from lookuplab.models import load
 from lookuplab.models.types import Decoding
 from lookuplab.retrieval.rankers import Bm25
 from lookuplab.stackoverflow import asking
+from lookuplab.stackoverflow.asking import Trim, prompt
 from lookuplab.stackoverflow.corpus import Snippet
 from lookuplab.stackoverflow.ds1000 import load as load_problems
-from lookuplab.stackoverflow.grader import Verdict
+from lookuplab.stackoverflow.scores import trim_rows
+
+PROBLEM = "p1 p2 p3 p4 answer"  # 5 tokens
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    """One token a word, as long as it is parted by white space; unknown words are tokens too."""
+    words = Tokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
+    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]")
+
+
+def snippet(name: str, description: int = 3, code: int = 4) -> Snippet:
+    return Snippet(name, " ".join(f"{name}d{n}" for n in range(description)),
+                   " ".join(f"{name}c{n}" for n in range(code)), "", "")
+
+
+EXAMPLES = [snippet("a"), snippet("b"), snippet("c")]  # 3 + 4 tokens each, 4 for the frame
+WHOLE = 3 * 11 + 5
+
+
+def made(tokenizer, room: int, examples=EXAMPLES, **changes):
+    return prompt(PROBLEM, examples, room + 10, 10, tokenizer, **changes)
+
+
+def test_the_best_example_stands_next_to_the_problem(tokenizer):
+    done = made(tokenizer, WHOLE)
+    assert done.examples == ("c", "b", "a") and done.trims == () and done.tokens == WHOLE
+    assert done.text.startswith("Problem:\ncd0 cd1 cd2\nA:\n<code>\ncc0 cc1 cc2 cc3\n</code>\n\nProblem:\nbd0")
+    assert done.text.endswith("ac3\n</code>\n\n" + PROBLEM)
+
+
+def test_no_example_leaves_the_problem_as_it_is(tokenizer):
+    assert made(tokenizer, 5, examples=[]).text == PROBLEM
+
+
+def test_the_last_description_gives_first_and_no_more_than_needed(tokenizer):
+    assert made(tokenizer, WHOLE - 2).trims == (Trim("description", "c", 2, 1),)
+    done = made(tokenizer, WHOLE - 4)
+    assert done.trims == (Trim("description", "c", 3, 0), Trim("description", "b", 1, 2))
+    assert done.tokens == WHOLE - 4 and "bd1" in done.text and "bd2" not in done.text
+
+
+def test_code_gives_when_all_descriptions_are_gone_and_an_empty_example_goes(tokenizer):
+    done = made(tokenizer, WHOLE - 9 - 1)
+    assert done.trims[-1] == Trim("code", "c", 1, 3) and [one.part for one in done.trims[:3]] == ["description"] * 3
+    done = made(tokenizer, WHOLE - 9 - 6)  # without c's code its frame of 4 tokens goes too: 2 more than were needed
+    assert done.examples == ("b", "a") and done.trims[-1] == Trim("code", "c", 4, 0)
+    assert done.tokens == WHOLE - 9 - 8
+
+
+def test_the_problem_gives_last_and_from_its_beginning(tokenizer):
+    done = made(tokenizer, 3)
+    assert done.text == "p3 p4 answer" and done.examples == ()
+    assert done.trims[-1] == Trim("question", "", 2, 3) and len(done.trims) == 7
+
+
+def test_the_problem_gives_first_where_that_is_asked_for(tokenizer):
+    done = made(tokenizer, WHOLE - 2, trim="question-first")
+    assert done.trims == (Trim("question", "", 2, 3),) and done.examples == ("c", "b", "a")
+
+
+@pytest.mark.parametrize("trim", ["description-first", "question-first"])
+def test_every_budget_is_kept(tokenizer, trim):
+    for room in range(1, WHOLE + 1):
+        done = made(tokenizer, room, trim=trim)
+        assert done.text.endswith("answer")
+        assert done.tokens <= room and len(done.text.split()) == done.tokens
+        removed = sum(one.removed for one in done.trims)
+        assert removed + done.tokens + 4 * (3 - len(done.examples)) == WHOLE
+
+
+@pytest.mark.parametrize("changes", [{"trim": "all"}, {"room": 0}])
+def test_a_wrong_choice_is_one_clear_line(tokenizer, changes):
+    with pytest.raises(UserError, match="no prompt of a budget"):
+        made(tokenizer, **{"room": WHOLE} | changes)
+
 
 SNIPPETS = [Snippet(f"s{i}", f"Describe {word}.", f"result = {word}(numbers)", "mine", "MIT")
             for i, word in enumerate(("max", "min", "sum", "sorted"))]
@@ -33,16 +112,6 @@ def found(problems):
     return {problem.id: SNIPPETS for problem in problems}
 
 
-def verdicts(**passed):
-    return [Verdict(problem, sample, bool(one), "") for problem, values in passed.items() for sample, one in enumerate(values)]
-
-
-def test_the_question_is_the_prompt_without_its_frame(problems):
-    for problem in problems:
-        question = asking.question_of(problem)
-        assert question and question in problem.prompt and "<code>" not in question and not question.startswith("Problem:")
-
-
 def test_without_examples_the_model_reads_the_problem_as_it_is(problems, model):
     asked = asking.ask(model, problems, {}, 0, 2000, DECODING, store=False, progress=False)
     assert [asked.prompts[problem.id].text for problem in problems] == [problem.prompt for problem in problems]
@@ -55,44 +124,14 @@ def test_a_sample_does_not_depend_on_what_else_is_asked(problems, model):
     assert [a for a in every.answers if a.problem_id == problems[1].id] == alone.answers
 
 
-def test_the_best_example_stands_next_to_the_problem(problems, model):
-    asked = asking.ask(model, problems, found(problems), 3, 2000, DECODING, store=False, progress=False)
-    assert asked.prompts[problems[0].id].examples == ("s2", "s1", "s0")
-
-
-def test_a_problem_over_the_budget_is_named(problems, model):
-    with pytest.raises(UserError, match=f"^problem {problems[0].id}: .*tokens"):
-        asking.ask(model, problems, {}, 0, 20, DECODING, trim="examples-only", store=False)
-
-
-def test_snippets_are_answers_in_the_order_of_their_rank(problems):
-    answers = asking.snippets_as_answers(found(problems), problems[:1])
-    assert [(a.sample, a.solution) for a in answers] == [(i, one.code) for i, one in enumerate(SNIPPETS)]
-
-
-def test_the_first_k_ranks_decide_and_no_later_one():
-    given = verdicts(a=[0, 1, 0], b=[0, 0, 1], c=[0, 0, 0])
-    assert asking.first_passes(given, 1) == {"a": False, "b": False, "c": False}
-    assert asking.first_passes(given, 2) == {"a": True, "b": False, "c": False}
-
-
 def test_rankers_find_snippets_for_questions(problems):
     ranker = Bm25({one.id: one.description.lower().strip(".").split() for one in SNIPPETS})
     ranker.rank = lambda queries, k: {one: ["s1", "s0"][:k] for one in queries}
     assert asking.look_up(ranker, SNIPPETS, problems, 2)[problems[0].id] == (SNIPPETS[1], SNIPPETS[0])
 
 
-def test_a_gain_is_the_mean_difference_of_pass_at_k_in_points(problems):
-    ids = [problem.id for problem in problems]
-    before = verdicts(**dict(zip(ids, ([0, 0], [1, 0], [1, 1]))))
-    after = verdicts(**dict(zip(ids, ([1, 0], [1, 1], [1, 1]))))
-    first, second = asking.gain_rows(problems, before, after, [1, 2], "m", "examples_1")
-    assert (first["value"], second["value"]) == (pytest.approx(100 / 3), pytest.approx(100 / 3))
-    assert (first["metric"], first["n"]) == ("pass_at_1_gain_points", 3)
-
-
 def test_what_the_budget_cut_is_counted(problems, model):
     asked = asking.ask(model, problems, found(problems), 1, 2000, DECODING, store=False, progress=False)
-    rows = {row["metric"]: row["value"] for row in asking.trim_rows(problems, asked, "m", "examples_1")}
+    rows = {row["metric"]: row["value"] for row in trim_rows(problems, asked, "m", "examples_1")}
     assert rows["code_cut_percent"] == rows["question_cut_tokens"] == 0
     assert math.isclose(rows["prompt_tokens"], sum(p.tokens for p in asked.prompts.values()) / len(problems))

@@ -30,13 +30,13 @@ def test_a_file_is_read_as_it_was_written(written, name):
 
 def test_the_published_fields_are_read_as_the_schema(written):
     file = written({"id": 7, "code": "x", "description": "d", "language": "python", "attribution": "so.com/a/7"})
-    assert corpus.read(file, licence="CC") == [corpus.Snippet("7", "d", "x", "so.com/a/7", "CC")]
+    assert corpus.load(file) == [corpus.Snippet("7", "d", "x", "so.com/a/7", "")]
 
 
 @pytest.mark.parametrize(("bad", "said"), [
     ({"id": "2", "description": "d"}, "line 2 has no code"), (LINE | {"code": " \n"}, "line 2 has no code"),
-    (LINE | {"description": None}, "line 2 has no description"), ({"code": "x"}, "line 2 has no id"),
-    ("{", "line 2 is no JSON"), ("[]", "line 2 is no JSON object"), (LINE, "two snippets have the id '1'"),
+    (LINE | {"description": ""}, "line 2 has no description"), ({"code": "x"}, "line 2 has no id"),
+    ("{", "line 2: "), ("[]", "line 2: no JSON object"), (LINE, "two snippets have the id '1'"),
 ])
 def test_a_bad_line_is_named(written, bad, said):
     with pytest.raises(UserError, match=said):
@@ -92,4 +92,16 @@ def test_writing_gives_the_same_bytes_and_reads_back(tmp_path):
     corpus.write(tmp_path / "a.jsonl.gz", [LINE])
     corpus.write(tmp_path / "b.jsonl.gz", [LINE])
     assert (tmp_path / "a.jsonl.gz").read_bytes() == (tmp_path / "b.jsonl.gz").read_bytes()
-    assert corpus.read(tmp_path / "a.jsonl.gz") == [corpus.Snippet(**LINE)]
+    assert corpus.load(tmp_path / "a.jsonl.gz") == [corpus.Snippet(**LINE)]
+
+
+def test_pages_are_shared_by_problems_and_problems_without_a_page_left_out(written):
+    page, other = {"title": "lib.sort", "text": "Sort a thing."}, {"title": "lib.mean", "text": "Mean."}
+    file = written({"problem_id": 1, "docs": [page]}, {"problem_id": 2, "docs": []},
+                   {"problem_id": "3", "docs": [other, page]})
+    documents, relevant = corpus.pages(file)
+    assert [(one.id, one.description, one.code) for one in documents] == [
+        ("lib.sort", "Sort a thing.", ""), ("lib.mean", "Mean.", "")]
+    assert relevant == {"1": ("lib.sort",), "3": ("lib.mean", "lib.sort")}
+    with pytest.raises(UserError, match="line 2 is no problem"):
+        corpus.pages(written({"problem_id": 1, "docs": [page]}, {"problem_id": 2}))

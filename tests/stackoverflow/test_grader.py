@@ -8,10 +8,20 @@ import written_problems as written
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.execution.sandbox import Limits
-from lookuplab.stackoverflow import ds1000, environment, literal
-from lookuplab.stackoverflow.grader import Answer, Grader, Verdict, failing_references, grade
-from lookuplab.stackoverflow.verdicts import VerdictStore, key
+from lookuplab.execution.server import Limits
+from lookuplab.stackoverflow import ds1000
+from lookuplab.stackoverflow import grader as graders
+from lookuplab.stackoverflow.grader import (
+    Answer,
+    Grader,
+    Verdict,
+    VerdictStore,
+    environment,
+    failing_references,
+    fresh_process,
+    grade,
+    is_made,
+)
 
 WRONG = "result = 0"
 # Features of pandas that other packages bring, and an assignment for which it asks the collector who refers to a frame
@@ -30,8 +40,6 @@ for flavor in ("lxml", "bs4"):
 assert len(pd.read_xml(io.StringIO(frame.to_xml()))) == len(pd.read_excel("frame.xlsx")) == 2
 assert frame.to_markdown() and frame.to_latex() and frame.style.to_html() and frame.to_xarray()
 """
-LOOKS = "import os\nassert os.listdir() == [], os.listdir()\nopen('left', 'w').close()\n" + written.REFERENCE
-
 
 @pytest.fixture
 def problems(problems_file):
@@ -40,7 +48,7 @@ def problems(problems_file):
 
 def grader(store=False, workers=1, **options):
     """The kit's own Python is environment enough for problems that import nothing but Python's modules."""
-    return Grader(Path(sys.executable), store=store, workers=workers, progress=False, **options)
+    return Grader(store=store, workers=workers, progress=False, **options)
 
 
 def test_verdicts_come_by_id_and_sample_whatever_the_order_of_the_answers(problems_file):
@@ -52,18 +60,6 @@ def test_verdicts_come_by_id_and_sample_whatever_the_order_of_the_answers(proble
         ("9", 0, False, "SyntaxError"), ("10", 0, True, ""), ("10", 1, False, "AssertionError"),
         ("x", 0, False, "AssertionError")]
     assert grade(problems, answers[::-1], grader(workers=2)) == found
-
-
-def test_an_error_is_one_line(problems):
-    found, = grade(problems, [Answer("1", 0, "raise ValueError('first\\n\\nsecond')")], grader())
-    assert found.error == "ValueError: first second"
-
-
-def test_each_program_begins_in_an_empty_folder(problems):
-    answers = [Answer("1", sample, LOOKS + f"# {sample}") for sample in range(3)]
-    # the second case of a test finds what the first left, as in the official program
-    expected = "AssertionError: ['left']"
-    assert [one.error for one in grade(problems, answers, grader())] == [expected] * 3
 
 
 def test_a_reference_that_fails_is_named_and_nothing_is_scored_until_it_is_left_out(problems_file):
@@ -90,7 +86,7 @@ def test_answers_that_do_not_fit_are_user_errors(problems, answers, left, words)
 def test_a_second_run_takes_the_stored_verdicts_and_runs_only_what_is_new(problems, tmp_path):
     runs = grader(tmp_path / "verdicts.sqlite")
     grade(problems, [Answer("1", 0, WRONG)], runs)
-    first = key(ds1000.program(problems[0], WRONG), runs.identity, runs.sandbox, runs.limits)
+    first = runs.key(ds1000.program(problems[0], WRONG))
     with VerdictStore(runs.store) as store:
         assert store.get([first])[first]["error"].startswith("AssertionError")
         store.put(first, {"passed": False, "error": "as stored", "seconds": 0})
@@ -114,16 +110,15 @@ def test_a_run_that_is_stopped_keeps_what_it_had_graded(problems, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         runs.outcomes(programs)
     with VerdictStore(runs.store) as store:
-        keys = [key(one, runs.identity, runs.sandbox, runs.limits) for one in programs]
+        keys = [runs.key(one) for one in programs]
         assert set(store.get(keys)) == {one for one, _ in seen} and len(seen) == 2
 
 
-def test_another_environment_or_limit_is_another_question(problems):
-    program, runs = ds1000.program(problems[0], WRONG), grader()
-    keys = {key(program, runs.identity, runs.sandbox, runs.limits), key(program, "other", runs.sandbox, runs.limits),
-            key(program, runs.identity, runs.sandbox, type(runs.limits)(seconds=1)),
-            key(ds1000.program(problems[0], ""), runs.identity, runs.sandbox, runs.limits)}
-    assert len(keys) == 4
+def test_another_environment_sandbox_or_limit_is_another_question(problems):
+    programs = [ds1000.program(problems[0], text) for text in (WRONG, "")]
+    runs, others = grader(), [grader(sandbox="none"), grader(limits=Limits(seconds=1)), grader()]
+    others[2].identity = "other"
+    assert len({runs.key(one) for one in programs} | {one.key(programs[0]) for one in others}) == 5
 
 
 def test_a_failed_reference_is_tried_again(problems_file, tmp_path):
@@ -139,8 +134,8 @@ def test_a_program_that_was_stopped_is_not_stored(problems, tmp_path):
     programs = [ds1000.program(problems[0], text) for text in ("import time\ntime.sleep(60)", "raise SystemExit", WRONG)]
     assert [one.stopped for one in runs.outcomes(programs)] == [True, False, False]
     with VerdictStore(runs.store) as store:
-        keys = [key(one, runs.identity, runs.sandbox, runs.limits) for one in programs]
-        assert list(store.get(keys)) == keys[1:]
+        keys = [runs.key(one) for one in programs]
+        assert set(store.get(keys)) == set(keys[1:])
 
 
 def test_verdicts_are_those_of_a_fresh_process_a_program(problems):
@@ -148,35 +143,35 @@ def test_verdicts_are_those_of_a_fresh_process_a_program(problems):
                  written.REFERENCE + "for n in [1]: pass", "    " + written.REFERENCE)
     programs = [ds1000.program(problem, solution) for problem in problems for solution in solutions]
     runs = grader(workers=2)
-    fresh = literal.fresh_processes(programs, runs.python, runs.sandbox)
+    fresh = [fresh_process(one, runs.python) for one in programs]
     assert [one.passed for one in runs.outcomes(programs)] == [one.passed for one in fresh]
     assert {one.passed for one in fresh} == {True, False}
 
 
-@pytest.mark.skipif(bool(environment.defect()), reason="needs `lookuplab data get ds1000-grader` (3.2 GB)")
+@pytest.mark.skipif(not is_made(), reason="needs `lookuplab data get ds1000-grader` (3.2 GB)")
 def test_no_program_passes_by_a_module_that_only_another_one_imports(problems_file):
     context = "import sklearn\nimport pandas\n" + written.CONTEXT
     problems = ds1000.load(problems_file(written.record(1, context),
                                          written.record(2, "import sklearn.svm\n" + context)))
     solution = "import sklearn\nsklearn.svm.SVC\n" + written.REFERENCE
     found = grade(problems, [Answer(one, 0, solution) for one in "12"], Grader(
-        environment.environment(), store=False, workers=1, progress=False))
+        environment(), store=False, workers=1, progress=False))
     assert [one.passed for one in found] == [False, True] and "'svm'" in found[0].error
 
 
-@pytest.mark.skipif(bool(environment.defect()), reason="needs `lookuplab data get ds1000-grader` (3.2 GB)")
+@pytest.mark.skipif(not is_made(), reason="needs `lookuplab data get ds1000-grader` (3.2 GB)")
 def test_features_of_pandas_that_need_other_packages_work(problems):
-    runs = Grader(environment.environment(), store=False, workers=1, progress=False)
+    runs = Grader(environment(), store=False, workers=1, progress=False)
     assert grade(problems, [Answer("1", 0, FEATURES + written.REFERENCE)], runs) == [Verdict("1", 0, True, "")]
 
 
 DEV = paths.ROOT.parent / "shared" / "data" / "ds1000_dev.jsonl.gz"
 
 
-@pytest.mark.skipif(bool(environment.defect()) or not DEV.exists(), reason="needs the grader's environment and DS-1000")
+@pytest.mark.skipif(not is_made() or not DEV.exists(), reason="needs the grader's environment and DS-1000")
 def test_references_of_ds1000_pass_and_fail_without_their_last_line():
     problems = [problem for problem in ds1000.load(DEV) if problem.library == "Scipy"][:5]
-    runs = Grader(environment.environment(), store=False, progress=False)
+    runs = Grader(environment(), store=False, progress=False)
     assert failing_references(problems, runs) == {}
     broken = [ds1000.program(problem, broken_reference(problem)) for problem in problems]
     assert not any(one.passed for one in runs.outcomes(broken))
@@ -187,3 +182,27 @@ def broken_reference(problem):
     lines = problem.reference.rstrip().split("\n")
     indent = lines[-1][:len(lines[-1]) - len(lines[-1].lstrip())]
     return "\n".join([*lines[:-1], f"{indent}raise ValueError"])
+
+
+def test_an_environment_is_made_of_its_pins_and_made_again_when_they_change(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "DATA", tmp_path)
+    monkeypatch.setattr(paths, "DOWNLOADS", tmp_path / "with space")
+    (tmp_path / "tiny.txt").write_text("# no pin\n")
+    with pytest.raises(UserError, match="tiny is incomplete: run `lookuplab data get tiny`"):
+        environment("tiny")
+    python = graders.make("tiny")
+    assert environment("tiny") == python and Grader(python, progress=False).identity != grader().identity
+    (tmp_path / "tiny.txt").write_text("no-such-package==9\n")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with pytest.raises(UserError, match="tiny: .*the same command goes on from there"):
+        graders.make("tiny")
+    assert not is_made("tiny")
+    assert environment(str(python)) == python and environment("") == Path(sys.executable)
+    with pytest.raises(UserError, match="no grader environment 'absent'"):
+        environment("absent")
+
+
+def test_the_committed_pins_are_those_of_the_published_count():
+    pins = (paths.DATA / f"{graders.NAME}.txt").read_text().split()
+    known = {"numpy==1.26.4", "pandas==1.5.3", "scipy==1.12.0", "scikit-learn==1.4.0", "tensorflow-cpu==2.16.1"}
+    assert known | {"torch==2.13.0", "matplotlib==3.8.4"} <= set(pins)

@@ -1,4 +1,4 @@
-"""Lets the tests of this room import the small models that lie beside them and beside those of the shared room."""
+"""Small models that lie beside the tests, and little repositories with real Jedi."""
 
 import sys
 from pathlib import Path
@@ -8,6 +8,35 @@ sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "models
 import pytest  # noqa: E402
 from tiny_architectures import save  # noqa: E402
 
+from lookuplab.toolgen.functions import Repository, extract  # noqa: E402
+from lookuplab.toolgen.jedi_tool import JediTool  # noqa: E402
+
+BASE = """
+class Base:
+    def __init__(self):
+        self._registered_updates = set()
+        self.name = "base"
+"""
+CONTAINER = '''from base import Base
+
+
+class Container(Base):
+    def register_updates(self, *updates):
+        """Register the given updates."""
+        return None if updates else self
+
+    @property
+    def label(self):
+        """Name of this container."""
+        label = self.name
+        return label
+'''
+SHAPES = '''def area(width, height):
+    """Area of a rectangle."""
+    total = width * height
+    return total
+'''
+
 
 @pytest.fixture(scope="session")
 def bases(tmp_path_factory):
@@ -16,3 +45,23 @@ def bases(tmp_path_factory):
     for architecture in ("gpt2", "t5", "llama"):
         save(folder / architecture, architecture, context=256)
     return folder
+
+
+@pytest.fixture(scope="session")
+def tool():
+    with JediTool(2) as tool:
+        yield tool
+
+
+@pytest.fixture(scope="session")
+def functions(tmp_path_factory):
+    """register_updates and label of one repository, area of another."""
+    one, other = (tmp_path_factory.mktemp(name) for name in ("one", "other"))
+    (one / "base.py").write_text(BASE)
+    (one / "container.py").write_text(CONTAINER)
+    (other / "shapes.py").write_text(SHAPES)
+    return [
+        function
+        for root in (one, other)
+        for function in extract(Repository(root.name, root)).functions
+    ]

@@ -7,7 +7,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
-from lookuplab.models.local import LocalModel, load_local
+from lookuplab.models.local import LocalModel
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.pairs import add_mark
 
@@ -44,7 +44,7 @@ def scripted(folder, table: Mapping[str, dict[str, float]] = MappingProxyType({}
             model.lm_head.weight[:, column] = _logits(tokenizer, row)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    return load_local(str(folder))
+    return LocalModel(str(folder))
 
 
 def _logits(tokenizer, row: dict[str, float]) -> torch.Tensor:

@@ -4,11 +4,18 @@ import pytest
 
 from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
-from lookuplab.toolgen.files import Repository, locate, locate_all
-from lookuplab.toolgen.filters import Filters, first_sentence
-from lookuplab.toolgen.functions import extract
+from lookuplab.toolgen.functions import (
+    Filters,
+    Repository,
+    extract,
+    first_sentence,
+    locate,
+    locate_all,
+)
 
-PLAIN = 'def plain(a, b):\n    """Add the two given numbers."""\n    total = a + b\n    return total\n'
+PLAIN = (
+    'def plain(a, b):\n    """Add the two given numbers."""\n    total = a + b\n    return total\n'
+)
 
 
 def take(folder, text, name="module.py", **limits):
@@ -53,12 +60,20 @@ if True:
 
 
 def test_methods_nested_async_decorated_and_branch_functions_are_found_with_their_places(tmp_path):
-    found = {function.qualified_name: function for function in take(tmp_path, TRICKY, min_docstring_words=2).functions}
+    found = {
+        function.qualified_name: function
+        for function in take(tmp_path, TRICKY, min_docstring_words=2).functions
+    }
     assert list(found) == ["Outer.method", "Outer.method.nested", "branch"]
     method, nested, branch = found.values()
     assert method.line == 4 and method.indent == "    " and method.docstring == "Do this."
-    assert method.signature == 'async def method(x: dict[str, int] = {"a:b": 1}, *, f=lambda y: y) -> "A: B":'
-    assert '"""first\n    second\n        third"""' in method.body, "the inside of a string was dedented"
+    assert (
+        method.signature
+        == 'async def method(x: dict[str, int] = {"a:b": 1}, *, f=lambda y: y) -> "A: B":'
+    )
+    assert '"""first\n    second\n        third"""' in method.body, (
+        "the inside of a string was dedented"
+    )
     assert method.body.endswith("    return nested(x)")
     assert nested.body == "    größe = z; return größe + len(text)"
     assert [(t.line, t.column) for t in nested.tokens if t.text == "größe"] == [(11, 12), (11, 30)]
@@ -72,18 +87,13 @@ def test_line_ends_and_byte_order_marks_change_nothing(tmp_path, ending):
 
 
 def test_tabs_form_feeds_and_other_separators_do_not_shift_positions(tmp_path):
-    text = "x = 'a\x0cb\u2028c'\n\x0c\nclass A:\n" + "".join(f"\t{line}\n" for line in PLAIN.splitlines())
+    text = "x = 'a\x0cb\u2028c'\n\x0c\nclass A:\n" + "".join(
+        f"\t{line}\n" for line in PLAIN.splitlines()
+    )
     [function] = take(tmp_path, text).functions
     assert function.line == 4 and function.indent == "\t"
     assert function.source + "\n" == PLAIN
     assert [(t.line, t.column) for t in function.tokens if t.text == "total"] == [(6, 5), (7, 12)]
-
-
-def test_positions_point_at_their_token_in_the_file(tmp_path):
-    lines = TRICKY.splitlines()
-    for function in take(tmp_path, TRICKY).functions:
-        for token in function.tokens:
-            assert lines[token.line - 1][token.column:].startswith(token.text.split("\n")[0])
 
 
 def test_the_same_function_twice_in_a_file_is_taken_once(tmp_path):
@@ -92,51 +102,74 @@ def test_the_same_function_twice_in_a_file_is_taken_once(tmp_path):
     assert result.left_out == {"function: same docstring and signature as another": 1}
 
 
-@pytest.mark.parametrize(("text", "reason"), [
-    ("def f(a):\n    return a\n", "no docstring"),
-    ("def test_f(a):\n    '''One two three.'''\n    b = a\n    return b\n", "name begins with test_"),
-    ("def f(a):\n    '''One two three.'''\n    raise NotImplementedError('x')\n", "body does nothing"),
-    ("def f(a):\n    '''One two three.'''\n", "body does nothing"),
-    ("def f(a):\n    '''One two.'''\n    return a\n", "docstring of fewer than 3 words"),
-    (f"def f(a):\n    '''{'word ' * 257}'''\n    return a\n", "docstring of more than 256 words"),
-    ("def f(a):\n    '''1 two three.'''\n    return a\n", "docstring does not begin with a letter"),
-    ("def f(a): 'One two three.'; return a\n", "docstring shares its line with code"),
-    ("def f(a):\n    '''One two three.'''\n" + "    a += 1\n" * 50, "more than 50 lines"),
-    ("def f(a):\n    '''One two three.'''\n    return [" + "a, " * 260 + "]\n", "more than 512 Python tokens"),
-])
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("def f(a):\n    return a\n", "no docstring"),
+        (
+            "def test_f(a):\n    '''One two three.'''\n    b = a\n    return b\n",
+            "name begins with test_",
+        ),
+        (
+            "def f(a):\n    '''One two three.'''\n    raise NotImplementedError('x')\n",
+            "body does nothing",
+        ),
+        ("def f(a):\n    '''One two three.'''\n", "body does nothing"),
+        ("def f(a):\n    '''One two.'''\n    return a\n", "not 3 to 256 words of docstring"),
+        (
+            f"def f(a):\n    '''{'word ' * 257}'''\n    return a\n",
+            "not 3 to 256 words of docstring",
+        ),
+        (
+            "def f(a):\n    '''1 two three.'''\n    return a\n",
+            "docstring does not begin with a letter",
+        ),
+        ("def f(a): 'One two three.'; return a\n", "docstring shares its line with code"),
+        ("def f(a):\n    '''One two three.'''\n" + "    a += 1\n" * 50, "not 2 to 50 lines"),
+        (
+            "def f(a):\n    '''One two three.'''\n    return [" + "a, " * 260 + "]\n",
+            "not 0 to 512 Python tokens",
+        ),
+    ],
+)
 def test_a_function_that_is_left_out_is_counted_with_its_reason(tmp_path, text, reason):
     result = take(tmp_path, text)
     assert result.functions == [] and result.left_out == {f"function: {reason}": 1}
 
 
-@pytest.mark.parametrize(("content", "reason"), [
-    (b"def f(:\n", "does not parse"), (b"x = 1\0", "binary"), (b"# coding: nonsense\n", "encoding cannot be read"),
-    (b"x = '\xff'\n", "encoding cannot be read"), (b"#" * 10_000_000, "more than 1000000 bytes"),
-    (b"x = 1\n" * 1001, "more than 1000 lines"), (b"(" * 5000, "does not parse"),
-])
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"def f(:\n", "does not parse"),
+        (b"x = 1\0", "does not parse"),
+        (b"# coding: nonsense\n", "cannot be read"),
+        (b"x = '\xff'\n", "cannot be read"),
+        (b"#" * 10_000_000, "more than 1000000 bytes"),
+        (b"x = 1\n" * 1001, "more than 1000 lines"),
+        (b"(" * 5000, "does not parse"),
+    ],
+)
 def test_a_file_that_is_left_out_is_counted_and_the_others_are_read(tmp_path, content, reason):
     (tmp_path / "good.py").write_text(PLAIN)
     result = take(tmp_path, content)
-    assert len(result.functions) == 1 and result.files == 2 and result.left_out == {f"file: {reason}": 1}
+    assert (
+        len(result.functions) == 1
+        and result.files == 2
+        and result.left_out == {f"file: {reason}": 1}
+    )
 
 
-def test_links_are_counted_and_not_followed(tmp_path):
+def test_links_and_hidden_folders_are_not_followed(tmp_path):
     (tmp_path / "circle").symlink_to(tmp_path, target_is_directory=True)
     (tmp_path / "broken.py").symlink_to(tmp_path / "nowhere")
-    result = take(tmp_path, PLAIN)
-    assert len(result.functions) == 1
-    assert result.left_out == {"folder: a link": 1, "file: a link or no regular file": 1}
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / ".hidden" / "a.py").write_text("x = 1")
+    assert len(take(tmp_path, PLAIN).functions) == take(tmp_path, PLAIN).files == 1
 
 
 def test_too_many_files_leave_the_repository_out(tmp_path):
     (tmp_path / "other.py").write_text("")
     assert take(tmp_path, PLAIN, max_files=1).left_out == {"repository: more than 1 files": 1}
-
-
-def test_model_tokens_are_counted_by_the_function_that_is_given(tmp_path):
-    (tmp_path / "module.py").write_text(PLAIN)
-    result = extract(Repository("repo", tmp_path), Filters(max_model_tokens=10), count_tokens=lambda text: len(text))
-    assert result.left_out == {"function: more than 10 model tokens": 1}
 
 
 def test_an_encoding_declaration_is_obeyed(tmp_path):
@@ -151,7 +184,7 @@ def test_the_first_sentence_ends_at_a_full_stop_or_an_empty_line():
 
 
 def test_packages_among_the_sources_are_found_by_import_name_and_nothing_else_is():
-    assert locate("click").root == python_sources.folder() / "click"
+    assert locate("click").root == (python_sources.folder() / "click").resolve()
     with pytest.raises(UserError, match="neither a folder nor a package among the sources"):
         locate("no_such_package_here")
 
@@ -162,6 +195,8 @@ def test_a_folder_s_star_stands_for_the_folders_in_it(tmp_path, monkeypatch):
     for name in ("b", "a", ".hidden"):
         (tmp_path / "data" / name).mkdir(parents=True)
     found = locate_all(["click", "data/*"])
-    assert [one.name for one in found] == ["click", "a", "b"] and found[1].root == (tmp_path / "data" / "a").resolve()
+    assert [one.name for one in found] == ["click", "a", "b"] and found[1].root == (
+        tmp_path / "data" / "a"
+    ).resolve()
     with pytest.raises(UserError, match="names no folder"):
         locate_all(["data/a/*"])

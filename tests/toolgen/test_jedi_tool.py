@@ -1,156 +1,246 @@
-"""The completion tool survives what Jedi does not: calls that hang, crash or fail cost one worker and are counted."""
+"""The completion tool survives what Jedi does not: calls that hang, crash or fail cost one worker
+and are counted. And what a worker keeps between questions changes no answer.
+"""
 
 import os
 import signal
 
+import parso
 import pytest
 
-from lookuplab.toolgen import jedi_tool
-from lookuplab.toolgen.jedi_tool import Answer, JediTool, Worker
+from lookuplab.toolgen import jedi_worker
+from lookuplab.toolgen.functions import extract, locate
+from lookuplab.toolgen.jedi_tool import JediTool
+from lookuplab.toolgen.marking import buffer_at, candidates
 
 TEXT = "class A:\n    def __init__(self):\n        self.field = 1\n\n    def f(self, n):\n        self."
+PLACE = "module.py", TEXT, 6, 13
 
 
 @pytest.fixture
-def worker():
-    worker = Worker()
-    yield worker
-    worker.close()
+def one():
+    with JediTool(1) as one:
+        yield one
 
 
-def test_an_unsaved_buffer_is_completed_and_edits_are_seen(worker, tmp_path):
+def worker_of(tool):
+    [worker] = tool._free
+    return worker
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The columns of the questions that reach a worker."""
+    columns, ask = [], JediTool._asked
+    monkeypatch.setattr(
+        JediTool, "_asked", lambda *call: columns.append(call[-1]["column"]) or ask(*call)
+    )
+    return columns
+
+
+def test_an_unsaved_buffer_is_completed_and_edits_are_seen(one, tmp_path):
     (tmp_path / "other.py").write_text("def helper(alpha): pass\n")
-    names = worker.complete(tmp_path, "module.py", TEXT, 6, 13).names
+    names = one.complete(tmp_path, *PLACE).names
     assert "field" in names and "f" in names
     edited = TEXT.replace("field", "renamed")
-    names = worker.complete(tmp_path, "module.py", edited, 6, 13).names
+    names = one.complete(tmp_path, "module.py", edited, 6, 13).names
     assert "renamed" in names and "field" not in names
-    assert "helper" in worker.complete(tmp_path, "module.py", "import other\nother.", 2, 6).names
+    assert "helper" in one.complete(tmp_path, "module.py", "import other\nother.", 2, 6).names
 
 
-def test_asking_for_one_name_finds_it_exactly_when_the_full_answer_holds_it(worker, tmp_path):
-    text = TEXT.replace("self.field = 1", "self.field = 1\n        self.__hidden = 2") + "\n"
-    full = worker.complete(tmp_path, "module.py", text, 7, 13).names
+def test_asking_for_one_name_finds_it_exactly_when_the_full_answer_holds_it(one, tmp_path):
+    hidden = "self.field = 1\n        self.__hidden = 2"
+    text = TEXT.replace("self.field = 1", hidden) + "\n"
+    full = one.complete(tmp_path, "module.py", text, 7, 13).names
     for name in ("field", "f", "__hidden", "n", "A", "missing", "__init__", "__class__"):
-        assert (name in worker.complete(tmp_path, "module.py", text, 7, 13, wanted=name).names) == (name in full), name
+        found = one.complete(tmp_path, "module.py", text, 7, 13, wanted=name).names
+        assert (name in found) == (name in full), name
 
 
-def test_a_parameter_is_known_from_callers_in_the_repository_and_not_from_beside_it(worker, tmp_path):
+def test_a_parameter_is_known_from_callers_in_the_repository_and_not_from_beside_it(one, tmp_path):
     package = tmp_path / "package"
     package.mkdir()
     (package / "__init__.py").write_text("")
     text = "def inside(thing):\n    pass\n\ndef outside(thing):\n    thing."
     (package / "caller.py").write_text("from package.module import inside\ninside('')\n")
     (tmp_path / "beside.py").write_text("from package.module import outside\noutside('')\n")
-    assert "upper" not in worker.complete(package, "module.py", text, 5, 10).names
+    assert "upper" not in one.complete(package, "module.py", text, 5, 10).names
     swapped = text.replace("inside", "_").replace("outside", "inside")
-    assert "upper" in worker.complete(package, "module.py", swapped, 5, 10).names
+    assert "upper" in one.complete(package, "module.py", swapped, 5, 10).names
 
 
-def test_identifiers_are_names_without_the_equals_sign_and_without_dict_keys():
-    assert Answer(("alpha=", "beta", "'key'", "beta")).identifiers == ["alpha", "beta"]
+def test_a_hang_and_a_crash_cost_a_process_and_a_new_one_takes_the_next_call(one, tmp_path):
+    text = TEXT + "\n"
+    one.complete(tmp_path, *PLACE)
+    os.kill(worker_of(one).process.pid, signal.SIGSTOP)
+    one.time_limit = 0.2
+    one.complete(tmp_path, "module.py", text, 6, 13)
+    assert one.failures["timed out"]
+    one.time_limit = 20
+    assert "field" in one.complete(tmp_path, "module.py", text, 6, 13).names
+    worker_of(one).process.kill()
+    worker_of(one).process.wait()
+    assert "field" in one.complete(tmp_path, "module.py", text + "\n", 6, 13).names
+    assert one.failures["crashed"] == 1
 
 
-def test_a_crash_costs_one_call_and_a_new_process_takes_the_next(worker, tmp_path):
-    worker.complete(tmp_path, "module.py", TEXT, 6, 13)
-    os.kill(worker._process.pid, signal.SIGSTOP)
-    worker.time_limit = 0.2
-    assert worker.complete(tmp_path, "module.py", TEXT, 6, 13).failure == "timed out"
-    worker.time_limit = 20
-    assert "field" in worker.complete(tmp_path, "module.py", TEXT, 6, 13).names
-    worker._process.kill()
-    worker._process.wait()
-    assert "field" in worker.complete(tmp_path, "module.py", TEXT, 6, 13).names
-    assert worker.failures == {"timed out": 1}
-
-
-def test_a_call_that_takes_too_long_is_given_up_and_its_worker_goes_on(worker, tmp_path):
+def test_a_call_that_takes_too_long_is_given_up_and_its_worker_goes_on(one, tmp_path):
     for name in ("first", "second"):
         code = "".join(f"def {name}_{n}(a, b=[{n}]):\n    return a\n" for n in range(2000))
         (tmp_path / f"{name}.py").write_text(code)
     text = "import first\nimport second\nsecond."
-    assert "first_1999" in worker.complete(tmp_path, "module.py", "import first\nfirst.", 2, 6).names
-    process, worker.time_limit = worker._process, 0.01
-    assert worker.complete(tmp_path, "module.py", text, 3, 7).failure == "timed out"
-    worker.time_limit = 20
-    assert "second_1999" in worker.complete(tmp_path, "module.py", text, 3, 7).names
-    assert worker._process is process and worker.failures == {"timed out": 1}
+    one.complete(tmp_path, "module.py", "import first\nfirst.", 2, 6)
+    process, one.time_limit = worker_of(one).process, 0.01
+    assert one.complete(tmp_path, "module.py", text, 3, 7).failure == "timed out"
+    one.time_limit = 20
+    assert "second_1999" in one.complete(tmp_path, "module.py", text, 3, 7).names
+    assert worker_of(one).process is process and one.failures == {"timed out": 2}
 
 
-def test_a_module_that_ends_the_process_that_imports_it_is_counted_as_crashed(worker, tmp_path, monkeypatch):
-    (tmp_path / "gi.py").write_text("import os\nos.abort()\n")  # Jedi imports this one, for what it makes at run time
+def test_a_module_that_ends_the_process_that_imports_it_is_counted_as_crashed(
+    one, tmp_path, monkeypatch
+):
+    (tmp_path / "gi.py").write_text("import os\nos.abort()\n")  # Jedi imports this one
     monkeypatch.setenv("LOOKUPLAB_SOURCES", str(tmp_path))
-    assert worker.complete(tmp_path, "module.py", "import gi\ngi.", 2, 3).failure == "crashed"
-    assert "x" in worker.complete(tmp_path, "module.py", "x = 1\n", 2, 0).names
+    answer = one.complete(tmp_path, "module.py", "import gi\ngi.", 2, 3)
+    assert (answer.failure, one.failures) == ("crashed", {"crashed": 2})
+    assert "x" in one.complete(tmp_path, "module.py", "x = 1\n", 2, 0).names
 
 
-def test_a_tree_that_was_saved_in_part_is_parsed_anew(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    (tmp_path / "other.py").write_text("alpha = 1\n")
-    for part in (-10, 0, None):
-        worker = Worker()
-        answer = worker.complete(tmp_path, "module.py", "import other\nother.", 2, 6)
-        worker.close()
-        assert "alpha" in answer.names, answer.failure
-        [saved] = (tmp_path / "cache").rglob("*.pkl")
-        saved.write_bytes(saved.read_bytes()[:part])
-
-
-def test_a_worker_that_has_parsed_a_file_is_asked_about_it_again(tmp_path):
-    with JediTool(2) as tool:
-        for file in ("a.py", "b.py"):
-            with tool.lease(tmp_path, file) as worker:
-                worker.complete(tmp_path, file, "x = 1\n", 2, 0)
-        with tool.lease(tmp_path, "b.py") as second, tool.lease(tmp_path, "a.py") as first:
-            assert (str(tmp_path), "a.py") in first.places
-            assert (str(tmp_path), "b.py") in second.places and first is not second
-        with tool.lease(tmp_path, "a.py") as first, tool.lease(tmp_path, "a.py") as other:
-            assert first is not other
-
-
-def test_a_worker_that_dies_in_its_call_is_counted_as_crashed(worker, tmp_path, monkeypatch):
-    monkeypatch.setattr(jedi_tool, "_START", "print('ready', flush=True); input(); import os; os._exit(1)")
-    assert worker.complete(tmp_path, "module.py", TEXT, 6, 13).failure == "crashed"
-    monkeypatch.undo()
-    assert "field" in worker.complete(tmp_path, "module.py", TEXT, 6, 13).names
-
-
-def test_an_error_of_jedi_is_an_answer_and_the_process_stays(worker, tmp_path):
-    assert worker.complete(tmp_path, "module.py", "x = 1\n", 99, 0).failure == "error in Jedi: ValueError"
-    process = worker._process
-    assert "x" in worker.complete(tmp_path, "module.py", "x = 1\n", 2, 0).names
-    assert worker._process is process
-
-
-def test_a_tool_counts_the_failures_of_all_its_workers(tmp_path):
-    with JediTool(2) as tool:
-        with tool.lease() as first, tool.lease() as second:
-            for worker in (first, second):
-                worker.complete(tmp_path, "module.py", "x = 1\n", 99, 0)
-        assert tool.failures == {"error in Jedi: ValueError": 2}
-
-
-@pytest.fixture
-def asked(monkeypatch):
-    """The columns of the questions that reach a worker."""
-    columns, complete = [], Worker.complete
-    monkeypatch.setattr(Worker, "complete", lambda self, root, file, text, line, column, wanted=None:
-                        columns.append(column) or complete(self, root, file, text, line, column, wanted))
-    return columns
+def test_an_error_of_jedi_is_an_answer_and_the_process_stays(one, tmp_path):
+    assert one.complete(tmp_path, "module.py", "x = 1\n", 99, 0).failure == (
+        "error in Jedi: ValueError"
+    )
+    process = worker_of(one).process
+    assert "x" in one.complete(tmp_path, "module.py", "x = 1\n", 2, 0).names
+    assert worker_of(one).process is process and one.failures == {"error in Jedi: ValueError": 1}
 
 
 def test_what_jedi_has_answered_the_next_tool_need_not_ask(tmp_path, asked):
     answers = []
     for store in (tmp_path / "kept.sqlite", tmp_path / "kept.sqlite", False):
         with JediTool(1, store=store) as tool:
-            answers += [tool.complete(tmp_path, "module.py", TEXT, 6, 13) for _ in range(2)]
+            answers += [tool.complete(tmp_path, *PLACE) for _ in range(2)]
     assert asked == [13, 13] and "field" in answers[0].names and len(set(answers)) == 1
 
 
 def test_another_file_in_the_repository_asks_again(tmp_path, asked):
-    (tmp_path / "other.py").write_text("alpha = 1\n")
     for name in ("alpha", "beta"):
         (tmp_path / "other.py").write_text(f"{name} = 1\n")
         with JediTool(1, store=tmp_path / "kept.sqlite") as tool:
-            assert name in tool.complete(tmp_path, "module.py", "import other\nother.", 2, 6).names
+            found = tool.complete(tmp_path, "module.py", "import other\nother.", 2, 6)
+            assert name in found.names
     assert asked == [6, 6]
+
+
+CODE = """class A:
+    if True:
+        def a(self):
+            def inner(): return one
+            return inner
+
+    async def b(self): self.two = 2
+
+def c(): return three
+x = [y for y in c()]
+"""
+
+
+def test_names_of_an_edited_file_are_those_of_a_file_parsed_anew(tmp_path):
+    def names(module, used):
+        return [(key, [name.start_pos for name in found]) for key, found in used(module).items()]
+
+    lines = CODE.splitlines(keepends=True)
+    edits = [lines[:n] + ["        new = old\n"] + lines[n + 1 :] for n in range(len(lines))]
+    grammar = parso.load_grammar()
+    for edit in [lines, *edits, lines]:
+        for text in ("".join(edit), CODE):
+            module = grammar.parse(text, path=tmp_path / "module.py", diff_cache=True)
+            plain = names(grammar.parse(text), parso.python.tree.Module.get_used_names)
+            assert names(module, jedi_worker.used_names) == plain, text
+
+
+BRANCHES = """import os, sys
+if sys.version_info >= (3, 99):
+    value_new = 1
+else:
+    value_old = 2
+try:
+    import nowhere as value_tried
+except ImportError:
+    value_failed = None
+if False:
+    def value_never(): pass
+value_old = value_both = 1
+def f(value_argument):
+    if value_argument:
+        value_both = 3
+        return value_
+    while value_argument:
+        value_late = 4
+    %s
+"""
+
+
+def equals_plain_jedi(tool, *place):
+    """The worker's answer, asked twice, equals that of Jedi without what ``install`` changes."""
+    root, *caret = place
+    plain = jedi_worker.completions(str(root), *caret)
+    for limit in (20, 21):
+        tool.time_limit = limit
+        found = tool._asked(
+            root,
+            caret[0],
+            dict(
+                zip(("file", "text", "line", "column"), caret, strict=True),
+                root=str(root),
+                limit=limit,
+            ),
+        )
+        assert [list(pair) for pair in zip(found.names, found.inserted, strict=True)] == plain
+    return found
+
+
+@pytest.mark.parametrize("ends", ["value_", "os.", "os.path.", "", "f("])
+def test_names_in_branches_are_those_of_plain_jedi(one, tmp_path, ends):
+    text = BRANCHES % ends
+    equals_plain_jedi(one, tmp_path, "a.py", text, text.count("\n"), 4 + len(ends))
+
+
+def test_answers_about_real_functions_are_those_of_plain_jedi(one):
+    repository = locate("click")
+    files = ("parser.py", "_textwrap.py")
+    functions = [f for f in extract(repository).functions if f.file in files][:2]
+    asked = [(f, token) for f in functions for token in list(candidates(f))[::4]]
+    assert len(asked) >= 4
+    for function, token in asked:
+        text = buffer_at(function.lines(), function, token)
+        place = repository.root, function.file, text, token.line, token.column
+        full = equals_plain_jedi(one, *place)
+        single = one.complete(*place, wanted=token.text)
+        assert (token.text in single.names) == (token.text in full.names)
+
+
+TYPES = "from typing import Union\n\ndef first(x):\n    return x\n\nText = Union[str, bytes]\n"
+USER = "from kinds import Text\n\ndef use(url: Text):\n    url.\n"
+
+
+def test_a_buffer_stands_for_its_file_in_no_question_about_another(tmp_path, one):
+    """``first`` is being written: its unfinished text takes what follows with it, for its own
+    question alone.
+    """
+    (tmp_path / "kinds.py").write_text(TYPES)
+    (tmp_path / "user.py").write_text(USER.replace("url.", "pass"))
+    half, answers = TYPES.replace("return x", "return (x."), []
+    for end in ("", "\n", "\n\n"):
+        answers.append(one.complete(tmp_path, "user.py", USER + end, 4, 8))
+        one.complete(tmp_path, "kinds.py", half + end, 4, 14)
+    assert "encode" in answers[0].names and len(set(answers)) == 1
+
+
+def test_the_next_question_about_a_buffer_parses_what_has_changed(tmp_path):
+    trees = []
+    for text in (TYPES, TYPES.replace("return x", "return (x.")):
+        with jedi_worker.script(str(tmp_path), "kinds.py", text) as script:
+            trees.append(script._module_node)
+    assert trees[0] is trees[1]

@@ -5,51 +5,31 @@ import sys
 
 import pytest
 import torch
-from test_generation import BASE, CONTAINER, SHAPES
 from tiny_architectures import byte_tokenizer, metaspace_tokenizer, save
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
-from lookuplab.models.local import load_local
+from lookuplab.models.local import LocalModel
 from lookuplab.models.types import Decoding
-from lookuplab.toolgen.files import Repository
-from lookuplab.toolgen.filters import Filters
-from lookuplab.toolgen.functions import extract
+from lookuplab.toolgen.evaluation import Task, judge
 from lookuplab.toolgen.generation import generate
-from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.literal import SerialJedi, Writer, verdicts
 from lookuplab.toolgen.marking import mark
-from lookuplab.toolgen.evaluation import Task, judge
 from lookuplab.toolgen.pairs import add_mark
 from lookuplab.toolgen.tool_use import ToolUse
-
-
-@pytest.fixture(scope="module")
-def tool():
-    with JediTool(2) as tool:
-        yield tool
-
-
-@pytest.fixture(scope="module")
-def functions(tmp_path_factory):
-    """register_updates and label of one repository, area of another."""
-    one, other = (tmp_path_factory.mktemp(name) for name in ("one", "other"))
-    (one / "base.py").write_text(BASE)
-    (one / "container.py").write_text(CONTAINER)
-    (other / "shapes.py").write_text(SHAPES)
-    return [function for root in (one, other) for function in extract(Repository(root.name, root), Filters()).functions]
 
 
 @pytest.mark.parametrize("variant", ["paper", "package"])
 def test_the_same_marks(functions, tool, variant):
     for function in functions:
-        lines = (function.root / function.file).read_text().splitlines(keepends=True)
-        literal = mark(function, lines, SerialJedi(), variant)
-        assert literal == mark(function, lines, tool, variant)
-        assert literal.marks
+        literal = mark(function, SerialJedi(), variant)
+        assert literal == mark(function, tool, variant)
+        assert literal["positions"]
 
 
-@pytest.mark.parametrize(("name", "tokenizer"), [("gpt2", byte_tokenizer), ("llama", metaspace_tokenizer),
-                                                 ("t5", byte_tokenizer)])
+@pytest.mark.parametrize(
+    ("name", "tokenizer"),
+    [("gpt2", byte_tokenizer), ("llama", metaspace_tokenizer), ("t5", byte_tokenizer)],
+)
 def test_the_same_tokens(tmp_path, functions, tool, name, tokenizer):
     """Of a random model that writes many marks; calls without suggestions are among them."""
     folder = save(tmp_path, name, tokenizer(), context=256)
@@ -57,19 +37,27 @@ def test_the_same_tokens(tmp_path, functions, tool, name, tokenizer):
     module, spelled = kind.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
     row = add_mark(spelled, module)
     with torch.no_grad():
-        module.get_output_embeddings().weight[row].normal_(0, 2, generator=torch.Generator().manual_seed(0))
+        module.get_output_embeddings().weight[row].normal_(
+            0, 2, generator=torch.Generator().manual_seed(0)
+        )
     module.save_pretrained(folder)
     spelled.save_pretrained(folder)
-    model = load_local(str(folder))
-    ours = generate(model, functions, tool, ToolUse(), Decoding(max_new_tokens=40), store=False, progress=False)
+    model = LocalModel(str(folder))
+    ours = generate(
+        model, functions, tool, ToolUse(), Decoding(max_new_tokens=40), store=False, progress=False
+    )
     writer = Writer(model)
     for done in ours:
         assert writer.write(done.function, 40) == list(done.completion.token_ids)
-    assert sum(bool(call.chosen) for done in ours for call in done.calls) > 3
+    assert (ours.questions(tool).chosen != "").sum() > 3
 
 
 def test_the_same_verdicts_and_the_repository_is_left_alone(functions):
-    bodies = ["    self._registered_updates.add(updates)", "    self.nothere()", "    return (hight"]
+    bodies = [
+        "    self._registered_updates.add(updates)",
+        "    self.nothere()",
+        "    return (hight",
+    ]
     places = [(one.id, one.root, one.file, one.line) for one in functions]
     tasks = [Task(*place, body) for place, body in zip(places, bodies, strict=True)]
     before = [(task.root / task.file).read_text() for task in tasks]

@@ -1,111 +1,281 @@
-"""Algorithm 1 on the paper's figure and on cases worked out by hand; with the real Jedi."""
+"""Algorithm 1 on the paper's figure and on cases worked out by hand, with the real Jedi; the marked
+corpus, its statistics, and marks without code.
+"""
 
-from pathlib import Path
+import json
+import os
+import signal
 
-import jedi
 import pytest
+from click.testing import CliRunner
 
-from lookuplab.toolgen.files import Repository, locate, parse
-from lookuplab.toolgen.filters import Filters
-from lookuplab.toolgen.functions import extract
-from lookuplab.toolgen.jedi_tool import Answer, JediTool
-from lookuplab.toolgen.jedi_worker import Repository as Project
-from lookuplab.toolgen.marking import buffer_at, candidates, mark
+from lookuplab.cli import cli
+from lookuplab.errors import UserError
+from lookuplab.toolgen import marking
+from lookuplab.toolgen.functions import Filters, Repository, extract, locate
+from lookuplab.toolgen.jedi_tool import JediTool
+from lookuplab.toolgen.literal import SerialJedi
+from lookuplab.toolgen.marking import augmented, buffer_at, candidates, mark, marked, places
 
 LOOSE = Filters(min_docstring_words=1, min_lines=1)
 
 
-@pytest.fixture(scope="module")
-def tool():
-    with JediTool(1) as tool:
-        yield tool
-
-
-def marked(folder, text, tool, variant="paper"):
+def pairs(folder, text, tool, variant="paper"):
     (folder / "module.py").write_text(text, encoding="utf-8")
-    lines = parse(folder / "module.py", LOOSE).lines
-    functions = [f for f in extract(Repository("repo", folder), LOOSE).functions if f.file == "module.py"]
-    return [mark(function, lines, tool, variant) for function in functions]
+    functions = extract(Repository("repo", folder), LOOSE).functions
+    found = [mark(one, tool, variant) for one in functions if one.file == "module.py"]
+    assert not any(one["failures"] for one in found)
+    return [augmented(f, one["positions"]) for f, one in zip(functions, found, strict=False)]
 
 
 def body(folder, text, tool):
-    [one] = marked(folder, text, tool)
-    assert not one.failures
+    [one] = pairs(folder, text, tool)
     return one.body
 
 
 def test_figure_4(tmp_path, tool):
     base = "class Base:\n    def __init__(self):\n        self._registered_updates = set()\n"
-    (tmp_path / "base.py").write_text(base)
-    text = ('from base import Base\n\nclass Layer(Base):\n    def register_updates(self, *updates):\n'
-            '        """Register updates that are executed."""\n        for update in updates:\n'
-            '            self._registered_updates.add(update)\n')
-    assert body(tmp_path, text, tool) == ("    for update in <COMP>updates:\n"
-                                          "        self.<COMP>_registered_updates.<COMP>add(<COMP>update)")
+    (tmp_path / "ztop.py").write_text(base)
+    text = (
+        "from ztop import Base\n\nclass Layer(Base):\n    def register_updates(self, *updates):\n"
+        '        """Register updates that are executed."""\n        for update in updates:\n'
+        "            self._registered_updates.add(update)\n"
+    )
+    assert body(tmp_path, text, tool) == (
+        "    for update in <COMP>updates:\n"
+        "        self.<COMP>_registered_updates.<COMP>add(<COMP>update)"
+    )
 
 
-@pytest.mark.parametrize(("arguments", "code", "expected"), [
-    ("e", "raise ValueError(str(e))", "raise ValueError(str(<COMP>e))"),
-    ("n", "for i in range(n): pass", "for i in range(<COMP>n): pass"),
-    ("n", "n.foo()", "<COMP>n.foo()"),
-    ("n", "return n.__dict__", "return <COMP>n.__dict__"),
-    ("n", "größe = n; return größe", "größe = <COMP>n; return <COMP>größe"),
-    ("n", 's = """n\n  n"""; return n + s', 's = """n\n  n"""; return <COMP>n + <COMP>s'),
-    ("n", "d = {'n': 1}; return d['n']", "d = {'n': 1}; return <COMP>d['n']"),
-    ("n", "return helper(alpha=n)", "return <COMP>helper(<COMP>alpha=<COMP>n)"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "code", "expected"),
+    [
+        ("e", "raise ValueError(str(e))", "raise ValueError(str(<COMP>e))"),
+        ("n", "for i in range(n): pass", "for i in range(<COMP>n): pass"),
+        ("n", "n.foo()", "<COMP>n.foo()"),
+        ("n", "return n.__dict__", "return <COMP>n.__dict__"),
+        ("n", "größe = n; return größe", "größe = <COMP>n; return <COMP>größe"),
+        ("n", 's = """n\n  n"""; return n + s', 's = """n\n  n"""; return <COMP>n + <COMP>s'),
+        ("n", "d = {'n': 1}; return d['n']", "d = {'n': 1}; return <COMP>d['n']"),
+        ("n", "return helper(alpha=n)", "return <COMP>helper(<COMP>alpha=<COMP>n)"),
+    ],
+)
 def test_marks_of_one_statement(tmp_path, tool, arguments, code, expected):
     text = f"def helper(alpha):\n    return 1\n\ndef f({arguments}):\n    '''Doc.'''\n    {code}\n"
     assert body(tmp_path, text, tool) == "    " + expected
 
 
 def test_a_name_that_only_the_rest_of_the_function_defines_is_not_offered(tmp_path, tool):
-    text = "class A:\n    def f(self, n):\n        '''Doc.'''\n        self.later = n\n        return self.later\n"
+    text = (
+        "class A:\n    def f(self, n):\n        '''Doc.'''\n        self.later = n\n"
+        "        return self.later\n"
+    )
     assert body(tmp_path, text, tool) == "    self.later = <COMP>n\n    return self.<COMP>later"
 
 
-def test_identical_copies_are_marked_each_at_its_own_place(tmp_path, tool):
-    copy = "    def f(self, n):\n        '''Doc {}.'''\n        return n\n"
-    first, second = marked(tmp_path, f"class A:\n{copy.format(1)}\nclass B:\n{copy.format(2)}", tool)
-    assert (first.marks, second.marks) == (((4, 15),), ((9, 15),))
-
-
 def test_tabs_and_windows_line_ends_shift_no_mark(tmp_path, tool):
-    text = ('class A:\r\n\tdef f(self, n):\r\n\t\t"""Doc."""\r\n'
-            '\t\tm = (n, """\r\n n""", n,\r\n\t\t\tn)\r\n\t\treturn m\r\n')
+    text = (
+        'class A:\r\n\tdef f(self, n):\r\n\t\t"""Doc."""\r\n'
+        '\t\tm = (n, """\r\n n""", n,\r\n\t\t\tn)\r\n\t\treturn m\r\n'
+    )
     assert body(tmp_path, text, tool) == (
-        '\tm = (<COMP>n, """\n n""", <COMP>n,\n\t\t<COMP>n)\n\treturn <COMP>m')
+        '\tm = (<COMP>n, """\n n""", <COMP>n,\n\t\t<COMP>n)\n\treturn <COMP>m'
+    )
 
 
-def test_the_packages_variant_marks_signatures_and_no_local_name_at_a_statements_start(tmp_path, tool):
+def test_the_package_marks_signatures_and_no_local_name_at_a_statements_start(tmp_path, tool):
     text = "SIZE = 1\n\ndef f(n=SIZE):\n    '''Doc.'''\n    n.foo()\n    return n\n"
-    [paper], [package] = marked(tmp_path, text, tool), marked(tmp_path, text, tool, "package")
+    [paper], [package] = pairs(tmp_path, text, tool), pairs(tmp_path, text, tool, "package")
     assert paper.signature == "def f(n=SIZE):" and package.signature == "def f(n=<COMP>SIZE):"
-    assert paper.body.startswith("    <COMP>n.foo()") and package.body == "    n.foo()\n    return <COMP>n"
-
-
-class Literal:
-    """The literal reading: one new script for each position, all completions, Jedi's own defaults."""
-
-    def complete(self, root, file, text, line, column, wanted=None):
-        script = jedi.Script(text, path=Path(root) / file, project=Project(str(root)))
-        found = script.complete(line, column)
-        return Answer(tuple(one.name for one in found), tuple(one.complete for one in found))
+    assert paper.body.startswith("    <COMP>n.foo()")
+    assert package.body == "    n.foo()\n    return <COMP>n"
 
 
 def test_marks_equal_those_of_the_literal_reading_on_real_functions(tool):
-    repository = locate("click")
-    functions = [f for f in extract(repository).functions if f.file in ("_utils.py", "globals.py", "_textwrap.py")]
+    files = ("_utils.py", "globals.py", "_textwrap.py")
+    functions = [one for one in extract(locate("click")).functions if one.file in files]
     assert len(functions) >= 4
     for function in functions:
-        lines = parse(repository.root / function.file, Filters()).lines
-        assert mark(function, lines, tool).marks == mark(function, lines, Literal()).marks, function.id
+        assert mark(function, tool) == mark(function, SerialJedi()), function.id
 
 
 def test_the_buffer_holds_the_file_without_the_rest_of_the_function(tmp_path):
     (tmp_path / "m.py").write_text("def f(a):\n    '''Doc.'''\n    b = a\n    return b\n\nx = 1\n")
     [function] = extract(Repository("repo", tmp_path), LOOSE).functions
-    lines = parse(tmp_path / "m.py", LOOSE).lines
     first, second, _ = candidates(function)
-    assert buffer_at(lines, function, first) == "def f(a):\n    '''Doc.'''\n    _\n\nx = 1\n"
-    assert buffer_at(lines, function, second) == "def f(a):\n    '''Doc.'''\n    b = _\n\nx = 1\n"
+    head, tail = "def f(a):\n    '''Doc.'''\n    ", "\n\nx = 1\n"
+    assert buffer_at(function.lines(), function, first) == f"{head}_{tail}"
+    assert buffer_at(function.lines(), function, second) == f"{head}b = _{tail}"
+
+
+FUNCTION = (
+    "def f{0}(a, b):\n    '''Do the thing number {0}.'''\n    total = a + b\n    return total\n\n"
+)
+
+
+@pytest.fixture
+def repository(tmp_path):
+    folder = tmp_path / "my repo"
+    folder.mkdir()
+    (folder / "good.py").write_text("".join(FUNCTION.format(number) for number in range(4)))
+    (folder / "bad.py").write_text("def (\n")
+    return Repository("my repo", folder)
+
+
+def count_asked(monkeypatch):
+    asked, original = [], marking.mark
+    monkeypatch.setattr(
+        marking, "mark", lambda one, *more: asked.append(one) or original(one, *more)
+    )
+    return asked
+
+
+def test_what_was_marked_once_is_kept_until_the_repository_changes(
+    repository, tmp_path, monkeypatch
+):
+    asked, functions = count_asked(monkeypatch), extract(repository).functions
+    first = marked(functions[:3], workers=1, store=tmp_path / "marks.sqlite", progress=False)
+    again = marked(functions, workers=1, store=tmp_path / "marks.sqlite", progress=False)
+    assert again[:3] == first and asked == functions
+    (repository.root / "other.py").write_text("x = 1\n")
+    marked(functions, workers=1, store=tmp_path / "marks.sqlite", progress=False)
+    assert asked == functions * 2
+
+
+def test_a_killed_run_keeps_the_functions_that_were_done(repository, tmp_path):
+    functions, store = extract(repository).functions, tmp_path / "marks.sqlite"
+    if not (child := os.fork()):
+        left, put = [1, 2], marking.Marks.put
+        marking.Marks.put = lambda *call: (
+            put(*call) if left and left.pop() else os.kill(os.getpid(), signal.SIGKILL)
+        )
+        marked(functions, workers=1, store=store, progress=False)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    with marking.Marks(store) as kept:
+        assert kept.db.execute("SELECT count(*) FROM marks").fetchone() == (2,)
+
+
+def test_functions_with_a_lost_question_are_counted_and_not_kept(repository, tmp_path, monkeypatch):
+    functions, store = extract(repository).functions, tmp_path / "marks.sqlite"
+    with monkeypatch.context() as hurried:
+        hurried.setattr(marking, "JediTool", lambda workers: JediTool(1, time_limit=1e-4))
+        records = marked(functions, store=store, strict=False, progress=False)
+        assert [record["failures"] for record in records] == [{"timed out": 4}] * 4
+        with pytest.raises(UserError, match="4 functions have questions to Jedi that timed out"):
+            marked(functions, store=store, progress=False)
+    assert [one["marks"] for one in marked(functions, store=store, progress=False)] == [3] * 4
+
+
+def test_the_command_goes_on_where_files_do_not_parse_and_jedi_crashes(
+    repository, tmp_path, monkeypatch
+):
+    (repository.root / "big.py").write_text("call(f0)\n" * 1_000_000)
+    (repository.root / "deep.py").write_text("x = " + "(" * 5_000 + ")" * 5_000 + "\n")
+    (repository.root / "crash.py").write_text(
+        "import gi\n\ndef use(argument):\n    '''Use what ends the process.'''\n    gi.run()\n"
+        "    return argument\n"
+    )
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "gi.py").write_text("import os\nos.abort()\n")  # Jedi imports it
+    monkeypatch.setenv("LOOKUPLAB_SOURCES", str(tmp_path / "site"))
+    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
+    command = ["data", "mark", str(repository.root), "-o", str(tmp_path / "marked.jsonl"), "-j1"]
+    done = CliRunner().invoke(cli, command)
+    assert done.exit_code == 0, done.output
+    found = {one["id"]: one for one in map(json.loads, (tmp_path / "marked.jsonl").open())}
+    assert found["my repo/crash.py:use#3"]["marked_body"] == (
+        "    <COMP>gi.run()\n    return <COMP>argument"
+    )
+    assert found["my repo/good.py:f0#1"]["marked_body"] == (
+        "    total = <COMP>a + <COMP>b\n    return <COMP>total"
+    )
+    for line in ("256,870", "file: does not parse", "more than 1000000 bytes", "call: crashed"):
+        assert line in done.output.replace("256870", "256,870")
+
+
+def test_saved_marks_laid_over_the_same_code_give_the_augmented_functions_again(
+    repository, tmp_path
+):
+    functions = extract(repository).functions
+    records = marked(functions, workers=1, store=False, progress=False)
+    files = [tmp_path / "first.gz", tmp_path / "second.gz"]
+    marking.save(records, files[0])
+    marking.save(records[::-1], files[1])
+    assert files[0].read_bytes() == files[1].read_bytes()
+    saved = marking.load(files[0])
+    assert marking.statistics_rows(saved, "x") == marking.statistics_rows(records, "x")
+    found = marking.lay_over(functions, saved)
+    assert [one.body for one in found] == [record["marked_body"] for record in records]
+    good = repository.root / "good.py"
+    good.write_text(good.read_text().replace("a + b", "b * a", 1))
+    assert len(marking.lay_over(extract(repository).functions, saved[:2])) == 1
+
+
+CODE = '''class Book:
+    def __init__(self):
+        self.größe = {}
+
+    def write(self, text, *, times=1):
+        """Write a text into this book."""
+        from os import path
+        größe = "ä"; self.größe[text] = dict(times=times, a=größe)
+        for i in range(
+times):
+            text.foo.bar(self, i)
+        return path
+'''
+
+
+@pytest.fixture
+def book(tmp_path):
+    (tmp_path / "book.py").write_text(CODE)
+    [function] = extract(Repository("books", tmp_path)).functions
+    return function
+
+
+def test_every_identifier_has_the_place_where_it_stands(book):
+    def at(place):
+        return [token.text for token, found in places(book).items() if found == place]
+
+    assert at("behind self.") == ["größe"]
+    assert at("behind another dot") == ["foo", "bar"]
+    assert at("keyword argument") == ["times", "a"]
+    read = "self text dict times größe range times text self i path"
+    assert at("name that is read") == read.split()
+    assert at("name that is bound") == ["größe", "i"]
+    assert at("in an import") == ["os", "path"]
+    assert at("in the signature")[:3] == ["def", "write", "("]
+    assert '"ä"' in at("no identifier")
+
+
+def test_each_question_is_a_row_and_offered_iff_it_was_marked(book):
+    [record] = records = marked([book], workers=1, store=False, progress=False)
+    frame = marking.asked([book], records)
+    assert len(frame) == record["asked"] and frame.offered.sum() == record["marks"]
+    offered = frame.set_index(["place", "name"]).offered
+    assert offered["behind self.", "größe"].all()
+    assert not offered["behind another dot", "foo"].any()
+    rows = {row["condition"]: row for row in marking.offered_rows(frame)}
+    assert rows["evaluation/behind another dot"]["value"] == 0
+    assert marking.asked([book], [{**record, "failures": {"timed out": 1}}]).empty
+
+
+def record(repository, marks):
+    return {"repository": repository, "marks": marks, "docstring_tokens": 4, "function_tokens": 20}
+
+
+def test_the_statistics_are_the_papers_five_numbers():
+    records = [record("a", 2), record("b", 9), record("a", 4)]
+    rows = {row["metric"]: row for row in marking.statistics_rows(records, "training")}
+    counted = [rows[name]["value"] for name in ("functions", "repositories", "function_tokens")]
+    assert counted == [3, 2, 20]
+    mean = rows["marks_per_function"]  # its interval: all of a, all of b
+    assert (mean["value"], mean["ci_low"], mean["ci_high"], mean["n"]) == (5, 3, 9, 3)
+    assert [row["value"] for row in marking.statistics_rows([], "training")] == [0, 0]
+    frame = marking.by_repository(records)
+    assert list(zip(frame.condition, frame.value, strict=True)) == [
+        ("evaluation/a", 3),
+        ("evaluation/b", 9),
+    ]
+    change = marking.variant_rows(records, [record("a", 3), record("b", 9), record("a", 7)])[1]
+    assert change["value"] == pytest.approx(4 / 3)

@@ -105,9 +105,9 @@ def test_behind_a_mark_a_name_has_the_tokens_that_decoding_holds_ready_for_it():
     places = [i for i, token in enumerate(answer) if token == mark]
     names = ["items", "_updates", "add", "item", "x", "y", "z", "naïve", "名"]
     for place, name in zip(places, names, strict=True):
-        trie, node, place = vocabulary.trie(mark, [name], ""), 0, place + 1
-        while not trie.terminal(node):
-            node, place = trie.child(node, answer[place]), place + 1
+        node, place = vocabulary.trie(mark, [name], ""), place + 1
+        while not node.terminal:
+            node, place = node.get(answer[place]), place + 1
             assert node is not None, name
 
 

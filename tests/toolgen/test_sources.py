@@ -8,7 +8,7 @@ import pytest
 from lookuplab import python_sources
 from lookuplab.errors import UserError
 from lookuplab.provenance import file_hash
-from lookuplab.toolgen.jedi_tool import Worker
+from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.success import SuccessTool, fresh_messages
 
 TEXT = "import iniconfig\nimport planted\n\n\ndef use():\n    iniconfig.no_such_name\n    planted.no_such_name\n"
@@ -28,11 +28,8 @@ def repository(tmp_path, monkeypatch):
 
 def offered(root, name: str) -> set[str]:
     text = f"import {name}\n{name}."
-    worker = Worker()
-    try:
-        return set(worker.complete(root, "new.py", text, 2, len(name) + 1).names)
-    finally:
-        worker.close()
+    with JediTool(1) as tool:
+        return set(tool.complete(root, "new.py", text, 2, len(name) + 1).names)
 
 
 def test_jedi_sees_the_sources_and_not_what_is_installed(repository):

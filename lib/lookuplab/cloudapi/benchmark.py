@@ -12,6 +12,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 from lookuplab import paths
@@ -105,7 +106,7 @@ def api_comments(spec: ApiSpec) -> list[str]:
 
 def sample(
     specs: Sequence[ApiSpec],
-    counts: Mapping[str, int],
+    counts: Counter[str],
     n_tasks: int,
     seed: int,
 ) -> list[tuple[ApiSpec, str]]:
@@ -116,7 +117,7 @@ def sample(
     """
     buckets = defaultdict(list)
     for spec in sorted(specs, key=lambda s: stable_order(s.id, seed)):
-        octave = int(math.log2(counts.get(spec.id, 0) + 1))
+        octave = int(math.log2(counts[spec.id] + 1))
         buckets[min(len(spec.required), 5), octave].append(spec)
     chosen: list[tuple[ApiSpec, str]] = []
     for spec in _in_turn([buckets[key] for key in sorted(buckets)]):
@@ -129,8 +130,8 @@ def sample(
 
 def _in_turn(buckets: list[list]) -> Iterator:
     """The first of every bucket, then the second of every bucket ..."""
-    for row in range(max(map(len, buckets), default=0)):
-        yield from (bucket[row] for bucket in buckets if row < len(bucket))
+    for row in zip_longest(*buckets):
+        yield from (item for item in row if item is not None)
 
 
 def build(
@@ -144,10 +145,10 @@ def build(
 
     The counts are by API id. Raises UserError where too few APIs are in a class.
     """
-    members = defaultdict(list)
+    count_name, count_bound = Counter(count_name), Counter(count_bound)
+    members, tasks, seen = defaultdict(list), [], Counter()
     for spec in unambiguous(index):
-        members[frequency_class(count_name.get(spec.id, 0)), spec.provider].append(spec)
-    tasks, seen = [], Counter()
+        members[frequency_class(count_name[spec.id]), spec.provider].append(spec)
     for frequency, total in COMPOSITION.items():
         n_aws = round(total * AWS_SHARE)
         quotas = {"aws": n_aws, "azure": total - n_aws}
@@ -173,8 +174,8 @@ def build(
                         service=spec.service,
                         client=spec.client,
                         frequency=frequency,
-                        count_name=count_name.get(spec.id, 0),
-                        count_bound=count_bound.get(spec.id, 0),
+                        count_name=count_name[spec.id],
+                        count_bound=count_bound[spec.id],
                         n_required=len(spec.required),
                     )
                 )

@@ -44,6 +44,7 @@ _CLAUSE = re.compile(
 _DANGLING = frozenset(
     "the a an of for to and or in with that from on your is".split()
 )  # no clause ends in these
+_THIRD_PERSON = ("s$", ""), ("es$", ""), ("ies$", "y")
 MAX_WORDS = 16
 
 
@@ -64,13 +65,6 @@ def leaks_name(comment: str, name: str) -> bool:
     return normalised(name) in normalised(comment)
 
 
-def imperative(word: str, verbs: Container[str] = VERBS) -> str | None:
-    """The verb whose imperative or third person ``word`` is, None if it is not in ``verbs``."""
-    word = word.lower()
-    stems = word, re.sub("s$", "", word), re.sub("es$", "", word), re.sub("ies$", "y", word)
-    return next((stem for stem in stems if stem in verbs), None)
-
-
 def intent(description: str, verbs: Container[str] = VERBS) -> Intent | None:
     """The first sentence that says what the API does, as an imperative clause of at most MAX_WORDS
     words; None where no sentence does.
@@ -87,9 +81,10 @@ def intent(description: str, verbs: Container[str] = VERBS) -> Intent | None:
         words = words[:MAX_WORDS]
         while words and words[-1].lower() in _DANGLING:
             words.pop()
-        verb = imperative(first.strip(".,"), verbs)
-        if verb and len(words) >= 2:
-            return Intent(verb, " ".join(words))
+        said = first.strip(".,").lower()
+        for stem in (said, *(re.sub(*end, said) for end in _THIRD_PERSON)):
+            if stem in verbs and len(words) >= 2:
+                return Intent(stem, " ".join(words))
     return None
 
 

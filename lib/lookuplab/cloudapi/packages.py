@@ -19,8 +19,8 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
@@ -71,13 +71,20 @@ def build(
     folder = folder or folder_of(names)
     specs, pages, left_out, sources = [], {}, Counter(), {}
     for name in names:
-        found, documented, omitted, sources[Path(name).name] = offered(name)
+        found, documented, omitted, sources[Path(name).name.replace(".", "/")] = offered(name)
         specs += found
         pages |= documented
         left_out += omitted
     write_index(folder, flagged(specs), pages)
     index = load_index(folder / INDEX.name)
-    files = frequency.source_files(corpus) if corpus else _own_files(sources)
+    if not corpus and not all(sources.values()):
+        raise UserError(f"no Python sources to count in: name a corpus that uses {' '.join(names)}")
+    own = (
+        (f"{name}/{path}", text)
+        for name, place in sources.items()
+        for path, text in frequency.source_files(place)
+    )
+    files = frequency.source_files(corpus) if corpus else own
     frame, fates = frequency.count(files, index)
     frame.to_csv(folder / FREQUENCIES, index=False)
     counts = frequency.read_frequencies(folder / FREQUENCIES)
@@ -93,15 +100,6 @@ def build(
 def folder_of(names: Sequence[str]) -> Path:
     """Where the material of these packages is kept unless another folder is named."""
     return paths.RUNS / "packages" / "-".join(Path(name).name for name in names)
-
-
-def _own_files(sources: Mapping[str, str]) -> Iterator[frequency.SourceFile]:
-    """The packages' own Python files, tests included; their paths begin with the package."""
-    for name, place in sources.items():
-        if not place:
-            raise UserError(f"{name} has no Python sources to count in: name a corpus that uses it")
-        for file in frequency.source_files(place):
-            yield replace(file, path=f"{name.replace('.', '/')}/{file.path}")
 
 
 def offered(name: str) -> tuple[list[ApiSpec], dict[str, str], Counter[str], str]:
@@ -134,22 +132,22 @@ def offered(name: str) -> tuple[list[ApiSpec], dict[str, str], Counter[str], str
 
 def read(package: str, work: Path) -> tuple:
     """What ``offered`` gives, in the process of its own. Raises what the package raises."""
-    public: dict[int, tuple[tuple, object]] = {}  # the nearest path of each object
+    public: dict[int, tuple] = {}  # by identity: the nearest path of each object
     left_out: Counter[str] = Counter()
-    for module in _modules(package, work, left_out):
-        for name, value in _exported(module, package):
-            other = name != getattr(value, "__name__", "")
-            path = module.__name__.count("."), other, module.__name__, name
-            public[id(value)] = min(public.get(id(value), (path, value)), (path, value))
+    modules = {module.__name__: module for module in _modules(package, work, left_out)}
+    for client in sorted(modules, key=lambda path: (path.count("."), path)):
+        for name, value in _exported(modules[client], package):
+            public.setdefault(id(value), (client, name, value))
     specs, pages = [], {}
-    for (*_, client, name), value in sorted(public.values(), key=lambda found: found[0][2:]):
+    for client, name, value in public.values():
         try:
-            for spec, docstring in list(_apis(package, client, name, value, public)):
-                specs.append(spec)
-                pages |= {spec.id: shortened(docstring)} if docstring else {}
+            found = list(_apis(package, client, name, value, public))
         except Exception as error:  # a metaclass may raise anything
             left_out[f"name: {type(error).__name__} when read"] += 1
-    top = sys.modules[package]
+            continue
+        specs += [spec for spec, _ in found]
+        pages |= {spec.id: shortened(docstring) for spec, docstring in found if docstring}
+    top = modules[package]
     file = getattr(top, "__file__", None) or ""
     folder = next(iter(getattr(top, "__path__", ())), file if file.endswith(".py") else "")
     return specs, pages, left_out, folder
@@ -194,25 +192,26 @@ def _is_own(value: object, package: str) -> bool:
 
 
 def _apis(
-    package: str, client: str, name: str, value: object, public: Mapping
+    package: str, client: str, name: str, value: object, public: Container[int]
 ) -> Iterator[tuple[ApiSpec, str]]:
     """A function; or the constructor of a class, and the methods that no public class gives it.
 
     Constructors of exceptions, class methods, static methods and methods of foreign bases exist,
     but are no operations.
     """
-    above = [base for base in getattr(value, "__mro__", ())[1:] if id(base) in public]
-    bases = tuple(".".join(public[id(base)][0][2:]) for base in above)
     methods = inspect.isclass(value) and not issubclass(value, BaseException)
     operation = methods or not inspect.isclass(value)
-    yield inspected(("python", package, client, name), value, bases=bases, operation=operation)
-    for method in dir(value) if methods else ():
+    yield inspected(("python", package, client, name), value, operation=operation)
+    if not methods:
+        return
+    above = {None}
+    above.update(*(base.__mro__ for base in value.__mro__[1:] if id(base) in public))
+    for method in dir(value):
         owner = next((base for base in value.__mro__ if method in vars(base)), None)
-        if method.startswith("_") or any(owner in base.__mro__ for base in above):
-            continue
-        static = inspect.getattr_static(value, method)
+        static = inspect.getattr_static(value, method, None)
         bound = isinstance(static, classmethod | staticmethod)
-        if bound or inspect.isroutine(static) and callable(static):
+        known = bound or inspect.isroutine(static) and callable(static)
+        if known and owner not in above and not method.startswith("_"):
             place = "python", package, f"{client}.{name}", method
             kind = {"module": client, "operation": _is_own(owner, package) and not bound}
             yield inspected(place, getattr(value, method), not bound, **kind)

@@ -16,10 +16,9 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
-import click
 from tqdm import tqdm
 
 from lookuplab import paths
@@ -35,7 +34,7 @@ from lookuplab.cloudapi.specs import (
 )
 from lookuplab.errors import UserError
 
-Method = tuple[ApiSpec, Callable[[], str]]  # a specification, and what makes its documentation
+JOBS = min(os.cpu_count() or 1, 8)  # processes: one needs up to 700 MB, the others 120 MB
 
 # AWS
 
@@ -55,7 +54,7 @@ def session():
     return boto3.session.Session("none", "none", region_name="us-east-1")
 
 
-def aws_methods(service: str) -> Iterator[Method]:
+def aws_methods(service: str) -> Iterator[tuple[ApiSpec, str]]:
     """Every public method of one boto3 client. Its documentation is boto3's page as plain text
     (slow: 10 ms); the methods that every client has get none.
     """
@@ -73,13 +72,10 @@ def aws_methods(service: str) -> Iterator[Method]:
             summary = "".join(sentences(first_paragraph(inspect.getdoc(method) or ""))[:1])
             place = "aws", service, service, name, signature(method)
             spec = ApiSpec(*place, description=summary, operation=False)
-        yield spec, str if name in EVERY_CLIENT else partial(_page, method)
+        page = "" if name in EVERY_CLIENT else inspect.cleandoc(str(method.__doc__))
+        yield spec, shortened(rst_text(page))
         if old := _OLD_NAMES.get(spec.id):
-            yield replace(spec, name=old, flags=("alias",), description="", operation=False), str
-
-
-def _page(method: Callable) -> str:
-    return shortened(rst_text(inspect.cleandoc(str(method.__doc__))))  # made when str() asks for it
+            yield replace(spec, name=old, flags=("alias",), description="", operation=False), ""
 
 
 def _operation(model, service: str, name: str) -> ApiSpec:
@@ -129,7 +125,7 @@ AZURE = {  # service, as prompts name it (``# initialize blob client``) -> modul
 _NO_OPERATION = frozenset({"close", "models", "send_request"})
 
 
-def azure_methods(service: str) -> Iterator[Method]:
+def azure_methods(service: str) -> Iterator[tuple[ApiSpec, str]]:
     """Every public method of the synchronous clients of one package, with its docstring."""
     for cls in azure_clients(service):
         for name in dir(cls):
@@ -152,12 +148,10 @@ def azure_clients(service: str) -> set[type]:
 def _groups(client: type) -> Iterator[type]:
     """Operation groups, reached through an instance: it resolves the service version of each."""
     arguments = list(inspect.signature(client).parameters)
-    if arguments[:1] == ["credentials"]:  # azure-servicefabric, older than azure-core
-        from msrest.authentication import Authentication
-
-        instance = client(Authentication())
-    elif "subscription_id" in arguments:
+    if "subscription_id" in arguments:
         instance = client(object(), "00000000-0000-0000-0000-000000000000")
+    elif arguments[:1] == ["credentials"]:  # azure-servicefabric, older than azure-core
+        instance = client(object())
     else:
         return
     for name in dir(instance):
@@ -166,7 +160,7 @@ def _groups(client: type) -> Iterator[type]:
             yield type(value)
 
 
-def _azure_method(service: str, cls: type, name: str, method: Callable) -> Method:
+def _azure_method(service: str, cls: type, name: str, method: Callable) -> tuple[ApiSpec, str]:
     bound = isinstance(inspect.getattr_static(cls, name), classmethod | staticmethod)
     exported = getattr(importlib.import_module(AZURE[service]), cls.__name__, None) is cls
     spec, docstring = inspected(
@@ -176,13 +170,15 @@ def _azure_method(service: str, cls: type, name: str, method: Callable) -> Metho
         module=AZURE[service] if exported else cls.__module__.split("._")[0],
         operation=not (bound or name in _NO_OPERATION),
     )
-    return spec, partial(shortened, docstring)
+    return spec, shortened(docstring)
 
 
 # The index
 
 
-def build(folder: Path, jobs: int, services: Iterable[tuple[str, str]] = ()) -> int:
+def build(
+    folder: Path = INDEX.parent, services: Iterable[tuple[str, str]] = (), jobs: int = JOBS
+) -> int:
     """Write the index and its documentation into ``folder``: of every service, or of these
     (provider, service); return how many APIs. Raises UserError unless the pinned SDKs are there.
     """
@@ -218,38 +214,6 @@ def _part(place: tuple[str, str]) -> tuple[list[ApiSpec], dict[str, str]]:
     """The specifications and the documentation of one service."""
     provider, service = place
     methods = list({"aws": aws_methods, "azure": azure_methods}[provider](service))
-    pages = {spec.id: page for spec, document in methods if (page := document())}
     session.cache_clear()  # botocore keeps what it read: 400 MB for all services, 600 for quicksight
     gc.collect()
-    return [spec for spec, _ in methods], pages
-
-
-@click.command(
-    "cloudapi",
-    short_help="The index of every AWS and Azure API.",
-    epilog="""\b
-Examples:
-  lookuplab data build cloudapi
-  lookuplab data build cloudapi -j 2 -o my_index""",
-)
-@click.option(
-    "--jobs",
-    "-j",
-    type=click.IntRange(min=1),
-    default=min(os.cpu_count() or 1, 8),
-    show_default="processors, at most 8",
-    help="Processes: one needs up to 700 MB, the others 120 MB.",
-)
-@click.option(
-    "--output",
-    "-o",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=INDEX.parent,
-    help="Folder to write to (default: data/mini/cloudapi).",
-)
-def command(jobs: int, output: Path) -> None:
-    """Build the index of every AWS and Azure API from the installed SDKs.
-
-    Needs the pinned SDK packages: pip install -c constraints.txt -e ".[sdk]". Takes some minutes.
-    """
-    click.echo(f"{build(output, jobs)} APIs written to {output}")
+    return [spec for spec, _ in methods], {spec.id: page for spec, page in methods if page}

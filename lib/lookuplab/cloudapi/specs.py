@@ -83,8 +83,7 @@ class ApiSpec:
     package's module or class. ``module`` is where a class is imported from, empty for functions of
     a module. One of the ``overloads`` must bind, too. ``documented`` are keywords that only the
     docstring knows (for the closed binding). ``flags`` say why an API is not sampled into the
-    benchmark (``autofilled``, ``generic_name``, ``open_signature`` ...). Packages only: ``bases``
-    are the clients whose methods a class inherits. ``operation`` is False for client methods that are
+    benchmark (``autofilled``, ``generic_name``, ``open_signature`` ...). ``operation`` is False for client methods that are
     no API operation (``can_paginate``, ``get_paginator``, ``upload_file`` ...).
     """
 
@@ -98,7 +97,6 @@ class ApiSpec:
     description: str = ""
     module: str = ""
     flags: tuple[str, ...] = ()
-    bases: tuple[str, ...] = ()
     operation: bool = True
 
     @property
@@ -152,30 +150,24 @@ def type_word(annotation: str) -> str:
     text = re.sub(r"[\w.~]+\.(?=\w)", "", annotation).replace("`", "").strip()
     while wrapped := re.fullmatch(r"(?:Optional|Union|Required)\[(.*)\]", text):
         text = wrapped[1]
-    depth = 0
-    for place, character in enumerate(text):
-        depth += (character == "[") - (character == "]")
-        if not depth and (character in ",|" or text.startswith(" or ", place)):
-            return type_word(text[:place])
+    outside = re.sub(r"\[.*?\]", lambda inside: "_" * len(inside[0]), text)
+    if cut := re.search(r",|\|| or ", outside):
+        return type_word(text[: cut.start()])
     return next((word for word, pattern in _TYPES.items() if re.search(pattern, text.lower())), "")
 
 
 def to_json(spec: ApiSpec) -> dict:
     """A compact JSON object: parameters as [name, kind, required, type], empty fields left out."""
-    given = {field.name: getattr(spec, field.name) for field in fields(spec)}
-    return {f.name: given[f.name] for f in fields(spec) if given[f.name] != f.default}
+    return {f.name: v for f in fields(spec) if (v := getattr(spec, f.name)) != f.default}
 
 
 def from_json(row: dict) -> ApiSpec:
     """The inverse of ``to_json``."""
-
-    def signature(rows: list) -> Signature:
-        return tuple(Parameter(*values) for values in rows)
-
-    lists = {name: tuple(value) for name, value in row.items() if isinstance(value, list)}
-    lists["parameters"] = signature(row["parameters"])
-    lists["overloads"] = tuple(map(signature, row.get("overloads", ())))
-    return ApiSpec(**row | lists)
+    fields = {name: tuple(v) if isinstance(v, list) else v for name, v in row.items()}
+    signatures = [
+        tuple(map(Parameter._make, rows)) for rows in (row["parameters"], *row.get("overloads", ()))
+    ]
+    return ApiSpec(**fields | {"parameters": signatures[0], "overloads": tuple(signatures[1:])})
 
 
 class ApiIndex:
@@ -187,21 +179,16 @@ class ApiIndex:
         self.providers = tuple(sorted({spec.provider for spec in self.specs}))
         self.by_id = {spec.id: spec for spec in self.specs}
         self._clients: dict[tuple, dict[str, ApiSpec]] = defaultdict(dict)
-        self._bases: dict[tuple, tuple[str, ...]] = {}
         for spec in self.specs:
             for service in (spec.service, None):
                 self._clients[spec.provider, spec.client, service][spec.name] = spec
-                if spec.bases:  # a class, which may have no method of its own
-                    cls = spec.provider, f"{spec.client}.{spec.name}", service
-                    self._clients[cls]
-                    self._bases[cls] = spec.bases
 
     def has(self, provider: str, client: str, service: str | None = None) -> bool:
         """Whether this client is in the index (in this service, where one is named)."""
         return (provider, client, service) in self._clients
 
     def methods(self, provider: str, client: str, service: str | None = None) -> dict[str, ApiSpec]:
-        """name -> specification of every method of one client, inherited ones among them.
+        """name -> specification of every method of one client.
 
         Some Azure classes (``Operations``) exist in several services: without ``service`` their
         methods come together. Raises UserError for a client that is not in the index.
@@ -211,10 +198,7 @@ class ApiIndex:
             raise UserError(
                 f"no {place} of provider {provider!r} in the API index ({len(self.specs)} APIs)"
             )
-        found: dict[str, ApiSpec] = {}
-        for base in reversed(self._bases.get((provider, client, service), ())):
-            found |= self._clients.get((provider, base, None), {})
-        return found | self._clients[provider, client, service]
+        return self._clients[provider, client, service]
 
 
 @lru_cache(maxsize=2)

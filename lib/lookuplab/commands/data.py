@@ -1,139 +1,113 @@
 """``lookuplab data``: downloads, what is built from them, and marked corpora."""
 
+import json
 import os
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 import click
 
-from lookuplab.cli import LazyGroup, scheduler_option, settings_option, with_settings
+from lookuplab.cli import Group, command, with_settings
 
 _BUILDERS = {
-    "cloudapi": "lookuplab.cloudapi.sdks:command",
     "problems": "lookuplab.mini.problems.build:command",
 }
-_OTHERS = {"frequencies": "lookuplab.cloudapi.frequency:command"}
-seed_option = click.option("--seed", default=0, show_default=True, help="Which APIs are dealt.")
 
 
-@click.group(
-    cls=LazyGroup,
-    modules=_OTHERS,
-    short_help="List and fetch downloads; build the committed data.",
-    epilog="""\b
-Examples:
-  lookuplab data list
-  lookuplab data get starcoder2-3b
-  lookuplab data build cloudapi
-  lookuplab data frequencies path/to/sources
-  lookuplab data mark rich click -o marked.jsonl""",
-)
+@click.group(cls=Group)
 def data() -> None:
-    """What the kit reads: downloads named in data/sources.toml, and the builders of the
-    committed data.
+    """List and fetch the downloads named in data/sources.toml; build the committed data.
+
+    \b
+    Examples:
+      lookuplab data list
+      lookuplab data get starcoder2-3b
+      lookuplab data build cloudapi
+      lookuplab data frequencies path/to/sources
+      lookuplab data mark rich click -o marked.jsonl
     """
 
 
-@data.command(
-    "list",
-    short_help="Every download, its size, licence and use.",
-    epilog="""\b
-Example:
-  lookuplab data list""",
-)
+@command(data, "list")
 def list_sources() -> None:
-    """Print every download of data/sources.toml; a star marks what has been fetched."""
+    """Print every download of data/sources.toml, its size, licence and use; a star marks what has been fetched.
+
+    \b
+    Example:
+      lookuplab data list
+    """
     from lookuplab import data_sources
 
     for source in data_sources.load().values():
         mark = "*" if data_sources.is_fetched(source) else " "
-        amount = (
+        size = (
             f"{source.size / 1e6:,.1f} MB"
             if source.size
             else "streamed"
             if source.streamed
             else source.kind
         )
-        click.echo(f"{mark} {source.name:22} {amount:10} {source.address}")
+        click.echo(f"{mark} {source.name:22} {size:10} {source.address}")
         click.echo(f"    {source.purpose}\n    licence: {source.licence}")
 
 
-@data.command(
-    "get",
-    short_help="Fetch one download.",
-    epilog="""\b
-Examples:
-  lookuplab data get starcoder2-3b
-  lookuplab data get ds1000-grader""",
-)
-@click.argument("name")
+@command(data, "get")
 def get_source(name: str) -> None:
-    """Fetch NAME unless it is there, resume it if it was cut off, check size and sha256.
+    """Fetch the download NAME unless it is there, resume it if it was cut off, check size and sha256.
 
-    An environment is a Python of its own: pip installs its packages, and each is imported; what is
-    missing or does not import is named and installed again.
+    An environment is a Python of its own: pip installs its packages, and each is imported; what is missing or does not
+    import is named and installed again.
+
+    \b
+    Examples:
+      lookuplab data get starcoder2-3b
+      lookuplab data get ds1000-grader
     """
     from lookuplab import data_sources
 
     click.echo(data_sources.get(data_sources.find(name)))
 
 
-@data.command(
-    "mark",
-    short_help="Mark functions where a completion tool would help.",
-    epilog="""\b
-Examples:
-  lookuplab data mark rich click -o marked.jsonl
-  lookuplab data mark path/to/repository --variant package -o marked.jsonl
-  lookuplab data mark httpx -s max_lines=30 --jobs 8 -o marked.jsonl
-  lookuplab data mark httpx -o marked.jsonl --scheduler tcp://head-node:8786""",
-)
-@click.argument("repositories", nargs=-1, required=True, metavar="REPOSITORY_OR_PACKAGE...")
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="JSON Lines, one function a line; a run that was cut off goes on there.",
-)
-@click.option(
-    "--variant",
-    type=click.Choice(["paper", "package"]),
-    default="paper",
-    show_default=True,
-    help="Algorithm 1, or the replication package's reading of it.",
-)
-@click.option(
-    "-j", "--jobs", type=click.IntRange(1), help="Jedi processes. [default: one a processor]"
-)
-@settings_option
-@scheduler_option
+@command(data)
 def mark(
     repositories: tuple[str, ...],
+    *,
     output: Path,
-    variant: str,
-    jobs: int | None,
-    settings: tuple[str, ...],
-    scheduler: str | None,
+    variant: Literal["paper", "package"] = "paper",
+    jobs: int | None = None,
+    set_: tuple[str, ...] = (),
+    scheduler: str | None = None,
 ) -> None:
-    """Extract functions with docstrings from folders or packages and mark, by Jedi, where
-    completion helps.
+    """Extract functions with docstrings from folders or packages and mark, by Jedi, where completion helps.
 
-    Settings (-s): max_files (500; repositories with more are left out), max_file_lines (1000;
-    files), max_lines (50; functions) and max_tokens (512; Python tokens of a function).
+    Settings (-s): max_files (500; repositories with more are left out), max_file_lines (1000; files), max_lines (50;
+    functions) and max_tokens (512; Python tokens of a function).
 
     What is left out is counted and printed with its reason; nothing stops at a bad file.
-    """
-    import json
 
+    \b
+    Examples:
+      lookuplab data mark rich click -o marked.jsonl
+      lookuplab data mark path/to/repository --variant package -o marked.jsonl
+      lookuplab data mark httpx -s max_lines=30 --jobs 8 -o marked.jsonl
+      lookuplab data mark httpx -o marked.jsonl --scheduler tcp://head-node:8786
+
+    Args:
+        output: JSON Lines, one function a line; a run that was cut off goes on there.
+        variant: Algorithm 1, or the replication package's reading of it.
+        jobs: Jedi processes. [default: one a processor]
+        set: NAME=VALUE changes one of the settings above; repeatable.
+        scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
+    """
     from lookuplab import paper
     from lookuplab.cluster import joined
     from lookuplab.paths import write_lines
     from lookuplab.toolgen.functions import Filters, extract, locate_all
     from lookuplab.toolgen.marking import marked, statistics_rows
 
-    filters, seen = with_settings(Filters(), settings), set()
+    filters, seen = with_settings(Filters(), set_), set()
     found = [extract(place, filters, seen) for place in locate_all(repositories)]
     functions = [function for one in found for function in one.functions]
     with joined(scheduler, jobs or os.cpu_count() or 1) as cluster:
@@ -151,49 +125,95 @@ def mark(
     click.echo(f"written: {output}")
 
 
-@data.group(
-    "build",
-    cls=LazyGroup,
-    modules=_BUILDERS,
-    short_help="Build the committed data, or your own.",
-    epilog="""\b
-Examples:
-  lookuplab data build api networkx
-  lookuplab data build cloudapi
-  lookuplab data build benchmark
-  lookuplab data build snippets""",
-)
+@data.group(cls=Group, modules=_BUILDERS)
 def build() -> None:
-    """Build what data/mini holds from its sources; `api` makes the same of any Python package."""
+    """Build what data/mini holds from its sources; `api` makes the same of any Python package.
+
+    \b
+    Examples:
+      lookuplab data build api networkx
+      lookuplab data build cloudapi
+      lookuplab data build benchmark
+      lookuplab data build snippets
+    """
 
 
-@build.command(
-    "benchmark",
-    short_help="The 622 CloudAPIBench tasks.",
-    epilog="""\b
-Examples:
-  lookuplab data build benchmark
-  lookuplab data build benchmark --frequencies stack.csv -o tasks.jsonl""",
-)
-@click.option(
-    "--frequencies",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="CSV with columns api, count_name, count_bound, as `lookuplab data frequencies` writes it.  "
-    "[default: the mini corpus's counts]",
-)
-@seed_option
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="JSON Lines file.  [default: the mini profile's tasks]",
-)
-def build_benchmark(frequencies: Path | None, seed: int, out: Path | None) -> None:
-    """Build the 622 CloudAPIBench tasks from the API index and a frequency table."""
+@command(data)
+def frequencies(
+    source: str, *, output: Path, limit: int | None = None, index: Path | None = None
+) -> None:
+    """Count how often each cloud API occurs in SOURCE, by the paper's recipe (A.2, steps 3 and 5).
+
+    SOURCE is a folder with .py files, a .jsonl(.gz) or .parquet file with a field `content`, `text` or `code` (and
+    `path`), a folder of such files, or a data set on the Hugging Face hub (owner/name or owner/name:configuration),
+    which is streamed. Writes a CSV with the columns api, count_name and count_bound, one row an operation.
+
+    \b
+    Examples:
+      lookuplab data frequencies my_code/ -o frequencies.csv
+      lookuplab data frequencies corpus.jsonl.gz -o frequencies.csv
+      lookuplab data frequencies codeparrot/codeparrot-clean --limit 100000 -o frequencies.csv
+
+    Args:
+        output: CSV file.
+        limit: Read at most this many files.
+        index: Another API index than the committed one.
+    """
+    from itertools import islice
+
+    from tqdm import tqdm
+
+    from lookuplab.cloudapi import frequency
+    from lookuplab.cloudapi.specs import INDEX, load_index
+
+    files = islice(frequency.source_files(source), limit)
+    shown = tqdm(files, "counting", limit, unit=" files", delay=1)
+    frame, fates = frequency.count(shown, load_index(index or INDEX))
+    frame.to_csv(output, index=False)
+    click.echo(frequency.report(frame, fates))
+
+
+@command(build, "cloudapi")
+def build_cloudapi(*, output: Path | None = None) -> None:
+    """Build the index of every AWS and Azure API from the installed SDKs.
+
+    Needs the pinned SDK packages: pip install -c constraints.txt -e ".[sdk]". Takes some minutes.
+
+    \b
+    Examples:
+      lookuplab data build cloudapi
+      lookuplab data build cloudapi -o my_index
+
+    Args:
+        output: Folder to write to. [default: data/mini/cloudapi]
+    """
+    from lookuplab.cloudapi import sdks
+
+    output = output or sdks.INDEX.parent
+    click.echo(f"{sdks.build(output)} APIs written to {output}")
+
+
+@command(build, "benchmark")
+def build_benchmark(
+    *, frequencies: Path | None = None, seed: int = 0, output: Path | None = None
+) -> None:
+    """Build the 622 CloudAPIBench tasks from the API index and a frequency table.
+
+    \b
+    Examples:
+      lookuplab data build benchmark
+      lookuplab data build benchmark --frequencies stack.csv -o tasks.jsonl
+
+    Args:
+        frequencies: CSV with columns api, count_name, count_bound, as `lookuplab data frequencies` writes it.
+            [default: the mini corpus's counts]
+        seed: Which APIs are dealt.
+        output: JSON Lines file. [default: the mini profile's tasks]
+    """
     from lookuplab.cloudapi import benchmark
     from lookuplab.cloudapi.specs import load_index
 
-    index = load_index()
+    index, output = load_index(), output or benchmark.TASKS
     if frequencies is None:
         from lookuplab.mini.corpus import assign
 
@@ -202,50 +222,39 @@ def build_benchmark(frequencies: Path | None, seed: int, out: Path | None) -> No
         from lookuplab.cloudapi.frequency import read_frequencies
 
         names, bound = read_frequencies(frequencies)
-    tasks, out = benchmark.build(index, names, bound, seed), out or benchmark.TASKS
-    benchmark.write_tasks(tasks, out)
-    click.echo(f"{len(tasks)} tasks of {len({task.target for task in tasks})} APIs -> {out}")
+    tasks = benchmark.build(index, names, bound, seed)
+    benchmark.write_tasks(tasks, output)
+    click.echo(f"{len(tasks)} tasks of {len({task.target for task in tasks})} APIs -> {output}")
 
 
-@build.command(
-    "api",
-    short_help="Index and benchmark of any Python package.",
-    epilog="""\b
-Examples:
-  lookuplab data build api networkx
-  lookuplab data build api path/to/my_package --corpus path/to/code/that/uses/it -o my_api
-Then:
-  lookuplab run own/package -p package=networkx""",
-)
-@click.argument("packages", nargs=-1, required=True, metavar="PACKAGE...")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder to write to.  [default: runs/packages/PACKAGE]",
-)
-@click.option(
-    "--corpus",
-    help="Code to count frequencies in: a folder, JSON Lines or data set, as for `lookuplab data "
-    "frequencies`.  [default: the package's own sources and tests]",
-)
-@click.option(
-    "--per-class",
-    default=100,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Tasks of each frequency class, at most.",
-)
-@seed_option
+@command(build, "api")
 def build_api(
-    packages: tuple[str, ...], output: Path | None, corpus: str | None, per_class: int, seed: int
+    packages: tuple[str, ...],
+    *,
+    output: Path | None = None,
+    corpus: str | None = None,
+    per_class: int = 100,
+    seed: int = 0,
 ) -> None:
     """Build the API index of any importable package and a benchmark in the style of CloudAPIBench.
 
-    PACKAGE is an import name (networkx, or a part: networkx.algorithms) or a package's folder. It
-    is imported in a process of its own. Writes index.jsonl.xz, documentation.jsonl.xz,
-    frequencies.csv and tasks.jsonl; a call is valid iff it binds to the signature that Python
-    reports. What cannot be read or asked for is counted and printed.
+    PACKAGES are import names (networkx, or a part: networkx.algorithms) or packages' folders. Each is imported in a
+    process of its own. Writes index.jsonl.xz, documentation.jsonl.xz, frequencies.csv and tasks.jsonl; a call is valid
+    iff it binds to the signature that Python reports. What cannot be read or asked for is counted and printed.
+
+    \b
+    Examples:
+      lookuplab data build api networkx
+      lookuplab data build api path/to/my_package --corpus path/to/code/that/uses/it -o my_api
+    Then:
+      lookuplab run own/package -p package=networkx
+
+    Args:
+        output: Folder to write to. [default: runs/packages/PACKAGE]
+        corpus: Code to count frequencies in: a folder, JSON Lines or data set, as for `lookuplab data frequencies`.
+            [default: the package's own sources and tests]
+        per_class: Tasks of each frequency class, at most.
+        seed: Which APIs are dealt.
     """
     from lookuplab.cloudapi import packages as own
 
@@ -257,30 +266,25 @@ def build_api(
     click.echo(f"{len(made.tasks)} tasks of {len(apis)} APIs -> {folder}")
 
 
-@build.command(
-    "snippets",
-    short_help="The mini corpus of snippets.",
-    epilog="""\b
-Examples:
-  lookuplab data build snippets
-  lookuplab data build snippets -o somewhere""",
-)
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder to write to.  [default: data/mini/stackoverflow]",
-)
-def build_snippets(out: Path | None) -> None:
-    """Build descriptions, code and queries from the docstrings of numpy, pandas, scipy and
+@command(build, "snippets")
+def build_snippets(*, output: Path | None = None) -> None:
+    """Build the mini corpus of snippets: descriptions, code and queries from the docstrings of numpy, pandas, scipy and
     scikit-learn.
+
+    \b
+    Examples:
+      lookuplab data build snippets
+      lookuplab data build snippets -o somewhere
+
+    Args:
+        output: Folder to write to. [default: data/mini/stackoverflow]
     """
     from lookuplab.mini import snippets
     from lookuplab.stackoverflow.corpus import MINI, write
 
     for name, records in snippets.build().items():
-        write((out or MINI) / f"{name}.jsonl.gz", records)
-        click.echo(f"{len(records):,} {name} -> {out or MINI}")
+        write((output or MINI) / f"{name}.jsonl.gz", records)
+        click.echo(f"{len(records):,} {name} -> {output or MINI}")
 
 
 def echo_counts(head: str, counts: Mapping[str, int]) -> None:

@@ -1,218 +1,381 @@
-"""The server's program: runs in the sandbox, under the Python that the programs need, with its standard library alone.
+"""The server of programs: runs under the Python that they need, with its standard library alone.
 
-Its argument is a JSON object with ``limits``, ``private`` (whether a program may have namespaces of its own),
-``readable`` and ``folder``. Frames on standard input and output: four bytes of length, JSON.
+Its argument is a JSON object with ``limits`` and ``contained``. On standard input and output: frames of four bytes of
+length and JSON. ``{"push": "import numpy"}`` forks a process that makes the import and answers from then on; ``{"pop":
+true}`` ends it, and the one below answers again. So a process holds exactly the imports on the way to it.
 
-``{"push": "import numpy"}`` forks a process that makes the import and answers from then on; ``{"pop": true}`` ends it,
-and the one below answers again; ``{"run": text, "seed": n}`` runs a program below the process that stands on top. So a
-process holds exactly the imports on the way to it.
+``{"run": seed}``, with the program's text in the next frame, is answered by two processes forked from the one on top.
+T reads the text and runs it, but for the solution: its ``exec(code, env)`` sends both to W, which executes the code and
+sends back what the code has bound and the files that it wrote. W is forked before the text is read, sees no process but
+its own, and has no way to the verdict: it never holds the test or the expected answer. What it sends may be anything,
+and T takes objects of known classes only.
 """
 
 import _socket
+import contextlib
+import copyreg
 import gc
+import io
 import json
 import os
+import pickle
+import select
 import shutil
 import signal
-import struct
 import sys
+import time
+import types
 
-from lookuplab.execution import enter, guard, kernel, watching
+from lookuplab.execution import namespaces
 
-LEAST_PIDS = 310  # the kernel takes no less
-
-
-class Channel:
-    """Frames from and to the caller."""
-
-    def __init__(self, requests: int, answers: int):
-        self.requests, self.answers = requests, answers
-
-    def _exactly(self, count: int) -> bytes:
-        found = b""
-        while len(found) < count:
-            more = os.read(self.requests, count - len(found))
-            if not more:
-                os._exit(0)  # the caller is gone
-            found += more
-        return found
-
-    def read(self) -> dict:
-        return json.loads(self._exactly(*struct.unpack(">I", self._exactly(4))))
-
-    def write(self, answer: dict) -> None:
-        content = json.dumps(answer).encode()
-        content = struct.pack(">I", len(content)) + content
-        while content:
-            content = content[os.write(self.answers, content):]
-
-    def close(self) -> None:
-        os.close(self.requests)
-        os.close(self.answers)
+TICK = 0.1  # seconds between two looks at a program's processes and memory
+LONGEST = 500  # characters of an error
+GONE = "ended before its test did"  # W, or it closed its ends
+# Whose classes may come back from W, and the functions and classes that may be called to make an object of them anew
+PACKAGES = """builtins collections datetime decimal fractions matplotlib numpy pandas pyarrow pytz scipy seaborn sklearn
+    tensorflow torch xgboost zoneinfo""".split()
+CALLED = """bytearray complex frozenset set slice range OrderedDict defaultdict deque Counter date datetime time timedelta
+    timezone Decimal Fraction FixedOffset _UTC _p _unpickle _reconstruct scalar _frombuffer BlockManager SingleBlockManager
+    NA __pyx_unpickle_NDArrayBacked _unpickle_block _new_Index _new_DatetimeIndex _new_PeriodIndex _new_IntervalIndex
+    _nat_unpickle _unpickle_timestamp _timedelta_unpickle _period_unpickle type_for_alias py_buffer _rebuild_tensor_v2
+    _rebuild_parameter convert_to_tensor ResourceVariable""".split()
 
 
-def serve(channel: Channel, task: dict) -> None:
-    """Answer until this process is popped."""
-    while True:
-        request = channel.read()
-        if "push" in request:
-            push(request["push"], channel, task)
-        elif "pop" in request:
-            channel.write({})
-            return
+def write(end: int, message: object) -> None:
+    content = json.dumps(message).encode()
+    content = len(content).to_bytes(4, "big") + content
+    while content:
+        content = content[os.write(end, content) :]
+
+
+def read(end: int):
+    """The next message; raises EOFError where the other side has closed its end."""
+    found, needed = b"", 4
+    while len(found) < needed:
+        if not (more := os.read(end, needed - len(found))):
+            raise EOFError
+        found += more
+        if len(found) == 4:
+            needed += int.from_bytes(found, "big")
+    return json.loads(found[4:])
+
+
+class Nothing:
+    """Stands for whatever is not known, such as a function that a figure refers to."""
+
+    def __init__(self, *_: object):
+        pass
+
+
+def dtype(kind: str, *options):
+    """numpy.dtype; of objects always the same one, else ``astype(str)`` writes into its argument in pandas < 2.2."""
+    return sys.modules["numpy"].dtype(kind, *(options if kind != "O8" else ()))
+
+
+def storage(content: bytes):
+    """A tensor's numbers; torch's own way unpickles whatever comes."""
+    return sys.modules["torch"].load(io.BytesIO(content), weights_only=True)
+
+
+def mapping(kind: type, _: type, content: dict):
+    """An object of a subclass of dict."""
+    made = dict.__new__(kind)
+    dict.update(made, content)
+    return made
+
+
+def member(owner: object, name: str):
+    """``getattr``, by which methods are pickled: only of a time zone, and of the transformations of a figure."""
+    zone = isinstance(owner, type) and (owner.__name__, name) == ("ZoneInfo", "_unpickle")
+    return getattr(owner, name) if zone or type(owner).__module__ == "matplotlib.transforms" else Nothing
+
+
+def arrow(content: tuple):
+    """An array of pyarrow, which believes what it is told of its own length."""
+    made = sys.modules["pyarrow.lib"]._restore_array(content)
+    made.validate(full=True)
+    return made
+
+
+REPLACED = dict(dtype=dtype, _load_from_bytes=storage, _reconstructor=mapping, getattr=member, _restore_array=arrow)
+
+
+class Known(pickle._Unpickler):
+    """Reads what W sent: objects of known classes, made without their constructors, whose state hides no method."""
+
+    dispatch = dict(pickle._Unpickler.dispatch)
+    del dispatch[pickle.INST[0]], dispatch[pickle.OBJ[0]]  # only in protocols before 2 are classes called so
+
+    def find_class(self, module: str, name: str):
+        if name in REPLACED:
+            return REPLACED[name]
+        found = getattr(sys.modules.get(module), name, None)
+        kind = isinstance(found, type) and not issubclass(found, type) and name != "memmap"
+        return found if module.partition(".")[0] in PACKAGES and (kind or name in CALLED) else Nothing
+
+    def load_reduce(self) -> None:
+        called = self.stack[-2]
+        known = called.__name__ in CALLED or called.__name__.endswith("Dtype") or called in REPLACED.values()
+        # an offset of time, an enumeration
+        if not (known or called is Nothing or hasattr(called, "rollforward") or hasattr(called, "__members__")):
+            raise pickle.UnpicklingError(f"{called} is called")
+        super().load_reduce()
+
+    def load_build(self) -> None:
+        state, made = self.stack[-1], self.stack[-2]
+        for part in state if isinstance(state, tuple) else (state,):
+            for name, value in part.items() if isinstance(part, dict) else ():
+                hides = callable(getattr(type(made), name, None)) and getattr(value, "__name__", "") != name
+                if isinstance(made, type) or hides or (name.startswith("__") and name != "__mpl_version__"):
+                    raise pickle.UnpicklingError(f"{type(made)} with its own {name}")
+        if type(made) is Nothing:
+            self.stack.pop()
         else:
-            apart(lambda: channel.write(supervise(request, channel, task)))
+            super().load_build()
+
+    dispatch[pickle.REDUCE[0]], dispatch[pickle.BUILD[0]] = load_reduce, load_build
 
 
-def apart(action) -> None:
-    """Do it in a forked process, which then ends."""
-    child = os.fork()
-    if child == 0:
+class Sent(pickle.Unpickler):
+    """Reads what T sent."""
+
+    def find_class(self, module: str, name: str):
+        return dtype if (module, name) == ("numpy", "dtype") else super().find_class(module, name)
+
+
+def test(requests: int, verdicts: int, solver) -> None:
+    """T: run the program's text; the solution in W, at the other end of ``solver``."""
+    text, received = read(requests), set()
+
+    def execute(code: str, env: dict) -> None:
         try:
-            action()
-            os._exit(0)
-        finally:
-            os._exit(1)
-    if os.waitpid(child, 0)[1]:
-        os._exit(1)  # nobody has answered: the caller sees the end, and starts a new server
+            pickle.dump((code, env), solver)
+            solver.flush()
+            error, values, files = Known(solver).load()
+        except (EOFError, OSError):
+            error = GONE
+        if error:
+            raise Failed(str(error))
+        for name, content in files.items():
+            if name in received or (name == os.path.basename(name) and not os.path.lexists(name)):
+                received.add(name)
+                with open(name, "wb") as file:
+                    file.write(content)
+        for name, content in values.items():
+            try:
+                env[name] = Known(io.BytesIO(content)).load()
+            except Exception:
+                continue  # nothing that a test could look at, or an attack
+
+    error = ""
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        exec(compile(text, "<program>", "exec"), {"__name__": "__main__", "exec": execute})
+    except BaseException as raised:
+        error = described(raised)
+    write(verdicts, error)
 
 
-def push(line: str, channel: Channel, task: dict) -> None:
-    """A process with one more import. What it raises, the program itself will raise."""
-    def stand() -> None:
+class Failed(Exception):
+    """The solution raised what its text says."""
+
+
+def solve(test) -> None:
+    """W: execute what T, at the other end of ``test``, sends, and send back what can be sent."""
+    if variables := sys.modules.get("tensorflow.python.ops.resource_variable_ops"):
+        copyreg.pickle(variables.ResourceVariable, lambda one: (type(one), (one.numpy(),)))
+    while True:
+        code, env = Sent(test).load()
+        error, values, files = "", {}, {}
         try:
-            exec(compile(line, guard.PROGRAM, "exec"), {"__name__": "__main__"})
+            exec(code, env)
+        except BaseException as raised:
+            error = described(raised)
+        env.pop("__builtins__", None)
+        if helpers := sys.modules.get("matplotlib._pylab_helpers"):  # figures are shown again where they are read
+            env[" figures"] = [one.canvas.figure for one in helpers.Gcf.figs.values()]
+        for name, value in env.items():
+            try:
+                values[name] = pickle.dumps(value)
+            except Exception:
+                continue  # such as modules and the solution's own functions
+        for entry in os.scandir("."):
+            if entry.is_file():
+                with open(entry, "rb") as file:
+                    files[entry.name] = file.read()
+        pickle.dump((error, values, files), test)
+        test.flush()
+
+
+def described(error: BaseException) -> str:
+    try:
+        return (str(error) if isinstance(error, Failed) else f"{type(error).__name__}: {error}")[:LONGEST]
+    except BaseException:
+        return type(error).__name__
+
+
+def forked(action, *arguments) -> int:
+    """Do it in a new process, which ends with its end."""
+    if child := os.fork():
+        return child
+    try:
+        action(*arguments)
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
+def below(process: int) -> list[int]:
+    """All processes that a process has started, and those that they have started."""
+    found = []
+    try:
+        for thread in os.listdir(f"/proc/{process}/task"):
+            with open(f"/proc/{process}/task/{thread}/children") as file:
+                found += map(int, file.read().split())
+    except OSError:
+        pass  # it has ended
+    return found + [one for child in found for one in below(child)]
+
+
+def resident(process: int) -> int:
+    """Bytes of memory that a process has by itself."""
+    try:
+        with open(f"/proc/{process}/status") as file:
+            lines = [line.split() for line in file]
+    except OSError:
+        return 0
+    return sum(int(line[1]) for line in lines if line[0] in ("RssAnon:", "RssShmem:", "VmSwap:")) << 10
+
+
+class Server:
+    """Answers requests until its process is popped."""
+
+    def __init__(self, limits: dict, contained: bool):
+        self.limits, self.contained = limits, contained
+        self.requests, self.answers = os.dup(0), os.dup(1)
+        silence(2)
+
+    def serve(self) -> None:
+        while True:
+            try:
+                request = read(self.requests)
+                if "run" in request:
+                    write(self.answers, self.judge(request["run"]))
+                elif "pop" in request:
+                    return write(self.answers, {})
+                elif os.waitpid(forked(self.stand, request["push"]), 0)[1]:
+                    os._exit(1)  # nobody has answered: the caller sees the end
+            except EOFError:
+                os._exit(0)  # the caller is gone
+
+    def stand(self, line: str) -> None:
+        """A process with one more import. What it raises, the program itself will raise."""
+        try:
+            exec(compile(line, "<program>", "exec"), {"__name__": "__main__"})
         except Exception:
             pass
         gc.collect()
         gc.freeze()  # the collector of a forked process would else copy all of this
-        channel.write({})
-        serve(channel, task)
+        write(self.answers, {})
+        self.serve()
 
-    apart(stand)
-
-
-def supervise(request: dict, channel: Channel, task: dict) -> dict:
-    """Run one program in a process below this one; its verdict, or why there is none."""
-    # no pipe: /proc/self/fd opens the other end of one
-    results, results_end = (end.detach() for end in _socket.socketpair())
-    outputs, outputs_end = os.pipe()
-    others = watching.processes()
-    kernel.adopt_orphans()
-    if task["private"]:
-        apart_from_others()
-    first = os.fork()
-    if first == 0:
+    def judge(self, seed: int) -> dict:
+        """Run one program; its verdict, or why there is none."""
+        namespaces.call("prctl", namespaces.SET_SUBREAPER, 1, 0, 0, 0)
+        asking, asked = (end.detach() for end in _socket.socketpair())
+        verdict, verdicts = os.pipe()
+        solver = forked(self.process, "solver", seed, asked)
+        forked(self.process, "tester", seed, asking, self.requests, verdicts)
+        for end in (asking, asked, verdicts):
+            os.close(end)
         try:
-            for end in (results, outputs):
-                os.close(end)
-            channel.close()
-            begin(request, task, results_end, outputs_end)
+            return self.watch(solver, verdict)
         finally:
-            os._exit(1)
-    os.close(results_end)
-    os.close(outputs_end)
+            os.close(verdict)
+            end_all()
+            for folder in ("solver", "tester"):
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def process(self, role: str, seed: int, other: int, *ends: int) -> None:
+        """T or W, in a folder of its own."""
+        os.makedirs(role, exist_ok=True)
+        os.chdir(role)
+        silence(3, other, *ends)
+        if self.contained and role == "solver":
+            namespaces.stand_alone(self.limits["memory"] // 4)
+        namespaces.limit(self.limits)
+        # generators that an import has seeded: else each program would find them in the same state
+        for name, method in (("random", "seed"), ("numpy.random", "seed"), ("torch", "manual_seed")):
+            if name in sys.modules:
+                getattr(sys.modules[name], method)(seed)
+        both = io.BufferedRWPair(io.FileIO(other), io.FileIO(other, "w"))
+        if role == "solver":
+            sys.path.insert(0, os.getcwd())
+            solve(both)
+        test(*ends, both)
+
+    def watch(self, solver: int, verdict: int) -> dict:
+        """Wait for the verdict, and for whatever ends a program without one."""
+        deadline, own = time.monotonic() + self.limits["seconds"], resident(os.getpid())
+        poll = select.poll()
+        poll.register(verdict, select.POLLIN)
+        poll.register(self.requests, 0)  # its other end is closed when nobody waits for the answer
+        while True:
+            ready, alive = dict(poll.poll(TICK * 1000)), below(os.getpid())
+            if self.requests in ready:
+                raise EOFError
+            if verdict in ready:
+                break
+            reasons = {
+                "seconds": time.monotonic() > deadline,
+                "processes": len(alive) > self.limits["processes"] + 4,
+                "memory": sum(max(0, resident(one) - own) for one in alive) > self.limits["memory"],
+            }
+            for name in [name for name, over in reasons.items() if over]:
+                return {"passed": False, "error": f"took more {name} than {self.limits[name]}", "stopped": True}
+        try:
+            error = read(verdict)
+        except EOFError:
+            return {"passed": False, "error": "the test was ended", "stopped": True}
+        for _ in range(100 if error == GONE else 0):
+            ended, status = os.waitpid(solver, os.WNOHANG)
+            if ended:  # by a limit, or the kernel for want of memory on the machine?
+                code = os.waitstatus_to_exitcode(status)
+                stopped = abs(code) % 128 in (signal.SIGKILL, signal.SIGXCPU)
+                return {"passed": False, "error": f"{GONE} ({code})", "stopped": stopped}
+            time.sleep(0.01)
+        return {"passed": not error, "error": error}
+
+
+def end_all() -> None:
+    """End all processes below this one, and take in what they leave."""
     try:
-        return watching.watch(first, results, outputs, channel.requests, task, others)
-    finally:
-        watching.end_all(first, others)
-        if not task["private"]:
-            clear(task["folder"])
+        while True:
+            for process in below(os.getpid()):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            os.wait()
+    except ChildProcessError:
+        return
 
 
-def begin(request: dict, task: dict, results: int, outputs: int) -> None:
-    """First process of the program's namespaces: makes its file system and its process, and waits for that one."""
-    kernel.die_with_parent(signal.SIGKILL)
-    if task["private"]:
-        own_places(task)
-        program = os.fork()
-        if program:
-            os.close(results)
-            os.close(outputs)
-            os.dup2(os.open(os.devnull, os.O_RDWR), 2)
-            ended = 0
-            while ended != program:
-                ended, status = os.wait()
-            os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))
-    os.setsid()
+def silence(first: int, *kept: int) -> None:
+    """No input and output, and nothing open but them and ``kept``; below 3, errors and all else stay."""
     nothing = os.open(os.devnull, os.O_RDWR)
-    for number, end in enumerate((nothing, outputs, outputs)):
-        os.dup2(end, number)
-    os.close(nothing)
-    os.close(outputs)
-    os.chdir(task["folder"])
-    sys.path.insert(0, task["folder"])
-    enter.limit({name: value for name, value in task["limits"].items() if name != "processes" or task["private"]})
-    if task["private"]:
-        kernel.drop_privileges()
-    guard.judge(request, results)
-
-
-def apart_from_others() -> None:
-    """Namespaces for the processes that this one will start."""
-    kernel.allow_tracing(True)  # else the files that map users are not this user's
-    kernel.become_user(os.geteuid(), kernel.NEW_MOUNTS | kernel.NEW_PIDS | kernel.NEW_IPC)
-    kernel.allow_tracing(False)
-
-
-def own_places(task: dict) -> None:
-    """A /tmp, a /dev/shm, a folder and a /proc of this program's own; all in memory, gone with its namespaces."""
-    size = task["limits"]["memory"] // 4
-    enter.temporary("/dev/shm", size)
-    for path in task["readable"]:
-        if path.startswith("/tmp/") and os.path.exists(path):
-            target = "/dev/shm" + path[len("/tmp"):]
-            if os.path.isdir(path):
-                os.makedirs(target, exist_ok=True)
-            else:
-                os.makedirs(os.path.dirname(target), exist_ok=True)
-                open(target, "a").close()
-            kernel.bind(path, target, read_only=True)
-    kernel.mount("/dev/shm", "/tmp", flags=kernel.MOVE)
-    enter.temporary("/dev/shm", size)
-    enter.temporary(task["folder"], size)
-    try:
-        kernel.mount("proc", "/proc", "proc", kernel.NOSUID | kernel.NODEV | kernel.NOEXEC)
-        # since Linux 6.14; it also holds root, whom RLIMIT_NPROC does not
-        with open("/proc/sys/kernel/pid_max", "w") as file:
-            file.write(str(max(LEAST_PIDS, task["limits"]["processes"])))
-    except OSError:
-        pass  # where parts of /proc are hidden, a whole one is refused; the outer one shows this sandbox alone
-
-
-def clear(folder: str) -> None:
-    for name in os.listdir(folder):
-        path = os.path.join(folder, name)
-        if os.path.isdir(path) and not os.path.islink(path):
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            os.unlink(path)
-
-
-def possible(task: dict) -> bool:
-    """Whether a program can have namespaces of its own here."""
-    child = os.fork()
-    if child == 0:
-        try:
-            apart_from_others()
-            inner = os.fork()
-            if inner == 0:
-                own_places(task)
-                os._exit(0)
-            os._exit(1 if os.waitpid(inner, 0)[1] else 0)
-        except OSError:
-            os._exit(1)
-        finally:
-            os._exit(1)
-    return os.waitpid(child, 0)[1] == 0
+    for end in range(first):
+        os.dup2(nothing, end)
+    for end in set(range(3, namespaces.OPEN_FILES)) - set(kept) if first == 3 else ():
+        with contextlib.suppress(OSError):
+            os.close(end)
 
 
 def main() -> None:
     task = json.loads(sys.argv[1])
-    channel = Channel(os.dup(0), os.dup(1))
-    os.dup2(2, 1)
-    kernel.allow_tracing(False)
-    task["private"] = task["private"] and possible(task)
+    if task["contained"]:
+        python = [os.path.abspath(sys.executable), os.path.realpath(sys.executable)]
+        namespaces.leave_the_system([sys.prefix, sys.base_prefix, *python, *sys.path[1:]])
+    namespaces.call("prctl", namespaces.SET_DUMPABLE, 0, 0, 0, 0)  # no other process may read this one's memory
+    server = Server(**task)
     sys.argv = [""]
     # what a fresh process would not find
     del sys.path[0]
@@ -220,5 +383,5 @@ def main() -> None:
         del sys.modules[name]
     for name in ("bottleneck", "numexpr"):  # pandas computes with them unasked where they happen to be installed
         sys.modules[name] = None
-    channel.write({"private": task["private"]})
-    serve(channel, task)
+    write(server.answers, {})
+    server.serve()

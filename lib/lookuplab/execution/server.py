@@ -1,31 +1,51 @@
-"""Programs in forked children of a process that has made their imports once.
+"""Programs judged in forked children of a process that has made their imports once.
 
-A program that imports numpy and pandas so starts in a fraction of the time. Its child holds the imports that its own
+A program that imports numpy and pandas so starts in a fraction of the time. Its processes hold the imports that its own
 context names, made in the same order, and no others: nothing passes here that fails in a fresh process.
 """
 
 import hashlib
 import json
 import os
-import select
-import shutil
-import struct
 import subprocess
+import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 
+import lookuplab
 from lookuplab.errors import UserError
-from lookuplab.execution.sandbox import CODE, Limits, Sandbox, outermost, python_places, start
+from lookuplab.execution import inside
 
+NAMES = ("namespaces", "none")
 GRACE = 30.0  # seconds beyond a program's own after which the server itself is taken to hang
+# One thread: many programs run at once, and a program that was forked must not depend on threads that were not
+ENVIRONMENT = {
+    "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "USER": "user", "TZ": "UTC", "PYTHONHASHSEED": "0",
+    "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
+    "NUMEXPR_NUM_THREADS": "1", "MPLBACKEND": "Agg", "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Of one program: wall-clock and CPU seconds, bytes of memory, processes, bytes of a file."""
+
+    seconds: float = 240.0
+    cpu_seconds: float = 120.0
+    memory: int = 4 << 30
+    processes: int = 64
+    file_size: int = 64 << 20
 
 
 @dataclass(frozen=True)
 class Program:
-    """``text`` ends without an exception if what it tests is right.
+    """``text`` ends without an exception if what it tests is right; the solution is what it gives to ``exec``.
 
     ``imports`` are lines that the server may have executed before: only such as ``text`` executes before a solution,
     for what it does not import must not be there.
@@ -49,15 +69,15 @@ class Outcome:
 
 
 class ForkServer:
-    """A server for one program at a time; use it in a ``with`` block. Programs sorted by imports share most of them."""
+    """A server for one program at a time; use it in a ``with`` block. Programs sorted by imports share most of them.
 
-    def __init__(self, sandbox: Sandbox, python: str | Path, limits: Limits = Limits(),
-                 readable: Sequence[str | Path] = ()):
+    sandbox: one of NAMES. "none" promises time, memory and file size of a well-meaning program, and no security.
+    """
+
+    def __init__(self, sandbox: str, python: str | Path, limits: Limits = Limits()):
         self.sandbox, self.python, self.limits = sandbox, Path(os.path.abspath(python)), limits
-        self.readable = outermost([*python_places(self.python), *CODE, *readable])
         self._process: subprocess.Popen | None = None
         self._imports: list[str] = []
-        self._folder = ""
 
     def __enter__(self) -> "ForkServer":
         return self
@@ -66,10 +86,9 @@ class ForkServer:
         self.close()
 
     def close(self) -> None:
-        """End the server, in order if it answers: then the CPU time of the programs counts as of this one's children.
-        """
+        """End the server, in order if it answers: then the CPU time of the programs counts as this one's children's."""
         if self._process is not None:
-            process, self._process = self._process, None
+            process, self._process, self._imports = self._process, None, []
             process.stdin.close()
             try:
                 process.wait(1)
@@ -77,23 +96,22 @@ class ForkServer:
                 process.kill()
                 process.wait()
             process.stdout.close()
-            self._errors.close()
-            shutil.rmtree(self._folder, ignore_errors=True)
-        self._imports = []
+            self._folder.cleanup()
 
     def preload(self, imports: Iterable[str]) -> None:
         """Make these imports, in this order, and forget others. Raises UserError if Python does not survive one."""
         wanted = list(imports)
-        self._start()
+        if self._process is None or self._process.poll() is not None:
+            self._start()
         same = len(os.path.commonprefix([self._imports, wanted]))
         try:
             for _ in self._imports[same:]:
-                self._ask({"pop": True}, GRACE)
+                self._ask(GRACE, {"pop": True})
             del self._imports[same:]
             for line in wanted[same:]:
-                self._ask({"push": line}, 10 * GRACE)
+                self._ask(10 * GRACE, {"push": line})
                 self._imports.append(line)
-        except (EOFError, TimeoutError):
+        except (EOFError, OSError):
             self.close()
             raise UserError(f"{self.python} ends or hangs in {wanted}; repair its environment") from None
 
@@ -103,52 +121,71 @@ class ForkServer:
         seed = int.from_bytes(hashlib.sha256(program.text.encode("utf-8", "replace")).digest()[:4], "big")
         started = time.monotonic()
         try:
-            found = self._ask({"run": program.text, "seed": seed}, self.limits.seconds + GRACE)
-        except (EOFError, TimeoutError):
+            found = self._ask(self.limits.seconds + GRACE, {"run": seed}, program.text)
+        except (EOFError, OSError):
             self.close()
             found = {"passed": False, "error": "took its server down", "stopped": True}
+        found["error"] = " ".join(found["error"].split())  # one line
         return Outcome(**found, seconds=time.monotonic() - started)
 
     def _start(self) -> None:
-        if self._process is not None and self._process.poll() is None:
-            return
         self.close()
-        self._folder = tempfile.mkdtemp(prefix="lookuplab-")
-        task = {"limits": asdict(self.limits), "private": self.sandbox.name != "none", "folder": self._folder,
-                "readable": self.readable}
-        argv = [str(self.python), *start("inside"), json.dumps(task)]
-        self._errors = tempfile.TemporaryFile()  # no pipe, which what the imports print could fill
-        self._process = self.sandbox.popen(argv, self._folder, self.readable, None, stdin=subprocess.PIPE,
-                                           stdout=subprocess.PIPE, stderr=self._errors)
-        try:
-            self.private = self._receive(2 * GRACE)["private"]
-        except (EOFError, TimeoutError):
-            self._errors.seek(0)
-            words = self._errors.read().decode(errors="replace").strip().splitlines()
-            self.close()
-            raise UserError(f"the server of {self.python} does not start in the sandbox {self.sandbox.name}: "
-                            f"{words[-1] if words else 'it ended without a word'}") from None
+        self._folder = tempfile.TemporaryDirectory(prefix="lookuplab-")
+        task = {"limits": asdict(self.limits), "contained": self.sandbox != "none"}
+        root = str(Path(lookuplab.__file__).parents[1])
+        code = f"import sys; sys.path[0] = {root!r}; from lookuplab.execution.inside import main; main()"
+        home = inside.namespaces.WORK if task["contained"] else self._folder.name
+        with open(f"{self._folder.name}/errors", "w+") as errors:  # no pipe, which what the imports print could fill
+            self._process = subprocess.Popen(
+                [self.python, "-s", "-B", "-c", code, json.dumps(task)],
+                cwd=self._folder.name, env={**ENVIRONMENT, "HOME": home, "TMPDIR": home}, start_new_session=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+            )  # fmt: skip
+            try:
+                self._ask(2 * GRACE)
+            except EOFError:
+                self.close()
+                errors.seek(0)
+                words = errors.read().strip().splitlines() or ["it ended without a word"]
+                raise UserError(f"the server of {self.python} does not start ({self.sandbox}): {words[-1]}") from None
 
-    def _ask(self, request: dict, seconds: float) -> dict:
-        content = json.dumps(request).encode()
+    def _ask(self, seconds: float, *requests: object) -> dict:
+        """The answer; the server ends, and EOFError is raised, where it takes longer than ``seconds``."""
+        timer = threading.Timer(seconds, self._process.kill)
+        timer.start()
         try:
-            self._process.stdin.write(struct.pack(">I", len(content)) + content)
-            self._process.stdin.flush()
-        except OSError:
-            raise EOFError from None
-        return self._receive(seconds)
+            for one in requests:
+                inside.write(self._process.stdin.fileno(), one)
+            return inside.read(self._process.stdout.fileno())
+        finally:
+            timer.cancel()
 
-    def _receive(self, seconds: float) -> dict:
-        deadline, found, needed = time.monotonic() + seconds, b"", 4
-        stream = self._process.stdout.fileno()
-        while len(found) < needed:
-            ready, _, _ = select.select([stream], [], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
-                raise TimeoutError
-            more = os.read(stream, needed - len(found))
-            if not more:
-                raise EOFError
-            found += more
-            if len(found) == 4:
-                needed = 4 + struct.unpack(">I", found)[0]
-        return json.loads(found[4:])
+
+@cache
+def refusal() -> str:
+    """Why this machine lets no process have namespaces of its own; "" where it does."""
+    try:
+        with ForkServer("namespaces", sys.executable) as server:
+            return server.run(Program("exec('1', {})")).error
+    except UserError as error:
+        return str(error)
+
+
+@cache
+def choose(wanted: str = "", own: bool = False) -> str:
+    """One of NAMES: "namespaces" unless "none" is wanted.
+
+    Where the machine has no namespaces, what the kit's own mini models wrote (``own``) runs without, with a warning.
+    Raises UserError for all else.
+    """
+    if wanted not in ("", *NAMES):
+        raise UserError(f"unknown sandbox {wanted!r}; known are {', '.join(NAMES)}")
+    if wanted == "none" or not (reason := refusal()):
+        return wanted or NAMES[0]
+    if wanted or not own:
+        raise UserError(
+            f"no sandbox for generated programs works here ({reason}); allow user namespaces, or run the programs "
+            "without protection by --sandbox none"
+        )
+    warnings.warn(f"the mini models' programs run without a sandbox: {reason}", stacklevel=1)
+    return NAMES[1]

@@ -82,7 +82,6 @@ def pairs(folder: Path, progress: bool = True) -> list[TextPair]:
     """What the models learn; the same for the same versions of the libraries."""
     from lookuplab.retrieval.rankers import Bm25, query_words
     from lookuplab.stackoverflow import corpus, ds1000
-    from lookuplab.stackoverflow.asking import question_of
     from lookuplab.stackoverflow.ds1000 import Problem
 
     references = {problem.reference.strip() for problem in ds1000.load(PROBLEMS)}
@@ -90,7 +89,7 @@ def pairs(folder: Path, progress: bool = True) -> list[TextPair]:
               if record["answer"] not in references]
     snippets = {snippet.id: snippet for snippet in corpus.load("mini")}
     ranker = Bm25({name: query_words(one.description) for name, one in snippets.items()})
-    questions = {record["id"]: question_of(Problem(record["id"], record["prompt"], "", "", "", "", ""))
+    questions = {record["id"]: Problem(record["id"], record["prompt"], "", "", "", "", "").question
                  for record in chosen}
     ranked = ranker.rank(questions, 8)
     made = []
@@ -108,7 +107,7 @@ def _some(family: list[dict]) -> list[dict]:
 
 def _before(record: dict, ranked: Sequence) -> str:
     """The snippets that a prompt begins with, the best one last."""
-    from lookuplab.stackoverflow.prompts import TEMPLATE
+    from lookuplab.stackoverflow.asking import TEMPLATE
 
     dice = int(hashlib.sha256(record["id"].encode()).hexdigest(), 16)
     count, own = SHOWN[dice % len(SHOWN)], dice // len(SHOWN) % 2

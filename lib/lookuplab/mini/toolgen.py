@@ -156,11 +156,9 @@ def marked_pairs(folder: Path, kept: Path) -> list[Pair]:
     functions = chosen_functions(folder)
     if not kept.exists():
         marking.save(marking.marked(functions), kept)
-    found, left_out = marking.lay_over(functions, marking.load(kept))
-    if left_out:
-        raise UserError(
-            f"{kept} does not fit the sources ({dict(left_out)}); delete it to mark them anew"
-        )
+    found = marking.lay_over(functions, marking.load(kept))
+    if len(found) < len(functions):
+        raise UserError(f"{kept} does not fit the sources; delete it to mark them anew")
     return found
 
 

@@ -25,9 +25,6 @@ from lookuplab.models.types import Completion, Decoding, Model, Prompt
 DECODING_VERSION = (
     1  # raise it whenever the same model and parameters would give another answer than before
 )
-LATER = (
-    "choices_below",
-)  # left out of the key at its default: keys are those from before it existed
 SHARE = "LOOKUPLAB_SHARE"  # "1/4": the second of four processes; set by the runner
 POLL_SECONDS, PATIENCE_SECONDS = (
     0.5,
@@ -76,7 +73,6 @@ def complete(
         ("top_p", 0 < decoding.top_p <= 1, "above 0 and at most 1"),
         ("stop", "" not in decoding.stop, "without an empty string, which would end every answer"),
         ("truncation", decoding.truncation in (None, "left", "right"), "'left', 'right' or None"),
-        ("choices_below", 0 <= decoding.choices_below <= 1, "a probability, 0 to 1"),
     ):
         if not fine:
             raise UserError(
@@ -193,8 +189,6 @@ def keys_of(
     stated.pop("n", None)  # the sample index says it: the first 5 of 20 samples are those of n=5
     if decoding and decoding.stop_rule:
         stated["stop_rule"] = getattr(decoding.stop_rule, "name", decoding.stop_rule)
-    if decoding and decoding.choices_below == 1:  # keys are those from before it existed
-        del stated["choices_below"]
     kind = "generate" if decoding else "score"
     settings = {"kind": kind, "model": identity, "decoding": stated, "version": DECODING_VERSION}
     common, hashed = digest(canonical(settings)), {}

@@ -11,7 +11,6 @@ begins one has left the names.
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
@@ -71,9 +70,7 @@ class NameTries:
         self._paths: dict[tuple[tuple[int, ...], str], tuple[list[int] | None, ...]] = {}
         self._ends = torch.zeros(0, dtype=torch.bool)
 
-    def constraint(
-        self, prompt_ids: Sequence[int], names: Sequence[str], below: float = 1.0
-    ) -> "NameConstraint":
+    def constraint(self, prompt_ids: Sequence[int], names: Sequence[str]) -> "NameConstraint":
         """For one row; ``prompt_ids`` are the tokens that its answer continues, [] if it begins a text.
 
         What of the prompt decides how a name is spelled is its last tokens from the last line break on:
@@ -92,7 +89,7 @@ class NameTries:
                     "such names); leave them out"
                 )
             self._tries[key] = Trie.of(paths, closed)
-        return NameConstraint(self, self._tries[key], below)
+        return NameConstraint(self, self._tries[key])
 
     @cached_property
     def texts(self) -> list[str]:
@@ -142,48 +139,21 @@ class NameTries:
 
 
 class NameConstraint:
-    """The row begins with one of a trie's names.
+    """The row begins with one of a trie's names."""
 
-    ``below`` is the gate: the mask is in force where the model's most likely token has a probability
-    below it. Under a gate below 1 the model's free choice stands wherever it is sure enough; if that
-    choice leaves the trie, the row is free from there: a confidently invented name stays possible. Once
-    the mask was in force in a name, the rest of this name stays constrained.
-    """
-
-    def __init__(self, names: NameTries, trie: Trie, below: float = 1.0) -> None:
-        self._names, self._below = names, below
+    def __init__(self, names: NameTries, trie: Trie) -> None:
+        self._names = names
         self._node: Trie | None = trie  # None: the name is over
 
     def choices(self) -> tuple[list[int], bool] | None:
         """(Tokens of names, whether a name may end) that may come next; None if any token may."""
         return None if self._node is None else (sorted(self._node), self._node.terminal)
 
-    def allowed(self):  # SHIM
-        if self._node is None:
-            return None
-        children, end = self.choices()
-        return torch.tensor(children + (self._names.breaks.tolist() if end else []))
-
-    def forced(self):  # SHIM
-        chain, node = [], self._node
-        while node is not None and len(node) == 1 and not node.terminal:
-            ((token, node),) = node.items()
-            chain.append(token)
-        return chain
-
     def restrict(self, logits: torch.Tensor) -> tuple[torch.Tensor, float] | None:
-        if self._node is None:
-            return None
-        margin = math.inf
-        if self._below < 1:
-            sure = (logits.max() - logits.logsumexp(-1)).exp().item()
-            margin = abs(sure - self._below)
-            if sure >= self._below:
-                return logits, margin
-            self._below = 1.0
-        return self._names.only(logits, *self.choices()), margin
+        choices = self.choices()
+        return choices and (self._names.only(logits, *choices), math.inf)
 
-    def push(self, token: int, logprob: float, masked=True) -> None:
+    def push(self, token: int, logprob: float) -> None:
         if self._node is not None:
             node = self._node.get(token)
             self._node = None if node is None or node.closed else node
@@ -192,42 +162,3 @@ class NameConstraint:
 def continues_a_name(character: str) -> bool:
     """Whether an identifier may go on with it; unfinished bytes may."""
     return f"a{character}".isidentifier() or character == "\ufffd"
-
-
-# SHIM from here on
-
-
-@dataclass(frozen=True)
-class Condition:
-    ids: torch.Tensor
-    least: float
-    binding: bool = False
-
-
-def pushed(constraint, token, logprob):
-    if hasattr(constraint, "restrict"):
-        constraint.push(token, logprob)
-    else:
-        constraint.push(token, logprob, True)
-
-
-def restricted(constraint, logits):
-    if hasattr(constraint, "restrict"):
-        return constraint.restrict(logits)
-    allowed, margin, scores = constraint.allowed(), math.inf, logits
-    if allowed is not None:
-        scores = torch.full_like(logits, -torch.inf)
-        scores[allowed] = logits[allowed]
-    condition = constraint.condition()
-    if condition:
-        sure = (scores[condition.ids].max() - logits.logsumexp(-1)).exp().item()
-        margin = abs(sure - condition.least)
-        kept = scores[condition.ids]
-        scores = scores.clone()
-        if sure >= condition.least:
-            if condition.binding:
-                scores[:] = -torch.inf
-                scores[condition.ids] = kept
-        else:
-            scores[condition.ids] = -torch.inf
-    return None if allowed is None and condition is None else (scores, margin)

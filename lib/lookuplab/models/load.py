@@ -15,7 +15,6 @@ from lookuplab.errors import UserError
 from lookuplab.models.types import Model
 
 OPENAI = "openai:"
-CHAT = "#chat"  # SHIM
 ADAPTER = "adapter_config.json"
 NOT_CONTENT = (".md", ".log", ".csv", "card.json")  # may be edited without changing the model
 
@@ -66,8 +65,6 @@ def split_options(name: str) -> tuple[str, dict[str, Any]]:
 
     Values are numbers, ``true`` and ``false``, or text.
     """
-    if name.endswith(CHAT):  # SHIM
-        return name.removesuffix(CHAT), {"chat": True}
     split = re.fullmatch(
         r"((?:.*#)?[^?#]+)\?([^#]+)", name
     )  # an address may have a query of its own

@@ -17,7 +17,7 @@ import hashlib
 import inspect
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -26,8 +26,7 @@ from typing import Any
 import numpy as np
 import torch
 from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
-from huggingface_hub import HfApi, snapshot_download, try_to_load_from_cache
-from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
+from huggingface_hub import snapshot_download, try_to_load_from_cache
 from peft import PeftModel
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
@@ -41,13 +40,12 @@ from transformers import (
 from transformers.cache_utils import DynamicCache, DynamicLayer, EncoderDecoderCache
 
 from lookuplab.errors import UserError
-from lookuplab.models.constraint import Constraint, NameTries, pushed, restricted
+from lookuplab.models.constraint import Constraint, NameTries
 from lookuplab.models.load import base_of, content_hash, is_adapter
 from lookuplab.models.tokens import Spelling, encode, fit
 from lookuplab.models.types import Completion, Decoding, Prompt, Work
 
 DTYPES = ("float32", "bfloat16", "float16")
-HUB_SECONDS = 10  # how long to wait for the hub before only its local cache is tried
 ROWS = 128  # of a batch, at most
 CPU_TOKENS = 8192  # rows x longest prompt: more only pads and leaves the processor's caches
 GPU_SHARE = 0.8  # of the free memory, for keys and values
@@ -77,9 +75,11 @@ class Checkpoint:
         adapter: str | None = None,
     ) -> None:
         folder = Path(place).expanduser()
-        self.name = folder.resolve().name if folder.is_dir() else place
+        self.name = place
+        if folder.is_dir():
+            self.name, place = folder.resolve().name, str(folder)
         if is_adapter(folder):
-            adapter, (place, revision) = str(folder), base_of(folder)
+            adapter, (place, revision) = place, base_of(folder)
         gpu = torch.cuda.is_available()
         self.dtype = dtype or ("bfloat16" if gpu else "float32")
         if self.dtype not in DTYPES:
@@ -87,17 +87,14 @@ class Checkpoint:
                 f"model {self.name}: dtype is {dtype!r}; it must be {', '.join(DTYPES)}"
             )
         self.device_map = device_map or ("auto" if gpu else None)
-        self.source = place, revision
-        self._options = {
-            "revision": revision,
-            "local_files_only": not _try(place, _on_hub, *self.source),
-        }
+        self.source, self._options = (place, revision), {"revision": revision}
         self.config = _try(self.name, AutoConfig.from_pretrained, place, **self._options)
-        self.adapter = adapter and Path(_try(adapter, _folder, adapter))
+        if adapter and not Path(adapter).is_dir():
+            adapter = _try(adapter, snapshot_download, adapter)
+        self.adapter = adapter and Path(adapter)
         self.causal = not self.config.is_encoder_decoder
-        text = (
-            self.config.get_text_config()
-        )  # encoder-decoders here have relative positions and no limit
+        # encoder-decoders here have relative positions and no limit
+        text = self.config.get_text_config()
         self.context = getattr(text, "max_position_embeddings", None) if self.causal else None
 
     @cached_property
@@ -182,26 +179,6 @@ def _try(name: str, load: Callable, *arguments: Any, **options: Any) -> Any:
         ) from error
 
 
-def _on_hub(place: str, revision: str | None) -> bool:
-    """Whether the hub answers; else only its cache is tried, and nobody waits for a row of retries."""
-    try:
-        return not Path(place).exists() and bool(
-            HfApi().model_info(place, revision=revision, timeout=HUB_SECONDS)
-        )
-    except (RepositoryNotFoundError, RevisionNotFoundError):
-        raise
-    except Exception:  # no network, a proxy, offline mode, no name: the loader says what it misses
-        return False
-
-
-def _folder(adapter: str) -> str:
-    return (
-        adapter
-        if Path(adapter).is_dir()
-        else snapshot_download(adapter, local_files_only=not _on_hub(adapter, None))
-    )
-
-
 class LocalModel(Checkpoint):
     """A checkpoint that answers prompts (see ``models.types.Model``).
 
@@ -283,11 +260,11 @@ class LocalModel(Checkpoint):
                 raise UserError(
                     f"prompt {prompt.id!r}: a chat model cannot be held to given names (choices)"
                 )
-            return self.names.constraint(before, prompt.choices, decoding.choices_below)
+            return self.names.constraint(before, prompt.choices)
 
         rows = []
         for (prompt, sample), ids in zip(
-            requests, self._encoded([one for one, _ in requests]), strict=True
+            requests, self._encoded(one for one, _ in requests), strict=True
         ):
             kept = fit(self.tokenizer, prompt.id, ids, self.context, decoding)
             before, limit = (kept if self.causal else []), decoding.max_new_tokens
@@ -304,9 +281,7 @@ class LocalModel(Checkpoint):
         the continuation, ``finish_reason`` ``"scored"``. UserError where both together are too long.
         """
         rows, texts = [], {}
-        for (prompt, text), ids in zip(
-            pairs, self._encoded([one for one, _ in pairs]), strict=True
-        ):
+        for (prompt, text), ids in zip(pairs, self._encoded(one for one, _ in pairs), strict=True):
             added = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
             if self.causal:
                 given, special = self._text(prompt)
@@ -345,14 +320,11 @@ class LocalModel(Checkpoint):
         except TemplateError:
             return render([{"role": "user", "content": f"{prompt.system}\n{prompt.text}"}]), False
 
-    def _encoded(self, prompts: Sequence[Prompt]) -> list[list[int]]:
+    def _encoded(self, prompts: Iterable[Prompt]) -> list[list[int]]:
         """Token ids of every prompt; each different text is tokenised once."""
-        texts, ids = [self._text(prompt) for prompt in prompts], {}
-        for special in (True, False):
-            wanted = [one for one in dict.fromkeys(texts) if one[1] is special]
-            found = encode(self.tokenizer, [text for text, _ in wanted], special, self.causal)
-            ids |= zip(wanted, found, strict=True)
-        return [ids[text] for text in texts]
+        texts = [self._text(prompt) for prompt in prompts]
+        ids = {one: encode(self.tokenizer, [one[0]], one[1], self.causal)[0] for one in set(texts)}
+        return [ids[one] for one in texts]
 
     def _written(
         self, rows: list["Row"], decoding: Decoding, end_of_text: frozenset[int] | None = None
@@ -407,7 +379,7 @@ class LocalModel(Checkpoint):
             scores, gates = batch.logits, [math.inf] * len(rows)
             for i, row in enumerate(rows):
                 if row.constraint and not row.finish_reason:
-                    if found := restricted(row.constraint, batch.logits[i]):
+                    if found := row.constraint.restrict(batch.logits[i]):
                         scores = scores.clone() if scores is batch.logits else scores
                         scores[i], gates[i] = found
             chance = None if chances is None else chances[:, written]
@@ -457,7 +429,7 @@ class Row:
         self.pieces.append(piece)
         self.margin = min(self.margin, margin)
         if self.constraint:
-            pushed(self.constraint, token, logprob)
+            self.constraint.push(token, logprob)
         if token in end_of_text:
             self.finish_reason = "eos"
         elif piece and self.over(piece):
@@ -617,32 +589,28 @@ class RoomyLayer(DynamicLayer):
     mask applies the window.
     """
 
-    _room: tuple[torch.Tensor, ...] = ()
+    _rooms: Sequence[torch.Tensor] = ()
 
     def update(self, key_states: torch.Tensor, value_states: torch.Tensor, *args, **kwargs):
         """Append (rows, heads, new, width); return all keys and values so far."""
-        used = self.get_seq_length()
-        end, added = used + key_states.shape[-2], (key_states, value_states)
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
-        if not self._room or end > self._room[0].shape[-2]:
-            held, more = (self.keys, self.values), BLOCK - end % BLOCK
-            self._room = tuple(
-                functional.pad(torch.cat([old, new], -2) if used else new, (0, 0, 0, more))
-                for old, new in zip(held, added, strict=True)
-            )
-        else:
-            for room, new in zip(self._room, added, strict=True):
-                room[:, :, used:end] = new
-        self.keys, self.values = (room[:, :, :end] for room in self._room)
+        added, used = (key_states, value_states), self.get_seq_length()
+        rooms, end = self._rooms or [new[:, :, :0] for new in added], used + key_states.shape[-2]
+        if end > rooms[0].shape[-2]:
+            rooms = [
+                functional.pad(room[:, :, :used], (0, 0, 0, end - used + BLOCK)) for room in rooms
+            ]
+        for room, new in zip(rooms, added, strict=True):
+            room[:, :, used:end] = new
+        self._rooms, (self.keys, self.values) = rooms, (room[:, :, :end] for room in rooms)
         return self.keys, self.values
 
     def batch_select_indices(self, indices: torch.Tensor) -> None:
         """Only keep these rows, and the room ahead of them."""
-        if self._room:
-            used = self.get_seq_length()
-            self._room = tuple(room.index_select(0, indices.to(room.device)) for room in self._room)
-            self.keys, self.values = (room[:, :, :used] for room in self._room)
+        used = self.get_seq_length()
+        self._rooms = [room.index_select(0, indices.to(room.device)) for room in self._rooms]
+        self.keys, self.values = (room[:, :, :used] for room in self._rooms)
 
 
 def roomy_cache(config) -> DynamicCache:
@@ -667,6 +635,3 @@ def distributions(module, prompt_ids: list[int], ids: list[int]) -> torch.Tensor
             0, len(prompt_ids) - 1 : -1
         ]
     return logits.float().softmax(-1)
-
-
-load_local = LocalModel  # SHIM

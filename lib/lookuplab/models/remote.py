@@ -11,9 +11,11 @@ samples as asked (``transformers serve`` stays greedy unless the checkpoint's ow
 
 import hashlib
 import os
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import cached_property, partial
+from itertools import accumulate
 from urllib.parse import urlsplit
 
 import openai
@@ -61,9 +63,6 @@ class RemoteModel:
         self.key_variable, self.timeout, self.max_retries = key_variable, timeout, max_retries
         self.parallel, self._tokenizer, self._logprobs = parallel, tokenizer, True
 
-    def __repr__(self) -> str:
-        return f"RemoteModel({self.base_url!r}, {self.name!r}, chat={self.chat})"
-
     @property
     def identity(self) -> dict[str, str]:
         """The address is part of it: two servers may give one name to different weights."""
@@ -106,15 +105,6 @@ class RemoteModel:
 
     def _in_parallel(self, calls: Iterator[Callable[[], Completion]]) -> Iterator[list[Completion]]:
         """At the first failure nothing new is asked, but answers that are under way are still handed on."""
-        try:  # once without retries: a wrong address or key shows at once and not after all the back-offs
-            self._client.with_options(max_retries=0, timeout=min(self.timeout, 10.0)).models.list()
-        except (openai.AuthenticationError, openai.APIConnectionError) as error:
-            if not isinstance(
-                error, openai.APITimeoutError
-            ):  # a server that is merely busy gets its chance
-                raise self._explained(error) from None
-        except openai.APIError:
-            pass  # many endpoints list no models; the first real request will tell
         failure, pool = None, ThreadPoolExecutor(self.parallel, thread_name_prefix="remote")
         try:
             futures = [pool.submit(call) for call in calls]
@@ -171,49 +161,45 @@ class RemoteModel:
         return response.choices[0], response.usage.prompt_tokens if response.usage else 0
 
     def _answer(self, prompt: Prompt, sample: int, decoding: Decoding) -> Completion:
-        stop = (*decoding.stop, *getattr(decoding.stop_rule, "stop", ()))
-        parameters = {"max_tokens": decoding.max_new_tokens, "temperature": decoding.temperature}
-        if stop:
-            parameters["stop"] = list(stop[:MAX_STOP_STRINGS])
+        stop = [*decoding.stop, *getattr(decoding.stop_rule, "stop", ())]
+        options = {"max_tokens": decoding.max_new_tokens, "temperature": decoding.temperature}
+        options |= {"stop": stop[:MAX_STOP_STRINGS]} if stop else {}
         if (
             decoding.temperature > 0
         ):  # a seed is sent only where it matters: some endpoints refuse it
             seed = hashlib.sha256(f"{decoding.seed}/{prompt.id}/{sample}".encode()).digest()
-            parameters |= {"top_p": decoding.top_p, "seed": int.from_bytes(seed[:4]) >> 1}
+            options |= {"top_p": decoding.top_p, "seed": int.from_bytes(seed[:4]) >> 1}
         if self.chat:
             messages = [{"role": "system", "content": prompt.system}] if prompt.system else []
             messages.append({"role": "user", "content": prompt.text})
-            choice, read = self._ask(
-                self._client.chat.completions.create, True, messages=messages, **parameters
-            )
-            text, content = (
+            create = self._client.chat.completions.create
+            choice, read = self._ask(create, True, messages=messages, **options)
+            text, told = (
                 choice.message.content or "",
-                choice.logprobs and choice.logprobs.content,
+                choice.logprobs and choice.logprobs.content or (),
             )
-            told = [(one.token, one.logprob) for one in content or ()]
+            told = [(one.token, one.logprob) for one in told]
         else:
-            choice, read = self._ask(
-                self._client.completions.create, 1, prompt=prompt.text, **parameters
-            )
+            create = self._client.completions.create
+            choice, read = self._ask(create, 1, prompt=prompt.text, **options)
             text, told = choice.text or "", _told(choice)
         finish = choice.finish_reason
-        if finish == "stop":  # the API does not say which: a stop string or the model's own end
-            finish = "stop" if stop else "eos"
+        if (
+            finish == "stop" and not stop
+        ):  # the API does not say which: a stop string or the model's own end
+            finish = "eos"
         # some servers list the end-of-text token, or those of a removed stop string, behind the text
-        count, spelled = 0, ""
-        while count < len(told) and len(spelled) < len(text):
-            spelled += told[count][0]
-            count += 1
-        if spelled.startswith(
-            text
-        ):  # a stop string was cut out of a token: keep it whole, as a local model does
-            text = spelled
-        pieces, over = [piece for piece, _ in told[:count]] or text, decoding.stopper()
-        for end, piece in enumerate(pieces, 1):
+        ends = list(accumulate(len(piece) for piece, _ in told))
+        told = told[: bisect_left(ends, len(text)) + 1] if text else []
+        pieces = [piece for piece, _ in told]
+        if "".join(pieces).startswith(text):  # a stop string was cut out of a token: keep it whole
+            text = "".join(pieces)
+        over = decoding.stopper()
+        for end, piece in enumerate(pieces or text, 1):
             if over(piece):
-                text, count, finish = "".join(pieces[:end]), min(count, end), "stop"
+                text, told, finish = "".join((pieces or text)[:end]), told[:end], "stop"
                 break
-        tokens, logprobs = zip(*told[:count], strict=True) if count else ((), () if told else None)
+        tokens, logprobs = zip(*told, strict=True) if told else ((), None if not ends else ())
         return Completion(prompt.id, sample, text, tokens, (), logprobs, finish, read)
 
     def _scored(self, prompt: Prompt, continuation: str) -> Completion:

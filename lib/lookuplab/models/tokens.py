@@ -106,28 +106,16 @@ class Spelling:
 
     def __init__(self, tokenizer, prompt_ids: Sequence[int]) -> None:
         self._tokenizer, self._ids = tokenizer, list(prompt_ids[-TAIL:])
-        self._stream = (
-            DecodeStream(ids=self._ids, skip_special_tokens=True) if tokenizer.is_fast else None
-        )
-        (before,) = decoded(tokenizer, [self._ids])
-        self._read = len(before)
+        self._stream = DecodeStream(ids=self._ids, skip_special_tokens=True)
+        self._read = len(decoded(tokenizer, [self._ids])[0])
 
     def piece(self, token: int) -> str:
         """What this token adds to the text; "" while a character is unfinished."""
         self._ids.append(token)
-        if self._stream is not None:
-            new = self._stream.step(self._tokenizer.backend_tokenizer, token) or ""
-        else:
-            new = self.rest()
-            new = "" if new.endswith(UNFINISHED) else new
+        new = self._stream.step(self._tokenizer.backend_tokenizer, token) or ""
         self._read += len(new)
         return new
 
     def rest(self) -> str:
         """What is held back after the last token (bytes that never became a character)."""
         return decoded(self._tokenizer, [self._ids])[0][self._read :]
-
-    def pieces(self, tokens: Sequence[int]) -> list[str]:
-        """One piece a token; the last one spells what is still held back."""
-        pieces = [self.piece(token) for token in tokens]
-        return [*pieces[:-1], pieces[-1] or self.rest()] if pieces else []

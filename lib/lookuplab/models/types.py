@@ -40,8 +40,7 @@ class Decoding:
     sample index), so that a sample does not depend on the batch that it was drawn in. ``stop`` strings
     and ``stop_rule`` (called for a fresh ``Rule`` for each answer) end an answer while it is written.
     ``truncation`` says which end of a too long prompt to drop (``"left"`` or ``"right"``); without it
-    such a prompt is an error. A prompt's ``choices`` bind where the model's most likely token has a
-    probability below ``choices_below``: 1 is always, 0 never (see ``models.constraint``).
+    such a prompt is an error.
     """
 
     max_new_tokens: int = 256
@@ -52,7 +51,6 @@ class Decoding:
     stop: tuple[str, ...] = ()
     stop_rule: Callable[[], Rule] | None = None
     truncation: str | None = None
-    choices_below: float = 1.0
 
     def stopper(self) -> Callable[[str], bool]:
         """A reader for one answer: fed piece by piece, it says True where ``stop`` or the rule ends it."""

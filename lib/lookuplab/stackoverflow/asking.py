@@ -1,114 +1,207 @@
-"""A model asked with retrieved examples, and the examples themselves taken for answers (paper, Sections 3 and 4).
+"""A model asked with retrieved examples, within a token budget (paper, Sections 3 and 4).
 
-Each prompt has its problem's id whatever stands before the problem, so that sample i with two examples is drawn with
-the seed of sample i without any.
+The prompt and the completion share the budget. What does not fit is cut "from the retrieved description and code, in
+that order"; "in rare cases where the prompt itself exceeds the token budget", the paper removes "a minimal number of
+tokens from the prompt". Three things it leaves open, as they are here: the example that was ranked last gives first; a
+description and code lose their end; a problem loses its beginning, because its end says where the answer goes.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-
-import numpy as np
+from dataclasses import dataclass, field, replace
 
 from lookuplab.errors import UserError
 from lookuplab.models.complete import Store, complete
-from lookuplab.models.types import Completion, Decoding, Prompt
+from lookuplab.models.load import load, mini_models
+from lookuplab.models.types import Decoding, Prompt
 from lookuplab.retrieval.rankers import Ranker
-from lookuplab.scoring.pass_at_k import pass_at_k
-from lookuplab.scoring.paired import paired_difference
-from lookuplab.scoring.rates import average, rate
-from lookuplab.scoring.rows import row
-from lookuplab.stackoverflow import prompts
 from lookuplab.stackoverflow.corpus import Snippet
 from lookuplab.stackoverflow.ds1000 import STOP, Problem, indented, solution_of
-from lookuplab.stackoverflow.grader import Answer, Verdict
-from lookuplab.stackoverflow.passing import by_problem
-from lookuplab.stackoverflow.prompts import Trimmed
+from lookuplab.stackoverflow.grader import Answer, Grader, Verdict, environment, grade
 
-DECODING = Decoding(max_new_tokens=prompts.MAX_NEW_TOKENS, temperature=0.2, top_p=0.95, n=5, stop=STOP)  # Section 4.3
+TRIMS = ("description-first", "question-first")
+TEMPLATE = "Problem:\n{description}\nA:\n<code>\n{code}\n</code>\n\n"  # the form of DS-1000's completion prompts
+DECODING = Decoding(max_new_tokens=600, temperature=0.2, top_p=0.95, n=5, stop=STOP)  # Section 4.3: "500 to 600"
+
+
+@dataclass(frozen=True)
+class Trim:
+    """What one part lost. ``part``: description, code or question; ``snippet``: its id, "" for the question; tokens."""
+
+    part: str
+    snippet: str
+    removed: int
+    kept: int
+
+
+@dataclass(frozen=True)
+class Trimmed:
+    """A prompt: its text, its length in tokens, the snippets shown from first to last, and every trim."""
+
+    text: str
+    tokens: int
+    examples: tuple[str, ...]
+    trims: tuple[Trim, ...]
+
+
+def prompt(
+    problem: str, examples: Sequence[Snippet], budget: int, max_new_tokens: int, tokenizer, trim: str = TRIMS[0]
+) -> Trimmed:
+    """``problem`` behind ``examples`` (best first), cut so that ``max_new_tokens`` more fit into ``budget``.
+
+    The best example stands last, next to the problem; one whose description and code are gone is left out. trim:
+    "description-first" is the paper's (descriptions, then code, then the problem); "question-first" cuts the problem
+    before the examples, for comparison. Raises UserError for another trim and a budget without room.
+    """
+    if not 0 < max_new_tokens < budget or trim not in TRIMS:
+        raise UserError(
+            f"no prompt of a budget of {budget} tokens beside {max_new_tokens} new ones, cut {trim!r}; raise the "
+            f"budget, and trim by one of {', '.join(TRIMS)}"
+        )
+    parts = {(name, at): getattr(one, name) for name in ("description", "code") for at, one in enumerate(examples)}
+    steps = [(name, at) for name in ("description", "code") for at in reversed(range(len(examples)))]
+    question, trims = ("question", 0), []
+    parts[question] = problem
+    steps.insert(0 if trim == TRIMS[1] else len(steps), question)
+
+    def shown() -> list[int]:
+        return [at for at in reversed(range(len(examples))) if parts["description", at] or parts["code", at]]
+
+    def text() -> str:
+        frames = [TEMPLATE.format(description=parts["description", at], code=parts["code", at]) for at in shown()]
+        return "".join(frames) + parts[question]
+
+    def tokens() -> int:
+        return len(tokenizer(text(), verbose=False)["input_ids"])
+
+    for step in steps:
+        if tokens() <= budget - max_new_tokens:
+            break
+        whole = parts[step]
+        spans = tokenizer(whole, add_special_tokens=False, return_offsets_mapping=True, verbose=False)["offset_mapping"]
+
+        def keep(count: int, step=step, whole=whole, spans=spans) -> None:
+            if step == question:  # the end of the problem stays
+                parts[step] = whole[spans[-count][0] :]
+            else:
+                parts[step] = whole[: spans[count - 1][1]] if count else ""
+
+        low, high = int(step == question), len(spans)  # tokens kept: the fewest (a problem keeps one), and too many
+        while high - low > 1:
+            middle = (low + high) // 2
+            keep(middle)
+            low, high = (middle, high) if tokens() <= budget - max_new_tokens else (low, middle)
+        keep(low)
+        if low < len(spans):
+            trims.append(Trim(step[0], "" if step == question else examples[step[1]].id, len(spans) - low, low))
+    return Trimmed(text(), tokens(), tuple(examples[at].id for at in shown()), tuple(trims))
 
 
 @dataclass(frozen=True)
 class Asked:
-    """Answers by problem and sample, and what they were asked with and said word for word."""
+    """Answers by problem and sample, the prompts that they were asked with, and whether they passed."""
 
     answers: list[Answer]
     prompts: dict[str, Trimmed]
-    completions: list[Completion]
+    verdicts: list[Verdict] = field(default_factory=list)
 
 
-def question_of(problem: Problem) -> str:
-    """The problem's question in words, without the frame of DS-1000's completion prompts: what is looked up."""
-    text = problem.prompt.removeprefix("Problem:\n")
-    return text.partition("\nA:\n" if "\nA:\n" in text else "<code>")[0].strip()
-
-
-def look_up(ranker: Ranker, snippets: Sequence[Snippet], problems: Sequence[Problem], k: int
-            ) -> dict[str, tuple[Snippet, ...]]:
+def look_up(
+    ranker: Ranker, snippets: Sequence[Snippet], problems: Sequence[Problem], k: int
+) -> dict[str, tuple[Snippet, ...]]:
     """Problem id -> the ``k`` snippets that rank best for its question, best first."""
     known = {snippet.id: snippet for snippet in snippets}
-    ranked = ranker.rank({problem.id: question_of(problem) for problem in problems}, k)
+    ranked = ranker.rank({problem.id: problem.question for problem in problems}, k)
     return {problem: tuple(known[one] for one in ids) for problem, ids in ranked.items()}
 
 
-def ask(model, problems: Sequence[Problem], found: Mapping[str, Sequence[Snippet]], examples: int, budget: int,
-        decoding: Decoding = DECODING, order: str = "reverse", trim: str = "description-first",
-        variant: str = "official", store: Store = None, progress: bool = True) -> Asked:
+def ask(
+    model,
+    problems: Sequence[Problem],
+    found: Mapping[str, Sequence[Snippet]],
+    examples: int,
+    budget: int,
+    decoding: Decoding = DECODING,
+    trim: str = TRIMS[0],
+    variant: str = "official",
+    store: Store = None,
+    progress: bool = True,
+) -> Asked:
     """Ask for every problem with its first ``examples`` of ``found``, within ``budget`` tokens of the model's own.
 
-    ``order`` and ``trim`` as in ``prompts.prompt``; ``variant`` as in ``ds1000.solution_of``. Raises UserError for a
-    problem that does not fit and whatever the model complains about.
+    ``trim`` as in ``prompt``, ``variant`` as in ``ds1000.solution_of``. Each prompt has its problem's id whatever
+    stands before the problem, so that sample i with two examples is drawn with the seed of sample i without any.
     """
-    made = {}
-    for problem in problems:
-        shown = found[problem.id][:examples] if examples else ()
-        try:
-            made[problem.id] = prompts.prompt(problem.prompt, shown, budget, decoding.max_new_tokens, model.tokenizer,
-                                              order, trim, decoding.seed)
-        except UserError as error:
-            raise UserError(f"problem {problem.id}: {error}") from error
-    completions = complete(model, [Prompt(one, trimmed.text) for one, trimmed in made.items()], decoding, store, progress)
+    made = {
+        one.id: prompt(
+            one.prompt,
+            found[one.id][:examples] if examples else (),
+            budget,
+            decoding.max_new_tokens,
+            model.tokenizer,
+            trim,
+        )
+        for one in problems
+    }
+    asked = [Prompt(one, trimmed.text) for one, trimmed in made.items()]
     known = {problem.id: problem for problem in problems}
-    answers = [Answer(one.id, one.sample, indented(known[one.id], solution_of(one.text, variant))) for one in completions]
-    return Asked(answers, made, completions)
+    answers = [
+        Answer(one.id, one.sample, indented(known[one.id], solution_of(one.text, variant)))
+        for one in complete(model, asked, decoding, store, progress)
+    ]
+    return Asked(answers, made)
 
 
-def snippets_as_answers(found: Mapping[str, Sequence[Snippet]], problems: Sequence[Problem]) -> list[Answer]:
-    """Retrieval alone (Section 4.4): each snippet's code is an answer; its sample is its rank, from 0."""
-    return [Answer(problem.id, rank, indented(problem, snippet.code))
-            for problem in problems for rank, snippet in enumerate(found[problem.id])]
+@dataclass
+class Trial:
+    """Models asked the same problems in several ways, and their answers judged: what the figures are made of.
+
+    asked: (model, way) -> answers with their verdicts. ``names`` and ``identities`` of the models, in their order.
+    """
+
+    problems: Sequence[Problem]
+    found: Mapping[str, Sequence[Snippet]]
+    grader: Grader
+    decoding: Decoding
+    asked: dict[tuple, Asked] = field(default_factory=dict)
+    identities: dict[str, dict] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.identities)
+
+    @property
+    def ks(self) -> list[int]:
+        """The k of pass@k: one sample, and all of them."""
+        return sorted({1, self.decoding.n})
+
+    def account(self, names: Sequence[str] = ()) -> dict[str, object]:
+        """What ``Artifact.save`` says of the numbers of these models, by default of all."""
+        models = [self.identities[name] for name in names or self.names]
+        return {"models": models, "seeds": {"samples": self.decoding.seed}, "parameters": self.grader.conditions}
 
 
-def first_passes(verdicts: Sequence[Verdict], k: int) -> dict[str, bool]:
-    """Problem id -> whether one of its first ``k`` samples passed: ranks are no random samples, so not pass@k."""
-    passed: dict[str, bool] = {}
-    for one in verdicts:
-        passed[one.problem_id] = passed.get(one.problem_id, False) or (one.passed and one.sample < k)
-    return passed
+def ask_and_run(
+    models: Sequence[str],
+    problems: Sequence[Problem],
+    found: Mapping[str, Sequence[Snippet]],
+    ways: Mapping[object, dict],
+    samples: int,
+    max_new_tokens: int,
+    python: str = "",
+    sandbox: str = "",
+) -> Trial:
+    """Ask each model each way, a name for options of ``ask``, and run the answers.
 
-
-def gain_rows(problems: Sequence[Problem], before: Sequence[Verdict], after: Sequence[Verdict], ks: Sequence[int],
-              model: str, condition: str) -> list[dict]:
-    """What examples add, in percentage points of pass@k on the same problems, with a bootstrap paired by problem and
-    clustered by origin; rows of the tidy schema, metric ``pass_at_<k>_gain_points``."""
-    first, second = by_problem(before), by_problem(after)
-    ids = [problem.id for problem in problems if problem.id in first and problem.id in second]
-    clusters = [problem.cluster for problem in problems if problem.id in first and problem.id in second]
-    rows = []
-    for k in ks:
-        one, two = (np.array([100 * pass_at_k(len(side[name]), sum(side[name]), k) for name in ids])
-                    for side in (first, second))
-        rows.append(row(model, condition, f"pass_at_{k}_gain_points", paired_difference(one, two, clusters)))
-    return rows
-
-
-def trim_rows(problems: Sequence[Problem], asked: Asked, model: str, condition: str) -> list[dict]:
-    """How often and how much the budget cut: for description, code and question the share of prompts that lost some of
-    it, in percent, and the tokens that they lost on average; ``prompt_tokens`` is the mean length."""
-    made = [asked.prompts[problem.id] for problem in problems]
-    clusters = [problem.cluster for problem in problems]
-    numbers = {"prompt_tokens": average([one.tokens for one in made], clusters)}
-    for part in ("description", "code", "question"):
-        lost = [sum(cut.removed for cut in one.trims if cut.part == part) for one in made]
-        numbers[f"{part}_cut_percent"] = rate([count > 0 for count in lost], clusters).percent()
-        numbers[f"{part}_cut_tokens"] = average(lost, clusters)
-    return [row(model, condition, metric, number) for metric, number in numbers.items()]
+    python: a name for ``grader.environment``. sandbox as in ``execution.server.choose``; the kit's own models may do
+    without one.
+    """
+    grader = Grader(environment(python), sandbox, own=set(models) <= set(mini_models()))
+    trial = Trial(problems, found, grader, replace(DECODING, n=samples, max_new_tokens=max_new_tokens))
+    for name in models:  # one at a time: large models do not fit side by side
+        model = load(name)
+        trial.identities[model.name] = model.identity
+        for way, options in ways.items():
+            trial.asked[model.name, way] = ask(model, problems, found, decoding=trial.decoding, **options)
+    for key, one in trial.asked.items():
+        trial.asked[key] = replace(one, verdicts=grade(problems, one.answers, grader))
+    return trial

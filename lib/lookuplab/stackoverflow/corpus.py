@@ -15,7 +15,7 @@ from lookuplab import paths
 from lookuplab.errors import UserError
 
 MINI = paths.MINI / "stackoverflow"
-PUBLISHED = {"so-ds": "so-ds", "staqc": "staqc", "conala": "conala"}  # name -> its download in data/sources.toml
+PUBLISHED = ("so-ds", "staqc", "conala")  # downloads of data/sources.toml
 LICENCE = "CC BY-SA, as Stack Overflow"  # of snippets that name none in the published files
 
 
@@ -40,23 +40,26 @@ class Query:
 
 
 def load(name: str | Path) -> list[Snippet]:
-    """The snippets of a corpus by name, or of a file or folder of one's own.
+    """The snippets of a corpus by name; of a JSON Lines file (.jsonl, .jsonl.gz); or of a folder of .py files, whose
+    functions with a docstring are snippets.
 
     "mini" holds the docstring examples that prompts may show; "mini-retrieval" also those of the held-out objects,
     which answer the retrieval queries and would give away the problems of the mini benchmark. "so-ds", "staqc" and
-    "conala" must have been fetched. Raises UserError for an unknown name, a corpus that is not there, and as ``read``.
+    "conala" must have been fetched. Raises UserError for what is not there, for a line without code or description,
+    and for an id that occurs twice.
     """
-    if name == "mini":
-        return read(MINI / "snippets.jsonl.gz")
     if name == "mini-retrieval":
-        return read(MINI / "snippets.jsonl.gz") + read(MINI / "held_out.jsonl.gz")
-    if name in PUBLISHED:
-        return read(_downloaded(PUBLISHED[name], "snippets"), licence=LICENCE)
-    if not (file := paths.located(name)).exists():
-        names = ", ".join(("mini", "mini-retrieval", *PUBLISHED))
-        raise UserError(f"no snippet corpus {str(name)!r}: name one of {names}, a JSON Lines file, or a folder of .py "
-                        "files")
-    return read(file)
+        return load("mini") + load(MINI / "held_out.jsonl.gz")
+    path = MINI / "snippets.jsonl.gz" if name == "mini" else _place(name, "snippets")
+    licence = LICENCE if name in PUBLISHED else ""
+    found = {}
+    for snippet in _functions(path) if path.is_dir() else _snippets(path, licence):
+        if snippet.id in found:
+            raise UserError(f"{path}: two snippets have the id {snippet.id!r}; ids must differ")
+        found[snippet.id] = snippet
+    if not found:
+        raise UserError(f"{path}: no snippet; a folder needs .py files with functions that have a docstring")
+    return list(found.values())
 
 
 def queries(name: str | Path, split: str = "test") -> list[Query]:
@@ -65,37 +68,35 @@ def queries(name: str | Path, split: str = "test") -> list[Query]:
     Equal questions are one query with all of their snippets, as in nokia/codesearch. The mini corpus answers "valid"
     from "mini" and "test" from "mini-retrieval". Raises UserError as ``load``, and for a line without a relevant id.
     """
-    if name == "mini":
-        file = MINI / f"queries_{split}.jsonl.gz"
-    elif name in PUBLISHED:
-        file = _downloaded(PUBLISHED[name], split)
-    else:
-        file = paths.located(name)
+    file = MINI / f"queries_{split}.jsonl.gz" if name == "mini" else _place(name, split)
     relevant: dict[str, list[str]] = {}
     for number, record in records(file):
         text, ids = record.get("query"), record.get("relevant_ids")
-        if not (isinstance(text, str) and text.strip() and isinstance(ids, list) and ids):
+        if not (text and ids):
             raise UserError(f"{file}: line {number} is no query; it needs `query` and a list `relevant_ids`")
-        relevant.setdefault(text, []).extend(str(one) for one in ids)
+        relevant.setdefault(text, []).extend(map(str, ids))
     return [Query(str(number), text, tuple(dict.fromkeys(ids))) for number, (text, ids) in enumerate(relevant.items())]
 
 
-def read(path: Path, licence: str = "") -> list[Snippet]:
-    """Snippets of a JSON Lines file (.jsonl, .jsonl.gz), or of a folder of .py files: its functions with a docstring.
+def pages(file: Path | str) -> tuple[list[Snippet], dict[str, tuple[str, ...]]]:
+    """Documents, and problem id -> ids of those that answer it, of lines ``{problem_id, docs: [{title, text}]}``.
 
-    ``licence`` is that of snippets that name none. Raises UserError for a line without code or description, for an id
-    that occurs twice, and for a place without any snippet.
+    So CodeRAG-Bench annotated DS-1000 with pages of documentation (Wang and others 2024), which are documents without
+    code. Problems without a page are left out. Raises UserError for a line that is none.
     """
-    found = list(_functions(path, licence)) if path.is_dir() else [
-        _snippet(path, number, record, licence) for number, record in records(path)]
-    if not found:
-        raise UserError(f"{path}: no snippet; a folder needs .py files with functions that have a docstring")
-    seen: set[str] = set()
-    for snippet in found:
-        if snippet.id in seen:
-            raise UserError(f"{path}: two snippets have the id {snippet.id!r}; ids must differ")
-        seen.add(snippet.id)
-    return found
+    documents, relevant = {}, {}
+    for number, record in records(paths.located(file)):
+        try:
+            found = {one["title"]: Snippet(one["title"], one["text"], "", str(file), "") for one in record["docs"]}
+            documents |= found
+            if found:
+                relevant[str(record["problem_id"])] = tuple(found)
+        except (KeyError, TypeError):
+            raise UserError(
+                f"{file}: line {number} is no problem with its pages; it needs `problem_id` and `docs`, each with "
+                "`title` and `text`"
+            ) from None
+    return list(documents.values()), relevant
 
 
 def write(path: Path, records: list[Mapping]) -> None:
@@ -107,35 +108,33 @@ def write(path: Path, records: list[Mapping]) -> None:
 
 def records(file: Path) -> Iterator[tuple[int, dict]]:
     """(line number, object) of a JSON Lines file, .gz or not. Raises UserError with the line that is none."""
+    number = 0
     try:
         with (gzip.open if file.suffix == ".gz" else open)(file, "rt", encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
                     record = json.loads(line)
                     if not isinstance(record, dict):
-                        raise UserError(f"{file}: line {number} is no JSON object")
+                        raise ValueError("no JSON object")
                     yield number, record
-    except json.JSONDecodeError as error:
-        raise UserError(f"{file}: line {number} is no JSON ({error.msg})") from None
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read {file}: {getattr(error, 'strerror', None) or error}") from None
+    except (OSError, EOFError, ValueError) as error:
+        raise UserError(f"cannot read {file}, line {number}: {getattr(error, 'strerror', None) or error}") from None
 
 
-def _snippet(file: Path, number: int, record: dict, licence: str) -> Snippet:
-    for field in ("id", "description", "code"):
-        value = record.get(field)
-        if not (isinstance(value, str) and value.strip() or field == "id" and isinstance(value, int)):
-            raise UserError(f"{file}: line {number} has no {field}; a snippet needs id, description and code")
-    source = str(record.get("source") or record.get("attribution") or file.name)
-    return Snippet(str(record["id"]), record["description"], record["code"], source, record.get("licence", licence))
+def _snippets(file: Path, licence: str) -> Iterator[Snippet]:
+    for number, record in records(file):
+        if lacking := [name for name in ("id", "description", "code") if not str(record.get(name, "")).strip()]:
+            raise UserError(f"{file}: line {number} has no {lacking[0]}; a snippet needs id, description and code")
+        source = str(record.get("source") or record.get("attribution") or file.name)
+        about = source, record.get("licence", licence)
+        yield Snippet(str(record["id"]), record["description"], record["code"], *about)
 
 
-def _functions(folder: Path, licence: str) -> Iterator[Snippet]:
+def _functions(folder: Path) -> Iterator[Snippet]:
     """A snippet for each function with a docstring: its first paragraph, and the function without it."""
     for file in sorted(folder.rglob("*.py")):
         try:
-            text = file.read_text(encoding="utf-8")
-            tree = ast.parse(text)
+            tree = ast.parse(file.read_text(encoding="utf-8"))
         except (OSError, ValueError, SyntaxError):
             continue  # no Python of this version: nothing that could be shown
         place = file.relative_to(folder).as_posix()
@@ -143,13 +142,18 @@ def _functions(folder: Path, licence: str) -> Iterator[Snippet]:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (doc := ast.get_docstring(node)):
                 node.body = node.body[1:] or [ast.Pass()]
                 description = " ".join(doc.split("\n\n")[0].split())
-                yield Snippet(f"{place}:{node.lineno}", description, ast.unparse(node), place, licence)
+                yield Snippet(f"{place}:{node.lineno}", description, ast.unparse(node), place, "")
 
 
-def _downloaded(corpus: str, part: str) -> Path:
-    """Where a file of a published corpus lies. Raises UserError, which says how to get it, where it is not there."""
-    folder = paths.DOWNLOADS / f"{corpus}-{part}"
-    files = sorted(folder.glob("*.jsonl.gz")) if folder.is_dir() else []
-    if not files:
-        raise UserError(f"{corpus}-{part} is not there: `lookuplab data get {corpus}-{part}`")
-    return files[0]
+def _place(name: str | Path, part: str) -> Path:
+    """Where a file of a published corpus lies, or one's own. Raises UserError, which says how to get it."""
+    if name in PUBLISHED:
+        if files := sorted((paths.DOWNLOADS / f"{name}-{part}").glob("*.jsonl.gz")):
+            return files[0]
+        raise UserError(f"{name}-{part} is not there: `lookuplab data get {name}-{part}`")
+    if not (place := paths.located(name)).exists():
+        raise UserError(
+            f"no snippet corpus {str(name)!r}: name one of mini, mini-retrieval, {', '.join(PUBLISHED)}, a JSON Lines "
+            "file, or a folder of .py files"
+        )
+    return place

@@ -7,12 +7,11 @@ benchmark is a file of the same form.
 
 import ast
 import functools
-import gzip
-import json
+import hashlib
 import re
 import sys
 import textwrap
-import zlib
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +19,14 @@ from pathlib import Path
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.execution.server import Program
+from lookuplab.stackoverflow.corpus import records
 
 LIBRARIES = ("Pandas", "Numpy", "Sklearn", "Scipy", "Pytorch", "Tensorflow", "Matplotlib")
-PAPER_LIBRARIES = LIBRARIES[:6]  # the paper leaves Matplotlib out (Section 4.1): 845 of the 1,000 problems
+PAPER_LIBRARIES = LIBRARIES[:6]  # without Matplotlib (Section 4.1): 845 of the 1,000 problems
 PERTURBATIONS = ("Origin", "Surface", "Semantic", "Difficult-Rewrite")
 VARIANTS = ("official", "repaired")
 STOP = ("</code>", "# SOLUTION END")  # where DS-1000 stops a generation
-PARTS = ("test_execution", "test_string")  # the test's two functions: what the values are, and what the text says
+PARTS = ("test_execution", "test_string")  # the test's functions: of the values, of the text
 INSERT = "[insert]"  # where a context puts the solution
 
 
@@ -42,94 +42,79 @@ class Problem:
     perturbation: str
     origin: str
     library_id: str = ""
-    test_cases: int = 1
+    object: str = ""
 
     @property
     def cluster(self) -> str:
-        """Equal for a problem and its perturbations, which fail together: the unit that intervals resample."""
+        """Equal for a problem and its perturbations, which fail together: what intervals resample."""
         return f"{self.library} {self.origin}"
+
+    @property
+    def question(self) -> str:
+        """The question in words, without the frame of DS-1000's completion prompts: what is looked up."""
+        text = self.prompt.removeprefix("Problem:\n")
+        return text.partition("\nA:\n" if "\nA:\n" in text else "<code>")[0].strip()
 
     @property
     def inside_function(self) -> bool:
         """Whether the solution is the inside of a function that the prompt, or the context, has begun."""
         before = template(self.context).partition(INSERT)[0].rstrip()
-        return before.endswith(":") or _last_line(self.prompt).startswith((" ", "\t"))
+        last = self.prompt.rstrip().rpartition("\n")[2]
+        return before.endswith(":") or last.startswith((" ", "\t"))
 
 
-def load(path: Path | str) -> list[Problem]:
+def load(file: Path | str) -> list[Problem]:
     """The problems of a .jsonl or .jsonl.gz file in its order.
 
-    Raises UserError with the line for a field that is missing or ill-typed, an unknown library or perturbation, a
-    context without a test, and an id that occurs twice.
+    Raises UserError with the line that is no problem of one of LIBRARIES and PERTURBATIONS with a test, and for an id
+    that occurs twice.
     """
     problems = {}
-    for number, line in enumerate(_lines(path), 1):
-        if line.strip():
-            problem = _problem(line, f"{path}, line {number}")
-            if problem.id in problems:
-                raise UserError(f"{path}, line {number}: the problem {problem.id} occurs a second time")
-            problems[problem.id] = problem
+    for number, record in records(paths.located(file)):
+        place = f"{file}: line {number}"
+        try:
+            about = record["metadata"]
+            problem = Problem(
+                str(about["problem_id"]),
+                record["prompt"],
+                record["reference_code"],
+                record["code_context"],
+                about["library"],
+                about["perturbation_type"],
+                str(about["perturbation_origin_id"]),
+                str(about.get("library_problem_id", "")),
+                about.get("object", ""),
+            )
+            tested = re.search(f"^def {PARTS[0]}", problem.context, re.M) and ast.parse(problem.context)
+        except (KeyError, TypeError, AttributeError, SyntaxError) as error:
+            raise UserError(f"{place} is no problem in DS-1000's format: {type(error).__name__}: {error}") from None
+        if not tested or problem.library not in LIBRARIES or problem.perturbation not in PERTURBATIONS:
+            raise UserError(f"{place} is no problem of DS-1000: an unknown library or perturbation, or without a test")
+        if problem.id in problems:
+            raise UserError(f"{place}: the problem {problem.id} occurs a second time")
+        problems[problem.id] = problem
     if not problems:
-        raise UserError(f"{path} holds no problem")
+        raise UserError(f"{file} holds no problem")
     return list(problems.values())
 
 
-def select(problems: Iterable[Problem], libraries: Iterable[str] = PAPER_LIBRARIES) -> list[Problem]:
-    """The problems of some libraries; raises UserError for a library that DS-1000 does not have."""
-    libraries = list(libraries)
-    for library in libraries:
-        if library not in LIBRARIES:
-            raise UserError(f"unknown library {library!r}; DS-1000 has {', '.join(LIBRARIES)}")
-    return [problem for problem in problems if problem.library in libraries]
+def select(file: Path | str, limit: int = 0) -> list[Problem]:
+    """The problems of the paper's six libraries in a file, in its order; all with ``limit`` 0.
 
-
-def _lines(path: Path | str) -> list[str]:
-    try:
-        content = paths.located(path).read_bytes()
-        return (gzip.decompress(content) if str(path).endswith(".gz") else content).decode("utf-8").splitlines()
-    except OSError as error:  # a gzip file that is none raises one too, without a system's message
-        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
-    except (EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read {path}: {error}; is it whole?") from None
-
-
-def _problem(line: str, place: str) -> Problem:
-    try:
-        record = json.loads(line)
-    except ValueError as error:
-        raise UserError(f"{place}: not a JSON object: {error}") from None
-    about = _field(record, "metadata", dict, place)
-    identity = (int, str)
-    problem = Problem(
-        id=str(_field(about, "problem_id", identity, place)), prompt=_field(record, "prompt", str, place),
-        reference=_field(record, "reference_code", str, place), context=_field(record, "code_context", str, place),
-        library=_field(about, "library", str, place), perturbation=_field(about, "perturbation_type", str, place),
-        origin=str(_field(about, "perturbation_origin_id", identity, place)),
-        library_id=str(about.get("library_problem_id", "")), test_cases=int(about.get("test_case_cnt", 1)))
-    for value, known, what in ((problem.library, LIBRARIES, "library"),
-                               (problem.perturbation, PERTURBATIONS, "perturbation_type")):
-        if value not in known:
-            raise UserError(f"{place}: unknown {what} {value!r}; known are {', '.join(known)}")
-    if not _tests(problem.context):
-        raise UserError(f"{place}: the field 'code_context' is no program that defines test_execution")
-    return problem
-
-
-def _field(record: object, name: str, kind: type | tuple[type, ...], place: str) -> object:
-    if not isinstance(record, dict) or not isinstance(record.get(name), kind):
-        kinds = " or ".join(one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,)))
-        raise UserError(f"{place}: the field {name!r} is missing or not of type {kinds}")
-    return record[name]
-
-
-@functools.lru_cache(maxsize=2048)
-def _tests(context: str) -> tuple[str, ...]:
-    """Those of PARTS that a context defines, none if it is no program or has no test_execution."""
-    try:
-        defined = {node.name for node in ast.parse(context).body if isinstance(node, ast.FunctionDef)}
-    except (SyntaxError, ValueError):
-        return ()
-    return tuple(part for part in PARTS if part in defined) if PARTS[0] in defined else ()
+    Otherwise whole families, a problem with its perturbations, until there are ``limit`` problems; which ones is
+    decided by a hash of the family's name. Raises UserError for a file without such problems, and as ``load``.
+    """
+    known = [problem for problem in load(file) if problem.library in PAPER_LIBRARIES]
+    if not known:
+        raise UserError(f"{file} has no problem of {', '.join(PAPER_LIBRARIES)}")
+    families = defaultdict(list)
+    for problem in known:
+        families[problem.cluster].append(problem.id)
+    chosen: set[str] = set()
+    for name in sorted(families, key=lambda one: hashlib.sha256(one.encode()).digest()):
+        if not limit or len(chosen) < limit:
+            chosen.update(families[name])
+    return [problem for problem in known if problem.id in chosen]
 
 
 @functools.lru_cache(maxsize=2048)
@@ -144,20 +129,20 @@ def template(context: str) -> str:
 def program(problem: Problem, solution: str, parts: Iterable[str] = PARTS) -> Program:
     """The official program: it ends without an exception if and only if the solution is right.
 
-    ``imports`` are the third-party imports that have run before the solution's first line, by the context itself and by
-    the text around the solution: what a server may have imported before. The packages come first, each by itself, so
+    ``imports`` are the third-party imports that have run before the solution's first line, by the context itself and
+    by the text around the solution: what a server may have imported before. The packages come first, each by itself, so
     that many problems share them. ``parts`` leaves a part of the test away, for an analysis of failures.
     """
-    calls = [f"{part}(code)" for part in PARTS if part in parts and f"{part}(" in problem.context]
-    text = f"{problem.context}\ncode = {solution!r}\n" + "".join(call + "\n" for call in calls)
+    calls = [f"{part}(code)\n" for part in PARTS if part in parts and f"{part}(" in problem.context]
+    text = f"{problem.context}\ncode = {solution!r}\n" + "".join(calls)
     return Program(text + "\n" * (2 - len(calls)), imports=_imports(problem.context))
 
 
 @functools.lru_cache(maxsize=2048)
 def _imports(context: str) -> tuple[str, ...]:
-    before = template(context).partition(INSERT)[0]
+    before = template(context).partition(INSERT)[0].rstrip()
     found = {}
-    for node in [*_parsed(context), *_parsed(before)]:
+    for node in [*ast.parse(context).body, *(_parsed(before) or _parsed(before + "\n    pass") or [])]:
         if isinstance(node, ast.Import):
             found |= {f"import {alias.name}": alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
@@ -168,14 +153,12 @@ def _imports(context: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*packages, *sorted(foreign)]))
 
 
-def _parsed(text: str) -> list[ast.stmt]:
-    """The statements of the text before the solution, which may end in an open `def`."""
-    for ending in ("", "\n    pass"):
-        try:
-            return ast.parse(text.rstrip() + ending).body
-        except SyntaxError:
-            continue
-    return []
+def _parsed(text: str) -> list[ast.stmt] | None:
+    """The statements of a text; None if it is no program."""
+    try:
+        return ast.parse(text).body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return None
 
 
 def solution_of(text: str, variant: str = "official") -> str:
@@ -198,7 +181,8 @@ def solution_of(text: str, variant: str = "official") -> str:
 def _unfenced(text: str) -> str:
     """The inside of the first fenced block, unless what stands before its fence is code: then that fence closes."""
     before, fence, rest = text.partition("```")
-    if not fence or (before.replace("<code>", "").strip() and _is_code(before.replace("<code>", ""))):
+    before = before.replace("<code>", "")
+    if not fence or (before.strip() and _is_code(before)):
         return text
     language, _, block = rest.partition("\n")
     return (block if re.fullmatch(r"\s*\w*\s*", language) else rest).split("```")[0]
@@ -220,14 +204,4 @@ def indented(problem: Problem, solution: str) -> str:
 
 def _is_code(text: str) -> bool:
     """Whether a text parses, as a module's or as a function's statements."""
-    for tried in (text, f"def f():\n{text}"):
-        try:
-            ast.parse(tried)
-            return True
-        except (SyntaxError, ValueError, MemoryError, RecursionError):
-            continue
-    return False
-
-
-def _last_line(text: str) -> str:
-    return text.rstrip().rpartition("\n")[2]
+    return _parsed(text) is not None or _parsed(f"def f():\n{text}") is not None

@@ -1,36 +1,74 @@
-"""Does an answer pass its problem's test? Programs run in the grader's own Python, in a sandbox, a fork each.
+"""Does an answer pass its problem's test? Programs run in the grader's own Python, contained, a fork each.
 
-Before any answer is scored, the reference of every problem asked must pass here: where it does not, the library
-versions, the network or the grader are at fault, and a verdict would say nothing about the answer.
+DS-1000's references hold for the library versions of its time, not for the kit's: ``lookuplab data get ds1000-grader``
+makes a virtual environment with the pins of ``data/ds1000-grader.txt``. Before any answer is scored, the reference of
+every problem asked must pass here: where it does not, the library versions, the network or the grader are at fault, and
+a verdict would say nothing about the answer.
 """
 
+import hashlib
 import os
 import queue
+import subprocess
+import sys
+import tempfile
 from collections import Counter, deque
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field, replace
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from tqdm import tqdm
 
+from lookuplab import paths
 from lookuplab.cluster import Cluster, check_seen, kept
 from lookuplab.errors import UserError
-from lookuplab.execution.sandbox import Limits, Sandbox, choose
-from lookuplab.execution.server import ForkServer, Outcome, Program
-from lookuplab.stackoverflow import environment
+from lookuplab.execution.server import ENVIRONMENT, ForkServer, Limits, Outcome, Program, choose
+from lookuplab.models.store import AnswerStore, canonical, digest
+from lookuplab.provenance import file_hash
 from lookuplab.stackoverflow.ds1000 import Problem, program
-from lookuplab.stackoverflow.verdicts import VerdictStore, key
+
+NAME = "ds1000-grader"
+GRADER_VERSION = 3  # raise it whenever the same program would get another verdict than before
+_VERSIONS = """import sys
+from importlib.metadata import distributions
+print(sys.version, sorted({(one.metadata["Name"], one.version) for one in distributions()}))"""
 
 
-def limited(seconds: float = 120.0) -> Limits:
-    """DS-1000's own limit, as CPU time, which other work on the machine does not change; what waits is stopped later.
-    """
-    return Limits(seconds=2 * seconds, cpu_seconds=seconds)
+def folder(name: str = NAME) -> Path:
+    """The place of a pinned environment; it need not exist."""
+    return paths.DOWNLOADS / name / "venv"
 
 
-LIMITS = limited()
+def is_made(name: str = NAME) -> bool:
+    """Whether all of today's pins were installed."""
+    mark, pins = folder(name) / "installed.txt", paths.DATA / f"{name}.txt"
+    return mark.is_file() and mark.read_text(encoding="utf-8") == file_hash(pins)
+
+
+def make(name: str = NAME) -> Path:
+    """Install the pins of an environment; what is there stays. Raises UserError where venv or pip fail."""
+    pins, pip = paths.DATA / f"{name}.txt", ["-m", "pip", "install", "--no-input", "-r"]
+    if not is_made(name):
+        try:
+            subprocess.run([sys.executable, "-m", "venv", folder(name)], check=True)
+            subprocess.run([folder(name) / "bin/python", *pip, pins], check=True)
+        except subprocess.CalledProcessError as error:
+            raise UserError(f"{name}: {error}; what came is kept, and the same command goes on from there") from None
+        (folder(name) / "installed.txt").write_text(file_hash(pins), encoding="utf-8")
+    return folder(name) / "bin/python"
+
+
+def environment(name: str = NAME) -> Path:
+    """The Python of an environment that was made, of a path, or the kit's own for "". Raises UserError without one."""
+    if not name or Path(name).is_file():
+        return Path(name or sys.executable).absolute()  # a virtual environment is known by its link's place
+    if not (paths.DATA / f"{name}.txt").is_file():
+        raise UserError(f"no grader environment {name!r}: neither a Python's path nor {name}.txt in data/")
+    if not is_made(name):
+        raise UserError(f"the grader environment {name} is incomplete: run `lookuplab data get {name}`")
+    return folder(name) / "bin/python"
 
 
 @dataclass(frozen=True)
@@ -52,42 +90,55 @@ class Verdict:
     error: str
 
 
+class VerdictStore(AnswerStore):
+    """Key -> {passed, error, seconds}, in ``verdicts.sqlite`` beside the completion store."""
+
+    name = "verdicts"
+
+
 @dataclass
 class Grader:
     """Runs programs and keeps their outcomes.
 
-    python: the grader's Python (``environment.environment``). sandbox: None takes the best that works here. store: None
-    is the file beside the completion store, False keeps nothing. workers: servers at a time, by default one a CPU; with
-    a cluster, one a worker's thread.
+    python: see ``environment``. sandbox, own: see ``execution.server.choose``. store: None is the file beside the
+    completion store, False keeps nothing. workers: servers at a time, by default one a CPU; with a cluster, one a
+    worker's thread. limits: DS-1000's own, as CPU time, which other work on the machine does not change.
     """
 
-    python: Path
-    sandbox: Sandbox | None = None
+    python: Path = Path(sys.executable)
+    sandbox: str = ""
+    own: bool = False
     store: VerdictStore | str | os.PathLike | bool | None = None
-    workers: int | None = None
-    limits: Limits = LIMITS
+    workers: int = 0
+    limits: Limits = Limits()
     progress: bool = True
     cluster: Cluster | None = None
     identity: str = field(init=False)
 
     def __post_init__(self) -> None:
-        self.sandbox = self.sandbox or choose()
+        self.sandbox = choose(self.sandbox, self.own)
         self.workers = self.workers or os.cpu_count() or 1
-        self.identity = environment.identity(self.python)
+        call = [self.python, "-I", "-c", _VERSIONS]
+        versions = subprocess.run(call, capture_output=True, check=True, cwd="/").stdout
+        self.identity = hashlib.sha256(versions).hexdigest()
 
     @property
     def conditions(self) -> dict[str, object]:
         """What verdicts depend on beside the programs, for the provenance."""
-        return {"grader": self.identity, "sandbox": self.sandbox.name, "limits": asdict(self.limits)}
+        return {"grader": self.identity, "sandbox": self.sandbox, "limits": asdict(self.limits)}
 
-    def outcomes(self, programs: Sequence[Program], what: str = "grading", keep_failures: bool = True
-                 ) -> list[Outcome]:
+    def key(self, one: Program) -> str:
+        """Of a program's verdict in the store: five equal samples are run once."""
+        return digest(canonical({"program": one.text, "version": GRADER_VERSION, **self.conditions}))
+
+    def outcomes(self, programs: Sequence[Program], what: str = "grading", keep_failures: bool = True) -> list[Outcome]:
         """Each program's outcome, in order. Equal texts run once; what the store has does not run.
 
         A program that was stopped is not stored: a time-out may be the fault of what else the machine does.
         """
-        keys = [key(one, self.identity, self.sandbox, self.limits) for one in programs]
-        with self._opened() as store:
+        keys, given = [self.key(one) for one in programs], self.store
+        path = ":memory:" if given is False else given
+        with nullcontext(given) if isinstance(given, VerdictStore) else VerdictStore(path) as store:
             known = {one: Outcome(**answer) for one, answer in store.get(dict.fromkeys(keys)).items()}
             waiting = {one: program for one, program in zip(keys, programs, strict=True) if one not in known}
             with tqdm(total=len(waiting), desc=what, unit=" programs", disable=not self.progress, delay=1) as bar:
@@ -97,13 +148,6 @@ class Grader:
                     known[one] = outcome
                     bar.update()
         return [known[one] for one in keys]
-
-    @contextmanager
-    def _opened(self) -> Iterator[VerdictStore]:
-        given = self.store
-        path = ":memory:" if given is False else None if given is True else given
-        with nullcontext(given) if isinstance(given, VerdictStore) else VerdictStore(path) as store:
-            yield store
 
     def _run(self, waiting: dict[str, Program]) -> Iterator[tuple[str, Outcome]]:
         """(key, outcome) as they come. Programs with like imports follow each other, so that few are made anew."""
@@ -135,62 +179,70 @@ class Grader:
                         one, program = left.pop() if backwards else left.popleft()
                     except IndexError:  # another server was faster
                         return
-                    done.put((one, _in_one_line(server.run(program))))
+                    done.put((one, server.run(program)))
         except BaseException as error:  # raised where the outcomes are taken
             done.put(("", error))
 
 
-def _run_there(task: tuple[Sandbox, Path, Limits, Program]) -> Outcome:
+def _run_there(task: tuple[str, Path, Limits, Program]) -> Outcome:
     """One program on a worker of a cluster, which keeps its server for the next."""
     *conditions, program = task
     check_seen(conditions[1])
-    return _in_one_line(kept(ForkServer, *conditions).run(program))
+    return kept(ForkServer, *conditions).run(program)
 
 
-def _in_one_line(outcome: Outcome) -> Outcome:
-    return replace(outcome, error=" ".join(outcome.error.split()))
-
-
-def grade(problems: Sequence[Problem], answers: Sequence[Answer], grader: Grader,
-          leave_out: Collection[str] = ()) -> list[Verdict]:
+def grade(
+    problems: Sequence[Problem], answers: Sequence[Answer], grader: Grader, leave_out: Collection[str] = ()
+) -> list[Verdict]:
     """The verdict of every answer, by problem id and sample, whatever the order of ``answers``.
 
     Answers to the problems named in ``leave_out`` are not scored. Raises UserError for an answer to an unknown problem,
     two answers of one sample, and for problems whose reference does not pass here and that are not left out.
     """
     known = {problem.id: problem for problem in problems}
-    _check(known, answers, leave_out)
+    unknown = {*(answer.problem_id for answer in answers), *leave_out} - known.keys()
+    if unknown:
+        raise UserError(f"unknown problem {min(unknown)!r}: not one of the {len(known)} given")
+    (place, count), *_ = *Counter((one.problem_id, one.sample) for one in answers).most_common(1), ((), 0)
+    if count > 1:
+        raise UserError(f"two answers to problem {place[0]} as sample {place[1]}")
     asked = sorted((answer for answer in answers if answer.problem_id not in leave_out), key=_place)
     failing = failing_references([known[one] for one in dict.fromkeys(answer.problem_id for answer in asked)], grader)
     if failing:
         reasons = "; ".join(f"{one} ({error})" for one, error in list(failing.items())[:5])
-        raise UserError(f"the reference solutions of {len(failing)} of these problems fail here: {reasons}"
-                        f"{'; ...' if len(failing) > 5 else ''}; to score the others, leave out "
-                        f"{','.join(failing)} (--leave-out)")
-    programs = [program(known[answer.problem_id], answer.solution) for answer in asked]
-    return [Verdict(answer.problem_id, answer.sample, outcome.passed, outcome.error)
-            for answer, outcome in zip(asked, grader.outcomes(programs), strict=True)]
+        raise UserError(
+            f"the reference solutions of {len(failing)} of these problems fail here: {reasons}"
+            f"{'; ...' if len(failing) > 5 else ''}; to score the others, leave out {','.join(failing)} (--leave-out)"
+        )
+    outcomes = grader.outcomes([program(known[answer.problem_id], answer.solution) for answer in asked])
+    return [
+        Verdict(answer.problem_id, answer.sample, outcome.passed, outcome.error)
+        for answer, outcome in zip(asked, outcomes, strict=True)
+    ]
 
 
 def failing_references(problems: Sequence[Problem], grader: Grader) -> dict[str, str]:
-    """Problem id -> error, of those whose own reference does not pass. Failures are not kept: the next run tries again.
-    """
+    """Problem id -> error, of those whose own reference does not pass. The next run tries them again."""
     programs = [program(problem, problem.reference) for problem in problems]
     outcomes = grader.outcomes(programs, "checking references", keep_failures=False)
-    return {problem.id: outcome.error for problem, outcome in zip(problems, outcomes, strict=True)
-            if not outcome.passed}
-
-
-def _check(known: dict[str, Problem], answers: Sequence[Answer], leave_out: Collection[str]) -> None:
-    unknown = [one for one in [*(answer.problem_id for answer in answers), *leave_out] if one not in known]
-    if unknown:
-        raise UserError(f"unknown problem {unknown[0]!r}: not one of the {len(known)} given")
-    twice = [one for one, count in Counter((a.problem_id, a.sample) for a in answers).items() if count > 1]
-    if twice:
-        raise UserError(f"two answers to problem {twice[0][0]} as sample {twice[0][1]}")
+    return {one.id: outcome.error for one, outcome in zip(problems, outcomes, strict=True) if not outcome.passed}
 
 
 def _place(answer: Answer) -> tuple:
     """Order by id, whole numbers as such and before names, then by sample."""
     number = int(answer.problem_id) if answer.problem_id.isdecimal() else None
     return number is None, number or 0, answer.problem_id, answer.sample
+
+
+def fresh_process(one: Program, python: Path, seconds: float = 240) -> Outcome:
+    """The literal way of DS-1000, for comparison: a process that imports all anew, without a sandbox."""
+    with tempfile.TemporaryDirectory() as place:
+        done = subprocess.run(
+            [python, "-"],
+            input=one.text.encode(),
+            capture_output=True,
+            cwd=place,
+            env=ENVIRONMENT,
+            timeout=seconds,
+        )
+    return Outcome(done.returncode == 0, done.stderr.decode(errors="replace").strip().rpartition("\n")[2], 0)

@@ -16,8 +16,7 @@ from pathlib import Path
 from threading import Timer
 
 from lookuplab import python_sources
-from lookuplab.models.answer_store import AnswerStore
-from lookuplab.models.store import canonical, digest
+from lookuplab.models.store import AnswerStore, canonical, digest
 from lookuplab.toolgen.functions import python_files
 
 JUDGING_VERSION = 3  # raise it whenever the same question would get another answer than before

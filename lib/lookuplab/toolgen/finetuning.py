@@ -39,9 +39,8 @@ from transformers import (
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.models.checkpoint import Checkpoint, context_of, read_checkpoint
 from lookuplab.models.load import folder_of, mini_models, split_revision
-from lookuplab.models.local import LocalModel
+from lookuplab.models.local import Checkpoint, LocalModel
 from lookuplab.provenance import device, processor
 from lookuplab.scoring.rates import average
 from lookuplab.scoring.rows import row
@@ -174,8 +173,8 @@ def finetune(
     dtype = (
         "bfloat16" if adapted and recipe.precision == "bf16" else "float32"
     )  # frozen weights may be what computes
-    checkpoint = read_checkpoint(name, revision, dtype, "cpu")
-    kind = kind_of(checkpoint.module.config)
+    checkpoint = Checkpoint(name, revision, dtype=dtype, device_map="cpu")
+    kind = kind_of(checkpoint.config)
     examples, too_long = _usable(checkpoint, pairs, recipe, marked, kind)
     set_seed(recipe.seed)  # of the mark's rows and of LoRA's
     mark = add_mark(checkpoint.tokenizer, checkpoint.module) if marked else None
@@ -209,7 +208,7 @@ def finetune(
     log = pd.DataFrame([line for line in trainer.state.log_history if "loss" in line])
     facts = {
         "base": checkpoint.identity.get("checkpoint", checkpoint.name),
-        "kind": checkpoint.module.config.model_type,
+        "kind": checkpoint.config.model_type,
         "marked": marked,
         "recipe": asdict(recipe),
         "pairs": len(examples),
@@ -269,7 +268,7 @@ def _usable(
         )
     with_mark = copy.deepcopy(checkpoint.tokenizer)
     add_mark(with_mark)
-    limit = min(recipe.max_tokens or math.inf, context_of(checkpoint.module.config) or math.inf)
+    limit = min(recipe.max_tokens or math.inf, checkpoint.context or math.inf)
     left_out, kept = Counter(), []
     for pair, example in zip(pairs, encode_all(with_mark, pairs, kind), strict=True):
         if length(example, kind) > limit:
@@ -514,7 +513,7 @@ def mark_probabilities(model: LocalModel, pairs: Sequence[Pair], seed: int = 0) 
     A model without the mark gets one, with a random row drawn from ``seed``, as before a fine-tuning.
     """
     torch.manual_seed(seed)
-    mark, kind = add_mark(model.tokenizer, model.module), kind_of(model.module.config)
+    mark, kind = add_mark(model.tokenizer, model.module), kind_of(model.config)
     parts = []
     for example in encode_all(model.tokenizer, pairs, kind):
         prompt, answer = (

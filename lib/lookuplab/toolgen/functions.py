@@ -314,24 +314,17 @@ def _function(
 
 
 def _check_size(docstring: str, code: list[tokenize.TokenInfo], filters: Filters) -> None:
-    words = len(docstring.split())
     lines = {line for token in code for line in range(token.start[0], token.end[0] + 1)}
-    for wrong, reason in (
-        (
-            words < filters.min_docstring_words,
-            f"docstring of fewer than {filters.min_docstring_words} words",
-        ),
-        (
-            words > filters.max_docstring_words,
-            f"docstring of more than {filters.max_docstring_words} words",
-        ),
-        (not re.match("[A-Za-z]", docstring), "docstring does not begin with a letter"),
-        (len(lines) < filters.min_lines, f"fewer than {filters.min_lines} lines"),
-        (len(lines) > filters.max_lines, f"more than {filters.max_lines} lines"),
-        (len(code) > filters.max_tokens, f"more than {filters.max_tokens} Python tokens"),
+    words = docstring.split()
+    for what, found, least, most in (
+        ("words of docstring", words, filters.min_docstring_words, filters.max_docstring_words),
+        ("lines", lines, filters.min_lines, filters.max_lines),
+        ("Python tokens", code, 0, filters.max_tokens),
     ):
-        if wrong:
-            raise LeftOut(reason)
+        if not least <= len(found) <= most:
+            raise LeftOut(f"not {least} to {most} {what}")
+    if not re.match("[A-Za-z]", docstring):
+        raise LeftOut("docstring does not begin with a letter")
 
 
 def _does_nothing(statement: ast.stmt) -> bool:

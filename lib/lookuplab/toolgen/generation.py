@@ -7,7 +7,6 @@ from several processes.
 """
 
 import hashlib
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,14 +20,13 @@ from lookuplab import python_sources
 from lookuplab.errors import UserError
 from lookuplab.models.complete import Store, complete
 from lookuplab.models.local import LocalModel
-from lookuplab.models.tokens import encode
 from lookuplab.models.types import Completion, Decoding, Prompt
 from lookuplab.scoring.calibration import auroc_interval
 from lookuplab.scoring.paired import paired_difference
 from lookuplab.scoring.rates import average, estimate, rate
 from lookuplab.scoring.rows import bare_row, row
 from lookuplab.toolgen.functions import Function, python_files
-from lookuplab.toolgen.jedi_tool import VERSION, Answer, JediTool, ask, suggestions
+from lookuplab.toolgen.jedi_tool import VERSION, Answer, JediTool, ask
 from lookuplab.toolgen.pairs import kind_of, prompt_text
 from lookuplab.toolgen.similarity import identifiers
 from lookuplab.toolgen.tables import BASE, repository_rows
@@ -66,8 +64,8 @@ class ToolModel:
 
     def __post_init__(self) -> None:
         self.name = self.model.name
-        self.kind = kind_of(self.model.module.config)  # one of ``pairs.KINDS``
-        self.vocabulary = Vocabulary(self.model.tokenizer, self.model.end_of_text())
+        self.kind = kind_of(self.model.config)  # one of ``pairs.KINDS``
+        self.vocabulary = Vocabulary(self.model.tokenizer, self.model.end_of_text)
         self._by_id = {function.id: function for function in self.functions}
         if self.use.trigger == "mark" and self.vocabulary.mark is None:
             raise UserError(
@@ -116,16 +114,15 @@ class ToolModel:
         rule = self.rules.get(answer.id)
         if rule is None or [step.token for step in rule.steps] != list(answer.token_ids):
             self.tool, one = tool or self.tool, self._by_id[answer.id]
-            text, before = (
-                prompt_text(one, self.kind),
-                [],
-            )
-            if self.kind == "decoder":
-                (before,) = encode(self.vocabulary.tokenizer, [text], True, True)
+            text = prompt_text(one, self.kind)
+            before = self.model.prompt_ids(text) if self.model.causal else []
             with ThreadPoolExecutor(1) as threads:
                 rule = self._rule(answer.id, before, threads)
                 for token, logprob in zip(answer.token_ids, answer.token_logprobs, strict=True):
-                    rule.push(token, logprob, False)
+                    rule.push(token, logprob)
+        rule.choices()  # waits for the answer to the last question
+        for step, text in zip(rule.steps, answer.tokens, strict=True):
+            step.text = text
         return rule.steps
 
     def _rule(self, id: str, before: Sequence[int], threads: ThreadPoolExecutor) -> ToolConstraint:
@@ -162,28 +159,28 @@ class Generations(list):
         the original's body has that name, wherever: where in it the answer stands cannot be said
         once the two differ.
         """
-        rows, trigger = [], self.model.use.trigger
+        rows, use, trie = [], self.model.use, self.model.vocabulary.trie
         for one in self:
             text, wanted = one.prediction, set(identifiers(one.function.body))
-            steps = self.model.steps(one.completion, tool) if one.completion and trigger else []
+            steps = self.model.steps(one.completion, tool) if one.completion and use.trigger else []
+            before = ""
             for at, step in enumerate(steps):
-                if step.asked is None:
+                before += step.text
+                if not step.asked:
                     continue
-                answer, before = step.asked.result(), "".join(one.completion.tokens[: at + 1])
-                names = suggestions(answer, trigger)
                 begun = re.search(r"\w*\Z", before)[0]
                 rest = re.match(r"\w*", text[len(before) :])[0]
-                chosen = begun + rest
+                chosen, fitting = begun + rest, [n for n in step.offered if n.startswith(begun)]
                 cut = one.completion.finish_reason == "length" and before + rest == text
                 offered = (
-                    chosen in names
+                    chosen in fitting
                     or cut
-                    and any(name.startswith(chosen) for name in names)
-                    or self.model.vocabulary.trie(step.token, names, begun) is None
+                    and any(name.startswith(chosen) for name in fitting)
+                    or trie(step.token, fitting, begun) is None
                 )
-                fitting = sum(name.startswith(begun) for name in names)
-                place = one.function.id, one.function.repository, at, math.exp(step.logprob), before
-                rows.append((*place, answer.failure, fitting, chosen, offered, chosen in wanted))
+                place = one.function.id, one.function.repository, at, step.probability, before
+                found = step.failure, len(fitting), chosen, offered, chosen in wanted
+                rows.append(place + found)
         columns = "id repository step probability before failure names chosen offered right"
         return pd.DataFrame(rows, columns=columns.split())
 
@@ -207,8 +204,7 @@ def generate(
     tooled = ToolModel(model, functions, tool, use)
     prompts, failures = tooled.prompts(), {}
     if model.context is not None:
-        texts = [prompt.text for prompt in prompts]
-        ids = encode(model.tokenizer, texts, True, tooled.kind == "decoder") if texts else []
+        ids = [model.prompt_ids(prompt.text) for prompt in prompts]
         failures = {
             prompt.id: f"prompt has {len(row)} tokens, the model's context is {model.context}"
             for prompt, row in zip(prompts, ids, strict=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from lookuplab.errors import UserError
-from lookuplab.models.answer_store import AnswerStore
+from lookuplab.models.store import AnswerStore
 from lookuplab.toolgen.analysers import (
     Worker,
     WorkerLost,

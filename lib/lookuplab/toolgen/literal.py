@@ -17,9 +17,8 @@ import jedi
 import torch
 
 from lookuplab import python_sources
-from lookuplab.models.local import LocalModel
-from lookuplab.models.states import decoder_start
-from lookuplab.models.tokens import UNFINISHED, encode
+from lookuplab.models.local import LocalModel, decoder_start
+from lookuplab.models.tokens import UNFINISHED
 from lookuplab.toolgen.evaluation import Task
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.insertion import insert, locate, read_source
@@ -69,14 +68,14 @@ class Writer:
 
     def __init__(self, model: LocalModel, variant: str = "paper") -> None:
         self.model, self.variant, self.tool = model, variant, SerialJedi()
-        self.vocabulary = Vocabulary(model.tokenizer, model.end_of_text())
-        self.kind = kind_of(model.module.config)
+        self.vocabulary = Vocabulary(model.tokenizer, model.end_of_text)
+        self.kind = kind_of(model.config)
 
     @torch.inference_mode()
     def write(self, function: Function, max_new_tokens: int) -> list[int]:
         """The tokens of the answer, marks and the end of the text among them."""
         text = prompt_text(function, self.kind)
-        (prompt,) = encode(self.model.tokenizer, [text], True, self.kind == "decoder")
+        prompt = self.model.prompt_ids(text)
         room, mark = max_new_tokens, self.vocabulary.mark
         if self.kind == "decoder" and self.model.context is not None:
             room = min(room, self.model.context - len(prompt))
@@ -99,7 +98,7 @@ class Writer:
                     written.append((probabilities * mask).argmax().item())
                     self._spelled(prompt, written)
                     tree = None if over else tree[written[-1]]
-            if written[-1] in self.model.end_of_text():
+            if written[-1] in self.model.end_of_text:
                 break
         return written
 

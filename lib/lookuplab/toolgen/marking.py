@@ -29,7 +29,7 @@ from tqdm import tqdm
 
 from lookuplab.cluster import Cluster, check_seen, kept
 from lookuplab.errors import UserError
-from lookuplab.models.answer_store import AnswerStore
+from lookuplab.models.store import AnswerStore
 from lookuplab.scoring.rates import average, rate
 from lookuplab.scoring.rows import row
 from lookuplab.toolgen.analysers import key, repository_digest
@@ -96,8 +96,8 @@ def mark(function: Function, tool: JediTool, variant: str = "paper") -> dict[str
     ``positions``: [line, column] in the file of every mark; ``asked``: how many questions;
     ``failures``: reason -> how many of them failed, which marks nothing.
     """
-    positions, failures, asked, lines = [], Counter(), list(candidates(function, variant)), None
-    lines = function.lines()
+    positions, failures, lines = [], Counter(), function.lines()
+    asked = list(candidates(function, variant))
     for token in asked:
         text = buffer_at(lines, function, token, variant)
         answer = tool.complete(
@@ -182,7 +182,7 @@ def _by_file(
     files = groupby(functions, key=lambda one: (one.root, one.file))
     tasks = [(list(group), variant) for _, group in files]
     if cluster is not None:
-        yield from (found for _, found in cluster.map(_mark_there, tasks))
+        yield from (found for _, found in cluster.map(_mark_file, tasks))
         return
     with JediTool(workers) as tool, ThreadPoolExecutor(tool.workers) as threads:
         try:
@@ -192,22 +192,21 @@ def _by_file(
             threads.shutdown(cancel_futures=True)
 
 
-def _mark_file(task: tuple[list[Function], str], tool: JediTool) -> list[tuple[str, dict]]:
+def _mark_file(
+    task: tuple[list[Function], str], tool: JediTool | None = None
+) -> list[tuple[str, dict]]:
+    """The functions of one file, on a worker of a cluster by that worker's own tool."""
     functions, variant = task
-    return [(one.id, mark(one, tool, variant)) for one in functions]
-
-
-def _mark_there(task: tuple[list[Function], str]) -> list[tuple[str, dict]]:
-    """One file, on a worker of a cluster."""
-    check_seen(task[0][0].root)
-    return _mark_file(task, kept(JediTool, 1))
+    check_seen(functions[0].root)
+    return [(one.id, mark(one, tool or kept(JediTool, 1), variant)) for one in functions]
 
 
 def _record(function: Function, variant: str, marks: dict[str, Any]) -> dict[str, Any]:
     pair = augmented(function, marks["positions"])
+    own = ("id", "repository", "file", "line", "docstring", "signature", "body", "source")
     return {
-        **{name: getattr(function, name) for name in ("id", "repository", "file", "line")},
-        **{name: getattr(function, name) for name in ("docstring", "signature", "body", "source")},
+        **{name: getattr(function, name) for name in own},
+        "code": code_hash(function.source),
         "marked_signature": pair.signature,
         "marked_body": pair.body,
         "variant": variant,
@@ -218,19 +217,16 @@ def _record(function: Function, variant: str, marks: dict[str, Any]) -> dict[str
     }
 
 
-_SAVED = ("positions", "asked", "failures", "docstring_tokens", "function_tokens")
-
-
 def save(records: Sequence[Mapping[str, Any]], file: Path) -> None:
     """Write the marks of a corpus without its code, which is other people's and stands in their
     packages anyway: one JSON line a function, the same bytes every time.
     """
+    names = ("id", "code", "positions", "asked", "failures", "docstring_tokens", "function_tokens")
     file.parent.mkdir(parents=True, exist_ok=True)
     with open(file, "wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as stream:
         for record in sorted(records, key=lambda record: record["id"]):
-            kept = {"id": record["id"], "code": code_hash(record["source"])}
-            kept |= {name.replace("positions", "marks"): record[name] for name in _SAVED}
-            stream.write(json.dumps(kept).encode() + b"\n")
+            line = {name.replace("positions", "marks"): record[name] for name in names}
+            stream.write(json.dumps(line).encode() + b"\n")
 
 
 def load(file: Path) -> list[dict[str, Any]]:
@@ -238,38 +234,26 @@ def load(file: Path) -> list[dict[str, Any]]:
     ``code``, ``positions``, ``marks``, ``docstring_tokens`` and ``function_tokens``. Raises
     UserError for another file.
     """
-    found = []
     try:
         with (gzip.open if file.suffix == ".gz" else open)(file, "rt", encoding="utf-8") as lines:
-            for one in map(json.loads, lines):
-                positions = one["positions"] if "positions" in one else one["marks"]
-                code = one["code"] if "code" in one else code_hash(one["source"])
-                repository = one["id"].partition("/")[0]
-                own = {"repository": repository, "code": code, "positions": positions}
-                found.append({**one, **own, "marks": len(positions)})
+            found = [json.loads(line) for line in lines]
+        for one in found:
+            one.setdefault("positions", one["marks"])
+            one |= {"repository": one["id"].partition("/")[0], "marks": len(one["positions"])}
     except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
-        raise UserError(
-            f"{file} holds no marks ({error}); make them with `lookuplab data mark`"
-        ) from None
+        problem = f"{file} holds no marks ({error}); make them with `lookuplab data mark`"
+        raise UserError(problem) from None
     return found
 
 
-def lay_over(
-    functions: Sequence[Function], saved: Sequence[Mapping[str, Any]]
-) -> tuple[list[Pair], Counter]:
-    """The augmented functions by marks that were saved, in order, and how many had none saved or
+def lay_over(functions: Sequence[Function], saved: Sequence[Mapping[str, Any]]) -> list[Pair]:
+    """The augmented functions by marks that were saved, in order, without those that had none or
     were other code when they were marked.
     """
-    by_id, pairs, left_out = {one["id"]: one for one in saved}, [], Counter()
-    for function in functions:
-        one = by_id.get(function.id)
-        if one is None:
-            left_out["not marked"] += 1
-        elif one["code"] != code_hash(function.source):
-            left_out["other code when it was marked"] += 1
-        else:
-            pairs.append(augmented(function, one["positions"]))
-    return pairs, left_out
+    known = {(one["id"], one["code"]): one["positions"] for one in saved}
+    keys = [(one.id, code_hash(one.source)) for one in functions]
+    pairs = zip(functions, keys, strict=True)
+    return [augmented(one, known[key]) for one, key in pairs if key in known]
 
 
 def code_hash(source: str) -> str:
@@ -281,20 +265,19 @@ def statistics_rows(records: Sequence[Mapping[str, Any]], condition: str) -> lis
     """The paper's five numbers (Sections IV-B and IV-C): counts, and means a function. The paper
     does not say which tokens it counts; ours are Python's, and a docstring's are its words.
     """
-    repositories = [record["repository"] for record in records]
-    counts = {"functions": len(records), "repositories": len(set(repositories))}
-    fields = ("docstring_tokens", "function_tokens", "marks")
-    means = {
-        field: average([record[field] for record in records], repositories)
-        for field in (fields if records else ())
-    }
-    return [
-        *({"condition": condition, "metric": name, "value": n} for name, n in counts.items()),
-        *(
-            row("", condition, name.replace("marks", "marks_per_function"), mean)
-            for name, mean in means.items()
-        ),
-    ]
+    frame = pd.DataFrame(records, columns=["repository", *_MEANS])
+    counts = {"functions": len(frame), "repositories": frame.repository.nunique()}
+    rows = [{"condition": condition, "metric": name, "value": n} for name, n in counts.items()]
+    for field, name in _MEANS.items() if records else ():
+        rows.append(row("", condition, name, average(frame[field], frame.repository)))
+    return rows
+
+
+_MEANS = {
+    "docstring_tokens": "docstring_tokens",
+    "function_tokens": "function_tokens",
+    "marks": "marks_per_function",
+}
 
 
 def by_repository(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -312,13 +295,11 @@ def variant_rows(
     """The package's marks a function, and how many more there are than the paper's on the same
     functions.
     """
-    repositories = [record["repository"] for record in paper]
-    theirs = [record["marks"] for record in package]
-    more = [theirs - ours["marks"] for ours, theirs in zip(paper, theirs, strict=True)]
-    name = "marks_per_function"
+    ours, theirs = pd.DataFrame(paper), pd.DataFrame(package).marks
+    mean, more = (average(marks, ours.repository) for marks in (theirs, theirs - ours.marks))
     return [
-        row("", "evaluation/package", name, average(theirs, repositories)),
-        row("", "evaluation/package - paper", f"{name}_change", average(more, repositories)),
+        row("", "evaluation/package", "marks_per_function", mean),
+        row("", "evaluation/package - paper", "marks_per_function_change", more),
     ]
 
 

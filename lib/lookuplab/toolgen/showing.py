@@ -14,35 +14,19 @@ def as_printed(table: pd.DataFrame, metrics: Mapping[str, str], digits: int = 1)
     leaves its cell blank.
     """
     alone = table[~table.condition.str.contains(" - ", regex=False)]
-    lines = list(dict.fromkeys(zip(alone.model, alone.condition, strict=True)))
-    known = {
-        tuple(row[:3]): row[3:]
-        for row in alone[["model", "condition", "metric", "value", "paper_value"]].itertuples(
-            index=False, name=None
-        )
-    }
-
-    def cell(line: tuple[str, str], metric: str, column: int) -> str:
-        value = known.get((*line, metric), (None, None))[column]
-        change = known.get(
-            (*line, f"{metric.removesuffix('_percent')}_relative_change_percent"), (None, None)
-        )[column]
-        text = "" if value is None or pd.isna(value) else f"{value:.{digits}f}"
-        return text + (
-            f" ({change:+.1f}%)" if text and change is not None and not pd.isna(change) else ""
-        )
-
-    columns = [
-        (metric, heading, column, of)
-        for metric, heading in metrics.items()
-        for column, of in enumerate(("ours", "paper"))
-    ]
-    texts = [[cell(line, metric, column) for metric, _, column, _ in columns] for line in lines]
-    return pd.DataFrame(
-        texts,
-        pd.MultiIndex.from_tuples(lines, names=["model", "condition"]),
-        pd.MultiIndex.from_tuples([(heading, of) for _, heading, _, of in columns]),
-    )
+    lines = pd.MultiIndex.from_frame(alone[["model", "condition"]].drop_duplicates())
+    cells = {}
+    for metric, heading in metrics.items():
+        changed = f"{metric.removesuffix('_percent')}_relative_change_percent"
+        for head, column in ("ours", "value"), ("paper", "paper_value"):
+            numbers = alone.pivot(index=["model", "condition"], columns="metric", values=column)
+            numbers = numbers.reindex(lines).reindex(columns=[metric, changed]).astype(float)
+            cells[heading, head] = [
+                ("" if pd.isna(number) else f"{number:.{digits}f}")
+                + ("" if pd.isna(number + change) else f" ({change:+.1f}%)")
+                for number, change in numbers.itertuples(index=False)
+            ]
+    return pd.DataFrame(cells, lines)
 
 
 def side_by_side(table: pd.DataFrame, metrics: Sequence[str], digits: int = 1) -> pd.DataFrame:

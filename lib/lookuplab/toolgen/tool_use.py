@@ -10,7 +10,6 @@ Without suggestions (an empty list, a failed call) the row goes on unconstrained
 spelled nothing, and it may not follow itself: the same question would have the same answer.
 """
 
-import copy
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -21,9 +20,8 @@ from functools import cached_property
 import torch
 
 from lookuplab.errors import UserError
-from lookuplab.models.constraint import Condition, NameTries
+from lookuplab.models.constraint import NameTries, Trie
 from lookuplab.models.tokens import TAIL, UNFINISHED, decoded
-from lookuplab.models.trie import ROOT, TokenTrie
 from lookuplab.toolgen.jedi_tool import Answer, behind_a_dot, suggestions
 from lookuplab.toolgen.marking import MARK, VARIANTS
 
@@ -97,7 +95,7 @@ class Vocabulary:
         """Tokens behind which a marked name is tokenised."""
         return (*self.tokenizer("x.", add_special_tokens=False)["input_ids"], self.mark)
 
-    def trie(self, last: int, names: Sequence[str], prefix: str) -> TokenTrie | None:
+    def trie(self, last: int, names: Sequence[str], prefix: str) -> Trie | None:
         """The suggestions that begin with ``prefix``, which is written, as a trie of what is left
         of them.
 
@@ -109,19 +107,28 @@ class Vocabulary:
         paths, closed, _ = self.names.paths(tail, [rest for rest in rests if rest])
         if "" in rests:
             paths = [[], *paths]
-        return TokenTrie(paths, closed) if paths else None
+        return Trie.of(paths, closed) if paths else None
 
 
 @dataclass
 class Step:
-    """One token of a row: its id, its natural log-probability under the free model, the ids (n,)
-    that could stand here (None: any), and, where the tool was asked behind it, the answer.
+    """One token of a row: its id, its probability under the free model, whether it is the mark.
+
+    ``allowed`` are the ids of the suggestions' tokens that could stand here, [] where a name had to
+    end, None where any token could; ``forced``: a single one could, and the model was not asked.
+    ``asked`` says that the tool was asked behind this token, ``offered`` are the names of its
+    answer, ``failure`` is why there is none. ``text`` is what the token spells in the answer.
     """
 
     token: int
-    logprob: float
-    allowed: torch.Tensor | None
-    asked: Future[Answer] | None = None
+    probability: float
+    mark: bool
+    allowed: list[int] | None
+    forced: bool
+    text: str = ""
+    asked: bool = False
+    offered: tuple[str, ...] = ()
+    failure: str = ""
 
 
 class ToolConstraint:
@@ -141,43 +148,47 @@ class ToolConstraint:
     ) -> None:
         self._use, self._vocabulary, self._before, self._ask = use, vocabulary, before, ask
         self.steps: list[Step] = []
-        self._waiting = False  # for the answer to the last step's question
+        self._answer: Future[Answer] | None = None  # to the last step's question
         self._prefix = ""  # what of a name was written when the tool was asked
-        self._trie: TokenTrie | None = None
-        self._node: int | None = None  # in the trie; None outside of names
+        self._node: Trie | None = None  # in the answer's trie; None outside of names
         self._ending = False  # a name is over and its break is to come
         self._unanswered = False  # the last token asked for suggestions, and there are none
         self._sum = self._count = 0.0  # of the probabilities of the name's tokens
 
-    def allowed(self) -> torch.Tensor | None:
-        if self._waiting:
-            self._collect()
+    def choices(self) -> tuple[list[int], bool] | None:
+        """(Tokens of suggestions, whether a name may end) that may come next; None: any token."""
+        self._collect()
         if self._ending:
-            return self._vocabulary.names.breaks
-        if self._node is None:
-            return None
-        children = self._trie.allowed(self._node)
-        if not self._trie.terminal(self._node):
-            return children
-        return torch.cat([children, self._vocabulary.names.breaks])
+            return [], True
+        return None if self._node is None else (sorted(self._node), self._node.terminal)
 
-    def condition(self) -> Condition | None:
-        if self._node is not None:
-            if self._use.ends != "mean" or not self._trie.terminal(self._node):
+    def restrict(self, logits: torch.Tensor) -> tuple[torch.Tensor, float] | None:
+        choices, mark, margin = self.choices(), self._vocabulary.mark, math.inf
+        if choices is None:
+            least = NEVER if self._unanswered or self._use.trigger != "mark" else self._use.gate
+            if mark is None or least <= 0:
                 return None
+            sure = (logits[mark] - logits.logsumexp(-1)).exp().item()
+            if sure < least:
+                logits = logits.clone()
+                logits[mark] = -torch.inf
+            return logits, abs(sure - least)
+        tokens, may_end = choices
+        if tokens and may_end and self._use.ends == "mean":
+            sure = (logits[tokens].max() - logits.logsumexp(-1)).exp().item()
             mean = self._sum / max(1, self._count)
-            return Condition(self._trie.allowed(self._node), mean, binding=True)
-        mark = self._vocabulary.mark
-        if self._ending or mark is None:
-            return None
-        least = NEVER if self._unanswered or self._use.trigger != "mark" else self._use.gate
-        return Condition(torch.tensor([mark]), least) if least > 0 else None
+            tokens, may_end = (tokens, False) if sure >= mean else ([], True)
+            margin = abs(sure - mean)
+        return self._vocabulary.names.only(logits, tokens, may_end), margin
 
-    def push(self, token: int, logprob: float, masked: bool) -> None:
-        self.steps.append(Step(token, logprob, self.allowed()))
+    def push(self, token: int, logprob: float) -> None:
+        allowed, may_end = self.choices() or (None, False)
+        forced = len(allowed or ()) == 1 and not may_end
+        probability, mark = math.exp(logprob), token == self._vocabulary.mark
+        self.steps.append(Step(token, probability, mark, allowed, forced))
         self._unanswered = False
         if self._node is not None:
-            self._follow(token, logprob)
+            self._follow(token, probability)
             if self._node is not None or self._ending:
                 return
         self._ending = False
@@ -186,15 +197,7 @@ class ToolConstraint:
             self._unanswered = True  # within a character; no name can follow
         elif text is not None:
             self._prefix = re.search(r"\w*\Z", text)[0]
-            self.steps[-1].asked, self._waiting = self._ask(text), True
-
-    def forced(self) -> Sequence[int]:
-        return self._trie.forced(self._node) if self._node is not None else ()
-
-    def copy(self) -> "ToolConstraint":
-        twin = copy.copy(self)
-        twin.steps = list(self.steps)
-        return twin
+            self.steps[-1].asked, self._answer = True, self._ask(text)
 
     def _question(self, token: int) -> str | None:
         """The text behind which the tool is asked after this token; None if it is not."""
@@ -206,26 +209,27 @@ class ToolConstraint:
         return text if marked or behind_a_dot(text) else None
 
     def _collect(self) -> None:
-        """Go into the trie of the answer that is waited for."""
-        last, self._waiting = self.steps[-1], False
-        names = suggestions(last.asked.result(), self._use.trigger)
-        self._trie = self._vocabulary.trie(last.token, names, self._prefix)
+        """Go into the trie of the answer that is waited for, if one is."""
+        if self._answer is None:
+            return
+        last, answer, self._answer = self.steps[-1], self._answer.result(), None
+        last.offered, last.failure = suggestions(answer, self._use.trigger), answer.failure
+        trie = self._vocabulary.trie(last.token, last.offered, self._prefix)
         self._sum = self._count = 0.0
-        self._unanswered = self._trie is None
-        if self._trie is not None:
-            self._enter(ROOT)
+        self._unanswered = trie is None
+        if trie is not None:
+            self._enter(trie)
 
-    def _follow(self, token: int, logprob: float) -> None:
-        self._sum += math.exp(logprob)
+    def _follow(self, token: int, probability: float) -> None:
+        self._sum += probability
         self._count += 1
-        child = self._trie.child(self._node, token)
-        if child is None or self._trie.closed(child):  # the break was read, alone or in this token
+        child = self._node.get(token)
+        if child is None or child.closed:  # the break was read, alone or in this token
             self._node = None
         else:
             self._enter(child)
 
-    def _enter(self, node: int) -> None:
+    def _enter(self, node: Trie) -> None:
         self._node = node
-        leaf = not len(self._trie.allowed(node))
-        if self._trie.terminal(node) and (self._use.ends == "first" or leaf):
+        if node.terminal and (self._use.ends == "first" or not node):
             self._node, self._ending = None, True

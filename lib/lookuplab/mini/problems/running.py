@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from lookuplab.execution.sandbox import Limits
+from lookuplab.execution.server import Limits
 from lookuplab.mini.packages import EXAMPLE_PACKAGES
 from lookuplab.mini.problems.examples import Example
 from lookuplab.stackoverflow.ds1000 import Problem, program
@@ -86,7 +86,7 @@ def faults(tried: Sequence[tuple[dict, list[str]]]) -> list[str]:
     problems = [Problem(id=str(number), prompt=record["prompt"], reference=record["reference_code"],
                         context=record["code_context"], library="", perturbation="", origin="")
                 for number, (record, _) in enumerate(tried)]
-    grader = Grader(Path(sys.executable), store=False, limits=Limits(seconds=30), progress=False)
+    grader = Grader(own=True, store=False, limits=Limits(seconds=30), progress=False)
     references = grader.outcomes([program(problem, problem.reference) for problem in problems])
     answers = [(number, answer) for number, (_, wrong) in enumerate(tried) for answer in wrong]
     outcomes = grader.outcomes([program(problems[number], answer) for number, answer in answers])

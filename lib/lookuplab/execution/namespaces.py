@@ -1,0 +1,179 @@
+"""Containment by the kernel's namespaces: the Linux system calls that Python's own library lacks, and what they build.
+
+A contained process has no network, sees no other process and no file but the system's programs and libraries, reads
+those and writes only in WORK, a file system in memory, which is also its home, its /tmp and its /dev/shm.
+"""
+
+import contextlib
+import ctypes
+import os
+import resource
+import signal
+import struct
+
+WORK = "/sandbox"
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
+# What the loader, fonts, time zones and names of users need; no keys, no passwords
+SETTINGS = ("alternatives", "fonts", "group", "hosts", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime",
+            "mime.types", "nsswitch.conf", "os-release", "passwd", "timezone")  # fmt: skip
+DEVICES = ("null", "zero", "full", "random", "urandom")
+USER = 1000
+STAGE = "/sys"  # exists everywhere and is wanted nowhere: the new root is put together here
+FILES, OPEN_FILES = 20_000, 256  # in WORK; open at a time
+LIMITS = {
+    "cpu_seconds": resource.RLIMIT_CPU,
+    "memory": resource.RLIMIT_DATA,
+    "processes": resource.RLIMIT_NPROC,
+    "file_size": resource.RLIMIT_FSIZE,
+}
+# linux/sched.h, linux/mount.h, linux/prctl.h, linux/capability.h
+NEW_MOUNTS, NEW_UTS, NEW_IPC, NEW_USER = 0x20000, 0x4000000, 0x8000000, 0x10000000
+NEW_PIDS, NEW_NETWORK = 0x20000000, 0x40000000
+NOSUID, NODEV, NOEXEC, BIND, RECURSIVE, PRIVATE = 2, 4, 8, 4096, 16384, 1 << 18
+READ_ONLY, AT_RECURSIVE, DETACH = 1, 0x8000, 2
+SET_PDEATHSIG, SET_DUMPABLE, SET_SECCOMP, DROP_BOUNDING = 1, 4, 22, 24
+SET_SUBREAPER, NO_NEW_PRIVS = 36, 38
+CAPABILITY_VERSION, CAPABILITIES = 0x20080522, 64
+MOUNT_SETATTR = 442
+# Machine -> (its number in linux/audit.h, pivot_root, what takes memory that no process shows: memfd_create,
+# memfd_secret, shmget)
+MACHINES = {
+    "x86_64": (0xC000003E, 155, (319, 447, 29)),
+    "aarch64": (0xC00000B7, 41, (279, 447, 194)),
+}
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def call(name: str, *arguments) -> None:
+    """A function of the C library by name; raises OSError where it fails."""
+    if getattr(_libc, name)(*arguments) < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name} {arguments}: {os.strerror(number)}")
+
+
+def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
+    """``mount``, where it does not follow that the target is there."""
+    call("mount", source.encode(), target.encode(), kind.encode() or None, ctypes.c_ulong(flags), options.encode())
+
+
+def read_only(target: str, flags: int, recursive: int = AT_RECURSIVE) -> None:
+    """Change the flags of a mount (Linux 5.12 or newer)."""
+    attributes = (ctypes.c_uint64 * 4)(flags, 0, 0, 0)
+    size = ctypes.sizeof(attributes)
+    call("syscall", MOUNT_SETATTR, -100, target.encode(), recursive, attributes, size)
+
+
+def memory(target: str, size: int) -> None:
+    """An empty file system in memory, of ``size`` bytes at most. Nothing in it can be run."""
+    options = f"mode=1777,size={size},nr_inodes={FILES}"
+    mount("tmpfs", target, "tmpfs", NOSUID | NODEV | NOEXEC, options)
+
+
+def show(source: str) -> None:
+    """Make a path of the system visible under the new root, at its own name."""
+    target = STAGE + source
+    if os.path.lexists(target) or not os.path.lexists(source):
+        return
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    if os.path.islink(source):
+        os.symlink(os.readlink(source), target)
+        return
+    if os.path.isdir(source):
+        os.mkdir(target)
+    else:
+        open(target, "w").close()
+    mount(source, target, flags=BIND | RECURSIVE)
+    read_only(target, READ_ONLY | NOSUID | (0 if source.startswith("/dev/") else NODEV))
+
+
+def leave_the_system(readable: list[str]) -> None:
+    """Become the first process of new namespaces, whose root has the system and ``readable``, read-only, and WORK.
+
+    The caller's process stays outside, waits, and ends with this one. Raises OSError where the kernel refuses.
+    """
+    user, group = os.geteuid(), os.getegid()
+    call("unshare", NEW_USER | NEW_MOUNTS | NEW_PIDS | NEW_NETWORK | NEW_IPC | NEW_UTS)
+    own = (("setgroups", "deny"), ("uid_map", f"{USER} {user} 1"), ("gid_map", f"{USER} {group} 1"))
+    for name, text in own:
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
+    stay_behind()
+    mount("none", "/", flags=RECURSIVE | PRIVATE)
+    mount("tmpfs", STAGE, "tmpfs", NOSUID, "mode=0755")
+    shown = (*SYSTEM, *(f"/etc/{name}" for name in SETTINGS), *(f"/dev/{name}" for name in DEVICES))
+    for path in (*shown, *sorted(map(os.path.abspath, readable))):  # a folder before what lies in it
+        show(path)
+    for name in ("/proc", WORK, "/old"):
+        os.mkdir(STAGE + name)
+    for name in ("/dev/shm", "/tmp"):  # a Python that lies in /tmp is shown there, and /tmp is read-only
+        if not os.path.exists(STAGE + name):
+            os.symlink(WORK, STAGE + name)
+    os.symlink("/proc/self/fd", STAGE + "/dev/fd")
+    mount("proc", STAGE + "/proc", "proc", NOSUID | NODEV | NOEXEC)
+    memory(STAGE + WORK, 1 << 30)
+    call("syscall", MACHINES[os.uname().machine][1], STAGE.encode(), f"{STAGE}/old".encode())
+    os.chdir(WORK)
+    call("umount2", b"/old", DETACH)
+    os.rmdir("/old")
+    read_only("/", READ_ONLY, 0)
+    with open("/proc/sys/user/max_user_namespaces", "w") as file:
+        file.write("0")
+
+
+def stay_behind() -> None:
+    """Fork; only the child returns. This process waits for it and ends as it did, and the child ends with it."""
+    if child := os.fork():
+        for end in range(3):
+            os.dup2(os.open(os.devnull, os.O_RDWR), end)
+        os.closerange(3, OPEN_FILES)
+        ended = 0
+        while ended != child:
+            ended, status = os.wait()
+        os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))
+    call("prctl", SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def stand_alone(size: int) -> None:
+    """Become a process that neither sees nor outlives others, in namespaces within those of ``leave_the_system``.
+
+    It has a WORK of its own of ``size`` bytes, and no right to change any of this.
+    """
+    call("unshare", NEW_MOUNTS | NEW_PIDS | NEW_IPC)
+    stay_behind()  # the last process becomes the first of the new namespaces ...
+    memory(WORK, size)
+    mount("proc", "/proc", "proc", NOSUID | NODEV | NOEXEC)
+    with contextlib.suppress(OSError), open("/proc/sys/kernel/pid_max", "w") as file:
+        file.write("310")  # the fewest; since Linux 6.14, and it also holds root, whom RLIMIT_NPROC does not
+    stay_behind()  # ... which waits, because signals do not end the first one
+    for capability in range(CAPABILITIES):  # refused beyond the last one
+        _libc.prctl(DROP_BOUNDING, capability, 0, 0, 0)
+    header, nothing = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()
+    call("capset", header, nothing)
+    call("prctl", NO_NEW_PRIVS, 1, 0, 0, 0)
+    refuse_hidden_memory()
+    os.chdir(WORK)
+
+
+def refuse_hidden_memory() -> None:
+    """System calls whose memory counts for no process, and those of another machine's numbering, give EPERM."""
+    machine, _, calls = MACHINES[os.uname().machine]
+    load, equal, above, give = 0x20, 0x15, 0x35, 0x06  # linux/filter.h
+    rules = [(load, 0, 0, 4), (equal, 0, len(calls) + 3, machine), (load, 0, 0, 0)]
+    rules += [(above, len(calls) + 1, 0, 0x40000000)]
+    rules += [(equal, len(calls) - at, 0, number) for at, number in enumerate(calls)]
+    rules += [(give, 0, 0, 0x7FFF0000), (give, 0, 0, 0x50001)]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *rule) for rule in rules))
+    program = struct.pack("HxxxxxxP", len(rules), ctypes.addressof(code))
+    call("prctl", SET_SECCOMP, 2, ctypes.create_string_buffer(program), 0, 0)
+
+
+def limit(limits: dict) -> None:
+    """Resource limits of this process and what it starts; names as in LIMITS."""
+    wanted = {kind: int(limits[name]) for name, kind in LIMITS.items() if name in limits}
+    wanted |= {resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: OPEN_FILES}
+    for kind, value in wanted.items():
+        highest = resource.getrlimit(kind)[1]
+        value = value if highest == resource.RLIM_INFINITY else min(value, highest)
+        above = value + 1 if kind == resource.RLIMIT_CPU and value < highest else value
+        resource.setrlimit(kind, (value, above))  # SIGXCPU comes a second before SIGKILL

@@ -1,1 +1,0 @@
-from lookuplab.models.complete import COLUMNS, LOG  # noqa: F401

@@ -1,1 +1,0 @@
-from lookuplab.models.local import distributions  # noqa: F401

@@ -1,1 +1,0 @@
-from lookuplab.models.complete import SHARE  # noqa: F401

@@ -1,1 +1,0 @@
-from lookuplab.models.local import decoder_start  # noqa: F401

@@ -1,0 +1,167 @@
+"""The site of the committed figures, built once and read as files."""
+
+import re
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import nbformat
+import pytest
+import yaml
+from click.testing import CliRunner
+
+import lookuplab
+from lookuplab import claims, notebooks, paths, report
+from lookuplab.cli import cli
+
+LOADED = {"img": "src", "script": "src", "iframe": "src", "link": "href"}
+WRITTEN = [
+    *paths.ROOT.glob("*.md"),
+    *(paths.ROOT / "docs").glob("*.md"),
+    *paths.NOTEBOOKS.glob("*/*.md"),
+]
+
+
+class Page(HTMLParser):
+    """``links`` of <a>, ``loaded`` addresses of what a browser fetches by itself, ``alts`` of pictures, ``text``."""
+
+    def __init__(self, file: Path):
+        super().__init__()
+        self.file, self.links, self.loaded, self.alts, words = file, [], [], [], []
+        self.handle_data = words.append
+        self.feed(file.read_text(encoding="utf-8"))
+        self.text = " ".join(" ".join(words).split())
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        if tag == "a" and "href" in given:
+            self.links.append(given["href"])
+        if tag == "img":
+            self.alts.append(given.get("alt") or "")
+        if given.get(LOADED.get(tag, "")):
+            self.loaded.append(given[LOADED[tag]])
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory) -> dict[str, Page]:
+    """address -> page."""
+    folder = (
+        tmp_path_factory.mktemp("a report") / "mini"
+    )  # a name with a space, as a user's folder may have
+    report.build(notebooks.load_profile("mini"), folder)
+    return {file.relative_to(folder).as_posix(): Page(file) for file in folder.rglob("*.html")}
+
+
+@cache
+def judged() -> list[claims.Judgement]:
+    return claims.judge_run(claims.load(), paths.FIGURES / "mini")
+
+
+def test_the_front_page_leads_to_every_paper_with_its_verdicts(pages):
+    front = pages["index.html"]
+    for paper in report.paper_titles():
+        assert f"notebooks/{paper}.html" in front.links
+        assert claims.count(one for one in judged() if one.claim.paper == paper) in front.text
+
+
+def test_a_paper_s_page_has_every_artifact_with_its_picture_files_and_verdicts(pages):
+    for file in (paths.FIGURES / "mini").glob("*/*.csv"):
+        page = pages[f"notebooks/{file.parent.name}.html"]
+        assert file.stem in page.text
+        assert any(link.endswith(file.name) for link in page.links), "no download"
+        drawn = any(place.endswith(f"/{file.stem}.svg") for place in page.loaded)
+        assert drawn == file.with_suffix(".svg").exists()
+        for one in judged():
+            if (one.claim.paper, one.claim.artifact) == (file.parent.name, file.stem):
+                assert (
+                    f"{one.verdict} : {one.claim.statement}" in page.text
+                    and one.claim.id in page.text
+                )
+
+
+def test_every_notebook_has_a_page(pages):
+    assert {f"notebooks/{one.id}.html" for one in notebooks.all_notebooks()} <= pages.keys()
+
+
+def test_every_internal_link_leads_to_a_file_and_every_picture_has_words(pages):
+    for address, page in pages.items():
+        # what a notebook writes as HTML is its own matter
+        assert address.count("/") > 1 or all(len(words.split()) >= 3 for words in page.alts), (
+            address
+        )
+        for link in [*page.links, *page.loaded]:
+            parts = urlsplit(link)
+            if parts.path and not parts.scheme:
+                assert (page.file.parent / unquote(parts.path)).is_file(), f"{address}: {link}"
+
+
+def test_nothing_is_loaded_from_elsewhere(pages):
+    for address, page in pages.items():
+        assert [
+            place for place in page.loaded if urlsplit(place).scheme not in ("", "data")
+        ] == [], address
+
+
+def test_lessons_show_neither_solutions_nor_hidden_tests(pages):
+    for lesson in notebooks.all_notebooks("course"):
+        shown = "".join(
+            pages[f"notebooks/{lesson.id}.html"].text.split()
+        )  # every token is a word of its own
+        source = "\n".join(cell.source for cell in nbformat.read(lesson.path, as_version=4).cells)
+        hidden = re.findall(r"### BEGIN (?:SOLUTION|HIDDEN TESTS)\n(.*?)### END", source, re.DOTALL)
+        assert len(hidden) > 6 and not [part for part in hidden if "".join(part.split()) in shown]
+
+
+@pytest.mark.parametrize("executed", [False, True])
+def test_an_executed_copy_keeps_its_outputs_but_no_widget(tmp_path, monkeypatch, executed):
+    notebook = notebooks.find("table1_base_models")
+    monkeypatch.setattr(paths, "RUNS", tmp_path)
+    if executed:
+        document = nbformat.read(notebook.path, as_version=4)
+        cell = next(cell for cell in document.cells if cell.cell_type == "code")
+        widget = nbformat.v4.new_output(
+            "display_data", data={report._WIDGET: {}, "text/plain": "IntSlider(value=3)"}
+        )
+        cell.outputs = [nbformat.v4.new_output("stream", text="what it printed"), widget]
+        copy = tmp_path / "mini" / f"{notebook.id}.ipynb"
+        copy.parent.mkdir(parents=True)
+        nbformat.write(document, copy)
+    report.write_notebook(notebook, notebooks.load_profile("mini"), tmp_path / "page.ipynb")
+    text = (tmp_path / "page.ipynb").read_text(encoding="utf-8")
+    assert ("what it printed" in text) == executed and "IntSlider" not in text
+    assert ("lookuplab run cloudapibench/table1_base_models --profile mini" in text) != executed
+
+
+@pytest.mark.parametrize("file", WRITTEN, ids=lambda file: file.name)
+def test_a_written_page_links_to_what_is_there(file):
+    for place in re.findall(r"\]\(([^)#\s]+)", file.read_text(encoding="utf-8")):
+        assert place.startswith("https://") or (file.parent / place).exists(), place
+
+
+def test_the_readme_names_every_notebook_of_the_papers():
+    text = (paths.ROOT / "README.md").read_text(encoding="utf-8")
+    assert [
+        one.id
+        for one in notebooks.all_notebooks()
+        if one.paper in report.paper_titles() and one.id not in text
+    ] == []
+
+
+def test_every_paper_is_cited_and_the_version_is_the_kits():
+    citation = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == lookuplab.__version__
+    assert report.paper_titles().keys() == {
+        folder.name for folder in paths.PAPER.iterdir() if folder.is_dir()
+    }
+
+
+def test_what_cannot_be_built_is_one_line_and_other_files_stay(tmp_path, monkeypatch):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    done = CliRunner().invoke(cli, ["report", "-o", str(tmp_path)])
+    assert done.exit_code == 2 and done.stderr.count("\n") == 1 and "other files" in done.stderr
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+    monkeypatch.setattr(paths, "FIGURES", tmp_path)
+    done = CliRunner().invoke(cli, ["report"])
+    message = "no figures of profile 'mini' yet; `lookuplab reproduce --profile mini` makes them"
+    assert done.exit_code == 2 and done.stderr == f"error: {message}\n"

@@ -4,7 +4,6 @@ A page is a function from numbers to HTML. Called once, without sliders, it show
 without a reader.
 """
 
-import html
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -21,24 +20,6 @@ def slide(
     """
     import ipywidgets
 
-<<<<<<< HEAD
-    sliders = {
-        name: ipywidgets.FloatSlider(
-            min=low, max=high, step=step, value=first, description=name, layout={"width": "90%"}
-        )
-        for name, (low, high, step, first) in ranges.items()
-    }
-
-    def drawn() -> str:
-        return page(
-            **{name: round(slider.value, 10) for name, slider in sliders.items()}
-        )  # 0.1 + 0.2 is no setting
-
-    shown = ipywidgets.HTML(drawn())
-
-    def draw(_: object) -> None:
-        shown.value = drawn()
-=======
     sliders = {}
     for name, (low, high, step, first) in ranges.items():
         options = {"description": name, "layout": {"width": "90%"}}
@@ -49,7 +30,6 @@ def slide(
         shown.value = page(
             **{name: round(one.value, 10) for name, one in sliders.items()}
         )  # 0.1 + 0.2 is no setting
->>>>>>> main
 
     for slider in sliders.values():
         slider.observe(draw, "value")
@@ -59,25 +39,6 @@ def slide(
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """An HTML table with ``heads``; cells are shown as their texts."""
-<<<<<<< HEAD
-
-    def line(tag: str, cells: Iterable[object]) -> str:
-        texts = (
-            f"<{tag} style='text-align:left'>{html.escape(str(cell))}</{tag}>" for cell in cells
-        )
-        return f"<tr>{''.join(texts)}</tr>"
-
-    return f"<table>{line('th', heads)}{''.join(line('td', row) for row in rows)}</table>"
-=======
     import pandas as pd
 
     return pd.DataFrame(list(rows), columns=heads).to_html(index=False, border=0, justify="left")
-
-
-def image(figure: "Figure", text: str) -> str:
-    """A figure inside of the page, with ``text`` for those who do not see it."""
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=90, bbox_inches="tight", metadata={"Software": None})
-    content = base64.b64encode(file.getvalue()).decode()
-    return f'<img alt="{html.escape(text)}" src="data:image/png;base64,{content}">'
->>>>>>> main

@@ -269,8 +269,11 @@ def parsed(notebook: Notebook, name: str, text: str) -> Any:
     if not isinstance(declared, str):
         if isinstance(declared, list) and not text.lstrip().startswith("["):
             text = f"[{text}]"
-        with suppress(yaml.YAMLError):
+        try:
             value = yaml.safe_load(text)
+        except yaml.YAMLError:  # NAME?dtype=float32 in a list, say
+            if isinstance(declared, list):
+                value = [one.strip() for one in text.strip("[] ").split(",")]
         if isinstance(declared, float):
             with suppress(ValueError, TypeError):
                 value = float(text)  # YAML 1.1 reads 1e-3 as a text

@@ -1,116 +1,73 @@
-"""The mini benchmark: the committed file, and every step of its making on small cases."""
+"""The mini benchmark: the committed file, every step of its making on small cases, and what its models learn."""
 
-import gzip
-import json
-import re
-import sys
-from pathlib import Path
+import contextlib
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from lookuplab.mini import problems, questions
 from lookuplab.mini.docstrings import Documented
+from lookuplab.mini.examples import Example, examples, options_of
 from lookuplab.mini.packages import held_out_example
-from lookuplab.mini.problems import build, calls, drafts, perturbations, running, text, values
-from lookuplab.mini.problems.examples import LIBRARIES, Example, examples, held_out_objects
+from lookuplab.mini.problems import Literal, examine, examined, literal, prompt
 from lookuplab.stackoverflow import ds1000
-from lookuplab.stackoverflow.grader import Answer, Grader, grade
+from lookuplab.stackoverflow.corpus import Snippet, records
 
-DS1000 = Path(__file__).resolve().parents[3] / "shared" / "data" / "ds1000_dev.jsonl.gz"
-MEDIAN = Example(
-    "numpy.median",
-    "Numpy",
-    0,
-    ("import numpy as np",),
-    ("a = np.array([[10, 7, 4], [3, 2, 1]])",),
-    "np.median(a, axis=0)",
-)
+IMPORT = ("import numpy as np",)
+ARRAY = ("a = np.array([[10, 7, 4], [3, 2, 1]])",)
+MEDIAN = Example("numpy.median", "Numpy", 0, IMPORT, ARRAY, "np.median(a, axis=0)")
 
 
 @pytest.fixture(scope="module")
-def records():
-    with gzip.open(build.PROBLEMS, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
+def committed():
+    return [record for _, record in records(problems.PROBLEMS)]
 
 
 @pytest.fixture(scope="module")
 def median():
-    return perturbations.examine(MEDIAN)
+    return {(draft.rule.partition(":")[0], draft.target): draft for draft in examine(MEDIAN)}
 
 
-def judge(record, answer):
-    """Whether the record's own program takes an answer."""
-    context = {}
-    exec(record["code_context"], context)
-    try:
-        context["test_execution"](answer)
-    except Exception:
-        return False
-    return True
+def passes(context, answer):
+    """Whether a problem's own program takes an answer."""
+    known = {}
+    exec(context, known)
+    with contextlib.suppress(Exception):
+        known["test_execution"](answer)
+        return True
+    return False
 
 
-def test_the_committed_file_loads_as_ds1000_does_and_is_large_enough(records):
-    problems = ds1000.load(build.PROBLEMS)
-    assert len(problems) == len(records) == sum(build.NUMBERS.values()) >= 200
-    assert {problem.library for problem in problems} == set(LIBRARIES)
-    kinds = [problem.perturbation for problem in problems]
-    assert {kind: kinds.count(kind) for kind in set(kinds)} == build.NUMBERS
-
-
-def test_every_problem_is_of_a_held_out_object(records):
-    assert all(held_out_example(record["metadata"]["object"]) for record in records)
-
-
-def test_every_perturbation_names_its_rule_and_resolves_to_an_origin_of_its_object(records):
-    facts = {
-        (fact["library"], fact["library_problem_id"]): fact
-        for fact in (r["metadata"] for r in records)
-    }
-    assert len(facts) == len(records)
-    for (library, number), fact in facts.items():
-        origin = facts[library, fact["perturbation_origin_id"]]
-        assert origin["perturbation_type"] == "Origin" and origin["object"] == fact["object"]
+def test_every_problem_is_of_a_held_out_object_and_names_its_origin(committed):
+    assert len(ds1000.load(problems.PROBLEMS)) == len(committed) == 300
+    facts = [record["metadata"] for record in committed]
+    known = {(fact["library"], fact["library_problem_id"]): fact for fact in facts}
+    for fact in facts:
+        origin = known[fact["library"], fact["perturbation_origin_id"]]
+        assert held_out_example(fact["object"]) and origin["object"] == fact["object"]
         assert (fact["perturbation_type"] == "Origin") == (fact["rule"] == "") == (fact is origin)
 
 
-def test_references_pass_and_nothing_none_and_the_first_value_fail(records):
-    quick = [r for r in records if r["metadata"]["library"] in ("Numpy", "Pandas")][::6]
-    for record in quick:
-        context = {}
-        exec(record["code_context"], context)
-        assert judge(record, record["reference_code"])
-        assert not judge(record, "pass") and not judge(record, "result = None")
+def test_references_pass_and_nothing_none_and_the_first_value_fail(committed):
+    quick = [r for r in committed if r["metadata"]["library"] in ("Numpy", "Pandas")]
+    for record in quick[::8]:
+        assert passes(record["code_context"], record["reference_code"])
+        assert not passes(record["code_context"], "pass")
+        assert not passes(record["code_context"], "result = None")
+        known = {}
+        exec(record["code_context"], known)
         with pytest.raises(Exception):
-            context["same"](*context["EXPECTED"])
+            known["same"](*known["EXPECTED"])
 
 
-def test_the_grader_agrees(records):
-    problems = [p for p in ds1000.load(build.PROBLEMS) if p.library == "Numpy"][:3]
-    answers = [
-        Answer(p.id, sample, code)
-        for p in problems
-        for sample, code in enumerate((p.reference, "pass"))
-    ]
-    verdicts = grade(
-        problems, answers, Grader(Path(sys.executable), store=False, progress=False, workers=1)
-    )
-    assert [verdict.passed for verdict in verdicts] == [True, False] * len(problems)
-
-
-@pytest.mark.skipif(not DS1000.exists(), reason="needs the shared copy of DS-1000")
-def test_no_line_is_one_of_ds1000(records):
-    with gzip.open(DS1000, "rt", encoding="utf-8") as lines:
-        theirs = {
-            line.strip()
-            for record in map(json.loads, lines)
-            for line in record["prompt"].splitlines()
-        }
-    ours = {line.strip() for record in records for line in record["prompt"].splitlines()}
-    shared = {line for line in ours & theirs if not line.startswith(("import ", "from "))}
-    assert not {
-        line for line in shared if len(re.findall("[A-Za-z]{3,}", line)) > 3
-    }  # beyond numbers and short code
+def test_the_committed_problems_come_out_of_the_installed_examples(committed, tmp_path):
+    some = [r for r in committed if r["metadata"]["library"] == "Numpy"][:8]
+    problems.write(tmp_path / "some.jsonl.gz", some)
+    assert list(problems.rebuilt(tmp_path / "some.jsonl.gz")) == some
+    problems.write(tmp_path / "all.jsonl.gz", committed)
+    assert (tmp_path / "all.jsonl.gz").read_bytes() == problems.PROBLEMS.read_bytes()
 
 
 def test_an_example_keeps_the_statements_that_its_value_needs():
@@ -129,223 +86,136 @@ def test_an_example_keeps_the_statements_that_its_value_needs():
     >>> print(shown(a))
     7.0
     """
-    good, *reasons = [
-        found
-        for found in examples(Documented(("numpy.shown",), text), "Numpy")
-        if not isinstance(found, str) or found in ("random", "only prints")
-    ]
     setup = ("a = np.ones(3)", "a[0] = 5")
-    assert good == Example("numpy.shown", "Numpy", 4, ("import numpy as np",), setup, "shown(a)")
-    assert reasons == ["random", "only prints"]
+    found = list(examples(Documented(("numpy.shown",), text), "Numpy"))
+    assert found == [Example("numpy.shown", "Numpy", 4, IMPORT, setup, "shown(a)")]
 
 
 def test_constants_become_variables_and_the_second_input_gives_another_value():
-    draft, _ = drafts.origin(
-        Example("numpy.average", "Numpy", 0, ("import numpy as np",), (), "np.average([1, 2, 6])")
-    )
+    draft = examine(Example("numpy.average", "Numpy", 0, IMPORT, (), "np.average([1, 2, 6])"))[0]
     (first, value), (second, other) = draft.cases
     assert draft.target == "np.average(a)" and first == "a = [1, 2, 6]"
-    assert value == values.Literal("number", "3.0") and second.startswith(first) and other != value
+    assert value == Literal("number", "3.0") and second.startswith(first) and other != value
 
 
 @pytest.mark.parametrize(
-    "setup, target, reason",
+    "setup, target",
     [
-        (("import warnings", "warnings.warn('old')"), "np.ones(2)", "warns"),
-        (("open('there', 'w')",), "np.ones(2)", "does not run on its own"),
-        (("while True: pass",), "np.ones(2)", "slow"),
-        (("a = np.ones(2)",), "np.asarray(a)", "the set-up holds the value already"),
-        (("a = np.ones(2)",), "np.ones_like(a)", "the set-up holds the value already"),
-        (("a = np.arange(3)",), "np.shape(a)", "no other input gives another value"),
+        (("import warnings", "warnings.warn('old')", *ARRAY), "np.sum(a)"),
+        (("print('x')", *ARRAY), "np.sum(a)"),
+        (ARRAY, "np.asarray(a)"),  # the set-up holds the value already
+        (ARRAY, "np.shape(a)"),  # no other input gives another value
+        (ARRAY, "np.pi"),
     ],
-    ids=lambda part: str(part)[:40],
 )
-def test_what_is_no_problem_is_left_out_for_its_reason(
-    setup, target, reason, monkeypatch, tmp_path
-):
-    (tmp_path / "there").mkdir()
-    monkeypatch.chdir(tmp_path)
-    if "ones" in target and "a = np.ones(2)" not in setup:
-        setup = (*setup, "a = np.ones(2)")
-    with pytest.raises(drafts.Unfit, match=reason):
-        drafts.origin(Example("numpy.x", "Numpy", 0, ("import numpy as np",), setup, target))
+def test_what_is_no_problem_is_left_out(setup, target):
+    assert examine(Example("numpy.x", "Numpy", 0, IMPORT, setup, target)) == []
 
 
 def test_an_example_runs_in_a_process_that_writes_and_connects_nowhere():
-    lines = {"write": "f = open('x', 'w')", "connect": "s.connect(('127.0.0.1', 9))"}
+    lines = "f = open('x', 'w')", "import socket; socket.create_connection(('127.0.0.1', 9))", ""
     tried = [
-        Example(
-            "numpy.sum",
-            "Numpy",
-            0,
-            ("import numpy as np", "import socket"),
-            ("s = socket.socket()", line, "a = np.arange(3)"),
-            "np.sum(a)",
-        )
-        for line in lines.values()
+        Example("numpy.sum", "Numpy", 0, IMPORT, (line, *ARRAY), "np.sum(a)") for line in lines
     ]
-    assert list(running.examined(tried, progress=False)) == ["needs files or network"] * 2
+    assert [bool(drafts) for drafts in examined(tried)] == [False, False, True]
 
 
-def test_surface_keeps_the_values(median):
-    origin, *others = median
-    surface = [draft for draft in others if draft.perturbation == "Surface"]
-    assert {draft.rule.partition(":")[0] for draft in surface} == {
+def test_surface_keeps_the_values_and_says_it_otherwise(median):
+    origin = median["", "np.median(a, axis=0)"]
+    surface = [draft for draft in median.values() if draft.perturbation == "Surface"]
+    assert [draft.rule for draft in surface] == [
         "reworded",
         "story around it",
-        "renamed",
-    }
-    assert all([e for _, e in draft.cases] == [e for _, e in origin.cases] for draft in surface)
-    assert len({text.prompt(draft) for draft in [origin, *surface]}) == 4
+        "renamed: a to sample",
+    ]
+    for draft in surface:
+        assert [found for _, found in draft.cases] == [found for _, found in origin.cases]
+    assert len({prompt(draft) for draft in [origin, *surface]}) == 4
+    assert problems.renamed("f(a, a=a.a, b='a')", {"a": "x"}) == "f(x, a=x.a, b='a')"
 
 
 def test_semantic_asks_for_another_argument_and_another_value(median):
-    origin, *others = median
-    semantic = {draft.target: draft for draft in others if draft.perturbation == "Semantic"}
-    assert semantic["np.median(a, axis=1)"].rule == "number changed: axis"
-    first = semantic["np.median(a, axis=1)"].cases[0][1]
-    assert first == values.Literal("array", "np.array([7.0, 2.0], dtype='float64')")
-    assert all(draft.cases[0][1] != origin.cases[0][1] for draft in semantic.values())
-    assert "`axis = 1`" in text.prompt(semantic["np.median(a, axis=1)"])
+    draft = median["number changed", "np.median(a, axis=1)"]
+    assert draft.cases[0][1] == Literal("array", "np.array([7.0, 2.0], dtype='float64')")
+    assert "`axis = 1`" in prompt(draft)
+    document = "Parameters\n----------\nmode : {'full', 'same'}, optional\n    What.\nother : int\n"
+    assert options_of(document, "mode") == ["full", "same"] and options_of(document, "other") == []
 
 
 def test_difficult_rewrites_hide_the_call_repeat_it_and_go_on(median):
-    rewritten = {draft.rule: draft for draft in median if draft.perturbation == "Difficult-Rewrite"}
-    assert "np.median" in text.prompt(median[0]) and "np.median" not in text.prompt(
-        rewritten["call not named"]
-    )
-    assert rewritten["then reversed"].target == "np.median(a, axis=0)[::-1]"
-    each = rewritten["for each of a list"]
-    assert each.target == "[np.median(item, axis=0) for item in inputs]"
-    record = text.record(each)
-    assert judge(record, record["reference_code"])
-    assert not judge(record, "result = [np.median(a, axis=0)] * 2")
-
-
-def test_renaming_leaves_strings_attributes_and_keywords():
-    assert perturbations.renamed("f(a, a=a.a, b='a')", {"a": "x"}) == "f(x, a=x.a, b='a')"
-
-
-def test_the_options_of_a_parameter_are_read_from_its_documentation():
-    document = "Parameters\n----------\nmode : {'full', 'same'}, optional\n    What.\nother : int\n"
-    assert (
-        calls.options_of(document, "mode") == ["full", "same"]
-        and calls.options_of(document, "other") == []
-    )
+    hidden = median["call not named", "np.median(a, axis=0)"]
+    assert "np.median" not in prompt(hidden) and "np.median" in prompt(median["", hidden.target])
+    assert ("then reversed", "np.median(a, axis=0)[::-1]") in median
+    each = median["for each of a list", "[np.median(item, axis=0) for item in inputs]"]
+    assert passes(problems.context(each), f"result = {each.target}")
+    assert not passes(problems.context(each), "result = [np.median(a, axis=0)] * 2")
 
 
 @pytest.mark.parametrize(
     "value",
     [
-        3,
-        0.1,
-        float("nan"),
-        2 + 1j,
-        np.float32(1.5),
-        "a",
-        (1, "b"),
-        {"a": 1},
-        [0.5, [1, 2]],
-        (np.arange(2), 1.0),
-        np.array([[1.0, np.nan]]),
-        np.array(["a", "bc"]),
-        np.array(["2020-01-01"], dtype="M8[D]"),
-        pd.Timestamp("2020-01-01"),
-        pd.MultiIndex.from_tuples([("a", 1), ("b", 2)], names=["x", None]),
-        pd.Series([1, 2], index=["a", "b"], name="s"),
-        pd.Series(["x", None]),
-        pd.Series([True, None], dtype="boolean"),
-        pd.DataFrame({"a": [1, 2], ("b", 1): [0.5, np.nan]}),
-        pd.DataFrame([[1, 2]], columns=["a", "a"]),
-        pd.Index([3, 1]),
+        *(0.1, float("nan"), 2 + 1j, "a", {"a": 1}, [0.5, [1, 2]], (np.arange(2), 1.0)),
+        *(
+            np.array(["a", "bc"]),
+            np.array(["2020-01-01"], dtype="M8[D]"),
+            pd.Timestamp("2020-01-01"),
+        ),
+        pd.Series(
+            [True, None], dtype="boolean", index=pd.MultiIndex.from_tuples([("a", 1), ("b", 2)])
+        ),
+        pd.DataFrame([[1, 2.5]], columns=["a", "a"]),
         pd.date_range("2020", periods=2),
     ],
     ids=lambda value: type(value).__name__,
 )
 def test_a_value_written_as_source_is_the_same_value(value):
-    found = values.literal(value)
-    values.same(found.kind, eval(found.source, values.namespace()), value)
+    found, known = literal(value), {}
+    exec("\n".join(problems.IMPORTS.values()), known)
+    problems.same(found.kind, eval(found.source, known), value)
 
 
 @pytest.mark.parametrize(
-    "value",
-    [
-        None,
-        object(),
-        len,
-        np.ma.array([1]),
-        np.arange(10_000),
-        "",
-        pd.DataFrame(),
-        np.longdouble(1),
-    ],
-    ids=lambda value: type(value).__name__,
+    "value", [None, len, np.ma.array([1]), np.arange(10_000), "", pd.DataFrame()]
 )
 def test_a_value_without_a_short_source_has_none(value):
-    assert values.literal(value) is None
+    assert literal(value) is None
 
 
 @pytest.mark.parametrize(
     "kind, result, expected",
     [
-        ("number", 1.1, 1.0),
-        ("number", None, 1.0),
-        ("number", [1.0], 1.0),
-        ("array", np.ones(2), np.ones(3)),
-        ("array", 1.0, np.ones(3)),
-        ("array", np.array(["1"]), np.array([1])),
-        ("sequence", (1.0,), (1.0, 2.0)),
-        ("exact", ["a"], ("a",)),
-        ("series", pd.Series([1]).to_frame(), pd.Series([1])),
+        *(("number", 1.1, 1.0), ("number", None, 1.0), ("array", np.ones(2), np.ones(3))),
+        *(("array", np.array(["1"]), np.array([1])), ("sequence", (1.0,), (1.0, 2.0))),
+        *(("exact", ["a"], ("a",)), ("series", pd.Series([1]).to_frame(), pd.Series([1]))),
         ("frame", pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]})),
-        ("index", pd.Index([2, 1]), pd.Index([1, 2])),
     ],
 )
 def test_another_value_is_told_apart(kind, result, expected):
     with pytest.raises(Exception):
-        values.same(kind, result, expected)
-    values.same(kind, expected, expected)
+        problems.same(kind, result, expected)
+    problems.same(kind, expected, expected)
 
 
-def test_problems_are_dealt_to_the_libraries_as_ds1000s():
-    assert build.quota(732) == {"Pandas": 291, "Numpy": 220, "Scipy": 106, "Sklearn": 115}
-    assert all(sum(build.quota(number).values()) == number for number in range(50))
+def test_the_models_learn_a_few_problems_of_each_open_example_but_no_reference(monkeypatch):
+    found = questions.open_examples()
+    assert len(found) == questions.EXAMPLES
+    assert not any(held_out_example(one.object) for one in found)
+    monkeypatch.setattr(questions, "open_examples", lambda: [MEDIAN])
+    learned = questions.pairs()
+    assert len(learned) == questions.PER_EXAMPLE and learned[0].id == "numpy.median#0 "
+    assert learned[0].written == f"result = np.median(a, axis=0){questions.END}"
+    known = SimpleNamespace(reference="result = np.median(a, axis=0)")
+    monkeypatch.setattr(ds1000, "load", lambda _: [known])
+    assert learned[0].id not in [one.id for one in questions.pairs()]
 
 
-def test_a_problem_that_a_wrong_answer_passes_is_found(median):
-    record = text.record(median[0])
-    assert running.faults(
-        [
-            (record, ["pass"]),
-            (record, [record["reference_code"]]),
-            ({**record, "reference_code": "result = 1"}, []),
-        ]
-    ) == ["", "a wrong answer passes", "gives another value in a second process"]
-
-
-def test_the_same_records_give_the_same_bytes(tmp_path, records):
-    for name in ("a.gz", "b.gz"):
-        build.write(records[:3], tmp_path / name)
-    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
-
-
-def test_the_committed_problems_come_out_of_the_installed_examples(records):
-    """One library's origins, from docstring to record: drafts of the same objects give the committed texts."""
-    names = {r["metadata"]["object"] for r in records if r["metadata"]["library"] == "Numpy"}
-    objects = {
-        item.name: item for item in held_out_objects("Numpy") if item.name in sorted(names)[:5]
-    }
-    parsed = [
-        e for item in objects.values() for e in examples(item, "Numpy") if isinstance(e, Example)
+def test_half_of_the_prompts_show_snippets_and_half_of_these_none_of_the_object():
+    ranked = [
+        Snippet("numpy.sort#0", "own", "np.sort(a)", "", ""),
+        Snippet("x#1", "other", "f()", "", ""),
     ]
-    made = {
-        text.prompt(draft[0])
-        for draft in map(perturbations.examine, parsed)
-        if isinstance(draft, list)
-    }
-    committed = [
-        r["prompt"]
-        for r in records
-        if r["metadata"]["object"] in objects and r["metadata"]["perturbation_type"] == "Origin"
-    ]
-    assert committed and set(committed) <= made
+    shown = [questions.before({"id": f"p{n}", "object": "numpy.sort"}, ranked) for n in range(4000)]
+    some = [text for text in shown if text]
+    assert 0.45 < len(some) / 4000 < 0.55
+    assert 0.45 < sum("own" in text for text in some) / len(some) < 0.55
+    assert all(text.rstrip().endswith("np.sort(a)\n</code>") for text in some if "own" in text)

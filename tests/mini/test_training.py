@@ -33,15 +33,11 @@ def tiny(monkeypatch):
 @pytest.mark.parametrize("packed", [True, False])
 def test_every_example_is_in_one_row_of_an_epoch_and_no_batch_is_too_large(packed):
     plan = batches(SIZES, recipe(epochs=1, packed=packed, batch_tokens=1100))
+    assert plan == batches(SIZES, recipe(epochs=1, packed=packed, batch_tokens=1100))
     assert sorted(n for rows in plan for row in rows for n in row) == list(range(60))
     assert all(
         len(rows) * max(SIZES[row].sum() for row in rows) <= 1200 for rows in plan if len(rows) > 1
     )
-
-
-def test_the_order_depends_on_seed_and_epoch_only():
-    first, again, other = (batches(SIZES, recipe(seed=seed)) for seed in (0, 0, 1))
-    assert first == again != other and first[: len(first) // 2] != first[len(first) // 2 :]
 
 
 def test_rows_are_filled_best_fit_decreasing():
@@ -71,16 +67,6 @@ def test_a_killed_run_that_goes_on_gives_the_same_weights(model, tmp_path):
         whole.state_dict().items(), resumed.state_dict().values(), strict=True
     ):
         assert torch.equal(one, other), name
-
-
-def test_t5s_queries_and_keys_learn_at_a_rate_of_their_own():
-    model = training.build("t5", 64, 0)
-    muon, adam = training.optimizers(model, recipe("t5", attention_rate=0.5))
-    assert [group["rate"] for group in muon.param_groups] == [0.02, 0.01]
-    assert len(muon.param_groups[1]["params"]) == 2 * (2 + 3 + 3)  # both of each attention
-    assert sum(len(g["params"]) for opt in (muon, adam) for g in opt.param_groups) == len(
-        [*model.parameters()]
-    )
 
 
 def test_the_rate_warms_up_stays_and_cools_down_to_zero():

@@ -20,12 +20,17 @@ import pandas as pd
 
 from lookuplab.cloudapi.augmentation import augment
 from lookuplab.cloudapi.benchmark import Task
+from lookuplab.cloudapi.first_call import (
+    LISTING_1,
+    FirstCall,
+    code_span,
+    first_call,
+    strip_backticks,
+)
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_documentation, load_index
 from lookuplab.cloudapi.validity import FIRST_NAME, NONEXISTENT, judge
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt, complete
-from lookuplab.models.chat import code_span, strip_backticks
-from lookuplab.models.first_call import first_call
 from lookuplab.models.types import Completion, Model
 from lookuplab.retrieval import check_k
 from lookuplab.retrieval.metrics import success_at
@@ -194,9 +199,10 @@ def answers(
         )
     chat = bool(getattr(model, "chat", None))  # no call begins at once then
     decoding = Decoding(
-        max_new_tokens, stop_rule=None if chat else "first_call", truncation=truncation
+        max_new_tokens, stop_rule=None if chat else FirstCall, truncation=truncation
     )
-    prompts = [Prompt(task.id, task.prompt, choices=(choices or {}).get(task.id)) for task in tasks]
+    system = LISTING_1 if chat else None
+    prompts = [Prompt(task.id, task.prompt, system, (choices or {}).get(task.id)) for task in tasks]
     completions = complete(
         model, prompts, decoding, store=store, requires_logprobs=requires_logprobs
     )

@@ -21,8 +21,8 @@ from functools import lru_cache
 from inspect import Parameter as StubParameter
 from inspect import Signature
 
+from lookuplab.cloudapi.first_call import first_call
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, Parameter
-from lookuplab.models.first_call import first_call
 
 VALID = "valid"
 INVALID_USAGE = "invalid_usage"  # the target, called wrongly (or named and not called)

@@ -11,10 +11,6 @@ import click
 
 from lookuplab.cli import Group, command, with_settings
 
-_BUILDERS = {
-    "problems": "lookuplab.mini.problems.build:command",
-}
-
 
 @click.group(cls=Group)
 def data() -> None:
@@ -125,7 +121,7 @@ def mark(
     click.echo(f"written: {output}")
 
 
-@data.group(cls=Group, modules=_BUILDERS)
+@data.group(cls=Group)
 def build() -> None:
     """Build what data/mini holds from its sources; `api` makes the same of any Python package.
 
@@ -285,6 +281,28 @@ def build_snippets(*, output: Path | None = None) -> None:
     for name, records in snippets.build().items():
         write((output or MINI) / f"{name}.jsonl.gz", records)
         click.echo(f"{len(records):,} {name} -> {output or MINI}")
+
+
+@command(build, "problems")
+def build_problems(*, output: Path | None = None) -> None:
+    """Make the problems of the mini benchmark again from the docstring examples of numpy, pandas, scipy and
+    scikit-learn.
+
+    Which examples and perturbations they are, the committed file says. Each example runs in a process of its own,
+    with limits, without writing files or opening connections.
+
+    \b
+    Example:
+      lookuplab data build problems
+
+    Args:
+        output: File to write. [default: the mini profile's]
+    """
+    from lookuplab.mini import problems
+
+    output, made = output or problems.PROBLEMS, list(problems.rebuilt())
+    problems.write(output, made)
+    click.echo(f"{len(made)} problems -> {output}")
 
 
 def echo_counts(head: str, counts: Mapping[str, int]) -> None:

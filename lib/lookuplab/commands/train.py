@@ -125,7 +125,7 @@ def mini_questions(
     from lookuplab.mini import questions
 
     work, out = work or questions.WORK, made(out or questions.MODELS)
-    learned = questions.pairs(work)
+    learned = questions.pairs()
     for name in _parts(size, "small", "medium", "large"):
         click.echo(questions.finetuned(learned, name, out, work))
 

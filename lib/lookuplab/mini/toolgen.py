@@ -42,11 +42,20 @@ MARKED = tuple(
     """.split()
 )  # those that stay clear of torch and numpy: Jedi reads them in minutes
 PER_REPOSITORY = 100  # functions, so that no package outweighs the others
-ROLES = {"gpt": "CodeGPT", "t5": "CodeT5", "llama": "CodeLlama"}
 VARIANTS = ("base", "toolgen")
 # T5 does not divide the products of queries and keys by the root of their width, and its embeddings begin at a standard
 # deviation of 1: at the others' rates it did not even learn to copy the signature.
 RATES = {"t5": {"batch_tokens": 2048, "adam_rate": 0.03, "attention_rate": 0.05}}
+# As in the paper (LoRA for the Llama-type, the same batch and seed), but for rates: these models are a thousand times
+# smaller and saw little before, and the paper's 5e-6 would leave them as they are.
+RECIPE = Recipe(
+    epochs=4,
+    learning_rate=1e-3,
+    warmup_steps=0.05,
+    precision="bf16",
+    sampling="group_by_length",
+)
+ADAPTED = replace(RECIPE, learning_rate=4e-3, lora_rank=16, lora_alpha=16)
 HELD_OUT = f"Held out: {', '.join(HELD_OUT_PACKAGES)}."
 ABOUT = (
     f"Functions of the packages {', '.join(MARKED)}, at most {PER_REPOSITORY} of each, marked by Jedi; "
@@ -118,7 +127,7 @@ def tokenizer(folder: Path):
     return PreTrainedTokenizerFast.from_pretrained(folder / "tokenizer")
 
 
-def pretrained(folder: Path, out: Path, family: str, seed: int = 0) -> Path:
+def pretrained(folder: Path, out: Path, family: str) -> Path:
     """The folder of the pre-trained model of one family: for the Llama-type, whose fine-tuned ones are adapters over it,
     in ``out``.
     """
@@ -132,7 +141,7 @@ def pretrained(folder: Path, out: Path, family: str, seed: int = 0) -> Path:
         if kind == "decoder":  # it learns to continue the prompt, too: that is code like the answer
             examples = [((), (*read, *written)) for read, written in examples]
         examples = [one for one in examples if len(one[0]) + len(one[1]) <= MAX_TOKENS]
-        recipe = training.Recipe(family, seed=seed, **RATES.get(family, {}))
+        recipe = training.Recipe(family, **RATES.get(family, {}))
         about = f"The functions of permissively licensed packages. {HELD_OUT}"
         training.pretrain(examples, spelled, recipe, folder / family, target, about)
     return target
@@ -162,24 +171,6 @@ def marked_pairs(folder: Path, kept: Path) -> list[Pair]:
     return found
 
 
-def recipe(family: str) -> Recipe:
-    """As in the paper (LoRA for the Llama-type, the same batch and seed), but for rates: these models are a thousand times
-    smaller and saw little before, and the paper's 5e-6 would leave them as they are.
-    """
-    shared = Recipe(
-        epochs=4,
-        learning_rate=1e-3,
-        warmup_steps=0.05,
-        precision="bf16",
-        sampling="group_by_length",
-    )
-    return (
-        replace(shared, learning_rate=4e-3, lora_rank=16, lora_alpha=16)
-        if family == "llama"
-        else shared
-    )
-
-
 def finetuned(folder: Path, out: Path, family: str, variant: str, learned: Sequence[Pair]) -> Path:
     """``out``/FAMILY-VARIANT, fine-tuned from the pre-trained model."""
     from lookuplab.toolgen.finetuning import finetune
@@ -190,7 +181,7 @@ def finetuned(folder: Path, out: Path, family: str, variant: str, learned: Seque
             base,
             learned,
             target,
-            recipe(family),
+            ADAPTED if family == "llama" else RECIPE,
             marked=variant == "toolgen",
             half=True,
             work=folder / target.name,

@@ -1,7 +1,7 @@
 """Models that run here: any causal or encoder-decoder checkpoint of Hugging Face Transformers.
 
 From top to bottom: what is on the disk (``Checkpoint``), the model that answers (``LocalModel``), the
-decode loop, what a batch carries from one forward pass to the next, and teacher forcing.
+decode loop, and what a batch carries from one forward pass to the next.
 
 The loop is gpt-fast's: prefill once, then one token a step for all rows. What it adds to ``generate``
 of Transformers: batches of *different* prompts, stop rules that end a row while it is decoded,
@@ -49,9 +49,8 @@ DTYPES = ("float32", "bfloat16", "float16")
 ROWS = 128  # of a batch, at most
 CPU_TOKENS = 8192  # rows x longest prompt: more only pads and leaves the processor's caches
 GPU_SHARE = 0.8  # of the free memory, for keys and values
-COMPACT = (
-    8  # drop finished rows when they are one in so many of the batch: each time the cache is copied
-)
+# drop finished rows when they are one in so many of the batch: each time the cache is copied
+COMPACT = 8
 BLOCK = 64  # positions of room that the cache reserves at a time
 
 
@@ -223,12 +222,11 @@ class LocalModel(Checkpoint):
     def end_of_text(self) -> frozenset[int]:
         """Every token that ends an answer, from the generation configuration and the tokenizer."""
         try:
-            configured = GenerationConfig.from_pretrained(
-                self.source[0], **self._options
-            ).eos_token_id
+            config = GenerationConfig.from_pretrained(self.source[0], **self._options)
         except OSError:  # there is none
-            configured = self.config.eos_token_id
-        configured = configured if isinstance(configured, list) else [configured]
+            config = self.config
+        ends = config.eos_token_id
+        configured = ends if isinstance(ends, list) else [ends]
         return frozenset({*configured, self.tokenizer.eos_token_id} - {None})
 
     @cached_property

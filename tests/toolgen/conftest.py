@@ -5,11 +5,11 @@ from pathlib import Path
 
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "models")]
 
-import pytest  # noqa: E402
-from tiny_architectures import save  # noqa: E402
+import pytest
+from tiny_architectures import save
 
-from lookuplab.toolgen.functions import Repository, extract  # noqa: E402
-from lookuplab.toolgen.jedi_tool import JediTool  # noqa: E402
+from lookuplab.toolgen.functions import Repository, extract
+from lookuplab.toolgen.jedi_tool import JediTool
 
 BASE = """
 class Base:

@@ -137,8 +137,6 @@ class ToolConstraint:
     the row continues ([] if it begins a text of its own).
     """
 
-    below = 1.0
-
     def __init__(
         self,
         use: ToolUse,

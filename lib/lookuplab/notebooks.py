@@ -26,7 +26,7 @@ KEY = "OPENAI_API_KEY"
 _PATH_STARTS = ("data/", "runs/", "./", "../", "~", os.sep)  # the first two lie in the checkout
 _PATH_NAMES = ("_file", "_folder")  # parameters whose name ends so hold a path, however it starts
 _MADE = re.compile(r"^\w+ = Artifact\(.*$", re.MULTILINE)
-_BEGIN = re.compile(r"""Artifact(?:\.begin)?\(\s*["']([\w-]+)["'],\s*["']([\w-]+)["']""")
+_BEGIN = re.compile(r"""Artifact\(\s*["']([\w-]+)["'],\s*["']([\w-]+)["']""")
 
 
 @dataclass(frozen=True)

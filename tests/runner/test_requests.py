@@ -134,7 +134,7 @@ def test_a_path_is_meant_from_where_the_command_was_typed_and_a_word_stays_a_wor
 
 
 def test_a_notebook_is_found_by_path_by_name_and_by_what_it_makes(kit):
-    begin = 'from lookuplab.artifact import Artifact\nArtifact.begin("demo", "{}", profile)'
+    begin = 'from lookuplab.artifact import Artifact\nArtifact("demo", "{}", profile)'
     path = kit.notebook("counts", begin.format("fig8_counted"))
     other = kit.notebook("others", begin.format("counts"))
     names = [

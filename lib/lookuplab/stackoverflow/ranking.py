@@ -21,8 +21,7 @@ from lookuplab.errors import UserError
 from lookuplab.retrieval import rankers as kinds
 from lookuplab.retrieval.metrics import ndcg_at, recall_at, reciprocal_rank, success_at
 from lookuplab.retrieval.rankers import Ranker, code_words, query_words
-from lookuplab.scoring.rates import average, estimate
-from lookuplab.scoring.rows import row
+from lookuplab.scoring.rates import average, rate, row
 from lookuplab.stackoverflow.corpus import Query, Snippet, pages
 from lookuplab.stackoverflow.ds1000 import Problem
 
@@ -123,7 +122,7 @@ def quality_rows(
     """
     groups = values["query"].map(clusters) if clusters else values["query"]
     return pd.DataFrame(
-        row(model, name, measure, estimate(part[measure], groups[part.index]))
+        row(model, name, measure, rate(part[measure], groups[part.index]))
         for name, part in values.groupby("ranker", sort=False)
         for measure in MEASURES
     )

@@ -16,10 +16,8 @@ import pandas as pd
 from rapidfuzz.distance import Levenshtein
 
 from lookuplab.execution.server import Program
-from lookuplab.scoring.paired import paired_difference
 from lookuplab.scoring.pass_at_k import pass_at_k, passes
-from lookuplab.scoring.rates import Rate, average, rate
-from lookuplab.scoring.rows import row
+from lookuplab.scoring.rates import Rate, average, paired_difference, rate, row
 from lookuplab.stackoverflow.asking import Asked
 from lookuplab.stackoverflow.ds1000 import (
     INSERT,

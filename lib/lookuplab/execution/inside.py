@@ -393,15 +393,20 @@ class Server:
 
 
 def end_all() -> None:
-    """End all processes below this one, and take in what they leave."""
-    try:
+    """End all processes below this one, and take in what they leave.
+
+    Without a test the solution's process ends in order, and so its processor time counts.
+    """
+    with contextlib.suppress(ChildProcessError):
+        for _ in range(100):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+            time.sleep(0.005)
         while True:
             for process in below(os.getpid()):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process, signal.SIGKILL)
             os.wait()
-    except ChildProcessError:
-        return
 
 
 def silence(first: int, *kept: int) -> None:

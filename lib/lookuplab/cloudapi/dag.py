@@ -106,11 +106,13 @@ def random_documents(
     k come first in those of a larger one.
     """
     ids, shown = sorted(api_ranker(index or load_index()).ids), {}
+    if k + max(len(task.targets) for task in tasks) > len(ids):
+        raise UserError(
+            f"the API index has {len(ids)} operations; that is too few for {k} random ones"
+        )
     for task in tasks:
-        generator, drawn = (
-            random.Random(f"{seed} {task.id}"),
-            {},
-        )  # keys: a set that keeps the order of the draws
+        generator = random.Random(f"{seed} {task.id}")
+        drawn: dict[str, None] = {}  # a set that keeps the order of the draws
         while len(drawn) < k:
             api = ids[generator.randrange(len(ids))]
             drawn |= {} if api in task.targets else {api: None}

@@ -236,7 +236,7 @@ class LocalModel(Checkpoint):
 
     def prompt_ids(self, text: str) -> list[int]:
         """The tokens of a prompt that is asked without a chat template."""
-        return encode(self.tokenizer, [text], True, self.causal)[0]
+        return encode(self.tokenizer, text, True, self.causal)
 
     def generate(
         self,
@@ -283,7 +283,7 @@ class LocalModel(Checkpoint):
             added = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
             if self.causal:
                 given, special = self._text(prompt)
-                (whole,) = encode(self.tokenizer, [given + text], special, True)
+                whole = encode(self.tokenizer, given + text, special, True)
                 added = whole[len(ids) :] if whole[: len(ids)] == ids else added
                 fit(self.tokenizer, prompt.id, ids + added[1:], self.context, Decoding())
             if added:
@@ -321,7 +321,7 @@ class LocalModel(Checkpoint):
     def _encoded(self, prompts: Iterable[Prompt]) -> list[list[int]]:
         """Token ids of every prompt; each different text is tokenised once."""
         texts = [self._text(prompt) for prompt in prompts]
-        ids = {one: encode(self.tokenizer, [one[0]], one[1], self.causal)[0] for one in set(texts)}
+        ids = {one: encode(self.tokenizer, *one, self.causal) for one in set(texts)}
         return [ids[one] for one in texts]
 
     def _written(

@@ -227,6 +227,3 @@ def mcnemar(first, second) -> McNemar:
 def holm(p_values) -> np.ndarray:
     """Holm's adjusted p values, (m,) in the order given, for the m comparisons of one figure."""
     return multipletests(p_values, method="holm")[1] if len(p_values) else np.array([])
-
-
-estimate = rate

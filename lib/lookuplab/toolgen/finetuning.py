@@ -41,8 +41,7 @@ from lookuplab.errors import UserError
 from lookuplab.models.load import folder_of, mini_models, split_revision
 from lookuplab.models.local import Checkpoint, LocalModel, distributions
 from lookuplab.provenance import device, processor
-from lookuplab.scoring.rates import average
-from lookuplab.scoring.rows import row
+from lookuplab.scoring.rates import average, row
 from lookuplab.toolgen.pairs import (
     IGNORED,
     MARK,

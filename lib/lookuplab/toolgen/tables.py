@@ -19,9 +19,7 @@ import numpy as np
 import pandas as pd
 
 from lookuplab.errors import UserError
-from lookuplab.scoring.paired import mcnemar
-from lookuplab.scoring.rates import Rate, resampled_weights, wilson
-from lookuplab.scoring.rows import bare_row, row
+from lookuplab.scoring.rates import Rate, bare_row, mcnemar, resampled_weights, row, wilson
 from lookuplab.toolgen import similarity
 from lookuplab.toolgen.dependencies import KINDS
 from lookuplab.toolgen.success import CHECKS

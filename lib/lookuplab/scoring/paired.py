@@ -1,1 +1,0 @@
-from lookuplab.scoring.rates import McNemar, holm, mcnemar, paired_difference  # noqa: F401

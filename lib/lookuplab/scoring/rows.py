@@ -1,1 +1,0 @@
-from lookuplab.scoring.rates import bare_row, row  # noqa: F401

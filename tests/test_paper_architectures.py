@@ -81,8 +81,5 @@ def test_every_architecture_goes_through_the_notebook(notebook, tiny_models, tmp
         figures=tmp_path / "figures",
         environment={"LOOKUPLAB_STORE": str(tmp_path / "completions.sqlite")},
     )
-    [result] = run_jobs([job])
-    assert result.failure is None, (
-        f"cell {result.failure.cell}:\n{result.failure.source}\n{result.failure.traceback}"
-    )
+    assert run_jobs([job]) == [None]
     assert list((tmp_path / "figures" / "tiny" / "cloudapibench").glob("*.csv"))

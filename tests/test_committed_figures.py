@@ -1,10 +1,13 @@
 """What is committed under figures/mini comes from one clean commit, and every number says where it comes from."""
 
 import json
+import shutil
 
 import pytest
+from click.testing import CliRunner
 
-from lookuplab import verify
+from lookuplab import paths, verify
+from lookuplab.cli import cli
 from lookuplab.errors import UserError
 
 
@@ -19,7 +22,9 @@ def figures() -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def records(figures) -> dict[str, dict]:
-    return {file: json.loads(content) for file, content in figures.items() if file.endswith(".json")}
+    return {
+        file: json.loads(content) for file, content in figures.items() if file.endswith(".json")
+    }
 
 
 def test_every_artifact_has_its_provenance(figures, records):
@@ -33,3 +38,16 @@ def test_no_artifact_was_made_with_uncommitted_changes(records):
 
 def test_all_artifacts_were_made_by_one_commit(records):
     assert len({record["git"]["commit"] for record in records.values()}) == 1
+
+
+def test_every_picture_is_what_its_csv_draws(tmp_path, monkeypatch):
+    """By the cells tagged ``draw``, without a model."""
+    shutil.copytree(paths.FIGURES / "mini", tmp_path / "mini")
+    monkeypatch.setattr(paths, "FIGURES", tmp_path)
+    monkeypatch.setenv("LOOKUPLAB_FIGURES", "")  # the command sets it
+    before = {file: file.read_bytes() for file in tmp_path.rglob("*.svg")}
+    for file in before:
+        file.unlink()
+    assert CliRunner().invoke(cli, ["draw"], catch_exceptions=False).exit_code == 0
+    assert len(before) > 30
+    assert [file.stem for file in before if file.read_bytes() != before[file]] == []

@@ -49,7 +49,7 @@ def tiny_models(tmp_path_factory) -> list[str]:
     bytewise.chat_template = CHAT_TEMPLATE
     return [
         *map(str, folders),
-        f"{tiny_architectures.save(root / 'chat', 'llama', bytewise, CONTEXT)}#chat",
+        f"{tiny_architectures.save(root / 'chat', 'llama', bytewise, CONTEXT)}?chat=true",
     ]
 
 

@@ -48,7 +48,6 @@ class Artifact:
     def save(
         self,
         frame: "pd.DataFrame",
-        figure: "Figure | None" = None,
         *,
         models: Iterable[Any] = (),
         data: Iterable[str | Path] = (),
@@ -80,17 +79,7 @@ class Artifact:
         self._write(".csv", lambda part: part.write_text(to_csv(table), encoding="utf-8"))
         text = json.dumps(record, indent=1, sort_keys=True) + "\n"
         self._write(".json", lambda part: part.write_text(text, encoding="utf-8"))
-        if figure is not None:
-            self.draw(figure)
         return table
-
-    @classmethod
-    def begin(cls, paper: str, name: str, profile: str = "mini") -> "Artifact":
-        return cls(paper, name, profile)
-
-    @property
-    def folder(self) -> Path:
-        return self.place.parent
 
     def read(self) -> "pd.DataFrame":
         """The saved rows: what a picture is drawn from."""

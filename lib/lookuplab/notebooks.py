@@ -26,7 +26,7 @@ KEY = "OPENAI_API_KEY"
 _PATH_STARTS = ("data/", "runs/", "./", "../", "~", os.sep)  # the first two lie in the checkout
 _PATH_NAMES = ("_file", "_folder")  # parameters whose name ends so hold a path, however it starts
 _MADE = re.compile(r"^\w+ = Artifact\(.*$", re.MULTILINE)
-_BEGIN = re.compile(r"""Artifact(?:\.begin)?\(\s*["']([\w-]+)["'],\s*["']([\w-]+)["']""")
+_BEGIN = re.compile(r"""Artifact\(\s*["']([\w-]+)["'],\s*["']([\w-]+)["']""")
 
 
 @dataclass(frozen=True)
@@ -269,8 +269,11 @@ def parsed(notebook: Notebook, name: str, text: str) -> Any:
     if not isinstance(declared, str):
         if isinstance(declared, list) and not text.lstrip().startswith("["):
             text = f"[{text}]"
-        with suppress(yaml.YAMLError):
+        try:
             value = yaml.safe_load(text)
+        except yaml.YAMLError:  # NAME?dtype=float32 in a list, say
+            if isinstance(declared, list):
+                value = [one.strip() for one in text.strip("[] ").split(",")]
         if isinstance(declared, float):
             with suppress(ValueError, TypeError):
                 value = float(text)  # YAML 1.1 reads 1e-3 as a text

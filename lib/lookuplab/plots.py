@@ -17,7 +17,6 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
 
 WIDTH, HEIGHT = 7.5, 3.8  # inches; 10-point text is still readable at the width of a README
 STYLE = sns.axes_style("whitegrid") | {
@@ -34,7 +33,7 @@ STYLE = sns.axes_style("whitegrid") | {
     "legend.frameon": False,
     "xtick.bottom": False,
 }
-DARK, GREY, PALE, GREEN = "#222222", "#444444", "#e4e4e4", "#1b7837"
+DARK, GREY, PALE = "#222222", "#444444", "#e4e4e4"
 COLOURS = {
     # frequency classes
     "high": "#2171b5",
@@ -58,9 +57,7 @@ PAPER = {
     "markersize": 6,
 }
 DASHES = {"linestyle": (0, (5, 3)), "linewidth": 1.2}
-PAPER_ROW = "paper"
 LONGEST_BIN = 2048  # tokens: where Figure 6 of CloudAPIBench ends
-_ROW = 72  # characters in one row of a token strip
 
 
 def colours(names: Iterable[str]) -> dict[str, str]:
@@ -115,43 +112,6 @@ def grouped_bars(
         range(len(names)), names, rotation=25 if crowded else 0, ha="right" if crowded else "center"
     )
     axes.set_ylim(0, top)
-    legend(axes)
-    return figure
-
-
-def stacked_shares(
-    frame: pd.DataFrame,
-    metrics: Mapping[str, str],
-    *,
-    title: str = "",
-    xlabel: str = "% of invalid invocations",
-) -> Figure:
-    """One horizontal bar per model, cut into ``metrics`` {metric: label}: percents that add up to 100, e.g. Table 4.
-
-    Where the frame has the paper's shares, they are a paler bar under the model's.
-    """
-    bars = []
-    for model in dict.fromkeys(frame["model"]):
-        values = frame[frame["model"] == model].set_index("metric").reindex(list(metrics))
-        bars.append((model, values["value"].astype(float)))
-        if values["paper_value"].notna().all():
-            bars.append((PAPER_ROW, values["paper_value"].astype(float)))
-    figure, axes = canvas(title, "", height=1.4 + 0.42 * len(bars))
-    left = np.zeros(len(bars))
-    for (metric, label), colour in zip(metrics.items(), colours(metrics).values(), strict=True):
-        share = np.array([values[metric] for _, values in bars], dtype=float)
-        drawn = axes.barh(range(len(bars)), share, 0.8, left=left, color=colour, label=label)
-        numbers = [f"{value:.0f}" if value >= 4 else "" for value in share]
-        texts = axes.bar_label(drawn, numbers, label_type="center", color="white", fontsize=9)
-        for patch, text, (name, _) in zip(drawn, texts, bars, strict=True):
-            if name == PAPER_ROW:
-                patch.set_alpha(0.45)
-                text.set_color(DARK)
-        left = left + share
-    axes.set_yticks(range(len(bars)), [name for name, _ in bars])
-    axes.set(xlim=(0, 100), xlabel=xlabel)
-    axes.invert_yaxis()
-    axes.grid(visible=False)
     legend(axes)
     return figure
 
@@ -276,52 +236,6 @@ def _curve(axes: Axes, rows: pd.DataFrame, colour: str, markers: bool) -> None:
     axes.plot(at, _numbers(ours, "paper_value"), **reported, mew=1.6, zorder=5)
 
 
-def scatter(
-    frame: pd.DataFrame,
-    x: str,
-    y: str = "valid_percent",
-    *,
-    of: str = "all",
-    policies: Sequence[str] | Mapping[str, str] | None = None,
-    title: str = "",
-    xlabel: str = "",
-    ylabel: str = "",
-) -> Figure:
-    """What a policy costs and what it brings: metric ``x`` against metric ``y`` of class ``of``, a marker per policy.
-
-    Conditions are ``<policy>/<class>``. A colour per model, or per policy where there is one model.
-    """
-    rows = _split(frame)
-    rows = rows[(rows["class"] == of) & rows["metric"].isin([x, y])]
-    labels, models = _labels(policies, rows["head"]), list(dict.fromkeys(rows["model"]))
-    markers = dict(zip(labels, "osD^v*<>ph" * 3, strict=False))
-    palette = colours(models if len(models) > 1 else labels)
-    figure, axes = canvas(title, ylabel)
-    style = {"ms": 8, "mec": "white", "mew": 0.5, "capsize": 2, "elinewidth": 1}
-    for (model, head), pair in rows[rows["head"].isin(list(labels))].groupby(
-        ["model", "head"], sort=False
-    ):
-        cost, gain = pair[pair["metric"] == x], pair[pair["metric"] == y]
-        if len(cost) and len(gain):
-            at, colour = (
-                (_numbers(cost, "value"), _numbers(gain, "value")),
-                palette.get(model) or palette[head],
-            )
-            axes.errorbar(*at, _whiskers(gain), fmt=markers[head], color=colour, **style)
-    axes.grid(axis="x")
-    axes.set(xlabel=xlabel, xmargin=0.08)
-    keys = [
-        Line2D([], [], color=palette[model], linewidth=5, label=model)
-        for model in models
-        if len(models) > 1
-    ]
-    for head, label in labels.items():
-        style = {"marker": markers[head], "ls": "none", "markersize": 8}
-        keys.append(Line2D([], [], color=palette.get(head, GREY), label=label, **style))
-    _key(figure, keys)
-    return figure
-
-
 def length_map(
     frame: pd.DataFrame, *, designs: Sequence[str] | None = None, title: str = "", ylabel: str = ""
 ) -> Figure:
@@ -360,164 +274,27 @@ def token_bin(count: int, cap: int = LONGEST_BIN) -> str:
     return f"[{2 ** (exponent - 1)}, {2**exponent - 1}]" if exponent else "[0, 0]"
 
 
-def reliability_diagram(frame: pd.DataFrame, *, lines: str = "model", title: str = "") -> Figure:
-    """Figure 9a: per model how often it is right at which confidence, and below, how many tasks each point stands for.
+def reliability(frame: pd.DataFrame, *, title: str = "") -> Figure:
+    """Figure 9a: per model how often it is right at which confidence; the diagonal is a calibrated model.
 
     Conditions are ``bin_<number>``: metric ``confidence`` is the bin's mean (0 to 1), metric ``correct_percent`` its
-    share of right answers, n its size, as from ``scoring.calibration.reliability_rows``.
+    share of right answers, as from ``scoring.calibration.reliability_rows``.
     """
-    with mpl.rc_context(STYLE):
-        size = {"figsize": (WIDTH, 5.2), "height_ratios": [4, 1]}
-        figure, (axes, strip) = plt.subplots(2, 1, sharex=True, layout="constrained", **size)
-        axes.set_title(title)
-    plt.close(figure)
-    diagonal = {"color": "#666666", "linestyle": "--", "linewidth": 1}
-    axes.plot([0, 1], [0, 100], **diagonal, zorder=1)
-    style = {"fmt": "o-", "markersize": 5, "elinewidth": 1, "capsize": 2}
-    for name, colour in colours(dict.fromkeys(frame[lines])).items():
-        ours = frame[frame[lines] == name].drop_duplicates(["condition", "metric"])
-        correct = ours[ours["metric"] == "correct_percent"].set_index("condition")
-        at = (
-            ours[ours["metric"] == "confidence"]
-            .set_index("condition")["value"]
-            .reindex(correct.index)
-        )
-        at, n = at.to_numpy(float), _numbers(correct, "n")
-        axes.errorbar(
-            at, _numbers(correct, "value"), _whiskers(correct), color=colour, label=name, **style
-        )
-        strip.vlines(at, 0, n, color=colour, linewidth=1.5, alpha=0.7)
-        strip.plot(at, n, "o", color=colour, markersize=4)
-    axes.set(ylabel="% valid", ylim=(-3, 103), xlim=(-0.03, 1.03))
-    strip.set(ylabel="tasks", xlabel="API invocation confidence")
-    strip.set_ylim(0, strip.get_ylim()[1] * 1.1)
-    _key(figure, [*axes.containers, Line2D([], [], **diagonal, label="calibrated")])
-    return figure
-
-
-def token_strip(
-    tokens: Sequence[str],
-    probabilities: Sequence[float],
-    *,
-    name: Sequence[bool] | None = None,
-    title: str = "",
-) -> Figure:
-    """Figure 8: the tokens of one invocation as boxes coloured by their probability, the minimum framed.
-
-    tokens: (n,) texts; probabilities: (n,) from 0 to 1; name: (n,) whether a token belongs to the API's name (default:
-    all do). The others are paler, and the minimum, the invocation confidence, is taken over the name alone.
-    """
-    inside = np.ones(len(tokens), dtype=bool) if name is None else np.asarray(name, dtype=bool)
-    if not len(tokens) == len(probabilities) == len(inside) or not inside.any():
-        counts = (
-            f"{len(tokens)} tokens, {len(probabilities)} probabilities, {inside.sum()} of the name"
-        )
-        raise ValueError(counts)
-    shown = [
-        repr(token)[1:-1].replace(" ", "\u2423") for token in tokens
-    ]  # blanks and line ends are seen
-    places, x, row = [], 0.0, 0
-    for text in shown:
-        width = max(len(text), 4) + 1.5
-        if x and x + width > _ROW:
-            x, row = 0.0, row + 1
-        places.append((x, row, width - 0.2))
-        x += width
-    figure, axes = canvas(title, "", height=0.75 + 0.85 * (1 + row))
-    palette = mpl.colormaps["cividis"]
-    least = min(np.flatnonzero(inside), key=lambda place: probabilities[place])
-    for at, ((x, y, width), text, probability) in enumerate(
-        zip(places, shown, probabilities, strict=True)
-    ):
-        box = {"facecolor": palette(float(probability)), "alpha": 1.0 if inside[at] else 0.35}
-        axes.add_patch(Rectangle((x, -y), width, 0.55, linewidth=0, **box))
-        ink = "white" if probability < 0.5 and inside[at] else DARK
-        middle = {"x": x + width / 2, "ha": "center"}
-        axes.text(**middle, y=-y + 0.275, s=text, color=ink, va="center", family="DejaVu Sans Mono")
-        axes.text(**middle, y=-y - 0.06, s=f"{probability:.2f}", color=GREY, va="top", fontsize=9)
-        if at == least:
-            frame = {"fill": False, "edgecolor": "#d55e00", "linewidth": 2.5}
-            axes.add_patch(Rectangle((x, -y), width, 0.55, **frame))
-            axes.text(**middle, y=-y + 0.6, s="minimum", color="#d55e00", va="bottom", fontsize=9)
-    axes.set(xlim=(0, _ROW + 2), ylim=(-row - 0.35, 0.85))
-    axes.set_axis_off()
-    return figure
-
-
-def prefix_tree(
-    names: Sequence[Sequence[str]],
-    chosen: Sequence[str] = (),
-    *,
-    probabilities: Mapping[tuple[str, ...], float] | None = None,
-    most: int = 6,
-    title: str = "",
-) -> Figure:
-    """Figure 5 of ToolGen: names as paths of tokens, the last token of a name in a blue box, the chosen path green.
-
-    names: the tokens of each; chosen: those of one name, or of its beginning; probabilities: {path: 0 to 1}, shown in
-    the boxes. Of a large tree only the chosen path and the ``most`` likely tokens beside it are drawn; ``(+n)`` counts
-    the names that go on from there. Raises ValueError for no names, or a chosen path that is not in the tree.
-    """
-    paths, chosen, known = {tuple(name) for name in names}, tuple(chosen), probabilities or {}
-    prefixes = {path[:length] for path in paths for length in range(1, len(path) + 1)}
-    if not paths or () in paths or (chosen and chosen not in prefixes):
-        raise ValueError(f"{len(paths)} names, and {chosen} is not the beginning of one of them")
-    whole = len(prefixes) <= 16
-    boxes, links, rows = {(): ("\u03b5", 0)}, [], 0  # {path: (label, row)}; (parent, child)
-
-    def lay_out(path: tuple[str, ...]) -> None:
-        nonlocal rows
-        children = [child for child in prefixes if child[:-1] == path and child != ()]
-        children.sort(
-            key=lambda child: (child != chosen[: len(child)], -known.get(child, 0), child)
-        )
-        if not whole and path != chosen[: len(path)]:
-            children = []
-        cut = len(children) if whole or len(children) <= most + 1 else most
-        for child in children[:cut]:
-            label = repr(child[-1])[1:-1].replace(" ", "\u2423")
-            label += f" {known[child]:.2f}" if child in known else ""
-            behind = sum(name[: len(child)] == child != name for name in paths)
-            folded = not whole and child != chosen[: len(child)] and behind
-            boxes[child] = label + (f" (+{behind})" if folded else ""), rows
-            links.append((path, child))
-            lay_out(child)
-        if cut < len(children):
-            boxes[*path, ""] = f"and {len(children) - cut} more", rows
-            links.append((path, (*path, "")))
-        rows += cut < len(children) or not children
-
-    lay_out(())
-    depth = max(map(len, boxes))
-    left = [0]  # where each column begins, in letters
-    for column in range(depth + 1):
-        left.append(
-            left[-1] + 3 + max(len(boxes[path][0]) for path in boxes if len(path) == column)
-        )
-    figure, axes = canvas(title, "", height=0.7 + 0.36 * rows)
-    width = max(WIDTH / 0.082, left[-1])  # inches a letter
-    figure.set_size_inches(width * 0.082, 0.7 + 0.36 * rows)
-    for parent, child in links:
-        (label, above), (_, below) = boxes[parent], boxes[child]
-        x = left[len(parent)] + len(label), left[len(child)] - 1.5, left[len(child)]
-        style = (
-            {"color": GREEN, "linewidth": 2.2}
-            if child == chosen[: len(child)]
-            else {"color": "#cccccc", "linewidth": 1}
-        )
-        axes.plot(x, [-above, -below, -below], zorder=1, solid_capstyle="round", **style)
-    for path, (label, row) in boxes.items():
-        on_path = bool(path) and path == chosen[: len(path)]
-        edge = COLOURS["high"] if path in paths else GREEN if on_path else "#cccccc"
-        box = {
-            "boxstyle": "round,pad=0.25",
-            "facecolor": "#e3f2e1" if on_path else "white",
-            "edgecolor": edge,
-        }
-        font = {"family": "DejaVu Sans Mono", "fontsize": 9, "color": DARK}
-        axes.text(left[len(path)], -row, label, va="center", bbox=box, zorder=2, **font)
-    axes.set(xlim=(-1, width), ylim=(-rows + 0.4, 0.6))
-    axes.set_axis_off()
+    at = frame[frame["metric"] == "confidence"].set_index(["model", "condition"])["value"]
+    rows = frame[frame["metric"] == "correct_percent"]
+    places = [
+        f"confidence_{at[key]}/all" for key in zip(rows["model"], rows["condition"], strict=True)
+    ]
+    names = {"xlabel": "API invocation confidence", "ylabel": "valid (%)", "title": title}
+    figure = curves(
+        rows.assign(condition=places),
+        "correct_percent",
+        "confidence",
+        lines="model",
+        panels=None,
+        **names,
+    )
+    figure.axes[0].plot([0, 1], [0, 100], color=GREY, zorder=1, **DASHES)
     return figure
 
 

@@ -4,15 +4,11 @@ A page is a function from numbers to HTML. Called once, without sliders, it show
 without a reader.
 """
 
-import base64
-import html
-import io
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import ipywidgets
-    from matplotlib.figure import Figure
 
 
 def slide(
@@ -46,11 +42,3 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     import pandas as pd
 
     return pd.DataFrame(list(rows), columns=heads).to_html(index=False, border=0, justify="left")
-
-
-def image(figure: "Figure", text: str) -> str:
-    """A figure inside of the page, with ``text`` for those who do not see it."""
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=90, bbox_inches="tight", metadata={"Software": None})
-    content = base64.b64encode(file.getvalue()).decode()
-    return f'<img alt="{html.escape(text)}" src="data:image/png;base64,{content}">'

@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from small_package import FILES  # noqa: E402
+from small_package import FILES
 
 
 @pytest.fixture(scope="session")

@@ -16,14 +16,20 @@ from reading_model import ReadingModel
 from lookuplab.cli import cli
 from lookuplab.cloudapi import packages
 from lookuplab.cloudapi.benchmark import load_tasks
-from lookuplab.cloudapi.binding import CallArguments, bind_error
 from lookuplab.cloudapi.comments import leaks_name
 from lookuplab.cloudapi.dag import passes
 from lookuplab.cloudapi.frequency import count, read_frequencies
 from lookuplab.cloudapi.packages import offered
 from lookuplab.cloudapi.prompts import task_prompt
 from lookuplab.cloudapi.specs import ApiSpec, load_index
-from lookuplab.cloudapi.validity import INCORRECT_EXISTING, INVALID_USAGE, NONEXISTENT, judge
+from lookuplab.cloudapi.validity import (
+    INCORRECT_EXISTING,
+    INVALID_USAGE,
+    NONEXISTENT,
+    CallArguments,
+    bind_error,
+    judge,
+)
 from lookuplab.errors import UserError
 
 
@@ -156,7 +162,7 @@ def test_a_call_is_valid_iff_it_binds_to_the_function_itself(api, positional, da
         binds = True
     except TypeError:
         binds = False
-    call = CallArguments(api.name, positional, tuple(keywords))
+    call = CallArguments(positional, tuple(keywords))
     assert (bind_error(api, call) is None) == binds
 
 

@@ -69,68 +69,112 @@ with multiprocessing.Pool(2) as pool:
 }
 # The same after an import
 LIBRARIES = {
-    "numpy's settings": ("import numpy as np", """
+    "numpy's settings": (
+        "import numpy as np",
+        """
 np.set_printoptions(precision=2)
 np.seterr(all='raise')
 np.random.seed(1)
-result = (np.array(value + [0]) + (np.arange(len(value) + 1) == len(value))).tolist()"""),
-    "a wrapper of numpy's function": ("import numpy as np", """
+result = (np.array(value + [0]) + (np.arange(len(value) + 1) == len(value))).tolist()""",
+    ),
+    "a wrapper of numpy's function": (
+        "import numpy as np",
+        """
 import functools
 np.load = functools.partial(np.load, allow_pickle=True)
 np.save('kept.npy', np.array([{'one': 1}], dtype=object))
-result = value + [np.load('kept.npy')[0]['one']]"""),
-    "an array of a class of its own": ("import numpy as np", """
+result = value + [np.load('kept.npy')[0]['one']]""",
+    ),
+    "an array of a class of its own": (
+        "import numpy as np",
+        """
 class Array(np.ndarray):
     def __array_ufunc__(self, function, method, *inputs, **options):
         return getattr(function, method)(*map(np.asarray, inputs), **options)
-result = np.add(np.array(value).view(Array), 0).tolist() + [1]"""),
-    "an array in machine code": ("import numpy as np", """
+result = np.add(np.array(value).view(Array), 0).tolist() + [1]""",
+    ),
+    "an array in machine code": (
+        "import numpy as np",
+        """
 import ctypes
 numbers = np.arange(3, dtype=np.int32)
-assert numbers.ctypes.data_as(ctypes.POINTER(ctypes.c_int32))[1] == 1"""),
-    "numpy's assertions": ("import numpy as np", "np.testing.assert_allclose(value, value)\nnp.vectorize(abs)([1])"),
-    "a query with local names": ("import pandas as pd", """
+assert numbers.ctypes.data_as(ctypes.POINTER(ctypes.c_int32))[1] == 1""",
+    ),
+    "numpy's assertions": (
+        "import numpy as np",
+        "np.testing.assert_allclose(value, value)\nnp.vectorize(abs)([1])",
+    ),
+    "a query with local names": (
+        "import pandas as pd",
+        """
 limit = 1
-assert len(pd.DataFrame({"a": [1, 2]}).query("a > @limit").eval("b = a + @limit")) == 1"""),
-    "pandas' settings": ("import pandas as pd", """
+assert len(pd.DataFrame({"a": [1, 2]}).query("a > @limit").eval("b = a + @limit")) == 1""",
+    ),
+    "pandas' settings": (
+        "import pandas as pd",
+        """
 pd.set_option('display.max_rows', 5)
 with pd.option_context('mode.copy_on_write', True):
     pass
 pd.DataFrame.total = lambda self: self.sum().sum()
-result = value + [int(pd.DataFrame({'a': [1]}).total())]"""),
-    "a frame with a warning": ("import pandas as pd", """
+result = value + [int(pd.DataFrame({'a': [1]}).total())]""",
+    ),
+    "a frame with a warning": (
+        "import pandas as pd",
+        """
 frame = pd.DataFrame({'a': [1, 2], 'b': ['x', None]})
 part = frame[frame['a'] > 1]
 part['c'] = 3
 frame['a'][0] = 5
-frame['b'].fillna(0).groupby(frame['a']).apply(lambda group: group)"""),
-    "a frame of a class of its own": ("import pandas as pd", """
+frame['b'].fillna(0).groupby(frame['a']).apply(lambda group: group)""",
+    ),
+    "a frame of a class of its own": (
+        "import pandas as pd",
+        """
 class Frame(pd.DataFrame):
     @property
     def _constructor(self):
         return Frame
-assert type(Frame({'a': [1]}).copy()) is Frame"""),
-    "a table in HTML": ("import pandas as pd", "assert '<td' in pd.DataFrame({'a': [1]}).style.to_html()"),
-    "a pool of joblib": ("import joblib", """
+assert type(Frame({'a': [1]}).copy()) is Frame""",
+    ),
+    "a table in HTML": (
+        "import pandas as pd",
+        "assert '<td' in pd.DataFrame({'a': [1]}).style.to_html()",
+    ),
+    "a pool of joblib": (
+        "import joblib",
+        """
 def double(n):
     return 2 * n
 assert joblib.Parallel(2)(joblib.delayed(double)(n) for n in (1, 2)) == [2, 4]
-assert joblib.Parallel(2, 'threading')(joblib.delayed(double)(n) for n in (1, 2)) == [2, 4]"""),
-    "a search over parameters": ("from sklearn import linear_model, model_selection", """
+assert joblib.Parallel(2, 'threading')(joblib.delayed(double)(n) for n in (1, 2)) == [2, 4]""",
+    ),
+    "a search over parameters": (
+        "from sklearn import linear_model, model_selection",
+        """
 search = model_selection.GridSearchCV(linear_model.Ridge(), {'alpha': [1, 2]}, cv=2)
-assert search.fit([[0], [1], [2], [3]], [0, 1, 2, 3]).best_params_['alpha'] == 1"""),
-    "an estimator of its own": ("from sklearn import base, pipeline, preprocessing", """
+assert search.fit([[0], [1], [2], [3]], [0, 1, 2, 3]).best_params_['alpha'] == 1""",
+    ),
+    "an estimator of its own": (
+        "from sklearn import base, pipeline, preprocessing",
+        """
 class Same(base.BaseEstimator, base.TransformerMixin):
     def fit(self, x, y=None):
         return self
     def transform(self, x):
         return x
 steps = pipeline.make_pipeline(Same(), preprocessing.FunctionTransformer(lambda x: x))
-assert base.clone(steps).fit_transform([[1]]) == [[1]]"""),
-    "a function of scipy's solvers": ("from scipy import integrate, optimize", """
+assert base.clone(steps).fit_transform([[1]]) == [[1]]""",
+    ),
+    "a function of scipy's solvers": (
+        "from scipy import integrate, optimize",
+        """
 assert abs(optimize.minimize(lambda x: (x[0] - 1) ** 2, [0.]).x[0] - 1) < .01
-assert integrate.solve_ivp(lambda t, y: -y, (0, 1), [1]).success"""),
-    "a model of torch": ("import torch", """
+assert integrate.solve_ivp(lambda t, y: -y, (0, 1), [1]).success""",
+    ),
+    "a model of torch": (
+        "import torch",
+        """
 torch.manual_seed(1)
 torch.set_grad_enabled(False)
 class Net(torch.nn.Module):
@@ -138,10 +182,14 @@ class Net(torch.nn.Module):
         return x + 1
 torch.fx.symbolic_trace(Net())
 data = torch.utils.data.DataLoader(torch.zeros(2), batch_size=2)
-result = value + [int(Net()(next(iter(data)))[0])]"""),
-    "a figure": ("import matplotlib.pyplot as plt", """
+result = value + [int(Net()(next(iter(data)))[0])]""",
+    ),
+    "a figure": (
+        "import matplotlib.pyplot as plt",
+        """
 plt.rcParams['font.size'] = 8
 figure, axes = plt.subplots()
 axes.plot(value)
-figure.savefig('figure.png')"""),
+figure.savefig('figure.png')""",
+    ),
 }

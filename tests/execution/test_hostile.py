@@ -29,7 +29,9 @@ def test_execution(solution):
 
 
 def program(solution: str, *imports: str) -> Program:
-    return Program("\n".join(imports) + f"{PLAIN}\ncode = {solution!r}\ntest_execution(code)\n", imports)
+    return Program(
+        "\n".join(imports) + f"{PLAIN}\ncode = {solution!r}\ntest_execution(code)\n", imports
+    )
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +45,9 @@ def foreign(tmp_path_factory):
     """What hostile programs are told to aim at."""
     file = tmp_path_factory.mktemp("user") / "file"
     file.write_text("of the user")
-    hidden = [str(path) for path in Path.home().iterdir() if not sys.base_prefix.startswith(str(path))]
+    hidden = [
+        str(path) for path in Path.home().iterdir() if not sys.base_prefix.startswith(str(path))
+    ]
     with socket.create_server(("127.0.0.1", 0)) as listener:
         place = {"home": str(Path.home()), "file": str(file), "port": listener.getsockname()[1]}
         yield place | {"hidden": hidden, "pid": os.getpid()}
@@ -83,7 +87,10 @@ def test_a_program_leaves_nothing_for_the_next(server):
     opened = "".join(f"open({path}, 'w').close()\n" for path in files)
     look = "".join(f"assert not os.path.exists({path})\n" for path in files)
     look += "assert len([one for one in os.listdir('/proc') if one.isdigit()]) == 2\n"
-    errors = [server.run(program("import os, tempfile\n" + text + RIGHT)).error for text in (start + opened, look)]
+    errors = [
+        server.run(program("import os, tempfile\n" + text + RIGHT)).error
+        for text in (start + opened, look)
+    ]
     assert errors == ["", ""]
 
 

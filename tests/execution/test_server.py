@@ -54,7 +54,9 @@ found = {name: submodules(name) for name in packages if name not in ("idlelib", 
 
 
 def program(solution: str, *imports: str) -> Program:
-    return Program("\n".join(imports) + TEST.format(solution="\n".join((*imports, RIGHT, solution))), imports)
+    return Program(
+        "\n".join(imports) + TEST.format(solution="\n".join((*imports, RIGHT, solution))), imports
+    )
 
 
 def solving(code: str, *imports: str) -> Program:
@@ -63,7 +65,10 @@ def solving(code: str, *imports: str) -> Program:
 
 
 def sleeping() -> bool:
-    return " ".join(SLEEP) in subprocess.run(["ps", "ax", "-o", "args"], capture_output=True, text=True).stdout
+    return (
+        " ".join(SLEEP)
+        in subprocess.run(["ps", "ax", "-o", "args"], capture_output=True, text=True).stdout
+    )
 
 
 def wait_until(holds) -> None:
@@ -81,7 +86,9 @@ def bare():
 
 
 def test_pandas_has_nothing_that_computes_for_it_where_it_happens_to_be_installed(server):
-    assert server.run(Program("import sys\nassert sys.modules['bottleneck'] is None is sys.modules['numexpr']")).passed
+    assert server.run(
+        Program("import sys\nassert sys.modules['bottleneck'] is None is sys.modules['numexpr']")
+    ).passed
 
 
 @pytest.mark.parametrize("name", honest.PLAIN)
@@ -95,7 +102,9 @@ def test_an_honest_program_passes_with_a_library(name, server):
     assert server.run(program(solution, line)).error == ""
 
 
-@pytest.mark.parametrize("name", ["nothing more", "a file in its folder", "threads that end", "another program"])
+@pytest.mark.parametrize(
+    "name", ["nothing more", "a file in its folder", "threads that end", "another program"]
+)
 def test_an_honest_program_passes_without_a_sandbox(name, bare):
     assert bare.run(program(honest.PLAIN[name])).error == ""
 
@@ -106,7 +115,9 @@ def test_without_a_sandbox_limits_hold_and_survivors_end():
         assert short.run(program(start)).error == "took more seconds than 0.5"
         assert not sleeping()
         assert short.run(program("bytearray(1 << 29)")).error.startswith("MemoryError")
-        assert not short.run(program("import os, signal\nos.kill(os.getppid(), signal.SIGKILL)")).passed
+        assert not short.run(
+            program("import os, signal\nos.kill(os.getppid(), signal.SIGKILL)")
+        ).passed
         assert short.run(program("")).passed
 
 
@@ -121,14 +132,19 @@ def test_verdicts_are_those_of_fresh_processes(server, tmp_path):
     """Also behind other programs' imports, and those that the server itself needs."""
     server.preload(["import xml.etree.ElementTree", "import PIL.Image", "import unittest.mock"])
     for line, name in MISSING.items():
-        fresh = subprocess.run([sys.executable, "-c", f"{line}\n{name}"], cwd=tmp_path, stderr=subprocess.DEVNULL)
+        fresh = subprocess.run(
+            [sys.executable, "-c", f"{line}\n{name}"], cwd=tmp_path, stderr=subprocess.DEVNULL
+        )
         assert server.run(solving(f"{line}\n{name}", line)).passed == (fresh.returncode == 0), name
 
 
 def test_no_module_of_the_server_shows(server, tmp_path):
     """Of no package of the standard library does an import bring more or less than in a fresh process."""
     fresh = subprocess.run(
-        [sys.executable, "-c", SUBMODULES + "print(found)"], cwd=tmp_path, capture_output=True, text=True
+        [sys.executable, "-c", SUBMODULES + "print(found)"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
     )
     difference = "{name for name in found if found[name] != expected[name]} or ''"
     one = solving(f"{SUBMODULES}expected = {fresh.stdout}\nassert found == expected, {difference}")
@@ -144,28 +160,50 @@ def test_a_program_finds_its_own_imports_made_and_no_others(server):
 def test_imports_that_programs_share_are_made_once(server):
     stamp = "import time, sys; sys.stamp = time.time()"
     show = "import sys\nraise ValueError(sys.stamp)"
-    programs = (solving(show, stamp, "import colorsys"), solving(show, stamp), solving(show, stamp, "import colorsys"))
+    programs = (
+        solving(show, stamp, "import colorsys"),
+        solving(show, stamp),
+        solving(show, stamp, "import colorsys"),
+    )
     first, second, third = (server.run(one).error for one in programs)
     assert first == second == third and first.startswith("ValueError: ")
 
 
 def test_random_numbers_depend_on_the_program_alone(server):
     draw = "import numpy.random, random\nraise ValueError(numpy.random.rand(), random.random())"
-    errors = [server.run(solving(text, "import numpy.random, random")).error for text in (draw, draw + "\n", draw)]
+    errors = [
+        server.run(solving(text, "import numpy.random, random")).error
+        for text in (draw, draw + "\n", draw)
+    ]
     assert errors[0] == errors[2] != errors[1]
     assert errors[0].startswith("ValueError: (")
 
 
 def test_the_error_names_the_exception_in_one_line(server):
-    assert server.run(Program("{}['key']")).error == server.run(solving("{}['key']")).error == "KeyError: 'key'"
+    assert (
+        server.run(Program("{}['key']")).error
+        == server.run(solving("{}['key']")).error
+        == "KeyError: 'key'"
+    )
     assert server.run(solving("no python")).error.startswith("SyntaxError")
-    assert server.run(Program("import nowhere", ("import nowhere",))).error.startswith("ModuleNotFoundError")
-    assert server.run(solving("raise ValueError('first\\n\\nsecond')")).error == "ValueError: first second"
+    assert server.run(Program("import nowhere", ("import nowhere",))).error.startswith(
+        "ModuleNotFoundError"
+    )
+    assert (
+        server.run(solving("raise ValueError('first\\n\\nsecond')")).error
+        == "ValueError: first second"
+    )
 
 
 def test_a_time_out_or_a_kill_is_no_verdict(sandbox):
-    with ForkServer(sandbox, sys.executable, Limits(seconds=5, cpu_seconds=1, memory=1 << 28)) as short:
-        for code in ("while True:\n    pass", "import os\nos.kill(os.getpid(), 9)", "import time\ntime.sleep(9)"):
+    with ForkServer(
+        sandbox, sys.executable, Limits(seconds=5, cpu_seconds=1, memory=1 << 28)
+    ) as short:
+        for code in (
+            "while True:\n    pass",
+            "import os\nos.kill(os.getpid(), 9)",
+            "import time\ntime.sleep(9)",
+        ):
             found = short.run(solving(code))
             assert found.stopped and not found.passed, found
         assert not short.run(solving("raise SystemExit")).stopped

@@ -98,12 +98,6 @@ def test_log_probabilities_are_those_of_the_free_model(model):
         assert done[prompt.id, 0].token_logprobs == pytest.approx(chosen, abs=1e-4)
 
 
-def test_free_rows_are_the_same_beside_constrained_ones(model):
-    free, mixed = answers(model, LONG, FREE), answers(model)
-    unconstrained = [(prompt.id, 0) for prompt in PROMPTS if not prompt.choices]
-    same({key: mixed[key] for key in unconstrained}, {key: free[key] for key in unconstrained})
-
-
 identifiers = st.from_regex(r"[a-z_é名][a-z_0-9é名]{0,9}", fullmatch=True).filter(str.isidentifier)
 families = st.lists(
     st.tuples(identifiers, st.sampled_from(["", "s", "_by_id", "前", "t"])), min_size=1, max_size=6
@@ -119,13 +113,6 @@ def test_any_names_behind_any_prompt(llama, families, text, seed):
     decoding = Decoding(max_new_tokens=60, temperature=1.5, seed=seed)
     for done in answers(llama, decoding, [Prompt("p", text, choices=names)]).values():
         assert first_name(done.text) in names
-
-
-def test_a_name_that_a_token_limit_cuts_is_a_beginning_of_it(llama):
-    for limit in range(1, 8):
-        prompt = Prompt("p", "c.", choices=("get_waiter_for_it",))
-        done = answers(llama, Decoding(max_new_tokens=limit), [prompt])["p", 0]
-        assert len(done.tokens) == limit and "get_waiter_for_it".startswith(first_name(done.text))
 
 
 def test_a_token_that_holds_the_end_of_a_name_and_a_bracket_is_a_path():
@@ -209,10 +196,3 @@ def test_names_that_cannot_be_spelled_and_endpoints_are_refused():
     tries._paths[(), "odd"] = None, None, None
     with pytest.raises(UserError, match="cannot spell 'odd'"):
         tries.constraint([], ["odd"])
-
-
-def test_the_same_end_of_a_prompt_and_names_share_one_trie(llama):
-    tries = NameTries(llama.tokenizer, llama.end_of_text)
-    for i in range(9):
-        tries.constraint(llama.prompt_ids(f"# {i}\nx = 1\nresponse = client."), NAMES)
-    assert len(tries._tries) == 1

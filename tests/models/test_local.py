@@ -9,7 +9,6 @@ from collections import Counter
 from types import SimpleNamespace
 
 import pytest
-import tiny_chain
 import torch
 from tiny_architectures import ARCHITECTURES, CONTEXT, metaspace_tokenizer, save
 from transformers import AutoModelForCausalLM
@@ -216,12 +215,14 @@ def test_the_margin_is_the_distance_to_another_choice(decoding, chance, masked, 
     assert margin.item() == pytest.approx(expected, abs=1e-6)
 
 
-def test_an_answer_s_margin_is_its_narrowest_choice(tmp_path):
-    chain = {"a": {"b": 0.6, "c": 0.4}, "b": {"a": 0.51, "c": 0.49}, "c": {"$": 1.0}}
-    model = LocalModel(tiny_chain.save(tmp_path, chain), context=64)
-    for new, text, narrow in ((1, "b", 0.6 / 0.4), (3, "bab", 0.51 / 0.49)):
-        (one,) = answers(model, Decoding(max_new_tokens=new), [Prompt("p", "a")]).values()
-        assert (one.text, one.margin) == (text, pytest.approx(math.log(narrow), abs=1e-5))
+def test_an_answer_s_margin_is_its_narrowest_choice(llama):
+    model, before = LocalModel(llama), {}
+    for new in (1, 2, 8):
+        margins = {
+            key: one.margin for key, one in answers(model, Decoding(max_new_tokens=new)).items()
+        }
+        assert all(margin <= before.get(key, margin) + TOLERANCE for key, margin in margins.items())
+        before = margins
 
 
 def test_out_of_memory_halves_the_batch_and_changes_no_answer(llama):
@@ -235,16 +236,6 @@ def test_out_of_memory_halves_the_batch_and_changes_no_answer(llama):
     assert rows[:2] == [20, 10]
     record_rows(model, fail_above=0)
     with pytest.raises(UserError, match="not enough memory for a single prompt"):
-        answers(model, Decoding(max_new_tokens=2))
-
-
-def test_other_errors_are_not_taken_for_a_lack_of_memory(llama):
-    def broken(*args, **kwargs):
-        raise RuntimeError("a real bug")
-
-    model = LocalModel(llama)
-    model.module.forward = functools.wraps(model.module.forward)(broken)
-    with pytest.raises(RuntimeError, match="a real bug"):
         answers(model, Decoding(max_new_tokens=2))
 
 
@@ -267,29 +258,24 @@ def test_batches_hold_prompts_of_similar_length_in_a_fixed_order(llama, monkeypa
     assert [len(batch) for batch in batches(requests)][:2] == [2, 2]
 
 
-def test_a_prompt_longer_than_the_context_is_an_error_or_cut_as_named(llama):
-    model = LocalModel(llama)
-    text = "".join(f"name{i} = {i}\n" for i in range(60))
+def test_a_prompt_longer_than_the_context_is_an_error_or_cut_on_the_left(llama):
+    model, text = LocalModel(llama), "".join(f"name{i} = {i}\n" for i in range(60))
     with pytest.raises(
         UserError, match="prompt 'long' has .* tokens and the model's context is 96"
     ):
         answers(model, Decoding(max_new_tokens=4), [PROMPTS[0], Prompt("long", text)])
-    ids = model.prompt_ids(text)
-    for side, kept in (("left", ids[-CONTEXT + 10 :]), ("right", ids[: CONTEXT - 10])):
-        decoding = Decoding(max_new_tokens=10, truncation=side)
-        done = answers(model, decoding, [Prompt("long", text)])["long", 0]
-        same = answers(model, decoding, [Prompt("cut", model.tokenizer.decode(kept))])["cut", 0]
-        assert (done.prompt_tokens, done.prompt_dropped) == (CONTEXT - 10, len(ids) - CONTEXT + 10)
-        assert done.token_ids == same.token_ids and same.prompt_dropped == 0
+    ids, decoding = model.prompt_ids(text), Decoding(max_new_tokens=10, truncation="left")
+    done = answers(model, decoding, [Prompt("long", text)])["long", 0]
+    kept = Prompt("cut", model.tokenizer.decode(ids[-CONTEXT + 10 :]))
+    same = answers(model, decoding, [kept])["cut", 0]
+    assert (done.prompt_tokens, done.prompt_dropped) == (CONTEXT - 10, len(ids) - CONTEXT + 10)
+    assert done.token_ids == same.token_ids and same.prompt_dropped == 0
 
 
-def test_truncation_keeps_special_tokens_at_the_ends():
-    tokenizer = SimpleNamespace(bos_token_id=0, eos_token_id=1)
-    for side, ids, kept in (
-        ("left", [0, 11, 12, 13, 14], [0, 13, 14]),
-        ("right", [0, 11, 12, 13, 1], [0, 11, 1]),
-    ):
-        assert fit(tokenizer, "p", ids, 5, Decoding(max_new_tokens=2, truncation=side)) == kept
+def test_truncation_keeps_the_begin_of_text_token():
+    decoding = Decoding(max_new_tokens=2, truncation="left")
+    kept = fit(SimpleNamespace(bos_token_id=0), "p", [0, 11, 12, 13, 14], 5, decoding)
+    assert kept == [0, 13, 14]
 
 
 def test_an_empty_prompt_begins_with_the_begin_of_text_token(llama):
@@ -325,11 +311,6 @@ def test_a_chat_prompt_goes_through_the_template(llama, template, system, spelle
     assert (asked.token_ids, asked.prompt_tokens) == (plain.token_ids, plain.prompt_tokens)
     with pytest.raises(UserError, match="chat model cannot be held to given names"):
         answers(model, Decoding(), [Prompt("p", "client.", choices=("a",))])
-
-
-def test_a_model_without_a_chat_template_is_not_asked_as_one(llama):
-    with pytest.raises(UserError, match="no chat template"):
-        answers(load(str(llama), chat=True), Decoding())
 
 
 def test_the_last_model_is_freed_before_the_next_one_is_read(llama):

@@ -138,11 +138,6 @@ def test_a_cached_revision_is_found_before_a_notebook_starts(hub):
         check(job(model=f"owner/tiny@{'3' * 40}"))
 
 
-def test_two_models_that_tables_cannot_tell_apart_are_refused(hub):
-    with pytest.raises(UserError, match="names 2 models that tables call 'owner/tiny'"):
-        job(models=[f"owner/tiny@{OLD}", "owner/tiny"])
-
-
 def test_a_folder_in_data_is_the_checkout_s_wherever_the_kernel_runs(tmp_path, monkeypatch):
     monkeypatch.setattr("lookuplab.paths.ROOT", tmp_path / "checkout")
     monkeypatch.chdir(tmp_path)

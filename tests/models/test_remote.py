@@ -80,21 +80,6 @@ def test_a_chat_model_is_asked_through_the_chat_template(endpoint, tiny):
     )
     text, logprobs = locally(tiny, "<|system|>\nbe brief\n<|user|>\nx = f(\n<|assistant|>\n")
     assert answer.text == text and answer.token_logprobs == pytest.approx(logprobs, abs=1e-4)
-    with pytest.raises(UserError, match="cannot score"):
-        score(load(f"{endpoint.url}#tiny?chat=true"), [(PROMPTS[0], "x")], store=False)
-
-
-def test_scores_are_those_of_the_local_weights(endpoint, tiny):
-    models = load(f"{endpoint.url}#tiny"), load(tiny[1].name_or_path)
-    (there,), (here,) = (
-        score(model, [(PROMPTS[0], "client('s3')")], store=False) for model in models
-    )
-    assert (there.text, there.tokens, there.prompt_tokens) == (
-        here.text,
-        here.tokens,
-        here.prompt_tokens,
-    )
-    assert there.token_logprobs == pytest.approx(here.token_logprobs, abs=1e-4)
 
 
 def test_stop_strings_reach_the_endpoint_and_what_it_does_not_take_ends_the_answer_too(
@@ -143,12 +128,6 @@ def test_a_seed_is_sent_for_samples_only_and_differs_by_prompt_and_sample(endpoi
     endpoint.reset()
     ask(endpoint, decoding=Decoding(max_new_tokens=1, temperature=0.5, n=2))
     assert len({body["seed"] for body in endpoint.bodies}) == 6
-
-
-def test_a_second_run_from_the_store_needs_no_endpoint(endpoint, tmp_path):
-    first = ask(endpoint, store=tmp_path / "s.sqlite")
-    endpoint.reset()
-    assert ask(endpoint, store=tmp_path / "s.sqlite") == first and endpoint.bodies == []
 
 
 @pytest.mark.parametrize(
@@ -237,12 +216,10 @@ def test_an_endpoint_without_log_probabilities_is_told_where_they_are_needed(end
     endpoint.gives_logprobs = False
     store, model = tmp_path / "s.sqlite", load(f"{endpoint.url}#tiny")
     assert ask(endpoint, store=store)[0].token_logprobs is None
-    for call in (
-        lambda: complete(model, PROMPTS, SHORT, store, requires_logprobs=True),
-        lambda: score(model, [(PROMPTS[0], "x")], store),
-    ):
-        with pytest.raises(UserError, match="gives no log-probabilities"):
-            call()
+    with pytest.raises(UserError, match="gives no log-probabilities"):
+        complete(model, PROMPTS, SHORT, store, requires_logprobs=True)
+    with pytest.raises(UserError, match="cannot score"):
+        score(model, [(PROMPTS[0], "x")], store)
 
 
 @pytest.mark.parametrize("chat", [False, True])
@@ -327,17 +304,4 @@ def test_a_chat_answer_without_content_is_empty():
         None,
         "eos",
         0,
-    )
-
-
-def test_an_echo_is_cut_to_the_continuation_and_a_straddling_token_counts_to_it():
-    model = load("http://host/v1#m")
-    echo = text_response("x = f()!", ["x", " =", " f", "()", "!"], [None, -1.0, -2.0, -3.0, -4.0])
-    model._client = SimpleNamespace(completions=SimpleNamespace(create=lambda **_: echo))
-    done = model._scored(Prompt("a", "x = "), "f()")
-    assert (done.text, done.tokens, done.token_logprobs, done.prompt_tokens) == (
-        "f()",
-        (" f", "()"),
-        (-2.0, -3.0),
-        2,
     )

@@ -1,6 +1,6 @@
 """An OpenAI-compatible server in a thread: a tiny local model behind ``/v1/completions`` and ``/v1/chat/completions``.
 
-It gives log-probabilities, echoes, honours stop strings, and misbehaves on demand: ``failures`` is a list of
+It gives log-probabilities, honours stop strings, and misbehaves on demand: ``failures`` is a list of
 (status, headers) that are sent before anything is answered. It counts what a test wants to know.
 """
 
@@ -167,12 +167,6 @@ class Handler(BaseHTTPRequestHandler):
                 "usage": usage,
                 "choices": [{**choice, "logprobs": given}],
             }
-        if body.get("echo"):
-            pieces = [server.tokenizer.decode([token]) for token in prompt] + pieces
-            logprobs, text = (
-                [None, *server.log_probabilities(prompt)] + logprobs,
-                body["prompt"] + text,
-            )
         if wanted:
             given = {
                 "tokens": pieces,

@@ -22,10 +22,6 @@ RATES = pd.DataFrame(
     ],
     columns=COLUMNS,
 ).assign(metric="valid_percent")
-SHARES = pd.DataFrame(
-    [("m", "a", 25.0, 10.0), ("m", "b", 75.0, 90.0), ("n", "a", 40.0, NAN), ("n", "b", 60.0, NAN)],
-    columns=["model", "metric", "value", "paper_value"],
-)
 CURVE = pd.DataFrame(
     [
         ("m", "base/high", "valid_percent", 84.0, NAN),
@@ -65,13 +61,6 @@ DESIGNS = pd.DataFrame(
 RELIABLE = pd.DataFrame(
     reliability_rows("m", [False, True, True, True], [0.1, 0.3, 0.8, 1.0], list("abcd"), bins=2)
 )
-NAMES = [
-    ["add"],
-    *([f"n{i}", "_", "a"] for i in range(9)),
-    ["reg", "ister"],
-    ["reg", "istry"],
-    ["reg", "ion", "al"],
-]
 
 
 def curves(frame=CURVE, **options):
@@ -100,16 +89,11 @@ def png(figure):
     "draw",
     [
         lambda: plots.grouped_bars(RATES, "valid_percent"),
-        lambda: plots.stacked_shares(SHARES, {"a": "first", "b": "second"}),
         curves,
         dots,
-        lambda: plots.scatter(POLICIES, "tokens", of="high"),
         lambda: plots.length_map(DESIGNS),
-        lambda: plots.reliability_diagram(RELIABLE),
-        lambda: plots.token_strip(["get", "_object"], [0.9, 0.2]),
-        lambda: plots.prefix_tree(NAMES, ["reg", "ister"], probabilities={("reg",): 0.5}),
+        lambda: plots.reliability(RELIABLE),
     ],
-    ids=["bars", "shares", "curves", "dots", "scatter", "lengths", "reliability", "tokens", "tree"],
 )
 def test_a_figure_is_the_same_each_time_and_closed(draw):
     before = plt.get_fignums()
@@ -138,15 +122,6 @@ def test_counts_are_written_on_their_bars():
         tasks, "tasks", groups="class", bars="provider", counts=True, top=None
     )
     assert written(figure) == ["3", "2"]
-
-
-def test_shares_add_up_and_the_paper_has_its_own_bar():
-    (axes,) = plots.stacked_shares(SHARES, {"a": "first", "b": "second"}).axes
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["m", "paper", "n"]
-    assert [[bar.get_width() for bar in group.patches] for group in axes.containers] == [
-        [25, 10, 40],
-        [75, 90, 60],
-    ]
 
 
 def test_colours_are_fixed_for_classes_and_sizes():
@@ -222,14 +197,6 @@ def test_a_policy_without_the_class_has_no_dot():
     assert low.lines[0].get_xdata().tolist() == pytest.approx([12, NAN], nan_ok=True)
 
 
-def test_a_policy_is_a_point_at_its_cost_and_validity():
-    figure = plots.scatter(POLICIES, "tokens", of="high")
-    points = [container.lines[0].get_xydata().tolist() for container in figure.axes[0].containers]
-    assert points == [[[30, 84]], [[120, 67]]] and named(figure) == ["base", "dag"]
-    without_cost = plots.scatter(POLICIES.drop(index=4), "tokens", of="high")
-    assert len(without_cost.axes[0].containers) == 1
-
-
 def test_lengths_are_coloured_by_rate_and_labelled_with_their_share():
     figure = plots.length_map(DESIGNS, designs=["name_only", "base"])
     (mesh,) = figure.axes[0].collections
@@ -260,56 +227,6 @@ def test_token_bins_double_up_to_the_longest(tokens, expected):
 
 
 def test_reliability_is_the_share_of_right_answers_over_the_mean_confidence():
-    axes, strip = plots.reliability_diagram(RELIABLE).axes
-    [line] = [line for line in axes.lines if line.get_marker() == "o"]
-    assert line.get_xdata().tolist() == pytest.approx([0.2, 0.9]) and line.get_ydata().tolist() == [
-        50,
-        100,
-    ]
-    assert strip.lines[0].get_ydata().tolist() == [2, 2]
-    assert any(line.get_xydata().tolist() == [[0, 0], [1, 100]] for line in axes.lines)
-
-
-def test_the_least_likely_token_of_the_name_is_framed():
-    # Figure 8: the name is restart, _, partition; the bracket after it does not count
-    figure = plots.token_strip(
-        ["restart", "_", "partition", "("], [0.41, 0.83, 0.21, 0.1], name=[1, 1, 1, 0]
-    )
-    boxes = [patch for patch in figure.axes[0].patches if patch.get_fill()]
-    [frame] = [patch for patch in figure.axes[0].patches if not patch.get_fill()]
-    assert len(boxes) == 4 and frame.get_x() == boxes[2].get_x()
-
-
-def test_a_long_strip_takes_several_rows_and_shows_blanks():
-    boxes = plots.token_strip(["token"] * 40, [0.5] * 40).axes[0].patches
-    assert len({box.get_y() for box in boxes}) > 2
-    assert {"\u2423a", "\\n\\t"} <= set(written(plots.token_strip([" a", "\n\t"], [0.5, 1.0])))
-    with pytest.raises(ValueError, match="2 tokens, 1 probabilities"):
-        plots.token_strip(["a", "b"], [0.5])
-
-
-def test_a_small_tree_is_whole_and_a_large_one_is_folded_beside_the_chosen_path():
-    assert written(plots.prefix_tree([["foo"], ["foo", "_", "bar"], ["qu", "x"]])) == [
-        "ε",
-        "foo",
-        "_",
-        "bar",
-        "qu",
-        "x",
-    ]
-    figure = plots.prefix_tree(
-        NAMES, ["reg", "ister"], probabilities={("n3",): 0.5, ("reg",): 0.25}, most=3
-    )
-    assert written(figure) == [
-        "ε",
-        "reg 0.25",
-        "ister",
-        "ion (+1)",
-        "istry",
-        "n3 0.50 (+1)",
-        "add",
-        "and 8 more",
-    ]
-    for names, chosen in ((NAMES, ["bar"]), ([], []), ([[]], [])):
-        with pytest.raises(ValueError, match="names"):
-            plots.prefix_tree(names, chosen)
+    lines = [line.get_xydata() for line in plots.reliability(RELIABLE).axes[0].lines]
+    assert lines[0].ravel().tolist() == pytest.approx([0.2, 50, 0.9, 100])
+    assert lines[-1].tolist() == [[0, 0], [1, 100]]

@@ -119,10 +119,10 @@ def test_a_path_is_meant_from_where_the_command_was_typed_and_a_word_stays_a_wor
     def read_as(name, *texts):
         return [parsed(notebook, name, text) for text in texts]
 
-    assert read_as("model", "./mine", "mine", "mine#chat", "my/own") == [
+    assert read_as("model", "./mine", "mine", "mine?chat=true", "my/own") == [
         mine,
         mine,
-        f"{mine}#chat",
+        f"{mine}?chat=true",
         "my/own",
     ]
     assert read_as("tasks_file", "mine.jsonl") == [f"{mine}.jsonl"]
@@ -134,7 +134,7 @@ def test_a_path_is_meant_from_where_the_command_was_typed_and_a_word_stays_a_wor
 
 
 def test_a_notebook_is_found_by_path_by_name_and_by_what_it_makes(kit):
-    begin = 'from lookuplab.artifact import Artifact\nArtifact.begin("demo", "{}", profile)'
+    begin = 'from lookuplab.artifact import Artifact\nArtifact("demo", "{}", profile)'
     path = kit.notebook("counts", begin.format("fig8_counted"))
     other = kit.notebook("others", begin.format("counts"))
     names = [
@@ -220,9 +220,9 @@ def test_a_run_gets_the_pinned_revision_and_a_name_may_ask_for_another():
     )
     for name in ("bigcode/starcoder2-3b@main", "google/codegemma-2b", "nobody/nothing"):
         assert data_sources.pinned(name) == name
-    models = {"models": "bigcode/starcoder2-3b#chat, mini-small, openai:x"}
+    models = {"models": "bigcode/starcoder2-3b?chat=true, mini-small, openai:x"}
     given = plan(find("table1_base_models"), load_profile("paper"), models).values["models"]
-    assert given == [f"bigcode/starcoder2-3b@{pin}#chat", "mini-small", "openai:x"]
+    assert given == [f"bigcode/starcoder2-3b@{pin}?chat=true", "mini-small", "openai:x"]
 
 
 def test_a_dry_run_says_what_would_run_and_what_is_missing_and_starts_nothing(kit, monkeypatch):

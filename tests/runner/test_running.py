@@ -23,7 +23,7 @@ SAVES = """\
 import pandas as pd
 from lookuplab.artifact import Artifact
 row = dict(model="m", condition="all", metric="product", value=tasks * rate, n=tasks)
-Artifact.begin("demo", "counts", profile).save(pd.DataFrame([row]))"""
+Artifact("demo", "counts", profile).save(pd.DataFrame([row]))"""
 ASKS = """\
 import sys
 sys.path.insert(0, {folder!r})

@@ -9,9 +9,8 @@ from transformers import PreTrainedTokenizerFast
 from lookuplab.errors import UserError
 from lookuplab.models import load
 from lookuplab.models.types import Decoding
-from lookuplab.retrieval.rankers import Bm25
 from lookuplab.stackoverflow import asking
-from lookuplab.stackoverflow.asking import Trim, prompt
+from lookuplab.stackoverflow.asking import prompt
 from lookuplab.stackoverflow.corpus import Snippet
 from lookuplab.stackoverflow.ds1000 import load as load_problems
 from lookuplab.stackoverflow.scores import trim_rows
@@ -28,8 +27,13 @@ def tokenizer():
 
 
 def snippet(name: str, description: int = 3, code: int = 4) -> Snippet:
-    return Snippet(name, " ".join(f"{name}d{n}" for n in range(description)),
-                   " ".join(f"{name}c{n}" for n in range(code)), "", "")
+    return Snippet(
+        name,
+        " ".join(f"{name}d{n}" for n in range(description)),
+        " ".join(f"{name}c{n}" for n in range(code)),
+        "",
+        "",
+    )
 
 
 EXAMPLES = [snippet("a"), snippet("b"), snippet("c")]  # 3 + 4 tokens each, 4 for the frame
@@ -42,39 +46,42 @@ def made(tokenizer, room: int, examples=EXAMPLES, **changes):
 
 def test_the_best_example_stands_next_to_the_problem(tokenizer):
     done = made(tokenizer, WHOLE)
-    assert done.examples == ("c", "b", "a") and done.trims == () and done.tokens == WHOLE
-    assert done.text.startswith("Problem:\ncd0 cd1 cd2\nA:\n<code>\ncc0 cc1 cc2 cc3\n</code>\n\nProblem:\nbd0")
+    assert done.examples == ("c", "b", "a") and done.lost == {} and done.tokens == WHOLE
+    assert done.text.startswith(
+        "Problem:\ncd0 cd1 cd2\nA:\n<code>\ncc0 cc1 cc2 cc3\n</code>\n\nProblem:\nbd0"
+    )
     assert done.text.endswith("ac3\n</code>\n\n" + PROBLEM)
 
 
-def test_no_example_leaves_the_problem_as_it_is(tokenizer):
-    assert made(tokenizer, 5, examples=[]).text == PROBLEM
-
-
 def test_the_last_description_gives_first_and_no_more_than_needed(tokenizer):
-    assert made(tokenizer, WHOLE - 2).trims == (Trim("description", "c", 2, 1),)
+    assert made(tokenizer, WHOLE - 2).lost == {("description", "c"): 2}
     done = made(tokenizer, WHOLE - 4)
-    assert done.trims == (Trim("description", "c", 3, 0), Trim("description", "b", 1, 2))
+    assert done.lost == {("description", "c"): 3, ("description", "b"): 1}
     assert done.tokens == WHOLE - 4 and "bd1" in done.text and "bd2" not in done.text
 
 
 def test_code_gives_when_all_descriptions_are_gone_and_an_empty_example_goes(tokenizer):
     done = made(tokenizer, WHOLE - 9 - 1)
-    assert done.trims[-1] == Trim("code", "c", 1, 3) and [one.part for one in done.trims[:3]] == ["description"] * 3
-    done = made(tokenizer, WHOLE - 9 - 6)  # without c's code its frame of 4 tokens goes too: 2 more than were needed
-    assert done.examples == ("b", "a") and done.trims[-1] == Trim("code", "c", 4, 0)
+    assert (
+        list(done.lost.items())[-1] == (("code", "c"), 1)
+        and [one for one, _ in done.lost][:3] == ["description"] * 3
+    )
+    done = made(
+        tokenizer, WHOLE - 9 - 6
+    )  # without c's code its frame of 4 tokens goes too: 2 more than were needed
+    assert done.examples == ("b", "a") and done.lost["code", "c"] == 4
     assert done.tokens == WHOLE - 9 - 8
 
 
 def test_the_problem_gives_last_and_from_its_beginning(tokenizer):
     done = made(tokenizer, 3)
     assert done.text == "p3 p4 answer" and done.examples == ()
-    assert done.trims[-1] == Trim("question", "", 2, 3) and len(done.trims) == 7
+    assert done.lost["question", ""] == 2 and len(done.lost) == 7
 
 
 def test_the_problem_gives_first_where_that_is_asked_for(tokenizer):
     done = made(tokenizer, WHOLE - 2, trim="question-first")
-    assert done.trims == (Trim("question", "", 2, 3),) and done.examples == ("c", "b", "a")
+    assert done.lost == {("question", ""): 2} and done.examples == ("c", "b", "a")
 
 
 @pytest.mark.parametrize("trim", ["description-first", "question-first"])
@@ -83,7 +90,7 @@ def test_every_budget_is_kept(tokenizer, trim):
         done = made(tokenizer, room, trim=trim)
         assert done.text.endswith("answer")
         assert done.tokens <= room and len(done.text.split()) == done.tokens
-        removed = sum(one.removed for one in done.trims)
+        removed = sum(done.lost.values())
         assert removed + done.tokens + 4 * (3 - len(done.examples)) == WHOLE
 
 
@@ -93,8 +100,10 @@ def test_a_wrong_choice_is_one_clear_line(tokenizer, changes):
         made(tokenizer, **{"room": WHOLE} | changes)
 
 
-SNIPPETS = [Snippet(f"s{i}", f"Describe {word}.", f"result = {word}(numbers)", "mine", "MIT")
-            for i, word in enumerate(("max", "min", "sum", "sorted"))]
+SNIPPETS = [
+    Snippet(f"s{i}", f"Describe {word}.", f"result = {word}(numbers)", "mine", "MIT")
+    for i, word in enumerate(("max", "min", "sum", "sorted"))
+]
 DECODING = Decoding(max_new_tokens=8, temperature=0.2, top_p=0.95, n=2)
 
 
@@ -113,25 +122,25 @@ def found(problems):
 
 
 def test_without_examples_the_model_reads_the_problem_as_it_is(problems, model):
-    asked = asking.ask(model, problems, {}, 0, 2000, DECODING, store=False, progress=False)
-    assert [asked.prompts[problem.id].text for problem in problems] == [problem.prompt for problem in problems]
-    assert [(a.problem_id, a.sample) for a in asked.answers] == [(p.id, s) for p in problems for s in range(2)]
+    asked = asking.ask(model, problems, {}, 0, 2000, DECODING, store=False)
+    assert [asked.prompts[problem.id].text for problem in problems] == [
+        problem.prompt for problem in problems
+    ]
+    assert [(a.problem_id, a.sample) for a in asked.answers] == [
+        (p.id, s) for p in problems for s in range(2)
+    ]
 
 
 def test_a_sample_does_not_depend_on_what_else_is_asked(problems, model):
-    every = asking.ask(model, problems, found(problems), 2, 2000, DECODING, store=False, progress=False)
-    alone = asking.ask(model, problems[1:2], found(problems), 2, 2000, DECODING, store=False, progress=False)
+    every = asking.ask(model, problems, found(problems), 2, 2000, DECODING, store=False)
+    alone = asking.ask(model, problems[1:2], found(problems), 2, 2000, DECODING, store=False)
     assert [a for a in every.answers if a.problem_id == problems[1].id] == alone.answers
 
 
-def test_rankers_find_snippets_for_questions(problems):
-    ranker = Bm25({one.id: one.description.lower().strip(".").split() for one in SNIPPETS})
-    ranker.rank = lambda queries, k: {one: ["s1", "s0"][:k] for one in queries}
-    assert asking.look_up(ranker, SNIPPETS, problems, 2)[problems[0].id] == (SNIPPETS[1], SNIPPETS[0])
-
-
 def test_what_the_budget_cut_is_counted(problems, model):
-    asked = asking.ask(model, problems, found(problems), 1, 2000, DECODING, store=False, progress=False)
+    asked = asking.ask(model, problems, found(problems), 1, 2000, DECODING, store=False)
     rows = {row["metric"]: row["value"] for row in trim_rows(problems, asked, "m", "examples_1")}
     assert rows["code_cut_percent"] == rows["question_cut_tokens"] == 0
-    assert math.isclose(rows["prompt_tokens"], sum(p.tokens for p in asked.prompts.values()) / len(problems))
+    assert math.isclose(
+        rows["prompt_tokens"], sum(p.tokens for p in asked.prompts.values()) / len(problems)
+    )

@@ -36,19 +36,33 @@ def test_execution(solution: str):
         exec(code, test_env)
         assert exec_test(test_env["result"], expected_result)
 '''
-STRING = '''
+STRING = """
 
 def test_string(solution: str):
     assert "for" not in [t.string for t in tokenize.tokenize(io.BytesIO(solution.encode("utf-8")).readline)]
-'''
+"""
 INSIDE = CONTEXT.replace("[insert]", "def spread(numbers):\n[insert]\nresult = spread(numbers)", 1)
 REFERENCE = "result = max(numbers) - min(numbers)\n"
 
 
 def record(number=1, context=CONTEXT, reference=REFERENCE, origin=1, **changed):
     """A problem as a line of a file has it."""
-    prompt = ("How far apart are they?\n<code>\ndef spread(numbers):\n    ### BEGIN SOLUTION" if context == INSIDE
-              else "How far apart are they?\n<code>\nnumbers = [1, 2]\n</code>\nBEGIN SOLUTION\n<code>\n")
-    about = {"problem_id": number, "library_problem_id": number, "library": "Numpy", "test_case_cnt": 2,
-             "perturbation_type": "Origin" if number == origin else "Surface", "perturbation_origin_id": origin}
-    return {"prompt": prompt, "reference_code": reference, "code_context": context, "metadata": about} | changed
+    prompt = (
+        "How far apart are they?\n<code>\ndef spread(numbers):\n    ### BEGIN SOLUTION"
+        if context == INSIDE
+        else "How far apart are they?\n<code>\nnumbers = [1, 2]\n</code>\nBEGIN SOLUTION\n<code>\n"
+    )
+    about = {
+        "problem_id": number,
+        "library_problem_id": number,
+        "library": "Numpy",
+        "test_case_cnt": 2,
+        "perturbation_type": "Origin" if number == origin else "Surface",
+        "perturbation_origin_id": origin,
+    }
+    return {
+        "prompt": prompt,
+        "reference_code": reference,
+        "code_context": context,
+        "metadata": about,
+    } | changed

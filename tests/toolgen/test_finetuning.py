@@ -28,10 +28,8 @@ from lookuplab.toolgen.finetuning import (
     PAPER,
     Order,
     Recipe,
-    cards,
     finetune,
     labelled,
-    losses,
     mark_probabilities,
     mark_rows,
     trained_share,
@@ -118,18 +116,6 @@ def test_the_loss_falls_the_card_says_so_and_the_folder_loads_and_answers(
     assert not list(folder.parent.glob("*work/*/checkpoint-*"))
 
 
-def test_whole_models_learn_to_write_the_mark_and_the_function(bases, tmp_path):
-    pairs = [replace(PAIRS[0], id=str(i)) for i in range(32)]
-    tune(
-        bases / "llama", tmp_path / "m", replace(RECIPE, epochs=20, learning_rate=2e-2), pairs=pairs
-    )
-    model = load(str(tmp_path / "m"))
-    example = encode(model.tokenizer, PAIRS[0], "decoder")
-    prompt = Prompt("p", model.tokenizer.decode(example.prompt))
-    ((answer,),) = model.generate([(prompt, 0)], Decoding(max_new_tokens=60))
-    assert list(answer.token_ids)[: len(example.answer) - 1] == example.answer[:-1]
-
-
 @every
 def test_lora_trains_the_attentions_projections_and_the_marks_rows_alone(
     bases, tuned, architecture
@@ -192,12 +178,6 @@ def test_both_variants_leave_out_the_same_pairs(bases, tmp_path):
     assert first["left_out"] == second["left_out"] and first["pairs"] == second["pairs"] < 21
 
 
-@each
-def test_equal_runs_give_equal_files(bases, tuned, tmp_path, adapted):
-    tune(bases / "gpt2", tmp_path / "again", LORA if adapted else RECIPE)
-    assert weights(tmp_path / "again") == weights(tuned["gpt2", adapted])
-
-
 def test_the_prompt_has_no_loss_unless_it_is_asked_for():
     example = Example("p", [5, 6], [7, 8, 1])
     assert labelled(example, "decoder") == {
@@ -240,7 +220,7 @@ def test_bf16_recomputed_activations_and_fp16_files_learn_and_load_too(bases, tm
         ({"recipe": replace(RECIPE, accumulation=3)}, "a batch of 8 does not divide into 3 parts"),
         (
             {"recipe": replace(RECIPE, learning_rate=1e30)},
-            "the loss is not finite any more at step",
+            "the loss is not finite any more",
         ),
     ],
 )
@@ -253,9 +233,9 @@ def test_what_cannot_be_trained_is_one_clear_line(bases, tmp_path, options, mess
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--base", "no/such/folder/here"], "there is no checkpoint folder no/such/folder/here"),
+        (["--base", "no/such/folder/here"], "cannot load model no/such/folder/here"),
         (["-s", "epochs=0"], "must be at least 1"),
-        (["-s", "precision=fp8"], "precision is 'fp8'; it must be float32 or bf16"),
+        (["-s", "precision=fp8"], "'fp8' must be one of float32 bf16"),
         (["--output", "."], "exists; delete it"),
     ],
 )
@@ -297,7 +277,7 @@ def test_a_run_that_was_cut_off_ends_in_the_same_weights(bases, tmp_path, monkey
             raise Cut
 
     with monkeypatch.context() as patch, pytest.raises(Cut):
-        patch.setattr(finetuning.Watch, "on_step_end", cut)
+        patch.setattr(finetuning.LastStep, "on_step_end", cut)
         tune(bases / "gpt2", tmp_path / "cut", recipe)
     assert not (tmp_path / "cut").exists()
     (run,) = (tmp_path / "cut work").iterdir()
@@ -351,20 +331,18 @@ def test_a_killed_command_goes_on_from_its_last_checkpoint(bases, tmp_path):
 
 
 @pytest.mark.parametrize("sampling", ["random", "group_by_length"])
-def test_the_order_is_new_every_epoch_and_complete(sampling):
-    order, epochs = Order([i % 7 for i in range(50)], replace(RECIPE, sampling=sampling)), []
+def test_the_order_is_new_every_epoch_and_complete_and_pairs_of_like_length_share_a_batch(sampling):
+    lengths = [(i * 37) % 101 for i in range(100)]
+    order, epochs = Order(lengths, replace(RECIPE, batch_size=10, sampling=sampling)), []
     for epoch in (0, 1, 0):
         order.set_epoch(epoch)
         epochs.append(list(order))
-    assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(50))
-    assert epochs[0] == epochs[2] != epochs[1]
-
-
-def test_pairs_of_like_length_share_a_batch():
-    lengths = [(i * 37) % 101 for i in range(100)]
-    order = list(Order(lengths, replace(RECIPE, batch_size=10, sampling="group_by_length")))
-    batches = [[lengths[i] for i in order[k : k + 10]] for k in range(0, 100, 10)]
-    assert all(max(batch) - min(batch) <= 12 for batch in batches)
+    assert (
+        sorted(epochs[0]) == sorted(epochs[1]) == list(range(100))
+        and epochs[0] == epochs[2] != epochs[1]
+    )
+    batches = [[lengths[i] for i in epochs[0][k : k + 10]] for k in range(0, 100, 10)]
+    assert all(max(batch) - min(batch) <= 12 for batch in batches) == (sampling != "random")
     assert batches != sorted(batches), "and the batches are shuffled"
 
 
@@ -380,9 +358,7 @@ def test_the_papers_settings_are_those_in_its_table():
 
 def test_lora_on_four_projections_of_codellama_7b_is_the_papers_quarter_percent():
     trained, everything = trained_share(LlamaConfig(), PAPER["codellama"])
-    assert (
-        everything == data_sources.of_model("codellama/CodeLlama-7b-Python-hf").facts["parameters"]
-    )
+    assert everything == 6_738_415_616
     assert trained == 32 * 4 * 2 * 16 * 4096 and round(100 * trained / everything, 2) == 0.25
 
 
@@ -397,22 +373,6 @@ def test_the_parameters_listed_for_the_papers_models_follow_from_their_shapes():
         assert (
             trained_share(config, Recipe()) == (data_sources.load()[name].facts["parameters"],) * 2
         )
-
-
-def test_cards_and_losses_become_rows_by_model_and_variant(tuned, tmp_path):
-    folder = str(tuned["llama", True])
-    rows = {(row.condition, row.metric): row.value for row in cards([folder, folder]).itertuples()}
-    assert (
-        rows["training", "learning_rate"] == 2e-3 and rows["lora", "rank"] == 4 and len(rows) == 9
-    )
-    found = losses([folder])
-    assert (found.model[0], found.condition[9], found.value[9]) == (
-        "llama",
-        "step_10/toolgen",
-        log_of(Path(folder))[-1],
-    )
-    with pytest.raises(UserError, match="lookuplab train toolgen"):
-        losses([str(tmp_path)])
 
 
 PAIR = Pair("r/f", "Double it.", "def f(x):", f"    return {MARK}x")

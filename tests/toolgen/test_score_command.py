@@ -15,7 +15,13 @@ def use(y):
     """Use it."""
     return helper(y)
 '''
-GOOD = {"id": "a", "repository": "repo", "file": "m.py", "line": 5, "prediction": "    return helper(y)"}
+GOOD = {
+    "id": "a",
+    "repository": "repo",
+    "file": "m.py",
+    "line": 5,
+    "prediction": "    return helper(y)",
+}
 
 
 @pytest.fixture
@@ -27,8 +33,9 @@ def score(tmp_path, monkeypatch):
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
 
     def run(lines, *options):
-        (tmp_path / "in.jsonl").write_text("".join(
-            (line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines))
+        (tmp_path / "in.jsonl").write_text(
+            "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
+        )
         return CliRunner().invoke(cli, ["score", "toolgen", "in.jsonl", *options])
 
     return run
@@ -39,23 +46,41 @@ def test_each_line_is_judged_and_the_table_goes_to_stdout(score, tmp_path):
     result = score([GOOD, "", wrong], "-o", "out.jsonl")
     assert result.exit_code == 0, result.output
     first, second = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
-    assert first == {"id": "a", "exact_match": True, "edit_similarity": 1.0, "dependencies": 1, "covered": 1,
-                     "passed": True, "lost": "", "messages": [], "next_identifier": True, "identifier_sequence": 1.0,
-                     "prefix": 1.0}
-    assert (second["id"], second["covered"], second["passed"], second["messages"][0][0]) == (2, 0, False, "E0602")
+    assert first == {
+        "id": "a",
+        "exact_match": True,
+        "edit_similarity": 1.0,
+        "dependencies": 1,
+        "covered": 1,
+        "passed": True,
+        "lost": "",
+        "messages": [],
+        "next_identifier": True,
+        "identifier_sequence": 1.0,
+        "prefix": 1.0,
+    }
+    assert (second["id"], second["covered"], second["passed"], second["messages"][0][0]) == (
+        2,
+        0,
+        False,
+        "E0602",
+    )
     assert "succrate_percent 50.000" in " ".join(result.stdout.split())
     assert (tmp_path / "repo" / "m.py").read_text() == SOURCE
 
 
-@pytest.mark.parametrize(("line", "words"), [
-    ('{"id": 1,', "line 2: not a JSON object"),
-    ({"id": 1}, "line 2: KeyError: 'repository'"),
-    (GOOD | {"line": "5"}, "line 2: UserError: no function starts on line 5"),
-    (GOOD | {"repository": "nowhere"}, "line 2: FileNotFoundError"),
-    (GOOD | {"file": "../in.jsonl"}, "line 2: "),
-    (GOOD | {"file": "broken.py"}, "line 2: UserError: the file does not parse"),
-    (GOOD | {"prediction": 3}, "line 2: "),
-])
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('{"id": 1,', "line 2: not a JSON object"),
+        ({"id": 1}, "line 2: KeyError: 'repository'"),
+        (GOOD | {"line": "5"}, "line 2: UserError: no function starts on line 5"),
+        (GOOD | {"repository": "nowhere"}, "line 2: FileNotFoundError"),
+        (GOOD | {"file": "../in.jsonl"}, "line 2: "),
+        (GOOD | {"file": "broken.py"}, "line 2: UserError: the file does not parse"),
+        (GOOD | {"prediction": 3}, "line 2: "),
+    ],
+)
 def test_a_bad_line_is_named_and_nothing_is_written(score, tmp_path, line, words):
     result = score([GOOD, line], "-o", "out.jsonl")
     assert result.exit_code == 2

@@ -17,8 +17,8 @@ from lookuplab.toolgen.similarity import (
     bleu,
     bleu_counts,
     code_bleu,
-    code_bleu_components,
     code_bleu_counts,
+    components,
     edit_similarity,
     identifier_metrics,
     identifiers,
@@ -34,7 +34,7 @@ def bleu4(*pairs):
 def coded(*pairs, variant="paper"):
     """(score, components) of a corpus."""
     sums = np.array([code_bleu_counts(*pair) for pair in pairs], dtype=float).sum(axis=0)
-    return code_bleu(sums, variant), code_bleu_components(sums)
+    return code_bleu(sums, variant), components(sums)
 
 
 def test_bleu_4_of_one_changed_token_in_eight():

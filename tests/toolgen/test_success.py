@@ -99,22 +99,6 @@ def test_modules_of_the_same_name_in_two_folders_are_not_mixed_up(tool, reposito
     assert passed == [False, True, False]
 
 
-def test_packages_side_by_side_are_served_by_one_process(tmp_path):
-    for name, value in (("one", "a"), ("two", "b")):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "__init__.py").write_text("")
-        (tmp_path / name / "base.py").write_text(BASE.replace("self.a", f"self.{value}"))
-        (tmp_path / name / "user.py").write_text(USER.replace("from base", f"from {name}.base"))
-    with SuccessTool() as warm:
-        passed, processes = [], set()
-        for name in ("one", "two"):
-            text = (tmp_path / name / "user.py").read_text()
-            inserted = insert(text, locate(text, 6), "        return self.b")
-            passed.append(not against(warm, tmp_path / name, inserted))
-            processes.add(warm.process.pid)
-    assert passed == [False, True] and len(processes) == 1
-
-
 def test_a_syntax_error_reported_behind_the_function_fails_except_in_the_packages_window(
     tool, repository
 ):

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lookuplab.artifact import Artifact
 from lookuplab.errors import UserError
 from lookuplab.scoring.rates import rate
 from lookuplab.toolgen.dependencies import KINDS
@@ -128,31 +127,6 @@ def test_similarity_is_of_the_corpus_and_counts_the_tokens_of_each_model(frames)
     assert found["toolgen", "bleu4"]["value"] == found["toolgen", "codebleu_syntax"]["value"] == 1
     assert found["base", "editsim_percent"]["value"] == 50
     assert found["base", "bleu4"]["value"] != letters["base", "bleu4"]["value"]
-
-
-def test_rows_can_be_saved_as_artifacts_and_carry_the_papers_names(frames, tmp_path, monkeypatch):
-    monkeypatch.setenv("LOOKUPLAB_FIGURES", str(tmp_path))
-    names = (
-        "depcov_percent",
-        "succrate_percent",
-        "depcov_relative_change_percent",
-        "succrate_relative_change_percent",
-    )
-    table = Artifact.begin("toolgen", "table3_repository_metrics").save(
-        pd.DataFrame(repository_rows(frames))
-    )
-    assert set(names) <= set(table[table.condition == "toolgen"].metric)
-    table = Artifact.begin("toolgen", "table2_similarity").save(
-        pd.DataFrame(similarity_rows(frames))
-    )
-    assert {
-        "bleu4",
-        "bleu4_relative_change_percent",
-        "codebleu",
-        "codebleu_relative_change_percent",
-        "editsim_percent",
-        "editsim_relative_change_percent",
-    } <= set(table[table.condition == "toolgen"].metric)
 
 
 def test_two_conditions_over_different_functions_are_a_user_error(frames):

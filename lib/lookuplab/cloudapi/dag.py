@@ -6,31 +6,280 @@ target (``hit``) or with documents that do not (``miss``). These three passes ar
 ``cloudapi.policies`` selects among them.
 """
 
+import math
+import random
+import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 import pandas as pd
 
-from lookuplab.cloudapi import retrieval
 from lookuplab.cloudapi.augmentation import augment
 from lookuplab.cloudapi.benchmark import Task
-from lookuplab.cloudapi.confidence import AGGREGATES, confidence
-from lookuplab.cloudapi.results import answers, judged
-from lookuplab.cloudapi.specs import ApiIndex, load_documentation, load_index
-from lookuplab.cloudapi.validity import NONEXISTENT, provider_names
-from lookuplab.models.types import Model
+from lookuplab.cloudapi.first_call import (
+    LISTING_1,
+    FirstCall,
+    code_span,
+    first_call,
+    strip_backticks,
+)
+from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_documentation, load_index
+from lookuplab.cloudapi.validity import FIRST_NAME, NONEXISTENT, judge
+from lookuplab.errors import UserError
+from lookuplab.models import Decoding, Prompt, complete
+from lookuplab.models.types import Completion, Model
 from lookuplab.retrieval import check_k
 from lookuplab.retrieval.metrics import success_at
 from lookuplab.retrieval.precision import hit, miss
+from lookuplab.retrieval.rankers import Bm25
 
 DESIGN = "description_specification"  # Section 3.2 adopts it for all that follows
-Shown = Mapping[str, Sequence[str]]  # task id -> ids of the APIs whose documentation stands before the prompt
+WORD = re.compile(
+    r"[A-Z]+s?(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+"
+)  # put_object, BlobClient, ClientAPIs, s3
+Shown = Mapping[
+    str, Sequence[str]
+]  # task id -> ids of the APIs whose documentation stands before the prompt
+
+# To look up: the index holds all operations "identified using keys prepared similarly as the queries" (Section 3.1).
+
+
+def words(name: str) -> list[str]:
+    """The words of a snake_case, dashed or CamelCase name, in lower case; digits stay with the letters before them."""
+    return [word.lower() for word in WORD.findall(name)]
+
+
+def key_terms(place: ApiSpec | Task, name: str | None, service: bool = True) -> list[str]:
+    """The words by which an API is found: its service, the words of its client, its name and the words of it.
+
+    Of an index entry and of a query alike: then ``place`` is the task, whose prompt names service and client, and
+    ``name`` what the model called first (None or NaN where it called nothing). Without ``service`` the name alone,
+    which many namesakes share.
+    """
+    found = [place.service.lower(), *words(place.client)] if service else []
+    return found + [name.lower(), *words(name)] if isinstance(name, str) else found
+
+
+@lru_cache(maxsize=2)
+def api_ranker(index: ApiIndex) -> Bm25:
+    """BM25 over the keys of all operations of the index."""
+    keys = {spec.id: key_terms(spec, spec.name) for spec in index.specs if spec.operation}
+    return Bm25(keys, words=list)
+
+
+def documents(
+    tasks: Sequence[Task],
+    first: pd.DataFrame,
+    k: int = 1,
+    service: bool = True,
+    index: ApiIndex | None = None,
+) -> tuple[Shown, Shown, np.ndarray]:
+    """The documents of hit and miss, {task id: k API ids} each, and ``Passes.retrieved``: what the passes are shown.
+
+    ``first`` is the first pass over the same tasks; what it invoked is searched for. UserError for k below 1.
+    """
+    depth = k + max(len(task.targets) for task in tasks)  # enough for a miss of k
+    names = dict(zip(first.task, first.name, strict=True))
+    queries = {task.id: key_terms(task, names[task.id], service) for task in tasks}
+    ranked = api_ranker(index or load_index()).rank(queries, depth)
+    hits, misses = (
+        {task.id: of(ranked[task.id], task.targets, k) for task in tasks} for of in (hit, miss)
+    )
+    return hits, misses, success_at(ranked, {task.id: task.targets for task in tasks}, k)
+
+
+def oracle(tasks: Sequence[Task]) -> Shown:
+    """The API asked for and nothing else: the control that is always right (Section 3.2, Figure 6)."""
+    return {task.id: (task.target,) for task in tasks}
+
+
+def random_documents(
+    tasks: Sequence[Task], k: int, seed: int = 0, index: ApiIndex | None = None
+) -> Shown:
+    """k different APIs drawn from the whole index, none acceptable: the control that is always wrong.
+
+    Each task has its own seed, so a task's documents are the same in every subset of the tasks, and those of a smaller
+    k come first in those of a larger one.
+    """
+    ids, shown = sorted(api_ranker(index or load_index()).ids), {}
+    for task in tasks:
+        generator, drawn = (
+            random.Random(f"{seed} {task.id}"),
+            {},
+        )  # keys: a set that keeps the order of the draws
+        while len(drawn) < k:
+            api = ids[generator.randrange(len(ids))]
+            drawn |= {} if api in task.targets else {api: None}
+        shown[task.id] = tuple(drawn)
+    return shown
+
+
+# API invocation confidence: how sure a model was of the API's name (Section 4.2 and Figure 8). The paper takes the
+# minimum probability over the name's tokens; mean, product and the last token are its ablation. Not normalised by
+# length: a name of many tokens has more chances to contain an uncertain one.
+
+AGGREGATES = {
+    "minimum": min,
+    "mean": lambda probabilities: sum(probabilities) / len(probabilities),
+    "product": math.prod,
+    "last": lambda probabilities: probabilities[-1],
+}
+
+
+def shown_tokens(
+    completion: Completion, code: str | None = None, after: int = 0
+) -> list[tuple[str, float, bool]]:
+    """The API name's tokens and up to ``after`` more: (piece, probability, whether it counts), as in Figure 8.
+
+    Empty where no API is named. A dotted name counts as a whole. A token that is only "(" does not count; one that ends
+    the name and opens the call, such as ``t(``, does. ``code`` is the part of the completion that is judged, for chat
+    models the inside of the backticks; by default all of it. Raises UserError without log-probabilities.
+    """
+    if completion.token_logprobs is None:
+        raise UserError(
+            f"no log-probabilities for {completion.id!r}: use a local model, or an endpoint that gives them"
+        )
+    written = "".join(completion.tokens)
+    code = written if code is None else code
+    found, named = first_call(code), FIRST_NAME.match(code)
+    if found.paren is not None:  # blanks before the "(" are not of the name
+        start, stop = found.start, len(code[: found.paren].rstrip(" \t\f\\\n\r"))
+    elif named:
+        start, stop = named.span(1)
+    else:
+        return []
+    begin = 0 if code == written else code_span(written)[0]
+    ends = list(
+        accumulate(map(len, completion.tokens))
+    )  # behind each token; one that spells nothing has no length
+    first, last = bisect_right(ends, begin + start), bisect_left(ends, begin + stop)
+    places = range(first, min(last + 1 + after, len(ends)))
+    shown = [
+        (completion.tokens[at], math.exp(completion.token_logprobs[at]), at <= last)
+        for at in places
+    ]
+    return [
+        token for token in shown if token[0] or token[2]
+    ]  # behind the name an end-of-text token spells nothing
+
+
+def confidence(completion: Completion, code: str | None = None) -> dict[str, float]:
+    """All aggregates by name, each from 0 to 1; 0 where no API is named, so that any threshold asks for help."""
+    probabilities = [probability for _, probability, _ in shown_tokens(completion, code)]
+    return {
+        name: min(1.0, of(probabilities)) if probabilities else 0.0
+        for name, of in AGGREGATES.items()
+    }
+
+
+# To ask.
+
+
+def answers(
+    model: Model,
+    tasks: Sequence[Task],
+    max_new_tokens: int = 256,
+    store=None,
+    truncation: str | None = None,
+    requires_logprobs: bool = False,
+    choices: Mapping[str, tuple[str, ...]] | None = None,
+) -> list[tuple[Completion, str]]:
+    """Each task's greedy completion up to the first call (Section 2.3), and the code in it that is judged.
+
+    The two differ for chat models, which Listing 1 asks for an answer in backticks. ``truncation`` as in ``Decoding``;
+    ``choices`` {task id: names} are the APIs that may be invoked, any without it.
+    """
+    if not tasks:
+        raise UserError(
+            "there is no task to ask: check the parameters that choose tasks (limit, frequency)"
+        )
+    chat = bool(getattr(model, "chat", None))  # no call begins at once then
+    decoding = Decoding(
+        max_new_tokens, stop_rule=None if chat else FirstCall, truncation=truncation
+    )
+    system = LISTING_1 if chat else None
+    prompts = [Prompt(task.id, task.prompt, system, (choices or {}).get(task.id)) for task in tasks]
+    completions = complete(
+        model, prompts, decoding, store=store, requires_logprobs=requires_logprobs
+    )
+    return [(done, strip_backticks(done.text) if chat else done.text) for done in completions]
+
+
+def documented(
+    tasks: Sequence[Task], shown: Shown, design: str = DESIGN, index: ApiIndex | None = None
+) -> list[Task]:
+    """The tasks with the documentation of the APIs ``shown`` {task id: API ids} before their prompts."""
+    index = index or load_index()
+    full = load_documentation(index.documentation) if design == "full" else None
+    specs = {task.id: [index.by_id[api] for api in shown[task.id]] for task in tasks}
+    return [
+        replace(task, prompt=augment(task.prompt, specs[task.id], design, full)) for task in tasks
+    ]
+
+
+def operations(task: Task, index: ApiIndex) -> tuple[str, ...]:
+    """The names of all API operations of the client that the task's prompt creates, sorted."""
+    methods = index.methods(task.provider, task.client, task.service)
+    return tuple(sorted({spec.name for spec in methods.values() if spec.operation}))
+
+
+def ask(
+    model: Model,
+    tasks: Sequence[Task],
+    shown: Shown | None = None,
+    design: str = DESIGN,
+    *,
+    max_new_tokens: int = 256,
+    store=None,
+    index: ApiIndex | None = None,
+    requires_confidence: bool = False,
+    constrained: bool = False,
+) -> pd.DataFrame:
+    """One greedy pass over the tasks, with the documentation of the APIs ``shown`` {task id: API ids} before each.
+
+    One row per task, in the order given: ``model, task, frequency, api`` (the target: the cluster of the intervals);
+    the fields of ``validity.Judgement`` and ``exists`` (the invoked name is one of the client's); the confidences
+    ``minimum, mean, product, last`` (NaN from an endpoint without log-probabilities, or UserError if they are
+    required); ``prompt_tokens``, ``new_tokens`` and ``prompt_dropped``: with documentation, a prompt beyond the context
+    loses its beginning.
+
+    ``constrained`` is not the paper's: the invoked name must be one of the client's operations (``models.constraint``).
+    """
+    index = index or load_index()
+    prompts, truncation = (
+        (tasks, None) if shown is None else (documented(tasks, shown, design, index), "left")
+    )
+    choices = {task.id: operations(task, index) for task in tasks} if constrained else None
+    rows = []
+    answered = answers(
+        model, prompts, max_new_tokens, store, truncation, requires_confidence, choices
+    )
+    for task, (done, code) in zip(tasks, answered, strict=True):
+        found = judge(code, task.targets, index, task.provider, task.client, task.service)
+        row = {
+            "model": model.name,
+            "task": task.id,
+            "api": task.target,
+            "frequency": task.frequency,
+        }
+        row |= vars(found) | {"exists": found.category != NONEXISTENT}
+        row |= (
+            dict.fromkeys(AGGREGATES, math.nan)
+            if done.token_logprobs is None
+            else confidence(done, code)
+        )
+        row |= {"prompt_tokens": done.prompt_tokens, "prompt_dropped": done.prompt_dropped}
+        rows.append(row | {"new_tokens": len(done.tokens)})
+    return pd.DataFrame(rows)
 
 
 @dataclass(frozen=True)
 class Passes:
-    """What every policy with ``k`` documents selects from: frames of ``ask``, one row a task, in the same order.
+    """What every policy with ``k`` documents selects from: frames of ``ask``, one row per task, in the same order.
 
     ``retrieved``: (tasks,) booleans, whether BM25 left alone has an acceptable target among its first ``k``. Then its
     documents are those of ``hit``, else those of ``miss``: real retrieval, too, is a selection.
@@ -43,79 +292,45 @@ class Passes:
     retrieved: np.ndarray
 
 
-def documented(tasks: Sequence[Task], shown: Shown, design: str = DESIGN,
-               index: ApiIndex | None = None) -> list[Task]:
-    """The tasks with the documentation of the APIs ``shown`` {task id: API ids} before their prompts."""
-    index = index or load_index()
-    full = load_documentation(index.documentation) if design == "full" else None
-    return [replace(task, prompt=augment(task.prompt, [index.by_id[api] for api in shown[task.id]], design, full))
-            for task in tasks]
-
-
-def ask(model: Model, tasks: Sequence[Task], shown: Shown | None = None, design: str = DESIGN,
-        *, max_new_tokens: int = 256, store=None, index: ApiIndex | None = None, requires_confidence: bool = False,
-        constrained_below: float | None = None) -> pd.DataFrame:
-    """One greedy pass over the tasks, with the documentation of the APIs ``shown`` {task id: API ids} before each.
-
-    One row a task, in the order given: ``validity_table``'s columns and ``model``; ``exists`` (the invoked name is one
-    of the client's) and ``exists_anywhere`` (of any client of the provider); the confidences ``minimum, mean, product,
-    last`` (NaN from an endpoint without log-probabilities, or UserError if they are required); ``prompt_tokens``,
-    ``new_tokens`` and ``prompt_dropped``: with documentation, a prompt beyond the context loses its beginning.
-
-    ``constrained_below`` is not the paper's: the invoked name must be one of the client's operations wherever the
-    model, while it writes the name, is less sure than that (1: everywhere; None: nowhere). See ``models.constraint``.
-    """
-    index = index or load_index()
-    prompts, truncation = (tasks, None) if shown is None else (documented(tasks, shown, design, index), "left")
-    choices = None if constrained_below is None else {task.id: operations(task, index) for task in tasks}
-    answered = answers(model, prompts, max_new_tokens, store, truncation, requires_confidence, choices,
-                       1.0 if constrained_below is None else constrained_below)
-    table = judged(model.name, [replace(done, text=code) for done, code in answered], tasks, index)
-    table["exists"] = table.category != NONEXISTENT
-    table["exists_anywhere"] = [name in provider_names(index, provider)
-                                for name, provider in zip(table.name, table.provider, strict=True)]
-    unknown = dict.fromkeys(AGGREGATES, float("nan"))
-    more = [(unknown if done.token_logprobs is None else confidence(done, code))
-            | {"prompt_tokens": done.prompt_tokens, "new_tokens": len(done.tokens),
-               "prompt_dropped": done.prompt_dropped}
-            for done, code in answered]
-    return table.join(pd.DataFrame(more))
-
-
-def operations(task: Task, index: ApiIndex) -> tuple[str, ...]:
-    """The names of all API operations of the client that the task's prompt creates, sorted."""
-    methods = index.methods(task.provider, task.client, task.service)
-    return tuple(sorted({spec.name for spec in methods.values() if spec.operation}))
-
-
-def passes(model: Model, tasks: Sequence[Task], k: int = 1, design: str = DESIGN, *, service: bool = True,
-           max_new_tokens: int = 256, store=None, index: ApiIndex | None = None,
-           requires_confidence: bool = False) -> Passes:
-    """First, hit and miss pass of ``k`` documents each (``retrieval.precision`` says which).
+def passes(
+    model: Model,
+    tasks: Sequence[Task],
+    k: int = 1,
+    *,
+    service: bool = True,
+    requires_confidence: bool = False,
+    **options,
+) -> Passes:
+    """First, hit and miss pass of ``k`` documents each (``retrieval.precision`` says which); ``options`` of ``ask``.
 
     ``service``: whether the retriever's query names the service beside the API that the model invoked first. Documents
-    stand in the order of their rank. UserError for k below 1 and an index without a task's target.
+    stand in the order of their rank. UserError for k below 1.
     """
-    index = index or load_index()
     check_k(k)  # here, and not when the first pass has been paid for
-    retrieval.check_targets(tasks, index)
-    options = {"max_new_tokens": max_new_tokens, "store": store, "index": index}
     first = ask(model, tasks, requires_confidence=requires_confidence, **options)
-    hits, misses, retrieved = documents(tasks, first, k, service, index)
-    return Passes(k, first, ask(model, tasks, hits, design, **options), ask(model, tasks, misses, design, **options),
-                  retrieved)
+    hits, misses, retrieved = documents(tasks, first, k, service, options.get("index"))
+    return Passes(
+        k,
+        first,
+        ask(model, tasks, hits, **options),
+        ask(model, tasks, misses, **options),
+        retrieved,
+    )
 
 
-def documents(tasks: Sequence[Task], first: pd.DataFrame, k: int = 1, service: bool = True,
-              index: ApiIndex | None = None) -> tuple[Shown, Shown, np.ndarray]:
-    """The documents of hit and miss, {task id: k API ids} each, and ``Passes.retrieved``: what the passes are shown.
+def constrained(
+    model: Model, tasks: Sequence[Task], free: Passes, retrieve: np.ndarray, **options
+) -> Passes:
+    """Beyond the paper: look the name up while it is written.
 
-    ``first`` is the first pass over the same tasks; what it invoked is searched for. Errors as ``passes``.
+    ``free`` with constrained names (see ``ask``) in the hit and miss answers of the tasks that ``retrieve``, (tasks,)
+    booleans; they get the documents of the free first pass. The answers of the others stay.
     """
-    index = index or load_index()
-    targets = {task.id: task.targets for task in tasks}
-    depth = k + max(len(acceptable) for acceptable in targets.values())
-    ranked = retrieval.retrieve(tasks, dict(zip(first.task, first.name)), depth, service, index)
-    hits = {task: hit(ranked[task], acceptable, k) for task, acceptable in targets.items()}
-    misses = {task: miss(ranked[task], acceptable, k) for task, acceptable in targets.items()}
-    return hits, misses, success_at(ranked, targets, k)
+    options["constrained"], places = True, np.flatnonzero(retrieve)
+    asked, found = [tasks[at] for at in places], {}
+    if len(places):
+        shown = documents(asked, free.first.iloc[places], free.k, index=options.get("index"))
+        for name, of_task in zip(("hit", "miss"), shown[:2], strict=True):
+            new = ask(model, asked, of_task, **options).set_index(places)
+            found[name] = pd.concat([getattr(free, name)[~retrieve], new]).sort_index()
+    return replace(free, **found)

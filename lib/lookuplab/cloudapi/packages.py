@@ -109,11 +109,11 @@ def offered(name: str) -> tuple[list[ApiSpec], dict[str, str], Counter[str], str
     Raises UserError for one that does not import, or of which a module ends the process or does not
     return.
     """
-    places = [os.environ.get("PYTHONPATH", "")]
+    places = sys.path
     if os.sep in name:
         place = Path(name).expanduser().resolve()
         name, places = place.name, [str(place.parent), *places]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, places))}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(places)}
     quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
     with tempfile.TemporaryDirectory() as work:
         command = [sys.executable, "-m", "lookuplab.cloudapi.packages", name, work]
@@ -147,7 +147,7 @@ def read(package: str, work: Path) -> tuple:
             continue
         specs += [spec for spec, _ in found]
         pages |= {spec.id: shortened(docstring) for spec, docstring in found if docstring}
-    top = modules[package]
+    top = sys.modules[package]
     file = getattr(top, "__file__", None) or ""
     folder = next(iter(getattr(top, "__path__", ())), file if file.endswith(".py") else "")
     return specs, pages, left_out, folder

@@ -1,35 +1,74 @@
-"""API invocation confidence as a measure and as a trigger: Figures 8, 9a and 9b (paper, Section 4.2).
+"""API invocation confidence as a measure and as a trigger (Figure 9), and what such a trigger is worth (Section 4.2).
 
-A curve over a hundred thresholds is a hundred selections among the three passes of ``dag.passes``; nothing here takes a
-model, so nothing here can generate. Intervals are clustered by API, the points of a curve share their resamples.
+Nothing here takes a model, so nothing here can generate: a curve over a hundred thresholds is a hundred selections
+among the three passes of ``dag.passes``. A trigger is an order of the tasks, from the one that needs documentation most,
+and a place to stop. Orders by confidence or API frequency can be compared with none and with the best one without
+choosing a threshold; ``held_out_rows`` then asks what a threshold is worth that was chosen on other APIs.
 """
 
-import math
+import hashlib
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
-from lookuplab.cloudapi.confidence import AGGREGATES, name_places
-from lookuplab.cloudapi.dag import Passes
-from lookuplab.cloudapi.policies import PRECISION, below, by_class, change_rows, outcome, triggered, valid_rows
-from lookuplab.errors import UserError
-from lookuplab.models.types import Completion
-from lookuplab.scoring.calibration import auroc_difference, auroc_interval, ece_interval
-from lookuplab.scoring.rates import Rate, estimate, estimates, resampled_weights
-from lookuplab.scoring.rows import bare_row, row
-from lookuplab.scoring.selective import best_threshold
+from lookuplab.cloudapi.dag import AGGREGATES, Passes
+from lookuplab.cloudapi.policies import (
+    PRECISION,
+    THRESHOLD,
+    by_class,
+    class_rows,
+    outcome,
+    triggered,
+)
+from lookuplab.scoring.calibration import (
+    aurc_interval,
+    auroc_difference,
+    auroc_interval,
+    ece_interval,
+)
+from lookuplab.scoring.rates import (
+    bare_row,
+    bootstrap,
+    rate,
+    row,
+    shares,
+)
 
 NEAR = 1.0  # points: a threshold is as good as the best if it is no more than this below it
-BINS = 10
 
 
-def grid(count: int = 101) -> np.ndarray:
-    """(count,) thresholds from 0 to 1, evenly spaced, whole hundredths. UserError where that cannot be."""
-    if count < 2 or 100 % (count - 1):
-        raise UserError(f"{count} thresholds from 0 to 1 are not whole hundredths; choose 101, 51, 26, 21, 11, 6, 5, 3 "
-                        "or 2")
-    return np.arange(count) * (100 // (count - 1)) / 100
+def calibration_rows(
+    first: pd.DataFrame, counts: Sequence[float], bins: Sequence[int] = (5, 10, 15, 20)
+) -> list[dict]:
+    """How well the confidence of the first pass tells valid from invalid (Figure 9a in numbers).
+
+    Condition a class or *all*: ``auroc``, ``auroc_rests_on_tasks`` (how many are of the rarer kind, valid or invalid),
+    ``mean_confidence`` and, of *all*, ``brier`` and ``ece`` (10 equal-mass bins);
+    *bins_5* and so on: ``ece`` again; *minimum, mean, product, last*: ``auroc`` of each aggregate, and
+    *minimum - mean* and so on: ``auroc_change_points``, their paired difference (0 to 1, as an AUROC); *frequency*:
+    ``auroc`` of how often the API was seen, (tasks,) ``counts``.
+    """
+    model, apis, masks, found = first.model.iloc[0], first.api, by_class(first), []
+    valid, sure = first.valid.to_numpy(dtype=bool), first["minimum"]
+    for name, mask in masks.items():
+        found.append((name, "auroc", auroc_interval(valid[mask], sure[mask], apis[mask])))
+        found.append((name, "mean_confidence", rate(sure[mask], apis[mask])))
+    found.append(("all", "brier", rate((sure - valid) ** 2, apis)))
+    found.append(("all", "ece", ece_interval(valid, sure, apis)))
+    found += [(f"bins_{count}", "ece", ece_interval(valid, sure, apis, count)) for count in bins]
+    found += [(name, "auroc", auroc_interval(valid, first[name], apis)) for name in AGGREGATES]
+    for name in list(AGGREGATES)[1:]:
+        change = auroc_difference(valid, sure, first[name], apis)
+        found.append((f"minimum - {name}", "auroc_change_points", change))
+    found.append(("frequency", "auroc", auroc_interval(valid, counts, apis)))
+    rarer = {name: np.bincount(valid[mask], minlength=2) for name, mask in masks.items()}
+    rows = [
+        bare_row(model, name, "auroc_rests_on_tasks", n.min(), n.sum()) for name, n in rarer.items()
+    ]
+    return rows + [
+        row(model, *place, number) for *place, number in found if not np.isnan(number.value)
+    ]
 
 
 def label(threshold: float) -> str:
@@ -37,119 +76,177 @@ def label(threshold: float) -> str:
     return f"threshold_{threshold:.2f}"
 
 
-def outcomes(passes: Passes, thresholds: Sequence[float], hits: float | np.ndarray = PRECISION) -> np.ndarray:
-    """(tasks, thresholds) chances of a valid invocation when documentation is retrieved below each threshold.
+def curve(
+    passes: Passes, thresholds: Sequence[float], hits: float | np.ndarray = PRECISION
+) -> tuple:
+    """Chances of a valid invocation when documentation is retrieved below each threshold, and for which tasks it is.
 
-    ``hits`` as in ``policies.outcome``.
+    Both (tasks, thresholds); ``hits`` as in ``policies.outcome``.
     """
     masks = [triggered(passes.first, "dag_confidence", threshold) for threshold in thresholds]
-    return np.column_stack([outcome(passes, mask, hits) for mask in masks])
+    return np.column_stack([outcome(passes, mask, hits) for mask in masks]), np.column_stack(masks)
 
 
-def threshold_rows(passes: Passes, thresholds: Sequence[float], hits: float | np.ndarray = PRECISION) -> list[dict]:
-    """Figure 9b as rows ``threshold_0.80/class``, and ``base/class`` for comparison.
-
-    ``valid_percent`` (expected over the retriever's hits) and ``triggered_percent``.
-    """
-    first, model = passes.first, passes.first.model.iloc[0]
-    valid, masks = outcomes(passes, thresholds, hits), np.column_stack([below(first, each) for each in thresholds])
-    rows = valid_rows(passes, "base", first.valid.to_numpy(dtype=float))
-    for name, members in by_class(first).items():
-        apis = first.api[members]
-        found = {"valid_percent": estimates(valid[members], apis), "triggered_percent": estimates(masks[members], apis)}
-        rows += [row(model, f"{label(threshold)}/{name}", metric, number.percent())
-                 for metric, numbers in found.items() for threshold, number in zip(thresholds, numbers, strict=True)]
-    return rows
+def best(means: np.ndarray) -> np.ndarray:
+    """Which of the ascending thresholds, the last axis of ``means``, is best; the first of equals looks up least."""
+    return (means >= means.max(axis=-1, keepdims=True) - 1e-12).argmax(axis=-1)
 
 
-def step_rows(passes: Passes, steps: Sequence[tuple[float, float]], hits: float | np.ndarray = PRECISION) -> list[dict]:
-    """Paired changes from the first to the second threshold of each step, as ``policies.change_rows`` states them."""
-    found = []
-    for before, after in steps:
-        old, new = outcomes(passes, (before, after), hits).T
-        found += change_rows(passes.first, (label(after), new), (label(before), old))
-    return found
-
-
-def optimum_rows(passes: Passes, thresholds: Sequence[float], hits: float | np.ndarray = PRECISION) -> list[dict]:
+def optimum_rows(
+    passes: Passes, thresholds: np.ndarray, hits: float | np.ndarray = PRECISION
+) -> list[dict]:
     """The best threshold over all tasks, as rows of metric ``threshold``.
 
     *optimal*, the smallest of the best, with the interval of the best threshold over resamples of the APIs;
     *optimal_range_low*, *optimal_range_high*: the thresholds around it that lose at most one point.
     """
-    first, values, thresholds = passes.first, outcomes(passes, thresholds, hits), np.asarray(thresholds, dtype=float)
-    best = best_threshold(values, thresholds)
-    low, high = near_optimum(values.mean(axis=0), thresholds, best)
-    n, model = len(first), first.model.iloc[0]
-    optimal = row(model, "optimal", "threshold", Rate(best, *_resampled_best(values, thresholds, first.api), n))
-    ends = {"optimal_range_low": low, "optimal_range_high": high}
-    return [optimal] + [bare_row(model, name, "threshold", end, n) for name, end in ends.items()]
+    values, model = curve(passes, thresholds, hits)[0], passes.first.model.iloc[0]
+    means, n = values.mean(axis=0), len(values)
+    (optimal,) = bootstrap(
+        lambda weights: thresholds[best(weights @ values / weights.sum(axis=1, keepdims=True))],
+        passes.first.api,
+    )
+    at = best(means)
+    worse = np.flatnonzero(means < means[at] - NEAR / 100 - 1e-12)
+    low, high = worse[worse < at].max(initial=-1) + 1, worse[worse > at].min(initial=len(means)) - 1
+    return [
+        row(model, "optimal", "threshold", optimal),
+        bare_row(model, "optimal_range_low", "threshold", thresholds[low], n),
+        bare_row(model, "optimal_range_high", "threshold", thresholds[high], n),
+    ]
 
 
-def near_optimum(means: np.ndarray, thresholds: np.ndarray, best: float, within: float = NEAR) -> tuple[float, float]:
-    """Ends of the run of thresholds around ``best`` whose mean, (m,) from 0 to 1, is within so many points of its."""
-    at = int(np.flatnonzero(thresholds == best)[0])
-    worse = np.flatnonzero(means < means[at] - within / 100 - 1e-12)
-    return (float(thresholds[worse[worse < at].max(initial=-1) + 1]),
-            float(thresholds[worse[worse > at].min(initial=len(means)) - 1]))
+def lowest(score, shares: Sequence[float]) -> np.ndarray:
+    """(n, shares) chance of each task to be among the lowest share of ``score``, (n,), when a coin breaks the ties.
 
-
-def _resampled_best(values: np.ndarray, thresholds: np.ndarray, clusters) -> tuple[float, float]:
-    """95% percentile interval of the best threshold over clustered resamples, the smallest among equals."""
-    drawn = []
-    for weights in resampled_weights(clusters):
-        means = (weights @ values) / weights.sum(axis=1, keepdims=True)
-        drawn.append(thresholds[(means >= means.max(axis=1, keepdims=True) - 1e-12).argmax(axis=1)])
-    low, high = np.quantile(np.concatenate(drawn), [0.025, 0.975])
-    return float(low), float(high)
-
-
-def calibration_rows(first: pd.DataFrame, counts: np.ndarray | None = None,
-                     bins: Sequence[int] = (5, 10, 15, 20)) -> list[dict]:
-    """How well the confidence of the first pass tells valid from invalid (Figure 9a in numbers).
-
-    Condition a class or *all*: ``auroc``, ``auroc_rests_on_tasks`` (how many are of the rarer kind, valid or invalid),
-    ``mean_confidence`` and, of *all*, ``brier`` and ``ece`` (equal-mass bins);
-    *bins_5* and so on: ``ece`` again; *minimum, mean, product, last*: ``auroc`` of each aggregate, and
-    *minimum - mean* and so on: ``auroc_change_points``, their paired difference (0 to 1, as an AUROC); *frequency*:
-    ``auroc`` of how often the API was seen, (tasks,) ``counts``.
+    A constant score is a random order: every task has the chance ``share``. Columns sum to n times the share.
     """
-    model, valid, sure = first.model.iloc[0], first.valid.to_numpy(dtype=bool), first["minimum"].to_numpy()
-    found: list[tuple[str, str, Rate]] = []
-    for name, members in by_class(first).items():
-        found.append((name, "auroc", auroc_interval(valid[members], sure[members], first.api[members])))
-        found.append((name, "mean_confidence", estimate(sure[members], first.api[members])))
-    found.append(("all", "brier", estimate((sure - valid) ** 2, first.api)))
-    found.append(("all", "ece", ece_interval(valid, sure, first.api, BINS)))
-    found += [(f"bins_{count}", "ece", ece_interval(valid, sure, first.api, count)) for count in bins]
-    found += [(name, "auroc", auroc_interval(valid, first[name], first.api)) for name in AGGREGATES]
-    found += [(f"minimum - {name}", "auroc_change_points", auroc_difference(valid, sure, first[name], first.api))
-              for name in AGGREGATES if name != "minimum"]
-    if counts is not None:
-        found.append(("frequency", "auroc", auroc_interval(valid, counts, first.api)))
-    rarer = [bare_row(model, name, "auroc_rests_on_tasks", min(valid[members].sum(), (~valid[members]).sum()),
-                      int(members.sum())) for name, members in by_class(first).items()]
-    return rarer + [row(model, *place, number) for *place, number in found if not np.isnan(number.value)]
+    _, member, size = np.unique(score, return_inverse=True, return_counts=True)
+    before, places = (np.cumsum(size) - size)[member], np.asarray(shares, dtype=float) * len(member)
+    return np.clip((places - before[:, None]) / size[member][:, None], 0, 1)
 
 
-def typical_failure(first: pd.DataFrame) -> str | None:
-    """The task whose invalid call has the median confidence (the lower one of two), for Figure 8; ties by task id.
+def share_rows(
+    passes: Passes,
+    counts: Sequence[float],
+    shares: Sequence[float],
+    hits: float | np.ndarray = PRECISION,
+    metric: str = "valid_percent",
+) -> list[dict]:
+    """Validity over the share of tasks with documentation: ``share_25/order`` (percent), for ``plots.curves``.
 
-    Calls that name no API have no tokens to show; without an invalid call a valid one serves; None without any.
+    Orders by *confidence* of the first pass; *frequency*, how often the API was seen (``counts``, which only a
+    controlled world knows exactly); *random*; *oracle*, who gains most from this retriever. Per order ``<metric without
+    _percent>_above_random_points``: its mean lead over all shares, paired.
     """
-    named = first[first["minimum"] > 0]
-    ordered = (named[~named.valid.astype(bool)] if not named.valid.all() else named).sort_values(["minimum", "task"])
-    return None if ordered.empty else ordered.task.iloc[(len(ordered) - 1) // 2]
+    first, rows = passes.first, []
+    base = first.valid.to_numpy(dtype=float)
+    gain = outcome(passes, np.ones(len(base), dtype=bool), hits) - base
+    orders = {
+        "confidence": first["minimum"],
+        "frequency": counts,
+        "random": np.zeros(len(base)),
+        "oracle": -gain,
+    }
+    valid = {
+        name: base[:, None] + lowest(order, shares) * gain[:, None]
+        for name, order in orders.items()
+    }
+    for name, values in valid.items():
+        names = [f"share_{100 * share:g}/{name}" for share in shares]
+        rows += class_rows(first, names, {metric: values.clip(0, 1)}, {"": True})
+    random, lead = valid.pop("random"), metric.replace("percent", "above_random_points")
+    for name, values in valid.items():
+        rows += class_rows(first, name, {lead: (values - random).mean(axis=1)}, {"": True})
+    return rows
 
 
-def shown_tokens(done: Completion, code: str | None = None, after: int = 12) -> list[tuple[str, float, bool]]:
-    """The name's tokens and up to ``after`` more: (text, probability, whether it counts), for Figure 8.
+def folds(clusters: Sequence[str], strata: Sequence[str], count: int, seed: int) -> np.ndarray:
+    """(n,) fold numbers from 0: whole clusters, dealt out in the order of a seeded hash within each stratum.
 
-    Empty where no API is named; UserError without log-probabilities. ``code`` as in ``confidence.name_tokens``.
+    Depends on the labels alone, not on their order; the strata continue each other's deal, so that the folds hold
+    equally many clusters.
     """
-    name = name_places(done, code)
-    if not name:
-        return []
-    shown = [(done.tokens[at], math.exp(done.token_logprobs[at]), at in name)
-             for at in range(name.start, min(name.stop + after, len(done.tokens)))]
-    return [token for token in shown if token[0] or token[2]]  # an end-of-text token spells nothing
+    dealt = sorted(
+        set(zip(strata, clusters, strict=True)),
+        key=lambda pair: (pair[0], hashlib.sha256(f"{seed}/{pair[1]}".encode()).digest()),
+    )
+    fold = {cluster: number % count for number, (_, cluster) in enumerate(dealt)}
+    return np.array([fold[cluster] for cluster in clusters])
+
+
+def held_out_rows(
+    passes: Passes,
+    thresholds: np.ndarray,
+    fixed: float = THRESHOLD,
+    count: int = 5,
+    hits: float | np.ndarray = PRECISION,
+    seed: int = 0,
+) -> list[dict]:
+    """Three ways to a threshold, judged on the same tasks: ``valid_percent`` of ``fixed/class``, of ``held_out/class``,
+    chosen on the other ``count - 1`` parts of the APIs, and of ``best_in_sample/class``, chosen on what it reports.
+
+    ``threshold`` of each (``held_out/fold_1`` ...) and paired ``valid_change_points``: best in sample - held out is the
+    optimism, never below 0 over all tasks; held out - fixed is what choosing gains.
+    """
+    first, (values, _) = passes.first, curve(passes, thresholds, hits)
+    fold, at = folds(first.api, first.frequency, count, seed), best(values.mean(axis=0))
+    chosen = np.array([best(values[fold != number].mean(axis=0)) for number in range(count)])
+    ways = {
+        "fixed": curve(passes, [fixed], hits)[0][:, 0],
+        "best_in_sample": values[:, at],
+        "held_out": values[np.arange(len(values)), chosen[fold]],
+    }
+    used = {"fixed": fixed, "best_in_sample": thresholds[at]}
+    used |= {f"held_out/fold_{number + 1}": thresholds[one] for number, one in enumerate(chosen)}
+    rows = [
+        bare_row(first.model.iloc[0], name, "threshold", value, len(first))
+        for name, value in used.items()
+    ]
+    for name, valid in ways.items():
+        rows += class_rows(first, name, {"valid_percent": valid})
+    for new, old in (("best_in_sample", "held_out"), ("held_out", "fixed")):
+        rows += class_rows(first, f"{new} - {old}", {"valid_change_points": ways[new] - ways[old]})
+    return rows
+
+
+def risk_rows(
+    first: pd.DataFrame, counts: Sequence[float], coverages: Sequence[float]
+) -> list[dict]:
+    """How wrong the answers are that are given without documentation: ``risk_percent`` of ``coverage_50/order``.
+
+    The surest ``coverage`` of the tasks is answered, the rest would be looked up. Orders as in ``share_rows``, but
+    *ideal* answers every right one first. Per order ``aurc``, the area below; *random*'s is the error rate. Where every
+    resample agrees (all right, say) the interval is Wilson's of the APIs answered, as in ``rates.rate``.
+    """
+    model, valid, apis, rows = (
+        first.model.iloc[0],
+        first.valid.to_numpy(dtype=bool),
+        first.api.to_numpy(),
+        [],
+    )
+    orders = {
+        "confidence": first["minimum"],
+        "frequency": counts,
+        "random": np.zeros(len(first)),
+        "ideal": valid,
+    }
+    for name, order in orders.items():
+        answered = 1 - lowest(order, 1 - np.asarray(coverages))
+        risks = shares(~valid[:, None] * answered, answered, apis)
+        for coverage, risk in zip(coverages, risks, strict=True):
+            rows.append(
+                row(model, f"coverage_{100 * coverage:g}/{name}", "risk_percent", risk.percent())
+            )
+    rows += [
+        row(model, name, "aurc", aurc_interval(valid, orders[name], apis))
+        for name in ("confidence", "frequency")
+    ]
+    ideal = np.mean(
+        np.cumsum(np.sort(~valid)) / np.arange(1, len(valid) + 1)
+    )  # one task enters after the other
+    return [
+        *rows,
+        row(model, "random", "aurc", rate(~valid, apis)),
+        bare_row(model, "ideal", "aurc", ideal, len(valid)),
+    ]

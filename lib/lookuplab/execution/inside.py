@@ -87,7 +87,11 @@ def mapping(kind: type, _: type, content: dict):
 def member(owner: object, name: str):
     """``getattr``, by which methods are pickled: only of a time zone, and of the transformations of a figure."""
     zone = isinstance(owner, type) and (owner.__name__, name) == ("ZoneInfo", "_unpickle")
-    return getattr(owner, name) if zone or type(owner).__module__ == "matplotlib.transforms" else Nothing
+    return (
+        getattr(owner, name)
+        if zone or type(owner).__module__ == "matplotlib.transforms"
+        else Nothing
+    )
 
 
 def arrow(content: tuple):
@@ -97,27 +101,47 @@ def arrow(content: tuple):
     return made
 
 
-REPLACED = dict(dtype=dtype, _load_from_bytes=storage, _reconstructor=mapping, getattr=member, _restore_array=arrow)
+REPLACED = {
+    "dtype": dtype,
+    "_load_from_bytes": storage,
+    "_reconstructor": mapping,
+    "getattr": member,
+    "_restore_array": arrow,
+}
 
 
 class Known(pickle._Unpickler):
     """Reads what W sent: objects of known classes, made without their constructors, whose state hides no method."""
 
     dispatch = dict(pickle._Unpickler.dispatch)
-    del dispatch[pickle.INST[0]], dispatch[pickle.OBJ[0]]  # only in protocols before 2 are classes called so
+    del (
+        dispatch[pickle.INST[0]],
+        dispatch[pickle.OBJ[0]],
+    )  # only in protocols before 2 are classes called so
 
     def find_class(self, module: str, name: str):
         if name in REPLACED:
             return REPLACED[name]
         found = getattr(sys.modules.get(module), name, None)
         kind = isinstance(found, type) and not issubclass(found, type) and name != "memmap"
-        return found if module.partition(".")[0] in PACKAGES and (kind or name in CALLED) else Nothing
+        return (
+            found if module.partition(".")[0] in PACKAGES and (kind or name in CALLED) else Nothing
+        )
 
     def load_reduce(self) -> None:
         called = self.stack[-2]
-        known = called.__name__ in CALLED or called.__name__.endswith("Dtype") or called in REPLACED.values()
+        known = (
+            called.__name__ in CALLED
+            or called.__name__.endswith("Dtype")
+            or called in REPLACED.values()
+        )
         # an offset of time, an enumeration
-        if not (known or called is Nothing or hasattr(called, "rollforward") or hasattr(called, "__members__")):
+        if not (
+            known
+            or called is Nothing
+            or hasattr(called, "rollforward")
+            or hasattr(called, "__members__")
+        ):
             raise pickle.UnpicklingError(f"{called} is called")
         super().load_reduce()
 
@@ -125,8 +149,15 @@ class Known(pickle._Unpickler):
         state, made = self.stack[-1], self.stack[-2]
         for part in state if isinstance(state, tuple) else (state,):
             for name, value in part.items() if isinstance(part, dict) else ():
-                hides = callable(getattr(type(made), name, None)) and getattr(value, "__name__", "") != name
-                if isinstance(made, type) or hides or (name.startswith("__") and name != "__mpl_version__"):
+                hides = (
+                    callable(getattr(type(made), name, None))
+                    and getattr(value, "__name__", "") != name
+                )
+                if (
+                    isinstance(made, type)
+                    or hides
+                    or (name.startswith("__") and name != "__mpl_version__")
+                ):
                     raise pickle.UnpicklingError(f"{type(made)} with its own {name}")
         if type(made) is Nothing:
             self.stack.pop()
@@ -192,7 +223,9 @@ def solve(test) -> None:
         except BaseException as raised:
             error = described(raised)
         env.pop("__builtins__", None)
-        if helpers := sys.modules.get("matplotlib._pylab_helpers"):  # figures are shown again where they are read
+        if helpers := sys.modules.get(
+            "matplotlib._pylab_helpers"
+        ):  # figures are shown again where they are read
             env[" figures"] = [one.canvas.figure for one in helpers.Gcf.figs.values()]
         for name, value in env.items():
             try:
@@ -209,7 +242,9 @@ def solve(test) -> None:
 
 def described(error: BaseException) -> str:
     try:
-        return (str(error) if isinstance(error, Failed) else f"{type(error).__name__}: {error}")[:LONGEST]
+        return (str(error) if isinstance(error, Failed) else f"{type(error).__name__}: {error}")[
+            :LONGEST
+        ]
     except BaseException:
         return type(error).__name__
 
@@ -244,7 +279,9 @@ def resident(process: int) -> int:
             lines = [line.split() for line in file]
     except OSError:
         return 0
-    return sum(int(line[1]) for line in lines if line[0] in ("RssAnon:", "RssShmem:", "VmSwap:")) << 10
+    return (
+        sum(int(line[1]) for line in lines if line[0] in ("RssAnon:", "RssShmem:", "VmSwap:")) << 10
+    )
 
 
 class Server:
@@ -305,7 +342,11 @@ class Server:
             namespaces.stand_alone(self.limits["memory"] // 4)
         namespaces.limit(self.limits)
         # generators that an import has seeded: else each program would find them in the same state
-        for name, method in (("random", "seed"), ("numpy.random", "seed"), ("torch", "manual_seed")):
+        for name, method in (
+            ("random", "seed"),
+            ("numpy.random", "seed"),
+            ("torch", "manual_seed"),
+        ):
             if name in sys.modules:
                 getattr(sys.modules[name], method)(seed)
         both = io.BufferedRWPair(io.FileIO(other), io.FileIO(other, "w"))
@@ -332,7 +373,11 @@ class Server:
                 "memory": sum(max(0, resident(one) - own) for one in alive) > self.limits["memory"],
             }
             for name in [name for name, over in reasons.items() if over]:
-                return {"passed": False, "error": f"took more {name} than {self.limits[name]}", "stopped": True}
+                return {
+                    "passed": False,
+                    "error": f"took more {name} than {self.limits[name]}",
+                    "stopped": True,
+                }
         try:
             error = read(verdict)
         except EOFError:
@@ -374,14 +419,19 @@ def main() -> None:
     if task["contained"]:
         python = [os.path.abspath(sys.executable), os.path.realpath(sys.executable)]
         namespaces.leave_the_system([sys.prefix, sys.base_prefix, *python, *sys.path[1:]])
-    namespaces.call("prctl", namespaces.SET_DUMPABLE, 0, 0, 0, 0)  # no other process may read this one's memory
+    namespaces.call(
+        "prctl", namespaces.SET_DUMPABLE, 0, 0, 0, 0
+    )  # no other process may read this one's memory
     server = Server(**task)
     sys.argv = [""]
     # what a fresh process would not find
     del sys.path[0]
     for name in [name for name in sys.modules if name.partition(".")[0] == "lookuplab"]:
         del sys.modules[name]
-    for name in ("bottleneck", "numexpr"):  # pandas computes with them unasked where they happen to be installed
+    for name in (
+        "bottleneck",
+        "numexpr",
+    ):  # pandas computes with them unasked where they happen to be installed
         sys.modules[name] = None
     write(server.answers, {})
     server.serve()

@@ -12,11 +12,10 @@ import signal
 import struct
 
 WORK = "/sandbox"
-SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
-# What the loader, fonts, time zones and names of users need; no keys, no passwords
-SETTINGS = ("alternatives", "fonts", "group", "hosts", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime",
-            "mime.types", "nsswitch.conf", "os-release", "passwd", "timezone")  # fmt: skip
-DEVICES = ("null", "zero", "full", "random", "urandom")
+# The loader, fonts, time zones and names of users need these settings; no keys, no passwords
+SHOWN = """/usr /bin /sbin /lib /lib32 /lib64 /libx32 /nix/store /etc/alternatives /etc/fonts /etc/group /etc/hosts
+    /etc/ld.so.cache /etc/ld.so.conf /etc/ld.so.conf.d /etc/localtime /etc/mime.types /etc/nsswitch.conf /etc/os-release
+    /etc/passwd /etc/timezone /dev/null /dev/zero /dev/full /dev/random /dev/urandom""".split()
 USER = 1000
 STAGE = "/sys"  # exists everywhere and is wanted nowhere: the new root is put together here
 FILES, OPEN_FILES = 20_000, 256  # in WORK; open at a time
@@ -54,7 +53,14 @@ def call(name: str, *arguments) -> None:
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
     """``mount``, where it does not follow that the target is there."""
-    call("mount", source.encode(), target.encode(), kind.encode() or None, ctypes.c_ulong(flags), options.encode())
+    call(
+        "mount",
+        source.encode(),
+        target.encode(),
+        kind.encode() or None,
+        ctypes.c_ulong(flags),
+        options.encode(),
+    )
 
 
 def read_only(target: str, flags: int, recursive: int = AT_RECURSIVE) -> None:
@@ -101,12 +107,17 @@ def leave_the_system(readable: list[str]) -> None:
     stay_behind()
     mount("none", "/", flags=RECURSIVE | PRIVATE)
     mount("tmpfs", STAGE, "tmpfs", NOSUID, "mode=0755")
-    shown = (*SYSTEM, *(f"/etc/{name}" for name in SETTINGS), *(f"/dev/{name}" for name in DEVICES))
-    for path in (*shown, *sorted(map(os.path.abspath, readable))):  # a folder before what lies in it
+    for path in (
+        *SHOWN,
+        *sorted(map(os.path.abspath, readable)),
+    ):  # a folder before what lies in it
         show(path)
     for name in ("/proc", WORK, "/old"):
         os.mkdir(STAGE + name)
-    for name in ("/dev/shm", "/tmp"):  # a Python that lies in /tmp is shown there, and /tmp is read-only
+    for name in (
+        "/dev/shm",
+        "/tmp",
+    ):  # a Python that lies in /tmp is shown there, and /tmp is read-only
         if not os.path.exists(STAGE + name):
             os.symlink(WORK, STAGE + name)
     os.symlink("/proc/self/fd", STAGE + "/dev/fd")
@@ -144,7 +155,9 @@ def stand_alone(size: int) -> None:
     memory(WORK, size)
     mount("proc", "/proc", "proc", NOSUID | NODEV | NOEXEC)
     with contextlib.suppress(OSError), open("/proc/sys/kernel/pid_max", "w") as file:
-        file.write("310")  # the fewest; since Linux 6.14, and it also holds root, whom RLIMIT_NPROC does not
+        file.write(
+            "310"
+        )  # the fewest; since Linux 6.14, and it also holds root, whom RLIMIT_NPROC does not
     stay_behind()  # ... which waits, because signals do not end the first one
     for capability in range(CAPABILITIES):  # refused beyond the last one
         _libc.prctl(DROP_BOUNDING, capability, 0, 0, 0)

@@ -85,6 +85,8 @@ class ForkServer:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    __del__ = __exit__  # a thread that ends leaves its server
+
     def close(self) -> None:
         """End the server, in order if it answers: then the CPU time of the programs counts as this one's children's."""
         if self._process is not None:
@@ -113,12 +115,16 @@ class ForkServer:
                 self._imports.append(line)
         except (EOFError, OSError):
             self.close()
-            raise UserError(f"{self.python} ends or hangs in {wanted}; repair its environment") from None
+            raise UserError(
+                f"{self.python} ends or hangs in {wanted}; repair its environment"
+            ) from None
 
     def run(self, program: Program) -> Outcome:
         """Run one program with its imports made before. Whatever it does, the next one finds a working server."""
         self.preload(program.imports)
-        seed = int.from_bytes(hashlib.sha256(program.text.encode("utf-8", "replace")).digest()[:4], "big")
+        seed = int.from_bytes(
+            hashlib.sha256(program.text.encode("utf-8", "replace")).digest()[:4], "big"
+        )
         started = time.monotonic()
         try:
             found = self._ask(self.limits.seconds + GRACE, {"run": seed}, program.text)
@@ -135,7 +141,9 @@ class ForkServer:
         root = str(Path(lookuplab.__file__).parents[1])
         code = f"import sys; sys.path[0] = {root!r}; from lookuplab.execution.inside import main; main()"
         home = inside.namespaces.WORK if task["contained"] else self._folder.name
-        with open(f"{self._folder.name}/errors", "w+") as errors:  # no pipe, which what the imports print could fill
+        with open(
+            f"{self._folder.name}/errors", "w+"
+        ) as errors:  # no pipe, which what the imports print could fill
             self._process = subprocess.Popen(
                 [self.python, "-s", "-B", "-c", code, json.dumps(task)],
                 cwd=self._folder.name, env={**ENVIRONMENT, "HOME": home, "TMPDIR": home}, start_new_session=True,
@@ -147,7 +155,9 @@ class ForkServer:
                 self.close()
                 errors.seek(0)
                 words = errors.read().strip().splitlines() or ["it ended without a word"]
-                raise UserError(f"the server of {self.python} does not start ({self.sandbox}): {words[-1]}") from None
+                raise UserError(
+                    f"the server of {self.python} does not start ({self.sandbox}): {words[-1]}"
+                ) from None
 
     def _ask(self, seconds: float, *requests: object) -> dict:
         """The answer; the server ends, and EOFError is raised, where it takes longer than ``seconds``."""

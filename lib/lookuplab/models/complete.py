@@ -26,19 +26,11 @@ DECODING_VERSION = (
     1  # raise it whenever the same model and parameters would give another answer than before
 )
 SHARE = "LOOKUPLAB_SHARE"  # "1/4": the second of four processes; set by the runner
-POLL_SECONDS, PATIENCE_SECONDS = (
-    0.5,
-    3600.0,
-)  # without one answer of the others; a launcher ends all where one fails
+POLL_SECONDS = 0.5
+PATIENCE_SECONDS = 3600.0  # without one answer of the others; a launcher ends all where one fails
 LOG = "LOOKUPLAB_ANSWERS"  # a file for the answers that a notebook used; set by the runner
-COLUMNS = (
-    "model",
-    "prompt",
-    "sample",
-    "question",
-    "answer",
-    "margin",
-)  # of that file, one line a use
+# of that file, one line a use
+COLUMNS = ("model", "prompt", "sample", "question", "answer", "margin")
 # Nats, or probability of a draw: an answer with a narrower decision is a near tie and its margin is told. Between the
 # vector extensions of one processor the mini models' log-probabilities differ by 2e-5 at most, their margins by 3e-5.
 NEAR = 1e-4
@@ -62,22 +54,18 @@ def complete(
     first answer without log-probabilities ends the call. UserError for that, for a prompt id that occurs
     twice, for decoding parameters out of range and for whatever model and store complain about.
     """
-    for name, fine, allowed in (
-        ("max_new_tokens", decoding.max_new_tokens >= 1, "at least 1"),
-        ("temperature", decoding.temperature >= 0, "0 (greedy) or more"),
-        (
-            "n",
-            decoding.n == 1 or decoding.n > 1 and decoding.temperature > 0,
-            "1, or more at a temperature above 0",
-        ),
-        ("top_p", 0 < decoding.top_p <= 1, "above 0 and at most 1"),
-        ("stop", "" not in decoding.stop, "without an empty string, which would end every answer"),
-        ("truncation", decoding.truncation in (None, "left", "right"), "'left', 'right' or None"),
+    one = decoding
+    if not (
+        one.max_new_tokens >= 1
+        and one.temperature >= 0
+        and (one.n == 1 or one.n > 1 and one.temperature > 0)
+        and 0 < one.top_p <= 1
+        and "" not in one.stop
+        and one.truncation in (None, "left")
     ):
-        if not fine:
-            raise UserError(
-                f"decoding: {name} is {getattr(decoding, name)!r}; it must be {allowed}"
-            )
+        raise UserError(
+            f"{decoding} is out of range; see models.types.Decoding (n above 1 needs a temperature)"
+        )
     asked = [(prompt, "", sample) for prompt in prompts for sample in range(decoding.n)]
 
     def answer(missing: list[Asked]) -> Iterator[list[Completion]]:
@@ -112,11 +100,9 @@ def _answered(
     requires_logprobs: bool,
 ) -> list[Completion]:
     """Look up, generate the rest, return what the store holds: another process may have stored an answer first."""
-    ((name, times),) = Counter((prompt.id, sample) for prompt, _, sample in asked).most_common(
-        1
-    ) or [("", 0)]
-    if times > 1:
-        raise UserError(f"prompt ids must be unique, but {name[0]!r} occurs more than once")
+    counts = Counter((prompt.id, sample) for prompt, _, sample in asked)
+    if twice := [name for (name, _), count in counts.items() if count > 1]:
+        raise UserError(f"prompt ids must be unique, but {twice[0]!r} occurs more than once")
     keys, questions = (
         zip(*keys_of(model.identity, decoding, asked), strict=True) if asked else ((), ())
     )
@@ -165,9 +151,8 @@ def _answered(
         _restored(known[key], prompt.id, sample)
         for key, (prompt, _, sample) in zip(keys, asked, strict=True)
     ]
-    if decoding and (
-        file := os.environ.get(LOG)
-    ):  # continuations that were only scored are no answers
+    # continuations that were only scored are no answers
+    if decoding and (file := os.environ.get(LOG)):
         with open(file, "a", encoding="utf-8", newline="") as log:
             for question, one in zip(questions, answers, strict=True):
                 near = one.margin is not None and one.margin < NEAR
@@ -188,7 +173,7 @@ def keys_of(
     stated = asdict(decoding) if decoding else {}
     stated.pop("n", None)  # the sample index says it: the first 5 of 20 samples are those of n=5
     if decoding and decoding.stop_rule:
-        stated["stop_rule"] = getattr(decoding.stop_rule, "name", decoding.stop_rule)
+        stated["stop_rule"] = decoding.stop_rule.name
     kind = "generate" if decoding else "score"
     settings = {"kind": kind, "model": identity, "decoding": stated, "version": DECODING_VERSION}
     common, hashed = digest(canonical(settings)), {}
@@ -221,12 +206,9 @@ def _restored(answer: dict, name: str, sample: int) -> Completion:
 def _is_mine(key: str, share: str | None = None) -> bool:
     """Whether this process of a launch generates the answer: a prompt's samples are of one process.
 
-    Processes that look up at different times agree. Raises UserError for a malformed LOOKUPLAB_SHARE.
+    Processes that look up at different times agree.
     """
-    share = share or os.environ.get(SHARE, "0/1")
-    number, _, count = share.partition("/")
-    if not (number.isdecimal() and count.isdecimal() and int(number) < int(count)):
-        raise UserError(f"{SHARE} is {share!r}; it must be like 0/2: the first of two processes")
+    number, count = (share or os.environ.get(SHARE, "0/1")).split("/")
     return int(key.split("/")[1], 16) % int(count) == int(number)
 
 

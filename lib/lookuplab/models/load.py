@@ -65,9 +65,8 @@ def split_options(name: str) -> tuple[str, dict[str, Any]]:
 
     Values are numbers, ``true`` and ``false``, or text.
     """
-    split = re.fullmatch(
-        r"((?:.*#)?[^?#]+)\?([^#]+)", name
-    )  # an address may have a query of its own
+    # an address may have a query of its own
+    split = re.fullmatch(r"((?:.*#)?[^?#]+)\?([^#]+)", name)
     if not split:
         return name, {}
     found = {}

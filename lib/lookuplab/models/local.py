@@ -1,7 +1,7 @@
 """Models that run here: any causal or encoder-decoder checkpoint of Hugging Face Transformers.
 
 From top to bottom: what is on the disk (``Checkpoint``), the model that answers (``LocalModel``), the
-decode loop, what a batch carries from one forward pass to the next, and teacher forcing.
+decode loop, and what a batch carries from one forward pass to the next.
 
 The loop is gpt-fast's: prefill once, then one token a step for all rows. What it adds to ``generate``
 of Transformers: batches of *different* prompts, stop rules that end a row while it is decoded,
@@ -49,9 +49,8 @@ DTYPES = ("float32", "bfloat16", "float16")
 ROWS = 128  # of a batch, at most
 CPU_TOKENS = 8192  # rows x longest prompt: more only pads and leaves the processor's caches
 GPU_SHARE = 0.8  # of the free memory, for keys and values
-COMPACT = (
-    8  # drop finished rows when they are one in so many of the batch: each time the cache is copied
-)
+# drop finished rows when they are one in so many of the batch: each time the cache is copied
+COMPACT = 8
 BLOCK = 64  # positions of room that the cache reserves at a time
 
 
@@ -223,12 +222,11 @@ class LocalModel(Checkpoint):
     def end_of_text(self) -> frozenset[int]:
         """Every token that ends an answer, from the generation configuration and the tokenizer."""
         try:
-            configured = GenerationConfig.from_pretrained(
-                self.source[0], **self._options
-            ).eos_token_id
+            config = GenerationConfig.from_pretrained(self.source[0], **self._options)
         except OSError:  # there is none
-            configured = self.config.eos_token_id
-        configured = configured if isinstance(configured, list) else [configured]
+            config = self.config
+        ends = config.eos_token_id
+        configured = ends if isinstance(ends, list) else [ends]
         return frozenset({*configured, self.tokenizer.eos_token_id} - {None})
 
     @cached_property
@@ -238,7 +236,7 @@ class LocalModel(Checkpoint):
 
     def prompt_ids(self, text: str) -> list[int]:
         """The tokens of a prompt that is asked without a chat template."""
-        return encode(self.tokenizer, [text], True, self.causal)[0]
+        return encode(self.tokenizer, text, True, self.causal)
 
     def generate(
         self,
@@ -285,7 +283,7 @@ class LocalModel(Checkpoint):
             added = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
             if self.causal:
                 given, special = self._text(prompt)
-                (whole,) = encode(self.tokenizer, [given + text], special, True)
+                whole = encode(self.tokenizer, given + text, special, True)
                 added = whole[len(ids) :] if whole[: len(ids)] == ids else added
                 fit(self.tokenizer, prompt.id, ids + added[1:], self.context, Decoding())
             if added:
@@ -323,7 +321,7 @@ class LocalModel(Checkpoint):
     def _encoded(self, prompts: Iterable[Prompt]) -> list[list[int]]:
         """Token ids of every prompt; each different text is tokenised once."""
         texts = [self._text(prompt) for prompt in prompts]
-        ids = {one: encode(self.tokenizer, [one[0]], one[1], self.causal)[0] for one in set(texts)}
+        ids = {one: encode(self.tokenizer, *one, self.causal) for one in set(texts)}
         return [ids[one] for one in texts]
 
     def _written(

@@ -96,12 +96,8 @@ class RemoteModel:
         )
 
     def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]:
-        """Log-probabilities of given continuations, from an endpoint that echoes the prompt with them (vLLM does)."""
-        if self.chat:
-            raise UserError(
-                f"{self.name}: a chat endpoint cannot score a given continuation; use a local model"
-            )
-        yield from self._in_parallel(partial(self._scored, prompt, text) for prompt, text in pairs)
+        """Endpoints tell nothing about a text that they did not write. Raises UserError."""
+        raise UserError(f"{self.name}: an endpoint cannot score a given text; use a local model")
 
     def _in_parallel(self, calls: Iterator[Callable[[], Completion]]) -> Iterator[list[Completion]]:
         """At the first failure nothing new is asked, but answers that are under way are still handed on."""
@@ -145,15 +141,14 @@ class RemoteModel:
                 wanted = {"logprobs": logprobs} if self._logprobs else {}
                 response = create(model=self.name, **wanted, **parameters)
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-                if "logprobs" not in str(error) or not wanted or "echo" in parameters:
+                if "logprobs" not in str(error) or not wanted:
                     raise
                 self._logprobs = False
                 response = create(model=self.name, **parameters)
         except openai.APIError as error:
             raise self._explained(error) from None
-        if not getattr(
-            response, "choices", None
-        ):  # a web page, say: the client hands text on as it came
+        # a web page, say: the client hands text on as it came
+        if not getattr(response, "choices", None):
             raise UserError(
                 f"{self.base_url} does not answer as an OpenAI-compatible endpoint; check the address (it "
                 "usually ends with /v1)"
@@ -164,9 +159,8 @@ class RemoteModel:
         stop = [*decoding.stop, *getattr(decoding.stop_rule, "stop", ())]
         options = {"max_tokens": decoding.max_new_tokens, "temperature": decoding.temperature}
         options |= {"stop": stop[:MAX_STOP_STRINGS]} if stop else {}
-        if (
-            decoding.temperature > 0
-        ):  # a seed is sent only where it matters: some endpoints refuse it
+        # a seed is sent only where it matters: some endpoints refuse it
+        if decoding.temperature > 0:
             seed = hashlib.sha256(f"{decoding.seed}/{prompt.id}/{sample}".encode()).digest()
             options |= {"top_p": decoding.top_p, "seed": int.from_bytes(seed[:4]) >> 1}
         if self.chat:
@@ -182,11 +176,12 @@ class RemoteModel:
         else:
             create = self._client.completions.create
             choice, read = self._ask(create, 1, prompt=prompt.text, **options)
-            text, told = choice.text or "", _told(choice)
+            text, given = choice.text or "", choice.logprobs
+            told = zip(given.tokens, given.token_logprobs or (), strict=False) if given else ()
+            told = list(told)
         finish = choice.finish_reason
-        if (
-            finish == "stop" and not stop
-        ):  # the API does not say which: a stop string or the model's own end
+        # the API does not say which: a stop string or the model's own end
+        if finish == "stop" and not stop:
             finish = "eos"
         # some servers list the end-of-text token, or those of a removed stop string, behind the text
         ends = list(accumulate(len(piece) for piece, _ in told))
@@ -202,36 +197,6 @@ class RemoteModel:
         tokens, logprobs = zip(*told, strict=True) if told else ((), None if not ends else ())
         return Completion(prompt.id, sample, text, tokens, (), logprobs, finish, read)
 
-    def _scored(self, prompt: Prompt, continuation: str) -> Completion:
-        """The continuation's part of an echoed text.
-
-        A token that straddles the end of the prompt counts to the continuation. The very first token of a
-        text has no log-probability, so it is left out.
-        """
-        # one token more than is wanted: not every endpoint takes 0
-        parameters = {
-            "prompt": prompt.text + continuation,
-            "echo": True,
-            "max_tokens": 1,
-            "temperature": 0.0,
-        }
-        choice, _ = self._ask(self._client.completions.create, 1, **parameters)
-        told = _told(choice)
-        if not told:
-            raise UserError(
-                f"{self.name} at {self.base_url} gives no log-probabilities of a given text, which scoring "
-                "needs; use a local model or an endpoint that echoes them (vLLM)"
-            )
-        start, kept, before = 0, [], 0
-        for token, logprob in told:
-            start += len(token)
-            if start <= len(prompt.text) or logprob is None:
-                before += 1
-            elif start - len(token) < len(parameters["prompt"]):
-                kept.append((token, logprob))
-        tokens, logprobs = zip(*kept, strict=True) if kept else ((), ())
-        return Completion(prompt.id, 0, continuation, tokens, (), logprobs, "scored", before)
-
     def _explained(self, error: openai.APIError) -> UserError:
         """The client's words in one line, with the key blanked should it stand there."""
         words = " ".join(str(error).split())
@@ -240,13 +205,3 @@ class RemoteModel:
         return UserError(
             f"{self.name} at {self.base_url}: {words[:300]} (after {self.max_retries} retries at most)"
         )
-
-
-def _told(choice) -> list[tuple[str, float | None]]:
-    """Tokens and log-probabilities of an answer of ``/completions``; endpoints give no ids, some neither of these."""
-    given = choice.logprobs
-    return (
-        list(zip(given.tokens, given.token_logprobs, strict=True))
-        if given and given.token_logprobs
-        else []
-    )

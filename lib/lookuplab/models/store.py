@@ -52,9 +52,8 @@ class AnswerStore:
 
     def _open(self) -> None:
         """Make the table where there is none; refuse what is not ours before anything is changed in it."""
-        self.db.execute(
-            "PRAGMA synchronous = NORMAL"
-        )  # a killed process still loses nothing committed
+        # a killed process still loses nothing committed
+        self.db.execute("PRAGMA synchronous = NORMAL")
         ((version,),) = self.db.execute("PRAGMA user_version")
         tables = {name for (name,) in self.db.execute("SELECT name FROM sqlite_master")}
         if version > SCHEMA or (tables and not version and self.name not in tables):
@@ -110,12 +109,14 @@ class AnswerStore:
         return found
 
     def put(self, key: str, answer: object) -> None:
-        """Keep one answer."""
-        self.add({key: answer})
+        """Keep one answer, in place of another one."""
+        with self._readable_errors():
+            row = key, json.dumps(answer)
+            self.db.execute(f"INSERT OR REPLACE INTO {self.name} VALUES (?, ?)", row)
 
     def add(self, answers: Mapping[str, object]) -> None:
         """Keep a batch, in one transaction. An answer that another process has stored first stays as it is."""
-        rows = [(key, canonical(answer)) for key, answer in answers.items()]
+        rows = [(key, json.dumps(answer)) for key, answer in answers.items()]
         with self._readable_errors(), self._transaction():
             self.db.executemany(f"INSERT OR IGNORE INTO {self.name} VALUES (?, ?)", rows)
 
@@ -139,9 +140,8 @@ class AnswerStore:
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
-        self.db.execute(
-            "BEGIN IMMEDIATE"
-        )  # a deferred one could fail when it turns from reading to writing
+        # a deferred one could fail when it turns from reading to writing
+        self.db.execute("BEGIN IMMEDIATE")
         try:
             yield
             self.db.execute("COMMIT")
@@ -183,15 +183,9 @@ def export(target: Path, kinds: Sequence[type[AnswerStore]], models: Sequence[st
     """Write the answers of these models, or all, to the file ``target``; return how many completions.
 
     ``kinds`` are stores at their default places; what their tables hold goes into the one file. UserError
-    where there is no completion store, and for a model that it does not hold.
+    where there is no completion store.
     """
     source = existing(CompletionStore.default_path())
-    with CompletionStore(source) as store:
-        known = [model for model, *_ in store.held()]
-    if unknown := set(models) - set(known):
-        raise UserError(
-            f"{source} holds nothing of {min(unknown)!r}; there are: {', '.join(known)}"
-        )
     if target.resolve() == source.resolve():
         raise UserError(f"{target} is the store itself; name another file")
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -209,8 +203,12 @@ def export(target: Path, kinds: Sequence[type[AnswerStore]], models: Sequence[st
 
 def merge(file: Path, kinds: Sequence[type[AnswerStore]]) -> dict[str, int]:
     """Add what ``file``, an export or another store, holds to the stores of these ``kinds``: name -> new answers."""
+    existing(file)
     with TemporaryDirectory() as folder:  # one of an older schema is upgraded in the copy
-        copy, found = Path(shutil.copy(existing(file), folder)), {}
+        for part in (file, file.with_name(f"{file.name}-wal")):  # what is not in the file yet
+            if part.is_file():
+                shutil.copy(part, folder)
+        copy, found = Path(folder) / file.name, {}
         with CompletionStore(copy) as read:
             tables = {name for (name,) in read.db.execute("SELECT name FROM sqlite_master")}
         for kind in kinds:

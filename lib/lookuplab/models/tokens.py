@@ -12,52 +12,40 @@ ANCHORS = ("", "\n", "(", "=")  # texts before a continuation whose tokens do no
 UNFINISHED = "\ufffd"  # what half a UTF-8 character decodes to
 
 
-def encode(tokenizer, texts: Sequence[str], special: bool, causal: bool) -> list[list[int]]:
-    """Token ids of each text, with the tokenizer's own special tokens if ``special``.
+def encode(tokenizer, text: str, special: bool, causal: bool) -> list[int]:
+    """Token ids of a text, with the tokenizer's own special tokens if ``special``.
 
     A causal prompt must stay open: an end-of-text token that the tokenizer adds is taken off. An empty
     prompt becomes one begin-of-text token, because a model cannot begin from nothing.
     """
-    if not texts:
-        return []
-    rows = tokenizer(list(texts), add_special_tokens=special, verbose=False)["input_ids"]
-    if causal:
-        rows = [
-            row[:-1] if len(row) > 1 and row[-1] == tokenizer.eos_token_id else row for row in rows
-        ]
-    start = next(
-        (i for i in (tokenizer.bos_token_id, tokenizer.eos_token_id) if i is not None), None
-    )
-    if start is None and not all(rows):
-        raise UserError(
-            "an empty prompt needs a tokenizer with a begin- or end-of-text token; this one has none"
-        )
-    return [list(row) or [start] for row in rows]
+    ids = tokenizer(text, add_special_tokens=special, verbose=False)["input_ids"]
+    if causal and len(ids) > 1 and ids[-1] == tokenizer.eos_token_id:
+        return ids[:-1]
+    if ids:
+        return ids
+    for start in (tokenizer.bos_token_id, tokenizer.eos_token_id):
+        if start is not None:
+            return [start]
+    raise UserError("an empty prompt needs a tokenizer with a begin- or end-of-text token")
 
 
 def fit(tokenizer, name: str, ids: list[int], context: int | None, decoding: Decoding) -> list[int]:
     """The prompt within the context window.
 
-    Without a policy a prompt must leave room for one new token, else UserError. With
-    ``decoding.truncation`` it is cut so that all ``max_new_tokens`` find room; special tokens at its
-    ends stay.
+    Without a policy a prompt must leave room for one new token, else UserError. With truncation on the left it is
+    cut so that all ``max_new_tokens`` find room; a begin-of-text token stays.
     """
-    if (
-        context is None
-        or len(ids) + (decoding.max_new_tokens if decoding.truncation else 1) <= context
-    ):
+    cut = decoding.truncation == "left"
+    if context is None or len(ids) + (decoding.max_new_tokens if cut else 1) <= context:
         return ids
-    if decoding.truncation is None:
+    if not cut:
         raise UserError(
             f"prompt {name!r} has {len(ids)} tokens and the model's context is {context}; shorten it "
-            "or name a truncation policy ('left' or 'right')"
+            "or cut its beginning (truncation 'left')"
         )
-    keep = {tokenizer.bos_token_id, tokenizer.eos_token_id}
-    first, last = ids[:1] if ids[0] in keep else [], ids[-1:] if ids[-1] in keep else []
-    middle = ids[len(first) : len(ids) - len(last)]
-    room = max(0, max(1, context - decoding.max_new_tokens) - len(first) - len(last))
-    cut = middle[len(middle) - room :] if decoding.truncation == "left" else middle[:room]
-    return first + cut + last
+    first = ids[:1] if ids[0] == tokenizer.bos_token_id else []
+    room = max(1, context - decoding.max_new_tokens) - len(first)
+    return first + ids[len(ids) - room :]
 
 
 def continuations(tokenizer, tail: Sequence[int], texts: Sequence[str]) -> list[list[int] | None]:

@@ -39,8 +39,7 @@ class Decoding:
     ``temperature`` 0 is greedy. ``n`` samples are drawn per prompt, each seeded by (seed, prompt id,
     sample index), so that a sample does not depend on the batch that it was drawn in. ``stop`` strings
     and ``stop_rule`` (called for a fresh ``Rule`` for each answer) end an answer while it is written.
-    ``truncation`` says which end of a too long prompt to drop (``"left"`` or ``"right"``); without it
-    such a prompt is an error.
+    ``truncation`` "left" drops the beginning of a too long prompt; without it such a prompt is an error.
     """
 
     max_new_tokens: int = 256
@@ -54,10 +53,7 @@ class Decoding:
 
     def stopper(self) -> Callable[[str], bool]:
         """A reader for one answer: fed piece by piece, it says True where ``stop`` or the rule ends it."""
-        made = self.stop_rule
-        if isinstance(made, str):  # SHIM
-            from lookuplab.models.first_call import FirstCall as made
-        rule, read = made and made(), ""
+        rule, read = self.stop_rule and self.stop_rule(), ""
         overlap = max(map(len, self.stop), default=1) - 1
 
         def over(piece: str) -> bool:

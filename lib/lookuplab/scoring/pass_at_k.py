@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from math import comb
 
 from lookuplab.errors import UserError
-from lookuplab.scoring.rates import Rate, estimate
+from lookuplab.scoring.rates import Rate, rate
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
@@ -19,17 +19,18 @@ def pass_at_k(n: int, c: int, k: int) -> float:
     if not 0 <= c <= n:
         raise ValueError(f"{c} of {n} samples cannot have passed")
     if k < 1 or k > n:
-        raise UserError(f"pass@{k} needs 1 <= k <= n, and there are n = {n} samples: draw more, or ask for a smaller k")
+        raise UserError(
+            f"pass@{k} needs 1 <= k <= n, and there are n = {n} samples: draw more, or ask for a smaller k"
+        )
     return 1 - comb(n - c, k) / comb(n, k)
 
 
-def passes(verdicts: Mapping[str, Sequence[bool]], clusters: Mapping[str, str], k: int, **intervals) -> Rate:
+def passes(verdicts: Mapping[str, Sequence[bool]], clusters: Mapping[str, str], k: int) -> Rate:
     """Mean pass@k over problems; ``n`` counts the problems.
 
     verdicts: problem id -> whether each of its samples passed (their number may differ between problems).
     clusters: problem id -> the label of what is resampled together for the interval, as the origin problem.
-    intervals: ``repetitions``, ``seed`` and ``level`` as in ``rates.estimate``.
     """
     ids = sorted(verdicts)
     values = [pass_at_k(len(verdicts[one]), sum(verdicts[one]), k) for one in ids]
-    return estimate(values, [clusters[one] for one in ids], **intervals)
+    return rate(values, [clusters[one] for one in ids])

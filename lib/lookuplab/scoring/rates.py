@@ -1,13 +1,17 @@
-"""One rate and its 95% interval: Wilson for independent tasks, a seeded percentile bootstrap over clusters otherwise.
+"""Numbers with their 95% intervals, and the rows of the tidy schema that hold them.
 
-Tasks about the same API (or origin problem, or repository) fail together, so they are resampled together.
+Tasks about the same API (or origin problem, or repository) fail together, so they are resampled together: intervals
+are percentile bootstraps over whole clusters, with one seed. Wilson's is for independent tasks.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import binomtest
+from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
 REPETITIONS = 10_000
@@ -29,50 +33,40 @@ class Rate:
         return replace(self, value=100 * self.value, low=100 * self.low, high=100 * self.high)
 
 
+def row(model: str, condition: str, metric: str, number: Rate) -> dict:
+    """One number with its interval, as every artifact has it."""
+    interval = {"ci_low": number.low, "ci_high": number.high, "n": number.n}
+    return {
+        "model": model,
+        "condition": condition,
+        "metric": metric,
+        "value": number.value,
+    } | interval
+
+
+def bare_row(model: str, condition: str, metric: str, value: float, n: int) -> dict:
+    """A number without an interval (a count, a p value, a threshold)."""
+    return row(model, condition, metric, Rate(float(value), float("nan"), float("nan"), n))
+
+
 def wilson(successes: float, n: int, level: float = 0.95) -> tuple[float, float]:
     """Wilson's score interval for ``successes`` out of ``n``; (0, 1) when nothing was observed."""
-    if not 0 <= successes <= n:
-        raise ValueError(f"{successes} successes of {n}")
     if n == 0:
         return 0.0, 1.0
     low, high = proportion_confint(successes, n, alpha=1 - level, method="wilson")
     return float(max(low, 0.0)), float(min(high, 1.0))
 
 
-def mean(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The default statistic, over all values: ``sums`` and ``counts`` are the resamples' totals, (repetitions,)."""
-    return sums / counts
-
-
-def cluster_bootstrap(
-    values, clusters, statistic=mean, repetitions=REPETITIONS, seed=0, level=0.95
-) -> tuple[float, float]:
-    """Percentile interval of a statistic when whole clusters are drawn with replacement.
-
-    values: (n,) numbers; clusters: (n,) labels, equal for values that belong together.
-    statistic: maps the resamples' totals and counts, each (repetitions,), to (repetitions,): any function of a mean.
-    Depends on the set of (value, cluster) pairs and the seed, not on their order.
-    """
-    sums, counts = _totals(values, clusters)
-    drawn = [statistic(weights @ sums, weights @ counts) for weights in _weights(len(sums), repetitions, seed)]
-    low, high = np.quantile(np.concatenate(drawn), [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
-
-
 def resampled_weights(clusters, repetitions=REPETITIONS, seed=0) -> Iterator[np.ndarray]:
-    """How often each value stands in each resample, (some repetitions, n) at a time: ``cluster_bootstrap``'s resamples.
+    """How often each of n values stands in each resample of whole clusters, (some repetitions, n) at a time.
 
-    For statistics that are no function of a mean: they take weights.
+    clusters: (n,) labels, equal for values that belong together. The same for the same labels and seed.
     """
     labels, member = np.unique(np.asarray(clusters), return_inverse=True)
-    for weights in _weights(len(labels), repetitions, seed):
-        yield weights[:, member]
-
-
-def _weights(clusters: int, repetitions: int, seed: int) -> Iterator[np.ndarray]:
-    """How often each cluster is drawn, (at most _CHUNK, clusters): the same for the same number of clusters and seed."""
-    drawn = _kept if clusters <= _FEW else _drawn
-    return (counts.astype(float) for counts in drawn(clusters, repetitions, seed))
+    drawn = _kept if len(labels) <= _FEW else _drawn
+    apart = np.array_equal(member, np.arange(len(labels)))  # nothing to deal out
+    for counts in drawn(len(labels), repetitions, seed):
+        yield counts.astype(float) if apart else counts.astype(float)[:, member]
 
 
 def _drawn(clusters: int, repetitions: int, seed: int) -> Iterator[np.ndarray]:
@@ -89,78 +83,114 @@ def _kept(clusters: int, repetitions: int, seed: int) -> list[np.ndarray]:
     return list(_drawn(clusters, repetitions, seed))
 
 
-def rate(values, clusters=None, repetitions=REPETITIONS, seed=0, level=0.95) -> Rate:
-    """The share of true values, with Wilson's interval, or the clustered bootstrap's when ``clusters`` is given.
+def bootstrap(
+    statistic: Callable[[np.ndarray], np.ndarray],
+    clusters,
+    repetitions=REPETITIONS,
+    seed=0,
+    level=0.95,
+    centred=False,
+) -> list[Rate]:
+    """A statistic of the sample with its percentile interval over resamples of whole clusters.
 
-    values: (n,) booleans or 0/1. If every cluster has the same rate (all valid, say), every resample is equal and the
-    bootstrap would claim certainty; then the interval is Wilson's with the number of clusters as n, the independent
-    observations that we have.
+    statistic: maps weights, (r, n) numbers of how often each value counts, to (r,) or, for m statistics on the same
+    resamples, to (r, m). NaN where a resample has no value; such resamples are left out. Returns m numbers.
+    centred: lower the interval by what resamples exceed the sample on average, for statistics that noise increases.
     """
-    values = np.asarray(values, dtype=float)
-    if not np.isin(values, (0, 1)).all():
-        raise ValueError("a rate needs values that are 0 or 1")
-    if not len(values):
-        return Rate(float("nan"), 0.0, 1.0, 0)
-    share = float(values.mean())
-    if clusters is None:
-        return Rate(share, *wilson(values.sum(), len(values), level), len(values))
-    sums, counts = _totals(values, clusters)
-    if np.ptp(sums / counts) == 0:
-        return Rate(share, *wilson(share * len(sums), len(sums), level), len(values))
-    return Rate(share, *cluster_bootstrap(values, clusters, mean, repetitions, seed, level), len(values))
+    value = np.atleast_1d(statistic(np.ones((1, len(clusters))))[0])
+    drawn = np.concatenate(
+        [statistic(weights) for weights in resampled_weights(clusters, repetitions, seed)]
+    )
+    drawn = drawn.reshape(len(drawn), -1)
+    ends = np.nanquantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    if centred:
+        ends = ends - (np.nanmean(drawn, axis=0) - value)
+    return [Rate(*map(float, one), len(clusters)) for one in zip(value, *ends, strict=True)]
 
 
-def estimate(values, clusters, repetitions=REPETITIONS, seed=0, level=0.95) -> Rate:
-    """``rate`` for values that may lie between 0 and 1, such as the expectation over a retriever's hits.
+def ratios(parts, wholes, clusters, **options) -> list[Rate]:
+    """Sum over sum of each column of ``parts`` and ``wholes``, (n, m) numbers each, on the same resamples.
 
-    values: (n,) numbers from 0 to 1; clusters: (n,) labels. The same as ``rate`` where all values are 0 or 1.
+    ``n`` is the sum of the wholes. Options of ``bootstrap``. Each resample is a vector of clusters' weights, so all
+    columns are one matrix product.
     """
-    return estimates(np.asarray(values, dtype=float).reshape(-1, 1), clusters, repetitions, seed, level)[0]
+    labels, member = np.unique(np.asarray(clusters), return_inverse=True)
+    part, whole = (
+        np.stack([np.bincount(member, column) for column in each.T], axis=1)
+        for each in (parts, wholes)
+    )
+    drawn = bootstrap(
+        lambda weights: weights @ part / np.maximum(weights @ whole, 1e-12), labels, **options
+    )
+    values, sizes = (
+        parts.sum(axis=0) / wholes.sum(axis=0),
+        [round(float(each.sum())) for each in wholes.T],
+    )
+    found = zip(drawn, values, sizes, strict=True)
+    return [replace(number, value=float(value), n=n) for number, value, n in found]
 
 
-def estimates(values, clusters, repetitions=REPETITIONS, seed=0, level=0.95) -> list[Rate]:
-    """``estimate`` of each column of ``values``, (n, m), all on the same resamples: a curve over m settings."""
+def shares(parts, wholes, clusters, **options) -> list[Rate]:
+    """``ratios`` from 0 to 1 that never claim certainty.
+
+    If every cluster has the same share (all valid, say), every resample is equal; then the interval is Wilson's with
+    the number of clusters as n, the independent observations that we have.
+    """
+    found = ratios(parts, wholes, clusters, **options)
+    for at, number in enumerate(found):
+        if number.high - number.low < 1e-12:
+            independent = len(set(np.asarray(clusters)[wholes[:, at] > 0]))
+            low, high = wilson(number.value * independent, independent)
+            found[at] = replace(number, low=low, high=high)
+    return found
+
+
+def estimates(values, clusters, **options) -> list[Rate]:
+    """``shares`` of each column of ``values``, (n, m) from 0 to 1, in the n values."""
     values = np.asarray(values, dtype=float)
-    if values.ndim != 2 or not ((values >= 0) & (values <= 1)).all():
-        raise ValueError("an estimate needs values from 0 to 1, a column for each setting")
+    if not ((values >= 0) & (values <= 1)).all():
+        raise ValueError("a rate needs values from 0 to 1")
     if not len(values):
         return [Rate(float("nan"), 0.0, 1.0, 0)] * values.shape[1]
-    independent = len(np.unique(np.asarray(clusters)))
-
-    def certain(found: Rate) -> Rate:  # every resample is equal, see ``rate``
-        low, high = wilson(found.value * independent, independent, level)
-        return replace(found, low=low, high=high)
-
-    return [certain(found) if found.high - found.low < 1e-12 else found
-            for found in averages(values, clusters, repetitions, seed, level)]
+    return shares(values, np.ones_like(values), clusters, **options)
 
 
-def average(values, clusters, repetitions=REPETITIONS, seed=0, level=0.95) -> Rate:
-    """The mean of any (n,) numbers, such as tokens, with a clustered bootstrap interval."""
-    return averages(np.asarray(values, dtype=float).reshape(-1, 1), clusters, repetitions, seed, level)[0]
-
-
-def averages(values, clusters, repetitions=REPETITIONS, seed=0, level=0.95) -> list[Rate]:
-    """``average`` of each column of ``values``, (n, m), all on the same resamples.
-
-    As exact as m calls and far faster: each resample is a vector of weights, and all columns are one matrix product.
-    """
+def averages(values, clusters, **options) -> list[Rate]:
+    """The mean of each column of ``values``, (n, m) any numbers; as ``ratios``."""
     values = np.asarray(values, dtype=float)
-    totals = [_totals(column, clusters) for column in values.T]
-    sums, counts = np.array([sums for sums, _ in totals]).T, totals[0][1]
-    drawn = [weights @ sums / (weights @ counts)[:, None] for weights in _weights(len(counts), repetitions, seed)]
-    lows, highs = np.quantile(np.concatenate(drawn), [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return [Rate(float(value), float(low), float(high), len(values))
-            for value, low, high in zip(values.mean(axis=0), lows, highs, strict=True)]
+    return ratios(values, np.ones_like(values), clusters, **options)
 
 
-def _totals(values, clusters) -> tuple[np.ndarray, np.ndarray]:
-    """Per-cluster sum and count, in the order of the sorted labels."""
-    values, clusters = np.asarray(values, dtype=float), np.asarray(clusters)
-    if values.ndim != 1 or len(values) != len(clusters) or not len(values):
-        raise ValueError(f"need as many clusters as values and at least one: {values.shape}, {clusters.shape}")
-    _, member = np.unique(clusters, return_inverse=True)
-    return np.bincount(member, weights=values), np.bincount(member).astype(float)
+def average(values, clusters, **options) -> Rate:
+    """``averages`` of one column, (n,)."""
+    return averages(np.asarray(values, dtype=float)[:, None], clusters, **options)[0]
+
+
+def rate(values, clusters=None, **options) -> Rate:
+    """``estimates`` of one column, (n,) booleans or numbers from 0 to 1; without ``clusters`` Wilson's interval."""
+    values = np.asarray(values, dtype=float)
+    if clusters is None and len(values):
+        return Rate(float(values.mean()), *wilson(values.sum(), len(values)), len(values))
+    return estimates(values[:, None], clusters, **options)[0]
+
+
+def perplexity(logprobs: Sequence[Sequence[float]], clusters) -> Rate:
+    """exp of the mean negative log-probability over all tokens (CloudAPIBench, Figure 1 right).
+
+    logprobs: one sequence of natural-log token probabilities per continuation. clusters: one label per continuation.
+    ``n`` is the tokens. From a single cluster nothing is known about the spread: the interval is then (1, inf).
+    """
+    flat = -np.concatenate(logprobs)
+    labels = np.repeat(np.asarray(clusters), [len(one) for one in logprobs])
+    if len(set(clusters)) == 1:
+        return Rate(float(np.exp(flat.mean())), 1.0, float("inf"), len(flat))
+    return bootstrap(lambda weights: np.exp(weights @ flat / weights.sum(axis=1)), labels)[0]
+
+
+def paired_difference(first, second, clusters=None, **options) -> Rate:
+    """Mean of ``second - first``, (n,) each on the same ids; by default every id is its own cluster."""
+    change = np.asarray(second, dtype=float) - np.asarray(first, dtype=float)
+    return average(change, np.arange(len(change)) if clusters is None else clusters, **options)
 
 
 def difference(first: Rate, second: Rate) -> Rate:
@@ -174,3 +204,26 @@ def difference(first: Rate, second: Rate) -> Rate:
     low = value - np.hypot(first.value - first.low, second.high - second.value)
     high = value + np.hypot(first.high - first.value, second.value - second.low)
     return Rate(value, float(low), float(high), first.n + second.n)
+
+
+class McNemar(NamedTuple):
+    """Discordant counts (true under the first only, under the second only) and the exact two-sided p value."""
+
+    only_first: int
+    only_second: int
+    p: float
+
+
+def mcnemar(first, second) -> McNemar:
+    """Exact McNemar test of two (n,) boolean arrays in the same order of ids; p is 1 when nothing changed."""
+    first, second = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
+    only_first, only_second = int((first & ~second).sum()), int((~first & second).sum())
+    changed = only_first + only_second
+    return McNemar(
+        only_first, only_second, float(binomtest(only_first, changed).pvalue) if changed else 1.0
+    )
+
+
+def holm(p_values) -> np.ndarray:
+    """Holm's adjusted p values, (m,) in the order given, for the m comparisons of one figure."""
+    return multipletests(p_values, method="holm")[1] if len(p_values) else np.array([])

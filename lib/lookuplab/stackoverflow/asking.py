@@ -20,31 +20,31 @@ from lookuplab.stackoverflow.grader import Answer, Grader, Verdict, environment,
 
 TRIMS = ("description-first", "question-first")
 TEMPLATE = "Problem:\n{description}\nA:\n<code>\n{code}\n</code>\n\n"  # the form of DS-1000's completion prompts
-DECODING = Decoding(max_new_tokens=600, temperature=0.2, top_p=0.95, n=5, stop=STOP)  # Section 4.3: "500 to 600"
-
-
-@dataclass(frozen=True)
-class Trim:
-    """What one part lost. ``part``: description, code or question; ``snippet``: its id, "" for the question; tokens."""
-
-    part: str
-    snippet: str
-    removed: int
-    kept: int
+DECODING = Decoding(
+    max_new_tokens=600, temperature=0.2, top_p=0.95, n=5, stop=STOP
+)  # Section 4.3: "500 to 600"
 
 
 @dataclass(frozen=True)
 class Trimmed:
-    """A prompt: its text, its length in tokens, the snippets shown from first to last, and every trim."""
+    """A prompt: its text, its length in tokens, the snippets shown from first to last, and what was cut.
+
+    lost: (description, code or question; the snippet's id, "" for the question) -> the tokens that it lost.
+    """
 
     text: str
     tokens: int
     examples: tuple[str, ...]
-    trims: tuple[Trim, ...]
+    lost: dict[tuple[str, str], int]
 
 
 def prompt(
-    problem: str, examples: Sequence[Snippet], budget: int, max_new_tokens: int, tokenizer, trim: str = TRIMS[0]
+    problem: str,
+    examples: Sequence[Snippet],
+    budget: int,
+    max_new_tokens: int,
+    tokenizer,
+    trim: str = TRIMS[0],
 ) -> Trimmed:
     """``problem`` behind ``examples`` (best first), cut so that ``max_new_tokens`` more fit into ``budget``.
 
@@ -57,17 +57,26 @@ def prompt(
             f"no prompt of a budget of {budget} tokens beside {max_new_tokens} new ones, cut {trim!r}; raise the "
             f"budget, and trim by one of {', '.join(TRIMS)}"
         )
-    parts = {(name, at): getattr(one, name) for name in ("description", "code") for at, one in enumerate(examples)}
-    steps = [(name, at) for name in ("description", "code") for at in reversed(range(len(examples)))]
-    question, trims = ("question", 0), []
-    parts[question] = problem
+    question = ("question", "")
+    steps = [(part, one.id) for part in ("description", "code") for one in reversed(examples)]
+    parts = {
+        (part, one.id): getattr(one, part) for part in ("description", "code") for one in examples
+    }
+    parts[question], lost = problem, {}
     steps.insert(0 if trim == TRIMS[1] else len(steps), question)
 
-    def shown() -> list[int]:
-        return [at for at in reversed(range(len(examples))) if parts["description", at] or parts["code", at]]
+    def shown() -> list[str]:
+        return [
+            one.id
+            for one in reversed(examples)
+            if parts["description", one.id] or parts["code", one.id]
+        ]
 
     def text() -> str:
-        frames = [TEMPLATE.format(description=parts["description", at], code=parts["code", at]) for at in shown()]
+        frames = [
+            TEMPLATE.format(description=parts["description", one], code=parts["code", one])
+            for one in shown()
+        ]
         return "".join(frames) + parts[question]
 
     def tokens() -> int:
@@ -77,23 +86,25 @@ def prompt(
         if tokens() <= budget - max_new_tokens:
             break
         whole = parts[step]
-        spans = tokenizer(whole, add_special_tokens=False, return_offsets_mapping=True, verbose=False)["offset_mapping"]
-
-        def keep(count: int, step=step, whole=whole, spans=spans) -> None:
-            if step == question:  # the end of the problem stays
-                parts[step] = whole[spans[-count][0] :]
-            else:
-                parts[step] = whole[: spans[count - 1][1]] if count else ""
-
-        low, high = int(step == question), len(spans)  # tokens kept: the fewest (a problem keeps one), and too many
-        while high - low > 1:
-            middle = (low + high) // 2
-            keep(middle)
-            low, high = (middle, high) if tokens() <= budget - max_new_tokens else (low, middle)
-        keep(low)
+        spans = tokenizer(
+            whole, add_special_tokens=False, return_offsets_mapping=True, verbose=False
+        )["offset_mapping"]
+        low, high = (
+            int(step == question),
+            len(spans),
+        )  # tokens kept: the fewest (a problem keeps one), and too many
+        while low < high:
+            kept = (low + high) // 2
+            some = (
+                whole[spans[-kept][0] :] if step == question else whole[: spans[kept - 1][1]]
+            )  # a problem's end stays
+            parts[step] = some if kept else ""
+            if kept == low == high - 1:
+                break
+            low, high = (kept, high) if tokens() <= budget - max_new_tokens else (low, kept)
         if low < len(spans):
-            trims.append(Trim(step[0], "" if step == question else examples[step[1]].id, len(spans) - low, low))
-    return Trimmed(text(), tokens(), tuple(examples[at].id for at in shown()), tuple(trims))
+            lost[step] = len(spans) - low
+    return Trimmed(text(), tokens(), tuple(shown()), lost)
 
 
 @dataclass(frozen=True)
@@ -122,31 +133,30 @@ def ask(
     budget: int,
     decoding: Decoding = DECODING,
     trim: str = TRIMS[0],
-    variant: str = "official",
     store: Store = None,
-    progress: bool = True,
 ) -> Asked:
     """Ask for every problem with its first ``examples`` of ``found``, within ``budget`` tokens of the model's own.
 
-    ``trim`` as in ``prompt``, ``variant`` as in ``ds1000.solution_of``. Each prompt has its problem's id whatever
+    ``trim`` as in ``prompt``. Each prompt has its problem's id whatever
     stands before the problem, so that sample i with two examples is drawn with the seed of sample i without any.
     """
+    known, new = {problem.id: problem for problem in problems}, decoding.max_new_tokens
     made = {
-        one.id: prompt(
-            one.prompt,
-            found[one.id][:examples] if examples else (),
+        one: prompt(
+            problem.prompt,
+            found[one][:examples] if examples else (),
             budget,
-            decoding.max_new_tokens,
+            new,
             model.tokenizer,
             trim,
         )
-        for one in problems
+        for one, problem in known.items()
     }
-    asked = [Prompt(one, trimmed.text) for one, trimmed in made.items()]
-    known = {problem.id: problem for problem in problems}
+    done = complete(
+        model, [Prompt(one, trimmed.text) for one, trimmed in made.items()], decoding, store
+    )
     answers = [
-        Answer(one.id, one.sample, indented(known[one.id], solution_of(one.text, variant)))
-        for one in complete(model, asked, decoding, store, progress)
+        Answer(one.id, one.sample, indented(known[one.id], solution_of(one.text))) for one in done
     ]
     return Asked(answers, made)
 
@@ -177,7 +187,11 @@ class Trial:
     def account(self, names: Sequence[str] = ()) -> dict[str, object]:
         """What ``Artifact.save`` says of the numbers of these models, by default of all."""
         models = [self.identities[name] for name in names or self.names]
-        return {"models": models, "seeds": {"samples": self.decoding.seed}, "parameters": self.grader.conditions}
+        return {
+            "models": models,
+            "seeds": {"samples": self.decoding.seed},
+            "parameters": self.grader.conditions,
+        }
 
 
 def ask_and_run(
@@ -196,12 +210,16 @@ def ask_and_run(
     without one.
     """
     grader = Grader(environment(python), sandbox, own=set(models) <= set(mini_models()))
-    trial = Trial(problems, found, grader, replace(DECODING, n=samples, max_new_tokens=max_new_tokens))
+    trial = Trial(
+        problems, found, grader, replace(DECODING, n=samples, max_new_tokens=max_new_tokens)
+    )
     for name in models:  # one at a time: large models do not fit side by side
         model = load(name)
         trial.identities[model.name] = model.identity
         for way, options in ways.items():
-            trial.asked[model.name, way] = ask(model, problems, found, decoding=trial.decoding, **options)
+            trial.asked[model.name, way] = ask(
+                model, problems, found, decoding=trial.decoding, **options
+            )
     for key, one in trial.asked.items():
         trial.asked[key] = replace(one, verdicts=grade(problems, one.answers, grader))
     return trial

@@ -58,7 +58,9 @@ def load(name: str | Path) -> list[Snippet]:
             raise UserError(f"{path}: two snippets have the id {snippet.id!r}; ids must differ")
         found[snippet.id] = snippet
     if not found:
-        raise UserError(f"{path}: no snippet; a folder needs .py files with functions that have a docstring")
+        raise UserError(
+            f"{path}: no snippet; a folder needs .py files with functions that have a docstring"
+        )
     return list(found.values())
 
 
@@ -73,9 +75,14 @@ def queries(name: str | Path, split: str = "test") -> list[Query]:
     for number, record in records(file):
         text, ids = record.get("query"), record.get("relevant_ids")
         if not (text and ids):
-            raise UserError(f"{file}: line {number} is no query; it needs `query` and a list `relevant_ids`")
+            raise UserError(
+                f"{file}: line {number} is no query; it needs `query` and a list `relevant_ids`"
+            )
         relevant.setdefault(text, []).extend(map(str, ids))
-    return [Query(str(number), text, tuple(dict.fromkeys(ids))) for number, (text, ids) in enumerate(relevant.items())]
+    return [
+        Query(str(number), text, tuple(dict.fromkeys(ids)))
+        for number, (text, ids) in enumerate(relevant.items())
+    ]
 
 
 def pages(file: Path | str) -> tuple[list[Snippet], dict[str, tuple[str, ...]]]:
@@ -87,7 +94,10 @@ def pages(file: Path | str) -> tuple[list[Snippet], dict[str, tuple[str, ...]]]:
     documents, relevant = {}, {}
     for number, record in records(paths.located(file)):
         try:
-            found = {one["title"]: Snippet(one["title"], one["text"], "", str(file), "") for one in record["docs"]}
+            found = {
+                one["title"]: Snippet(one["title"], one["text"], "", str(file), "")
+                for one in record["docs"]
+            }
             documents |= found
             if found:
                 relevant[str(record["problem_id"])] = tuple(found)
@@ -118,13 +128,19 @@ def records(file: Path) -> Iterator[tuple[int, dict]]:
                         raise ValueError("no JSON object")
                     yield number, record
     except (OSError, EOFError, ValueError) as error:
-        raise UserError(f"cannot read {file}, line {number}: {getattr(error, 'strerror', None) or error}") from None
+        raise UserError(
+            f"cannot read {file}, line {number}: {getattr(error, 'strerror', None) or error}"
+        ) from None
 
 
 def _snippets(file: Path, licence: str) -> Iterator[Snippet]:
     for number, record in records(file):
-        if lacking := [name for name in ("id", "description", "code") if not str(record.get(name, "")).strip()]:
-            raise UserError(f"{file}: line {number} has no {lacking[0]}; a snippet needs id, description and code")
+        if lacking := [
+            name for name in ("id", "description", "code") if not str(record.get(name, "")).strip()
+        ]:
+            raise UserError(
+                f"{file}: line {number} has no {lacking[0]}; a snippet needs id, description and code"
+            )
         source = str(record.get("source") or record.get("attribution") or file.name)
         about = source, record.get("licence", licence)
         yield Snippet(str(record["id"]), record["description"], record["code"], *about)
@@ -139,7 +155,9 @@ def _functions(folder: Path) -> Iterator[Snippet]:
             continue  # no Python of this version: nothing that could be shown
         place = file.relative_to(folder).as_posix()
         for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (doc := ast.get_docstring(node)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (
+                doc := ast.get_docstring(node)
+            ):
                 node.body = node.body[1:] or [ast.Pass()]
                 description = " ".join(doc.split("\n\n")[0].split())
                 yield Snippet(f"{place}:{node.lineno}", description, ast.unparse(node), place, "")

@@ -11,7 +11,7 @@ import hashlib
 import re
 import sys
 import textwrap
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,6 @@ from lookuplab.stackoverflow.corpus import records
 LIBRARIES = ("Pandas", "Numpy", "Sklearn", "Scipy", "Pytorch", "Tensorflow", "Matplotlib")
 PAPER_LIBRARIES = LIBRARIES[:6]  # without Matplotlib (Section 4.1): 845 of the 1,000 problems
 PERTURBATIONS = ("Origin", "Surface", "Semantic", "Difficult-Rewrite")
-VARIANTS = ("official", "repaired")
 STOP = ("</code>", "# SOLUTION END")  # where DS-1000 stops a generation
 PARTS = ("test_execution", "test_string")  # the test's functions: of the values, of the text
 INSERT = "[insert]"  # where a context puts the solution
@@ -71,10 +70,18 @@ def load(file: Path | str) -> list[Problem]:
     """
     problems = {}
     for number, record in records(paths.located(file)):
-        place = f"{file}: line {number}"
         try:
             about = record["metadata"]
-            problem = Problem(
+            known = about["library"] in LIBRARIES and about["perturbation_type"] in PERTURBATIONS
+            if (
+                not known
+                or PARTS[0] not in record["code_context"]
+                or str(about["problem_id"]) in problems
+            ):
+                raise ValueError(
+                    "an unknown library or perturbation, no test, or an id for the second time"
+                )
+            problems[str(about["problem_id"])] = Problem(
                 str(about["problem_id"]),
                 record["prompt"],
                 record["reference_code"],
@@ -85,14 +92,8 @@ def load(file: Path | str) -> list[Problem]:
                 str(about.get("library_problem_id", "")),
                 about.get("object", ""),
             )
-            tested = re.search(f"^def {PARTS[0]}", problem.context, re.M) and ast.parse(problem.context)
-        except (KeyError, TypeError, AttributeError, SyntaxError) as error:
-            raise UserError(f"{place} is no problem in DS-1000's format: {type(error).__name__}: {error}") from None
-        if not tested or problem.library not in LIBRARIES or problem.perturbation not in PERTURBATIONS:
-            raise UserError(f"{place} is no problem of DS-1000: an unknown library or perturbation, or without a test")
-        if problem.id in problems:
-            raise UserError(f"{place}: the problem {problem.id} occurs a second time")
-        problems[problem.id] = problem
+        except (KeyError, TypeError, ValueError) as error:
+            raise UserError(f"{file}: line {number} is no problem of DS-1000: {error!r}") from None
     if not problems:
         raise UserError(f"{file} holds no problem")
     return list(problems.values())
@@ -105,16 +106,14 @@ def select(file: Path | str, limit: int = 0) -> list[Problem]:
     decided by a hash of the family's name. Raises UserError for a file without such problems, and as ``load``.
     """
     known = [problem for problem in load(file) if problem.library in PAPER_LIBRARIES]
-    if not known:
-        raise UserError(f"{file} has no problem of {', '.join(PAPER_LIBRARIES)}")
-    families = defaultdict(list)
-    for problem in known:
-        families[problem.cluster].append(problem.id)
+    families = Counter(problem.cluster for problem in known)
     chosen: set[str] = set()
     for name in sorted(families, key=lambda one: hashlib.sha256(one.encode()).digest()):
-        if not limit or len(chosen) < limit:
-            chosen.update(families[name])
-    return [problem for problem in known if problem.id in chosen]
+        if not limit or sum(families[one] for one in chosen) < limit:
+            chosen.add(name)
+    if not known:
+        raise UserError(f"{file} has no problem of {', '.join(PAPER_LIBRARIES)}")
+    return [problem for problem in known if problem.cluster in chosen]
 
 
 @functools.lru_cache(maxsize=2048)
@@ -141,16 +140,20 @@ def program(problem: Problem, solution: str, parts: Iterable[str] = PARTS) -> Pr
 @functools.lru_cache(maxsize=2048)
 def _imports(context: str) -> tuple[str, ...]:
     before = template(context).partition(INSERT)[0].rstrip()
-    found = {}
-    for node in [*ast.parse(context).body, *(_parsed(before) or _parsed(before + "\n    pass") or [])]:
+    lines = {}  # -> the module that it imports
+    for node in [
+        *ast.parse(context).body,
+        *(_parsed(before) or _parsed(before + "\n    pass") or []),
+    ]:
         if isinstance(node, ast.Import):
-            found |= {f"import {alias.name}": alias.name for alias in node.names}
+            lines |= {f"import {alias.name}": alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            found |= {f"from {node.module} import {alias.name}": node.module for alias in node.names}
-    tops = {line: module.partition(".")[0] for line, module in found.items()}
+            lines |= {
+                f"from {node.module} import {alias.name}": node.module for alias in node.names
+            }
+    tops = {line: name.partition(".")[0] for line, name in sorted(lines.items())}
     foreign = {line: top for line, top in tops.items() if top not in sys.stdlib_module_names}
-    packages = [f"import {top}" for top in sorted(set(foreign.values()))]
-    return tuple(dict.fromkeys([*packages, *sorted(foreign)]))
+    return tuple(dict.fromkeys([*(f"import {top}" for top in sorted(foreign.values())), *foreign]))
 
 
 def _parsed(text: str) -> list[ast.stmt] | None:
@@ -169,8 +172,6 @@ def solution_of(text: str, variant: str = "official") -> str:
     "repaired" takes the first fenced block where the answer opens with a fence, of whatever language, or has one
     behind words that are no code, and also cuts at the stop word "# SOLUTION END", which the model may run over.
     """
-    if variant not in VARIANTS:
-        raise UserError(f"unknown post-processing {variant!r}; known are {', '.join(VARIANTS)}")
     text = text.split("</code>")[0]
     if variant == "repaired":
         text = _unfenced(text).split("# SOLUTION END")[0]
@@ -194,7 +195,10 @@ def indented(problem: Problem, solution: str) -> str:
     Where only the first line stands at the margin, as after a tokenizer that drops leading blanks, only that is moved.
     """
     lines = solution.split("\n")
-    first = next((i for i, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")), None)
+    first = next(
+        (i for i, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")),
+        None,
+    )
     if not problem.inside_function or first is None or lines[first][0].isspace():
         return solution
     whole = textwrap.indent(solution, "    ")

@@ -8,14 +8,11 @@ a verdict would say nothing about the answer.
 
 import hashlib
 import os
-import queue
 import subprocess
 import sys
 import tempfile
-from collections import Counter, deque
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -55,7 +52,9 @@ def make(name: str = NAME) -> Path:
             subprocess.run([sys.executable, "-m", "venv", folder(name)], check=True)
             subprocess.run([folder(name) / "bin/python", *pip, pins], check=True)
         except subprocess.CalledProcessError as error:
-            raise UserError(f"{name}: {error}; what came is kept, and the same command goes on from there") from None
+            raise UserError(
+                f"{name}: {error}; what came is kept, and the same command goes on from there"
+            ) from None
         (folder(name) / "installed.txt").write_text(file_hash(pins), encoding="utf-8")
     return folder(name) / "bin/python"
 
@@ -63,11 +62,17 @@ def make(name: str = NAME) -> Path:
 def environment(name: str = NAME) -> Path:
     """The Python of an environment that was made, of a path, or the kit's own for "". Raises UserError without one."""
     if not name or Path(name).is_file():
-        return Path(name or sys.executable).absolute()  # a virtual environment is known by its link's place
+        return Path(
+            name or sys.executable
+        ).absolute()  # a virtual environment is known by its link's place
     if not (paths.DATA / f"{name}.txt").is_file():
-        raise UserError(f"no grader environment {name!r}: neither a Python's path nor {name}.txt in data/")
+        raise UserError(
+            f"no grader environment {name!r}: neither a Python's path nor {name}.txt in data/"
+        )
     if not is_made(name):
-        raise UserError(f"the grader environment {name} is incomplete: run `lookuplab data get {name}`")
+        raise UserError(
+            f"the grader environment {name} is incomplete: run `lookuplab data get {name}`"
+        )
     return folder(name) / "bin/python"
 
 
@@ -108,7 +113,7 @@ class Grader:
     python: Path = Path(sys.executable)
     sandbox: str = ""
     own: bool = False
-    store: VerdictStore | str | os.PathLike | bool | None = None
+    store: Path | bool | None = None
     workers: int = 0
     limits: Limits = Limits()
     progress: bool = True
@@ -129,70 +134,59 @@ class Grader:
 
     def key(self, one: Program) -> str:
         """Of a program's verdict in the store: five equal samples are run once."""
-        return digest(canonical({"program": one.text, "version": GRADER_VERSION, **self.conditions}))
+        return digest(
+            canonical({"program": one.text, "version": GRADER_VERSION, **self.conditions})
+        )
 
-    def outcomes(self, programs: Sequence[Program], what: str = "grading", keep_failures: bool = True) -> list[Outcome]:
+    def outcomes(
+        self, programs: Sequence[Program], what: str = "grading", keep_failures: bool = True
+    ) -> list[Outcome]:
         """Each program's outcome, in order. Equal texts run once; what the store has does not run.
 
         A program that was stopped is not stored: a time-out may be the fault of what else the machine does.
         """
-        keys, given = [self.key(one) for one in programs], self.store
-        path = ":memory:" if given is False else given
-        with nullcontext(given) if isinstance(given, VerdictStore) else VerdictStore(path) as store:
-            known = {one: Outcome(**answer) for one, answer in store.get(dict.fromkeys(keys)).items()}
-            waiting = {one: program for one, program in zip(keys, programs, strict=True) if one not in known}
-            with tqdm(total=len(waiting), desc=what, unit=" programs", disable=not self.progress, delay=1) as bar:
-                for one, outcome in self._run(waiting):
-                    if outcome.passed or keep_failures and not outcome.stopped:
-                        store.put(one, asdict(outcome))
-                    known[one] = outcome
-                    bar.update()
+        keys = [self.key(one) for one in programs]
+        with VerdictStore(":memory:" if self.store is False else self.store) as store:
+            known = {one: Outcome(**found) for one, found in store.get(dict.fromkeys(keys)).items()}
+            both = zip(keys, programs, strict=True)
+            waiting = {one: program for one, program in both if one not in known}
+            bar = tqdm(
+                self._run(waiting),
+                desc=what,
+                total=len(waiting),
+                unit=" programs",
+                disable=not self.progress,
+                delay=1,
+            )
+            for one, outcome in bar:
+                if outcome.passed or keep_failures and not outcome.stopped:
+                    store.put(one, asdict(outcome))
+                known[one] = outcome
         return [known[one] for one in keys]
 
     def _run(self, waiting: dict[str, Program]) -> Iterator[tuple[str, Outcome]]:
         """(key, outcome) as they come. Programs with like imports follow each other, so that few are made anew."""
-        left = deque(sorted(waiting.items(), key=lambda item: (item[1].imports, item[0])))
+        left = sorted(waiting, key=lambda one: (waiting[one].imports, one))
+        tasks = [(self.sandbox, self.python, self.limits, waiting[one]) for one in left]
         if self.cluster is not None:
-            names = [one for one, _ in left]
-            tasks = [(self.sandbox, self.python, self.limits, program) for _, program in left]
-            yield from ((names[at], outcome) for at, outcome in self.cluster.map(_run_there, tasks))
+            yield from ((left[at], outcome) for at, outcome in self.cluster.map(_run_there, tasks))
             return
-        done = queue.Queue()
         with ThreadPoolExecutor(self.workers) as threads:
-            for number in range(min(self.workers, len(left))):
-                threads.submit(self._serve, left, number % 2 == 1, done)
-            try:
-                for _ in waiting:
-                    one, outcome = done.get()
-                    if isinstance(outcome, BaseException):
-                        raise outcome
-                    yield one, outcome
-            finally:
-                left.clear()  # after an error or an interrupt each server ends with the program that it is at
-
-    def _serve(self, left: deque, backwards: bool, done: queue.Queue) -> None:
-        """One server: run one program after the other, from one end of the list."""
-        try:
-            with ForkServer(self.sandbox, self.python, self.limits) as server:
-                while left:
-                    try:
-                        one, program = left.pop() if backwards else left.popleft()
-                    except IndexError:  # another server was faster
-                        return
-                    done.put((one, server.run(program)))
-        except BaseException as error:  # raised where the outcomes are taken
-            done.put(("", error))
+            yield from zip(left, threads.map(_run_there, tasks), strict=True)
 
 
 def _run_there(task: tuple[str, Path, Limits, Program]) -> Outcome:
-    """One program on a worker of a cluster, which keeps its server for the next."""
+    """One program in a worker's thread, which keeps its server for the next."""
     *conditions, program = task
     check_seen(conditions[1])
     return kept(ForkServer, *conditions).run(program)
 
 
 def grade(
-    problems: Sequence[Problem], answers: Sequence[Answer], grader: Grader, leave_out: Collection[str] = ()
+    problems: Sequence[Problem],
+    answers: Sequence[Answer],
+    grader: Grader,
+    leave_out: Collection[str] = (),
 ) -> list[Verdict]:
     """The verdict of every answer, by problem id and sample, whatever the order of ``answers``.
 
@@ -200,24 +194,25 @@ def grade(
     two answers of one sample, and for problems whose reference does not pass here and that are not left out.
     """
     known = {problem.id: problem for problem in problems}
-    unknown = {*(answer.problem_id for answer in answers), *leave_out} - known.keys()
-    if unknown:
+    if unknown := {*(answer.problem_id for answer in answers), *leave_out} - known.keys():
         raise UserError(f"unknown problem {min(unknown)!r}: not one of the {len(known)} given")
-    (place, count), *_ = *Counter((one.problem_id, one.sample) for one in answers).most_common(1), ((), 0)
-    if count > 1:
-        raise UserError(f"two answers to problem {place[0]} as sample {place[1]}")
-    asked = sorted((answer for answer in answers if answer.problem_id not in leave_out), key=_place)
-    failing = failing_references([known[one] for one in dict.fromkeys(answer.problem_id for answer in asked)], grader)
+    asked = {(one.problem_id, one.sample): one for one in answers}
+    if len(asked) < len(answers):
+        raise UserError("two answers to one problem as one sample")
+    asked = [asked[place] for place in sorted(asked, key=_place) if place[0] not in leave_out]
+    failing = failing_references(
+        [known[one] for one in dict.fromkeys(one.problem_id for one in asked)], grader
+    )
     if failing:
         reasons = "; ".join(f"{one} ({error})" for one, error in list(failing.items())[:5])
         raise UserError(
-            f"the reference solutions of {len(failing)} of these problems fail here: {reasons}"
-            f"{'; ...' if len(failing) > 5 else ''}; to score the others, leave out {','.join(failing)} (--leave-out)"
+            f"the reference solutions of {len(failing)} of these problems fail here: {reasons}, ...; to score the "
+            f"others, leave out {','.join(failing)} (--leave-out)"
         )
-    outcomes = grader.outcomes([program(known[answer.problem_id], answer.solution) for answer in asked])
+    outcomes = grader.outcomes([program(known[one.problem_id], one.solution) for one in asked])
+    pairs = zip(asked, outcomes, strict=True)
     return [
-        Verdict(answer.problem_id, answer.sample, outcome.passed, outcome.error)
-        for answer, outcome in zip(asked, outcomes, strict=True)
+        Verdict(one.problem_id, one.sample, outcome.passed, outcome.error) for one, outcome in pairs
     ]
 
 
@@ -225,13 +220,16 @@ def failing_references(problems: Sequence[Problem], grader: Grader) -> dict[str,
     """Problem id -> error, of those whose own reference does not pass. The next run tries them again."""
     programs = [program(problem, problem.reference) for problem in problems]
     outcomes = grader.outcomes(programs, "checking references", keep_failures=False)
-    return {one.id: outcome.error for one, outcome in zip(problems, outcomes, strict=True) if not outcome.passed}
+    return {
+        one.id: outcome.error
+        for one, outcome in zip(problems, outcomes, strict=True)
+        if not outcome.passed
+    }
 
 
-def _place(answer: Answer) -> tuple:
+def _place(place: tuple[str, int]) -> tuple:
     """Order by id, whole numbers as such and before names, then by sample."""
-    number = int(answer.problem_id) if answer.problem_id.isdecimal() else None
-    return number is None, number or 0, answer.problem_id, answer.sample
+    return (0, int(place[0]), *place) if place[0].isdecimal() else (1, 0, *place)
 
 
 def fresh_process(one: Program, python: Path, seconds: float = 240) -> Outcome:
@@ -245,4 +243,6 @@ def fresh_process(one: Program, python: Path, seconds: float = 240) -> Outcome:
             env=ENVIRONMENT,
             timeout=seconds,
         )
-    return Outcome(done.returncode == 0, done.stderr.decode(errors="replace").strip().rpartition("\n")[2], 0)
+    return Outcome(
+        done.returncode == 0, done.stderr.decode(errors="replace").strip().rpartition("\n")[2], 0
+    )

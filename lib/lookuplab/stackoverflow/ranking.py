@@ -21,8 +21,7 @@ from lookuplab.errors import UserError
 from lookuplab.retrieval import rankers as kinds
 from lookuplab.retrieval.metrics import ndcg_at, recall_at, reciprocal_rank, success_at
 from lookuplab.retrieval.rankers import Ranker, code_words, query_words
-from lookuplab.scoring.rates import average, estimate
-from lookuplab.scoring.rows import row
+from lookuplab.scoring.rates import average, rate, row
 from lookuplab.stackoverflow.corpus import Query, Snippet, pages
 from lookuplab.stackoverflow.ds1000 import Problem
 
@@ -98,16 +97,24 @@ def training_lines(snippets: Sequence[Snippet]) -> list[list[str]]:
 
 def measured(rankers: Mapping[str, Ranker], queries: Sequence[Query]) -> pd.DataFrame:
     """One value a query: columns ranker, query and the MEASURES, each from 0 to 1."""
-    texts, relevant = {one.id: one.text for one in queries}, {one.id: one.relevant for one in queries}
+    texts, relevant = (
+        {one.id: one.text for one in queries},
+        {one.id: one.relevant for one in queries},
+    )
     parts = []
     for name, ranker in rankers.items():
         found = ranker.rank(texts, DEPTH)
-        values = {measure: compute(found, relevant, k).astype(float) for measure, (compute, k) in MEASURES.items()}
+        values = {
+            measure: compute(found, relevant, k).astype(float)
+            for measure, (compute, k) in MEASURES.items()
+        }
         parts.append(pd.DataFrame({"ranker": name, "query": list(texts), **values}))
     return pd.concat(parts, ignore_index=True)
 
 
-def quality_rows(values: pd.DataFrame, model: str, clusters: Mapping[str, str] | None = None) -> pd.DataFrame:
+def quality_rows(
+    values: pd.DataFrame, model: str, clusters: Mapping[str, str] | None = None
+) -> pd.DataFrame:
     """The mean of each measure and ranker with its 95% interval over queries, as an artifact's rows.
 
     ``values`` come from ``measured``; ``model`` names the corpus in the artifact's column of that name. ``clusters``:
@@ -115,13 +122,15 @@ def quality_rows(values: pd.DataFrame, model: str, clusters: Mapping[str, str] |
     """
     groups = values["query"].map(clusters) if clusters else values["query"]
     return pd.DataFrame(
-        row(model, name, measure, estimate(part[measure], groups[part.index]))
+        row(model, name, measure, rate(part[measure], groups[part.index]))
         for name, part in values.groupby("ranker", sort=False)
         for measure in MEASURES
     )
 
 
-def difference_rows(values: pd.DataFrame, model: str, ranker: str, others: Sequence[str]) -> pd.DataFrame:
+def difference_rows(
+    values: pd.DataFrame, model: str, ranker: str, others: Sequence[str]
+) -> pd.DataFrame:
     """``ranker`` less each of ``others``, query by query: the mean difference of each measure with its 95% interval."""
     table = values.set_index(["ranker", "query"])[list(MEASURES)]
     return pd.DataFrame(
@@ -147,4 +156,6 @@ def questions(
         for snippet in snippets:
             known[snippet.id.rpartition("#")[0]].append(snippet.id)
         relevant = {one.id: tuple(known[one.object]) for one in problems if one.object in known}
-    return documents, [Query(one.id, one.question, relevant[one.id]) for one in problems if one.id in relevant]
+    return documents, [
+        Query(one.id, one.question, relevant[one.id]) for one in problems if one.id in relevant
+    ]

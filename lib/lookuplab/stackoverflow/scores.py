@@ -16,12 +16,18 @@ import pandas as pd
 from rapidfuzz.distance import Levenshtein
 
 from lookuplab.execution.server import Program
-from lookuplab.scoring.paired import paired_difference
 from lookuplab.scoring.pass_at_k import pass_at_k, passes
-from lookuplab.scoring.rates import Rate, average, rate
-from lookuplab.scoring.rows import row
+from lookuplab.scoring.rates import Rate, average, paired_difference, rate, row
 from lookuplab.stackoverflow.asking import Asked
-from lookuplab.stackoverflow.ds1000 import INSERT, LIBRARIES, PARTS, PERTURBATIONS, Problem, program, template
+from lookuplab.stackoverflow.ds1000 import (
+    INSERT,
+    LIBRARIES,
+    PARTS,
+    PERTURBATIONS,
+    Problem,
+    program,
+    template,
+)
 from lookuplab.stackoverflow.grader import Answer, Grader, Verdict
 
 FAILURES = ("compile error", "test_execution", "test_string")
@@ -53,7 +59,11 @@ def average_pass_rate(passed: Mapping[str, Sequence[bool]], clusters: Mapping[st
 
 
 def rows(
-    problems: Sequence[Problem], verdicts: Iterable[Verdict], ks: Sequence[int], model: str, prefix: str = ""
+    problems: Sequence[Problem],
+    verdicts: Iterable[Verdict],
+    ks: Sequence[int],
+    model: str,
+    prefix: str = "",
 ) -> list[dict]:
     """pass@k and the average pass rate in percent: over all problems, by library and by perturbation.
 
@@ -63,17 +73,27 @@ def rows(
     passed, found = by_problem(verdicts), []
     clusters = {problem.id: problem.cluster for problem in problems}
     for name in ("all", *LIBRARIES, *PERTURBATIONS):
-        ids = [one.id for one in problems if one.id in passed and name in ("all", one.library, one.perturbation)]
+        ids = [
+            one.id
+            for one in problems
+            if one.id in passed and name in ("all", one.library, one.perturbation)
+        ]
         if group := {one: passed[one] for one in ids}:
             rates = {f"pass_at_{k}_percent": passes(group, clusters, k) for k in ks}
             rates["average_pass_rate_percent"] = average_pass_rate(group, clusters)
-            found += [row(model, prefix + name, metric, number.percent()) for metric, number in rates.items()]
+            found += [
+                row(model, prefix + name, metric, number.percent())
+                for metric, number in rates.items()
+            ]
     return found
 
 
 def percents(verdicts: Iterable[Verdict], k: int) -> dict[str, float]:
     """Problem id -> pass@k in percent."""
-    return {one: 100 * pass_at_k(len(values), sum(values), k) for one, values in by_problem(verdicts).items()}
+    return {
+        one: 100 * pass_at_k(len(values), sum(values), k)
+        for one, values in by_problem(verdicts).items()
+    }
 
 
 def drops(
@@ -86,7 +106,11 @@ def drops(
     """
     value, found = percents(verdicts, k), []
     known = [problem for problem in problems if problem.id in value]
-    origins = {(one.library, one.library_id): one.id for one in known if one.perturbation == PERTURBATIONS[0]}
+    origins = {
+        (one.library, one.library_id): one.id
+        for one in known
+        if one.perturbation == PERTURBATIONS[0]
+    }
     for name in PERTURBATIONS[1:]:
         pairs = [
             (value[origins[one.library, one.origin]] - value[one.id], one.cluster)
@@ -125,7 +149,7 @@ def trim_rows(problems: Sequence[Problem], asked: Asked, model: str, condition: 
     made, clusters = [asked.prompts[one.id] for one in problems], [one.cluster for one in problems]
     numbers = {"prompt_tokens": average([one.tokens for one in made], clusters)}
     for part in ("description", "code", "question"):
-        lost = [sum(cut.removed for cut in one.trims if cut.part == part) for one in made]
+        lost = [sum(count for cut, count in one.lost.items() if cut[0] == part) for one in made]
         numbers[f"{part}_cut_percent"] = rate([count > 0 for count in lost], clusters).percent()
         numbers[f"{part}_cut_tokens"] = average(lost, clusters)
     return [row(model, condition, metric, number) for metric, number in numbers.items()]
@@ -138,7 +162,11 @@ def first_passes(verdicts: Sequence[Verdict], k: int) -> dict[str, bool]:
 
 
 def near_misses(
-    problems: Iterable[Problem], answers: Iterable[Answer], verdicts: Iterable[Verdict], grader: Grader, model: str
+    problems: Iterable[Problem],
+    answers: Iterable[Answer],
+    verdicts: Iterable[Verdict],
+    grader: Grader,
+    model: str,
 ) -> list[dict]:
     """One row with COLUMNS for each answer that failed, in the order of ``verdicts``.
 
@@ -151,20 +179,42 @@ def near_misses(
     """
     known = {problem.id: problem for problem in problems}
     code = {(answer.problem_id, answer.sample): answer.solution for answer in answers}
-    failed = [(one, known[one.problem_id], code[one.problem_id, one.sample]) for one in verdicts if not one.passed]
+    failed = [
+        (one, known[one.problem_id], code[one.problem_id, one.sample])
+        for one in verdicts
+        if not one.passed
+    ]
     runs = [case_programs(problem, solution) for _, problem, solution in failed]
     outcomes = iter(grader.outcomes([one for each in runs for one in each], "trying each case"))
     found = []
     for (verdict, problem, solution), each in zip(failed, runs, strict=True):
         passed = [next(outcomes).passed for _ in each]
-        distance, argument = token_distance(solution, problem.reference), argument_apart(problem, solution)
         failure = FAILURES[0] if not passed else FAILURES[2] if all(passed) else FAILURES[1]
         edits = Levenshtein.distance(solution.strip(), problem.reference.strip())
-        cases = _LOOP.search(problem.context)
-        values = (sum(passed), int(cases.group(2)) if cases else 1, edits, distance, distance <= 1, argument)
-        near = distance <= 1 or argument
-        row_of = (model, problem.id, verdict.sample, failure, verdict.error, *values, near)
-        found.append(dict(zip(COLUMNS, row_of, strict=True)))
+        distance, argument = (
+            token_distance(solution, problem.reference),
+            argument_apart(problem, solution),
+        )
+        row_of = (
+            model,
+            problem.id,
+            verdict.sample,
+            failure,
+            verdict.error,
+            sum(passed),
+            cases(problem),
+            edits,
+            distance,
+        )
+        found.append(
+            dict(
+                zip(
+                    COLUMNS,
+                    (*row_of, distance <= 1, argument, distance <= 1 or argument),
+                    strict=True,
+                )
+            )
+        )
     return found
 
 
@@ -179,22 +229,31 @@ def near_miss_rows(failures: pd.DataFrame, problems: Iterable[Problem]) -> list[
         shares = {name.replace(" ", "_"): part.failure == name for name in FAILURES}
         shares |= {"some_cases": part.cases_passed > 0}
         shares |= {name: part[name] for name in ("one_token", "one_argument", "near_miss")}
-        numbers = {f"{name}_percent": rate(flags.astype(bool), labels).percent() for name, flags in shares.items()}
+        numbers = {
+            f"{name}_percent": rate(flags.astype(bool), labels).percent()
+            for name, flags in shares.items()
+        }
         numbers["edit_distance"] = average(part.edit_distance, labels)
         found += [row(model, "all", metric, number) for metric, number in numbers.items()]
     return found
 
 
+def cases(problem: Problem) -> int:
+    """How many inputs test_execution tries; 1 where it has no loop over them."""
+    return int(found.group(2)) if (found := _LOOP.search(problem.context)) else 1
+
+
 def case_programs(problem: Problem, solution: str) -> list[Program]:
     """The official program for each of the test's inputs by itself, without the test of the text; none for a solution
     that does not compile where the test puts it."""
-    if _tree(problem, solution) is None:
-        return []
-    whole, cases = program(problem, solution, PARTS[:1]), _LOOP.search(problem.context)
-    if not cases:
-        return [whole]
-    texts = [_LOOP.sub(rf"\g<1>{case}, {case + 1}\g<3>", whole.text, count=1) for case in range(int(cases.group(2)))]
-    return [replace(whole, text=text) for text in texts]
+    whole, every = (
+        program(problem, solution, PARTS[:1]),
+        range(cases(problem) if _tree(problem, solution) else 0),
+    )
+    return [
+        replace(whole, text=_LOOP.sub(rf"\g<1>{case}, {case + 1}\g<3>", whole.text, count=1))
+        for case in every
+    ]
 
 
 def _tree(problem: Problem, solution: str) -> ast.Module | None:
@@ -218,7 +277,9 @@ def _tokens(code: str) -> list[str]:
     try:
         for token in tokenize.generate_tokens(io.StringIO("".join(lines)).readline):
             place = sum(map(len, lines[: token.end[0] - 1])) + token.end[1]
-            if token.type not in _SKIPPED and token.string.strip():  # indents are blank, and so are some errors
+            if (
+                token.type not in _SKIPPED and token.string.strip()
+            ):  # indents are blank, and so are some errors
                 found.append(token.string)
     except (tokenize.TokenError, SyntaxError):
         found += re.findall(r"\w+|[^\w\s]", "".join(lines)[place:])
@@ -245,7 +306,10 @@ def _changed(tree: ast.Module) -> tuple[set[str], set[str]]:
             for place, taken in enumerate(list(arguments)):
                 del arguments[place]
                 less.add(ast.dump(tree))
-                arguments.insert(place, ast.keyword(taken.arg, _OPEN) if isinstance(taken, ast.keyword) else _OPEN)
+                arguments.insert(
+                    place,
+                    ast.keyword(taken.arg, _OPEN) if isinstance(taken, ast.keyword) else _OPEN,
+                )
                 if not any(isinstance(node, ast.Call) for node in ast.walk(taken)):
                     opened.add(ast.dump(tree))
                 arguments[place] = taken

@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
+from threading import Lock
 
 import pandas as pd
 from tqdm import tqdm
@@ -71,27 +71,21 @@ def sample(
             f"no usable function with a docstring in {', '.join(found) or 'no repository'} (limit: {limit}); give "
             "others, or wider limits"
         )
-    shares = _shares({name: len(functions) for name, functions in found.items()}, limit)
+    sizes = {name: len(functions) for name, functions in found.items()}
+    least = LEAST if limit is None else min(LEAST, limit // len(sizes))
+    shares = {name: min(size, least) for name, size in sizes.items()}
+    # one after the other to whoever has the smallest share so far
+    more = [
+        (n / size, name) for name, size in sizes.items() for n in range(shares[name] + 1, size + 1)
+    ]
+    for _, name in sorted(more)[: limit and max(0, limit - sum(shares.values()))]:
+        shares[name] += 1
     chosen: set[str] = set()
     for name, functions in found.items():
         ids = [one.id for one in functions]
         ids.sort(key=lambda id: hashlib.sha256(f"{seed}/{id}".encode()).digest())
         chosen.update(ids[: shares[name]])
     return [one for functions in found.values() for one in functions if one.id in chosen]
-
-
-def _shares(sizes: Mapping[str, int], limit: int | None) -> dict[str, int]:
-    """How many functions of each repository: one after the other to whoever has the smallest share so far."""
-    total = sum(sizes.values())
-    limit = total if limit is None else min(limit, total)
-    least = min(LEAST, limit // len(sizes))
-    shares = {name: min(size, least) for name, size in sizes.items()}
-    while sum(shares.values()) < limit:
-        open_ones = [name for name in sizes if shares[name] < sizes[name]]
-        shares[
-            min(open_ones, key=lambda name: (Fraction(shares[name] + 1, sizes[name]), name))
-        ] += 1
-    return shares
 
 
 def most_tokens(models: Sequence[str]) -> Callable[[str], int]:
@@ -179,12 +173,8 @@ def judge(
         wanted = key("dependencies", digests[task.root], text=text, **named)
         named |= {"text": inserted.text, "end_line": inserted.end_line}
         success = key("success", digests[task.root], **named)
-        questions[wanted] = (
-            DependencyTool,
-            *where,
-            text,
-            place,
-        )  # asked once, whatever was predicted
+        # a reference's dependencies are asked once, whatever was predicted
+        questions[wanted] = DependencyTool, *where, text, place
         questions[success] = SuccessTool, *where, inserted.text, (inserted.line, inserted.end_line)
         cases.append((task, place, inserted, wanted, success))
     with JudgementStore(store) as answers:
@@ -217,12 +207,9 @@ def judge(
             "messages": against or [],
             "failures": " ".join(dict.fromkeys(name for name, *_ in against or ())),
         }
+        pairs = list(zip(dependencies or (), flags, strict=True))
         for kind in KINDS:
-            hits = [
-                flag
-                for flag, (_, one) in zip(flags, dependencies or (), strict=True)
-                if one == kind
-            ]
+            hits = [flag for (_, one), flag in pairs if one == kind]
             row |= {f"dependencies_{kind}": len(hits), f"covered_{kind}": sum(hits)}
         rows.append(row | identifier_metrics(body, place.body))
     return pd.DataFrame(rows)
@@ -232,18 +219,19 @@ def _answered(
     questions: Mapping[str, tuple], store: JudgementStore, workers: int, cluster: Cluster | None
 ) -> tuple[dict, dict]:
     """The answers by their keys, from the store or asked for now and stored; and why some were lost."""
-    known, lost = store.get(questions), {}
+    known, lost, lock = store.get(questions), {}, Lock()
     waiting = [(name, question) for name, question in questions.items() if name not in known]
     waiting.sort(key=lambda item: [str(part) for part in item[1][1:3]])  # by repository and file
     bar = tqdm(total=len(waiting), desc="judging", unit=" questions", delay=1)
 
     def keep(name: str, answer: object, reason: str) -> None:
-        if reason:
-            lost[name] = reason
-        else:
-            store.put(name, answer)
-            known[name] = answer
-        bar.update()
+        with lock:
+            if reason:
+                lost[name] = reason
+            else:
+                store.put(name, answer)
+                known[name] = answer
+            bar.update()
 
     def work(backwards: bool) -> None:
         with DependencyTool() as jedi, SuccessTool() as pylint:

@@ -12,13 +12,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import torch
-from matplotlib.figure import Figure
 
 from lookuplab.models.complete import Store
 from lookuplab.models.local import LocalModel, distributions
 from lookuplab.models.types import Decoding
-from lookuplab.plots import prefix_tree
-from lookuplab.sliders import image, slide, table
+from lookuplab.sliders import slide, table
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.generation import DECODING, generate
 from lookuplab.toolgen.jedi_tool import JediTool
@@ -77,14 +75,15 @@ class Walk:
         mark = self.vocabulary.mark
         return 0.0 if mark is None else float(self.probabilities[at, mark])
 
-    def tree(self, question: int) -> Figure | None:
-        """The suggestions that ``question`` brought as a trie, with what was chosen; None if none
-        can be spelled.
+    def tree(self, question: int) -> str:
+        """The suggestions that ``question`` brought, a line for each name as its tokens, the likely
+        ones first: a probability behind each token that the model could choose, and ``>`` before
+        the names on the chosen path. Empty if none can be spelled.
         """
         asked, text = self.steps[question], "".join(one.text for one in self.steps[: question + 1])
         trie = self.vocabulary.trie(asked.token, asked.offered, re.search(r"\w*\Z", text)[0])
         if trie is None:
-            return None
+            return ""
         names, stack = [], [((), trie)]
         while stack:
             path, node = stack.pop()
@@ -101,11 +100,17 @@ class Walk:
             if step.allowed is None or node is None:
                 break
             chosen = (*chosen, self._spell(step.token))
-        end = text.splitlines()[-1].strip()[-40:]
-        title = f"{len(asked.offered)} suggestions behind \u2026{end}"
-        return (
-            prefix_tree(names, chosen, title=title, probabilities=probabilities) if names else None
-        )
+
+        def line(name: tuple[str, ...]) -> str:
+            paths = [name[:length] for length in range(1, len(name) + 1)]
+            known = [
+                f" {probabilities[path]:.2f}" if path in probabilities else "" for path in paths
+            ]
+            mark = "> " if name[: len(chosen)] == chosen else "  "
+            return mark + " | ".join(map("".join, zip(name, known, strict=True)))
+
+        names.sort(key=lambda name: (-probabilities.get(name[:1], 0), name))
+        return "\n".join(map(line, names[:NAMES]))
 
     def _spell(self, token: int) -> str:
         return MARK if token == self.vocabulary.mark else self.vocabulary.piece(token)
@@ -165,6 +170,5 @@ def page(walked: Walk, at: int) -> str:
         names = walked.steps[question].offered
         listed = html.escape(", ".join(names[:NAMES]))
         parts.append(f"<p><b>{len(names)} suggestions:</b> {listed}</p>")
-        if figure := walked.tree(question):
-            parts.append(image(figure, "the suggestions as a trie of tokens"))
+        parts.append(f"<pre>{html.escape(walked.tree(question))}</pre>")
     return "".join(parts)

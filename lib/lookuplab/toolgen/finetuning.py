@@ -22,7 +22,6 @@ from typing import Any
 
 import pandas as pd
 import torch
-import yaml
 from accelerate import PartialState
 from peft import LoraConfig, PeftModel, get_peft_model
 from torch.utils.data import Sampler
@@ -40,10 +39,9 @@ from transformers import (
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models.load import folder_of, mini_models, split_revision
-from lookuplab.models.local import Checkpoint, LocalModel
+from lookuplab.models.local import Checkpoint, LocalModel, distributions
 from lookuplab.provenance import device, processor
-from lookuplab.scoring.rates import average
-from lookuplab.scoring.rows import row
+from lookuplab.scoring.rates import average, row
 from lookuplab.toolgen.pairs import (
     IGNORED,
     MARK,
@@ -56,16 +54,15 @@ from lookuplab.toolgen.pairs import (
 )
 
 WORK = paths.RUNS / "train" / "toolgen"
-LLAMA = (
-    "q_proj",
-    "k_proj",
-    "v_proj",
-    "o_proj",
-)  # the attention's projections, and of all who name them like Llama
+# The attention's projections; Llama's are those of all models that name them alike
+LLAMA = ("q_proj", "k_proj", "v_proj", "o_proj")
 ATTENTION = {"gpt2": ("c_attn", "attn.c_proj"), "t5": ("q", "k", "v", "o")}
 POOL = 50  # batches whose pairs are sorted together: less padding from more, but less chance in who meets whom
 CARD = """---
-{head}---
+license: {licence}
+library_name: {library}
+tags: [code, python]
+---
 # {name}
 
 {about}
@@ -76,7 +73,6 @@ CARD = """---
 {facts}
 ```
 """
-MARKED = f"It writes `{MARK}`, a token, where a completion tool would offer the next identifier."
 
 
 @dataclass(frozen=True)
@@ -112,17 +108,16 @@ class Recipe:
     checkpoint_activations: bool = False
 
     def __post_init__(self) -> None:
-        choices = {"loss_on": ("answer", "all"), "precision": ("float32", "bf16")}
-        choices["sampling"] = "random", "group_by_length"
-        for name, known in choices.items():
-            if getattr(self, name) not in known:
-                raise UserError(
-                    f"recipe: {name} is {getattr(self, name)!r}; it must be {' or '.join(known)}"
-                )
-        if min(self.epochs, self.batch_size, self.accumulation, self.lora_rank or 1) < 1:
-            raise UserError(
-                "recipe: epochs, batch_size, accumulation and lora_rank must be at least 1"
-            )
+        choices = {
+            self.loss_on: "answer all",
+            self.precision: "float32 bf16",
+            self.sampling: "random group_by_length",
+        }
+        for given, known in choices.items():
+            if given not in known.split():
+                raise UserError(f"recipe: {given!r} must be one of {known}")
+        if min(self.epochs, self.batch_size, self.accumulation) < 1:
+            raise UserError("recipe: epochs, batch_size and accumulation must be at least 1")
 
 
 # Section IV-B, "Model Fine-tuning". Optimiser, schedule, warm-up and weight decay are not stated: Trainer's defaults.
@@ -168,52 +163,43 @@ def finetune(
     if output.exists():
         raise UserError(f"{output} exists; delete it, or give another output")
     output.parent.mkdir(parents=True, exist_ok=True)  # a place that cannot be written shows now
-    name, revision = split_revision(str(mini_models().get(str(base), base)))
+    place, revision = split_revision(str(mini_models().get(str(base), base)))
     adapted = recipe.lora_rank is not None
-    dtype = (
-        "bfloat16" if adapted and recipe.precision == "bf16" else "float32"
-    )  # frozen weights may be what computes
-    checkpoint = Checkpoint(name, revision, dtype=dtype, device_map="cpu")
-    kind = kind_of(checkpoint.config)
-    examples, too_long = _usable(checkpoint, pairs, recipe, marked, kind)
+    frozen = "bfloat16" if recipe.precision == "bf16" else "float32"  # may be what computes
+    dtype = frozen if adapted else "float32"
+    checkpoint = Checkpoint(place, revision, dtype=dtype, device_map="cpu")
+    module, tokenizer = checkpoint.module, checkpoint.tokenizer
+    rows, too_long = _rows(checkpoint, pairs, recipe, marked)
     set_seed(recipe.seed)  # of the mark's rows and of LoRA's
-    mark = add_mark(checkpoint.tokenizer, checkpoint.module) if marked else None
-    parameters = checkpoint.module.num_parameters()
-    model = with_lora(checkpoint.module, recipe, mark) if adapted else checkpoint.module
+    mark = add_mark(tokenizer, module) if marked else None
+    parameters = module.num_parameters()
+    model = with_lora(module, recipe, mark) if adapted else module
     # 1. train, from the last checkpoint of the same run
-    identity = {
-        "recipe": asdict(recipe),
-        "base": checkpoint.identity,
-        "marked": marked,
-        "pairs": _hash(examples),
-    }
-    run = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:12]
-    work = Path(work or WORK / output.name) / run
-    rows = [labelled(example, kind, recipe.loss_on) for example in examples]
-    padding = copy.deepcopy(checkpoint.tokenizer)  # the saved one stays as it is
+    run = repr([recipe, checkpoint.identity, marked, rows])
+    work = Path(work or WORK / output.name) / hashlib.sha256(run.encode()).hexdigest()[:12]
+    padding = copy.deepcopy(tokenizer)  # the saved one stays as it is
     padding.padding_side, padding.pad_token = "right", padding.pad_token or padding.eos_token
-    trainer = OrderedTrainer(
-        model,
-        _arguments(recipe, work, log_every, save_every, progress),
-        DataCollatorForSeq2Seq(padding, return_tensors="pt"),
-        rows,
-        callbacks=[Watch()],
-    )
-    trainer.order = Order([length(one, kind) for one in examples], recipe)
+    collator = DataCollatorForSeq2Seq(padding, return_tensors="pt")
+    arguments = _arguments(recipe, work, log_every, save_every, progress)
+    trainer = Trainer(model, arguments, collator, rows, callbacks=[LastStep()])
+    order = Order([_length(row) for row in rows], recipe)
+    trainer._get_train_sampler = lambda *_: order
     trainer.remove_callback(PrinterCallback)
     states = work.glob("checkpoint-*/trainer_state.json")  # what a checkpoint writes last
     last = max(states, key=lambda file: int(file.parent.name.rpartition("-")[2]), default=None)
     done = trainer.train(resume_from_checkpoint=last and str(last.parent))
-    # 2. write the folder, complete or not at all
     log = pd.DataFrame([line for line in trainer.state.log_history if "loss" in line])
+    if not math.isfinite(log.loss.iloc[-1]):
+        raise UserError(
+            "the loss is not finite any more; lower the learning rate, or train in float32"
+        )
+    # 2. write the folder, complete or not at all
     facts = {
         "base": checkpoint.identity.get("checkpoint", checkpoint.name),
-        "kind": checkpoint.config.model_type,
         "marked": marked,
         "recipe": asdict(recipe),
-        "pairs": len(examples),
+        "pairs": len(rows),
         "left_out": (left_out or Counter()) + too_long,
-        "hash": identity["pairs"],
         "steps": done.global_step,
         "seconds": round(done.metrics["train_runtime"], 1),
         "loss": float(log.loss.iloc[-1]),
@@ -228,24 +214,17 @@ def finetune(
         shutil.rmtree(part, ignore_errors=True)
         model.to("cpu", torch.float16 if half else None)
         if adapted:
-            _save_adapter(model, part, checkpoint, name, output)
+            _save_adapter(model, part, checkpoint, output)
         else:
             model.config.use_cache = True  # the Trainer switched it off
             model.save_pretrained(part)
         if marked or not adapted:
-            checkpoint.tokenizer.save_pretrained(part)
+            tokenizer.save_pretrained(part)
         log[["step", "epoch", "loss", "learning_rate"]].to_csv(part / "log.csv", index=False)
-        text = json.dumps(facts, indent=1)
-        (part / "card.json").write_text(text + "\n", encoding="utf-8")
-        head = {
-            "license": licence,
-            "library_name": "peft" if adapted else "transformers",
-            "tags": ["code", "python"],
-        }
-        about = f"{about}\n\n{MARKED}" if marked else about
-        card = CARD.format(
-            head=yaml.safe_dump(head), name=output.name, about=about, base=facts["base"], facts=text
-        )
+        texts = {"facts": json.dumps(facts, indent=1), "about": about, "licence": licence}
+        texts |= {"name": output.name, "library": "peft" if adapted else "transformers"}
+        (part / "card.json").write_text(texts["facts"] + "\n", encoding="utf-8")
+        card = CARD.format(base=facts["base"], **texts)
         (part / "README.md").write_text(card, encoding="utf-8")
         part.rename(output)
         for folder in work.glob("checkpoint-*"):
@@ -254,40 +233,29 @@ def finetune(
     return facts
 
 
-def _usable(
-    checkpoint: Checkpoint,
-    pairs: Sequence[Pair | TextPair],
-    recipe: Recipe,
-    marked: bool,
-    kind: str,
-) -> tuple[list[Example], Counter]:
-    """The pairs in tokens, and how many were left out for which reason; their marked form decides."""
+def _rows(
+    checkpoint: Checkpoint, pairs: Sequence[Pair | TextPair], recipe: Recipe, marked: bool
+) -> tuple[list[dict], Counter]:
+    """The pairs as ``labelled``, and how many were left out for which reason; their marked form decides."""
     if marked and not any(MARK in pair.answer("encoder-decoder") for pair in pairs):
         raise UserError(
-            "no pair has a mark; mark the corpus first (`lookuplab data mark`), or train the base variant"
+            "no pair has a mark; mark the corpus first (`lookuplab data mark`), or train the base"
         )
-    with_mark = copy.deepcopy(checkpoint.tokenizer)
+    with_mark, kind = copy.deepcopy(checkpoint.tokenizer), kind_of(checkpoint.config)
     add_mark(with_mark)
     limit = min(recipe.max_tokens or math.inf, checkpoint.context or math.inf)
     left_out, kept = Counter(), []
     for pair, example in zip(pairs, encode_all(with_mark, pairs, kind), strict=True):
-        if length(example, kind) > limit:
+        if _length(labelled(example, kind)) > limit:
             left_out[f"longer than {limit} tokens"] += 1
         elif not example.exact:
             left_out["not spelled by the model's tokenizer"] += 1
         else:
-            kept.append((pair, example))
+            kept.append(pair if marked else pair.unmarked())
     if not kept:
         raise UserError(f"nothing to train on: {len(pairs)} pairs, left out: {dict(left_out)}")
-    if marked:
-        return [example for _, example in kept], left_out
-    return encode_all(checkpoint.tokenizer, [pair.unmarked() for pair, _ in kept], kind), left_out
-
-
-def length(example: Example, kind: str) -> int:
-    """Tokens that a pair needs room for: prompt and answer share a decoder's context, elsewhere each has its own."""
-    sizes = len(example.prompt), len(example.answer)
-    return max(sizes) if kind == "encoder-decoder" else sum(sizes)
+    examples = encode_all(with_mark if marked else checkpoint.tokenizer, kept, kind)
+    return [labelled(example, kind, recipe.loss_on) for example in examples], left_out
 
 
 def labelled(example: Example, kind: str, loss_on: str = "answer") -> dict[str, list[int]]:
@@ -298,11 +266,9 @@ def labelled(example: Example, kind: str, loss_on: str = "answer") -> dict[str, 
     return {"input_ids": example.prompt + example.answer, "labels": prompt + example.answer}
 
 
-def _hash(examples: Sequence[Example]) -> str:
-    digest = hashlib.sha256()
-    for example in examples:
-        digest.update(json.dumps([example.id, example.prompt, example.answer]).encode())
-    return digest.hexdigest()
+def _length(row: dict[str, list[int]]) -> int:
+    """Tokens that a pair needs room for: prompt and answer share a decoder's context, elsewhere each has its own."""
+    return max(map(len, row.values()))
 
 
 def _arguments(
@@ -370,25 +336,11 @@ class Order(Sampler):
         return iter([i for batch in mixed + last for i in batch])
 
 
-class OrderedTrainer(Trainer):
-    order: Order
-
-    def _get_train_sampler(self, *_) -> Order:
-        return self.order
-
-
-class Watch(TrainerCallback):
-    """The last step has its line in the log, and a loss that is lost ends the run."""
+class LastStep(TrainerCallback):
+    """The last step has its line in the log."""
 
     def on_step_end(self, args, state, control, **_) -> None:
         control.should_log |= state.global_step >= state.max_steps
-
-    def on_log(self, args, state, control, **_) -> None:
-        if not math.isfinite(state.log_history[-1].get("loss", 0.0)):
-            raise UserError(
-                f"the loss is not finite any more at step {state.global_step}; lower the learning rate, or train in "
-                "float32"
-            )
 
 
 def with_lora(module: Any, recipe: Recipe, mark: int | None) -> PeftModel:
@@ -423,19 +375,16 @@ def trainable(module: torch.nn.Module) -> int:
     return sum(weight.numel() for weight in module.parameters() if weight.requires_grad)
 
 
-def _save_adapter(
-    model: PeftModel, folder: Path, checkpoint: Checkpoint, base: str, output: Path
-) -> None:
+def _save_adapter(model: PeftModel, folder: Path, checkpoint: Checkpoint, output: Path) -> None:
     """Write the adapter into ``folder``, which will be ``output``: a local base is named relative to that, one on the
     hub with its commit."""
-    config = model.peft_config["default"]
-    if Path(base).is_dir():
-        place = Path(os.path.relpath(Path(base).resolve(), output.resolve())).as_posix()
+    config, base = model.peft_config["default"], Path(checkpoint.source[0])
+    if base.is_dir():
+        place = Path(os.path.relpath(base.resolve(), output.resolve())).as_posix()
         config.base_model_name_or_path = place if place.startswith(".") else f"./{place}"
     else:
-        config.base_model_name_or_path, _, config.revision = checkpoint.identity[
-            "checkpoint"
-        ].rpartition("@")
+        called = checkpoint.identity["checkpoint"]
+        config.base_model_name_or_path, _, config.revision = called.rpartition("@")
     config.inference_mode = True
     config.target_modules = sorted(
         config.target_modules
@@ -448,30 +397,26 @@ def cards(models: Sequence[str]) -> pd.DataFrame:
 
     What stands before a checkpoint's last hyphen is its ``model`` in tables; of those of one name the first one counts.
     """
-    rows, shown = [], set()
+    rows = []
     for name in models:
         text, (role, _) = _written(name, "card.json")
         card = json.loads(text)
         recipe = card["recipe"]
-        values = {
-            "model/parameters_million": card["parameters"] / 1e6,
-            "training/pairs": card["pairs"],
-            "training/epochs": recipe["epochs"],
-            "training/learning_rate": recipe["learning_rate"],
-            "training/batch_size": recipe["batch_size"],
-            "training/seed": recipe["seed"],
-        }
-        if recipe["lora_rank"] is not None:
-            values |= {
-                "lora/rank": recipe["lora_rank"],
-                "lora/alpha": recipe["lora_alpha"],
-                "lora/trainable_percent": 100 * card["trainable"] / card["parameters"],
-            }
+        rows.append((role, "model", "parameters_million", card["parameters"] / 1e6))
+        rows.append((role, "training", "pairs", card["pairs"]))
         rows += [
-            (role, *what.split("/"), value) for what, value in values.items() if role not in shown
+            (role, "training", metric, recipe[metric])
+            for metric in ("epochs", "learning_rate", "batch_size", "seed")
         ]
-        shown.add(role)
-    return pd.DataFrame(rows, columns=["model", "condition", "metric", "value"])
+        if recipe["lora_rank"] is not None:
+            rows += [
+                (role, "lora", metric, recipe[f"lora_{metric}"]) for metric in ("rank", "alpha")
+            ]
+            rows.append(
+                (role, "lora", "trainable_percent", 100 * card["trainable"] / card["parameters"])
+            )
+    columns = ["model", "condition", "metric"]
+    return pd.DataFrame(rows, columns=[*columns, "value"]).drop_duplicates(columns)
 
 
 def losses(models: Sequence[str]) -> pd.DataFrame:
@@ -516,23 +461,10 @@ def mark_probabilities(model: LocalModel, pairs: Sequence[Pair], seed: int = 0) 
     mark, kind = add_mark(model.tokenizer, model.module), kind_of(model.config)
     parts = []
     for example in encode_all(model.tokenizer, pairs, kind):
-        prompt, answer = (
-            torch.tensor([row], device=model.module.device)
-            for row in (example.prompt, example.answer)
-        )
-        with torch.inference_mode():
-            if kind == "decoder":
-                logits = model.module(torch.cat([prompt, answer], dim=1)).logits[
-                    0, len(example.prompt) - 1 : -1
-                ]
-            else:
-                logits = model.module(input_ids=prompt, labels=answer).logits[0]
-        chances = logits.float().softmax(dim=-1).cpu()
-        columns = {"marked": answer[0].cpu() == mark, "probability": chances[:, mark]}
-        columns["written"] = chances.argmax(dim=-1) == mark
-        parts.append(
-            pd.DataFrame({"id": example.id, **{name: one.numpy() for name, one in columns.items()}})
-        )
+        chances = distributions(model.module, example.prompt, example.answer).cpu()
+        columns = {"id": example.id, "marked": [token == mark for token in example.answer]}
+        columns |= {"probability": chances[:, mark], "written": chances.argmax(dim=-1) == mark}
+        parts.append(pd.DataFrame(columns))
     return pd.concat(parts, ignore_index=True)
 
 

@@ -22,9 +22,7 @@ from lookuplab.models.complete import Store, complete
 from lookuplab.models.local import LocalModel
 from lookuplab.models.types import Completion, Decoding, Prompt
 from lookuplab.scoring.calibration import auroc_interval
-from lookuplab.scoring.paired import paired_difference
-from lookuplab.scoring.rates import average, estimate, rate
-from lookuplab.scoring.rows import bare_row, row
+from lookuplab.scoring.rates import average, bare_row, paired_difference, rate, row
 from lookuplab.toolgen.functions import Function, python_files
 from lookuplab.toolgen.jedi_tool import VERSION, Answer, JediTool, ask
 from lookuplab.toolgen.pairs import kind_of, prompt_text
@@ -301,7 +299,7 @@ def gate_rows(
     counts = {gate: _counts(frame.id, asked[gate]) for gate, frame in frames.items()}
     total = len(asked[first])
     for gate, frame in frames.items():
-        similarity = estimate(frame.edit_similarity, frame.repository).percent()
+        similarity = rate(frame.edit_similarity, frame.repository).percent()
         calls = average(counts[gate], frame.repository)
         rows.append(row(model, names[gate], "editsim_percent", similarity))
         rows.append(row(model, names[gate], "calls_per_function", calls))

@@ -30,8 +30,7 @@ from tqdm import tqdm
 from lookuplab.cluster import Cluster, check_seen, kept
 from lookuplab.errors import UserError
 from lookuplab.models.store import AnswerStore
-from lookuplab.scoring.rates import average, rate
-from lookuplab.scoring.rows import row
+from lookuplab.scoring.rates import average, rate, row
 from lookuplab.toolgen.analysers import key, repository_digest
 from lookuplab.toolgen.functions import Function, Token, column_of
 from lookuplab.toolgen.jedi_tool import LOST, VERSION, JediTool

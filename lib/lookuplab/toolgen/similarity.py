@@ -22,12 +22,10 @@ from tree_sitter import Parser
 from lookuplab.toolgen.insertion import indented
 
 ORDERS = 4
-BLEU_COLUMNS = 2 * ORDERS + 2
 COMPONENTS = ("ngram", "weighted_ngram", "syntax", "dataflow")
-# Columns of CodeBLEU's counts: matches and totals of n-grams of orders 1 to 4, the same weighted, both lengths and the
-# length that the package takes for a weighted reference, subtrees of the syntax matched and all, data flows matched
-# and all, the pair's own share of data flows, and whether it has any
-CODE_COLUMNS = 4 * ORDERS + 9
+# The 25 columns of CodeBLEU's counts: matches and totals of n-grams of orders 1 to 4, the same weighted, both lengths
+# and the length that the package takes for a weighted reference, subtrees of the syntax matched and all, data flows
+# matched and all, the pair's own share of data flows, and whether it has any
 KEYWORDS = set((PACKAGE_DIR / "keywords" / "python.txt").read_text(encoding="utf-8").split())
 
 
@@ -46,7 +44,7 @@ def _grams(tokens: Sequence, order: int) -> Counter:
 
 
 def bleu_counts(prediction: Sequence, reference: Sequence) -> list[int]:
-    """What BLEU needs of one pair of token lists, BLEU_COLUMNS: matches and totals of orders 1 to 4, both lengths."""
+    """What BLEU needs of one pair of token lists, (10,): matches and totals of orders 1 to 4, both lengths."""
     found, wanted = (
         [_grams(tokens, n + 1) for n in range(ORDERS)] for tokens in (prediction, reference)
     )
@@ -55,7 +53,7 @@ def bleu_counts(prediction: Sequence, reference: Sequence) -> list[int]:
 
 
 def bleu(counts: np.ndarray) -> np.ndarray:
-    """BLEU-4, 0 to 1, of summed counts (..., BLEU_COLUMNS): +1 on every order, brevity penalty of the whole corpus."""
+    """BLEU-4, 0 to 1, of summed counts (..., 10): +1 on every order, brevity penalty of the whole corpus."""
     matches, totals = counts[..., :ORDERS], counts[..., ORDERS : 2 * ORDERS]
     predicted, wanted = counts[..., -2], counts[..., -1]
     precision = np.exp(np.log((matches + 1) / (totals + 1)).mean(axis=-1))
@@ -64,8 +62,8 @@ def bleu(counts: np.ndarray) -> np.ndarray:
     return precision * np.where((predicted == 0) & (wanted > 0), 0.0, penalty)
 
 
-def code_bleu_components(sums: np.ndarray) -> np.ndarray:
-    """The COMPONENTS (..., 4) of summed counts (..., CODE_COLUMNS); NaN for data flow where there is none."""
+def components(sums: np.ndarray) -> np.ndarray:
+    """The COMPONENTS (..., 4) of summed counts (..., 25); NaN for data flow where there is none."""
     grams, weighted = sums[..., : 2 * ORDERS], sums[..., 2 * ORDERS : 4 * ORDERS]
     rest = np.moveaxis(sums[..., 4 * ORDERS : -2], -1, 0)
     predicted, wanted, fixed, trees, all_trees, flows, all_flows = rest
@@ -84,12 +82,12 @@ def _package_bleu(counts: np.ndarray, predicted: np.ndarray, wanted: np.ndarray)
 
 
 def code_bleu(sums: np.ndarray, variant: str = "paper") -> np.ndarray:
-    """CodeBLEU (...) of summed counts (..., CODE_COLUMNS): the mean of its components, nothing for a missing data flow.
+    """CodeBLEU (...) of summed counts (..., 25): the mean of its components, nothing for a missing data flow.
 
     ``variant="package"`` scores as the package ``codebleu`` does: a data-flow match of 0, be it that nothing agrees or
     that there is none, counts as 1.
     """
-    parts = code_bleu_components(sums)
+    parts = components(sums)
     if variant == "package":
         flow = np.nan_to_num(parts[..., 3])
         return (parts[..., :3].sum(axis=-1) + np.where(flow == 0, 1.0, flow)) / len(COMPONENTS)
@@ -97,7 +95,7 @@ def code_bleu(sums: np.ndarray, variant: str = "paper") -> np.ndarray:
 
 
 def code_bleu_counts(prediction: str, reference: str) -> list[float]:
-    """What CodeBLEU needs of one pair, CODE_COLUMNS. Both are moved to the margin: a body is no broken code."""
+    """What CodeBLEU needs of one pair, (25,). Both are moved to the margin: a body is no broken code."""
     texts = [indented(text, "").strip() for text in (prediction, reference)]
     found, wanted = (text.split() for text in texts)
     weights = {(word,): 1 if word in KEYWORDS else 0.2 for word in wanted}

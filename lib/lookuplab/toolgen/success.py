@@ -20,7 +20,6 @@ attribute on a class from outside, that attribute exists for a later file that d
 import ast
 import functools
 import gc
-import json
 import os
 import resource
 import signal
@@ -28,8 +27,9 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
-from selectors import EVENT_READ, DefaultSelector
 
 import astroid
 from astroid.builder import AstroidBuilder
@@ -47,6 +47,7 @@ from lookuplab.toolgen.insertion import UNPARSABLE, Inserted
 
 CHECKS = ("E0001", "E1101", "E0602")  # syntax-error, no-member, undefined-variable
 MODULE = "lookuplab.toolgen.success"
+FORK = get_context("fork")
 Message = list  # one finding: pylint's id, the 1-based line in the edited file, and its words
 
 
@@ -185,7 +186,6 @@ class Process:
         ] = {}  # file -> attributes that it set on objects of other modules
         self.read_assignment = AstroidBuilder.delayed_assattr
         AstroidBuilder.delayed_assattr = lambda builder, node: self.note(builder, node)
-        self.met: set[str] = set()
         self.wanted: list[tuple[str, str]] = []
 
     def note(self, builder: AstroidBuilder, node) -> None:
@@ -217,77 +217,62 @@ class Process:
         os.chdir(question["root"])
         with suppress(*UNPARSABLE):
             ast.parse(question["text"])  # what does not parse is judged without any other file
-            self.read(question["file"], question["lines"])
-        reading, writing = os.pipe()
-        if (child := os.fork()) == 0:
-            os.close(reading)
-            self.check(question, writing)
-        os.close(writing)
-        found, answer = b"", {"lost": "timeout"}
-        with DefaultSelector() as selector, os.fdopen(reading, "rb", 0) as stream:
-            selector.register(stream, EVENT_READ)
-            while selector.select(PATIENCE * question["limit"]):
-                if not (part := stream.read(1 << 16)):
-                    answer = json.loads(found) if found else {"lost": "crash"}
-                    break
-                found += part
-        os.kill(child, signal.SIGKILL)  # harmless for one that has ended and is not yet waited for
-        _, status = os.waitpid(child, 0)
-        if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
-            return {"lost": "timeout"}
+            self.read(question["file"])
+        receiving, sending = FORK.Pipe(duplex=False)
+        copy = FORK.Process(target=self.check, args=(question, sending))
+        copy.start()
+        sending.close()
+        answer = {"lost": "timeout"}
+        if receiving.poll(PATIENCE * question["limit"]):
+            try:
+                answer = receiving.recv()
+            except EOFError:
+                answer = {"lost": "crash"}
+        copy.kill()
+        copy.join()
+        receiving.close()
+        if copy.exitcode == -signal.SIGXCPU:
+            answer = {"lost": "timeout"}
         self.wanted = answer.pop("read", [])
         return answer
 
-    def read(self, file: str, lines: list[int] | None) -> None:
-        """Read what the check is likely to need: what the last one missed, and for a new file what its original does.
-
-        Nothing but reading comes of it: findings and inferences are dropped, and what goes wrong, the check itself will
-        meet and report.
-        """
-        manager, path = astroid.MANAGER, os.path.abspath(file)
-        if not self.wanted and path in self.met:
-            return
+    def read(self, file: str) -> None:
+        """Read what the last check had to. Nothing but reading comes of it: inferences are dropped, and what goes wrong,
+        the check itself will meet and report."""
+        manager = astroid.MANAGER
         with augmented_sys_path([discover_package_path(file, [])]):
             for name, source in self.wanted:
                 with suppress(Exception):
                     manager.ast_from_file(source, name) if source else manager.ast_from_module_name(
                         name
                     )
-        if path not in self.met:
-            self.met.add(path)
-            self.linter.lines = lines and (lines[0], lines[0])
-            with suppress(Exception):
-                self.linter.findings(file)
-        _invalidate_cache()
-        clear_inference_tip_cache()
-        LookupMixIn.lookup.cache_clear()
-        ClassDef._metaclass_lookup_attribute.cache_clear()
+        if self.wanted:
+            _invalidate_cache()
+            clear_inference_tip_cache()
+            LookupMixIn.lookup.cache_clear()
+            ClassDef._metaclass_lookup_attribute.cache_clear()
 
-    def check(self, question: dict, writing: int) -> None:
-        """The copy's work; it never returns."""
-        try:
-            soft = max(1, int(question["limit"]))
-            resource.setrlimit(resource.RLIMIT_CPU, (soft, soft + 1))
-            linter, cache = self.linter, astroid.MANAGER.astroid_cache
-            linter.path, linter.text = os.path.abspath(question["file"]), question["text"]
-            linter.lines = question["lines"]
-            for name in [name for name, module in cache.items() if module.file == linter.path]:
-                del cache[name]
-            for table, name, node in self.gifts.get(linter.path, ()):
-                table[name] = [use for use in table.get(name, ()) if use is not node]
-                if not table[name]:
-                    del table[name]
-            known = set(cache)
-            messages = linter.findings(question["file"])
-            read = [
-                (name, module.file if (module.file or "").endswith(".py") else "")
-                for name, module in cache.items()
-                if name and name not in known and module.file != linter.path
-            ]
-            with os.fdopen(writing, "w") as out:
-                json.dump({"messages": messages, "read": read}, out)
-        finally:
-            os._exit(0)
+    def check(self, question: dict, sending: Connection) -> None:
+        """The copy's work."""
+        soft = max(1, int(question["limit"]))
+        resource.setrlimit(resource.RLIMIT_CPU, (soft, soft + 1))
+        linter, cache = self.linter, astroid.MANAGER.astroid_cache
+        linter.path, linter.text = os.path.abspath(question["file"]), question["text"]
+        linter.lines = question["lines"]
+        for name in [name for name, module in cache.items() if module.file == linter.path]:
+            del cache[name]
+        for table, name, node in self.gifts.get(linter.path, ()):
+            table[name] = [use for use in table.get(name, ()) if use is not node]
+            if not table[name]:
+                del table[name]
+        known = set(cache)
+        messages = linter.findings(question["file"])
+        read = [
+            (name, module.file if (module.file or "").endswith(".py") else "")
+            for name, module in cache.items()
+            if name and name not in known and module.file != linter.path
+        ]
+        sending.send({"messages": messages, "read": read})
 
 
 if __name__ == "__main__":

@@ -19,26 +19,15 @@ import numpy as np
 import pandas as pd
 
 from lookuplab.errors import UserError
-from lookuplab.scoring.paired import mcnemar
-from lookuplab.scoring.rates import Rate, resampled_weights, wilson
-from lookuplab.scoring.rows import bare_row, row
+from lookuplab.scoring.rates import Rate, bare_row, mcnemar, resampled_weights, row, wilson
+from lookuplab.toolgen import similarity
 from lookuplab.toolgen.dependencies import KINDS
-from lookuplab.toolgen.similarity import (
-    BLEU_COLUMNS,
-    CODE_COLUMNS,
-    COMPONENTS,
-    bleu,
-    bleu_counts,
-    code_bleu,
-    code_bleu_components,
-    code_bleu_counts,
-)
 from lookuplab.toolgen.success import CHECKS
 
 Frames = Mapping[tuple[str, str], pd.DataFrame]
-# Of a metric: the columns of counts whose sums (..., k) it needs, and the function of these sums with values 0 to 1.
-# None is the ratio of two columns; the second one counts n.
-Metric = tuple[Sequence[str], Callable[[np.ndarray], np.ndarray] | None]
+# Name -> counts of each function (n, k), and the function of their sums (..., k) with values 0 to 1; None is the ratio
+# of two columns, and the second one counts n.
+Metrics = dict[str, tuple[np.ndarray, Callable[[np.ndarray], np.ndarray] | None]]
 BASE = "base"
 
 
@@ -52,33 +41,26 @@ def similarity_rows(
     ``tokenize``: model -> its tokens of a text, which the paper's BLEU-4 counts; words between blanks for a model that
     is not in it. ``variant`` is CodeBLEU's (see ``similarity``); the texts' is that of ``evaluation.judge``.
     """
-    words = [f"bleu_{number}" for number in range(BLEU_COLUMNS)]
-    code = [f"code_{number}" for number in range(CODE_COLUMNS)]
-    metrics: dict[str, Metric] = {
-        "bleu4": (words, bleu),
-        "codebleu": (code, partial(code_bleu, variant=variant)),
-    }
-    for place, name in enumerate(COMPONENTS):
-        metrics[f"codebleu_{name}"] = (
-            code,
-            lambda sums, place=place: code_bleu_components(sums)[..., place],
-        )
-    metrics["codebleu_dataflow_mean"] = code[-2:], None
-    metrics["editsim_percent"] = ("edit_similarity", "edit_similarity?"), None
-    metrics["exact_match_percent"] = ("exact_match", "exact_match?"), None
 
-    def counts(model: str, frame: pd.DataFrame) -> list[pd.DataFrame]:
+    def metrics(model: str, frame: pd.DataFrame) -> Metrics:
         split = (tokenize or {}).get(model, str.split)
         pairs = list(zip(frame.predicted, frame.wanted, strict=True))
-        grams = [bleu_counts(list(split(found)), list(split(wanted))) for found, wanted in pairs]
-        codes = [code_bleu_counts(*pair) for pair in pairs]
-        return [
-            pd.DataFrame(grams, columns=words, dtype=float),
-            pd.DataFrame(codes, columns=code, dtype=float),
-            _known(frame, ("edit_similarity", "exact_match")),
-        ]
+        words = [similarity.bleu_counts(*(list(split(text)) for text in pair)) for pair in pairs]
+        code = np.array([similarity.code_bleu_counts(*pair) for pair in pairs], dtype=float)
+        found: Metrics = {
+            "bleu4": (np.array(words, dtype=float), similarity.bleu),
+            "codebleu": (code, partial(similarity.code_bleu, variant=variant)),
+        }
+        for place, name in enumerate(similarity.COMPONENTS):
+            found[f"codebleu_{name}"] = (
+                code,
+                lambda sums, at=place: similarity.components(sums)[..., at],
+            )
+        found["codebleu_dataflow_mean"] = code[:, -2:], None
+        found["editsim_percent"] = _mean(frame.edit_similarity)
+        return found | {"exact_match_percent": _mean(frame.exact_match)}
 
-    return _rows(frames, metrics, counts, changes=("bleu4", "codebleu", "editsim_percent"))
+    return _rows(frames, metrics, changes=("bleu4", "codebleu", "editsim_percent"))
 
 
 def repository_rows(frames: Frames) -> list[dict]:
@@ -88,30 +70,21 @@ def repository_rows(frames: Frames) -> list[dict]:
     ``without_dependency_functions``; per comparison ``succrate_gained_functions``, ``succrate_lost_functions`` and
     the ``succrate_p`` of McNemar's exact test on the functions with both verdicts.
     """
-    pooled = ["covered", "dependencies"]
-    pooled += [f"{field}_{kind}" for kind in KINDS for field in ("covered", "dependencies")]
-    means = {
-        "succrate_percent": "passed",
-        "next_identifier_percent": "next_identifier",
-        "identifier_sequence_percent": "identifier_sequence",
-        "prefix_percent": "prefix",
-    }
-    metrics: dict[str, Metric] = {
-        "depcov_percent": (pooled[:2], None),
-        "depcov_per_function_percent": (("coverage", "coverage?"), None),
-    }
-    metrics |= {
-        f"depcov_{kind}_percent": ((f"covered_{kind}", f"dependencies_{kind}"), None)
-        for kind in KINDS
-    }
-    metrics |= {name: ((field, f"{field}?"), None) for name, field in means.items()}
 
-    def counts(model: str, frame: pd.DataFrame) -> list[pd.DataFrame]:
-        share = frame.covered / frame.dependencies.where(frame.dependencies > 0)
-        values = _known(frame.assign(coverage=share), ("coverage", *means.values()))
-        return [frame[pooled].fillna(0).reset_index(drop=True), values]
+    def metrics(model: str, frame: pd.DataFrame) -> Metrics:
+        def pooled(end: str = "") -> tuple[np.ndarray, None]:
+            return frame[[f"covered{end}", f"dependencies{end}"]].fillna(0).to_numpy(float), None
 
-    rows = _rows(frames, metrics, counts, changes=("depcov_percent", "succrate_percent"))
+        found = {"depcov_percent": pooled()}
+        found["depcov_per_function_percent"] = _mean(
+            frame.covered / frame.dependencies.where(frame.dependencies > 0)
+        )
+        found |= {f"depcov_{kind}_percent": pooled(f"_{kind}") for kind in KINDS}
+        found["succrate_percent"] = _mean(frame.passed)
+        names = "next_identifier", "identifier_sequence", "prefix"
+        return found | {f"{name}_percent": _mean(frame[name]) for name in names}
+
+    rows = _rows(frames, metrics, changes=("depcov_percent", "succrate_percent"))
     for (model, condition), frame in frames.items():
         failed = frame.failures.str.split()
         numbers = {
@@ -122,27 +95,24 @@ def repository_rows(frames: Frames) -> list[dict]:
         for name, flags in numbers.items():
             rows.append(bare_row(model, condition, f"{name}_functions", flags.sum(), len(frame)))
     for model, condition in _compared(frames):
-        passed = frames[model, BASE].passed, frames[model, condition].passed
-        known = (passed[0].notna() & passed[1].notna()).to_numpy()
-        test = mcnemar(*(each[known] for each in passed))
+        passed = pd.DataFrame([frames[model, each].passed for each in (BASE, condition)]).T.dropna()
+        test = mcnemar(*passed.T.to_numpy(bool))
         numbers = {
             "gained_functions": test.only_second,
             "lost_functions": test.only_first,
             "p": test.p,
         }
         for name, value in numbers.items():
-            where = model, f"{condition} - {BASE}", f"succrate_{name}"
-            rows.append(bare_row(*where, value, int(known.sum())))
+            rows.append(
+                bare_row(model, f"{condition} - {BASE}", f"succrate_{name}", value, len(passed))
+            )
     return rows
 
 
-def _known(frame: pd.DataFrame, fields: Sequence[str]) -> pd.DataFrame:
-    """Each field as a number, 0 where it has no value, and beside it (``field?``) whether it has one."""
-    columns = {}
-    for field in fields:
-        values = frame[field].astype(float).reset_index(drop=True)
-        columns |= {field: values.fillna(0), f"{field}?": values.notna().astype(float)}
-    return pd.DataFrame(columns)
+def _mean(values: pd.Series) -> tuple[np.ndarray, None]:
+    """Of the functions that have a value."""
+    numbers = values.astype(float).to_numpy()
+    return np.stack([np.nan_to_num(numbers), np.isfinite(numbers)], axis=1), None
 
 
 def _compared(frames: Frames) -> Iterator[tuple[str, str]]:
@@ -150,49 +120,44 @@ def _compared(frames: Frames) -> Iterator[tuple[str, str]]:
     for model, condition in frames:
         if condition != BASE and (model, BASE) in frames:
             if list(frames[model, BASE].id) != list(frames[model, condition].id):
-                raise UserError(
-                    f"{model}: {condition} and {BASE} are not over the same functions in the same order"
-                )
+                raise UserError(f"{model}: {condition} and {BASE} are not over the same functions")
             yield model, condition
 
 
 def _rows(
-    frames: Frames,
-    metrics: Mapping[str, Metric],
-    counts: Callable[[str, pd.DataFrame], list[pd.DataFrame]],
-    changes: Sequence[str],
+    frames: Frames, metrics: Callable[[str, pd.DataFrame], Metrics], changes: Sequence[str]
 ) -> list[dict]:
     """All metrics of all frames, and the comparisons of each model; ``changes`` are printed as relative ones, too."""
     rows, values, resampled = [], {}, {}
     for (model, condition), frame in frames.items():
-        table = pd.concat(counts(model, frame), axis="columns")
-        each, repositories = table.to_numpy(), frame.repository.nunique()
-        total = each.sum(axis=0)
-        drawn = np.concatenate([weights @ each for weights in resampled_weights(frame.repository)])
-        for name, (columns, of) in metrics.items():
-            places = [table.columns.get_loc(column) for column in columns]
-            value = float((of or _ratio)(total[places]))
-            again = (of or _ratio)(drawn[:, places])
-            low, high = _interval(again)
+        found, repositories = metrics(model, frame), frame.repository.nunique()
+        table = np.hstack([counts for counts, _ in found.values()])
+        drawn = np.concatenate([weights @ table for weights in resampled_weights(frame.repository)])
+        start = 0
+        for name, (counts, of) in found.items():
+            columns = slice(start, start := start + counts.shape[1])
+            total, again = counts.sum(axis=0), (of or _ratio)(drawn[:, columns])
+            value, (low, high) = float((of or _ratio)(total)), _interval(again)
             if high - low < 1e-12:
                 low, high = wilson(value * repositories, repositories)
-            n = len(frame) if of else int(total[places[1]])
-            rows.append(row(model, condition, name, _scaled(name, Rate(value, low, high, n))))
+            rate = Rate(value, low, high, len(frame) if of else int(total[1]))
+            rows.append(row(model, condition, name, _scaled(name, rate)))
             values[model, condition, name], resampled[model, condition, name] = value, again
     for model, condition in _compared(frames):
-        for name in metrics:
-            before, after = values[model, BASE, name], values[model, condition, name]
-            first, second = resampled[model, BASE, name], resampled[model, condition, name]
-            n = len(frames[model, BASE])
-            unit = name.replace("_percent", "_change_points")
-            unit = f"{name}_change" if unit == name else unit
+        for name in found:
+            before, after = (values[model, each, name] for each in (BASE, condition))
+            first, second = (resampled[model, each, name] for each in (BASE, condition))
+            n, short = len(frames[model, BASE]), name.removesuffix("_percent")
+            unit = f"{short}_change" + "_points" * (short != name)
             change = Rate(after - before, *_interval(second - first), n)
             rows.append(row(model, f"{condition} - {BASE}", unit, _scaled(name, change)))
             if name in changes and before:
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    change = Rate(after / before - 1, *_interval(second / first - 1), n).percent()
-                unit = f"{name.removesuffix('_percent')}_relative_change_percent"
-                rows.append(row(model, condition, unit, change))
+                change = Rate(
+                    after / before - 1, *_interval(_ratio(np.stack([second, first], -1)) - 1), n
+                )
+                rows.append(
+                    row(model, condition, f"{short}_relative_change_percent", change.percent())
+                )
     return [
         row for row in rows if not np.isnan(row["value"])
     ]  # a kind of dependency that no reference has
@@ -210,7 +175,5 @@ def _scaled(name: str, rate: Rate) -> Rate:
 def _interval(drawn: np.ndarray) -> tuple[float, float]:
     """The 95% percentile interval; resamples in which the metric has no value are left out."""
     drawn = drawn[np.isfinite(drawn)]
-    if not len(drawn):
-        return float("nan"), float("nan")
-    low, high = np.quantile(drawn, (0.025, 0.975))
+    low, high = np.quantile(drawn, (0.025, 0.975)) if len(drawn) else (np.nan, np.nan)
     return float(low), float(high)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lookuplab.models.first_call import FirstCall, first_call, first_call_end
+from lookuplab.cloudapi.first_call import FirstCall, first_call, first_call_end, strip_backticks
 
 ORACLE = Path(__file__).parents[3] / "shared" / "data" / "capi_oracle_dev.jsonl"
 
@@ -164,3 +164,26 @@ def test_labelled_calls_have_their_span():
         scanner = first_call(case["candidate"])
         span = None if scanner.end is None else case["candidate"][scanner.start : scanner.end]
         assert span == case["first_call"], case["id"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        ("```python\nf(a=1)\n```", "f(a=1)"),
+        ("```\nf(a=1)\n```\nThis calls f.", "f(a=1)"),
+        ("Here you are:\n```py\nf(\n    a=1,\n)\n```", "f(\n    a=1,\n)"),
+        ("```python\nf(a=1", "f(a=1"),
+        ("```python\nf(a=1)```", "f(a=1)"),
+        ("`f(a=1)`", "f(a=1)"),
+        ("```f(a=1)```", "f(a=1)"),
+        (" `f(a=1)` is the call", "f(a=1)"),
+        ("`f(a=1)\n", "f(a=1)"),
+        ("Call `f(a=1)`:\n```\nf(a=1)\n```", "f(a=1)"),
+        ("```python\n    f(a=1)\n    ```", "    f(a=1)"),
+        ("f(a='`')", "f(a='`')"),
+        ("f(a=1)\n", "f(a=1)\n"),
+        ("", ""),
+    ],
+)
+def test_the_code_between_backticks(answer, code):
+    assert strip_backticks(answer) == code

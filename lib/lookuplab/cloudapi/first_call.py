@@ -1,4 +1,6 @@
-"""Where the first call after ``client.`` ends, found while the text is still being written.
+"""What a model is asked to write, and where that ends: the first call after ``client.``, found while it is written.
+
+Instruction-tuned models are told so by Listing 1 and answer in backticks; base models never see any of this.
 
 CloudAPIBench's prompts end in ``client.``, so a completion begins with the rest of a dotted name. ``FirstCall`` reads
 it one character at a time, aware of brackets, comments, line continuations and every kind of Python string, and says
@@ -7,8 +9,35 @@ compiles is for the reader to judge (``compile``). f-strings are read as Python 
 come back inside a replacement field), which agrees with 3.11 on everything that 3.11 accepts.
 """
 
+import re
 from dataclasses import dataclass
 
+# The first two paragraphs are the paper's words. The end of the listing, an input and the output that is wanted for
+# it, cannot be read in the text that we have of the paper (it repeats "As an example you will be given a code input.
+# And you should return your output as"), so the example below is ours, in the form of the benchmark's tasks.
+LISTING_1 = """\
+You are code completion model. You generate code starting from the end of the prompt given to you. \
+You will give your output surrounded by backticks.
+Notably, the prompt requires you to complete an API invocation. Complete the API invocation and stop there. \
+Do not write any code other than the single API invocation.
+As an example you will be given a code input:
+```
+import boto3
+
+# Create a client for the translation service
+client = boto3.client("translate")
+
+# Translate the greeting from English into German
+response = client.
+```
+And you should return your output as:
+```
+translate_text(Text="Good morning", SourceLanguageCode="en", TargetLanguageCode="de")
+```
+"""
+
+FENCE = re.compile(r"```[ \t]*[\w+#.-]*[ \t]*\n(?P<code>.*?)(?:\n[ \t]*```|```|\Z)", re.DOTALL)
+INLINE = re.compile(r"\A\s*(?P<ticks>`+)(?P<code>.*?)(?:(?P=ticks)|\s*\Z)", re.DOTALL)
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 FIELD = "field"  # the frame of an f-string's replacement field; "}" closes it as it closes a brace
 STRING_PREFIXES = {"r", "b", "u", "f", "br", "rb", "fr", "rf"}
@@ -38,6 +67,14 @@ class FirstCall:
     when no continuation could make the text begin with a call (a newline before ``(``, a bracket that does not match,
     a line break inside a plain string ...).
     """
+
+    name = "first_call"  # in the keys of stored answers
+    stop = (
+        "\n\n",
+        "\ndef ",
+        "\nclass ",
+        "\nimport ",
+    )  # where an endpoint, which knows no rules, may end too
 
     def __init__(self) -> None:
         self.start: int | None = None
@@ -230,3 +267,18 @@ def first_call(text: str) -> FirstCall:
 def first_call_end(text: str) -> int | None:
     """Offset just behind the first call's closing parenthesis, or None (no call, unterminated, impossible)."""
     return first_call(text).end
+
+
+def strip_backticks(text: str) -> str:
+    """The code in a chat model's answer: the first fenced block, else what an answer of backticks surrounds.
+
+    A fence that the length limit left open counts to the end. Text without either comes back as it is. Use it on
+    answers of chat models only: in code of a base model backticks are part of the code.
+    """
+    return text[slice(*code_span(text))]
+
+
+def code_span(text: str) -> tuple[int, int]:
+    """Where the code that ``strip_backticks`` takes begins and ends; the words before it may hold the same call."""
+    found = FENCE.search(text) or INLINE.match(text)
+    return found.span("code") if found else (0, len(text))

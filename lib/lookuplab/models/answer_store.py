@@ -1,1 +1,0 @@
-from lookuplab.models.store import AnswerStore  # noqa: F401

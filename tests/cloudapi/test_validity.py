@@ -1,0 +1,197 @@
+"""Which arguments a call shows, whether they bind, and what a completion is judged to be."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lookuplab.cloudapi.sdks import aws_methods, session
+from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, Parameter, load_index
+from lookuplab.cloudapi.validity import (
+    AUTOFILLED,
+    CallArguments,
+    CallError,
+    bind_error,
+    closed_bind_error,
+    judge,
+    parse_call,
+)
+from lookuplab.errors import UserError
+
+ANY, BODY = Parameter("kwargs", "VAR_KEYWORD"), "POSITIONAL_OR_KEYWORD"
+COPY = ApiSpec(
+    "azure",
+    "blob",
+    "BlobClient",
+    "copy",
+    (Parameter("url", BODY, True), Parameter("metadata", BODY), ANY),
+    documented=("lease",),
+)
+OVERLOADED = ApiSpec(
+    "azure",
+    "x",
+    "C",
+    "begin",
+    (Parameter("args", "VAR_POSITIONAL"), ANY),
+    overloads=((Parameter("body", BODY, True), ANY), (Parameter("url", required=True), ANY)),
+)
+EXPORT = ApiSpec(
+    "aws",
+    "logs",
+    "logs",
+    "create_export_task",
+    (Parameter("from", required=True), Parameter("to", required=True)),
+)
+INDEX = ApiIndex(
+    [
+        ApiSpec("aws", "s3", "s3", "get_it", (Parameter("Name", required=True),)),
+        ApiSpec("aws", "s3", "s3", "get_waiter", (Parameter("name", BODY, True),), operation=False),
+        ApiSpec("aws", "kms", "kms", "encrypt", ()),
+        ApiSpec("azure", "compute", "Operations", "list_it", ()),
+        ApiSpec("azure", "storage", "Operations", "show_it", ()),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("call", "found"),
+    [
+        ("f()", CallArguments()),
+        ("f(1, a=2)", CallArguments(1, ("a",))),
+        ("f(*[1, (2, 3)], **{'a': 1, 'b': 2})", CallArguments(2, ("a", "b"))),
+        ("f(*(1, *[2, 3]), **{'a': 1, **{'b': 2}, 'a': 3})", CallArguments(3, ("a", "b"))),
+        ("f(1, *more, a=2, **options)", CallArguments(1, ("a",), True)),
+        ("f(**{name: 1, 'a': 2, **rest})", CallArguments(0, ("a",), True)),
+        ("f(x for x in y)", CallArguments(1)),
+    ],
+)
+def test_literal_splats_are_expanded_and_others_are_flagged(call, found):
+    assert parse_call(call) == found
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "f(a=1, a=2)",
+        "f(a=1, **{'a': 2})",
+        "f(**{1: 2})",
+        "f(**'ab')",
+        "f(a b)",
+        "f(,)",
+        "f(a=1, 2)",
+        "f(\0)",
+    ]
+    + ["f(await g())", "f(" + "(" * 300 + ")" * 300 + ")", None],
+)
+def test_what_python_would_not_run_is_an_error(call):
+    with pytest.raises(CallError):
+        parse_call(call)
+
+
+@given(st.text())
+def test_any_text_between_the_parentheses_parses_or_is_an_error(text):
+    try:
+        parse_call(f"f({text})")
+    except CallError as error:
+        assert str(error)
+
+
+@pytest.mark.parametrize(
+    ("spec", "call", "is_open", "is_closed"),
+    [
+        (COPY, "copy('u')", True, True),
+        (COPY, "copy(url='u', metadata={})", True, True),
+        (COPY, "copy()", False, False),
+        (COPY, "copy('u', {}, 1)", False, False),
+        (COPY, "copy('u', url='u')", False, False),
+        (COPY, "copy('u', lease=1)", True, True),
+        (COPY, "copy('u', retry_total=1)", True, True),
+        (COPY, "copy('u', bogus=1)", True, False),
+        (OVERLOADED, "begin()", True, False),
+        (OVERLOADED, "begin({})", True, True),
+        (OVERLOADED, "begin(url=1, timeout=2)", True, True),
+        (OVERLOADED, "begin({}, url=1)", True, False),
+        (OVERLOADED, "begin(url=1, bogus=2)", True, False),
+        (EXPORT, "create_export_task(fromTime=1, to=2)", True, True),  # botocore's documented alias
+        (EXPORT, "create_export_task(**{'from': 1, 'to': 2})", True, True),
+        (EXPORT, "create_export_task(**{'from': 1, 'fromTime': 1, 'to': 2})", False, False),
+        (EXPORT, "create_export_task(to=2)", False, False),
+    ],
+)
+def test_open_binding_takes_any_keyword_and_closed_binding_only_known_ones(
+    spec, call, is_open, is_closed
+):
+    arguments = parse_call(call)
+    assert (bind_error(spec, arguments) is None, closed_bind_error(spec, arguments) is None) == (
+        is_open,
+        is_closed,
+    )
+
+
+@pytest.mark.parametrize(
+    "service", ["athena", "glacier", "ssm-contacts", "servicecatalog", "mturk"]
+)
+def test_exactly_the_members_that_botocore_fills_in_may_be_missing(service):
+    client = session().client(service)
+    for spec, _ in aws_methods(service):
+        if "autofilled" in spec.flags:
+            model = client.meta.service_model.operation_model(
+                client.meta.method_to_api_mapping[spec.name]
+            )
+            filled = set(model.idempotent_members) | (
+                {"accountId"} if service == "glacier" else set()
+            )
+            assert set(spec.required) & AUTOFILLED == set(spec.required) & filled, spec.id
+
+
+def test_every_specification_of_the_committed_index_makes_a_stub():
+    for spec in load_index().specs:
+        required = [p for p in spec.parameters if p.required]
+        arguments = ["1" for p in required if p.kind == "POSITIONAL_ONLY"]
+        arguments += [f"**{{{p.name!r}: 1}}" for p in required if p.kind != "POSITIONAL_ONLY"]
+        assert bind_error(spec, parse_call(f"{spec.name}({', '.join(arguments)})")) is None, spec.id
+
+
+@pytest.mark.parametrize(
+    ("text", "category", "anywhere"),
+    [
+        ('get_it(Name="x")', "valid", True),
+        ("get_it()", "invalid_usage", True),
+        ("get_it(Na", "invalid_usage", True),
+        ("encrypt()", "nonexistent", True),
+        ('get_waiter("x")', "incorrect_existing", True),
+        ("no_such()", "nonexistent", False),
+        ("client.get_it(Name=1)", "nonexistent", False),
+        ("get_waiter", "incorrect_existing", True),
+        ("", "nonexistent", False),
+        ("\0get_it(Name=1)", "nonexistent", False),
+    ],
+)
+def test_existence_is_scoped_to_the_client_and_the_name_only_variant_is_kept(
+    text, category, anywhere
+):
+    found = judge(text, "get_it", INDEX, "aws", "s3")
+    assert (found.category, found.exists_anywhere) == (category, anywhere)
+
+
+def test_any_of_several_targets_makes_it_valid_and_strange_targets_are_flagged():
+    assert judge(
+        "get_waiter('x')", ["aws/s3.s3.get_it", "aws/s3.s3.get_waiter"], INDEX, "aws", "s3"
+    ).valid
+    assert judge("get_it(**x)", "no_such", INDEX, "aws", "s3").flags == (
+        "unknown_target",
+        "unresolved_splat",
+    )
+
+
+def test_the_service_tells_apart_classes_of_equal_name_and_an_unknown_one_is_passed_over():
+    assert judge("show_it()", "show_it", INDEX, "azure", "Operations", "storage").valid
+    assert (
+        judge("show_it()", "list_it", INDEX, "azure", "Operations", "compute").category
+        == "nonexistent"
+    )
+    assert judge("show_it()", "show_it", INDEX, "azure", "Operations", "azure-mgmt-storage").valid
+
+
+def test_an_unknown_client_is_a_user_error():
+    with pytest.raises(UserError, match="no client 's4'"):
+        judge("f()", "f", INDEX, "aws", "s4")

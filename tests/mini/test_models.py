@@ -14,11 +14,10 @@ SIZES = ("small", "medium", "large")
 FOLDERS = [paths.MINI / "models" / size for size in SIZES]
 
 
-def test_three_sizes_grow_and_were_trained_on_the_same_corpus():
+def test_three_sizes_grow():
     cards = [json.loads((folder / "card.json").read_text()) for folder in FOLDERS]
     counts = [card["training"]["parameters"] for card in cards]
     assert counts == sorted(counts) and 4e6 <= counts[-1] <= 8e6
-    assert len({card["corpus"]["sha256"] for card in cards}) == 1
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=SIZES)

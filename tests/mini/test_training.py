@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -94,6 +94,7 @@ def test_a_tiny_run_lowers_the_loss_and_writes_a_loadable_folder(tmp_path):
     assert "Made in a test." in (tmp_path / "out/README.md").read_text()
 
 
+@settings(deadline=None)
 @given(st.text() | st.text(alphabet=" \t\r\n_aB1.('"))
 def test_decoding_gives_the_text_back(text):
     assert TOKENIZER.decode(TOKENIZER(text)["input_ids"]) == text
@@ -106,8 +107,7 @@ def test_names_are_cut_at_underscores_and_changes_of_case_and_digits_stand_alone
         "_pool",
         "_usage",
     ]
-    assert TOKENIZER.tokenize("IdentityPoolId") == ["Identity", "Pool", "Id"]
-    assert TOKENIZER.tokenize("1024") == ["1", "0", "2", "4"]
+    assert TOKENIZER.tokenize("IdentityPoolId24") == ["Identity", "Pool", "Id", "2", "4"]
 
 
 def test_functions_with_and_without_docstring_keep_signature_and_body_apart(tmp_path):

@@ -219,12 +219,8 @@ def risk_rows(
     *ideal* answers every right one first. Per order ``aurc``, the area below; *random*'s is the error rate. Where every
     resample agrees (all right, say) the interval is Wilson's of the APIs answered, as in ``rates.rate``.
     """
-    model, valid, apis, rows = (
-        first.model.iloc[0],
-        first.valid.to_numpy(dtype=bool),
-        first.api.to_numpy(),
-        [],
-    )
+    model, rows = first.model.iloc[0], []
+    valid, apis = first.valid.to_numpy(dtype=bool), first.api.to_numpy()
     orders = {
         "confidence": first["minimum"],
         "frequency": counts,

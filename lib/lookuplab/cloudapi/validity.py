@@ -105,10 +105,8 @@ def judge(
     call, name = _first_call(candidate)
     spec, arguments, closed_error, error = methods.get(name or ""), None, "", ""
     if spec is None:
-        category, error = (
-            NONEXISTENT,
-            f"{client} has no method {name}" if name else "nothing is called",
-        )
+        category = NONEXISTENT
+        error = f"{client} has no method {name}" if name else "nothing is called"
     else:
         category = INVALID_USAGE if spec.name in wanted else INCORRECT_EXISTING
         try:
@@ -141,10 +139,8 @@ def _first_call(candidate: str) -> tuple[str | None, str | None]:
     """(text of the first complete call or None, the dotted name it calls or the first name of an unfinished one)."""
     found, named = first_call(candidate), FIRST_NAME.match(candidate)
     if found.end is not None:
-        call, name = (
-            candidate[found.start : found.end],
-            re.sub(r"[\s\\]+", "", candidate[found.start : found.paren]),
-        )
+        call = candidate[found.start : found.end]
+        name = re.sub(r"[\s\\]+", "", candidate[found.start : found.paren])
     else:
         call, name = None, named and named[1]
     return call, name and unicodedata.normalize("NFKC", name)  # as Python reads identifiers

@@ -108,11 +108,8 @@ def reliability_rows(model: str, correct, confidence, clusters, bins: int = 10) 
     Bins hold equal mass, and equal confidences share one (their average rank decides). ``confidence`` is the bin's mean
     (0 to 1), ``correct_percent`` its share of right answers; ``n`` the bin's size.
     """
-    correct, confidence, clusters = (
-        np.asarray(correct, dtype=bool),
-        np.asarray(confidence),
-        np.asarray(clusters),
-    )
+    correct, confidence = np.asarray(correct, dtype=bool), np.asarray(confidence)
+    clusters = np.asarray(clusters)
     member, rows = np.ceil(rankdata(confidence) * bins / len(confidence)), []
     for number, one in enumerate(np.unique(member), start=1):
         inside, condition = member == one, f"bin_{number}"

@@ -122,11 +122,8 @@ def ratios(parts, wholes, clusters, **options) -> list[Rate]:
     drawn = bootstrap(
         lambda weights: weights @ part / np.maximum(weights @ whole, 1e-12), labels, **options
     )
-    values, sizes = (
-        parts.sum(axis=0) / wholes.sum(axis=0),
-        [round(float(each.sum())) for each in wholes.T],
-    )
-    found = zip(drawn, values, sizes, strict=True)
+    sizes = [round(float(each.sum())) for each in wholes.T]
+    found = zip(drawn, parts.sum(axis=0) / wholes.sum(axis=0), sizes, strict=True)
     return [replace(number, value=float(value), n=n) for number, value, n in found]
 
 

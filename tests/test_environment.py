@@ -13,7 +13,11 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[1]
-LINES = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if line and not line.startswith("#")]
+LINES = [
+    line
+    for line in (ROOT / "constraints.txt").read_text().splitlines()
+    if line and not line.startswith("#")
+]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 CONDA = yaml.safe_load((ROOT / "environment.yml").read_text())
 
@@ -36,7 +40,9 @@ def test_every_declared_dependency_is_pinned_and_only_there():
     for text in [*PROJECT["dependencies"], *(name for extra in extras.values() for name in extra)]:
         requirement = Requirement(text)
         assert not requirement.specifier, f"{text}: versions belong to constraints.txt"
-        assert requirement.name == "lookuplab" or canonicalize_name(requirement.name) in pins(), f"{text} is not pinned"
+        assert requirement.name == "lookuplab" or canonicalize_name(requirement.name) in pins(), (
+            f"{text} is not pinned"
+        )
 
 
 def test_every_dependency_of_a_pinned_package_is_pinned():
@@ -45,14 +51,19 @@ def test_every_dependency_of_a_pinned_package_is_pinned():
         for text in importlib.metadata.requires(name) or ():
             requirement = Requirement(text)
             if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
-                accelerator = re.match(r"nvidia-|cuda-|triton|setuptools", requirement.name)  # torch pins its own
-                assert accelerator or canonicalize_name(requirement.name) in pins(), f"{name} needs {text}"
+                accelerator = re.match(
+                    r"nvidia-|cuda-|triton|setuptools", requirement.name
+                )  # torch pins its own
+                assert accelerator or canonicalize_name(requirement.name) in pins(), (
+                    f"{name} needs {text}"
+                )
 
 
 def test_what_is_installed_is_what_is_pinned():
     installed = {name: importlib.metadata.version(name) for name in pins()}
     assert {name: Version(found).public for name, found in installed.items()} == {
-        name: str(Version(pin)) for name, pin in pins().items()}
+        name: str(Version(pin)) for name, pin in pins().items()
+    }
 
 
 def test_conda_takes_the_same_python_and_the_same_constraints():
@@ -62,7 +73,9 @@ def test_conda_takes_the_same_python_and_the_same_constraints():
 
 
 def test_the_makefile_installs_torch_first_and_then_the_kit_under_the_same_constraints():
-    plan = subprocess.run(["make", "-n", "-B", "test"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    plan = subprocess.run(
+        ["make", "-n", "-B", "test"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     torch, kit, tests = (plan.index(text) for text in ("torch==2.13.0", "-e .\n", "-e '.[test]'"))
     assert torch < kit < tests
     assert plan.count("-c constraints.txt") == 3
@@ -73,7 +86,9 @@ def test_a_missing_python_3_11_is_one_clear_line(tmp_path, python):
     (tmp_path / "data").mkdir()
     for name in ("Makefile", "pyproject.toml", "constraints.txt", "data/python-sources.txt"):
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
-    done = subprocess.run(["make", "reproduce", f"PYTHON={python}"], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        ["make", "reproduce", f"PYTHON={python}"], cwd=tmp_path, capture_output=True, text=True
+    )
     assert done.returncode == 2
     assert "3.11" in done.stderr and "make PYTHON=" in done.stderr
     assert not (tmp_path / ".venv").exists()

@@ -4,7 +4,10 @@ import re
 
 from lookuplab.models.types import Completion
 
-CERTAIN, UNSURE = -0.01, -1.0  # natural log-probabilities of a name that was read, and of one that was made up
+CERTAIN, UNSURE = (
+    -0.01,
+    -1.0,
+)  # natural log-probabilities of a name that was read, and of one that was made up
 
 
 class ReadingModel:
@@ -21,5 +24,15 @@ class ReadingModel:
             self.asked.append(prompt)
             read = re.search(r"^API name: (\w+)", prompt.text, re.MULTILINE)
             name = read[1] if read else self.memory[prompt.id]
-            yield [Completion(prompt.id, sample, name + "()", (name, "()"), (0, 1), (CERTAIN if read else UNSURE, 0.0),
-                              "stop", len(prompt.text.split()))]
+            yield [
+                Completion(
+                    prompt.id,
+                    sample,
+                    name + "()",
+                    (name, "()"),
+                    (0, 1),
+                    (CERTAIN if read else UNSURE, 0.0),
+                    "stop",
+                    len(prompt.text.split()),
+                )
+            ]

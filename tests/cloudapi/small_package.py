@@ -78,7 +78,7 @@ FILES = {
     "raises.py": "raise RuntimeError('not here')",
     "_private.py": "def not_offered(): pass",
     "tests/__init__.py": "",
-    "tests/test_stock.py": '''
+    "tests/test_stock.py": """
         import shop
         from shop import Basket as B
         from shop.stock import count_items as how_many
@@ -91,5 +91,5 @@ FILES = {
             how_many(basket)
             basket = unknown()
             basket.add_item_to(3, "top")
-    ''',
+    """,
 }

@@ -18,16 +18,29 @@ from lookuplab.cloudapi.specs import ApiIndex, load_index
 from lookuplab.cloudapi.validity import judge
 
 AWS_APIS = (
-    "kms.encrypt", "s3.put_object", "s3.list_objects_v2", "s3.upload_file", "ec2.describe_instances", "kms.list_keys",
-    "ec2.describe_hosts", "athena.stop_query_execution", "glacier.create_vault", "rds.generate_db_auth_token",
+    "kms.encrypt",
+    "s3.put_object",
+    "s3.list_objects_v2",
+    "s3.upload_file",
+    "ec2.describe_instances",
+    "kms.list_keys",
+    "ec2.describe_hosts",
+    "athena.stop_query_execution",
+    "glacier.create_vault",
+    "rds.generate_db_auth_token",
     "logs.create_export_task",
 )
 AZURE_APIS = (
-    "blob.BlobClient.set_blob_metadata", "blob.BlobServiceClient.delete_container", "secrets.SecretClient.set_secret",
-    "cosmos.ContainerProxy.create_item", "cosmos.ContainerProxy.query_items",
+    "blob.BlobClient.set_blob_metadata",
+    "blob.BlobServiceClient.delete_container",
+    "secrets.SecretClient.set_secret",
+    "cosmos.ContainerProxy.create_item",
+    "cosmos.ContainerProxy.query_items",
     "textanalytics.TextAnalyticsClient.analyze_sentiment",
-    "callautomation.CallConnectionClient.send_dtmf_tones", "computervision.ComputerVisionClient.analyze_image",
-    "eventhub.EventHubProducerClient.send_batch", "blob.ContainerClient.delete_blobs",
+    "callautomation.CallConnectionClient.send_dtmf_tones",
+    "computervision.ComputerVisionClient.analyze_image",
+    "eventhub.EventHubProducerClient.send_batch",
+    "blob.ContainerClient.delete_blobs",
 )
 CODE_BEHIND = "\nprint(response)\n\nresponse = client.delete_everything(Bogus=1)\nfor x in response:\n    print(x("
 PROSE_BEHIND = "\n```\n\nThis calls the API (it's the right one). Don't use client.foo()."
@@ -35,7 +48,7 @@ HARD_VALUES = {
     "str_parens": '''"a) # (not a comment), b='c' )("''',
     "fstring": '''f"{prefix}-{fmt('x', n=(1))}-{{lit)}}"''',
     "triple_quoted": '''"""line 1)\nline (2\n'"quoted"' , z=1"""''',
-    "raw_bytes_concat": r'''r'a\(b' "c)" 'd\'(e' ''',
+    "raw_bytes_concat": r"""r'a\(b' "c)" 'd\'(e' """,
     "nested_call_arg": 'os.path.join(get_root(1, (2)), "x", *parts, sep=")")',
     "nested_client_call": 'client.update_field(Q=1)["Id"]',
     "lambda_ternary_compr": '[f(x) for x in (1, 2) if x] if flag else (lambda *a, **k: {"k": (a, k)})(1, z=2)',
@@ -59,8 +72,10 @@ def forms(name, required, optional, other):
         "oneline": call,
         "oneline_opt": f"{name}({', '.join(filter(None, [*arguments, more]))})",
         "multiline": f"{name}(\n{lines})",
-        "multiline_comments": f"{name}(  # see docs (required) :)\n    # don't forget, e.g. \"x(\" \n{lines})",
-        "weird_layout": f"{name}(\r\n\t" + ",\r\n\t".join(a.replace("=", " = ") for a in arguments) + "\r\n)",
+        "multiline_comments": f'{name}(  # see docs (required) :)\n    # don\'t forget, e.g. "x(" \n{lines})',
+        "weird_layout": f"{name}(\r\n\t"
+        + ",\r\n\t".join(a.replace("=", " = ") for a in arguments)
+        + "\r\n)",
         "backslash_cont": f"{name} \\\n    ({', '.join(arguments)})",
         "splat_literal": f"{name}(**{{{', '.join(f'{a!r}: 1' for a in required)}}})",
         "star_literal": f"{name}(*[{', '.join('1' for _ in required)}])",
@@ -72,7 +87,9 @@ def forms(name, required, optional, other):
         "too_many_positional": f"{name}({', '.join(map(str, range(40)))})",
         "kw_duplicate": f"{name}({', '.join([*arguments, 'b=1', 'b=2'])})",
         "pos_kw_duplicate": f"{name}({', '.join(['1', *arguments])})",
-        "splat_duplicate": f"{name}({', '.join([*arguments, 'b=1', '**dict_b'])})".replace("dict_b", '{"b": 1}'),
+        "splat_duplicate": f"{name}({', '.join([*arguments, 'b=1', '**dict_b'])})".replace(
+            "dict_b", '{"b": 1}'
+        ),
         "wrong_arg_name": f"{name}({', '.join(camel(a) for a in arguments)})",
         "typo_arg_name": f"{name}({', '.join(a.replace('=', 's=') for a in arguments)})",
         "missing_required": f"{name}({', '.join(arguments[:-1])})",
@@ -80,34 +97,48 @@ def forms(name, required, optional, other):
         "extra_arg": f"{name}({', '.join([*arguments, 'BogusToken=1'])})",
         "opt_only": f"{name}({more})",
         "alias": f"{name}({', '.join([*arguments, 'Filters=[]'])})",
-        "name_pascal": camel(call, str.upper), "name_camel": camel(call),
+        "name_pascal": camel(call, str.upper),
+        "name_camel": camel(call),
         "name_upper": call.replace(name, name.upper()),
-        "other_existing": call.replace(name, other), "near_existing": f"{other}(\n{lines})",
+        "other_existing": call.replace(name, other),
+        "near_existing": f"{other}(\n{lines})",
         "foreign_method": call.replace(name, "create_load_balancer_listeners"),
-        "nonexist_synonym": f"do_{call}", "nonexist_async": call.replace(name, f"{name}_async"),
+        "nonexist_synonym": f"do_{call}",
+        "nonexist_async": call.replace(name, f"{name}_async"),
         "presigned": f'generate_presigned_url("{name}", Params={{}})',
-        "sub_attr_method": f"operations.{call}", "target_attr": f"{name}.retry({', '.join(arguments)})",
-        "bad_syntax": f"{name}(a b)", "empty_argument": f"{name}(,)",
+        "sub_attr_method": f"operations.{call}",
+        "target_attr": f"{name}.retry({', '.join(arguments)})",
+        "bad_syntax": f"{name}(a b)",
+        "empty_argument": f"{name}(,)",
     }
     first = [*required, *optional, "data"][0]
     for form, value in HARD_VALUES.items():
         plain[form] = f"{name}({', '.join([f'{first}={value}', *arguments[1:]])})"
     behind = {
-        "trailing_code": (call, CODE_BEHIND), "trailing_prose": (call, PROSE_BEHIND),
+        "trailing_code": (call, CODE_BEHIND),
+        "trailing_prose": (call, PROSE_BEHIND),
         "trailing_same_line": (call, '; print("done (ok)")  # trailing )'),
         "trailing_second_wrong": (f"{name}()", f"\nresponse = client.{call}"),
-        "chained_get": (call, '.get("Items", [])[0]["Name"]'), "chained_result": (call, ".result(timeout=30)\n"),
-        "paginator": (f'get_paginator("{name}")', ".paginate(X=1)"), "waiter": (f'get_waiter("{name}")', ".wait(X=1)"),
+        "chained_get": (call, '.get("Items", [])[0]["Name"]'),
+        "chained_result": (call, ".result(timeout=30)\n"),
+        "paginator": (f'get_paginator("{name}")', ".paginate(X=1)"),
+        "waiter": (f'get_waiter("{name}")', ".wait(X=1)"),
         "end_of_text": (call, "<|endoftext|>"),
     }
     unfinished = {
-        "truncated_mid_args": f"{call[:-1]}, other=\"m", "truncated_open": f"{name}(",
+        "truncated_mid_args": f'{call[:-1]}, other="m',
+        "truncated_open": f"{name}(",
         "truncated_in_string": f'{name}(x="abc(def)',
         "truncated_repeat": f"{call[:-1]}, Tags=" + '[{"Key": "k"}, ' * 20,
-        "attr_no_call": f"{name}\n", "attr_other": "__class__.__name__\n", "newline_before_paren": f"{name}\n()",
-        "empty": "\n\n", "leading_newline": f"\n    {call}",
+        "attr_no_call": f"{name}\n",
+        "attr_other": "__class__.__name__\n",
+        "newline_before_paren": f"{name}\n()",
+        "empty": "\n\n",
+        "leading_newline": f"\n    {call}",
         "generic_subscript": f'{name}["x"]({", ".join(arguments)})',
-        "comment_first": f"# call it\n{call}", "fence_first": f"```python\nclient.{call}\n```", "nothing": "",
+        "comment_first": f"# call it\n{call}",
+        "fence_first": f"```python\nclient.{call}\n```",
+        "nothing": "",
         "wrong_bracket": f"{name}(]{call}",
     }
     space = {"space_before_paren": (f"{name} ({', '.join(arguments)})", "")}
@@ -128,8 +159,12 @@ def index():
 
 @cache
 def real_client(service):
-    client = boto3.client(service, region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b")
-    client.meta.events.register("before-call", lambda **_: (type("Answer", (), {"status_code": 200})(), {}))
+    client = boto3.client(
+        service, region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b"
+    )
+    client.meta.events.register(
+        "before-call", lambda **_: (type("Answer", (), {"status_code": 200})(), {})
+    )
     return client
 
 
@@ -160,7 +195,15 @@ def aws_accepts(service, name, args, kwargs):
 def accepted(call, accepts):
     """What Python and the SDK say to ``client.`` + call."""
     anything = MagicMock()
-    names = {"params": {}, "args": (), "parts": (), "prefix": "", "flag": True, "os": anything, "inner": anything}
+    names = {
+        "params": {},
+        "args": (),
+        "parts": (),
+        "prefix": "",
+        "flag": True,
+        "os": anything,
+        "inner": anything,
+    }
     names |= {"f": anything, "fmt": anything, "get_root": anything, "client": Recorder(accepts)}
     try:
         eval(compile("client." + call.replace("client.", "inner."), "call", "eval"), names)
@@ -182,7 +225,11 @@ def expected(call, text, name, target_name, exists, accepts):
 
 def judged_forms(provider, service, client, name, exists, accepts):
     spec = specs(service)[client, name]
-    other = next(o.name for o in specs(service).values() if o.client == client and o.name != name and o.operation)
+    other = next(
+        o.name
+        for o in specs(service).values()
+        if o.client == client and o.name != name and o.operation
+    )
     required = [p.name for p in spec.parameters if p.required and not p.name == "from"]
     optional = [p.name for p in spec.parameters if not p.required and not p.kind.startswith("VAR")]
     for form, (call, rest) in forms(name, required, optional, other).items():
@@ -203,7 +250,9 @@ def test_every_form_is_judged_as_botocore_judges_it(api):
     def accepts(called, args, kwargs):
         return aws_accepts(service, called, args, kwargs)
 
-    for form, text, category, found, call in judged_forms("aws", service, service, name, exists, accepts):
+    for form, text, category, found, call in judged_forms(
+        "aws", service, service, name, exists, accepts
+    ):
         assert (found.category, found.call) == (category, call), (form, text, found)
         assert found.valid == found.valid_closed == (category == "valid"), (form, text, found)
 
@@ -219,7 +268,9 @@ def test_every_form_is_judged_as_the_azure_signature_judges_it(api):
     def accepts(called, args, kwargs):
         return inspect.signature(getattr(cls, called)).bind(None, *args, **kwargs)
 
-    for form, text, category, found, call in judged_forms("azure", service, client, name, exists, accepts):
+    for form, text, category, found, call in judged_forms(
+        "azure", service, client, name, exists, accepts
+    ):
         assert (found.category, found.call) == (category, call), (form, text, found)
         assert found.valid or not found.valid_closed
         if form == "extra_arg":

@@ -9,17 +9,31 @@ from lookuplab import paths
 from lookuplab.cli import cli
 
 ORACLE = paths.ROOT.parent / "shared" / "data" / "capi_oracle_dev.jsonl"
-AWS = {"id": 1, "prompt": 'import boto3\nclient = boto3.client("kms")\nresponse = client.', "provider": "aws",
-       "candidate": 'encrypt(KeyId="k", Plaintext=b"(")\nprint(1)', "target": "encrypt", "service": "kms",
-       "client": "kms"}
-AZURE = {"id": "a", "prompt": "client = SecretClient(*a)\nresponse = client.", "provider": "azure",
-         "candidate": 'set_secret("n", "v", bogus=1)', "target": ["set_secret", "get_secret"], "service": "secrets",
-         "client": "SecretClient"}
+AWS = {
+    "id": 1,
+    "prompt": 'import boto3\nclient = boto3.client("kms")\nresponse = client.',
+    "provider": "aws",
+    "candidate": 'encrypt(KeyId="k", Plaintext=b"(")\nprint(1)',
+    "target": "encrypt",
+    "service": "kms",
+    "client": "kms",
+}
+AZURE = {
+    "id": "a",
+    "prompt": "client = SecretClient(*a)\nresponse = client.",
+    "provider": "azure",
+    "candidate": 'set_secret("n", "v", bogus=1)',
+    "target": ["set_secret", "get_secret"],
+    "service": "secrets",
+    "client": "SecretClient",
+}
 
 
 def score(tmp_path, lines, *options):
     path = tmp_path / "with space.jsonl"
-    path.write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines))
+    path.write_text(
+        "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
+    )
     return CliRunner().invoke(cli, ["score", "cloudapi", str(path), *options])
 
 
@@ -28,9 +42,20 @@ def test_judgements_go_to_the_output_file_and_the_table_to_stdout(tmp_path):
     result = score(tmp_path, [AWS, "", AZURE], "-o", str(output))
     assert result.exit_code == 0, result.output
     assert [json.loads(line) for line in output.read_text().splitlines()] == [
-        {"id": 1, "valid": True, "valid_closed": True, "category": "valid",
-         "call": 'encrypt(KeyId="k", Plaintext=b"(")'},
-        {"id": "a", "valid": True, "valid_closed": False, "category": "valid", "call": AZURE["candidate"]},
+        {
+            "id": 1,
+            "valid": True,
+            "valid_closed": True,
+            "category": "valid",
+            "call": 'encrypt(KeyId="k", Plaintext=b"(")',
+        },
+        {
+            "id": "a",
+            "valid": True,
+            "valid_closed": False,
+            "category": "valid",
+            "call": AZURE["candidate"],
+        },
     ]
     assert "total  2  100.0%  34.2% to 100.0%" in result.stdout
 
@@ -44,27 +69,34 @@ def test_standard_input_gives_judgements_on_stdout_and_the_table_on_stderr():
 
 @pytest.mark.parametrize("row", [AWS, AZURE])
 def test_a_missing_client_is_read_from_the_prompt(tmp_path, row):
-    result = score(tmp_path, [{key: value for key, value in row.items() if key not in ("client", "service")}])
+    result = score(
+        tmp_path, [{key: value for key, value in row.items() if key not in ("client", "service")}]
+    )
     assert json.loads(result.stdout)["valid"], result.output
 
 
 def test_any_of_several_targets_makes_it_valid_and_a_stranger_is_reported(tmp_path):
-    result = score(tmp_path, [AZURE | {"candidate": 'get_secret("n")'}, AZURE | {"target": "no_such_method"}])
+    result = score(
+        tmp_path, [AZURE | {"candidate": 'get_secret("n")'}, AZURE | {"target": "no_such_method"}]
+    )
     judged = [json.loads(line) for line in result.stdout.splitlines()]
     assert [row["category"] for row in judged] == ["valid", "incorrect_existing"]
     assert "1 have no target that is a method of their client" in result.stderr
 
 
-@pytest.mark.parametrize(("line", "words"), [
-    ('{"id": 1,', "line 2: not a JSON object"),
-    ("[1]", "line 2: not a JSON object but list"),
-    ({"id": 2, "candidate": "f()", "provider": "aws"}, "line 2: the field 'target' is missing"),
-    (AWS | {"candidate": 3}, "line 2: the field 'candidate' must be of type str"),
-    (AWS | {"target": []}, "line 2: the field 'target' is missing"),
-    (AWS | {"provider": "gcp"}, "line 2: unknown provider 'gcp'"),
-    (AWS | {"client": "s4"}, "line 2: no client 's4'"),
-    (AZURE | {"client": None, "prompt": ""}, "line 2: the field 'client' is missing"),
-])
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('{"id": 1,', "line 2: not a JSON object"),
+        ("[1]", "line 2: not a JSON object but list"),
+        ({"id": 2, "candidate": "f()", "provider": "aws"}, "line 2: the field 'target' is missing"),
+        (AWS | {"candidate": 3}, "line 2: the field 'candidate' must be of type str"),
+        (AWS | {"target": []}, "line 2: the field 'target' is missing"),
+        (AWS | {"provider": "gcp"}, "line 2: unknown provider 'gcp'"),
+        (AWS | {"client": "s4"}, "line 2: no client 's4'"),
+        (AZURE | {"client": None, "prompt": ""}, "line 2: the field 'client' is missing"),
+    ],
+)
 def test_a_bad_line_is_named_and_nothing_is_written(tmp_path, line, words):
     output = tmp_path / "out.jsonl"
     result = score(tmp_path, [AWS, line], "-o", str(output))
@@ -75,7 +107,11 @@ def test_a_bad_line_is_named_and_nothing_is_written(tmp_path, line, words):
 
 def test_bytes_that_are_no_text_and_unreachable_places_are_user_errors(tmp_path):
     (tmp_path / "bytes.jsonl").write_bytes(b'{"id": "\xff"}\n')
-    for arguments in ([str(tmp_path / "bytes.jsonl")], [str(tmp_path / "absent.jsonl")], [str(tmp_path)]):
+    for arguments in (
+        [str(tmp_path / "bytes.jsonl")],
+        [str(tmp_path / "absent.jsonl")],
+        [str(tmp_path)],
+    ):
         result = CliRunner().invoke(cli, ["score", "cloudapi", *arguments])
         assert result.exit_code == 2 and result.stderr.startswith("error: "), result.output
     result = score(tmp_path, [AWS], "-o", str(tmp_path / "no" / "folder" / "out.jsonl"))
@@ -85,5 +121,10 @@ def test_bytes_that_are_no_text_and_unreachable_places_are_user_errors(tmp_path)
 def test_labelled_calls_agree_with_what_the_sdks_said(tmp_path):
     """The labels were made by the SDKs themselves; the file is not part of the repository."""
     if ORACLE.exists():
-        result = CliRunner().invoke(cli, ["score", "cloudapi", str(ORACLE), "-o", str(tmp_path / "out.jsonl")])
-        assert "labels in 'valid': 235 of 235" in result.stdout and "labels in 'category': 235 of 235" in result.stdout
+        result = CliRunner().invoke(
+            cli, ["score", "cloudapi", str(ORACLE), "-o", str(tmp_path / "out.jsonl")]
+        )
+        assert (
+            "labels in 'valid': 235 of 235" in result.stdout
+            and "labels in 'category': 235 of 235" in result.stdout
+        )

@@ -79,7 +79,7 @@ def metaspace_tokenizer(corpus=CORPUS, vocabulary=VOCABULARY) -> PreTrainedToken
     )
 
 
-COMMON = dict(vocab_size=VOCABULARY, bos_token_id=BOS, eos_token_id=EOS, pad_token_id=PAD)
+COMMON = {"vocab_size": VOCABULARY, "bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD}
 LLAMA_LIKE = dict(
     COMMON,
     hidden_size=32,

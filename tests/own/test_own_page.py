@@ -7,9 +7,8 @@ import shlex
 import click
 import pytest
 
-from lookuplab import paths
+from lookuplab import notebooks, paths
 from lookuplab.cli import cli
-from lookuplab import notebooks
 
 PAGE = (paths.ROOT / "docs" / "own.md").read_text(encoding="utf-8")
 CODE = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -30,18 +29,22 @@ def test_every_command_and_option_exists(words):
     assert {word for word in words if word.startswith("-")} <= known
 
 
-@pytest.mark.parametrize("words", [words for words in COMMANDS if words[0] == "run" and len(words) > 1], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [words for words in COMMANDS if words[0] == "run" and len(words) > 1], ids=" ".join
+)
 def test_every_parameter_belongs_to_its_notebook(words):
     given = [words[at + 1].partition("=")[0] for at, word in enumerate(words) if word == "-p"]
     assert set(given) <= notebooks.find(words[1]).parameters.keys()
 
 
 def test_every_notebook_of_the_room_has_its_section():
-    assert {notebook.id for notebook in notebooks.all_notebooks("own")} <= set(re.findall(r"`(own/\w+)`", PAGE))
+    assert {notebook.id for notebook in notebooks.all_notebooks("own")} <= set(
+        re.findall(r"`(own/\w+)`", PAGE)
+    )
 
 
 def test_the_python_example_parses_and_imports_what_exists():
-    text, = [text for kind, text in CODE if kind == "python"]
+    (text,) = [text for kind, text in CODE if kind == "python"]
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom):
             exec(compile(ast.Module([node], []), "<page>", "exec"), {})

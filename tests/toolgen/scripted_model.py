@@ -15,19 +15,39 @@ END, UNKNOWN = "<end>", "<unk>"
 ASCII = [chr(code) for code in range(32, 127)] + ["\n"]
 
 
-def scripted(folder, table: Mapping[str, dict[str, float]] = MappingProxyType({}), script=(), prompt="", pieces=(),
-             mark=True, context=1024) -> LocalModel:
+def scripted(
+    folder,
+    table: Mapping[str, dict[str, float]] = MappingProxyType({}),
+    script=(),
+    prompt="",
+    pieces=(),
+    mark=True,
+    context=1024,
+) -> LocalModel:
     """``table``: {last token: {next token: probability}}; ``script``: a {token: probability} for each step behind
     ``prompt``. Tokens are written as text, MARK and END stand for themselves.
 
     What is left of 1 is spread over the other tokens. Texts are tokenised greedily, longest piece first; the pieces are
     the tokens of table and script, ``pieces`` and all ASCII characters.
     """
-    tokenizer = _tokenizer({*table, *pieces, *(text for row in [*table.values(), *script] for text in row)}, mark)
+    tokenizer = _tokenizer(
+        {*table, *pieces, *(text for row in [*table.values(), *script] for text in row)}, mark
+    )
     size, steps = len(tokenizer), len(script)
-    width = size + steps + 1  # which token was last, which step it is; the last place is for no step
-    config = GPT2Config(vocab_size=size, n_positions=context, n_embd=width, n_layer=1, n_head=1, n_inner=1,
-                        eos_token_id=tokenizer.eos_token_id, bos_token_id=None, tie_word_embeddings=False)
+    width = (
+        size + steps + 1
+    )  # which token was last, which step it is; the last place is for no step
+    config = GPT2Config(
+        vocab_size=size,
+        n_positions=context,
+        n_embd=width,
+        n_layer=1,
+        n_head=1,
+        n_inner=1,
+        eos_token_id=tokenizer.eos_token_id,
+        bos_token_id=None,
+        tie_word_embeddings=False,
+    )
     model = GPT2LMHeadModel(config)
     first = len(tokenizer(prompt)["input_ids"]) - 1
     with torch.no_grad():
@@ -35,12 +55,16 @@ def scripted(folder, table: Mapping[str, dict[str, float]] = MappingProxyType({}
             weight.zero_()
         model.transformer.wte.weight[:, :size] = torch.eye(size)
         model.transformer.wpe.weight[:, -1] = 1
-        model.transformer.wpe.weight[first:first + steps, size:] = torch.eye(steps, steps + 1)
-        spread = (2 / width - (2 / width) ** 2 + config.layer_norm_epsilon) ** 0.5  # of a vector with two ones
+        model.transformer.wpe.weight[first : first + steps, size:] = torch.eye(steps, steps + 1)
+        spread = (
+            2 / width - (2 / width) ** 2 + config.layer_norm_epsilon
+        ) ** 0.5  # of a vector with two ones
         model.transformer.ln_f.weight.fill_(spread)
         model.transformer.ln_f.bias.fill_(2 / width)  # what normalising takes away
-        for column, row in [*((tokenizer.convert_tokens_to_ids(last), row) for last, row in table.items()),
-                            *enumerate(script, size)]:
+        for column, row in [
+            *((tokenizer.convert_tokens_to_ids(last), row) for last, row in table.items()),
+            *enumerate(script, size),
+        ]:
             model.lm_head.weight[:, column] = _logits(tokenizer, row)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -57,8 +81,14 @@ def _logits(tokenizer, row: dict[str, float]) -> torch.Tensor:
 
 def _tokenizer(written: set[str], mark: bool) -> PreTrainedTokenizerFast:
     vocabulary = dict.fromkeys([END, UNKNOWN, *ASCII, *sorted(written - {MARK, END})])
-    backend = Tokenizer(models.WordPiece({text: i for i, text in enumerate(vocabulary)}, unk_token=UNKNOWN,
-                                         continuing_subword_prefix="", max_input_chars_per_word=10_000))
+    backend = Tokenizer(
+        models.WordPiece(
+            {text: i for i, text in enumerate(vocabulary)},
+            unk_token=UNKNOWN,
+            continuing_subword_prefix="",
+            max_input_chars_per_word=10_000,
+        )
+    )
     backend.decoder = decoders.Fuse()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, eos_token=END, unk_token=UNKNOWN)
     if mark:

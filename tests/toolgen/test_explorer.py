@@ -92,4 +92,8 @@ def test_a_page_shows_text_suggestions_and_trie_and_no_tags_of_the_code(walks):
     assert "&lt;b&gt;container" in first and "<b>container" not in first
     assert "suggestions:" not in first and "<img" not in first
     assert f"<b>4 suggestions:</b> {', '.join(walks[0].steps[3].offered)}</p>" in choice
-    assert "&gt; _register 0.30" in choice and "0.300 (a suggestion's)" in choice and "_invented" in choice
+    assert (
+        "&gt; _register 0.30" in choice
+        and "0.300 (a suggestion's)" in choice
+        and "_invented" in choice
+    )

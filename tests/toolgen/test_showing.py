@@ -6,16 +6,23 @@ import pytest
 from lookuplab.toolgen.showing import as_printed, side_by_side
 
 NAN = float("nan")
-ROWS = [("m", "base", "depcov_percent", 8.0, 7.0, 9.0, 40, 8.3), ("m", "toolgen", "depcov_percent", 12.0, 10.0, 14.0, 40, 12.1),
-        ("m", "toolgen", "depcov_relative_change_percent", 50.0, 20.0, 70.0, 10, 45.8),
-        ("m", "toolgen - base", "depcov_change_points", 4.0, 1.0, 6.0, 10, NAN),
-        ("m", "toolgen - base", "succrate_p", 0.125, NAN, NAN, 10, NAN),
-        ("m", "base", "lost_functions", 3.0, NAN, NAN, 10, NAN), ("n", "base", "bleu4", 0.25, 0.2, 0.3, 10, NAN)]
+ROWS = [
+    ("m", "base", "depcov_percent", 8.0, 7.0, 9.0, 40, 8.3),
+    ("m", "toolgen", "depcov_percent", 12.0, 10.0, 14.0, 40, 12.1),
+    ("m", "toolgen", "depcov_relative_change_percent", 50.0, 20.0, 70.0, 10, 45.8),
+    ("m", "toolgen - base", "depcov_change_points", 4.0, 1.0, 6.0, 10, NAN),
+    ("m", "toolgen - base", "succrate_p", 0.125, NAN, NAN, 10, NAN),
+    ("m", "base", "lost_functions", 3.0, NAN, NAN, 10, NAN),
+    ("n", "base", "bleu4", 0.25, 0.2, 0.3, 10, NAN),
+]
 
 
 @pytest.fixture
 def table():
-    return pd.DataFrame(ROWS, columns=["model", "condition", "metric", "value", "ci_low", "ci_high", "n", "paper_value"])
+    return pd.DataFrame(
+        ROWS,
+        columns=["model", "condition", "metric", "value", "ci_low", "ci_high", "n", "paper_value"],
+    )
 
 
 def test_ours_stand_beside_the_paper_s_with_the_relative_change_in_brackets(table):

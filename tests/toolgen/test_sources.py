@@ -34,13 +34,20 @@ def offered(root, name: str) -> set[str]:
 
 def test_jedi_sees_the_sources_and_not_what_is_installed(repository):
     assert "command" in offered(repository, "click")
-    assert offered(repository, "planted") == offered(repository, "torch") == offered(repository, "lookuplab") == set()
+    assert (
+        offered(repository, "planted")
+        == offered(repository, "torch")
+        == offered(repository, "lookuplab")
+        == set()
+    )
 
 
 def test_pylint_sees_the_sources_and_not_what_is_installed(repository):
     with SuccessTool() as tool:
         warm = [tuple(one[:2]) for one in tool.judge(repository, "user.py", TEXT)]
-    assert warm == [("E1101", 6)] == [tuple(one[:2]) for one in fresh_messages(repository, "user.py")]
+    assert (
+        warm == [("E1101", 6)] == [tuple(one[:2]) for one in fresh_messages(repository, "user.py")]
+    )
 
 
 def test_a_folder_of_your_own_takes_the_place_of_the_sources(repository, tmp_path, monkeypatch):
@@ -48,7 +55,9 @@ def test_a_folder_of_your_own_takes_the_place_of_the_sources(repository, tmp_pat
     monkeypatch.setenv("LOOKUPLAB_SOURCES", str(tmp_path / "site"))
     python_sources.identity.cache_clear()
     try:
-        assert offered(repository, "planted") >= {"member"} and offered(repository, "click") == set()
+        assert (
+            offered(repository, "planted") >= {"member"} and offered(repository, "click") == set()
+        )
         assert python_sources.identity() != before
         monkeypatch.setenv("LOOKUPLAB_SOURCES", str(tmp_path / "nowhere"))
         with pytest.raises(UserError, match="is not a folder; name one, or unset it"):
@@ -57,14 +66,21 @@ def test_a_folder_of_your_own_takes_the_place_of_the_sources(repository, tmp_pat
         python_sources.identity.cache_clear()
 
 
-def test_of_a_wheel_with_the_pinned_hash_the_python_files_come_and_any_other_wheel_is_refused(tmp_path, monkeypatch):
+def test_of_a_wheel_with_the_pinned_hash_the_python_files_come_and_any_other_wheel_is_refused(
+    tmp_path, monkeypatch
+):
     wheel = tmp_path / "wheels" / "thing-1.0-py3-none-any.whl"
     wheel.parent.mkdir()
     with zipfile.ZipFile(wheel, "w") as content:
         content.writestr("thing.py", "answer = 42\n")
         content.writestr("thing.so", "machine code")
-        content.writestr("thing-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: thing\nVersion: 1.0\n")
-        content.writestr("thing-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        content.writestr(
+            "thing-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: thing\nVersion: 1.0\n"
+        )
+        content.writestr(
+            "thing-1.0.dist-info/WHEEL",
+            "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        )
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
     monkeypatch.setattr(python_sources, "PINS", tmp_path / "python-sources.txt")
@@ -74,11 +90,24 @@ def test_of_a_wheel_with_the_pinned_hash_the_python_files_come_and_any_other_whe
         python_sources.get()
     assert not list((tmp_path / "downloads" / "python-sources").iterdir())
     python_sources.PINS.write_text(f"thing==1.0 --hash=sha256:{file_hash(wheel)}\n")
-    assert sorted(one.name for one in python_sources.get().iterdir()) == ["thing-1.0.dist-info", "thing.py"]
+    assert sorted(one.name for one in python_sources.get().iterdir()) == [
+        "thing-1.0.dist-info",
+        "thing.py",
+    ]
     assert python_sources.distribution("thing").version == "1.0"
 
 
 def test_the_pinned_versions_are_those_of_the_constraints():
-    constraints = set((python_sources.paths.ROOT / "constraints.txt").read_text().lower().replace("_", "-").split())
-    pins = [line.partition(" ")[0] for line in python_sources.PINS.read_text().splitlines() if "--hash" in line]
+    constraints = set(
+        (python_sources.paths.ROOT / "constraints.txt")
+        .read_text()
+        .lower()
+        .replace("_", "-")
+        .split()
+    )
+    pins = [
+        line.partition(" ")[0]
+        for line in python_sources.PINS.read_text().splitlines()
+        if "--hash" in line
+    ]
     assert pins and set(pins) <= constraints

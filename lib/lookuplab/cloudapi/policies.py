@@ -218,10 +218,16 @@ def side_by_side(
         return table
     texts = readable(table, digits).where(table.ci_low.notna(), table.value.map("{:.3g}".format))
     if "paper_value" in table:
-        texts += table.paper_value.map(" (paper {:.4g})".format).where(table.paper_value.notna(), "")
-    wide = table.assign(text=texts).pivot(index=["model", "condition"], columns="metric", values="text")
+        texts += table.paper_value.map(" (paper {:.4g})".format).where(
+            table.paper_value.notna(), ""
+        )
+    wide = table.assign(text=texts).pivot(
+        index=["model", "condition"], columns="metric", values="text"
+    )
     lines = pd.MultiIndex.from_frame(table[["model", "condition"]].drop_duplicates())
-    return wide.reindex(index=lines, columns=list(metrics or dict.fromkeys(table.metric))).fillna("")
+    return wide.reindex(index=lines, columns=list(metrics or dict.fromkeys(table.metric))).fillna(
+        ""
+    )
 
 
 def added_tokens(first: pd.DataFrame, documented: pd.DataFrame) -> np.ndarray:

@@ -14,7 +14,7 @@ work.mkdir(parents=True, exist_ok=True)
 # nbgrader starts alembic by its name, and the environment may not be activated.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 
-c = get_config()  traitlets gives it
+c = get_config()  # traitlets gives it
 c.CourseDirectory.course_id = "lookuplab"
 c.CourseDirectory.root = str(work)
 c.CourseDirectory.source_directory = os.path.relpath(here.parent, work)

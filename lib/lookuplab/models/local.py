@@ -361,6 +361,7 @@ class LocalModel(Checkpoint):
                     ) from error
             if done:
                 at += len(batch)
+                self.work.new_tokens += sum(len(row.tokens) for row in batch)
                 yield [row.completion() for row in batch]
             else:  # outside of the except block, so that the failed batch's tensors are free
                 clear_device_cache(garbage_collection=True)

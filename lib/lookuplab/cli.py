@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 import click
 import yaml
@@ -101,7 +101,7 @@ def _parameter(one: inspect.Parameter, said: str | None) -> click.Parameter:
     is_option, name = one.kind is one.KEYWORD_ONLY, one.name.strip("_")
     required, kind = one.default is one.empty, one.annotation
     several = get_origin(kind) is tuple
-    if several or get_origin(kind) is UnionType:
+    if several or get_origin(kind) in (Union, UnionType):  # Literal[...] | None is a Union
         kind = get_args(kind)[0]
     if get_origin(kind) is Literal:
         kind = click.Choice(get_args(kind))

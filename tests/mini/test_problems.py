@@ -161,7 +161,7 @@ def test_difficult_rewrites_hide_the_call_repeat_it_and_go_on(median):
             pd.Timestamp("2020-01-01"),
         ),
         pd.Series(
-            [True, None], dtype="boolean", index=pd.MultiIndex.from_tuples([("a", 1), ("b", 2)])
+            [True, False], dtype="boolean", index=pd.MultiIndex.from_tuples([("a", 1), ("b", 2)])
         ),
         pd.DataFrame([[1, 2.5]], columns=["a", "a"]),
         pd.date_range("2020", periods=2),
@@ -201,6 +201,7 @@ def test_the_models_learn_a_few_problems_of_each_open_example_but_no_reference(m
     assert len(found) == questions.EXAMPLES
     assert not any(held_out_example(one.object) for one in found)
     monkeypatch.setattr(questions, "open_examples", lambda: [MEDIAN])
+    monkeypatch.setattr(ds1000, "load", lambda _: [])
     learned = questions.pairs()
     assert len(learned) == questions.PER_EXAMPLE and learned[0].id == "numpy.median#0 "
     assert learned[0].written == f"result = np.median(a, axis=0){questions.END}"

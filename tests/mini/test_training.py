@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from accelerate.state import AcceleratorState
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -27,6 +28,7 @@ def recipe(model="tiny", **changes):
 
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch):
+    AcceleratorState._reset_state(reset_partial_state=True)  # another test has set a precision
     monkeypatch.setitem(training.LLAMAS, "tiny", (2, 32, 2, 64, 512))
 
 

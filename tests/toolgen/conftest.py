@@ -6,36 +6,11 @@ from pathlib import Path
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "models")]
 
 import pytest
+from repositories import BASE, CONTAINER, SHAPES
 from tiny_architectures import save
 
 from lookuplab.toolgen.functions import Repository, extract
 from lookuplab.toolgen.jedi_tool import JediTool
-
-BASE = """
-class Base:
-    def __init__(self):
-        self._registered_updates = set()
-        self.name = "base"
-"""
-CONTAINER = '''from base import Base
-
-
-class Container(Base):
-    def register_updates(self, *updates):
-        """Register the given updates."""
-        return None if updates else self
-
-    @property
-    def label(self):
-        """Name of this container."""
-        label = self.name
-        return label
-'''
-SHAPES = '''def area(width, height):
-    """Area of a rectangle."""
-    total = width * height
-    return total
-'''
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 import torch
-from conftest import BASE, CONTAINER
+from repositories import BASE, CONTAINER
 from scripted_model import END, scripted
 from tiny_architectures import byte_tokenizer, metaspace_tokenizer, save
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer

@@ -6,7 +6,6 @@ process (``cells.execute``) ends with the one that waits for it, however that en
 
 import csv
 import gzip
-import hashlib
 import io
 import json
 import multiprocessing
@@ -32,6 +31,7 @@ from lookuplab import paths, provenance
 from lookuplab.cluster import Cluster
 from lookuplab.errors import UserError
 from lookuplab.models.complete import COLUMNS, LOG, SHARE
+from lookuplab.models.store import canonical, digest
 from lookuplab.notebooks import Job, all_notebooks, folder_of, named
 
 FORKS = multiprocessing.get_context("forkserver")
@@ -262,7 +262,7 @@ def fingerprint(job: Job) -> str:
     ]
     stats = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     own = provenance.file_hash(job.notebook.path), job.values, job.profile.threads, stats
-    return _digest([surroundings(), *own])
+    return digest(canonical([surroundings(), *own]))
 
 
 @cache
@@ -274,16 +274,13 @@ def surroundings() -> str:
         if paths.DOWNLOADS not in file.parents and file.is_file()
     ]
     data = [(str(file), provenance.file_hash(file)) for file in files]
-    return _digest([data, provenance.library_hash(), provenance.package_versions()])
+    return digest(canonical([data, provenance.library_hash(), provenance.package_versions()]))
 
 
 def _artifacts(job: Job) -> str:
     files = [job.figures / job.profile.name / f"{name}.csv" for name in job.notebook.artifacts]
-    return _digest([provenance.file_hash(file) if file.is_file() else None for file in files])
-
-
-def _digest(value: object) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+    hashes = [provenance.file_hash(file) if file.is_file() else None for file in files]
+    return digest(canonical(hashes))
 
 
 # 4. For the command line

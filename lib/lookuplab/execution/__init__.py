@@ -1,4 +1,5 @@
-"""Running programs that a model wrote: a sandbox, and a server that forks a process for each of them.
+"""Running programs that a model wrote: namespaces, and a server that forks two processes for each of them.
 
-Inside the sandbox stand enter, inside, watching, guard and kernel: standard library alone, for any Python >= 3.9.
+``server`` is the user's side; ``inside`` and ``namespaces`` run in the program's Python: standard library alone, for any
+Python >= 3.9.
 """

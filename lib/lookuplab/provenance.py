@@ -1,4 +1,4 @@
-"""Where a number comes from (code, packages, models, data, machine), and what a piece of work cost."""
+"""Where a number comes from: code, packages, models, data, machine."""
 
 import hashlib
 import importlib.metadata
@@ -8,19 +8,14 @@ import re
 import resource
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
-
-import psutil
+from typing import Any
 
 from lookuplab import paths
 from lookuplab.errors import UserError
 
-T = TypeVar("T")
 # The packages whose version can change a number.
 PACKAGES = """lookuplab torch transformers tokenizers accelerate peft numpy pandas scipy scikit-learn statsmodels
 rank-bm25 gensim sentence-transformers openai matplotlib seaborn jedi parso pylint astroid codebleu tree-sitter
@@ -139,29 +134,3 @@ def relative(value: Any) -> Any:
     if isinstance(value, (str, Path)) and str(value).startswith(str(paths.ROOT) + os.sep):
         return Path(value).relative_to(paths.ROOT).as_posix()
     return str(value) if isinstance(value, Path) else value
-
-
-@dataclass(frozen=True)
-class Spent:
-    """``seconds`` on the clock, and of all processors: of this process and of all that it started."""
-
-    seconds: float
-    processor_seconds: float
-
-
-def metered(run: Callable[[], T]) -> tuple[T, Spent]:
-    """What ``run`` returns, and what it took. On a busy machine the clock depends on others,
-    processor time hardly.
-    """
-    start, before = time.perf_counter(), _processor_seconds()
-    result = run()
-    return result, Spent(time.perf_counter() - start, _processor_seconds() - before)
-
-
-def _processor_seconds() -> float:
-    """Of this process and of those it started; those that have ended are in the times of their parent."""
-    total = 0.0
-    for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
-        with suppress(psutil.Error):  # it has just ended
-            total += sum(process.cpu_times()[:4])
-    return total

@@ -19,7 +19,6 @@ def shared(tmp_path_factory):
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "course"
     folder.mkdir(exist_ok=True)
-    os.environ.setdefault("MPLBACKEND", "agg")
     return folder
 
 
@@ -33,7 +32,7 @@ def released(shared):
 
 
 @pytest.fixture
-def fates(shared, released, monkeypatch):
+def fates(shared, released, warm_forks, monkeypatch):
     """(lesson, case) -> {exercise: what became of it}."""
     monkeypatch.setenv("LOOKUPLAB_STORE", str(shared / "completions.sqlite"))
 

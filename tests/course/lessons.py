@@ -1,4 +1,4 @@
-"""Lessons run as in a class: under papermill, without network; and answers tried in their kernels."""
+"""Lessons run as in a class, without network; and answers tried where they have run."""
 
 import json
 import os
@@ -7,11 +7,12 @@ import sys
 from pathlib import Path
 
 import nbformat
-import papermill
 from right_answers import RIGHT
 from wrong_answers import WRONG
 
 from lookuplab import paths
+from lookuplab.notebooks import load_profile, plan, read
+from lookuplab.runner import run_jobs
 
 FOLDER = paths.NOTEBOOKS / "course"
 LESSONS = sorted(file.stem for file in FOLDER.glob("*.ipynb"))
@@ -68,13 +69,14 @@ def student_versions(folder: Path) -> None:
 
 
 def run(lesson: str, released: Path, folder: Path) -> list[list[str]]:
-    """The lesson as it stands, then every answer in its kernel: [exercise, case, "passes" or the error's name]."""
+    """The lesson as it stands, then every answer behind it: [exercise, case, "passes" or the error's name]."""
     notebook = nbformat.read(FOLDER / f"{lesson}.ipynb", as_version=4)
     tried = nbformat.v4.new_code_cell(TRY.format(cases=json.dumps(cases(lesson, released))))
     notebook.cells = [nbformat.v4.new_code_cell(BEGIN), *notebook.cells, tried]
     source, output = folder / f"{lesson}_tried.ipynb", folder / f"{lesson}_out.ipynb"
     nbformat.write(notebook, source)
-    papermill.execute_notebook(source, output, cwd=folder, progress_bar=False, start_timeout=300)
+    job = plan(read(source), load_profile("mini"), output=output, figures=folder / "figures")
+    assert run_jobs([job]) == [None]
     return json.loads(nbformat.read(output, as_version=4).cells[-1].outputs[-1].text)
 
 

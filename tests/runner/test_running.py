@@ -2,7 +2,6 @@
 run again.
 """
 
-import ast
 import json
 import os
 import signal
@@ -301,8 +300,9 @@ def test_notebooks_and_what_they_started_end_with_the_runner(kit, how, code):
     for name in ("a", "b"):
         pids = f"open({str(kit.root / name)!r}, 'w').write(f'{{os.getpid()}} {{child.pid}} ')\ntime.sleep(600)"
         kit.notebook(name, sleeps + pids)
+    begin = "from lookuplab import cli, runner; runner.IMPORTS = ['lookuplab.cells']; cli.main()"
     process = subprocess.Popen(
-        [sys.executable, "-m", "lookuplab", "reproduce", "-j", "2"],
+        [sys.executable, "-c", begin, "reproduce", "-j", "2"],
         stderr=subprocess.PIPE,
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
@@ -368,43 +368,21 @@ def test_a_launch_that_cannot_work_is_refused_and_a_scheduler_s_variable_is_no_l
 
 
 def test_two_launched_processes_share_the_work_and_keep_apart_what_they_write(kit, monkeypatch):
-    sys.path.append(str(Path(__file__).parents[1] / "models"))
-    import tiny_checkpoint
-
-    kit.notebook(
-        "asks",
-        "from lookuplab.models import Decoding, Prompt, complete, load\n"
-        "prompts = [Prompt(str(number), f'client{number}.') for number in range(6)]\n"
-        "found = complete(load(model), prompts, Decoding(max_new_tokens=8), progress=False)\n"
-        "print([one.text for one in found])",
-        parameters='model = ""  # a folder\n',
-    )
-    model = f"model={tiny_checkpoint.save(kit.root / 'tiny')}"
-    launcher = [
-        "accelerate.commands.launch",
-        "--multi_gpu",
-        "--num_processes",
-        "2",
-        "--num_machines",
-        "1",
-        "--mixed_precision",
-        "no",
-        "--dynamo_backend",
-        "no",
-        "-m",
-    ]
-    said = []
-    for words in ([], launcher):
-        monkeypatch.setenv("LOOKUPLAB_STORE", str(kit.root / f"{len(words)}.sqlite"))
-        done = subprocess.run(
-            [sys.executable, "-m", *words, "lookuplab", "run", "asks", "-p", model],
-            capture_output=True,
-            text=True,
-            env={**os.environ},
-        )
-        assert done.returncode == 0, done.stderr
-        said.append(ast.literal_eval(kit.output("asks").splitlines()[-1]))
-    assert said[0] == said[1] and len(said[0]) == 6
+    log = f"log = {str(kit.root / 'log')!r} + os.environ.get('LOOKUPLAB_SHARE', '')[:1]"
+    asks = ASKS.format(folder=str(Path(__file__).parents[1] / "models"), count=6)
+    asks = asks.replace("ToyModel()", "ToyModel(log)")
+    kit.notebook("asks", f"import os\n{log}\n{asks}\nprint([one.text for one in _])")
+    assert kit.call("run", "asks")[0] == 0
+    alone = kit.output("asks")
+    options = "--multi_gpu --num_processes 2 --num_machines 1 --mixed_precision no --dynamo_backend no"
+    launcher = ["accelerate.commands.launch", *options.split(), "-m"]
+    monkeypatch.setenv("LOOKUPLAB_STORE", str(kit.root / "launched.sqlite"))
+    command = [sys.executable, "-m", *launcher, "lookuplab", "run", "asks"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert kit.output("asks") == alone and alone.count(",") == 5
+    generated = [(kit.root / f"log{number}").read_text().splitlines() for number in (0, 1)]
+    assert all(generated) and sorted(sum(generated, [])) == [f"task/{n}/0" for n in range(6)]
     assert (kit.root / "runs/processes/1/demo/asks.ipynb").exists(), (
         "the second wrote over the first one's copy"
     )

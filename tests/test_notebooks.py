@@ -42,9 +42,14 @@ def test_every_profile_fits_every_notebook(profile):
         plan(notebook, load_profile(profile))
 
 
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """What one notebook has asked, the next one finds."""
+    return {"LOOKUPLAB_STORE": str(tmp_path_factory.mktemp("store") / "completions.sqlite")}
+
+
 @pytest.mark.parametrize("notebook", RUN, ids=[notebook.id for notebook in RUN])
-def test_a_notebook_runs_in_the_smoke_profile(notebook, tmp_path, warm_forks):
-    store = {"LOOKUPLAB_STORE": str(tmp_path / "completions.sqlite")}
+def test_a_notebook_runs_in_the_smoke_profile(notebook, store, tmp_path, warm_forks):
     job = plan(
         notebook,
         load_profile("smoke"),

@@ -11,12 +11,16 @@ import io
 import multiprocessing
 import os
 import re
+import sys
 import threading
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
+
+# where this is installed, jsonschema builds a grammar of web addresses, two seconds in each process; no notebook has one
+sys.modules.setdefault("rfc3987_syntax", None)
 
 import papermill
 import psutil

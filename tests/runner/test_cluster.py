@@ -32,11 +32,11 @@ FUNCTIONS = 'def helper(x):\n    return x\n\n\ndef use{0}(y):\n    """Use it on 
 
 
 class Running:
-    """A Dask scheduler and two workers, as processes that can be killed; ``processes`` by
-    "scheduler", 0 and 1.
+    """A Dask scheduler and workers, as processes that can be killed; ``processes`` by "scheduler",
+    0, 1, ...
     """
 
-    def __init__(self, folder: Path, home: Path, *arguments: str):
+    def __init__(self, folder: Path, home: Path, workers: int = 2):
         self.folder, self.home, self.processes = folder, home, {}
         self.start(
             "scheduler",
@@ -50,7 +50,7 @@ class Running:
             lambda: (folder / "scheduler.json").exists() and (folder / "scheduler.json").read_text()
         )
         self.address = json.loads((folder / "scheduler.json").read_text())["address"]
-        for number in range(2):
+        for number in range(workers):
             self.start(
                 number,
                 "dask_worker",
@@ -61,7 +61,7 @@ class Running:
                 "0",
                 "--local-directory",
                 str(folder),
-                *arguments,
+                "--no-nanny",
             )
 
     def start(self, name: object, module: str, *arguments: str) -> None:
@@ -99,7 +99,7 @@ def wait_for(condition) -> None:
 
 @pytest.fixture
 def running(kit, tmp_path_factory):
-    with Running(tmp_path_factory.mktemp("cluster"), kit.root, "--no-nanny") as found:
+    with Running(tmp_path_factory.mktemp("cluster"), kit.root) as found:
         yield found
 
 
@@ -183,7 +183,7 @@ def test_what_is_no_scheduler_is_one_line(kit, monkeypatch, address, message):
 def test_a_worker_of_another_checkout_is_refused(kit, tmp_path):
     cluster.account.cache_clear()
     with (
-        Running(tmp_path, kit.root / "other", "--no-nanny") as running,
+        Running(tmp_path, kit.root / "other", workers=1) as running,
         cluster.joined(running.address) as joined,
         pytest.raises(UserError, match="has another checkout"),
     ):
@@ -202,7 +202,7 @@ def test_a_local_cluster_runs_tasks_in_other_processes_and_raises_what_they_rais
 
 @pytest.fixture(scope="module")
 def rooms(tmp_path_factory):
-    with Running(tmp_path_factory.mktemp("cluster"), paths.ROOT, "--no-nanny") as found:
+    with Running(tmp_path_factory.mktemp("cluster"), paths.ROOT) as found:
         yield found
 
 

@@ -3,7 +3,6 @@ run again.
 """
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -374,7 +373,9 @@ def test_two_launched_processes_share_the_work_and_keep_apart_what_they_write(ki
     kit.notebook("asks", f"import os\n{log}\n{asks}\nprint([one.text for one in _])")
     assert kit.call("run", "asks")[0] == 0
     alone = kit.output("asks")
-    options = "--multi_gpu --num_processes 2 --num_machines 1 --mixed_precision no --dynamo_backend no"
+    options = (
+        "--multi_gpu --num_processes 2 --num_machines 1 --mixed_precision no --dynamo_backend no"
+    )
     launcher = ["accelerate.commands.launch", *options.split(), "-m"]
     monkeypatch.setenv("LOOKUPLAB_STORE", str(kit.root / "launched.sqlite"))
     command = [sys.executable, "-m", *launcher, "lookuplab", "run", "asks"]

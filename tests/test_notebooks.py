@@ -45,7 +45,7 @@ def test_every_profile_fits_every_notebook(profile):
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     """What one notebook has asked, the next one finds."""
-    return {"LOOKUPLAB_STORE": str(tmp_path_factory.mktemp("store") / "completions.sqlite")}
+    return tmp_path_factory.mktemp("store") / "completions.sqlite"
 
 
 @pytest.mark.parametrize("notebook", RUN, ids=[notebook.id for notebook in RUN])
@@ -54,7 +54,7 @@ def test_a_notebook_runs_in_the_smoke_profile(notebook, store, tmp_path, warm_fo
         notebook,
         load_profile("smoke"),
         output=tmp_path / f"{notebook.name}.ipynb",
-        environment=store,
+        store=store,
         figures=tmp_path / "figures",
     )
     assert run_jobs([job]) == [None]

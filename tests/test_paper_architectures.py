@@ -82,7 +82,7 @@ def test_every_architecture_goes_through_the_notebook(notebook, tiny_models, tmp
         profile,
         output=tmp_path / f"{notebook.name}.ipynb",
         figures=tmp_path / "figures",
-        environment={"LOOKUPLAB_STORE": str(tmp_path / "completions.sqlite")},
+        store=tmp_path / "completions.sqlite",
     )
     assert run_jobs([job]) == [None]
     assert list((tmp_path / "figures" / "tiny" / "cloudapibench").glob("*.csv"))

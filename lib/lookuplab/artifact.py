@@ -11,33 +11,30 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from lookuplab import paths, provenance
 from lookuplab.errors import UserError
-from lookuplab.paths import replacing
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
+# pandas computes the same whatever is installed beside it
+pd.set_option("compute.use_bottleneck", False, "compute.use_numexpr", False)
 KEY = ("paper", "artifact", "model", "condition", "metric")
-COLUMNS = (*KEY, "value", "ci_low", "ci_high", "n", "paper_value")
-REQUIRED = {"model", "condition", "metric", "value"}
 _NUMBERS = ("value", "ci_low", "ci_high", "n", "paper_value")
+COLUMNS = (*KEY, *_NUMBERS)
+REQUIRED = {"model", "condition", "metric", "value"}
 
 
 @dataclass(frozen=True)
 class Artifact:
-    """One table or figure; its wall time is counted from here, and pandas computes the same whatever is installed."""
+    """One table or figure; its wall time is counted from here."""
 
     paper: str
     name: str
     profile: str = "mini"
     begun: float = field(default_factory=time.monotonic)
-
-    def __post_init__(self) -> None:
-        import pandas as pd
-
-        pd.set_option("compute.use_bottleneck", False, "compute.use_numexpr", False)
 
     @property
     def place(self) -> Path:
@@ -47,21 +44,21 @@ class Artifact:
 
     def save(
         self,
-        frame: "pd.DataFrame",
+        frame: pd.DataFrame,
         *,
         models: Iterable[Any] = (),
         data: Iterable[str | Path] = (),
         seeds: Mapping[str, int] | int | None = None,
         parameters: Mapping[str, Any] | None = None,
         timed: bool = False,
-    ) -> "pd.DataFrame":
+    ) -> pd.DataFrame:
         """Write ``<name>.csv`` and ``.json``; return the rows as written.
 
         ``frame`` has one row per number: model, condition, metric, value and, if they exist, ci_low, ci_high, n and
         paper_value; paper and artifact are filled in. ``models`` and ``data`` are those of ``provenance.describe``;
         ``parameters`` are added to the notebook's own. ``timed`` says that the numbers are times or speeds, which no
-        second run repeats. Raises UserError for an unknown or missing column, a row that occurs twice, an interval
-        whose ends are swapped, and a disk that cannot be written.
+        second run repeats. Raises UserError for an unknown or missing column, a row that occurs twice and an interval
+        whose ends are swapped.
         """
         table = self._checked(frame)
         own = json.loads(os.environ.get("LOOKUPLAB_PARAMETERS", "{}"))
@@ -76,12 +73,15 @@ class Artifact:
             "wall_seconds": round(time.monotonic() - self.begun, 2),
             "peak_memory_mb": provenance.peak_memory_mb(),
         }
-        self._write(".csv", lambda part: part.write_text(to_csv(table), encoding="utf-8"))
-        text = json.dumps(record, indent=1, sort_keys=True) + "\n"
-        self._write(".json", lambda part: part.write_text(text, encoding="utf-8"))
+        for suffix, text in (
+            (".csv", to_csv(table)),
+            (".json", json.dumps(record, indent=1, sort_keys=True) + "\n"),
+        ):
+            with paths.replacing(self.place.with_suffix(suffix)) as part:
+                part.write_text(text, encoding="utf-8")
         return table
 
-    def read(self) -> "pd.DataFrame":
+    def read(self) -> pd.DataFrame:
         """The saved rows: what a picture is drawn from."""
         return read_csv(self.place.with_suffix(".csv"))
 
@@ -93,23 +93,15 @@ class Artifact:
 
         vector = {"format": "svg", "metadata": {"Date": None, "Creator": None}}
         pixels = {"format": "png", "metadata": {"Software": None}, "dpi": 150}
-        with matplotlib.rc_context({"svg.hashsalt": "lookuplab"}):
-            self._write(".svg", lambda part: figure.savefig(part, bbox_inches="tight", **vector))
-        self._write(".png", lambda part: figure.savefig(part, bbox_inches="tight", **pixels))
+        for options in (vector, pixels):
+            with (
+                matplotlib.rc_context({"svg.hashsalt": "lookuplab"}),
+                paths.replacing(self.place.with_suffix(f".{options['format']}")) as part,
+            ):
+                figure.savefig(part, bbox_inches="tight", **options)
         return figure
 
-    def _write(self, suffix: str, write: Any) -> None:
-        file = self.place.with_suffix(suffix)
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(file) as part:
-                write(part)
-        except OSError as error:
-            raise UserError(
-                f"cannot write {file}: {error.strerror}; free or allow the place"
-            ) from error
-
-    def _checked(self, frame: "pd.DataFrame") -> "pd.DataFrame":
+    def _checked(self, frame: pd.DataFrame) -> pd.DataFrame:
         wrong = set(frame.columns) - set(COLUMNS) or REQUIRED - set(frame.columns)
         if wrong:
             raise UserError(
@@ -128,25 +120,19 @@ class Artifact:
         return table
 
 
-def to_csv(table: "pd.DataFrame") -> str:
+def to_csv(table: pd.DataFrame) -> str:
     """The one written form: six significant digits (below the noise of any rate, above that of float32), ``n`` a whole
     number, nothing if there is none.
     """
     written = table.astype(object)
     for column in _NUMBERS:  # + 0.0: no "-0"
-        texts = (
-            f"{float(value) + 0.0:.6g}" if column != "n" else str(int(value))
-            for value in table[column].dropna()
-        )
-        written[column] = ""
-        written.loc[table[column].notna(), column] = list(texts)
+        form = "{:.0f}" if column == "n" else "{:.6g}"
+        written[column] = ["" if pd.isna(one) else form.format(one + 0.0) for one in table[column]]
     return written.to_csv(index=False, lineterminator="\n")
 
 
-def read_csv(file: Path) -> "pd.DataFrame":
+def read_csv(file: Path) -> pd.DataFrame:
     """An artifact's CSV with its numbers as floats (NaN if empty). Raises UserError if it breaks the schema."""
-    import pandas as pd
-
     types = dict.fromkeys(_NUMBERS, float) | dict.fromkeys(KEY, str)
     empty = dict.fromkeys(_NUMBERS, [""])
     try:
@@ -160,9 +146,8 @@ def read_csv(file: Path) -> "pd.DataFrame":
     return table
 
 
-def readable(table: "pd.DataFrame", digits: int = 1) -> "pd.Series":
+def readable(table: pd.DataFrame, digits: int = 1) -> pd.Series:
     """Each row's number with its interval and n, as a text for a notebook's table: ``59.3 [48.5, 69.7] n=150``."""
-    import pandas as pd
 
     def text(row: Any) -> str:
         interval = (

@@ -17,7 +17,7 @@ from contextlib import redirect_stderr, redirect_stdout, suppress
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 # where this is installed, jsonschema builds a grammar of web addresses, two seconds in each process; no notebook has one
 sys.modules.setdefault("rfc3987_syntax", None)
@@ -33,8 +33,17 @@ from papermill.exceptions import PapermillExecutionError, strip_color
 
 from lookuplab.errors import explained
 
-NAME = "in-process"
 _OVERWRITTEN = re.compile(r"[^\n]*\r(?!\n)")  # what a progress bar wrote over
+
+
+class Failure(NamedTuple):
+    """``cell`` is the 1-based number among the notebook's code cells, 0 if no cell is to blame."""
+
+    cell: int
+    source: str
+    ename: str
+    evalue: str
+    traceback: str
 
 
 class _Stream(io.TextIOBase):
@@ -65,26 +74,27 @@ class InProcess(Engine):
         shell = InteractiveShell.instance()
         out, err = _Stream("stdout"), _Stream("stderr")
 
-        def show(kind: str, **content: Any) -> None:
+        def show(kind: str, data: Any = None, metadata: Any = None, **content: Any) -> None:
+            content |= {"data": data, "metadata": metadata or {}} if data else {}
             out.cell.outputs.append(new_output(kind, **content))
 
         def last_value(value: Any) -> None:
             if value is not None and not shell.displayhook.quiet():
-                data, metadata = shell.display_formatter.format(value)
+                number = shell.execution_count
                 show(
-                    "execute_result",
-                    data=data,
-                    metadata=metadata,
-                    execution_count=shell.execution_count,
+                    "execute_result", *shell.display_formatter.format(value), execution_count=number
                 )
+
+        def error(kind: type, error: Exception, lines: list[str]) -> None:
+            said = explained(error)
+            name = "UserError" if said else kind.__name__
+            show("error", ename=name, evalue=said or str(error), traceback=lines)
 
         shell.display_trap.hook = last_value
         shell.display_pub.publish = lambda data, metadata=None, **_: show(
-            "display_data", data=data, metadata=metadata or {}
+            "display_data", data, metadata
         )
-        shell._showtraceback = lambda kind, error, lines: show(
-            "error", ename=kind.__name__, evalue=str(error), traceback=lines
-        )
+        shell._showtraceback = error
         cells = [cell for cell in nb_man.nb.cells if cell.cell_type == "code"]
         with redirect_stdout(out), redirect_stderr(err):
             for number, cell in enumerate(cells, 1):
@@ -100,7 +110,7 @@ class InProcess(Engine):
                     break
 
 
-papermill_engines.register(NAME, InProcess)
+papermill_engines.register("in-process", InProcess)
 
 
 def execute(
@@ -110,7 +120,7 @@ def execute(
     parameters: dict[str, Any],
     send: Connection,
 ) -> None:
-    """Run a notebook; send None, or the fields of ``runner.Failure``. ``.log`` beside the copy has all that is printed."""
+    """Run a notebook; send None or a Failure. ``.log`` beside the copy has all that is printed."""
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
     # a fork server that the notebook uses is a child of its own, not the runner's
     forkserver._forkserver.__init__()
@@ -121,22 +131,20 @@ def execute(
         os.dup2(log.fileno(), 2)
     # braces would be placeholders
     source, output = (str(path).replace("{", "{{").replace("}", "}}") for path in (notebook, copy))
-    failure, options = None, {"progress_bar": False, "cwd": notebook.parent}
-    kernel = {"engine_name": NAME, "kernel_name": "python3", "language": "python"}
+    kernel = {"engine_name": "in-process", "kernel_name": "python3", "language": "python"}
+    failure = None
     try:
-        papermill.execute_notebook(source, output, parameters, **kernel, **options)
+        papermill.execute_notebook(
+            source, output, parameters, progress_bar=False, cwd=notebook.parent, **kernel
+        )
     except PapermillExecutionError as error:
         number = error.exec_count - bool(parameters)  # they have a cell of their own
-        failure = (
-            number,
-            error.source,
-            error.ename,
-            error.evalue,
-            strip_color("\n".join(error.traceback)),
-        )
+        traceback = strip_color("\n".join(error.traceback))
+        failure = Failure(number, error.source, error.ename, error.evalue, traceback)
     except Exception as error:
-        said = explained(error) if isinstance(error, OSError) else None
-        failure = 0, "", "UserError" if said else type(error).__name__, said or str(error), ""
+        said = explained(error)
+        name = "UserError" if said else type(error).__name__
+        failure = Failure(0, "", name, said or str(error), "")
     send.send(failure)
     atexit._run_exitfuncs()  # multiprocessing's processes do not; temporary folders are removed so
 

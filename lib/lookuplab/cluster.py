@@ -1,10 +1,8 @@
-"""Tasks over a Dask cluster: the one place that knows of Dask (``pip install -e '.[cluster]'``,
-docs/cluster.md).
+"""Tasks over a Dask cluster: the one place that knows of Dask (``pip install -e '.[cluster]'``, docs/cluster.md).
 
-Without ``--scheduler`` nothing here runs. Tasks are idempotent: if a worker dies, another one runs
-its task again, and the caller keeps what came back before. Workers have the caller's library,
-packages and checkout; each task compares them before it begins, so that this holds for a worker
-that joins late, too.
+Without ``--scheduler`` nothing here runs. Tasks are idempotent: if a worker dies, another one runs its task again, and
+the caller keeps what came back before. Workers have the caller's library, packages and checkout; each task compares
+them before it begins, so that this holds for a worker that joins late, too.
 """
 
 import logging
@@ -16,40 +14,33 @@ from concurrent.futures import CancelledError, Future, as_completed
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any
 
 from lookuplab import paths, provenance
 from lookuplab.errors import UserError
 
-if TYPE_CHECKING:
-    from distributed import Client
-
-LOCAL = "local"
 CONNECT_SECONDS = 10  # a scheduler on the other side of a network answers in one
 _HERE = "what was done is kept, and the same command goes on from there"
 _thread = threading.local()
-Task, Done = TypeVar("Task"), TypeVar("Done")
 
 
 class Cluster:
-    """A connected client: ``map`` for many tasks of a kind, ``submit`` and ``result`` for single
-    ones.
-    """
+    """A connected ``distributed.Client``: ``map`` for many tasks of a kind, ``submit`` and ``result`` for single ones."""
 
-    def __init__(self, client: "Client", scheduler: str):
+    def __init__(self, client: Any, scheduler: str):
         self.client, self.scheduler = client, scheduler
         self.executor = client.get_executor(pure=False)
 
-    def submit(self, function: Callable[..., Done], *arguments: object) -> "Future[Done]":
+    def submit(self, function: Callable, *arguments: object) -> Future:
         """Have a worker call ``function``, which is pickled with its arguments."""
         try:
             return self.executor.submit(_on_worker, function, account(), *arguments)
         except Exception as error:
             raise error if self.client.status == "running" else self._gone() from error
 
-    def result(self, future: "Future[Done]") -> Done:
-        """What the function returned or raised. Raises UserError for a scheduler that is gone, a
-        worker of another installation, and a task that took down every worker that tried it.
+    def result(self, future: Future) -> Any:
+        """What the function returned or raised. Raises UserError for a scheduler that is gone, a worker of another
+        installation, and a task that took down every worker that tried it.
         """
         from distributed.scheduler import KilledWorker
 
@@ -63,12 +54,8 @@ class Cluster:
                 f"{error.last_worker.address} (out of memory?); see their logs: {_HERE}"
             ) from None
 
-    def map(
-        self, function: Callable[[Task], Done], tasks: Sequence[Task]
-    ) -> Iterator[tuple[int, Done]]:
-        """(position, ``function(task)``) as they come; raises what ``result`` raises, and
-        withdraws the other tasks.
-        """
+    def map(self, function: Callable, tasks: Sequence) -> Iterator[tuple[int, Any]]:
+        """(position, ``function(task)``) as they come; raises what ``result`` raises, and withdraws the other tasks."""
         futures = {self.submit(function, task): number for number, task in enumerate(tasks)}
         try:
             for future in as_completed(list(futures)):
@@ -84,11 +71,9 @@ class Cluster:
 
 @contextmanager
 def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
-    """The cluster behind ``--scheduler``: None without one, for ``"local"`` one of ``workers``
-    processes here.
+    """The cluster behind ``--scheduler``: None without one, for ``"local"`` one of ``workers`` processes here.
 
-    Raises UserError without Dask, for a malformed address, and if nothing answers within
-    CONNECT_SECONDS.
+    Raises UserError without Dask, for a malformed address, and if nothing answers within CONNECT_SECONDS.
     """
     if scheduler is None:
         yield None
@@ -102,15 +87,13 @@ def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
     for name in logging.root.manager.loggerDict:
         if name.startswith("distributed"):  # what they tell at length is one line of ours
             logging.getLogger(name).setLevel(logging.CRITICAL)
-    local = {
-        "n_workers": workers,
-        "threads_per_worker": 1,
-        "dashboard_address": None,
-        "memory_limit": 0,
-    }
-    with LocalCluster(**local) if scheduler == LOCAL else nullcontext(scheduler) as place:
+    options = {"n_workers": workers, "threads_per_worker": 1, "memory_limit": 0}
+    place = nullcontext(scheduler)
+    if scheduler == "local":
+        place = LocalCluster(dashboard_address=None, **options)
+    with place as address:
         try:
-            client = Client(place, timeout=CONNECT_SECONDS, set_as_default=False)
+            client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError) as error:
             raise UserError(
                 f"no scheduler answers at {scheduler} ({error}); start one with `dask scheduler` and check address and "
@@ -122,9 +105,7 @@ def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
 
 @cache
 def account() -> dict[str, str]:
-    """What has to be equal on all machines for their results to be: the checkout's place,
-    Python, library, packages.
-    """
+    """What has to be equal on all machines for their results to be."""
     return {
         "checkout": str(paths.ROOT),
         "Python": platform.python_version(),
@@ -133,11 +114,9 @@ def account() -> dict[str, str]:
     }
 
 
-def kept(make: Callable[..., AbstractContextManager[Done]], *arguments: object) -> Done:
-    """A tool of this worker's thread, made by the first task that needs it; it ends with the
-    worker.
-    """
-    tools = vars(_thread).setdefault("tools", {})
+def kept(make: Callable[..., AbstractContextManager], *arguments: object) -> Any:
+    """A tool of this worker's thread, made by the first task that needs it; it ends with the worker."""
+    tools = vars(_thread)
     if (make, arguments) not in tools:
         tools[make, arguments] = make(*arguments).__enter__()
     return tools[make, arguments]
@@ -152,7 +131,7 @@ def check_seen(place: Path) -> None:
         )
 
 
-def _on_worker(function: Callable[..., Done], expected: dict[str, str], *arguments: object) -> Done:
+def _on_worker(function: Callable, expected: dict[str, str], *arguments: object) -> Any:
     for what, here in account().items():
         if here != expected[what]:
             raise UserError(

@@ -3,12 +3,7 @@
 import errno
 
 _OF_THE_MACHINE = {
-    errno.ENOSPC,
-    errno.EDQUOT,
-    errno.EROFS,
-    errno.EACCES,
-    errno.EPERM,
-    errno.ENOTDIR,
+    *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR)
 }
 
 
@@ -19,10 +14,8 @@ class UserError(Exception):
     """
 
 
-def explained(error: OSError) -> str | None:
-    """One line for a full disk or a place that cannot be written; None for any other error,
-    which may be a bug.
-    """
-    if error.errno not in _OF_THE_MACHINE:
-        return None
-    return f"cannot write {error.filename or 'to the disk'}: {error.strerror}; free or allow the place and run again"
+def explained(error: Exception) -> str | None:
+    """One line for a UserError, a full disk or a place that cannot be written; None for what may be a bug."""
+    if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
+        return f"cannot write {error.filename or 'to the disk'}: {error.strerror}; free or allow the place and run again"
+    return str(error) if isinstance(error, UserError) else None

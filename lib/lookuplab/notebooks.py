@@ -9,7 +9,7 @@ import difflib
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,8 +23,9 @@ from lookuplab.models.load import OPENAI, bare, is_model, is_remote, mini_models
 
 PROFILES = Path(__file__).with_name("profiles")
 KEY = "OPENAI_API_KEY"
-_PATH_STARTS = ("data/", "runs/", "./", "../", "~", os.sep)  # the first two lie in the checkout
-_PATH_NAMES = ("_file", "_folder")  # parameters whose name ends so hold a path, however it starts
+_MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
+_FILES = re.compile(r"_(file|folder)$")  # and paths, however those start
+_PATH = re.compile(r"data/|runs/|\.{0,2}/|~")  # the first two lie in the checkout
 _MADE = re.compile(r"^\w+ = Artifact\(.*$", re.MULTILINE)
 _BEGIN = re.compile(r"""Artifact\(\s*["']([\w-]+)["'],\s*["']([\w-]+)["']""")
 
@@ -41,9 +42,8 @@ class Notebook:
     """
 
     path: Path
-    code: str = field(repr=False)
-    parameters: dict[str, Any]
-    artifacts: tuple[str, ...]
+    parameters: dict[str, Any] = field(default_factory=dict)
+    artifacts: tuple[str, ...] = ()
     order: str = "any"
     drawing: str = field(default="", repr=False)
 
@@ -67,12 +67,13 @@ class Notebook:
 def all_notebooks(paper: str | None = None) -> list[Notebook]:
     """Every notebook (of one paper), sorted by id. Raises UserError for an unknown paper."""
     known = [read(file) for file in sorted(paths.NOTEBOOKS.glob("*/[!.]*.ipynb"))]
-    papers = {one.paper for one in known}
-    if paper is not None and paper not in papers:
+    found = [one for one in known if paper in (None, one.paper)]
+    if paper and not found:
+        papers = sorted({one.paper for one in known})
         raise UserError(
-            f"no paper {paper!r}{suggestion(paper, papers)}; there are: {', '.join(sorted(papers))}"
+            f"no paper {paper!r}{suggestion(paper, papers)}; there are: {', '.join(papers)}"
         )
-    return [one for one in known if paper in (None, one.paper)]
+    return found
 
 
 def find(name: str) -> Notebook:
@@ -83,16 +84,13 @@ def find(name: str) -> Notebook:
     if name.endswith(".ipynb") and Path(name).is_file():
         return read(Path(name).resolve())
     wanted, known = name.removesuffix(".ipynb").removeprefix("notebooks/"), all_notebooks()
-    names = {one.id: {one.id, one.name} for one in known}
-    made = {
-        one.id: {text for full in one.artifacts for text in (full, full.split("/")[1])}
-        for one in known
-    }
-    hits = [one for one in known if wanted in names[one.id]] or [
-        one for one in known if wanted in made[one.id]
+    named = [(text, one) for one in known for text in (one.id, one.name)]
+    made = [(text, one) for one in known for id in one.artifacts for text in (id, id.split("/")[1])]
+    hits = [one for text, one in named if text == wanted] or [
+        one for text, one in made if text == wanted
     ]
     if not hits:
-        near = suggestion(wanted, set().union(*names.values(), *made.values()))
+        near = suggestion(wanted, [text for text, _ in named + made])
         raise UserError(f"no notebook {name!r}{near}; `lookuplab status` names them all")
     if len(hits) > 1:
         raise UserError(
@@ -105,25 +103,23 @@ def read(path: Path) -> Notebook:
     """Parse a notebook. Raises UserError if the file is none, or its parameters cell holds more than plain values."""
     try:
         cells = [
-            cell
+            ("".join(cell["source"]), cell["metadata"].get("tags", ()))
             for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
             if cell["cell_type"] == "code"
         ]
-        sources = [("".join(cell["source"]), cell["metadata"].get("tags", ())) for cell in cells]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is not a notebook in today's format: {error}") from error
-    code = "\n".join(source for source, _ in sources)
-    declared = next((source for source, tags in sources if "parameters" in tags), "")
+    code = "\n".join(source for source, _ in cells)
+    declared = "".join(source for source, tags in cells if "parameters" in tags)
     orders = paths.NOTEBOOKS / "order.yaml"
     groups = yaml.safe_load(orders.read_text(encoding="utf-8")) if orders.is_file() else {}
     id = f"{path.parent.name}/{path.stem}"
     return Notebook(
         path,
-        code,
         declared_parameters(declared, str(path)),
         tuple(dict.fromkeys("/".join(match) for match in _BEGIN.findall(code))),
         next((order for order, names in groups.items() if id in names), "any"),
-        "\n".join([*_MADE.findall(code), *(text for text, tags in sources if "draw" in tags)]),
+        "\n".join([*_MADE.findall(code), *(text for text, tags in cells if "draw" in tags)]),
     )
 
 
@@ -168,9 +164,9 @@ class Profile:
 
     def overrides(self, notebook: Notebook) -> dict[str, Any]:
         """What this profile sets in one notebook."""
-        general = {"profile": self.name} | self.parameters
+        general = {"profile": self.name, **self.parameters}
         known = {name: value for name, value in general.items() if name in notebook.parameters}
-        return known | self.notebooks.get(notebook.id, {})
+        return {**known, **self.notebooks.get(notebook.id, {})}
 
 
 def profile_names() -> list[str]:
@@ -188,7 +184,7 @@ def load_profile(name: str) -> Profile:
         )
     try:
         return Profile(file, **(yaml.safe_load(file.read_text(encoding="utf-8")) or {}))
-    except (yaml.YAMLError, TypeError) as error:
+    except (yaml.YAMLError, TypeError, ValueError) as error:
         raise UserError(f"profile {file}: {' '.join(str(error).split())}") from error
 
 
@@ -196,7 +192,8 @@ def load_profile(name: str) -> Profile:
 class Job:
     """One notebook to execute: ``parameters`` are injected, ``values`` are all of its parameters after that.
 
-    ``output`` is the executed copy, ``figures`` the folder above ``<profile>/<paper>`` for its artifacts.
+    ``output`` is the executed copy, ``figures`` the folder above ``<profile>/<paper>`` for its artifacts, ``store`` the
+    file of its completion store, if it is not the usual one.
     """
 
     notebook: Notebook
@@ -204,15 +201,28 @@ class Job:
     parameters: dict[str, Any]
     output: Path
     figures: Path
-    environment: dict[str, str] = field(default_factory=dict)
+    store: str = ""
 
     @property
     def values(self) -> dict[str, Any]:
         return self.notebook.parameters | self.parameters
 
+    @property
+    def title(self) -> str:
+        """Cases of a sweep share the notebook; the number of their folder tells them apart."""
+        case = self.output.parent.name
+        return f"{self.notebook.id} [{case}]" if case.isdigit() else self.notebook.id
+
     def beside(self, suffix: str) -> Path:
         """A file beside the executed copy: its log, its answers, and what it ran with."""
         return self.output.with_suffix(suffix)
+
+    def named(self) -> Iterator[tuple[str, str]]:
+        """(parameter, text) for every text among the parameters' values, lists item by item."""
+        for name, value in self.values.items():
+            for item in value if isinstance(value, list) else [value]:
+                if isinstance(item, str) and item:
+                    yield name, item
 
 
 def plan(
@@ -222,67 +232,66 @@ def plan(
     *,
     output: Path | None = None,
     figures: Path | None = None,
-    environment: Mapping[str, str] | None = None,
+    store: Path | str = "",
 ) -> Job:
     """A job whose parameters have the notebook's names and types.
 
     ``given`` are texts from the command line; with them, figures go under ``runs/``, never over committed ones. Models
     on the hub get the revision that ``data/sources.toml`` pins. Raises UserError for an unknown name or another type.
     """
-    parameters = {
-        name: typed(notebook, name, value, f"profile {profile.name!r}")
-        for name, value in profile.overrides(notebook).items()
-    }
-    parameters |= {name: parsed(notebook, name, text) for name, text in (given or {}).items()}
+    origin, known = f"profile {profile.name!r}", notebook.parameters
+    asked = [(name, value, origin) for name, value in profile.overrides(notebook).items()]
+    asked += [(name, text, "the command line") for name, text in (given or {}).items()]
+    parameters = {}
+    for name, value, origin in asked:
+        if name not in known:
+            raise UserError(
+                f"{notebook.id} has no parameter {name!r} (from {origin}){suggestion(name, known)}; it has: "
+                f"{', '.join(known) or 'none'}"
+            )
+        try:
+            value = fitted(known[name], value)
+        except TypeError:
+            kind = type(known[name]).__name__
+            raise UserError(
+                f"{notebook.id}: parameter {name!r} is of type {kind} (here {known[name]!r}), but {origin} gives {value!r}"
+            ) from None
+        if name in (given or {}):
+            value = _each(value, _absolute)
+        parameters[name] = _each(value, _pinned) if _MODELS.search(name) else value
     return Job(
         notebook,
         profile,
-        {
-            name: _pinned(value) if _names_models(name) else value
-            for name, value in parameters.items()
-        },
+        parameters,
         output or paths.RUNS / profile.name / notebook.paper / f"{notebook.name}.ipynb",
         figures or (paths.RUNS / "figures" if given else profile.figures),
-        dict(environment or {}),
+        str(store),
     )
 
 
-def typed(notebook: Notebook, name: str, value: Any, origin: str) -> Any:
-    """``value`` if it has the type that the notebook declares. Raises UserError, also for an unknown name."""
-    known = notebook.parameters
-    if name not in known:
-        raise UserError(
-            f"{notebook.id} has no parameter {name!r} (from {origin}){suggestion(name, known)}; it has: "
-            f"{', '.join(known) or 'none'}"
-        )
-    if not _fits(known[name], value):
-        raise UserError(
-            f"{notebook.id}: parameter {name!r} is of type {type(known[name]).__name__} (here {known[name]!r}), but "
-            f"{origin} gives {value!r}"
-        )
-    return float(value) if isinstance(known[name], float) else value
+def fitted(declared: Any, value: Any) -> Any:
+    """``value``, or what a text stands for, with the type of ``declared``: an int may be a float, a list's items fit its
+    first one, and None declares nothing. Raises TypeError for another type.
+    """
+    if isinstance(declared, list):
+        items = value.strip(" []").split(",") if isinstance(value, str) else value
+        items = [item.strip(" '\"") if isinstance(item, str) else item for item in items]
+        return [fitted((declared or [None])[0], item) for item in items if item != ""]
+    if isinstance(value, str) and not isinstance(declared, str):
+        value = value_of(value)
+    if isinstance(declared, float) and type(value) is int:
+        value = float(value)
+    if None not in (declared, value) and type(value) is not type(declared):
+        raise TypeError
+    return value
 
 
-def parsed(notebook: Notebook, name: str, text: str) -> Any:
-    """A text from the command line as a value of the type that the notebook declares. Raises UserError."""
-    declared, value = notebook.parameters.get(name), text
-    if not isinstance(declared, str):
-        if isinstance(declared, list) and not text.lstrip().startswith("["):
-            text = f"[{text}]"
-        try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError:  # NAME?dtype=float32 in a list, say
-            if isinstance(declared, list):
-                value = [one.strip() for one in text.strip("[] ").split(",")]
-        if isinstance(declared, float):
-            with suppress(ValueError, TypeError):
-                value = float(text)  # YAML 1.1 reads 1e-3 as a text
-    value = typed(notebook, name, value, "the command line")
-    return (
-        [_absolute(name, one) for one in value]
-        if isinstance(value, list)
-        else _absolute(name, value)
-    )
+def value_of(text: str) -> Any:
+    """What a text stands for: a number, true, false, null or a mapping, else the text itself."""
+    for read_as in (json.loads, yaml.safe_load):  # YAML 1.1 takes 1e-3 for a text
+        with suppress(ValueError, yaml.YAMLError):
+            return read_as(text)
+    return text
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
@@ -293,18 +302,20 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 def missing(job: Job) -> Iterator[str]:
     """What the parameters name and this machine lacks, with what to do about it. Asks no network."""
-    for name, item in named(job):
-        is_ours = _names_models(name)
-        if is_ours and item.startswith("mini-"):
+    for name, item in job.named():
+        is_model_s = _MODELS.search(name)
+        if is_model_s and item.startswith("mini-"):
             if bare(item) not in mini_models():
                 yield f"no mini model {bare(item)!r}; there are: {', '.join(mini_models()) or 'none yet'}"
         elif item.startswith(OPENAI):
             if not os.environ.get(KEY, "").strip():
                 yield f"model {item!r} needs a key: set the environment variable {KEY}, or leave it out of {name!r}"
-        elif _is_path(name, item) and not folder_of(item).exists():
-            yield f"parameter {name!r} names {item!r}, which does not exist; {job.profile.file} may say how it is made"
-        elif is_ours and _is_path(name, item) and not is_model(folder_of(item)):
-            yield f"{item!r} is not a checkpoint (a folder with config.json); name one that save_pretrained wrote"
+        elif _is_path(name, item):
+            place = folder_of(item)
+            if not place.exists():
+                yield f"parameter {name!r} names {item!r}, which does not exist; {job.profile.file} may say how it is made"
+            elif is_model_s and not is_model(place):
+                yield f"{item!r} is not a checkpoint (a folder with config.json); name one that save_pretrained wrote"
 
 
 def check(job: Job) -> None:
@@ -315,32 +326,18 @@ def check(job: Job) -> None:
 
     for problem in missing(job):
         raise UserError(f"{job.notebook.id}: {problem}")
-    for name, model in named(job):
-        if _names_models(name) and is_on_hub(model):
+    for name, model in job.named():
+        if _MODELS.search(name) and _is_on_hub(model):
             repository, revision = split_revision(bare(model))
             try:
                 hf_hub_download(repository, "config.json", revision=revision)
-            except (
-                Exception
-            ) as error:  # network, rights, name: the hub's client has one exception for each
+            # network, rights, name: the hub's client has one exception for each
+            except Exception as error:
                 raise UserError(
                     f"model {model!r} is not in the local cache, and the hub does not give it: "
-                    f"{str(error).strip().partition(chr(10))[0]} (connect, `hf auth login`, or write a folder with a "
+                    f"{str(error).strip().splitlines()[0]} (connect, `hf auth login`, or write a folder with a "
                     "leading ./ or /)"
                 ) from error
-
-
-def named(job: Job) -> Iterator[tuple[str, str]]:
-    """(parameter, text) for every text among the parameters' values, lists item by item."""
-    for name, value in job.values.items():
-        for item in value if isinstance(value, list) else [value]:
-            if isinstance(item, str) and item:
-                yield name, item
-
-
-def is_on_hub(model: str) -> bool:
-    """Neither an endpoint nor a mini model nor a folder."""
-    return not (is_remote(model) or model.startswith("mini-") or _is_path("model", model))
 
 
 def folder_of(item: str) -> Path:
@@ -348,35 +345,26 @@ def folder_of(item: str) -> Path:
     return paths.ROOT / Path(bare(item).removesuffix("/*")).expanduser()
 
 
-def _names_models(name: str) -> bool:
-    return re.search(r"(^|_)models?$", name) is not None
-
-
 def _is_path(name: str, item: str) -> bool:
-    return not is_remote(item) and (item.startswith(_PATH_STARTS) or name.endswith(_PATH_NAMES))
+    return not is_remote(item) and bool(_PATH.match(item) or _FILES.search(name))
 
 
-def _absolute(name: str, item: Any) -> Any:
+def _is_on_hub(model: str) -> bool:
+    return not (is_remote(model) or model.startswith("mini-") or _is_path("model", model))
+
+
+def _each(value: Any, change: Callable[[Any], Any]) -> Any:
+    return [change(item) for item in value] if isinstance(value, list) else change(value)
+
+
+def _absolute(item: Any) -> Any:
     """A path is meant from where the command was typed, and the notebook runs elsewhere."""
-    if not isinstance(item, str) or not item:
-        return item
-    place, options = Path(bare(item)).expanduser(), item[len(bare(item)) :]
-    may_be = _names_models(name) or _is_path(name, item) or os.sep in item or place.suffix
-    return f"{place.resolve()}{options}" if may_be and place.exists() else item
+    place = Path(bare(str(item))).expanduser()
+    is_path = isinstance(item, str) and item and place.exists()
+    return f"{place.resolve()}{item[len(bare(item)) :]}" if is_path else item
 
 
-def _pinned(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_pinned(item) for item in value]
-    if not is_on_hub(value):
-        return value
-    return data_sources.pinned(bare(value)) + value[len(bare(value)) :]
-
-
-def _fits(declared: Any, value: Any) -> bool:
-    """int may stand for float, no other type for another; None declares nothing; a list's items fit its first."""
-    if declared is None:
-        return True
-    if isinstance(declared, list) and isinstance(value, list):
-        return all(_fits(declared[0] if declared else None, item) for item in value)
-    return type(value) in ((int, float) if isinstance(declared, float) else (type(declared),))
+def _pinned(model: Any) -> Any:
+    if not _is_on_hub(model):
+        return model
+    return data_sources.pinned(bare(model)) + model[len(bare(model)) :]

@@ -17,11 +17,6 @@ KEY = ["paper", "artifact", "model", "condition", "metric"]
 COLUMNS = [*KEY, "value", "n", "place", "note"]
 
 
-def papers() -> list[str]:
-    """The papers that have a folder under ``data/paper``."""
-    return sorted(_reported().paper.unique())
-
-
 def values(paper: str, artifact: str | None = None) -> pd.DataFrame:
     """Every number that a paper reports, or one artifact of it (table, figure, ``stated_values``);
     ``n`` may be NaN.
@@ -37,40 +32,33 @@ def values(paper: str, artifact: str | None = None) -> pd.DataFrame:
 
 def value(paper: str, artifact: str, model: str, condition: str, metric: str) -> float:
     """One reported number. Raises UserError if the paper does not give it."""
-    found = _reported().set_index(KEY).value.get((paper, artifact, model, condition, metric))
-    if found is None:
+    key = (paper, artifact, model, condition, metric)
+    if key not in _numbers():
         raise UserError(f"{paper}/{artifact} reports no {model} | {condition} | {metric}")
-    return float(found)
+    return _numbers()[key]
 
 
 def attach(
     frame: pd.DataFrame, roles: Mapping[str, str] | None = None, **artifact: str
 ) -> pd.DataFrame:
-    """A copy of a tidy frame with ``paper_value`` filled where the paper reports the same quantity,
-    NaN elsewhere.
+    """A copy of a tidy frame with ``paper_value`` filled where the paper reports the same quantity, NaN elsewhere.
 
-    The columns ``paper`` and ``artifact`` are needed; ``paper=..., artifact=...`` sets them for a
-    frame without. ``roles`` maps our model names to the paper's ({"mini-small": "StarCoder2-3B"}):
-    the comparison is then of the same place in a family of sizes, not of the same model. A model
-    without a role is looked up under its own name. Raises UserError for a role that the paper does
-    not have.
+    The columns ``paper`` and ``artifact`` are needed; ``paper=..., artifact=...`` sets them for a frame without.
+    ``roles`` maps our model names to the paper's ({"mini-small": "StarCoder2-3B"}): the comparison is then of the same
+    place in a family of sizes, not of the same model. A model without a role is looked up under its own name. Raises
+    UserError for a role that the paper does not have.
     """
     frame, roles = frame.assign(**artifact), dict(roles or {})
-    reported = _reported()
-    reported = reported[reported.paper.isin(frame.paper)]
-    known = set(reported.model)
+    known = {key[2] for key in _numbers() if key[0] in set(frame.paper)}
     for ours, theirs in roles.items():
         if len(frame) and theirs not in known:
             raise UserError(
                 f"role of {ours!r}: the paper has no model {theirs!r}; known: {', '.join(sorted(known))}"
             )
-    known = reported.set_index(KEY).value.to_dict()
     keys = frame.assign(model=frame.model.fillna("").replace(roles))[KEY].itertuples(
         index=False, name=None
     )
-    return frame.assign(
-        paper_value=pd.Series([known.get(key) for key in keys], index=frame.index, dtype=float)
-    )
+    return frame.assign(paper_value=[_numbers().get(key, float("nan")) for key in keys])
 
 
 @cache
@@ -78,3 +66,8 @@ def _reported() -> pd.DataFrame:
     texts = {name: str for name in COLUMNS if name not in ("value", "n")}
     tables = [pd.read_csv(file, dtype=texts) for file in sorted(paths.PAPER.glob("*/*.csv"))]
     return pd.concat(tables, ignore_index=True).fillna(dict.fromkeys(texts, ""))
+
+
+@cache
+def _numbers() -> dict[tuple[str, ...], float]:
+    return _reported().set_index(KEY).value.to_dict()

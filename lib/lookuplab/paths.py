@@ -5,7 +5,7 @@ Notebooks never build a path themselves.
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lookuplab.errors import UserError
@@ -23,38 +23,29 @@ STORE = RUNS / "completions.sqlite"
 
 
 def located(path: Path | str) -> Path:
-    """A relative path, resolved against the working directory if it exists there, else against
-    the checkout.
-    """
+    """A relative path, resolved against the working directory if it exists there, else against the checkout."""
     return Path(path) if Path(path).exists() else ROOT / path
 
 
 @contextmanager
 def replacing(output: Path) -> Iterator[Path]:
-    """A path beside ``output`` to write to; it replaces ``output`` when the block ends without an
-    error.
+    """A path beside ``output`` to write to; it replaces ``output`` when the block ends without an error.
 
-    After an error or a kill inside the block, ``output`` is what it was before.
+    After an error or a kill inside the block, ``output`` is what it was before. Raises UserError for what is no file.
     """
     partial = output.with_name(f".{output.name}.{os.getpid()}.partial")
     try:
+        if output.exists() and not output.is_file():
+            raise UserError(f"cannot write {output}: not a regular file")
+        output.parent.mkdir(parents=True, exist_ok=True)
         yield partial
         partial.replace(output)
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink()
 
 
 def write_lines(output: Path, lines: Iterable[str]) -> None:
-    """Write ``lines``, each with a line break, to ``output``: all or nothing. Raises UserError
-    if that fails.
-    """
-    if output.exists() and not output.is_file():
-        raise UserError(f"cannot write {output}: not a regular file")
-    try:
-        with (
-            replacing(output) as partial,
-            partial.open("w", encoding="utf-8", newline="\n") as stream,
-        ):
-            stream.writelines(line + "\n" for line in lines)
-    except OSError as error:
-        raise UserError(f"cannot write {output}: {error.strerror}") from None
+    """Write ``lines``, each with a line break, to ``output``: all or nothing."""
+    with replacing(output) as partial, partial.open("w", encoding="utf-8", newline="\n") as stream:
+        stream.writelines(line + "\n" for line in lines)

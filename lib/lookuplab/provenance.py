@@ -24,9 +24,14 @@ tree-sitter-python rapidfuzz""".split()
 
 def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dict[str, Any]:
     """Everything but the run itself. ``models`` have an ``identity`` (or are one), ``data`` are files or folders."""
-    torch, sources = sys.modules.get("torch"), paths.DATA / "python-sources.txt"
+    torch, changes = (
+        sys.modules.get("torch"),
+        ("--untracked-files=no", "--", ".", ":(exclude)figures"),
+    )
+    changed, commit = git("status", "--porcelain", *changes), git("rev-parse", "HEAD")
+    sources = paths.DATA / "python-sources.txt"
     return {
-        "git": {"commit": git("rev-parse", "HEAD"), "dirty": _dirty()},
+        "git": {"commit": commit, "dirty": changed if changed is None else bool(changed)},
         "python": platform.python_version(),
         "packages": package_versions(),
         "python_sources": file_hash(sources) if sources.is_file() else None,
@@ -42,18 +47,10 @@ def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dic
 
 def git(*arguments: str) -> str | None:
     """What git says in the checkout; None outside a repository or without git."""
+    command = ["git", "-C", str(paths.ROOT), *arguments]
     with suppress(OSError, subprocess.SubprocessError):
-        command = ["git", "-C", str(paths.ROOT), *arguments]
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=30, check=True
-        ).stdout.strip()
+        return subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True).strip()
     return None
-
-
-def _dirty() -> bool | None:
-    """Whether tracked files other than figures differ from the commit."""
-    changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)figures")
-    return changed if changed is None else bool(changed)
 
 
 def package_versions() -> dict[str, str]:
@@ -66,15 +63,13 @@ def package_versions() -> dict[str, str]:
 
 def processor() -> str:
     """Architecture, model and vector extension: on machines that agree in this text, equal runs give equal numbers."""
-    info = Path(
-        "/proc/cpuinfo"
-    )  # Linux tells the model and its flags, other systems the model at most
+    # Linux tells the model and its flags, other systems the model at most
+    info = Path("/proc/cpuinfo")
     text = info.read_text(encoding="utf-8") if info.is_file() else ""
-    found = re.search(r"^model name\s*: (.*)$", text, re.MULTILINE)
-    flags = re.search(r"^(flags|Features)\s*: (.*)$", text, re.MULTILINE)
-    known = flags[2].split() if flags else []
-    widest = [flag for flag in ("amx_tile", "avx512f", "avx2", "asimd") if flag in known][:1]
-    model = found[1].strip() if found else platform.processor()
+    found = dict(re.findall(r"^(model name|flags|Features)\s*: (.*)$", text, re.MULTILINE))
+    flags = found.get("flags", found.get("Features", "")).split()
+    widest = [flag for flag in ("amx_tile", "avx512f", "avx2", "asimd") if flag in flags][:1]
+    model = found.get("model name", platform.processor()).strip()
     return ", ".join(filter(None, (platform.machine(), model, *widest)))
 
 
@@ -83,20 +78,18 @@ def device() -> str:
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available():
         return "cpu"
-    return ", ".join(torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count()))
+    return ", ".join(map(torch.cuda.get_device_name, range(torch.cuda.device_count())))
 
 
 def peak_memory_mb() -> dict[str, float]:
     """This process's largest resident size, and the accelerator's largest allocation, in MB (10^6 bytes)."""
-    unit = (
-        1 if sys.platform == "darwin" else 1024
-    )  # ru_maxrss counts bytes on macOS and KiB on Linux
-    peak = {"resident": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6, 1)}
+    # ru_maxrss counts bytes on macOS and KiB on Linux
+    unit = 1 if sys.platform == "darwin" else 1024
+    peak = {"resident": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}
     if device() != "cpu":
-        torch = sys.modules["torch"]
-        used = map(torch.cuda.max_memory_allocated, range(torch.cuda.device_count()))
-        peak["accelerator"] = round(sum(used) / 1e6, 1)
-    return peak
+        cuda = sys.modules["torch"].cuda
+        peak["accelerator"] = sum(map(cuda.max_memory_allocated, range(cuda.device_count())))
+    return {name: round(size / 1e6, 1) for name, size in peak.items()}
 
 
 def content_hash(path: Path) -> str:
@@ -108,10 +101,9 @@ def content_hash(path: Path) -> str:
         return file_hash(path)
     if not path.is_dir():
         raise UserError(f"no data at {relative(path)}: its hash belongs into the provenance")
-    total = hashlib.sha256()
-    for file in sorted(file for file in path.rglob("*") if file.is_file()):
-        total.update(f"{file.relative_to(path).as_posix()} {file_hash(file)}\n".encode())
-    return total.hexdigest()
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    lines = [f"{file.relative_to(path).as_posix()} {file_hash(file)}\n" for file in files]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def library_hash() -> str:
@@ -131,6 +123,6 @@ def relative(value: Any) -> Any:
         return {name: relative(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [relative(item) for item in value]
-    if isinstance(value, (str, Path)) and str(value).startswith(str(paths.ROOT) + os.sep):
-        return Path(value).relative_to(paths.ROOT).as_posix()
-    return str(value) if isinstance(value, Path) else value
+    if isinstance(value, (str, Path)):
+        return str(value).removeprefix(f"{paths.ROOT}{os.sep}")
+    return value

@@ -5,31 +5,27 @@ without a reader.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import ipywidgets
+import ipywidgets
+import pandas as pd
 
 
-def slide(
-    page: Callable[..., str], **ranges: tuple[float, float, float, float]
-) -> "ipywidgets.VBox":
+def slide(page: Callable[..., str], **ranges: tuple[float, float, float, float]) -> ipywidgets.VBox:
     """``page`` under a slider for each keyword: its (lowest, highest, step, first) value.
 
     The page is drawn anew at every move, so it must be cheap: a selection among answers that exist, no generation.
     """
-    import ipywidgets
-
-    sliders = {}
-    for name, (low, high, step, first) in ranges.items():
-        options = {"description": name, "layout": {"width": "90%"}}
-        sliders[name] = ipywidgets.FloatSlider(min=low, max=high, step=step, value=first, **options)
+    sliders = {
+        name: ipywidgets.FloatSlider(
+            first, min=low, max=high, step=step, description=name, layout={"width": "90%"}
+        )
+        for name, (low, high, step, first) in ranges.items()
+    }
     shown = ipywidgets.HTML()
 
     def draw(_: object = None) -> None:
-        shown.value = page(
-            **{name: round(one.value, 10) for name, one in sliders.items()}
-        )  # 0.1 + 0.2 is no setting
+        # 0.1 + 0.2 is no setting
+        shown.value = page(**{name: round(one.value, 10) for name, one in sliders.items()})
 
     for slider in sliders.values():
         slider.observe(draw, "value")
@@ -39,6 +35,4 @@ def slide(
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """An HTML table with ``heads``; cells are shown as their texts."""
-    import pandas as pd
-
     return pd.DataFrame(list(rows), columns=heads).to_html(index=False, border=0, justify="left")

@@ -10,7 +10,7 @@ from lookuplab import data_sources, notebooks
 from lookuplab.cli import cli
 from lookuplab.errors import UserError
 from lookuplab.models.load import table_name
-from lookuplab.notebooks import declared_parameters, find, load_profile, parsed, plan, read
+from lookuplab.notebooks import declared_parameters, find, fitted, load_profile, plan, read
 
 floats = st.floats(allow_nan=False, allow_infinity=False)
 plain = st.one_of(
@@ -75,7 +75,7 @@ def test_a_parameters_cell_with_more_than_plain_values_is_refused(source):
         (["reproduce", "demos"], "error: no paper 'demos'; did you mean 'demo'?"),
         (["rn", "counts"], "error: No such command 'rn'"),
         ([*TRAIN, "epoch=1"], "no setting 'epoch'; there"),
-        ([*TRAIN, "epochs=many"], "of another type"),
+        ([*TRAIN, "epochs=many"], "setting 'epochs' is 10 by default, not 'many'"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(kit, monkeypatch, arguments, message):
@@ -93,7 +93,7 @@ def test_values_take_the_declared_type(kit):
     source = "a = 0.5\nb = 'x'\nc = ['p']\nd = True\ne = None\nf = [1]\ng = 0.5\n"
     notebook = read(kit.notebook("counts", parameters=source))
     given = {"a": "2", "b": "3", "c": "q, r", "d": "false", "e": "7", "f": "[4, 5]", "g": "1e-3"}
-    values = {name: parsed(notebook, name, text) for name, text in given.items()}
+    values = {name: fitted(notebook.parameters[name], text) for name, text in given.items()}
     assert values == {
         "a": 2.0,
         "b": "3",
@@ -109,23 +109,18 @@ def test_values_take_the_declared_type(kit):
 def test_a_path_is_meant_from_where_the_command_was_typed_and_a_word_stays_a_word(
     kit, monkeypatch, tmp_path
 ):
-    source = "model = 'x/y'\ntasks_file = 'x'\ncorpus = 'mini'\n"
-    notebook = read(kit.notebook("counts", parameters=source))
-    for name in ("mine", "mine.jsonl", "mini"):
+    notebook = read(kit.notebook("counts", parameters="model = 'x/y'\ncorpus = 'mini'\n"))
+    for name in ("mine", "mine.jsonl"):
         (tmp_path / "here" / name).mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "here")
     mine = str(tmp_path / "here" / "mine")
 
     def read_as(name, *texts):
-        return [parsed(notebook, name, text) for text in texts]
+        mini = load_profile("mini")
+        return [plan(notebook, mini, {name: text}).values[name] for text in texts]
 
-    assert read_as("model", "./mine", "mine", "mine?chat=true", "my/own") == [
-        mine,
-        mine,
-        f"{mine}?chat=true",
-        "my/own",
-    ]
-    assert read_as("tasks_file", "mine.jsonl") == [f"{mine}.jsonl"]
+    models = ("./mine", "mine", "mine?chat=true", "my/own")
+    assert read_as("model", *models) == [mine, mine, f"{mine}?chat=true", "my/own"]
     assert read_as("corpus", "mine.jsonl", "other.jsonl", "mini") == [
         f"{mine}.jsonl",
         "other.jsonl",

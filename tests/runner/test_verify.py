@@ -59,7 +59,7 @@ def test_an_equal_run_passes_with_the_counts_in_the_last_line(run):
     code, text = run.call("verify")
     assert (code, text.splitlines()[-1]) == (
         0,
-        "verify: 2 numbers in 1 artifacts equal, 0 different; "
+        "verify: 2 numbers in 1 artifacts equal, 0 different, 0 changed by 0 near ties; "
         "1 pictures and 1 answers equal; 0 artifacts timed, not judged",
     )
 
@@ -169,7 +169,7 @@ def test_a_near_tie_explains_another_count_on_another_processor_and_is_named(run
     code, text = run.call("verify")
     assert code == 0 and "0 different, 1 changed by 1 near ties" in text.splitlines()[-1]
     assert (
-        "demo/table | mini | task/1 | sample 0: another answer; a near tie, the margin is 1e-05"
+        "near tie: demo/table | mini | task/1 | sample 0: another answer; the margin is 1e-05"
         in text
     )
     assert "explained: demo/table | m | low | valid: value 33.3333 -> 33.7079" in text

@@ -3,13 +3,12 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
 import click
 
-from lookuplab.cli import Group, command, with_settings
+from lookuplab.commands import Group, command, echo_counts, with_settings
 
 
 @click.group(cls=Group)
@@ -38,13 +37,7 @@ def list_sources() -> None:
 
     for source in data_sources.load().values():
         mark = "*" if data_sources.is_fetched(source) else " "
-        size = (
-            f"{source.size / 1e6:,.1f} MB"
-            if source.size
-            else "streamed"
-            if source.streamed
-            else source.kind
-        )
+        size = f"{source.size / 1e6:,.1f} MB" if source.size else source.kind
         click.echo(f"{mark} {source.name:22} {size:10} {source.address}")
         click.echo(f"    {source.purpose}\n    licence: {source.licence}")
 
@@ -73,7 +66,7 @@ def mark(
     output: Path,
     variant: Literal["paper", "package"] = "paper",
     jobs: int | None = None,
-    set_: tuple[str, ...] = (),
+    setting: tuple[str, ...] = (),
     scheduler: str | None = None,
 ) -> None:
     """Extract functions with docstrings from folders or packages and mark, by Jedi, where completion helps.
@@ -94,7 +87,7 @@ def mark(
         output: JSON Lines, one function a line; a run that was cut off goes on there.
         variant: Algorithm 1, or the replication package's reading of it.
         jobs: Jedi processes. [default: one a processor]
-        set: NAME=VALUE changes one of the settings above; repeatable.
+        setting: NAME=VALUE changes one of the settings above; repeatable.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     from lookuplab import paper
@@ -103,12 +96,11 @@ def mark(
     from lookuplab.toolgen.functions import Filters, extract, locate_all
     from lookuplab.toolgen.marking import marked, statistics_rows
 
-    filters, seen = with_settings(Filters(), set_), set()
+    filters, seen = with_settings(Filters(), setting), set()
     found = [extract(place, filters, seen) for place in locate_all(repositories)]
     functions = [function for one in found for function in one.functions]
     with joined(scheduler, jobs or os.cpu_count() or 1) as cluster:
         records = marked(functions, variant, jobs, cluster=cluster, strict=False)
-    output.parent.mkdir(parents=True, exist_ok=True)
     write_lines(output, (json.dumps(one, ensure_ascii=False) for one in records))
     click.echo(f"{'':18}{'here':>12}{'paper':>12}")
     for row in statistics_rows(records, "training"):
@@ -303,11 +295,3 @@ def build_problems(*, output: Path | None = None) -> None:
     output, made = output or problems.PROBLEMS, list(problems.rebuilt())
     problems.write(output, made)
     click.echo(f"{len(made)} problems -> {output}")
-
-
-def echo_counts(head: str, counts: Mapping[str, int]) -> None:
-    """Print what was counted below ``head``, the largest number first."""
-    if head:
-        click.echo(head)
-    for what, number in sorted(counts.items(), key=lambda item: -item[1]):
-        click.echo(f"  {number:>7,}  {what}")

@@ -1,6 +1,5 @@
 """``lookuplab verify``, ``claims``, ``report`` and ``store``: what runs have left. Nothing is run."""
 
-import os
 import sys
 from pathlib import Path
 from typing import Literal
@@ -8,7 +7,7 @@ from typing import Literal
 import click
 
 from lookuplab import paths
-from lookuplab.cli import Group, aligned, command
+from lookuplab.commands import Group, command
 from lookuplab.errors import UserError
 
 
@@ -40,16 +39,15 @@ def verify(
     from lookuplab import verify as verifying
     from lookuplab.notebooks import all_notebooks, load_profile
 
-    name, known = load_profile(profile).name, all_notebooks()
+    chosen, known = load_profile(profile), all_notebooks()
     all_notebooks(paper)  # refuses an unknown one
-    old = verifying.committed(name, commit, paper)
-    new = verifying.fresh((fresh or paths.FIGURES) / name)
-    yours = {one.paper for one in known if one.on_demand} - {file.split("/")[0] for file in old}
-    new = {file: content for file, content in new.items() if file.split("/")[0] not in yours}
+    old = verifying.committed(chosen.name, commit, paper)
+    new = verifying.fresh((fresh or paths.FIGURES) / chosen.name)
+    on_demand = {one.paper for one in known if one.on_demand} - {file.split("/")[0] for file in old}
+    new = {file: content for file, content in new.items() if file.split("/")[0] not in on_demand}
     makers = {artifact: one.id for one in known for artifact in (one.id, *one.artifacts)}
     verdict = verifying.compare(old, new, makers, paper)
-    for line in verdict.lines():
-        click.echo(line)
+    click.echo("\n".join(verdict.lines()))
     sys.exit(1 if verdict.differences else 0)
 
 
@@ -185,25 +183,6 @@ def import_answers(file: Path) -> None:
 
     for name, new in merge(file, [CompletionStore, *_beside()]).items():
         click.echo(f"{name}: {new:,} new")
-
-
-def place() -> Path:
-    """The store that runs write. Raises UserError for a folder."""
-    file = Path(os.environ.get("LOOKUPLAB_STORE") or paths.RUNS / paths.STORE.name)
-    if file.is_dir():
-        raise UserError(
-            f"LOOKUPLAB_STORE names the folder {file}; name a file, as in {file / paths.STORE.name}"
-        )
-    return file
-
-
-def store_text() -> str:
-    """A table of the models that answered, with the store's place."""
-    from lookuplab.models.store import CompletionStore
-
-    with CompletionStore(place() if place().is_file() else ":memory:") as store:
-        rows = [(model, f"{count:,}", f"{size / 1e6:,.1f}") for model, count, size in store.held()]
-    return f"store {place()}\n" + aligned([("model", "answers", "MB"), *rows])
 
 
 def _beside() -> tuple[type, ...]:

@@ -1,15 +1,16 @@
 """``lookuplab run``, ``reproduce``, ``sweep``, ``status`` and ``draw``: notebooks under a profile."""
 
-import hashlib
 import json
 import os
 import re
 import sys
+import textwrap
+import time
 from itertools import product
 
 import click
 
-from lookuplab.cli import aligned, command, pairs
+from lookuplab.commands import command, pairs
 from lookuplab.errors import UserError
 
 
@@ -94,18 +95,14 @@ def reproduce(
         dry_run: Only say what would run and what is missing.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
-    from lookuplab import runner
     from lookuplab.notebooks import all_notebooks, load_profile, plan
+    from lookuplab.runner import keep_answers
 
     chosen = load_profile(profile)
-    planned = [
-        plan(notebook, chosen)
-        for notebook in all_notebooks(paper)
-        if paper or not notebook.on_demand
-    ]
+    planned = [plan(one, chosen) for one in all_notebooks(paper) if paper or not one.on_demand]
     code = _execute(planned, jobs, scheduler, dry_run, again)
     if code == 0 and not dry_run:
-        runner.keep_answers(planned)
+        keep_answers(planned)
     sys.exit(code)
 
 
@@ -138,29 +135,27 @@ def sweep(
     import pandas as pd
 
     from lookuplab import paths
+    from lookuplab.models.store import canonical, digest
     from lookuplab.notebooks import find, load_profile, plan
 
     found, chosen, grid = find(notebook), load_profile(profile), pairs(parameter)
-    name = hashlib.sha256(json.dumps([chosen.name, grid]).encode()).hexdigest()[:8]
-    folder = paths.RUNS / "sweeps" / found.id / name
-    values = [
-        re.split(r",(?![^\[]*\])", text) for text in grid.values()
-    ]  # commas in brackets do not separate
-    planned = []
-    for number, case in enumerate(product(*values)):
+    folder = paths.RUNS / "sweeps" / found.id / digest(canonical([chosen.name, grid]))[:8]
+    # commas in brackets do not separate
+    cases = product(*(re.split(r",(?![^\[]*\])", text) for text in grid.values()))
+    planned, frames = [], []
+    for number, case in enumerate(cases):
         own, given = folder / f"{number:03d}", dict(zip(grid, case, strict=True))
-        planned.append(
-            plan(found, chosen, given, output=own / f"{found.name}.ipynb", figures=own / "figures")
-        )
+        places = {"output": own / f"{found.name}.ipynb", "figures": own / "figures"}
+        planned.append(plan(found, chosen, given, **places))
     code = _execute(planned, jobs, scheduler)
-    frames = []
     for job in planned:
+        values = {f"parameter_{name}": str(job.values[name]) for name in grid}
         for file in sorted(job.figures.rglob("*.csv")):
-            frames.append(pd.read_csv(file, dtype=str, keep_default_na=False))
-            for place, name in enumerate(grid):
-                frames[-1].insert(place, f"parameter_{name}", str(job.values[name]))
+            frame = pd.read_csv(file, dtype=str, keep_default_na=False)
+            frames.append(pd.DataFrame(values, frame.index).join(frame))
     if frames:
-        pd.concat(frames).to_csv(folder / "sweep.csv", index=False, lineterminator="\n")
+        with paths.replacing(folder / "sweep.csv") as part:
+            pd.concat(frames).to_csv(part, index=False, lineterminator="\n")
     click.echo(
         f"numbers: {folder / 'sweep.csv'}" if frames else f"no numbers; executed copies: {folder}"
     )
@@ -183,13 +178,17 @@ def status(notebook: str | None = None, *, profile: str = "mini") -> None:
     Args:
         profile: smoke, mini, paper, or the path of a YAML file.
     """
-    from lookuplab.commands.results import store_text
+    from lookuplab.models.store import CompletionStore
     from lookuplab.notebooks import all_notebooks, find, load_profile, plan
     from lookuplab.runner import state
 
-    chosen = [find(notebook)] if notebook else all_notebooks()
-    rows = [(one.id, state(plan(one, load_profile(profile)))) for one in chosen]
-    click.echo(f"{aligned(rows)}\n\n{store_text()}")
+    chosen, place = load_profile(profile), CompletionStore.default_path()
+    for one in [find(notebook)] if notebook else all_notebooks():
+        click.echo(f"{one.id:44}  {state(plan(one, chosen))}")
+    click.echo(f"\nstore {place}")
+    with CompletionStore(place if place.exists() else ":memory:") as store:
+        for model, count, size in store.held():
+            click.echo(f"{model:44}  {count:,} answers, {size / 1e6:,.1f} MB")
 
 
 @command()
@@ -211,32 +210,39 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
     from lookuplab.artifact import Artifact
     from lookuplab.notebooks import all_notebooks, find, load_profile
 
-    chosen = load_profile(profile)
+    chosen, drawn = load_profile(profile), []
     os.environ["LOOKUPLAB_FIGURES"] = str(chosen.figures)
     for notebook in [find(artifact)] if artifact else all_notebooks():
         files = [chosen.figures / chosen.name / f"{id}.json" for id in notebook.artifacts]
         if notebook.drawing and all(file.is_file() for file in files):
             recorded = json.loads(files[0].read_text(encoding="utf-8"))["parameters"]
             exec(notebook.drawing, {"Artifact": Artifact, **notebook.parameters, **recorded})
-            click.echo(f"drawn: {', '.join(notebook.artifacts)}")
+            drawn += notebook.artifacts
+    if not drawn:
+        raise UserError(
+            f"nothing to draw: no pictures, or no numbers yet in profile {chosen.name!r} (`lookuplab run` makes them)"
+        )
+    click.echo(f"drawn: {', '.join(drawn)}")
 
 
 def _execute(
     jobs: list, parallel: int, scheduler: str | None, dry_run: bool = False, again: bool = False
 ) -> int:
-    """Run the jobs, or say what would run; returns the exit code."""
+    """Run the jobs, or say what would run; print failures and return the exit code.
+
+    Without ``again``, what has not changed since it last ran here is left out, unless it measures time. 0: all is well.
+    1: some failed. 2: all that failed did so because of a UserError, bad input that only they could find.
+    """
     from lookuplab.cluster import joined
     from lookuplab.notebooks import check, missing
-    from lookuplab.runner import launched, run_and_report
+    from lookuplab.runner import launched, run_jobs, state
 
     if launched()[1] > 1 and (len(jobs) > 1 or scheduler):
         raise UserError(
             "only `lookuplab run` can be launched in several processes; others would write the same files"
         )
     if dry_run:
-        for job in sorted(
-            jobs, key=lambda job: {"first": 0, "alone": 2}.get(job.notebook.order, 1)
-        ):
+        for job in sorted(jobs, key=lambda job: job.notebook.order != "first"):
             click.echo(job.notebook.id)
             for name, value in job.values.items():
                 click.echo(f"     {name} = {str(value):.110}")
@@ -245,6 +251,31 @@ def _execute(
         return 0
     for job in jobs:
         check(job)
-    parallel = max(1, parallel)
-    with joined(scheduler, parallel) as cluster:
-        return run_and_report(jobs, parallel, cluster, again)
+    due = [
+        job for job in jobs if again or job.notebook.order == "alone" or state(job) != "up to date"
+    ]
+    if len(due) < len(jobs):
+        click.echo(f"{len(jobs) - len(due)} of {len(jobs)} notebooks are up to date", err=True)
+    began, parallel = time.monotonic(), max(1, parallel)
+    try:
+        with joined(scheduler, parallel) as cluster:
+            found = run_jobs(due, parallel, cluster)
+    except KeyboardInterrupt:
+        click.echo("\ninterrupted; what was generated is kept: give the same command", err=True)
+        os._exit(130)  # what still runs ends with this process
+    failures = [(job, failure) for job, failure in zip(due, found, strict=True) if failure]
+    for job, failure in failures:
+        if failure.ename == "UserError":
+            click.echo(f"error: {job.title}: {failure.evalue}", err=True)
+            continue
+        where = f"cell {failure.cell}: " if failure.cell else ""
+        last = "\n".join(failure.traceback.splitlines()[-12:])
+        click.echo(f"\n{job.title}: {where}{failure.ename}: {failure.evalue}", err=True)
+        click.echo(textwrap.indent(failure.source, "    "), err=True)
+        click.echo(textwrap.indent(last, "    | "), err=True)
+        click.echo(f"the executed copy: {job.output}", err=True)
+    took = time.monotonic() - began
+    click.echo(f"{len(due) - len(failures)} of {len(due)} notebooks ran in {took:.1f} s", err=True)
+    if all(failure.ename == "UserError" for _, failure in failures):
+        return 2 if failures else 0
+    return 1

@@ -4,13 +4,13 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import click
 
-from lookuplab.cli import Group, aligned, command
+from lookuplab.commands import Group, command
 from lookuplab.errors import UserError
 
 # The client's construction in a prompt: boto3.client("s3"), session.client('s3'), client = BlobClient(
@@ -37,57 +37,66 @@ def score() -> None:
     """
 
 
-def read_lines(file: str, output: Path | None) -> Iterator[tuple[str, dict]]:
+def read_lines(file: BinaryIO, output: Path | None) -> Iterator[tuple[str, dict]]:
     """("file, line n", object) for every line that is not blank. Raises UserError with file and line number."""
-    if output is not None and output.resolve() == Path(file).resolve():
+    if output and output.resolve() == Path(file.name).resolve():
         raise UserError(f"{output} is the input; name another output file")
-    try:
-        source = click.open_file(file, "rb")  # bytes: a bad encoding gets its line number too
-    except OSError as error:
-        raise UserError(f"cannot read {file}: {error.strerror}") from None
-    with source:
-        for number, line in enumerate(source, 1):
-            place = f"{file}, line {number}"
+    place = ""
+    for number, line in enumerate(file, 1):
+        if line.strip():
+            place = f"{file.name}, line {number}"
             try:
-                record = json.loads(line.decode("utf-8-sig")) if line.strip() else None
+                record = json.loads(line)
             except (ValueError, RecursionError) as error:  # ValueError: bad JSON and bad UTF-8
                 raise UserError(f"{place}: not a JSON object: {error}") from None
-            if isinstance(record, dict):
-                yield place, record
-            elif record is not None:
+            if not isinstance(record, dict):
                 raise UserError(f"{place}: not a JSON object but {type(record).__name__}")
+            yield place, record
+    if not place:
+        raise UserError(f"{file.name} holds no line")
 
 
-def check_fields(
-    place: str, record: dict, required: dict[str, type], optional: dict[str, type]
-) -> None:
+def check_fields(place: str, record: dict, **kinds: Any) -> None:
     """The fields are there and of their types. Raises UserError."""
-    for name, kind in {**required, **optional}.items():
+    for name, kind in kinds.items():
         value = record.get(name)
-        if value in (None, []) and name in required:
-            raise UserError(f"{place}: the field {name!r} is missing")
-        if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
-            raise UserError(
-                f"{place}: the field {name!r} must be of type {getattr(kind, '__name__', kind)}"
+        if not isinstance(value, kind) or value == []:
+            said = (
+                "is missing" if not value else f"must be of type {getattr(kind, '__name__', kind)}"
             )
+            raise UserError(f"{place}: the field {name!r} {said}")
 
 
-def write(rows: Iterable[dict], output: Path | None, table: str) -> None:
-    """The judgements to ``output`` or stdout, then the table."""
+def write(rows: Iterable[dict], output: Path | None, table: list[dict], *said: str) -> None:
+    """The judgements to ``output`` or stdout, then the table and what is said below it."""
+    import pandas as pd
+
     from lookuplab.paths import write_lines
 
-    lines = [json.dumps(row, ensure_ascii=False) for row in rows]
-    if output is None:
-        click.echo("".join(line + "\n" for line in lines), nl=False)
-    else:
+    lines = map(json.dumps, rows)
+    if output:
         write_lines(output, lines)
-    click.echo(table, err=output is None)
+    for line in () if output else lines:
+        click.echo(line)
+    shown = pd.DataFrame(table).to_string(index=False)
+    click.echo("\n".join([shown, *said]), err=output is None)
+
+
+def groups(items: Sequence, name_of: Callable[[Any], str]) -> Iterator[tuple[str, list]]:
+    """(name, the items of that name), then ("total", all of them)."""
+    for name in sorted(set(map(name_of, items))):
+        yield name, [one for one in items if name_of(one) == name]
+    yield "total", list(items)
+
+
+def cells(name: str, found: Any) -> dict[str, Any]:
+    """n, rate and interval for a table."""
+    interval = f"{found.low:.1%} to {found.high:.1%}"
+    return {f"n ({name})": found.n, name: f"{found.value:.1%}", f"95% ({name})": interval}
 
 
 @command(score)
-def cloudapi(
-    file: str, *, output: Path | None = None, details: bool = False, index: Path | None = None
-) -> None:
+def cloudapi(file: BinaryIO, *, output: Path | None = None, index: Path | None = None) -> None:
     """Valid API invocation and failure category of completions of CloudAPIBench prompts.
 
     The fields of a line are id, prompt, candidate, target, service, client and provider. A candidate is what the model
@@ -95,41 +104,57 @@ def cloudapi(
     which must bind. If `client` is missing, it is read from the prompt (boto3.client("...") or client = SomeClient(...)),
     then, for AWS, from `service`.
 
-    Writes id, valid, valid_closed, category and call per line. If the lines carry labels (`valid`, `category`), it
+    Writes id, valid, valid_closed, category, call, name (what is called), reason, flags and exists_anywhere (a method of
+    some client) per line. If the lines carry labels (`valid`, `category`), it
     reports the agreement.
 
     \b
     Examples:
       lookuplab score cloudapi completions.jsonl -o judged.jsonl
-      cat completions.jsonl | lookuplab score cloudapi - --details > judged.jsonl
+      cat completions.jsonl | lookuplab score cloudapi - > judged.jsonl
 
     Args:
         output: Write the judgements here, not to stdout.
-        details: Add the called name, the reason, flags and the name-only existence.
         index: Another API index (index.jsonl.xz): of `lookuplab data build cloudapi`, or of `... build api` for a
             package (provider python; every line names its client).
     """
     from lookuplab.cloudapi.specs import INDEX, load_index
+    from lookuplab.cloudapi.validity import CATEGORIES
+    from lookuplab.scoring.rates import rate
 
     specs = load_index(index or INDEX)
-    judged = [
-        (record, judge_record(record, specs, place)) for place, record in read_lines(file, output)
-    ]
-    fields = ["valid", "valid_closed", "category", "call"]
-    fields += ["name", "reason", "flags", "exists_anywhere"] if details else []
-    rows = (
-        {"id": record["id"]} | {field: getattr(one, field) for field in fields}
-        for record, one in judged
-    )
-    write(rows, output, "\n".join([*_validity(judged), *_agreement(judged)]))
+    judged = [(one, judge_record(one, specs, place)) for place, one in read_lines(file, output)]
+    table = []
+    for name, group in groups(judged, lambda pair: pair[0]["provider"]):
+        counts = Counter(one.category for _, one in group)
+        closed = rate([one.valid_closed for _, one in group])
+        row = {"": name, **cells("valid", rate([one.valid for _, one in group]))}
+        row["closed"] = f"{closed.value:.1%}"
+        table.append(row | {category: counts[category] for category in CATEGORIES[1:]})
+    said = []
+    for flag, meaning in (
+        ("unresolved_splat", "judged on their visible arguments, because *x or **x hides others"),
+        ("unknown_target", "have no target that is a method of their client: never valid"),
+    ):
+        if count := sum(flag in one.flags for _, one in judged):
+            said.append(f"{count} {meaning}")
+    for field in ("valid", "category"):
+        labelled = [(record, one) for record, one in judged if field in record]
+        wrong = [str(record["id"]) for record, one in labelled if record[field] != vars(one)[field]]
+        if labelled:
+            agreed = f"{len(labelled) - len(wrong)} of {len(labelled)}"
+            names = f"; not for id {', '.join(wrong)}" if wrong else ""
+            said.append(f"agrees with the labels in {field!r}: {agreed}{names}")
+    write(({"id": record["id"], **vars(one)} for record, one in judged), output, table, *said)
 
 
 def judge_record(record: dict, index: Any, place: str) -> Any:
     """Judge one line. Raises UserError for a missing or ill-typed field, an unknown provider or client."""
     from lookuplab.cloudapi.validity import judge
 
-    needed = {"id": object, "candidate": str, "target": str | list, "provider": str}
-    check_fields(place, record, needed, dict.fromkeys(("prompt", "service", "client"), str))
+    text = str | None
+    check_fields(place, record, id=int | str, candidate=str, target=str | list, provider=str)
+    check_fields(place, record, prompt=text, service=text, client=text)
     provider, targets, service = record["provider"], record["target"], record.get("service")
     if provider not in index.providers:
         raise UserError(
@@ -149,53 +174,9 @@ def judge_record(record: dict, index: Any, place: str) -> Any:
         raise UserError(f"{place}: {error}") from None
 
 
-def _validity(judged: Sequence[tuple[dict, Any]]) -> Iterator[str]:
-    """The table per provider and in total, then the warnings."""
-    from lookuplab.cloudapi.validity import CATEGORIES
-    from lookuplab.scoring.rates import rate
-
-    rows = [["", "n", "valid", "95% interval", "closed", *CATEGORIES[1:]]]
-    for name in [*sorted({record["provider"] for record, _ in judged}), "total"]:
-        group = [one for record, one in judged if name in ("total", record["provider"])]
-        closed, counts = (
-            rate([one.valid_closed for one in group]),
-            Counter(one.category for one in group),
-        )
-        categories = [str(counts[one]) for one in CATEGORIES[1:]]
-        rows.append(
-            [name, *_cells(rate([one.valid for one in group])), f"{closed.value:.1%}", *categories]
-        )
-    yield aligned(rows, right=True)
-    for flag, meaning in (
-        ("unresolved_splat", "judged on their visible arguments, because *x or **x hides others"),
-        ("unknown_target", "have no target that is a method of their client: never valid"),
-    ):
-        if count := sum(flag in judgement.flags for _, judgement in judged):
-            yield f"{count} {meaning}"
-
-
-def _cells(found: Any) -> list[str]:
-    """n, rate and interval as texts."""
-    return [str(found.n), f"{found.value:.1%}", f"{found.low:.1%} to {found.high:.1%}"]
-
-
-def _agreement(judged: Sequence[tuple[dict, Any]]) -> Iterator[str]:
-    """One line for each label that the input carries, with the ids that differ."""
-    for field in ("valid", "category"):
-        labelled = [
-            (record["id"], record[field] == getattr(one, field))
-            for record, one in judged
-            if field in record
-        ]
-        different = [str(name) for name, same in labelled if not same]
-        if labelled:
-            names = f"; not for id {', '.join(different)}" if different else ""
-            yield f"agrees with the labels in {field!r}: {len(labelled) - len(different)} of {len(labelled)}{names}"
-
-
 @command(score)
 def toolgen(
-    file: str,
+    file: BinaryIO,
     *,
     output: Path | None = None,
     variant: Literal["paper", "package"] = "paper",
@@ -227,14 +208,14 @@ def toolgen(
     tasks = [_function(record, place) for place, record in read_lines(file, output)]
     with joined(scheduler, os.cpu_count() or 1) as cluster:
         judged = evaluation.judge(tasks, variant, cluster=cluster)
-    if judged.empty:
-        return write([], output, "no functions")
     frames = {("", "base"): judged}
     rows = tables.repository_rows(frames) + tables.similarity_rows(frames, variant=variant)
     numbers = pd.DataFrame(rows)
-    shown = numbers.assign(number=readable(numbers, 3))[["metric", "number"]]
-    lines = json.loads(judged[FUNCTION_FIELDS].to_json(orient="records"))
-    write(lines, output, shown.to_string(index=False, header=False))
+    table = [
+        {"metric": metric, "number": number}
+        for metric, number in zip(numbers.metric, readable(numbers, 3), strict=True)
+    ]
+    write(json.loads(judged[FUNCTION_FIELDS].to_json(orient="records")), output, table)
 
 
 def _function(record: dict, where: str) -> Any:
@@ -255,7 +236,7 @@ def _function(record: dict, where: str) -> Any:
 
 @command(score)
 def ds1000(
-    file: str,
+    file: BinaryIO,
     *,
     problems: str,
     output: Path | None = None,
@@ -264,7 +245,6 @@ def ds1000(
     variant: Literal["official", "repaired"] = "official",
     leave_out: str = "",
     workers: int | None = None,
-    seconds: float = 120,
     scheduler: str | None = None,
 ) -> None:
     """Run answers to DS-1000's problems against their tests, in a sandbox.
@@ -292,82 +272,40 @@ def ds1000(
         variant: DS-1000's own cutting of an answer's text, or one that loses no fenced or unindented answer.
         leave_out: ID,ID: do not score the answers to these problems.
         workers: Servers at a time. [default: one a CPU]
-        seconds: CPU time of a program.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     from lookuplab.cluster import joined
-    from lookuplab.execution.server import Limits
-    from lookuplab.stackoverflow import ds1000, grader
-
-    known = {problem.id: problem for problem in ds1000.load(problems)}
-    names, answers = read_answers(read_lines(file, output), known, variant)
-    runs = grader.Grader(
-        grader.environment(environment),
-        sandbox or "",
-        workers=workers or 0,
-        limits=Limits(seconds=2 * seconds, cpu_seconds=seconds),
-    )
-    left = [one for one in leave_out.replace(" ", "").split(",") if one]
-    with joined(scheduler, runs.workers) as runs.cluster:
-        verdicts = grader.grade(list(known.values()), answers, runs, left)
-    rows = (
-        {
-            "problem_id": names[one.problem_id],
-            "sample": one.sample,
-            "passed": one.passed,
-            "error": one.error,
-        }
-        for one in verdicts
-    )
-    said = [_passes(known, verdicts), f"sandbox: {runs.sandbox}"]
-    write(rows, output, "\n".join(said + [f"left out by name: {', '.join(left)}"] * bool(left)))
-
-
-def read_answers(
-    lines: Iterable[tuple[str, dict]], problems: dict, variant: str
-) -> tuple[dict[str, Any], list]:
-    """(problem id -> the id as the file has it, the answers with their code cut out); samples count up per problem."""
-    from lookuplab.stackoverflow.ds1000 import indented, solution_of
-    from lookuplab.stackoverflow.grader import Answer
-
-    names, answers, samples = {}, [], Counter()
-    for place, record in lines:
-        check_fields(place, record, {"problem_id": int | str, "solution": str}, {})
-        id = str(record["problem_id"])
-        if id not in problems:
-            raise UserError(
-                f"{place}: unknown problem {id!r}; the problems' file holds {len(problems)} others"
-            )
-        code = solution_of(record["solution"], variant)
-        answers.append(
-            Answer(id, samples[id], indented(problems[id], code) if variant == "repaired" else code)
-        )
-        samples[id] += 1
-        names[id] = record["problem_id"]
-    if not answers:
-        raise UserError("the input holds no answer")
-    return names, answers
-
-
-def _passes(known: dict, verdicts: Sequence) -> str:
-    """pass@1 and the average pass rate, by library and in total."""
     from lookuplab.scoring.pass_at_k import passes
+    from lookuplab.stackoverflow.ds1000 import indented, load, solution_of
+    from lookuplab.stackoverflow.grader import Answer, Grader, grade
+    from lookuplab.stackoverflow.grader import environment as python_of
     from lookuplab.stackoverflow.scores import average_pass_rate, by_problem
 
-    rows = [
-        ["", "problems", "pass@1", "95% interval", "answers", "average pass rate", "95% interval"]
-    ]
-    for name in [*sorted({known[one.problem_id].library for one in verdicts}), "total"]:
-        passed = by_problem(
-            one for one in verdicts if name in ("total", known[one.problem_id].library)
-        )
+    known, names, answers, samples = {one.id: one for one in load(problems)}, {}, [], Counter()
+    for place, record in read_lines(file, output):
+        check_fields(place, record, problem_id=int | str, solution=str)
+        id, code = str(record["problem_id"]), solution_of(record["solution"], variant)
+        if id not in known:
+            raise UserError(
+                f"{place}: unknown problem {id!r}; the file of problems has {len(known)} others"
+            )
+        if variant == "repaired":
+            code = indented(known[id], code)
+        answers.append(Answer(id, samples[id], code))
+        samples[id] += 1
+        names[id] = record["problem_id"]
+    grader = Grader(python_of(environment), sandbox or "", workers=workers or 0)
+    left = [one for one in leave_out.replace(" ", "").split(",") if one]
+    with joined(scheduler, grader.workers) as grader.cluster:
+        verdicts = grade(list(known.values()), answers, grader, left)
+    table = []
+    for name, group in groups(verdicts, lambda one: known[one.problem_id].library):
+        passed = by_problem(group)
         clusters = {one: known[one].cluster for one in passed}
         if passed:
-            rows.append(
-                [
-                    name,
-                    *_cells(passes(passed, clusters, 1)),
-                    *_cells(average_pass_rate(passed, clusters)),
-                ]
-            )
-    return aligned(rows, right=True)
+            average = average_pass_rate(passed, clusters)
+            row = cells("pass@1", passes(passed, clusters, 1)) | cells("average pass rate", average)
+            table.append({"": name, **row})
+    rows = ({**vars(one), "problem_id": names[one.problem_id]} for one in verdicts)
+    said = [f"left out by name: {', '.join(left)}"] if left else []
+    write(rows, output, table, f"sandbox: {grader.sandbox}", *said)

@@ -6,7 +6,7 @@ from typing import Literal
 
 import click
 
-from lookuplab.cli import Group, command, with_settings
+from lookuplab.commands import Group, command, echo_counts, with_settings
 
 Sizes = Literal["all", "large", "medium", "small"]
 
@@ -164,7 +164,7 @@ def toolgen(
     output: Path,
     variant: Literal["toolgen", "base"] = "toolgen",
     recipe: Literal["codegpt", "codet5", "codellama"] = "codegpt",
-    set_: tuple[str, ...] = (),
+    setting: tuple[str, ...] = (),
     limit: int | None = None,
     half: bool = False,
     save_every: int = 200,
@@ -197,13 +197,12 @@ def toolgen(
         output: Folder to write; must not exist.
         variant: With marks, or the same functions without.
         recipe: The paper's settings; -s changes single ones.
-        set: NAME=VALUE changes one of the settings above; repeatable.
+        setting: NAME=VALUE changes one of the settings above; repeatable.
         limit: Only the first functions of the corpus.
         half: Store the weights in fp16.
         save_every: Steps to a checkpoint.
         work: Folder for checkpoints and logs [default: below runs/train].
     """
-    from lookuplab.commands.data import echo_counts
     from lookuplab.toolgen.finetuning import PAPER, finetune
     from lookuplab.toolgen.pairs import read
 
@@ -212,7 +211,7 @@ def toolgen(
         base,
         pairs[:limit],
         output,
-        with_settings(PAPER[recipe], set_),
+        with_settings(PAPER[recipe], setting),
         marked=variant == "toolgen",
         left_out=left_out,
         half=half,

@@ -97,7 +97,7 @@ class Recipe:
     lora_targets: tuple[str, ...] | None = None
     optimizer: str = "adamw_torch_fused"
     schedule: str = "linear"
-    warmup_steps: float = 0  # below 1: a share of all steps
+    warmup_steps: float = 0.0  # below 1: a share of all steps
     weight_decay: float = 0.0
     max_grad_norm: float = 1.0
     max_tokens: int | None = None

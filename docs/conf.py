@@ -4,16 +4,13 @@ import lookuplab
 
 project = "lookuplab"
 release = lookuplab.__version__
-extensions = ["myst_nb", "sphinx.ext.autodoc"]
+extensions = ["myst_nb"]
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 nb_execution_mode = "off"
 nb_ipywidgets_js = {}  # the default loads scripts from a network
 nb_merge_streams = True
 nb_render_image_options = {"alt": "Picture that the cell draws"}
-autodoc_member_order = "bysource"
-add_module_names = False
-python_use_unqualified_type_names = True
 suppress_warnings = ["myst.header", "mystnb.unknown_mime_type"]
 
 html_theme = "furo"
@@ -28,4 +25,3 @@ html_use_index = False
 html_show_copyright = False
 html_show_search_summary = False  # it would fetch pages, which a browser forbids from disk
 smartquotes = False
-toctree_object_entries = False  # the navigation lists pages, not every function

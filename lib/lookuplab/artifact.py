@@ -71,7 +71,6 @@ class Artifact:
             "parameters": provenance.relative(own | dict(parameters or {})),
             **provenance.describe(models, data),
             "wall_seconds": round(time.monotonic() - self.begun, 2),
-            "peak_memory_mb": provenance.peak_memory_mb(),
         }
         for suffix, text in (
             (".csv", to_csv(table)),

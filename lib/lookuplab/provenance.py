@@ -5,7 +5,6 @@ import importlib.metadata
 import os
 import platform
 import re
-import resource
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -79,17 +78,6 @@ def device() -> str:
     if torch is None or not torch.cuda.is_available():
         return "cpu"
     return ", ".join(map(torch.cuda.get_device_name, range(torch.cuda.device_count())))
-
-
-def peak_memory_mb() -> dict[str, float]:
-    """This process's largest resident size, and the accelerator's largest allocation, in MB (10^6 bytes)."""
-    # ru_maxrss counts bytes on macOS and KiB on Linux
-    unit = 1 if sys.platform == "darwin" else 1024
-    peak = {"resident": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}
-    if device() != "cpu":
-        cuda = sys.modules["torch"].cuda
-        peak["accelerator"] = sum(map(cuda.max_memory_allocated, range(cuda.device_count())))
-    return {name: round(size / 1e6, 1) for name, size in peak.items()}
 
 
 def content_hash(path: Path) -> str:

@@ -7,7 +7,7 @@ Nothing is executed and nothing is fetched.
 import json
 import re
 import shutil
-from itertools import groupby
+from collections import defaultdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,6 +19,7 @@ from lookuplab.artifact import read_csv
 from lookuplab.errors import UserError
 from lookuplab.notebooks import Notebook, Profile, all_notebooks
 
+TITLE = "What happens when a code model may look something up?"
 MARK = ".lookuplab-report"  # marks a folder as a report, which the next one may replace
 _WIDGET = "application/vnd.jupyter.widget-view+json"  # works in JupyterLab only
 _FOR_TEACHERS = re.compile(
@@ -50,7 +51,7 @@ def build(profile: Profile, output: Path) -> Path:
         for name in ("CHANGELOG.md", "CITATION.cff"):
             shutil.copy(paths.ROOT / name, sources)
         write_pages(profile, sources)
-        if build_main(["-q", "-b", "html", str(sources), str(site)]):
+        if build_main(["-q", "-j", "auto", "-b", "html", str(sources), str(site)]):
             raise UserError("Sphinx could not build the report, for the reason above")
         (site / MARK).touch()
         shutil.rmtree(output, ignore_errors=True)
@@ -60,81 +61,60 @@ def build(profile: Profile, output: Path) -> Path:
 
 def write_pages(profile: Profile, sources: Path) -> None:
     """Write the pages of a run into ``sources``, where those of ``docs/`` and its ``figures`` are already."""
-    judged, known = claims.judge_run(claims.load(), sources / "figures"), all_notebooks()
-    titles = paper_titles()
-    lines = [
-        "# What happens when a code model may look something up?",
-        "",
-        f"Profile {profile.name}: {profile.description}.",
-    ]
-    for paper, group in groupby(known, key=lambda one: one.paper):
-        of_paper, folder = list(group), sources / "notebooks" / paper
-        folder.mkdir(parents=True)
-        verdicts = [one for one in judged if one.claim.paper == paper]
-        page = [f"# {titles.get(paper, paper.capitalize())}", ""]
-        for notebook in of_paper:
-            write_notebook(notebook, profile, folder / f"{notebook.name}.ipynb")
-            made = [
-                id for id in notebook.artifacts if (sources / "figures" / f"{id}.csv").is_file()
-            ]
-            page += [
-                line for id in made for line in artifact_lines(id, notebook, sources, verdicts)
-            ]
-        pages = [f"{paper}/{notebook.name}" for notebook in of_paper]
-        page += ["## Notebooks", "", *_toctree(pages)]
-        (sources / "notebooks" / f"{paper}.md").write_text("\n".join(page), encoding="utf-8")
-        lines += [
-            "",
-            f"- [{page[0][2:]}](notebooks/{paper}.md): {claims.count(verdicts) or 'no claims'}",
-        ]
+    judged, titles = claims.judge_run(claims.load(), sources / "figures"), paper_titles()
     written = sorted(file.stem for file in sources.glob("*.md"))
-    lines += [
-        "",
-        *_toctree(
-            [f"notebooks/{paper}" for paper, _ in groupby(known, key=lambda one: one.paper)]
-            + written
-        ),
-    ]
-    (sources / "index.md").write_text("\n".join(lines), encoding="utf-8")
+    papers = defaultdict(list)
+    for notebook in all_notebooks():
+        papers[notebook.paper].append(notebook)
+    front = [f"# {TITLE}", "", f"Profile {profile.name}: {profile.description}.", ""]
+    for paper, notebooks in papers.items():
+        verdicts = [one for one in judged if one.claim.paper == paper]
+        title = titles.get(paper, paper.capitalize())
+        page = [f"# {title}", ""]
+        for notebook in notebooks:
+            write_notebook(notebook, profile, sources / "notebooks" / f"{notebook.id}.ipynb")
+            for id in notebook.artifacts:
+                if (sources / "figures" / f"{id}.csv").is_file():
+                    page += artifact_lines(id, notebook, sources, verdicts)
+        page += ["## Notebooks", "", *_toctree([notebook.id for notebook in notebooks])]
+        (sources / "notebooks" / f"{paper}.md").write_text("\n".join(page), encoding="utf-8")
+        front.append(f"- [{title}](notebooks/{paper}.md): {claims.count(verdicts) or 'no claims'}")
+    front += ["", *_toctree([*(f"notebooks/{paper}" for paper in papers), *written])]
+    (sources / "index.md").write_text("\n".join(front), encoding="utf-8")
 
 
 def artifact_lines(
     id: str, notebook: Notebook, sources: Path, judged: list[claims.Judgement]
 ) -> list[str]:
     """An artifact's section: picture, claims, numbers, provenance."""
-    paper, _, name = id.partition("/")
     place = sources / "figures" / id
     record = json.loads(place.with_suffix(".json").read_text(encoding="utf-8"))
-    files = sorted(place.parent.glob(f"{name}.*"))
-    links = " ".join(
-        f"{{download}}`{file.suffix[1:]} <../figures/{paper}/{file.name}>`" for file in files
-    )
-    lines = [f"## {name}", "", f"Made by [{notebook.id}]({notebook.id}.ipynb). Files: {links}", ""]
+    files = sorted(place.parent.glob(f"{place.name}.*"))
+    links = [f"{{download}}`{file.suffix[1:]} <../figures/{id}{file.suffix}>`" for file in files]
+    lines = [
+        f"## {place.name}",
+        "",
+        f"Made by [{notebook.id}]({notebook.id}.ipynb). Files:",
+        *links,
+        "",
+    ]
     if place.with_suffix(".svg") in files:
-        lines += [
-            f"![Chart of {name}; its numbers are in the table below](../figures/{id}.svg)",
-            "",
-        ]
+        words = f"Chart of {place.name}; its numbers are in the table below"
+        lines += [f"![{words}](../figures/{id}.svg)", ""]
     for one in judged:
-        if one.claim.artifact == name:
-            lines.append(
-                f"- **{one.verdict}**: {one.claim.statement} ({one.claim.place}; `{one.claim.id}`). Ours: {one.ours}. Paper: {one.theirs}."
-            )
+        if (claim := one.claim).artifact == place.name:
+            said = f"{claim.statement} ({claim.place}; `{claim.id}`)"
+            lines.append(f"- **{one.verdict}**: {said}. Ours: {one.ours}. Paper: {one.theirs}.")
     commit = (record["git"]["commit"] or "none")[:12] + " and changes" * bool(
         record["git"]["dirty"]
     )
     table = read_csv(place.with_suffix(".csv")).drop(columns=["paper", "artifact"])
     shown = table.to_html(index=False, na_rep="", border=0, classes="numbers")
-    return [
-        *lines,
-        "",
-        f"Commit {commit}, {record['processor']}, {record['device']}, {record['wall_seconds']} s.",
-        "",
-        "```{raw} html",
-        f"<details><summary>{len(table)} numbers</summary><div class='scroll'>{shown}</div></details>",
-        "```",
-        "",
-    ]
+    made = (
+        f"Commit {commit}, {record['processor']}, {record['device']}, {record['wall_seconds']} s."
+    )
+    numbers = f"<details><summary>{len(table)} numbers</summary><div class='scroll'>{shown}</div></details>"
+    return [*lines, "", made, "", "```{raw} html", numbers, "```", ""]
 
 
 def write_notebook(notebook: Notebook, profile: Profile, page: Path) -> None:
@@ -154,6 +134,7 @@ def write_notebook(notebook: Notebook, profile: Profile, page: Path) -> None:
     note = f"Not run here: `lookuplab run {notebook.id} --profile {profile.name}`"
     if executed.is_file():
         note = f"The executed copy of the last run under the profile {profile.name}"
+    page.parent.mkdir(parents=True, exist_ok=True)
     document.cells.insert(1, nbformat.v4.new_markdown_cell(f"*{note}.*"))
     nbformat.write(document, page)
 

@@ -20,6 +20,7 @@ from dataclasses import replace
 from functools import cache
 from multiprocessing import connection, forkserver
 from pathlib import Path
+from unittest import mock
 
 import pandas as pd
 from tqdm import tqdm
@@ -190,14 +191,11 @@ def cores() -> int:
 
 def _start_forks(jobs: Sequence[Job], threads: int) -> None:
     """Start the server that notebooks are forked from, in their environment: libraries read it when imported."""
-    before = dict(os.environ)
-    os.environ.update(environment(jobs[0], jobs[0].profile.threads or threads))
     # elsewhere, what the imports have begun (macOS's frameworks, a GPU's driver) may not survive a fork
     is_safe = sys.platform == "linux" and not list(Path("/dev").glob("nvidia[0-9]*"))
     forkserver.set_forkserver_preload(IMPORTS if len(jobs) > 1 and is_safe else [])
-    forkserver.ensure_running()
-    os.environ.clear()
-    os.environ.update(before)
+    with mock.patch.dict(os.environ, environment(jobs[0], jobs[0].profile.threads or threads)):
+        forkserver.ensure_running()
 
 
 def _last_words(job: Job) -> str:

@@ -41,27 +41,15 @@ def test_judgements_go_to_the_output_file_and_the_table_to_stdout(tmp_path):
     output = tmp_path / "out.jsonl"
     result = score(tmp_path, [AWS, "", AZURE], "-o", str(output))
     assert result.exit_code == 0, result.output
-    assert [json.loads(line) for line in output.read_text().splitlines()] == [
-        {
-            "id": 1,
-            "valid": True,
-            "valid_closed": True,
-            "category": "valid",
-            "call": 'encrypt(KeyId="k", Plaintext=b"(")',
-        },
-        {
-            "id": "a",
-            "valid": True,
-            "valid_closed": False,
-            "category": "valid",
-            "call": AZURE["candidate"],
-        },
-    ]
-    assert "total  2  100.0%  34.2% to 100.0%" in result.stdout
+    first, second = map(json.loads, output.read_text().splitlines())
+    assert (first["id"], first["valid"], first["valid_closed"]) == (1, True, True)
+    assert (second["id"], second["valid"], second["valid_closed"]) == ("a", True, False)
+    assert (first["call"], first["name"]) == ('encrypt(KeyId="k", Plaintext=b"(")', "encrypt")
+    assert "total 2 100.0% 34.2% to 100.0%" in " ".join(result.stdout.split())
 
 
 def test_standard_input_gives_judgements_on_stdout_and_the_table_on_stderr():
-    result = CliRunner().invoke(cli, ["score", "cloudapi", "-", "--details"], input=json.dumps(AWS))
+    result = CliRunner().invoke(cli, ["score", "cloudapi", "-"], input=json.dumps(AWS))
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["name"] == "encrypt"
     assert "total" in result.stderr
@@ -114,7 +102,7 @@ def test_bytes_that_are_no_text_and_unreachable_places_are_user_errors(tmp_path)
     ):
         result = CliRunner().invoke(cli, ["score", "cloudapi", *arguments])
         assert result.exit_code == 2 and result.stderr.startswith("error: "), result.output
-    result = score(tmp_path, [AWS], "-o", str(tmp_path / "no" / "folder" / "out.jsonl"))
+    result = score(tmp_path, [AWS], "-o", str(tmp_path / "bytes.jsonl" / "out.jsonl"))
     assert result.exit_code == 2 and "cannot write" in result.stderr
 
 

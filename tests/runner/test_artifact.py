@@ -114,9 +114,7 @@ def test_provenance_names_models_data_and_seeds_but_no_place_on_this_machine(kit
         "data/tasks.jsonl": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     }
     assert record["seeds"] == 3 and record["parameters"] == {"file": "data/tasks.jsonl"}
-    assert {"git", "packages", "processor", "device", "wall_seconds", "peak_memory_mb"} <= set(
-        record
-    )
+    assert {"git", "packages", "processor", "device", "wall_seconds"} <= set(record)
 
 
 def test_parameters_that_are_given_are_added_to_the_notebook_s(kit, monkeypatch):

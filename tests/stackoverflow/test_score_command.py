@@ -100,7 +100,7 @@ def test_a_bad_line_is_named_and_nothing_is_written(score, tmp_path, line, words
 def test_no_answers_and_an_environment_that_is_not_there_are_user_errors(
     score, tmp_path, monkeypatch
 ):
-    assert "holds no answer" in score([]).stderr
+    assert "holds no line" in score([]).stderr
     monkeypatch.setattr(paths, "DOWNLOADS", tmp_path)
     result = score([GOOD], environment="ds1000-grader")
     assert result.exit_code == 2 and "run `lookuplab data get ds1000-grader`" in result.stderr, (

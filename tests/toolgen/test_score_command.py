@@ -88,5 +88,5 @@ def test_a_bad_line_is_named_and_nothing_is_written(score, tmp_path, line, words
     assert not (tmp_path / "out.jsonl").exists()
 
 
-def test_no_lines_are_no_functions(score):
-    assert "no functions" in score([], "-o", "out.jsonl").stdout
+def test_no_lines_are_an_error(score):
+    assert "in.jsonl holds no line" in score([], "-o", "out.jsonl").stderr

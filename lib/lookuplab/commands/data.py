@@ -162,23 +162,18 @@ def frequencies(
 
 
 @command(build, "cloudapi")
-def build_cloudapi(*, output: Path | None = None) -> None:
-    """Build the index of every AWS and Azure API from the installed SDKs.
+def build_cloudapi() -> None:
+    """Build data/mini/cloudapi, the index of every AWS and Azure API, from the installed SDKs.
 
     Needs the pinned SDK packages: pip install -c constraints.txt -e ".[sdk]". Takes some minutes.
 
     \b
-    Examples:
+    Example:
       lookuplab data build cloudapi
-      lookuplab data build cloudapi -o my_index
-
-    Args:
-        output: Folder to write to. [default: data/mini/cloudapi]
     """
     from lookuplab.cloudapi import sdks
 
-    output = output or sdks.INDEX.parent
-    click.echo(f"{sdks.build(output)} APIs written to {output}")
+    click.echo(f"{sdks.build(sdks.INDEX.parent)} APIs written to {sdks.INDEX.parent}")
 
 
 @command(build, "benchmark")
@@ -255,28 +250,24 @@ def build_api(
 
 
 @command(build, "snippets")
-def build_snippets(*, output: Path | None = None) -> None:
+def build_snippets() -> None:
     """Build the mini corpus of snippets: descriptions, code and queries from the docstrings of numpy, pandas, scipy and
     scikit-learn.
 
     \b
-    Examples:
+    Example:
       lookuplab data build snippets
-      lookuplab data build snippets -o somewhere
-
-    Args:
-        output: Folder to write to. [default: data/mini/stackoverflow]
     """
     from lookuplab.mini import snippets
     from lookuplab.stackoverflow.corpus import MINI, write
 
     for name, records in snippets.build().items():
-        write((output or MINI) / f"{name}.jsonl.gz", records)
-        click.echo(f"{len(records):,} {name} -> {output or MINI}")
+        write(MINI / f"{name}.jsonl.gz", records)
+        click.echo(f"{len(records):,} {name} -> {MINI}")
 
 
 @command(build, "problems")
-def build_problems(*, output: Path | None = None) -> None:
+def build_problems() -> None:
     """Make the problems of the mini benchmark again from the docstring examples of numpy, pandas, scipy and
     scikit-learn.
 
@@ -286,12 +277,9 @@ def build_problems(*, output: Path | None = None) -> None:
     \b
     Example:
       lookuplab data build problems
-
-    Args:
-        output: File to write. [default: the mini profile's]
     """
     from lookuplab.mini import problems
 
-    output, made = output or problems.PROBLEMS, list(problems.rebuilt())
-    problems.write(output, made)
-    click.echo(f"{len(made)} problems -> {output}")
+    made = list(problems.rebuilt())
+    problems.write(problems.PROBLEMS, made)
+    click.echo(f"{len(made)} problems -> {problems.PROBLEMS}")

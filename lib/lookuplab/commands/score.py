@@ -39,12 +39,13 @@ def score() -> None:
 
 def read_lines(file: BinaryIO, output: Path | None) -> Iterator[tuple[str, dict]]:
     """("file, line n", object) for every line that is not blank. Raises UserError with file and line number."""
-    if output and output.resolve() == Path(file.name).resolve():
+    name = getattr(file, "name", "-")
+    if output and output.resolve() == Path(name).resolve():
         raise UserError(f"{output} is the input; name another output file")
     place = ""
     for number, line in enumerate(file, 1):
         if line.strip():
-            place = f"{file.name}, line {number}"
+            place = f"{name}, line {number}"
             try:
                 record = json.loads(line)
             except (ValueError, RecursionError) as error:  # ValueError: bad JSON and bad UTF-8
@@ -53,7 +54,7 @@ def read_lines(file: BinaryIO, output: Path | None) -> Iterator[tuple[str, dict]
                 raise UserError(f"{place}: not a JSON object but {type(record).__name__}")
             yield place, record
     if not place:
-        raise UserError(f"{file.name} holds no line")
+        raise UserError(f"{name} holds no line")
 
 
 def check_fields(place: str, record: dict, **kinds: Any) -> None:

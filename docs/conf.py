@@ -2,8 +2,9 @@
 
 import functools
 
-import lookuplab
 from sphinx.search.en import SearchEnglish
+
+import lookuplab
 
 SearchEnglish.stem = functools.cache(SearchEnglish.stem)  # a tenth of the build without
 

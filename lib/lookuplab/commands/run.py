@@ -191,6 +191,20 @@ def status(notebook: str | None = None, *, profile: str = "mini") -> None:
             click.echo(f"{model:44}  {count:,} answers, {size / 1e6:,.1f} MB")
 
 
+@command(name="list")
+def list_notebooks() -> None:
+    """Name every notebook, with the tables and figures that it makes.
+
+    \b
+    Example:
+      lookuplab list
+    """
+    from lookuplab.notebooks import all_notebooks
+
+    for one in all_notebooks():
+        click.echo(" ".join([f"{one.id:44}", *(id.split("/")[1] for id in one.artifacts)]))
+
+
 @command()
 def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
     """Draw the pictures of all artifacts again, or of the notebook that makes ARTIFACT, from their CSVs.

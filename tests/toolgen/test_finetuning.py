@@ -2,9 +2,6 @@
 
 import csv
 import json
-import os
-import signal
-import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -17,8 +14,8 @@ from scripted_model import END, scripted
 from tiny_architectures import byte_tokenizer, save
 from transformers import GPT2Config, LlamaConfig, T5Config, set_seed
 
-from lookuplab import data_sources
-from lookuplab.cli import cli
+from lookuplab import data_sources, runner
+from lookuplab.cli import cli, main
 from lookuplab.errors import UserError
 from lookuplab.models.load import load
 from lookuplab.models.types import Decoding, Prompt
@@ -290,39 +287,20 @@ def test_a_run_that_was_cut_off_ends_in_the_same_weights(bases, tmp_path, monkey
     assert log_of(tmp_path / "cut") == log_of(tmp_path / "whole")
 
 
-def test_a_killed_command_goes_on_from_its_last_checkpoint(bases, tmp_path):
+def test_a_killed_command_goes_on_from_its_last_checkpoint(
+    bases, tmp_path, warm_forks, monkeypatch
+):
     corpus = corpus_file(tmp_path / "marked.jsonl")
-    command = [
-        "train",
-        "toolgen",
-        "--base",
-        bases / "llama",
-        "--corpus",
-        corpus,
-        "-o",
-        tmp_path / "m",
-    ]
-    command += [
-        "--work",
-        tmp_path / "w",
-        "-s",
-        "epochs=12",
-        "-s",
-        "batch_size=8",
-        "--save-every",
-        5,
-    ]
-    command = [str(word) for word in command]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "lookuplab", *command],
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    while not list(tmp_path.glob("w/*/checkpoint-*/trainer_state.json")) and process.poll() is None:
+    command = ["train", "toolgen", "--base", bases / "llama", "--corpus", corpus]
+    command += ["-o", tmp_path / "m", "--work", tmp_path / "w", "--save-every", 5]
+    command = [str(word) for word in command + ["-s", "epochs=12", "-s", "batch_size=8"]]
+    monkeypatch.setattr(sys, "argv", ["lookuplab", *command])
+    process = runner.FORKS.Process(target=main)
+    process.start()
+    while not list(tmp_path.glob("w/*/checkpoint-*/trainer_state.json")) and process.is_alive():
         time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.kill()
+    process.join()
     assert not (tmp_path / "m").exists()
     said = CliRunner().invoke(cli, command)
     assert said.exit_code == 0 and "40 pairs, 60 steps" in said.output, said.output

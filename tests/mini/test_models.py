@@ -14,16 +14,14 @@ SIZES = ("small", "medium", "large")
 FOLDERS = [paths.MINI / "models" / size for size in SIZES]
 
 
-def test_three_sizes_grow():
-    cards = [json.loads((folder / "card.json").read_text()) for folder in FOLDERS]
-    counts = [card["training"]["parameters"] for card in cards]
-    assert counts == sorted(counts) and 4e6 <= counts[-1] <= 8e6
+def test_weights_are_fp16_and_three_sizes_grow():
+    types = [json.loads((folder / "config.json").read_text())["dtype"] for folder in FOLDERS]
+    sizes = [(folder / "model.safetensors").stat().st_size for folder in FOLDERS]
+    assert set(types) == {"float16"} and sizes == sorted(sizes) and 8e6 <= sizes[-1] <= 16e6
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=SIZES)
-def test_weights_are_fp16_small_and_their_tokenizer_gives_prompts_back(folder):
-    assert json.loads((folder / "config.json").read_text())["dtype"] == "float16"
-    assert (folder / "model.safetensors").stat().st_size <= 20e6
+def test_a_tokenizer_gives_prompts_back(folder):
     tokenizer = AutoTokenizer.from_pretrained(folder)
     for task in load_tasks(limit=30):
         assert tokenizer.decode(tokenizer(task.prompt)["input_ids"]) == task.prompt

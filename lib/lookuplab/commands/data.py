@@ -200,7 +200,7 @@ def build_benchmark(
     if frequencies is None:
         from lookuplab.mini.corpus import assign
 
-        names = bound = assign(index, seed)
+        names = bound = assign(seed)
     else:
         from lookuplab.cloudapi.frequency import read_frequencies
 

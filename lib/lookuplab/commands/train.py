@@ -30,15 +30,7 @@ def _parts(chosen: str, *parts: str) -> tuple[str, ...]:
 
 
 @command(train)
-def mini(
-    *,
-    size: Sizes = "all",
-    epochs: int = 1,
-    seed: int = 0,
-    out: Path | None = None,
-    work: Path | None = None,
-    corpus_only: bool = False,
-) -> None:
+def mini(*, size: Sizes = "all", epochs: int = 1, seed: int = 0, out: Path | None = None) -> None:
     """Build the corpus, train the mini code models of three sizes, and write model folders with their cards.
 
     A killed run goes on from its last checkpoint when the same command is given again. Losses go to
@@ -48,8 +40,7 @@ def mini(
     Examples:
       lookuplab train mini                          all three sizes, one epoch
       lookuplab train mini --size small --epochs 2
-      lookuplab train mini --corpus-only            only build the corpus
-    On several GPUs, after --corpus-only:
+    On several GPUs:
       accelerate launch -m lookuplab train mini --size large
 
     Args:
@@ -57,17 +48,12 @@ def mini(
         epochs: Passes over the corpus.
         seed: Of the corpus, the weights and the order of the data.
         out: Folder for the model folders [default: below data/mini].
-        work: Folder for checkpoints and logs [default: below runs/train].
-        corpus_only: Stop after the corpus.
     """
     from lookuplab.mini import corpus
 
-    work, out = work or corpus.WORK, made(out or corpus.MODELS)
-    corpus.prepare(work / "corpus", seed)
-    click.echo(f"corpus: {work / 'corpus'}")
-    for name in () if corpus_only else _parts(size, "large", "medium", "small"):
-        facts = corpus.train(name, work / "corpus", out / name, work / name, epochs, seed)
-        click.echo(f"{name}: {facts['parameters']:,} parameters -> {out / name}")
+    sizes = _parts(size, "large", "medium", "small")
+    for folder in corpus.train(sizes, made(out or corpus.MODELS), epochs, seed):
+        click.echo(folder)
 
 
 @command(train)
@@ -103,9 +89,7 @@ def mini_toolgen(
 
 
 @command(train)
-def mini_questions(
-    *, size: Sizes = "all", out: Path | None = None, work: Path | None = None
-) -> None:
+def mini_questions(*, size: Sizes = "all", out: Path | None = None) -> None:
     """The mini models that answer questions: fine-tuned on problems made of the docstring examples that the mini
     benchmark does not use.
 
@@ -120,14 +104,12 @@ def mini_questions(
     Args:
         size: Which model.
         out: Folder for the model folders [default: below data/mini].
-        work: Folder for checkpoints and logs [default: below runs/train].
     """
     from lookuplab.mini import questions
 
-    work, out = work or questions.WORK, made(out or questions.MODELS)
-    learned = questions.pairs()
-    for name in _parts(size, "small", "medium", "large"):
-        click.echo(questions.finetuned(learned, name, out, work))
+    sizes = _parts(size, "small", "medium", "large")
+    for folder in questions.train(sizes, made(out or questions.MODELS)):
+        click.echo(folder)
 
 
 @command(train)

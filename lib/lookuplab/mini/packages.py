@@ -7,10 +7,10 @@ exact API counts), and a tenth of the docstring examples of four libraries (test
 
 import ast
 import hashlib
-import heapq
 import re
 from collections.abc import Iterator
 from importlib import metadata
+from itertools import pairwise
 from pathlib import Path
 
 from lookuplab.python_sources import distribution
@@ -70,24 +70,26 @@ def package_documents(characters: int) -> Iterator[tuple[str, str]]:
     The next file is always taken from the package that has given least so far, so that a large package does not
     crowd out the others.
     """
-    queues = [(0, name, iter(files_of(name))) for name in PACKAGES]
-    heapq.heapify(queues)
-    total = 0
-    while queues and total < characters:
-        given, name, files = heapq.heappop(queues)
-        for path, place in files:
+    given, files = dict.fromkeys(PACKAGES, 0), {name: iter(files_of(name)) for name in PACKAGES}
+    while files and sum(given.values()) < characters:
+        name = min(files, key=lambda name: (given[name], name))
+        for path, place in files[name]:
             if text := usable_text(name, place):
                 yield from ((f"{name}/{path}#{n}", chunk) for n, chunk in enumerate(chunks(text)))
-                total += len(text)
-                heapq.heappush(queues, (given + len(text), name, files))
+                given[name] += len(text)
                 break
+        else:
+            del files[name]
 
 
 def files_of(name: str) -> list[tuple[str, Path]]:
     """(path among the sources, place on disk) of a package's Python files, in the order of a hash."""
     found = distribution(name)
-    kept = [file for file in found.files or () if file.suffix == ".py"]
-    kept = [str(file) for file in kept if not {"..", *SKIPPED_PARTS} & set(file.parts)]
+    kept = [
+        str(file)
+        for file in found.files or ()
+        if file.suffix == ".py" and not {"..", *SKIPPED_PARTS} & set(file.parts)
+    ]
     kept.sort(key=lambda path: hashlib.sha256(f"0:{path}".encode()).digest())
     return [(path, Path(found.locate_file(path))) for path in kept]
 
@@ -108,11 +110,8 @@ def usable_text(name: str, place: Path) -> str:
         return ""
     if sum(map(str.isdigit, text)) > 0.15 * len(text):
         return ""
-    return (
-        without_held_out_examples(text, EXAMPLE_PACKAGES[name])
-        if name in EXAMPLE_PACKAGES
-        else text
-    )
+    package = EXAMPLE_PACKAGES.get(name)
+    return without_held_out_examples(text, package) if package else text
 
 
 def without_held_out_examples(text: str, package: str) -> str:
@@ -120,20 +119,22 @@ def without_held_out_examples(text: str, package: str) -> str:
 
     A string with examples that belongs to no object that we can name (shared templates) loses them in any case.
     """
-    lines = text.splitlines(keepends=True)
     owners: dict[ast.Constant, str | None] = {}
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and ">>>" in node.value:
-            owners.setdefault(node, None)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            if ast.get_docstring(node, clean=False):
-                owners[node.body[0].value] = node.name
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "").startswith("add_newdoc"):
+        match node:
+            case ast.Constant(value=str(said)) if ">>>" in said:
+                owners.setdefault(node, None)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                if ast.get_docstring(node, clean=False):
+                    owners[node.body[0].value] = node.name
             # numpy documents compiled objects by add_newdoc(place, name, text or (name, text))
-            name, doc = node.args[1:] if len(node.args) == 3 else (None, None)
-            name, doc = doc.elts[:2] if isinstance(doc, ast.Tuple) else (name, doc)
-            if isinstance(name, ast.Constant) and isinstance(doc, ast.Constant):
-                owners[doc] = str(name.value)
+            case ast.Call(
+                func=ast.Name("add_newdoc"),
+                args=[_, ast.Constant(name), ast.Constant() as doc]
+                | [_, _, ast.Tuple([ast.Constant(name), ast.Constant() as doc])],
+            ):
+                owners[doc] = name
+    lines = text.splitlines(keepends=True)
     for node, name in sorted(owners.items(), key=lambda item: -item[0].lineno):
         if ">>>" in node.value and (name is None or held_out_example(f"{package}.{name}")):
             here = slice(node.lineno - 1, node.end_lineno)
@@ -158,13 +159,12 @@ def chunks(text: str, size: int = CHUNK) -> Iterator[str]:
     """Cut a module into pieces of about ``size`` characters: before top-level statements and methods, else anywhere
     between lines.
     """
-    starts = set()
+    starts = {0}
     for node in ast.parse(text).body:
         for part in (node, *(node.body[1:] if isinstance(node, ast.ClassDef) else ())):
             starts.add(min(one.lineno for one in (part, *getattr(part, "decorator_list", ()))) - 1)
-    lines = text.splitlines(keepends=True)
-    edges, piece = [0, *sorted(starts - {0}), len(lines)], ""
-    for begin, end in zip(edges, edges[1:], strict=False):
+    lines, piece = text.splitlines(keepends=True), ""
+    for begin, end in pairwise([*sorted(starts), len(lines)]):
         if piece and len(piece) + sum(map(len, lines[begin:end])) > size:
             yield piece
             piece = ""

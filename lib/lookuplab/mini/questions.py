@@ -7,7 +7,7 @@ object's own example, the others not. So a model learns both to take a call over
 
 import hashlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -115,22 +115,15 @@ def before(record: dict, ranked: Sequence[Snippet]) -> str:
     return "".join(TEMPLATE.format(description=one.description, code=one.code) for one in found)
 
 
-def finetuned(learned: Sequence[TextPair], size: str, out: Path, work: Path) -> Path:
+def train(sizes: Sequence[str], out: Path) -> Iterator[Path]:
     """``out``/questions-SIZE, an adapter over the mini model of that size, unless it is there."""
     from lookuplab.toolgen.finetuning import finetune
 
-    target = out / f"questions-{size}"
-    if not target.exists():
-        recipe = replace(RECIPE, learning_rate=RATES[size])
-        finetune(
-            f"mini-{size}",
-            learned,
-            target,
-            recipe,
-            marked=False,
-            half=True,
-            work=work / size,
-            about=ABOUT,
-            licence="apache-2.0",
-        )
-    return target
+    learned = pairs()
+    for size in sizes:
+        target, recipe = out / f"questions-{size}", replace(RECIPE, learning_rate=RATES[size])
+        kept = {"marked": False, "half": True, "work": WORK / size}
+        if not target.exists():
+            card = {"about": ABOUT, "licence": "apache-2.0"}
+            finetune(f"mini-{size}", learned, target, recipe, **kept, **card)
+        yield target

@@ -6,7 +6,6 @@ checkpoint. A training example is (read, written): token ids of which only the s
 
 import hashlib
 import json
-import os
 import shutil
 import time
 from bisect import bisect_left, insort
@@ -17,34 +16,29 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
+import yaml
 from accelerate import Accelerator, PartialState
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch.nn.utils.rnn import pad_sequence
-from torch.optim import AdamW, Muon
+from torch.optim import AdamW, Muon, Optimizer
 from tqdm import tqdm
 from transformers import (
-    GPT2Config,
-    GPT2LMHeadModel,
-    LlamaConfig,
-    LlamaForCausalLM,
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
     PreTrainedModel,
     PreTrainedTokenizerFast,
-    T5Config,
-    T5ForConditionalGeneration,
 )
 
+from lookuplab.paths import replacing
 from lookuplab.provenance import processor
 
-LLAMAS = {  # layers, width, heads, feed-forward width, positions
-    "small": (4, 96, 2, 256, 2048),
-    "medium": (5, 144, 3, 384, 2048),
-    "large": (6, 256, 4, 704, 2048),
-    "llama": (5, 192, 3, 512, 512),
-}
+ARCHITECTURES = yaml.safe_load(Path(__file__).with_name("architectures.yaml").read_text("utf-8"))
 VOCABULARY = 4096
 EOS, PAD, IGNORED = 0, 1, -100
 SHORT, LONG = 512, 2048  # tokens of a packed row
 LONG_SHARE = 0.08  # of an epoch's tokens at least this part is in long rows, so that late positions are trained
+LOG_EVERY = 20  # steps
 PIECES = "|".join(
     [
         r"[\r\n]+[ \t]*",  # line breaks with the indentation that follows
@@ -64,14 +58,14 @@ tags: [code, lookuplab]
 ---
 # {name}
 
-A model of {parameters:,} parameters, fp16, trained from scratch by `lookuplab train`.
+Trained from scratch by `lookuplab train`, fp16. {about}
 
-{about}
+It knows what it was trained on and is no general code assistant; run nothing of it unread. Losses are in `log.csv`,
+in nats a token; `tokens` are those of an epoch, `sha256` is over all of them:
 
-It read {examples:,} documents or functions, {tokens:,} tokens an epoch (sha256 `{sha256}`), in {steps:,} steps
-and {seconds:.0f} seconds on {device} ({processor}, {processes} process(es)). Recipe: `{recipe}`; losses: `log.csv`.
-
-It knows what it was trained on and is no general code assistant; run nothing of it unread. Licence: Apache-2.0.
+```json
+{facts}
+```
 """
 
 Example = tuple[Sequence[int], Sequence[int]]
@@ -133,55 +127,32 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int = VOCABULARY) -> PreTr
 
 
 def build(name: str, vocabulary: int, seed: int) -> PreTrainedModel:
-    """A freshly initialised model, fp32, embeddings tied: "gpt" (GPT-2), "t5", or one of LLAMAS."""
+    """A freshly initialised model of ``architectures.yaml``, fp32."""
     torch.manual_seed(seed)
     ids = {"bos_token_id": EOS, "eos_token_id": EOS, "pad_token_id": PAD, "vocab_size": vocabulary}
-    ids["tie_word_embeddings"] = True
-    if name == "gpt":
-        shape = {"n_positions": 512, "n_embd": 192, "n_layer": 4, "n_head": 3}
-        plain = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
-        return GPT2LMHeadModel(
-            GPT2Config(activation_function="gelu_pytorch_tanh", **shape, **plain, **ids)
-        )
-    if name == "t5":
-        shape = {"d_model": 192, "d_kv": 64, "num_heads": 3, "d_ff": 512}
-        layers = {"num_layers": 2, "num_decoder_layers": 3, "dropout_rate": 0.0}
-        return T5ForConditionalGeneration(
-            T5Config(decoder_start_token_id=PAD, **shape, **layers, **ids)
-        )
-    layers, width, heads, feed_forward, positions = LLAMAS[name]
-    model = LlamaForCausalLM(
-        LlamaConfig(
-            hidden_size=width,
-            intermediate_size=feed_forward,
-            num_hidden_layers=layers,
-            num_attention_heads=heads,
-            head_dim=64,
-            max_position_embeddings=positions,
-            **ids,
-        )
-    )
-    with torch.no_grad():  # residual branches start small: deeper stacks train faster
-        for layer in model.model.layers:
-            layer.self_attn.o_proj.weight.mul_((2 * layers) ** -0.5)
-            layer.mlp.down_proj.weight.mul_((2 * layers) ** -0.5)
+    config = AutoConfig.for_model(**ARCHITECTURES[name], **ids, tie_word_embeddings=True)
+    kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+    model = kind.from_config(config)
+    with torch.no_grad():  # Llama's residual branches start small: deeper stacks train faster
+        for name, weight in model.named_parameters():
+            if name.endswith(("o_proj.weight", "down_proj.weight")):
+                weight.mul_((2 * config.num_hidden_layers) ** -0.5)
     return model
 
 
-def optimizers(model: PreTrainedModel, recipe: Recipe) -> list[torch.optim.Optimizer]:
+def optimizers(model: PreTrainedModel, recipe: Recipe) -> list[Optimizer]:
     """Muon and AdamW; a group's ``rate`` is what the schedule scales."""
-    slow, hidden, rest = [], [], []
-    embedding = model.get_input_embeddings().weight  # and the head, which is tied to it
+    inner, others = [], []
     for name, weight in model.named_parameters():
-        of_attention = name.endswith(("Attention.q.weight", "Attention.k.weight"))
-        inner = weight.ndim == 2 and weight is not embedding and "embed" not in name
-        (rest if not inner else slow if of_attention else hidden).append(weight)
-    groups = [{"params": hidden, "rate": recipe.muon_rate}]
-    if slow:
-        groups.append({"params": slow, "rate": recipe.muon_rate * recipe.attention_rate})
-    muon = Muon(groups, lr=recipe.muon_rate, weight_decay=recipe.weight_decay, momentum=0.95)
-    others = [{"params": rest, "rate": recipe.adam_rate}]
-    return [muon, AdamW(others, betas=(0.9, 0.95), eps=1e-10, weight_decay=0.0, fused=True)]
+        if weight.ndim != 2 or weight is model.get_input_embeddings().weight:  # the head is tied
+            others.append(weight)
+        else:
+            slow = name.endswith(("Attention.q.weight", "Attention.k.weight"))
+            rate = recipe.muon_rate * (recipe.attention_rate if slow else 1)
+            inner.append({"params": [weight], "rate": rate})
+    muon = Muon(inner, weight_decay=recipe.weight_decay, momentum=0.95)
+    rest = [{"params": others, "rate": recipe.adam_rate}]
+    return [muon, AdamW(rest, betas=(0.9, 0.95), eps=1e-10, weight_decay=0.0, fused=True)]
 
 
 def rate(step: int, steps: int, recipe: Recipe) -> float:
@@ -201,7 +172,6 @@ def batches(sizes: np.ndarray, recipe: Recipe) -> list[list[list[int]]]:
         rows = packed(sizes, random) if recipe.packed else [[n] for n in range(len(sizes))]
         totals = np.array([sizes[row].sum() for row in rows])
         made: list[list[list[int]]] = []
-        longest = 0
         for number in np.argsort(-(totals + random.uniform(0, 8, len(rows)))):
             if not made or (len(made[-1]) + 1) * longest > recipe.batch_tokens:
                 made.append([])
@@ -239,18 +209,15 @@ def fitted(numbers: Iterable[int], sizes: np.ndarray, capacity: int) -> list[lis
 
 def tensors(rows: Sequence[Sequence[Example]], encoder_decoder: bool) -> dict[str, torch.Tensor]:
     """A batch as Transformers' models take it, padded on the right."""
-    if encoder_decoder:
-        pairs = [([*read], [*written]) for row in rows for read, written in row]
-    else:
-        pairs = [
-            (
-                [token for read, written in row for token in (*read, *written)],
-                [token for read, written in row for token in (*[IGNORED] * len(read), *written)],
-            )
-            for row in rows
-        ]
+    pairs = []
+    for row in rows:
+        inputs, labels = [], []
+        for read, written in row:
+            inputs += read if encoder_decoder else [*read, *written]
+            labels += written if encoder_decoder else [*[IGNORED] * len(read), *written]
+        pairs.append((torch.tensor(inputs), torch.tensor(labels)))
     inputs, labels = (
-        pad_sequence([torch.tensor(one) for one in part], batch_first=True, padding_value=value)
+        pad_sequence(part, batch_first=True, padding_value=value)
         for part, value in zip(zip(*pairs, strict=True), (PAD, IGNORED), strict=True)
     )
     mask = {"attention_mask": inputs != PAD} if encoder_decoder else {}
@@ -262,46 +229,41 @@ def train(
     recipe: Recipe,
     vocabulary: int,
     work: Path,
-    save_every: float = 120.0,
-    stop_at: int | None = None,
+    save_every: int = 100,
 ) -> tuple[PreTrainedModel, dict]:
-    """Train to the end (or to step ``stop_at``) and return (model, facts for the card).
+    """Train to the end and return (model, facts for the card).
 
-    ``work`` holds the checkpoint, saved every ``save_every`` seconds, and log.csv: the mean loss in nats a token
-    of 20 steps.
+    ``work`` holds the checkpoint, saved every ``save_every`` steps, and log.csv: the mean loss in nats a token of
+    LOG_EVERY steps.
     """
     accelerator = Accelerator(mixed_precision="bf16")
-    main, device = accelerator.is_main_process, accelerator.device
     model = build(recipe.model, vocabulary, recipe.seed)
     opts = optimizers(model, recipe)
-    sizes = np.array([len(read) + len(written) for read, written in examples])
+    tokens = [np.array([*read, -1, *written, -1], np.int32) for read, written in examples]
+    sizes = np.array([len(one) - 2 for one in tokens])
     plan = batches(sizes, recipe)
     facts = {
+        "recipe": asdict(recipe),
         "examples": len(examples),
         "tokens": int(sizes.sum()),
-        "sha256": fingerprint(examples),
+        "sha256": hashlib.sha256(np.concatenate(tokens)).hexdigest(),
         "steps": len(plan),
         "parameters": model.num_parameters(),
     }
-    identity = {**asdict(recipe), **facts, "vocabulary": vocabulary}
     work.mkdir(parents=True, exist_ok=True)
-    file, state = work / "checkpoint.pt", {"step": 0, "seconds": 0.0, "log": []}
-    if file.exists() and (saved := torch.load(file))["identity"] == identity:
+    file, state = work / "checkpoint.pt", {"facts": facts, "step": 0, "seconds": 0.0, "log": []}
+    if file.exists() and (saved := torch.load(file))["facts"] == facts:
         state = saved
-        model.load_state_dict(state["model"])
-        for opt, one in zip(opts, state["optimizers"], strict=True):
-            opt.load_state_dict(one)
+        for part, one in zip([model, *opts], state["parts"], strict=True):
+            part.load_state_dict(one)
     learner, *opts = accelerator.prepare(model, *opts)
     seen = np.cumsum([sum(sizes[row].sum() for row in rows) for rows in plan])
-    log, losses, began = state["log"], [], time.monotonic() - state["seconds"]
-    kept = time.monotonic()
-    numbers = range(state["step"], len(plan) if stop_at is None else stop_at)
-    for step in tqdm(numbers, f"train {recipe.model}", mininterval=5, disable=not main):
+    losses, began = [], time.monotonic() - state["seconds"]
+    for step in tqdm(range(state["step"], len(plan)), f"train {recipe.model}", mininterval=5):
         rows = plan[step][accelerator.process_index :: accelerator.num_processes] or plan[step][:1]
-        batch = tensors(
-            [[examples[n] for n in row] for row in rows], model.config.is_encoder_decoder
-        )
-        inputs = {name: one.to(device) for name, one in batch.items()}
+        shown = [[examples[n] for n in row] for row in rows]
+        batch = tensors(shown, model.config.is_encoder_decoder)
+        inputs = {name: one.to(accelerator.device) for name, one in batch.items()}
         loss = learner(**inputs, use_cache=False).loss
         accelerator.backward(loss)
         accelerator.clip_grad_norm_(learner.parameters(), recipe.clip)
@@ -311,30 +273,19 @@ def train(
             opt.step()
             opt.zero_grad()
         losses.append(loss.detach())
-        last, seconds = step + 1 == len(plan), round(time.monotonic() - began, 1)
-        if last or (step + 1) % 20 == 0:
-            mean = round(torch.stack(losses).mean().item(), 4)
-            line = {"step": step + 1, "tokens": seen[step], "loss": mean, "seconds": seconds}
-            log.append({name: float(value) for name, value in line.items()})
-            losses = []
-        if main and (last or time.monotonic() - kept >= save_every):
-            pd.DataFrame(log).to_csv(work / "log.csv", index=False)
-            state = {"identity": identity, "step": step + 1, "seconds": seconds, "log": log}
-            state |= {"model": model.state_dict(), "optimizers": [opt.state_dict() for opt in opts]}
-            torch.save(state, file.with_suffix(".part"))
-            os.replace(file.with_suffix(".part"), file)
-            kept = time.monotonic()
-    facts |= {"seconds": round(time.monotonic() - began, 1), "device": str(device)}
-    facts |= {"processor": processor(), "processes": accelerator.num_processes}
-    return accelerator.unwrap_model(learner), facts
-
-
-def fingerprint(examples: Sequence[Example]) -> str:
-    """sha256 over the tokens of all examples, in order."""
-    digest = hashlib.sha256()
-    for read, written in examples:
-        digest.update(np.array([*read, -1, *written, -1], dtype=np.int32).tobytes())
-    return digest.hexdigest()
+        done, last = step + 1, step + 1 == len(plan)
+        state |= {"step": done, "seconds": round(time.monotonic() - began, 1)}
+        if last or done % LOG_EVERY == 0:
+            mean, losses = torch.stack(losses).mean().item(), []
+            line = {"step": done, "tokens": int(seen[step]), "loss": round(mean, 4)}
+            state["log"].append(line | {"seconds": state["seconds"]})
+        if accelerator.is_main_process and (last or done % save_every == 0):
+            pd.DataFrame(state["log"]).to_csv(work / "log.csv", index=False)
+            state["parts"] = [part.state_dict() for part in (model, *opts)]
+            with replacing(file) as partial:
+                torch.save(state, partial)
+    facts |= {"seconds": state["seconds"], "processes": accelerator.num_processes}
+    return model, facts | {"device": f"{accelerator.device} ({processor()})"}
 
 
 def pretrain(
@@ -351,8 +302,8 @@ def pretrain(
         model.to("cpu", torch.float16).save_pretrained(out)
         tokenizer.save_pretrained(out)
         shutil.copyfile(work / "log.csv", out / "log.csv")
-        card = {"recipe": asdict(recipe), "training": facts}
-        (out / "card.json").write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
-        text = CARD.format(name=out.name, about=about, recipe=json.dumps(asdict(recipe)), **facts)
-        (out / "README.md").write_text(text, encoding="utf-8")
+        text = json.dumps(facts, indent=1)
+        (out / "card.json").write_text(text + "\n", encoding="utf-8")
+        card = CARD.format(name=out.name, about=about, facts=text)
+        (out / "README.md").write_text(card, encoding="utf-8")
     return facts

@@ -171,7 +171,7 @@ def batches(sizes: np.ndarray, recipe: Recipe) -> list[list[list[int]]]:
         random = np.random.default_rng((recipe.seed, epoch))
         rows = packed(sizes, random) if recipe.packed else [[n] for n in range(len(sizes))]
         totals = np.array([sizes[row].sum() for row in rows])
-        made: list[list[list[int]]] = []
+        made, longest = [], 0
         for number in np.argsort(-(totals + random.uniform(0, 8, len(rows)))):
             if not made or (len(made[-1]) + 1) * longest > recipe.batch_tokens:
                 made.append([])

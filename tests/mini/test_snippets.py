@@ -122,9 +122,7 @@ def test_training_brings_the_two_texts_of_a_pair_together_the_same_for_the_same_
     ]
 
     def trained(seed):
-        model = snippets.static_encoder((text for pair in pairs for text in pair), 200, 16)
-        snippets.train_encoder(model, pairs, batch=3, epochs=20, seed=seed)
-        return model
+        return snippets.train_encoder(pairs, 200, 16, batch=3, epochs=20, seed=seed)
 
     model = trained(0)
     one, other = (model.encode([pair[at] for pair in pairs]) for at in (0, 1))

@@ -272,14 +272,15 @@ def build_problems() -> None:
     scikit-learn.
 
     Which examples and perturbations they are, the committed file says. Each example runs in a process of its own,
-    with limits, without writing files or opening connections.
+    without writing files or opening connections.
 
     \b
     Example:
       lookuplab data build problems
     """
-    from lookuplab.mini import problems
+    from lookuplab.mini.problems import PROBLEMS, rebuilt
+    from lookuplab.stackoverflow.corpus import records, write
 
-    made = list(problems.rebuilt())
-    problems.write(problems.PROBLEMS, made)
-    click.echo(f"{len(made)} problems -> {problems.PROBLEMS}")
+    made = rebuilt([one for _, one in records(PROBLEMS)])
+    write(PROBLEMS, made)
+    click.echo(f"{len(made)} problems -> {PROBLEMS}")

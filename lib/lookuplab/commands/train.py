@@ -113,29 +113,22 @@ def mini_questions(*, size: Sizes = "all", out: Path | None = None) -> None:
 
 
 @command(train)
-def mini_rankers(*, part: Literal["all", "words", "encoder"] = "all") -> None:
+def mini_rankers() -> None:
     """Learn the word vectors and the sentence encoder that rank the mini corpus of snippets.
 
     On one core each: the same seed gives the same vectors.
 
     \b
-    Examples:
+    Example:
       lookuplab train mini-rankers
-      lookuplab train mini-rankers --part encoder
-
-    Args:
-        part: What is learned.
     """
     from lookuplab.mini import snippets
     from lookuplab.retrieval.rankers import save_words, train_words
     from lookuplab.stackoverflow import corpus, ranking
 
-    if part != "encoder":
-        found = train_words(ranking.training_lines(corpus.load("mini-retrieval")))
-        save_words(corpus.MINI / "words", found)
-        click.echo(f"{len(found):,} words")
-    if part != "words":
-        click.echo(f"{snippets.save_encoder():,} pairs")
+    found = train_words(ranking.training_lines(corpus.load("mini-retrieval")))
+    save_words(corpus.MINI / "words", found)
+    click.echo(f"{len(found):,} words, {snippets.save_encoder():,} pairs")
 
 
 @command(train)

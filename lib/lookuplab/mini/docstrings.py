@@ -58,41 +58,33 @@ def documented(package: str) -> list[Documented]:
             value = inspect.getattr_static(module, name, None)
             # a ufunc names no module, but its class does
             home = str(getattr(value, "__module__", None) or type(value).__module__)
-            if (
-                name.startswith("_")
-                or isinstance(value, ModuleType)
-                or home.partition(".")[0] != package
-            ):
+            if name.startswith("_") or home.partition(".")[0] != package:
                 continue
             members = vars(value) if isinstance(value, type) else {}
             inner = {f".{part}": one for part, one in members.items() if part[0] != "_"}
             for key, found in {"": value, **inner}.items():
-                text = (
-                    inspect.getdoc(found) if callable(found) or hasattr(found, "__get__") else None
-                )
-                if isinstance(text, str) and text.strip():
-                    names[text].add(f"{module.__name__}.{name}{key}")
+                if callable(found) or hasattr(found, "__get__"):
+                    names[inspect.getdoc(found)].add(f"{module.__name__}.{name}{key}")
     found = [
         Documented(tuple(sorted(keys, key=lambda key: (key.count("."), len(key), key))), text)
         for text, keys in names.items()
+        if text
     ]
     return sorted(found, key=lambda each: each.name)
 
 
-def _modules(package: str) -> Iterator[ModuleType]:
-    """A package and all its public modules that can be imported, in the order of their names."""
-    queue = [package]
-    while queue:
-        name = queue.pop()
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                module = importlib.import_module(name)
-        except Exception:  # an optional dependency, a removed module: each has its own exception
-            continue
-        yield module
-        inner = sorted(one.name for one in pkgutil.iter_modules(getattr(module, "__path__", ())))
-        queue += [f"{name}.{part}" for part in reversed(inner) if not NOT_PUBLIC.match(part)]
+def _modules(name: str) -> Iterator[ModuleType]:
+    """A package and all its public modules that can be imported."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            module = importlib.import_module(name)
+    except Exception:  # an optional dependency, a removed module: each has its own exception
+        return
+    yield module
+    for inner in pkgutil.iter_modules(getattr(module, "__path__", ())):
+        if not NOT_PUBLIC.match(inner.name):
+            yield from _modules(f"{name}.{inner.name}")
 
 
 def sections(text: str) -> dict[str, str]:
@@ -160,8 +152,8 @@ def _alone(before: list[str], code: list[str]) -> str:
     return "\n".join([*(IMPORTS[name] for name in sorted(needed & set(IMPORTS))), *reversed(kept)])
 
 
-def names(tree: ast.AST, context: type) -> set[str]:
-    """The names that a piece of code reads (``ast.Load``) or binds by assignment (``ast.Store``)."""
+def names(tree: ast.AST, context: type = ast.expr_context) -> set[str]:
+    """The names in a piece of code, or those that it reads (``ast.Load``) or binds by assignment (``ast.Store``)."""
     found = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
     return {node.id for node in found if isinstance(node.ctx, context)}
 
@@ -170,10 +162,11 @@ def bound(tree: ast.AST) -> set[str]:
     """The names that a piece of code binds: assigned, imported, defined; a changed element counts for its variable."""
     found = names(tree, ast.Store)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            found |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.add(node.name)
-        elif isinstance(node, ast.Subscript | ast.Attribute) and isinstance(node.ctx, ast.Store):
-            found |= {inner.id for inner in ast.walk(node.value) if isinstance(inner, ast.Name)}
+        match node:
+            case ast.Import(names=imported) | ast.ImportFrom(names=imported):
+                found |= {(one.asname or one.name).partition(".")[0] for one in imported}
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                found.add(name)
+            case ast.Subscript() | ast.Attribute() if isinstance(node.ctx, ast.Store):
+                found |= names(node.value)
     return found

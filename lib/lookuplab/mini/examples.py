@@ -2,25 +2,22 @@
 
 import ast
 import builtins
-import contextlib
 import doctest
 import inspect
 import keyword
 import pydoc
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import accumulate
 from types import ModuleType
 
 from lookuplab.mini.docstrings import Documented, bound, documented, names
 from lookuplab.mini.packages import held_out_example
 
-LIBRARIES = {
-    "Pandas": "pandas",
-    "Numpy": "numpy",
-    "Scipy": "scipy",
-    "Sklearn": "sklearn",
-}  # as DS-1000 names them
+# As DS-1000 names them
+LIBRARIES = {"Pandas": "pandas", "Numpy": "numpy", "Scipy": "scipy", "Sklearn": "sklearn"}
 LEFT_OUT = re.compile(
     r"\brandom\b|\brng\b|\bseed\b|shuffle|\.sample\(|\.rvs\(|"  # another value each time
     r"\bopen\(|\bread_|\bto_(csv|json|pickle|excel|hdf|sql|parquet|clipboard)\b|\bfetch_|save|loadtxt|"  # files
@@ -52,21 +49,23 @@ class Example:
 
 @dataclass(frozen=True)
 class Call:
-    """The outermost call (or attribute) of an expression.
+    """The outermost call (or attribute) of the expression ``source``.
 
-    ``name`` is the callable as the source writes it, without its receiver: the source of the object that it belongs to,
-    "" for a function. ``arguments`` are (parameter or "", source), ``places`` their character ranges in ``source``.
-    ``parameters`` maps the callable's parameters to their defaults, ``document`` is its docstring.
+    ``name`` is the callable as the source writes it, without its ``receiver``, the object that it belongs to (None for
+    a function). ``arguments`` are (parameter or "", expression). ``parameters`` maps the callable's parameters to their
+    defaults, ``document`` is its docstring and ``summary`` what that says first.
     """
 
     source: str
     name: str
-    receiver: str
-    summary: str
-    arguments: tuple[tuple[str, str], ...]
-    places: tuple[tuple[int, int], ...]
+    receiver: ast.expr | None
+    arguments: tuple[tuple[str, ast.expr], ...]
     parameters: Mapping[str, object]
     document: str
+    summary: str
+
+    def text(self, node: ast.expr) -> str:
+        return ast.get_source_segment(self.source, node)
 
 
 def objects(library: str, held_out: bool) -> list[Documented]:
@@ -90,45 +89,44 @@ def examples(item: Documented, library: str) -> Iterator[Example]:
     before: list[tuple[ast.stmt, str]] = []
     for number, (one, body) in enumerate(zip(parsed, bodies, strict=True)):
         for node in body:
-            named = isinstance(node, ast.Assign) and [type(part) for part in node.targets] == [
-                ast.Name
-            ]
-            if named or isinstance(node, ast.Expr) and one.want:
-                target = ast.get_source_segment(one.source, node.value)
-                lines = needed(before, node.value)
-                if fits(item.name, node.value, target, lines) and not LEFT_OUT.search(one.source):
-                    imports = tuple(line for line in lines if re.match(r"import |from ", line))
-                    setup = tuple(line for line in lines if line not in imports)
-                    yield Example(item.name, library, number, imports, setup, target)
-            if not isinstance(node, ast.Expr) or not one.want:
+            shown = isinstance(node, ast.Expr) and one.want
+            named = isinstance(node, ast.Assign) and isinstance(node.targets[-1], ast.Name)
+            if shown or named and len(node.targets) == 1:
+                target, lines = ast.get_source_segment(one.source, node.value), needed(before, node)
+                imports = tuple(line for line in lines if re.match(r"import |from ", line))
+                setup = tuple(line for line in lines if line not in imports)
+                example = Example(item.name, library, number, imports, setup, target)
+                if fits(example, node.value) and not LEFT_OUT.search(one.source):
+                    yield example
+            if not shown:
                 before.append((node, ast.get_source_segment(one.source, node)))
 
 
-def fits(name: str, node: ast.expr, target: str, lines: list[str]) -> bool:
-    """Whether an expression of the docstring of ``name`` is a short call or attribute that uses the object."""
-    text = "\n".join([*lines, target])
+def fits(example: Example, node: ast.expr) -> bool:
+    """Whether an expression is a short call or attribute that uses the object of its docstring."""
+    text = "\n".join([*example.imports, *example.setup, example.target])
     try:
-        read = names(ast.parse(text), ast.Load) | names(ast.parse(text), ast.Store)
-        ast.parse(target, mode="eval")
+        used = names(ast.parse(text))
+        ast.parse(example.target, mode="eval")
     except SyntaxError:  # lines that only parentheses around them hold together
         return False
-    imports = [line for line in lines if re.match(r"import |from ", line)]
-    seen = text if isinstance(pydoc.locate(name), type) else target  # of a class, any method
+    of_class = isinstance(pydoc.locate(example.object), type)  # any of its methods will do
+    last = re.escape(example.object.rpartition(".")[2])
     return (
         isinstance(node, ast.Call | ast.Attribute)
-        and not target.startswith("print(")
-        and bool(re.search(rf"\b{re.escape(name.rpartition('.')[2])}\b", seen))
+        and not example.target.startswith("print(")
+        and bool(re.search(rf"\b{last}\b", text if of_class else example.target))
         and not LEFT_OUT.search(text)
-        and "result" not in read
-        and len(target) <= LONGEST_TARGET
-        and sum(len(line) for line in lines if line not in imports) <= LONGEST_SETUP
+        and "result" not in used
+        and len(example.target) <= LONGEST_TARGET
+        and sum(map(len, example.setup)) <= LONGEST_SETUP
     )
 
 
-def needed(before: list[tuple[ast.stmt, str]], target: ast.expr) -> list[str]:
-    """Sources of the statements that a value depends on, imports first, in their order."""
+def needed(before: list[tuple[ast.stmt, str]], last: ast.Assign | ast.Expr) -> list[str]:
+    """Sources of the statements that the value of the last one depends on, imports first, in their order."""
     known = set(dir(builtins))
-    wanted, imports, others = names(target, ast.Load) - known, [], []
+    wanted, imports, others = names(last.value, ast.Load) - known, [], []
     for node, source in reversed(before):
         made = bound(node) | {root(node)}
         if made & wanted:
@@ -143,12 +141,10 @@ def needed(before: list[tuple[ast.stmt, str]], target: ast.expr) -> list[str]:
 
 def root(node: ast.stmt) -> str:
     """The variable whose method a statement calls: ``x.sort()`` may change x."""
-    found = getattr(node, "value", None)
-    while isinstance(found, ast.Call | ast.Attribute | ast.Subscript) and isinstance(
-        node, ast.Expr
-    ):
+    found = node.value if isinstance(node, ast.Expr) else None
+    while isinstance(found, ast.Call | ast.Attribute | ast.Subscript):
         found = found.func if isinstance(found, ast.Call) else found.value
-    return found.id if isinstance(found, ast.Name) and isinstance(node, ast.Expr) else ""
+    return found.id if isinstance(found, ast.Name) else ""
 
 
 def call(source: str, known: dict) -> Call:
@@ -156,48 +152,46 @@ def call(source: str, known: dict) -> Call:
     callable.
     """
     node = ast.parse(source, mode="eval").body
-    called = node.func if isinstance(node, ast.Call) else node
+    called = getattr(node, "func", node)
     if not isinstance(called, ast.Name | ast.Attribute):
         raise ValueError
-    owner, receiver = None, ""
+    found, owner, receiver = eval(ast.unparse(called), dict(known)), None, None
     if isinstance(called, ast.Attribute):
         owner = eval(ast.unparse(called.value), dict(known))
-        if not isinstance(owner, ModuleType):
-            receiver = ast.get_source_segment(source, called.value)
-    found = eval(ast.unparse(called), dict(known))
-    document = _document(called, owner, found)
-    if (
-        not (summary := summary_of(document))
-        or called is node
-        and (not receiver or callable(found))
-    ):
-        raise ValueError  # also a constant of a module, or a method that is not called
-    parameters = parameters_of(found) if called is not node else {}
-    positional = [name for name in parameters if not name.startswith("*")]
+        receiver = None if isinstance(owner, ModuleType) else called.value
+    document = described(called, owner, found)
+    summary, parameters = summary_of(document), {}
+    if called is node:
+        if not receiver or callable(found):
+            raise ValueError  # a constant of a module, or a method that is not called
+    else:
+        with suppress(TypeError, ValueError):  # a callable that tells no signature
+            parameters = inspect.signature(found).parameters
+    defaults = {
+        name: one.default
+        for name, one in parameters.items()
+        if name != "self" and not one.kind.name.startswith("VAR_")
+    }
     given = getattr(node, "args", [])
-    arguments = [*zip([*positional, *[""] * len(given)], given, strict=False)]
+    arguments = [*zip([*defaults, *[""] * len(given)], given, strict=False)]
     arguments += [(pair.arg, pair.value) for pair in getattr(node, "keywords", ())]
-    if any(name is None or isinstance(argument, ast.Starred) for name, argument in arguments):
+    starred = any(name is None or isinstance(one, ast.Starred) for name, one in arguments)
+    if starred or not summary:
         raise ValueError
-    places = tuple(place(source, argument) for _, argument in arguments)
-    texts = tuple(
-        (name, source[slice(*at)]) for (name, _), at in zip(arguments, places, strict=True)
-    )
-    name = called.attr if receiver else ast.get_source_segment(source, called)
-    return Call(source, name, receiver, summary, texts, places, parameters, document)
+    name = called.attr if receiver else ast.unparse(called)
+    return Call(source, name, receiver, tuple(arguments), defaults, document, summary)
 
 
-def _document(called: ast.expr, owner: object, found: object) -> str:
+def described(called: ast.expr, owner: object, found: object) -> str:
     """The docstring of a function or property; for an attribute that the class describes, that description."""
-    if isinstance(called, ast.Name) or isinstance(owner, ModuleType):
-        return inspect.getdoc(found) or ""
-    static = inspect.getattr_static(type(owner), called.attr, None)
-    if inspect.isdatadescriptor(static):
-        return inspect.getdoc(static) or ""
-    if static is None:
-        text = inspect.getdoc(type(owner)) or ""
-        described = re.search(rf"^{called.attr} *:[^\n]*\n((?: +[^\n]*\n?)+)", text, re.M)
-        return inspect.cleandoc(described[1]) if described else ""
+    if isinstance(called, ast.Attribute) and not isinstance(owner, ModuleType):
+        static = inspect.getattr_static(type(owner), called.attr, None)
+        if inspect.isdatadescriptor(static):
+            return inspect.getdoc(static) or ""
+        if static is None:
+            text = inspect.getdoc(type(owner)) or ""
+            part = re.search(rf"^{called.attr} *:[^\n]*\n((?: +[^\n]*\n?)+)", text, re.M)
+            return inspect.cleandoc(part[1]) if part else ""
     return inspect.getdoc(found) or ""
 
 
@@ -213,15 +207,6 @@ def summary_of(document: str) -> str:
     return ""
 
 
-def parameters_of(found: object) -> dict[str, object]:
-    """Parameter -> default, by the signature; none for a callable that tells none."""
-    with contextlib.suppress(TypeError, ValueError):
-        parameters = inspect.signature(found).parameters.values()
-        stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
-        return {stars.get(p.kind, "") + p.name: p.default for p in parameters if p.name != "self"}
-    return {}
-
-
 def options_of(document: str, parameter: str) -> list[str]:
     """The strings that a numpydoc parameter may take: ``mode : {'full', 'same'}``."""
     line = rf"^ *(?:\w+, *)*{re.escape(parameter)}(?:, *\w+)* *: *[^\n]*?\{{([^}}]*)\}}"
@@ -229,46 +214,28 @@ def options_of(document: str, parameter: str) -> list[str]:
     return re.findall(r"['\"]([\w-]+)['\"]", found[1]) if found else []
 
 
-def place(source: str, node: ast.expr) -> tuple[int, int]:
-    """Character range of a node in ASCII source."""
-    lines = source.splitlines(keepends=True)
-    starts = [sum(map(len, lines[:number])) for number in range(len(lines))]
-    return starts[node.lineno - 1] + node.col_offset, starts[
-        node.end_lineno - 1
-    ] + node.end_col_offset
-
-
-def replaced(source: str, changes: list[tuple[tuple[int, int], str]]) -> str:
-    """``source`` with other text in the given ranges, which do not overlap."""
-    for (begin, end), text in sorted(changes, reverse=True):
-        source = source[:begin] + text + source[end:]
+def replaced(source: str, changes: Iterable[tuple[ast.expr, str]]) -> str:
+    """ASCII ``source`` with other text in the place of some of its nodes, which do not overlap."""
+    starts = [0, *accumulate(map(len, source.splitlines(keepends=True)))]
+    for node, text in sorted(changes, key=lambda one: (-one[0].lineno, -one[0].col_offset)):
+        end = starts[node.end_lineno - 1] + node.end_col_offset
+        source = source[: starts[node.lineno - 1] + node.col_offset] + text + source[end:]
     return source
 
 
-def lifted(source: str, found: Call) -> tuple[str, list[str]]:
+def lifted(found: Call) -> tuple[str, list[str]]:
     """The expression over variables, and the assignments that make them, where it was written over constants.
 
     Displays and constructed values among receiver and arguments become variables, named after their parameter; where
     there is none of them, the first argument does.
     """
-    node = ast.parse(source, mode="eval").body
-    taken = names(node, ast.Load)
-    owner = getattr(node, "func", node)
-    parts = [("data", owner.value)] if found.receiver else []
-    given = [*getattr(node, "args", ()), *(pair.value for pair in getattr(node, "keywords", ()))]
-    parts += [(name, part) for (name, _), part in zip(found.arguments, given, strict=True)]
-    large = [
-        one
-        for one in parts
-        if isinstance(one[1], ast.List | ast.Tuple | ast.Dict | ast.Set | ast.Call)
-    ]
-    changes, lines = [], []
-    for name, part in large or parts[:1]:
-        used = {*taken, *keyword.kwlist, *dir(builtins)}
-        if name in used or not name.isidentifier():
+    parts = [("data", found.receiver)] * bool(found.receiver) + [*found.arguments]
+    kinds = ast.List | ast.Tuple | ast.Dict | ast.Set | ast.Call
+    taken, changes = names(ast.parse(found.source), ast.Load), []
+    for name, node in [one for one in parts if isinstance(one[1], kinds)] or parts[:1]:
+        if name in {*taken, *keyword.kwlist, *dir(builtins)} or not name.isidentifier():
             name = next(n for n in ("data", "values", "other", "third", "fourth") if n not in taken)
         taken.add(name)
-        at = place(source, part)
-        lines.append(f"{name} = {source[slice(*at)]}")
-        changes.append((at, name))
-    return replaced(source, changes), lines
+        changes.append((node, name))
+    lines = [f"{name} = {found.text(node)}" for node, name in changes]
+    return replaced(found.source, changes), lines

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lookuplab import paths
 from lookuplab.mini.examples import LIBRARIES, Example, examples, objects
-from lookuplab.mini.problems import PROBLEMS, examined, prompt
+from lookuplab.mini.problems import PROBLEMS, examined
 from lookuplab.retrieval.rankers import Bm25, query_words
 from lookuplab.stackoverflow import corpus, ds1000
 from lookuplab.stackoverflow.asking import TEMPLATE
@@ -58,52 +58,33 @@ def order(text: str) -> bytes:
 
 def open_examples() -> list[Example]:
     """EXAMPLES examples of objects of which no name is held out, in the order of a hash."""
-    found = [
-        one
-        for library in LIBRARIES
-        for item in objects(library, held_out=False)
-        for one in examples(item, library)
-    ]
+    items = ((item, library) for library in LIBRARIES for item in objects(library, held_out=False))
+    found = [one for item, library in items for one in examples(item, library)]
     return sorted(found, key=lambda example: order(example.id))[:EXAMPLES]
 
 
 def pairs() -> list[TextPair]:
     """What the models learn: of each open example the problem and a few perturbations, less the answers that are a
-    reference of the benchmark. The same for the same versions of the libraries; takes a quarter of an hour.
+    reference of the benchmark, behind the snippets that BM25 finds for them, the best one last.
+
+    The same for the same versions of the libraries; takes a quarter of an hour.
     """
     references = {problem.reference.strip() for problem in ds1000.load(PROBLEMS)}
     chosen = []
-    for drafts in examined(open_examples()):
-        found = [
-            {
-                "id": f"{draft.example} {draft.rule}",
-                "object": draft.object,
-                "prompt": prompt(draft),
-                "answer": f"result = {draft.target}",
-            }
-            for draft in drafts
-        ]
-        others = sorted(found[1:], key=lambda record: order(record["id"]))
+    for problems in examined(open_examples()):
+        found = [one | {"id": f"{one['example']} {one['rule']}"} for one in problems]
+        others = sorted(found[1:], key=lambda one: order(one["id"]))
         chosen += [*found[:1], *others[: PER_EXAMPLE - 1]]
-    return shown([record for record in chosen if record["answer"] not in references])
-
-
-def shown(chosen: Sequence[dict]) -> list[TextPair]:
-    """The problems behind the snippets that BM25 finds for them, the best one last."""
+    chosen = [one for one in chosen if one["reference_code"] not in references]
     snippets = {snippet.id: snippet for snippet in corpus.load("mini")}
     ranker = Bm25({name: query_words(one.description) for name, one in snippets.items()})
-    texts = {
-        one["id"]: Problem(one["id"], one["prompt"], "", "", "", "", "").question for one in chosen
-    }
-    ranked = ranker.rank(texts, 8)
-    return [
-        TextPair(
-            one["id"],
-            before(one, [snippets[name] for name in ranked[one["id"]]]) + one["prompt"],
-            one["answer"] + END,
-        )
-        for one in chosen
-    ]
+    asked = {one["id"]: Problem("", one["prompt"], *[""] * 5).question for one in chosen}
+    ranked = ranker.rank(asked, 8)
+    learned = []
+    for one in chosen:
+        shown = before(one, [snippets[name] for name in ranked[one["id"]]])
+        learned.append(TextPair(one["id"], shown + one["prompt"], one["reference_code"] + END))
+    return learned
 
 
 def before(record: dict, ranked: Sequence[Snippet]) -> str:

@@ -19,7 +19,7 @@ import re
 import shutil
 import textwrap
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
@@ -85,23 +85,23 @@ def phrasings(item: Documented) -> list[str]:
     ]
 
 
-def build(distributions: Iterable[str] = tuple(EXAMPLE_PACKAGES)) -> dict[str, list[dict]]:
+def build() -> dict[str, list[dict]]:
     """File -> records, the same for the same versions of the libraries."""
     made: dict[str, list[Snippet]] = defaultdict(list)
-    asked: dict[str, dict[str, list]] = defaultdict(lambda: defaultdict(list))
-    items = [(name, item) for name in distributions for item in documented(EXAMPLE_PACKAGES[name])]
-    for name, item in tqdm(items, "reading docstrings", unit=" objects"):
-        found, others = list(_snippets(name, item)), phrasings(item)
-        made[split_of(item)] += found
-        if found and others:
-            asked[split_of(item)][others[0]].append((item.name, [one.id for one in found]))
+    asked: dict[str, dict[str, list[tuple]]] = defaultdict(lambda: defaultdict(list))
+    for name, package in EXAMPLE_PACKAGES.items():
+        for item in tqdm(documented(package), name, unit=" objects"):
+            found, others = list(_snippets(name, item)), phrasings(item)
+            made[split_of(item)] += found
+            if found and others:
+                asked[split_of(item)][others[0]].append((item.name, found))
     known: dict[str, Snippet] = {}
     for one in [*made["test"], *sorted(made["train"] + made["valid"], key=lambda one: one.id)]:
         known.setdefault(_key(one.code), one)  # a held-out example stays out under any other name
-    kept, held_out = {one.id for one in known.values()}, {one.id for one in made["test"]}
+    kept, held_out = set(known.values()), set(made["test"])
     return {
-        "snippets": [asdict(one) for one in known.values() if one.id not in held_out],
-        "held_out": [asdict(one) for one in known.values() if one.id in held_out],
+        "snippets": [asdict(one) for one in known.values() if one not in held_out],
+        "held_out": [asdict(one) for one in known.values() if one in held_out],
         "queries_valid": list(_queries(asked["valid"], kept)),
         "queries_test": list(_queries(asked["test"], kept)),
     }
@@ -123,10 +123,10 @@ def _key(code: str) -> str:
     return "".join("".join(line.split()) for line in lines)
 
 
-def _queries(asked: dict[str, list[tuple[str, list[str]]]], kept: set[str]) -> Iterator[dict]:
+def _queries(asked: dict[str, list[tuple]], kept: set[Snippet]) -> Iterator[dict]:
     """``{query, relevant_ids}`` of the sentences that ask for few objects and whose snippets are there."""
-    for text, objects in sorted(asked.items(), key=lambda item: item[1][0]):
-        ids = [one for _, relevant in objects for one in relevant if one in kept]
+    for text, objects in sorted(asked.items(), key=lambda item: item[1][0][0]):
+        ids = [one.id for _, found in objects for one in found if one in kept]
         if ids and len(objects) <= MAX_OBJECTS:
             yield {"query": text, "relevant_ids": ids}
 
@@ -169,10 +169,28 @@ def _items() -> Iterator[Documented]:
                         yield Documented((f"{path}.{node.name}",), inspect.cleandoc(text))
 
 
-def static_encoder(texts: Iterable[str], vocabulary: int = 6000, dimensions: int = 160):
-    """A new sentence encoder: the mean of one vector a subword. Subwords are learned from ``texts``, lower-cased."""
+def train_encoder(
+    found: Sequence[tuple[str, str]],
+    vocabulary: int = 6000,
+    dimensions: int = 160,
+    batch: int = 512,
+    epochs: int = 3,
+    seed: int = 0,
+):
+    """A sentence encoder, the mean of one vector a subword, learned from pairs of texts by sentence-transformers'
+    ranking loss: the other texts of a batch are the negatives. Subwords are learned from the same texts, lower-cased.
+
+    On the 264 validation queries this gave an MRR of .396 after three epochs, the source's loss (binary cross-entropy on
+    the cosine with five negatives) .368 from six times the rows.
+    """
     import torch
-    from sentence_transformers import SentenceTransformer
+    from datasets import Dataset
+    from sentence_transformers import (
+        SentenceTransformer,
+        SentenceTransformerTrainer,
+        SentenceTransformerTrainingArguments,
+    )
+    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
@@ -184,29 +202,14 @@ def static_encoder(texts: Iterable[str], vocabulary: int = 6000, dimensions: int
         [pre_tokenizers.BertPreTokenizer(), pre_tokenizers.ByteLevel()]
     )
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    settings = {"vocab_size": vocabulary, "initial_alphabet": alphabet, "show_progress": False}
-    tokenizer.train_from_iterator(texts, trainers.BpeTrainer(**settings))
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary, initial_alphabet=alphabet, show_progress=False
+    )
+    tokenizer.train_from_iterator((text for pair in found for text in pair), trainer)
     size, generator = tokenizer.get_vocab_size(), torch.Generator().manual_seed(0)
     weights = 0.1 * torch.randn(size, dimensions, generator=generator)
     embedding = StaticEmbedding(tokenizer, embedding_weights=weights)
-    return SentenceTransformer(modules=[embedding], device="cpu")
-
-
-def train_encoder(
-    model, found: Sequence[tuple[str, str]], batch: int = 512, epochs: int = 3, seed: int = 0
-) -> None:
-    """Train in place by sentence-transformers' ranking loss: the other texts of a batch are the negatives.
-
-    On the 264 validation queries this gave an MRR of .396 after three epochs, the source's loss (binary cross-entropy on
-    the cosine with five negatives) .368 from six times the rows.
-    """
-    from datasets import Features, IterableDataset, Value
-    from sentence_transformers import (
-        SentenceTransformerTrainer,
-        SentenceTransformerTrainingArguments,
-    )
-    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
-
+    model = SentenceTransformer(modules=[embedding], device="cpu")
     settings = SentenceTransformerTrainingArguments(
         str(paths.RUNS / "train" / "encoder"),
         max_steps=epochs * -(-len(found) // batch),
@@ -219,25 +222,18 @@ def train_encoder(
         dataloader_pin_memory=False,
         accelerator_config={"dispatch_batches": False},  # a bag of words cannot be sliced
     )
-    # a tuple: a list would be cut into shards of one pair each
-    kept = {"found": tuple(found), "epochs": epochs, "seed": seed}
-    features = Features(anchor=Value("string"), positive=Value("string"))
-    rows = IterableDataset.from_generator(_rows, gen_kwargs=kept, features=features)
+    orders = (random.Random(f"{seed} {n}").sample(found, len(found)) for n in range(epochs))
+    rows = [{"anchor": one, "positive": other} for order in orders for one, other in order]
+    data = Dataset.from_list(rows).to_iterable_dataset()  # read in this order
     loss = MultipleNegativesRankingLoss(model)
-    SentenceTransformerTrainer(model, settings, train_dataset=rows, loss=loss).train()
-
-
-def _rows(found: Sequence[tuple[str, str]], epochs: int, seed: int) -> Iterator[dict]:
-    for epoch in range(epochs):
-        order = random.Random(f"{seed} {epoch}").sample(found, len(found))
-        yield from ({"anchor": one, "positive": other} for one, other in order)
+    SentenceTransformerTrainer(model, settings, train_dataset=data, loss=loss).train()
+    return model
 
 
 def save_encoder(out: Path = MINI / "encoder") -> int:
     """Learn the sentence encoder, write it in half precision; returns the number of pairs."""
     found = pairs()
-    model = static_encoder(text for pair in found for text in pair)
-    train_encoder(model, found)
+    model = train_encoder(found)
     shutil.rmtree(out, ignore_errors=True)
     model.half().save(str(out), create_model_card=False)
     card = ENCODER_CARD.format(pairs=len(found), licences=packages.licences())

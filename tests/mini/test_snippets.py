@@ -7,7 +7,7 @@ import pytest
 from lookuplab.mini import snippets
 from lookuplab.mini.docstrings import Documented, examples, plain, sections, sentences
 from lookuplab.mini.packages import held_out_example
-from lookuplab.stackoverflow import corpus, ranking
+from lookuplab.stackoverflow import corpus
 
 DOC = """Add numbers.
 
@@ -128,15 +128,3 @@ def test_training_brings_the_two_texts_of_a_pair_together_the_same_for_the_same_
     one, other = (model.encode([pair[at] for pair in pairs]) for at in (0, 1))
     assert model.similarity(one, other).argmax(dim=1).tolist() == [0, 1, 2]
     assert trained(0).encode(["rows"]).tobytes() == model.encode(["rows"]).tobytes()
-
-
-def test_the_shipped_rankers_beat_chance_and_the_ensemble_its_parts():
-    made = ranking.rankers(
-        corpus.load("mini-retrieval"),
-        corpus.MINI / "words",
-        corpus.MINI / "encoder",
-        ["bm25-code", "code", "description", "ensemble-0.4"],
-    )
-    values = ranking.measured(made, corpus.queries("mini", "test"))
-    mrr = values.groupby("ranker").mrr_at_20.mean()
-    assert mrr.min() > 0.1 and mrr["ensemble-0.4"] > max(mrr["code"], mrr["description"])

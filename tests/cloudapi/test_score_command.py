@@ -55,14 +55,6 @@ def test_standard_input_gives_judgements_on_stdout_and_the_table_on_stderr():
     assert "total" in result.stderr
 
 
-@pytest.mark.parametrize("row", [AWS, AZURE])
-def test_a_missing_client_is_read_from_the_prompt(tmp_path, row):
-    result = score(
-        tmp_path, [{key: value for key, value in row.items() if key not in ("client", "service")}]
-    )
-    assert json.loads(result.stdout)["valid"], result.output
-
-
 def test_any_of_several_targets_makes_it_valid_and_a_stranger_is_reported(tmp_path):
     result = score(
         tmp_path, [AZURE | {"candidate": 'get_secret("n")'}, AZURE | {"target": "no_such_method"}]

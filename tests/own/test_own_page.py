@@ -1,6 +1,5 @@
 """The page on own material names notebooks, parameters, commands and options that exist."""
 
-import ast
 import re
 import shlex
 
@@ -41,10 +40,3 @@ def test_every_notebook_of_the_room_has_its_section():
     assert {notebook.id for notebook in notebooks.all_notebooks("own")} <= set(
         re.findall(r"`(own/\w+)`", PAGE)
     )
-
-
-def test_the_python_example_parses_and_imports_what_exists():
-    (text,) = [text for kind, text in CODE if kind == "python"]
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.ImportFrom):
-            exec(compile(ast.Module([node], []), "<page>", "exec"), {})

@@ -22,11 +22,6 @@ def test_a_role_finds_the_papers_model():
     assert paper.attach(ours, ROLES).paper_value.tolist() == [11.61, 24.72]
 
 
-def test_a_model_of_the_paper_needs_no_role():
-    ours = frame(("table1_base_models", "GPT-4o", "high", "valid_percent"))
-    assert paper.attach(ours).paper_value.tolist() == [93.66]
-
-
 def test_what_the_paper_does_not_print_stays_empty():
     ours = frame(
         ("table1_base_models", "mini-small", "low", "valid_closed_percent"),
@@ -66,15 +61,3 @@ def test_an_unknown_role_is_an_error():
             frame(("table1_base_models", "mini-small", "low", "valid_percent")),
             {"mini-small": "StarCoder-3B"},
         )
-
-
-def test_an_empty_frame_stays_empty():
-    assert paper.attach(frame()).paper_value.tolist() == []
-
-
-def test_paper_and_artifact_can_be_named_in_the_call():
-    ours = frame(("", "mini-small", "low", "valid_percent")).drop(columns=["paper", "artifact"])
-    result = paper.attach(ours, ROLES, paper="cloudapibench", artifact="table1_base_models")
-    assert result.paper_value.tolist() == [11.61] and result.artifact.tolist() == [
-        "table1_base_models"
-    ]

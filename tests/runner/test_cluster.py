@@ -160,12 +160,6 @@ def test_a_dead_scheduler_is_one_line_and_what_was_done_is_kept(kit, running):
     assert len(list((kit.root / "runs/sweeps").rglob("counts.csv"))) == 2
 
 
-def test_notebooks_run_on_a_cluster_that_is_started_here(kit):
-    kit.notebook("counts", SAVES)
-    code, said = kit.call("run", "counts", "--scheduler", "local")
-    assert code == 0 and (kit.root / "figures/mini/demo/counts.csv").exists(), said
-
-
 @pytest.mark.parametrize(
     ("address", "message"),
     [

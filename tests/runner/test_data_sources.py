@@ -79,13 +79,6 @@ def test_a_file_is_fetched_once_and_listed_as_there(kit, get, server, file):
     assert code == 0 and said.startswith("* corpus") and "licence: CC0" in said
 
 
-def test_a_download_that_is_cut_off_goes_on_from_there(get, server, file):
-    server.cut = 60_000
-    code, said = get()
-    assert code == 0, said
-    assert file.read_bytes() == CONTENT and server.asked == ["", "bytes=60000-"]
-
-
 def test_a_part_left_by_an_earlier_run_is_used(get, server, file):
     file.parent.mkdir(parents=True)
     file.with_name("corpus.bin.part").write_bytes(CONTENT[:1000])
@@ -108,12 +101,6 @@ def test_a_part_left_by_an_earlier_run_is_used(get, server, file):
 def test_wrong_bytes_and_wrong_entries_are_exit_code_2(get, file, changed, message):
     code, said = get(**changed)
     assert code == 2 and message in said and not file.exists(), said
-
-
-def test_a_file_with_the_wrong_hash_is_kept_aside_and_the_next_try_starts_anew(get, server, file):
-    get(sha256="0" * 64)
-    assert [path.name for path in file.parent.iterdir()] == ["corpus.bin.wrong"]
-    assert get()[0] == 0 and file.read_bytes() == CONTENT and server.asked == ["", ""]
 
 
 def test_a_file_without_a_known_hash_is_taken_as_it_comes(get, file):

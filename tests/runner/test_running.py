@@ -124,11 +124,6 @@ def test_a_full_disk_and_a_folder_that_cannot_be_made_are_one_line_and_exit_code
     assert code == 2 and "error: cannot write" in said, said
 
 
-def test_braces_in_a_folder_are_no_placeholders(kit):
-    code, said = kit.call("run", str(kit.notebook("counts", "print('ran')", paper="demo {x}")))
-    assert code == 0, said
-
-
 def test_a_sweep_collects_every_number_beside_its_parameters_and_goes_on_where_it_was(kit):
     kit.notebook("counts", SAVES)
     for said_first in ("2 of 2 notebooks ran", "2 of 2 notebooks are up to date"):
@@ -146,31 +141,12 @@ def test_a_sweep_collects_every_number_beside_its_parameters_and_goes_on_where_i
 # Order
 
 
-@pytest.fixture
-def span(kit):
-    """``span(name)``: when a notebook began and when it ended. Its name's first word says its
-    place in the order.
-    """
-    order = {"first": ["first_a"], "alone": ["alone_a", "alone_b"], "manual": ["manual_a"]}
-    for name in ["any_a", *sum(order.values(), [])]:
-        kit.notebook(
-            name, "import time; print(time.monotonic())\ntime.sleep(0.2); print(time.monotonic())"
-        )
-    (kit.root / "notebooks/order.yaml").write_text(
-        json.dumps({key: [f"demo/{name}" for name in names] for key, names in order.items()})
-    )
-    return lambda name: tuple(map(float, kit.output(name).split()))
-
-
-def test_what_fills_the_stores_ends_first_and_what_measures_time_runs_alone_at_the_end(kit, span):
-    code, said = kit.call("reproduce", "demo", "-j", "5")
-    assert code == 0, said
-    assert span("first_a")[1] < span("any_a")[0]
-    first, second = sorted([span("alone_a"), span("alone_b")])
-    assert (
-        max(span(name)[1] for name in ("first_a", "any_a", "manual_a")) < first[0]
-        and first[1] < second[0]
-    )
+def test_what_runs_on_demand_is_left_out_if_no_paper_is_named(kit):
+    for name in ("any", "manual"):
+        kit.notebook(name, "pass")
+    (kit.root / "notebooks/order.yaml").write_text("manual: [demo/manual]")
+    said = kit.call("reproduce", "--dry-run")[1], kit.call("reproduce", "demo", "--dry-run")[1]
+    assert ["demo/manual" in one for one in said] == [False, True]
 
 
 def test_a_paper_does_not_wait_for_what_fills_another_s_stores_and_alone_means_alone():
@@ -183,15 +159,6 @@ def test_a_paper_does_not_wait_for_what_fills_another_s_stores_and_alone_means_a
     assert runner.startable({1: own, 3: alone}, [other]) == [1]
     assert runner.startable({3: alone, 4: alone}, [other]) == []
     assert runner.startable({3: alone, 4: alone}, []) == [3]
-
-
-def test_what_runs_on_demand_is_left_out_if_no_paper_is_named(kit, span):
-    code, said = kit.call("reproduce", "-j", "3")
-    assert code == 0, said
-    assert {file.stem for file in (kit.root / "runs/mini/demo").glob("*.ipynb")} == {
-        "first_a",
-        "any_a",
-    }
 
 
 @pytest.mark.parametrize(("profile", "threads"), [("mini", ["1", "1"]), ("own", ["4", "2"])])
@@ -250,14 +217,6 @@ def test_a_failed_notebook_and_one_with_other_parameters_are_not_up_to_date(kit)
     (kit.root / "mini.yaml").write_text("committed: true\nthreads: 1\nparameters: {tasks: 4}")
     code, said = kit.call("status", "counts", "--profile", str(kit.root / "mini.yaml"))
     assert code == 0 and said.splitlines()[0].endswith("  out of date")
-
-
-def test_a_change_in_the_library_or_a_package_is_seen(kit, monkeypatch):
-    kit.notebook("counts", SAVES)
-    assert kit.call("reproduce")[0] == 0
-    monkeypatch.setattr("lookuplab.provenance.library_hash", lambda: "other")
-    monkeypatch.setattr("lookuplab.provenance.package_versions", lambda: {"torch": "1.0"})
-    assert state(kit) == "out of date"
 
 
 def test_the_answers_behind_the_figures_are_the_same_bytes_and_those_of_other_papers_stay(kit):

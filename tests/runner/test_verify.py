@@ -230,14 +230,6 @@ def test_a_paper_is_compared_alone(run):
     assert run.call("verify")[0] == 1
 
 
-def test_figures_of_a_run_on_demand_that_nobody_commits_are_passed_over(run):
-    run.notebook("model", "pass", paper="own")
-    (run.root / "notebooks/order.yaml").write_text("manual: [own/model]")
-    (run.root / "figures/mini/own").mkdir()
-    (run.root / "figures/mini/own/model.csv").write_text(HEAD)
-    assert run.call("verify")[0] == 0
-
-
 def test_another_commit_and_another_folder_can_be_compared(run):
     (run.root / "figures").rename(run.root / "elsewhere")
     write(run, ROWS[0])
@@ -261,9 +253,3 @@ def test_bad_input_is_exit_code_2(run, arguments, message):
     run.notebook("table", "pass", paper="empty")
     code, text = run.call("verify", *arguments)
     assert code == 2 and message in text and text.count("\n") == 1
-
-
-def test_outside_of_a_git_checkout_there_is_nothing_to_compare_with(kit):
-    write(kit, *ROWS)
-    code, text = kit.call("verify")
-    assert code == 2 and "not a git repository" in text and text.count("\n") == 1

@@ -43,8 +43,8 @@ def verify(
     all_notebooks(paper)  # refuses an unknown one
     old = verifying.committed(chosen.name, commit, paper)
     new = verifying.fresh((fresh or paths.FIGURES) / chosen.name)
-    on_demand = {one.paper for one in known if one.on_demand} - {file.split("/")[0] for file in old}
-    new = {file: content for file, content in new.items() if file.split("/")[0] not in on_demand}
+    papers = {file.split("/")[0] for file in old}  # what git has nothing of is yours
+    new = {file: content for file, content in new.items() if file.split("/")[0] in papers}
     makers = {artifact: one.id for one in known for artifact in (one.id, *one.artifacts)}
     verdict = verifying.compare(old, new, makers, paper)
     click.echo("\n".join(verdict.lines()))

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -13,11 +12,6 @@ import click
 from lookuplab.commands import Group, command
 from lookuplab.errors import UserError
 
-# The client's construction in a prompt: boto3.client("s3"), session.client('s3'), client = BlobClient(
-CONSTRUCTIONS = {
-    "aws": re.compile(r"""\bclient\(\s*(?:service_name\s*=\s*)?["']([\w-]+)["']"""),
-    "azure": re.compile(r"^\s*client\s*=\s*(?:\w+\.)*([A-Z]\w*)(?:\.from_\w+)?\(", re.MULTILINE),
-}
 FUNCTION_FIELDS = """id exact_match edit_similarity dependencies covered passed lost messages next_identifier
 identifier_sequence prefix""".split()
 
@@ -100,14 +94,12 @@ def cells(name: str, found: Any) -> dict[str, Any]:
 def cloudapi(file: BinaryIO, *, output: Path | None = None, index: Path | None = None) -> None:
     """Valid API invocation and failure category of completions of CloudAPIBench prompts.
 
-    The fields of a line are id, prompt, candidate, target, service, client and provider. A candidate is what the model
-    wrote behind the prompt's `client.`, taken literally: nothing is stripped. `target` may be a list of names, one of
-    which must bind. If `client` is missing, it is read from the prompt (boto3.client("...") or client = SomeClient(...)),
-    then, for AWS, from `service`.
+    The fields of a line are id, candidate, target, provider, client and, where one class name belongs to several
+    packages, service. A candidate is what the model wrote behind the prompt's `client.`, taken literally: nothing is
+    stripped. `target` may be a list of names, one of which must bind.
 
     Writes id, valid, valid_closed, category, call, name (what is called), reason, flags and exists_anywhere (a method of
-    some client) per line. If the lines carry labels (`valid`, `category`), it
-    reports the agreement.
+    some client) per line. If the lines carry labels (`valid`, `category`), it reports the agreement.
 
     \b
     Examples:
@@ -117,7 +109,7 @@ def cloudapi(file: BinaryIO, *, output: Path | None = None, index: Path | None =
     Args:
         output: Write the judgements here, not to stdout.
         index: Another API index (index.jsonl.xz): of `lookuplab data build cloudapi`, or of `... build api` for a
-            package (provider python; every line names its client).
+            package (provider python).
     """
     from lookuplab.cloudapi.specs import INDEX, load_index
     from lookuplab.cloudapi.validity import CATEGORIES
@@ -153,24 +145,17 @@ def judge_record(record: dict, index: Any, place: str) -> Any:
     """Judge one line. Raises UserError for a missing or ill-typed field, an unknown provider or client."""
     from lookuplab.cloudapi.validity import judge
 
-    text = str | None
-    check_fields(place, record, id=int | str, candidate=str, target=str | list, provider=str)
-    check_fields(place, record, prompt=text, service=text, client=text)
-    provider, targets, service = record["provider"], record["target"], record.get("service")
+    fields = {"candidate": str, "target": str | list, "provider": str, "client": str}
+    check_fields(place, record, id=int | str, service=str | None, **fields)
+    provider, targets = record["provider"], record["target"]
     if provider not in index.providers:
-        raise UserError(
-            f"{place}: unknown provider {provider!r}; known are {', '.join(index.providers)}"
-        )
-    # for a package's API, the line has to name the client
-    constructed = re.findall(CONSTRUCTIONS.get(provider, r"(?!)"), record.get("prompt") or "")
-    client = record.get("client") or (constructed or [service if provider == "aws" else None])[-1]
-    if not client:
-        raise UserError(
-            f"{place}: the field 'client' is missing, and the prompt does not construct a client"
-        )
+        known = ", ".join(index.providers)
+        raise UserError(f"{place}: unknown provider {provider!r}; known are {known}")
     try:
         targets = targets if isinstance(targets, list) else [targets]
-        return judge(record["candidate"], targets, index, provider, client, service)
+        return judge(
+            record["candidate"], targets, index, provider, record["client"], record.get("service")
+        )
     except UserError as error:
         raise UserError(f"{place}: {error}") from None
 

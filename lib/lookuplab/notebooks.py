@@ -183,8 +183,11 @@ def load_profile(name: str) -> Profile:
             f"no profile {name!r}{suggestion(name, known)}; there are: {', '.join(known)}"
         )
     try:
-        return Profile(file, **(yaml.safe_load(file.read_text(encoding="utf-8")) or {}))
-    except (yaml.YAMLError, TypeError, ValueError) as error:
+        profile = Profile(file, **(yaml.safe_load(file.read_text(encoding="utf-8")) or {}))
+        for names in (profile.parameters, profile.notebooks, *profile.notebooks.values()):
+            dict(**names)
+        return profile
+    except (yaml.YAMLError, TypeError, ValueError, AttributeError) as error:
         raise UserError(f"profile {file}: {' '.join(str(error).split())}") from error
 
 
@@ -281,7 +284,7 @@ def fitted(declared: Any, value: Any) -> Any:
         value = value_of(value)
     if isinstance(declared, float) and type(value) is int:
         value = float(value)
-    if None not in (declared, value) and type(value) is not type(declared):
+    if declared is not None and type(value) is not type(declared):
         raise TypeError
     return value
 

@@ -37,6 +37,7 @@ def test_a_parameters_cell_with_more_than_plain_values_is_refused(source):
             ["run", "counts", "-p", "tasks=many"],
             "is of type int (here 3), but the command line gives 'many'",
         ),
+        (["run", "counts", "-p", "tasks="], "parameter 'tasks' is of type int"),
         (["run", "counts", "-p", "tasks=1.5"], "parameter 'tasks' is of type int"),
         (["run", "counts", "-p", "tasks=true"], "parameter 'tasks' is of type int"),
         (["run", "counts", "-p", "tasks"], "error: 'tasks': write name=value"),
@@ -167,6 +168,8 @@ def test_a_profile_sets_only_what_a_notebook_declares(kit):
         ("notebooks: {demo/counts: {task: 1}}", r"no parameter 'task' \(from profile 'own'\)"),
         ("surprise: 1", "unexpected keyword argument 'surprise'"),
         ("[1]", "must be a mapping"),
+        ("parameters: 3", "must be a mapping"),
+        ("notebooks: {demo/counts: 3}", "must be a mapping"),
         ("a: [", "own.yaml: while parsing"),
     ],
 )

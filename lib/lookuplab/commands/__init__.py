@@ -105,7 +105,7 @@ def with_settings(defaults: Any, texts: Iterable[str]) -> Any:
         if name not in known:
             raise UserError(f"no setting {name!r}; there are: {', '.join(known)}")
         try:
-            changed[name] = fitted(known[name], text)
+            changed[name] = None if text == "null" else fitted(known[name], text)
         except TypeError:
             raise UserError(
                 f"setting {name!r} is {known[name]!r} by default, not {text!r}"

@@ -65,9 +65,10 @@ def test_a_walk_has_the_free_models_probabilities_at_every_step(walks):
 
 
 def test_the_question_behind_a_choice_is_found(walks):
-    steps, question = walks[0].steps, walks[0].question
+    steps = walks[0].steps
     assert [step.text for step in steps[4:7]] == ["_register", "ed", "_updates"]
-    assert [question(at) for at in range(7)] == [None, None, None, 3, 3, 3, 3]
+    asked = [step.question and step.question.step for step in steps]
+    assert asked == [None, None, None, 3, 3, 3, 3, 3, None]
     assert walks[0].choices()[0] == 4
 
 
@@ -91,7 +92,7 @@ def test_a_page_shows_text_suggestions_and_trie_and_no_tags_of_the_code(walks):
     first, choice = page(walks[0], 0), page(walks[0], 4)
     assert "&lt;b&gt;container" in first and "<b>container" not in first
     assert "suggestions:" not in first and "<img" not in first
-    assert f"<b>4 suggestions:</b> {', '.join(walks[0].steps[3].offered)}</p>" in choice
+    assert f"<b>4 suggestions:</b> {', '.join(walks[0].steps[3].asked.offered)}</p>" in choice
     assert (
         "&gt; _register 0.30" in choice
         and "0.300 (a suggestion's)" in choice

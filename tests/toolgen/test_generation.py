@@ -72,7 +72,7 @@ def test_figure_4_is_written_with_jedi_s_names_where_the_model_prefers_invented_
         done[0].prediction
         == "    for update in updates:\n        self._registered_updates.add(update)"
     )
-    asked = done.questions(tool)
+    asked = done.questions
     assert list(asked.chosen) == ["updates", "_registered_updates", "add", "update"]
     assert asked.before[1] == "    for update in updates:\n        self."
     assert asked.offered.all() and (asked.names > 0).all() and not asked.failure.any()
@@ -84,18 +84,18 @@ def test_a_name_that_jedi_did_not_offer_is_an_exception(tmp_path, functions, too
     script = wants("    ", MARK, "self", ".", MARK, "name", END)
     model = scripted(tmp_path, script=script, prompt=prompt_of(functions[0]))
     done = generate(model, functions[:1], tool, store=False)
-    rows = call_rows({("m", "toolgen"): done}, tool)
+    rows = call_rows({("m", "toolgen"): done})
     assert [(row["metric"], row["value"], row["n"]) for row in rows] == [
         ("calls", 2, 1),
         ("calls_per_function", 2, 1),
         ("not_offered_calls", 0, 2),
     ]
     done[0] = replace(done[0], prediction="    self.nothere")
-    found = done.questions(tool)
+    found = done.questions
     assert list(found.chosen) == ["self", "nothere"] and list(found.offered) == [True, False]
-    assert call_rows({("m", "toolgen"): done}, tool)[2]["value"] == 1
+    assert call_rows({("m", "toolgen"): done})[2]["value"] == 1
     done.model.use = ToolUse(None)
-    assert call_rows({("m", "base"): done}, tool) == offer_rows({("m", "base"): done}, tool) == []
+    assert call_rows({("m", "base"): done}) == offer_rows({("m", "base"): done}) == []
 
 
 def test_a_question_that_is_lost_twice_ends_the_run_and_an_error_of_jedi_s_leaves_the_row_free(
@@ -111,7 +111,7 @@ def test_a_question_that_is_lost_twice_ends_the_run_and_an_error_of_jedi_s_leave
     monkeypatch.setattr(JediTool, "_asked", lambda *_: Answer(failure="error in Jedi: KeyError"))
     with JediTool(1) as failing:
         done = generate(model, functions[:1], failing, store=False)
-        assert list(done.questions(failing).failure) == ["error in Jedi: KeyError"]
+        assert list(done.questions.failure) == ["error in Jedi: KeyError"]
     assert done[0].prediction == "    self.nothere"
 
 
@@ -186,7 +186,7 @@ def test_with_marks_disabled_decoding_is_plain_greedy_generation(marking_model, 
             )[0].tolist()
             assert theirs[1 if module.config.is_encoder_decoder else ids.shape[1] :] == expected
             assert [list(done[i].completion.token_ids) for done in answers] == [expected] * 3
-    assert answers[0].questions(tool).empty
+    assert answers[0].questions.empty
 
 
 @pytest.mark.parametrize(
@@ -211,12 +211,12 @@ def test_rows_of_different_repositories_share_a_batch_and_choose_what_is_offered
     assert [done.completion.token_ids for done in together] == [
         done.completion.token_ids for done in alone
     ]
-    asked = together.questions(tool)
-    pd.testing.assert_frame_equal(asked, alone.questions(tool))
+    asked = together.questions
+    pd.testing.assert_frame_equal(asked, alone.questions)
     assert (asked.chosen != "").sum() > 3
     assert asked.offered.all() and (asked.names > 0).sum() > 3
     recorded, together.model.rules = asked, {}
-    pd.testing.assert_frame_equal(together.questions(tool), recorded)  # followed through again
+    pd.testing.assert_frame_equal(together.questions, recorded)  # followed through again
 
 
 def test_a_question_that_was_answered_is_not_asked_again(tmp_path, functions):
@@ -341,8 +341,8 @@ def test_names_that_begin_as_what_is_written_are_counted_once(tmp_path):
     model = scripted(tmp_path / "model", script=script, prompt=prompt_of(one[0]), mark=False)
     with JediTool(1) as tool:
         done = generate(model, one, tool, ToolUse("dot"), store=False, progress=False)
-        assert list(done.questions(tool).names) == [0, 1]
-        rows = offer_rows({("m", "monitor"): done}, tool)
+        assert list(done.questions.names) == [0, 1]
+        rows = offer_rows({("m", "monitor"): done})
     assert [(row["metric"], row["value"], row["n"]) for row in rows] == [
         ("answered_percent", 50, 2),
         ("names_per_call", 1, 1),
@@ -379,7 +379,7 @@ def test_a_gate_removes_calls_and_the_rows_say_what_changes(tmp_path, monkeypatc
     written = {
         gate: generate(model, one, tool, gated(gate), store=False) for gate in (0.0, 0.7, 1.0)
     }
-    asked = {gate: answers.questions(tool) for gate, answers in written.items()}
+    asked = {gate: answers.questions for gate, answers in written.items()}
     assert asked[0.0].probability.tolist() == pytest.approx([0.6, 0.8])
     assert asked[0.0].chosen.tolist() == ["self", "other"] and asked[0.0].right.tolist() == [
         True,

@@ -46,7 +46,7 @@ def test_the_same_tokens(tmp_path, functions, tool, name, tokenizer):
     writer = Writer(model)
     for done in ours:
         assert writer.write(done.function, 40) == list(done.completion.token_ids)
-    assert (ours.questions(tool).chosen != "").sum() > 3
+    assert (ours.questions.chosen != "").sum() > 3
 
 
 def test_the_same_verdicts_and_the_repository_is_left_alone(functions):

@@ -91,6 +91,7 @@ def test_without_a_mark_in_the_vocabulary_the_base_variant_is_spelled_as_well(to
 
 
 def test_behind_a_mark_a_name_has_the_tokens_that_decoding_holds_ready_for_it():
+    from lookuplab.models.constraint import Trie
     from lookuplab.toolgen.tool_use import Vocabulary
 
     tokenizer = byte_tokenizer()
@@ -100,7 +101,7 @@ def test_behind_a_mark_a_name_has_the_tokens_that_decoding_holds_ready_for_it():
     places = [i for i, token in enumerate(answer) if token == mark]
     names = ["items", "_updates", "add", "item", "x", "y", "z", "naïve", "名"]
     for place, name in zip(places, names, strict=True):
-        node, place = vocabulary.trie(mark, [name], ""), place + 1
+        node, place = Trie.of(*vocabulary.spellings(mark, [name], "")), place + 1
         while not node.terminal:
             node, place = node.get(answer[place]), place + 1
             assert node is not None, name

@@ -75,7 +75,8 @@ class Completion:
     keeps the whole last token: cutting is the scorer's work. ``prompt_tokens`` counts what the model
     saw, ``prompt_dropped`` what truncation removed. ``margin`` is the narrowest decision on the way to
     the answer (see ``local.choose``): noise above it could have made another answer. None where there
-    was no decision or nobody measured it; equality leaves it out.
+    was no decision or nobody measured it; equality leaves it out. ``record`` is what the row's
+    constraint noted meanwhile (JSON), None without one.
     """
 
     id: str
@@ -88,6 +89,7 @@ class Completion:
     prompt_tokens: int
     prompt_dropped: int = 0
     margin: float | None = field(default=None, compare=False)
+    record: object = field(default=None, compare=False)
 
 
 class Model(Protocol):

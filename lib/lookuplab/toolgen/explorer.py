@@ -6,27 +6,63 @@ the same, so that a notebook without a kernel behind it loses only the moving.
 """
 
 import html
-import re
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from os.path import commonprefix
 from typing import TYPE_CHECKING
 
 import torch
 
 from lookuplab.models.complete import Store
 from lookuplab.models.local import LocalModel, distributions
-from lookuplab.models.types import Decoding
+from lookuplab.models.types import Completion, Decoding
 from lookuplab.sliders import slide, table
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.generation import DECODING, generate
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.marking import MARK
-from lookuplab.toolgen.tool_use import Step, ToolUse, Vocabulary
+from lookuplab.toolgen.tool_use import Question, ToolUse, Vocabulary
 
 if TYPE_CHECKING:
     import ipywidgets
 
 LIKELY, NAMES = 6, 60  # how many tokens and names a page lists
+
+
+@dataclass
+class Step:
+    """One token of an answer: its id, the text that it spells, its probability under the free
+    model, whether it is the mark.
+
+    ``asked``: what the tool was asked behind it; ``question``: what was asked for the name that it
+    is in (its own question where it asked one). ``allowed`` are the ids of the suggestions' tokens
+    that could stand here, [] where a name had to end, None where any token could; ``forced``: a
+    single one could, and the model was not asked.
+    """
+
+    token: int
+    text: str
+    probability: float
+    mark: bool
+    asked: Question | None = None
+    question: Question | None = None
+    allowed: list[int] | None = None
+    forced: bool = False
+
+
+def steps_of(answer: Completion, mark: int | None) -> list[Step]:
+    """The steps of an answer, with what its record says about them."""
+    tokens = zip(answer.token_ids, answer.tokens, answer.token_logprobs, strict=True)
+    steps = [Step(token, text, math.exp(sure), token == mark) for token, text, sure in tokens]
+    for question in (Question(**one) for one in answer.record):
+        asked = steps[question.step]
+        asked.asked = asked.question = question
+        held = steps[question.step + 1 :][: len(question.choices)]
+        for step, (allowed, may_end) in zip(held, question.choices, strict=True):
+            step.question, step.allowed = question, allowed
+            step.forced = len(allowed) == 1 and not may_end
+    return steps
 
 
 @dataclass(frozen=True)
@@ -40,12 +76,6 @@ class Walk:
     steps: Sequence[Step]
     probabilities: torch.Tensor = field(repr=False)
     vocabulary: Vocabulary = field(repr=False)
-
-    def question(self, at: int) -> int | None:
-        """The step behind which the tool was asked for what is chosen in step ``at``."""
-        while at > 0 and not self.steps[at].asked and self.steps[at].allowed is not None:
-            at -= 1
-        return at if self.steps[at].offered else None
 
     def choices(self) -> list[int]:
         """The steps in which the model had several tokens of suggestions to choose from."""
@@ -75,41 +105,29 @@ class Walk:
         mark = self.vocabulary.mark
         return 0.0 if mark is None else float(self.probabilities[at, mark])
 
-    def tree(self, question: int) -> str:
-        """The suggestions that ``question`` brought, a line for each name as its tokens, the likely
-        ones first: a probability behind each token that the model could choose, and ``>`` before
-        the names on the chosen path. Empty if none can be spelled.
+    def spelled(self, at: int) -> list[tuple[int, ...]]:
+        """The names that were offered behind step ``at``, as tokens."""
+        step = self.steps[at]
+        ways = self.vocabulary.spellings(step.token, step.asked.offered, step.asked.begun)
+        return sorted({tuple(path) for paths in ways for path in paths if path})
+
+    def tree(self, at: int) -> str:
+        """The suggestions behind step ``at``, a line for each name as its tokens, the likely ones
+        first: a probability behind each token that the model could choose, and ``>`` before what
+        it wrote. Empty if it could choose none.
         """
-        asked, text = self.steps[question], "".join(one.text for one in self.steps[: question + 1])
-        trie = self.vocabulary.trie(asked.token, asked.offered, re.search(r"\w*\Z", text)[0])
-        if trie is None:
-            return ""
-        names, stack = [], [((), trie)]
-        while stack:
-            path, node = stack.pop()
-            if path and (node.terminal or node.closed):
-                names.append(path)
-            stack += [((*path, self._spell(i)), node[i]) for i in sorted(node)]
-        chosen, node, probabilities = (), trie, {}
-        for step, likely in zip(
-            self.steps[question + 1 :], self.probabilities[question + 1 :], strict=True
-        ):
-            for i in sorted(node):
-                probabilities[*chosen, self._spell(i)] = float(likely[i])
-            node = node.get(step.token)
-            if step.allowed is None or node is None:
-                break
-            chosen = (*chosen, self._spell(step.token))
+        held = len(self.steps[at].asked.choices)
+        written = tuple(step.token for step in self.steps[at + 1 :][:held])
+        likely = self.probabilities[at + 1 :][:held].tolist()
 
-        def line(name: tuple[str, ...]) -> str:
-            paths = [name[:length] for length in range(1, len(name) + 1)]
-            known = [
-                f" {probabilities[path]:.2f}" if path in probabilities else "" for path in paths
-            ]
-            mark = "> " if name[: len(chosen)] == chosen else "  "
-            return mark + " | ".join(map("".join, zip(name, known, strict=True)))
+        def line(path: tuple[int, ...]) -> str:
+            same = commonprefix([path, written])
+            known = zip(path[: len(same) + 1], likely, strict=False)
+            parts = [f"{self._spell(token)} {row[token]:.2f}" for token, row in known]
+            parts += map(self._spell, path[len(parts) :])
+            return ("> " if same == path else "  ") + " | ".join(parts)
 
-        names.sort(key=lambda name: (-probabilities.get(name[:1], 0), name))
+        names = sorted(self.spelled(at), key=lambda path: -likely[0][path[0]]) if held else []
         return "\n".join(map(line, names[:NAMES]))
 
     def _spell(self, token: int) -> str:
@@ -134,7 +152,8 @@ def walk(
     (prompt,) = written.model.prompts()
     ids = model.prompt_ids(prompt.text)
     probabilities = distributions(model.module, ids, list(answer.token_ids)).cpu()
-    return Walk(function, prompt.text, written.model.steps(answer), probabilities, vocabulary)
+    steps = steps_of(answer, vocabulary.mark)
+    return Walk(function, prompt.text, steps, probabilities, vocabulary)
 
 
 def explore(walks: Sequence[Walk]) -> "ipywidgets.VBox":
@@ -152,10 +171,10 @@ def page(walked: Walk, at: int) -> str:
     """Step ``at`` (from 0) as HTML: the text so far, what the model wished, the suggestions and
     their trie.
     """
-    step, question, row = walked.steps[at], walked.question(at), walked.probabilities[at]
+    step, row = walked.steps[at], walked.probabilities[at]
     before = "".join(MARK if one.mark else one.text for one in walked.steps[:at])
     now = MARK if step.mark else step.text.replace("\n", "\u21b5\n").replace(" ", "\u2423")
-    asked = f"asked, {len(step.offered)} suggestions" if step.asked else "not asked"
+    asked = f"asked, {len(step.asked.offered)} suggestions" if step.asked else "not asked"
     facts = {"P(mark)": f"{walked.mark_probability(at):.3f}", "the tool": asked}
     for token in [step.token, *row.topk(min(LIKELY, len(row))).indices.tolist()]:
         known = " (a suggestion's)" if token in (step.allowed or ()) else ""
@@ -166,9 +185,8 @@ def page(walked: Walk, at: int) -> str:
         f'<span style="background:#222;color:#fff">{html.escape(now or "end")}</span></pre>',
         table(["", ""], facts.items()),
     ]
-    if question is not None:
-        names = walked.steps[question].offered
-        listed = html.escape(", ".join(names[:NAMES]))
-        parts.append(f"<p><b>{len(names)} suggestions:</b> {listed}</p>")
-        parts.append(f"<pre>{html.escape(walked.tree(question))}</pre>")
+    if step.question and (names := step.question.offered):
+        listed, tree = ", ".join(names[:NAMES]), walked.tree(step.question.step)
+        parts.append(f"<p><b>{len(names)} suggestions:</b> {html.escape(listed)}</p>")
+        parts.append(f"<pre>{html.escape(tree)}</pre>")
     return "".join(parts)

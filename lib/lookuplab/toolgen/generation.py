@@ -7,10 +7,11 @@ from several processes.
 """
 
 import hashlib
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from lookuplab.toolgen.jedi_tool import VERSION, Answer, JediTool, ask
 from lookuplab.toolgen.pairs import kind_of, prompt_text
 from lookuplab.toolgen.similarity import identifiers
 from lookuplab.toolgen.tables import BASE, repository_rows
-from lookuplab.toolgen.tool_use import NEVER, Step, ToolConstraint, ToolUse, Vocabulary
+from lookuplab.toolgen.tool_use import NEVER, ToolConstraint, ToolUse, Vocabulary
 
 DECODING = Decoding(max_new_tokens=192)  # the package's 128 tokens of code, and marks between them
 
@@ -46,7 +47,6 @@ class Generated:
     failure: str = ""
 
 
-@dataclass
 class ToolModel:
     """A local model with the tool at hand: a ``models.types.Model``, so that ``complete`` stores,
     resumes and batches. It answers the prompts of ``prompts`` for ``functions``.
@@ -54,18 +54,14 @@ class ToolModel:
     UserError for a trigger by marks and a model without one.
     """
 
-    model: LocalModel
-    functions: Sequence[Function]
-    tool: JediTool
-    use: ToolUse = ToolUse()
-    rules: dict[str, ToolConstraint] = field(default_factory=dict)  # of the rows that were written
-
-    def __post_init__(self) -> None:
-        self.name = self.model.name
-        self.kind = kind_of(self.model.config)  # one of ``pairs.KINDS``
-        self.vocabulary = Vocabulary(self.model.tokenizer, self.model.end_of_text)
-        self._by_id = {function.id: function for function in self.functions}
-        if self.use.trigger == "mark" and self.vocabulary.mark is None:
+    def __init__(
+        self, model: LocalModel, functions: Sequence[Function], tool: JediTool, use: ToolUse
+    ) -> None:
+        self.model, self.functions, self.tool, self.use = model, functions, tool, use
+        self.name = model.name
+        self.kind = kind_of(model.config)  # one of ``pairs.KINDS``
+        self.vocabulary = Vocabulary(model.tokenizer, model.end_of_text)
+        if use.trigger == "mark" and self.vocabulary.mark is None:
             raise UserError(
                 f"{self.name} has no mark in its vocabulary; fine-tune it on marked functions "
                 "(lookuplab train toolgen), or set the trigger to 'dot'"
@@ -84,53 +80,33 @@ class ToolModel:
         """What the model is asked for each function; a prompt's id is the function's."""
         content = {root: content_hash(root) for root in {one.root for one in self.functions}}
         return [
-            Prompt(
-                one.id,
-                prompt_text(one, self.kind),
-                place=f"{one.id} in {content[one.root]}",
-            )
+            Prompt(one.id, prompt_text(one, self.kind), place=f"{one.id} in {content[one.root]}")
             for one in self.functions
         ]
 
     def generate(
         self, requests: Sequence[tuple[Prompt, int]], decoding: Decoding
     ) -> Iterator[list[Completion]]:
+        """The answers; their records are ``tool_use.Question``s where the tool is used."""
+        rules, by_id = {}, {function.id: function for function in self.functions}
+
         def constrain(prompt: Prompt, before: list[int]) -> ToolConstraint | None:
             if self.use.trigger is None and self.vocabulary.mark is None:
                 return None
-            self.rules[prompt.id] = self._rule(prompt.id, before, threads)
-            return self.rules[prompt.id]
+
+            def asked(written: str) -> Future[Answer]:
+                question = by_id[prompt.id], written, self.kind, self.use.variant
+                return threads.submit(ask, self.tool, *question)
+
+            rules[prompt.id] = ToolConstraint(self.use, self.vocabulary, before, asked)
+            return rules[prompt.id]
 
         with ThreadPoolExecutor(self.tool.workers) as threads:
-            yield from self.model.generate(requests, decoding, constrain)
-
-    def steps(self, answer: Completion, tool: JediTool | None = None) -> list[Step]:
-        """What happened in the row of an answer. Of one that was not written just now, but came
-        from the store or from another beam, it is followed through the same rules; ``tool`` is
-        asked again then, and remembers its answers.
-        """
-        rule = self.rules.get(answer.id)
-        if rule is None or [step.token for step in rule.steps] != list(answer.token_ids):
-            self.tool, one = tool or self.tool, self._by_id[answer.id]
-            text = prompt_text(one, self.kind)
-            before = self.model.prompt_ids(text) if self.model.causal else []
-            with ThreadPoolExecutor(1) as threads:
-                rule = self._rule(answer.id, before, threads)
-                for token, logprob in zip(answer.token_ids, answer.token_logprobs, strict=True):
-                    rule.push(token, logprob)
-        rule.choices()  # waits for the answer to the last question
-        for step, text in zip(rule.steps, answer.tokens, strict=True):
-            step.text = text
-        return rule.steps
-
-    def _rule(self, id: str, before: Sequence[int], threads: ThreadPoolExecutor) -> ToolConstraint:
-        """What rules the row of a function; ``before`` are the tokens that the row continues."""
-
-        def asked(written: str) -> Future[Answer]:
-            function, use = self._by_id[id], self.use
-            return threads.submit(ask, self.tool, function, written, self.kind, use.variant)
-
-        return ToolConstraint(self.use, self.vocabulary, before, asked)
+            for batch in self.model.generate(requests, decoding, constrain):
+                yield [
+                    replace(one, record=rules.pop(one.id).record()) if one.id in rules else one
+                    for one in batch
+                ]
 
 
 class Generations(list):
@@ -145,9 +121,9 @@ class Generations(list):
         """Function id -> prediction, as ``evaluation.judged_all`` takes them."""
         return {one.function.id: one.prediction for one in self}
 
-    def questions(self, tool: JediTool) -> pd.DataFrame:
-        """One row for each question to the tool, recorded while the answers were written (see
-        ``ToolModel.steps``).
+    @cached_property
+    def questions(self) -> pd.DataFrame:
+        """One row for each question to the tool, as recorded while the answers were written.
 
         Columns: ``id``, ``repository``; ``step``, which token of the answer asked, from 0, and its
         ``probability``; ``before``, the text up to the caret, without marks; ``failure`` of the
@@ -157,28 +133,35 @@ class Generations(list):
         the original's body has that name, wherever: where in it the answer stands cannot be said
         once the two differ.
         """
-        rows, use, trie = [], self.model.use, self.model.vocabulary.trie
+        rows = []
         for one in self:
-            text, wanted = one.prediction, set(identifiers(one.function.body))
-            steps = self.model.steps(one.completion, tool) if one.completion and use.trigger else []
-            before = ""
-            for at, step in enumerate(steps):
-                before += step.text
-                if not step.asked:
-                    continue
-                begun = re.search(r"\w*\Z", before)[0]
-                rest = re.match(r"\w*", text[len(before) :])[0]
-                chosen, fitting = begun + rest, [n for n in step.offered if n.startswith(begun)]
-                cut = one.completion.finish_reason == "length" and before + rest == text
+            answer, wanted = one.completion, set(identifiers(one.function.body))
+            for question in answer.record or () if answer else ():
+                step, begun = question["step"], question["begun"]
+                before = "".join(answer.tokens[: step + 1])
+                rest = re.match(r"\w*", answer.text[len(before) :])[0]
+                chosen = begun + rest
+                fitting = [name for name in question["offered"] if name.startswith(begun)]
+                cut = answer.finish_reason == "length" and before + rest == answer.text
                 offered = (
                     chosen in fitting
-                    or cut
-                    and any(name.startswith(chosen) for name in fitting)
-                    or trie(step.token, fitting, begun) is None
+                    or not question["choices"]
+                    or (cut and any(name.startswith(chosen) for name in fitting))
                 )
-                place = one.function.id, one.function.repository, at, step.probability, before
-                found = step.failure, len(fitting), chosen, offered, chosen in wanted
-                rows.append(place + found)
+                rows.append(
+                    {
+                        "id": one.function.id,
+                        "repository": one.function.repository,
+                        "step": step,
+                        "probability": math.exp(answer.token_logprobs[step]),
+                        "before": before,
+                        "failure": question["failure"],
+                        "names": len(fitting),
+                        "chosen": chosen,
+                        "offered": offered,
+                        "right": chosen in wanted,
+                    }
+                )
         columns = "id repository step probability before failure names chosen offered right"
         return pd.DataFrame(rows, columns=columns.split())
 
@@ -199,22 +182,23 @@ def generate(
     asks for its functions again. A function whose prompt does not fit into the model's context is
     left out with the reason.
     """
-    tooled = ToolModel(model, functions, tool, use)
-    prompts, failures = tooled.prompts(), {}
-    if model.context is not None:
-        ids = [model.prompt_ids(prompt.text) for prompt in prompts]
-        failures = {
-            prompt.id: f"prompt has {len(row)} tokens, the model's context is {model.context}"
-            for prompt, row in zip(prompts, ids, strict=True)
-            if len(row) >= model.context
-        }
+    tooled, failures = ToolModel(model, functions, tool, use), {}
+    prompts = tooled.prompts()
+    for prompt in prompts if model.context is not None else ():
+        if (length := len(model.prompt_ids(prompt.text))) >= model.context:
+            failures[prompt.id] = (
+                f"prompt has {length} tokens, the model's context is {model.context}"
+            )
     asked = [prompt for prompt in prompts if prompt.id not in failures]
     done = {answer.id: answer for answer in complete(tooled, asked, decoding, store, progress)}
+    if use.trigger:  # answers of before there were records are written once more
+        old = [(prompt, 0) for prompt in asked if done[prompt.id].record is None]
+        done |= {one.id: one for batch in tooled.generate(old, decoding) for one in batch}
     return Generations(
         [
-            Generated(one, "", None, failures[one.id])
-            if one.id in failures
-            else Generated(one, done[one.id].text, done[one.id])
+            Generated(one, done[one.id].text, done[one.id])
+            if one.id in done
+            else Generated(one, "", None, failures[one.id])
             for one in functions
         ],
         tooled,
@@ -230,35 +214,35 @@ def content_hash(root: Path) -> str:
     return digest.hexdigest()[:32]
 
 
-def call_rows(written: Mapping[tuple[str, str], Generations], tool: JediTool) -> list[dict]:
+def call_rows(written: Mapping[tuple[str, str], Generations]) -> list[dict]:
     """Per (model, condition) that used the tool: ``calls`` of all functions, ``calls_per_function``
     with its interval over repositories, and ``not_offered_calls``, names that were chosen where the
     tool offered others only, of ``n`` calls.
     """
     rows = []
-    for (model, condition), generated in written.items():
-        if generated.model.use.trigger is None:
-            continue
-        asked = generated.questions(tool)
-        ids = pd.Series([one.function.id for one in generated])
-        where = [one.function.repository for one in generated]
-        exceptions = len(asked) - asked.offered.sum()
-        rows += [
-            bare_row(model, condition, "calls", len(asked), len(generated)),
-            row(model, condition, "calls_per_function", average(_counts(ids, asked), where)),
-            bare_row(model, condition, "not_offered_calls", exceptions, len(asked)),
-        ]
+    for key, generated in written.items():
+        if generated.model.use.trigger:
+            asked, functions = generated.questions, [one.function for one in generated]
+            where = [one.repository for one in functions]
+            each = average(_counts([one.id for one in functions], asked), where)
+            rows += [
+                bare_row(*key, "calls", len(asked), len(generated)),
+                row(*key, "calls_per_function", each),
+                bare_row(
+                    *key, "not_offered_calls", (~asked.offered.astype(bool)).sum(), len(asked)
+                ),
+            ]
     return rows
 
 
-def offer_rows(written: Mapping[tuple[str, str], Generations], tool: JediTool) -> list[dict]:
+def offer_rows(written: Mapping[tuple[str, str], Generations]) -> list[dict]:
     """Per (model, condition) that used the tool: ``answered_percent``, the share of the calls at
     which any name could be chosen, and ``names_per_call``, the mean number of names there. Both
     with intervals over repositories.
     """
     rows = []
     for key, generated in written.items():
-        asked = generated.questions(tool)
+        asked = generated.questions
         answered = asked[asked.names > 0]
         if len(asked):
             share = rate(asked.names > 0, asked.repository).percent()
@@ -280,8 +264,8 @@ def gate_rows(
     model: str, frames: Mapping[float, pd.DataFrame], asked: Mapping[float, pd.DataFrame]
 ) -> list[dict]:
     """One model's Table III at each gate, with ``editsim_percent``, ``calls_per_function`` and
-    ``calls_percent`` of those at the first gate; frames as of ``evaluation.judged_all``, questions as
-    of ``Generations.questions``.
+    ``calls_percent`` of those at the first gate; frames as of ``evaluation.judged_all``, ``asked``
+    as ``Generations.questions``.
 
     Conditions are ``gate_<number>``, and ``gate_<number> - gate_<first>`` for what changes from the
     first gate, over the same functions.
@@ -297,19 +281,17 @@ def gate_rows(
         if "_relative_" not in each["metric"]
     ]
     counts = {gate: _counts(frame.id, asked[gate]) for gate, frame in frames.items()}
-    total = len(asked[first])
-    for gate, frame in frames.items():
-        similarity = rate(frame.edit_similarity, frame.repository).percent()
-        calls = average(counts[gate], frame.repository)
-        rows.append(row(model, names[gate], "editsim_percent", similarity))
-        rows.append(row(model, names[gate], "calls_per_function", calls))
+    total, texts = len(asked[first]), {gate: one.edit_similarity for gate, one in frames.items()}
+    for gate, name in names.items():
+        where = frames[gate].repository
+        rows.append(row(model, name, "editsim_percent", rate(texts[gate], where).percent()))
+        rows.append(row(model, name, "calls_per_function", average(counts[gate], where)))
         if total:
             share = 100 * len(asked[gate]) / total
-            rows.append(bare_row(model, names[gate], "calls_percent", share, total))
+            rows.append(bare_row(model, name, "calls_percent", share, total))
     for gate in others:
         where, condition = frames[gate].repository, f"{names[gate]} - {names[first]}"
-        texts = (frames[each].edit_similarity for each in (first, gate))
-        similarity = paired_difference(*texts, where).percent()
+        similarity = paired_difference(texts[first], texts[gate], where).percent()
         calls = paired_difference(counts[first], counts[gate], where)
         rows.append(row(model, condition, "editsim_change_points", similarity))
         rows.append(row(model, condition, "calls_per_function_change", calls))
@@ -339,6 +321,6 @@ def removal_rows(model: str, asked: pd.DataFrame, gates: Sequence[float]) -> lis
     return rows
 
 
-def _counts(ids: pd.Series, asked: pd.DataFrame) -> pd.Series:
+def _counts(ids: Sequence[str], asked: pd.DataFrame) -> pd.Series:
     """How often the tool was asked for each function."""
-    return ids.map(asked.id.value_counts()).fillna(0)
+    return pd.Series(ids).map(asked.id.value_counts()).fillna(0)

@@ -91,7 +91,7 @@ class Writer:
                 repeats = tree is None
                 while tree and len(written) < room:  # LLM-SELECT from line 6 on
                     over = END in tree
-                    among = self.vocabulary.names.breaks if over else list(tree)
+                    among = self.vocabulary.breaks if over else list(tree)
                     probabilities = self._predict(prompt, written)
                     mask = torch.zeros_like(probabilities)
                     mask[among] = 1
@@ -130,11 +130,9 @@ class Writer:
         if text.endswith(UNFINISHED):  # within a character; no name can follow
             return None
         offered = suggestions(ask(self.tool, function, text, self.kind, self.variant))
-        begun = re.search(r"\w*\Z", text)[0]
-        rests = [name[len(begun) :] for name in offered if name.startswith(begun)]
-        tail, tree = self.vocabulary.behind_mark, {}
-        paths, closed, _ = self.vocabulary.names.paths(tail, [rest for rest in rests if rest])
-        ended = [[*path, END] for path in ([[]] if "" in rests else []) + paths]
+        begun, vocabulary, tree = re.search(r"\w*\Z", text)[0], self.vocabulary, {}
+        paths, closed = vocabulary.spellings(vocabulary.mark, offered, begun)
+        ended = [[*path, END] for path in paths]
         for path in [*ended, *closed]:
             node = tree
             for token in path:

@@ -2,9 +2,6 @@
 and are counted. And what a worker keeps between questions changes no answer.
 """
 
-import os
-import signal
-
 import parso
 import pytest
 
@@ -69,41 +66,32 @@ def test_a_parameter_is_known_from_callers_in_the_repository_and_not_from_beside
     assert "upper" in one.complete(package, "module.py", swapped, 5, 10).names
 
 
-def test_a_hang_and_a_crash_cost_a_process_and_a_new_one_takes_the_next_call(one, tmp_path):
-    text = TEXT + "\n"
-    one.complete(tmp_path, *PLACE)
-    os.kill(worker_of(one).process.pid, signal.SIGSTOP)
-    one.time_limit = 0.2
-    one.complete(tmp_path, "module.py", text, 6, 13)
-    assert one.failures["timed out"]
-    one.time_limit = 20
-    assert "field" in one.complete(tmp_path, "module.py", text, 6, 13).names
-    worker_of(one).process.kill()
-    worker_of(one).process.wait()
-    assert "field" in one.complete(tmp_path, "module.py", text + "\n", 6, 13).names
-    assert one.failures["crashed"] == 1
-
-
 def test_a_call_that_takes_too_long_is_given_up_and_its_worker_goes_on(one, tmp_path):
     for name in ("first", "second"):
         code = "".join(f"def {name}_{n}(a, b=[{n}]):\n    return a\n" for n in range(2000))
         (tmp_path / f"{name}.py").write_text(code)
     text = "import first\nimport second\nsecond."
     one.complete(tmp_path, "module.py", "import first\nfirst.", 2, 6)
-    process, one.time_limit = worker_of(one).process, 0.01
+    channel, one.time_limit = worker_of(one).channel, 0.01
     assert one.complete(tmp_path, "module.py", text, 3, 7).failure == "timed out"
     one.time_limit = 20
     assert "second_1999" in one.complete(tmp_path, "module.py", text, 3, 7).names
-    assert worker_of(one).process is process and one.failures == {"timed out": 2}
+    assert worker_of(one).channel is channel and one.failures == {"timed out": 2}
 
 
-def test_a_module_that_ends_the_process_that_imports_it_is_counted_as_crashed(
-    one, tmp_path, monkeypatch
+@pytest.mark.parametrize(
+    ("code", "failure", "limit"),
+    [("os.abort()", "crashed", 20), ("time.sleep(60)", "timed out", 0.2)],
+)
+def test_a_module_that_ends_or_stops_the_process_is_counted_and_the_next_call_has_a_new_one(
+    one, tmp_path, monkeypatch, code, failure, limit
 ):
-    (tmp_path / "gi.py").write_text("import os\nos.abort()\n")  # Jedi imports this one
+    (tmp_path / "gi.py").write_text(f"import os, time\n{code}\n")  # Jedi imports this one
     monkeypatch.setenv("LOOKUPLAB_SOURCES", str(tmp_path))
+    one.time_limit = limit
     answer = one.complete(tmp_path, "module.py", "import gi\ngi.", 2, 3)
-    assert (answer.failure, one.failures) == ("crashed", {"crashed": 2})
+    assert (answer.failure, one.failures) == (failure, {failure: 2})
+    one.time_limit = 20
     assert "x" in one.complete(tmp_path, "module.py", "x = 1\n", 2, 0).names
 
 
@@ -111,9 +99,9 @@ def test_an_error_of_jedi_is_an_answer_and_the_process_stays(one, tmp_path):
     assert one.complete(tmp_path, "module.py", "x = 1\n", 99, 0).failure == (
         "error in Jedi: ValueError"
     )
-    process = worker_of(one).process
+    channel = worker_of(one).channel
     assert "x" in one.complete(tmp_path, "module.py", "x = 1\n", 2, 0).names
-    assert worker_of(one).process is process and one.failures == {"error in Jedi: ValueError": 1}
+    assert worker_of(one).channel is channel and one.failures == {"error in Jedi: ValueError": 1}
 
 
 def test_what_jedi_has_answered_the_next_tool_need_not_ask(tmp_path, asked):
@@ -188,15 +176,8 @@ def equals_plain_jedi(tool, *place):
     plain = jedi_worker.completions(str(root), *caret)
     for limit in (20, 21):
         tool.time_limit = limit
-        found = tool._asked(
-            root,
-            caret[0],
-            dict(
-                zip(("file", "text", "line", "column"), caret, strict=True),
-                root=str(root),
-                limit=limit,
-            ),
-        )
+        question = dict(zip(("file", "text", "line", "column"), caret, strict=True))
+        found = tool._asked({**question, "root": str(root), "limit": limit})
         assert [list(pair) for pair in zip(found.names, found.inserted, strict=True)] == plain
     return found
 

@@ -1,19 +1,25 @@
-"""Jedi and pylint: each in a process of its own, and the store of what they said.
+"""Jedi and pylint in processes of their own, and the store of what they said.
 
-An analyser may hang or crash on other people's code; the measurement goes on. Its answers are kept beside the completion
-store, so that a second run asks nobody.
+An analyser may hang or crash on other people's code; the measurement goes on. Each kind is loaded once, in a parent
+process (``serve``), which forks a worker for whoever asks. Answers are kept beside the completion store, so that a
+second run asks nobody.
 """
 
+import functools
+import gc
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from multiprocessing.reduction import recv_handle, send_handle
 from pathlib import Path
-from threading import Timer
 
 from lookuplab import python_sources
 from lookuplab.models.store import AnswerStore, canonical, digest
@@ -28,48 +34,36 @@ class WorkerLost(Exception):
 
 
 class Worker:
-    """``python -m module``, which answers JSON lines (see ``serve``); started by the first question.
-
-    ``-P``: a repository's own ``types.py`` must not stand in for the library's.
-    """
+    """A process that answers questions: a fork, made by the first question, of ``python -m module``."""
 
     def __init__(self, module: str, limit: float = 60.0):
         self.module, self.limit = module, limit  # the limit: seconds of computing for one answer
-        self.folder: Path | None = None  # where it runs
-        self.process: subprocess.Popen | None = None
+        self.channel: Connection | None = None
+        self.seen: set = set()  # what it has been asked about, for whoever chooses among workers
 
     def ask(self, question: dict, seconds: float) -> dict:
         """The answer within ``seconds`` on the clock; raises WorkerLost."""
-        if self.process is None:
-            command = [sys.executable, "-P", "-m", self.module]
-            self.process = subprocess.Popen(
-                command,
-                cwd=self.folder,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-            )
-        began, late = time.monotonic(), Timer(seconds, self.process.kill)
-        late.start()
-        line = ""
+        began = time.monotonic()
         try:
-            with suppress(OSError):
-                print(json.dumps(question), file=self.process.stdin, flush=True)
-                line = self.process.stdout.readline()
-        finally:
-            late.cancel()
-        if not line.endswith("\n"):
+            if self.channel is None:
+                self.channel, theirs = Pipe()
+                with theirs:
+                    send_handle(
+                        parent(self.module, str(python_sources.folder()))[1], theirs.fileno(), 0
+                    )
+            self.channel.send_bytes(json.dumps([seconds, question]).encode())
+            return json.loads(self.channel.recv_bytes())
+        except (EOFError, OSError):
             self.close()
-            raise WorkerLost("timeout" if time.monotonic() - began >= seconds else "crash")
-        return json.loads(line)
+            late = time.monotonic() - began >= seconds
+            raise WorkerLost("timeout" if late else "crash") from None
 
     def close(self) -> None:
-        """End the process; harmless when there is none."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.communicate()
-            self.process = None
+        """The process ends, when it has finished what it is at; harmless when there is none."""
+        if self.channel is not None:
+            self.channel.close()
+            self.channel = None
+            self.seen.clear()
 
     def __enter__(self):
         return self
@@ -78,12 +72,39 @@ class Worker:
         self.close()
 
 
+@functools.cache
+def parent(module: str, sources: str) -> tuple[subprocess.Popen, Connection]:
+    """The process that forks the workers of a kind, and where it takes their channels. It ends with this one.
+
+    ``-P``: a repository's own ``types.py`` must not stand in for the library's.
+    """
+    ours, theirs = Pipe()
+    with theirs, open(os.devnull, "w") as nowhere:
+        command = [sys.executable, "-P", "-m", module]
+        return subprocess.Popen(command, stdin=theirs, stdout=nowhere, stderr=nowhere), ours
+
+
 def serve(answer: Callable[[dict], dict]) -> None:
-    """The worker's side: answer every line of standard input. What the analyser prints goes nowhere."""
-    with os.fdopen(os.dup(1), "w") as out:
-        os.dup2(2, 1)
-        for line in sys.stdin:
-            print(json.dumps(answer(json.loads(line))), file=out, flush=True)
+    """The parent's side: fork a worker for each channel that comes in on standard input. It answers what it is asked
+    there, and ends if that takes too long. What the analyser prints goes nowhere."""
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a worker
+    with Connection(0) as control:
+        try:
+            handle = recv_handle(control)
+            while os.fork():
+                os.close(handle)
+                handle = recv_handle(control)
+        except EOFError:
+            return
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    with Connection(handle) as channel, suppress(EOFError):
+        while True:
+            seconds, question = json.loads(channel.recv_bytes())
+            signal.setitimer(signal.ITIMER_REAL, seconds)  # its signal ends the process
+            found = answer(question)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            channel.send_bytes(json.dumps(found).encode())
 
 
 class JudgementStore(AnswerStore):

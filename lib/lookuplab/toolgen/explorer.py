@@ -94,7 +94,7 @@ class Walk:
         return {
             "tokens": len(self.steps),
             "marks": sum(step.mark for step in self.steps),
-            "questions": sum(step.asked for step in self.steps),
+            "questions": sum(step.asked is not None for step in self.steps),
             "choices": len(self.choices()),
             "forced_tokens": sum(step.forced for step in self.steps),
             "overruled_tokens": len(self.overruled()),

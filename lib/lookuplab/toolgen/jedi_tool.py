@@ -6,6 +6,7 @@ as an idle one. A call that exceeds it is given up and counted, and its worker g
 hangs, or takes its process down, costs that process; the next call has a new one.
 """
 
+import functools
 import keyword
 import os
 import re
@@ -89,16 +90,15 @@ class JediTool:
         self.workers, self.time_limit = workers or os.cpu_count() or 1, time_limit
         self.failures: Counter = Counter()
         self._free = [Worker("lookuplab.toolgen.jedi_worker") for _ in range(self.workers)]
-        self._places: dict[Worker, set] = {worker: set() for worker in self._free}
         self._freed = threading.Condition()
         self._kept = Suggestions(":memory:" if store is False else store)
-        self._digests: dict[Path, str] = {}
+        self._digest = functools.cache(repository_digest)
 
     def __enter__(self) -> "JediTool":
         return self
 
     def __exit__(self, *_: object) -> None:
-        for worker in self._places:
+        for worker in self._free:
             worker.close()
         self._kept.db.close()
 
@@ -114,32 +114,30 @@ class JediTool:
         """
         question = {"text": text, "line": line, "column": column}
         if wanted is None:
-            if root not in self._digests:
-                self._digests[root] = repository_digest(root)
-            where = within_imports(root / file)
-            known = key("suggestions", self._digests[root], file=where, tool=VERSION, **question)
+            place = {"file": within_imports(root / file), "tool": VERSION, **question}
+            known = key("suggestions", self._digest(root), **place)
             for found in self._kept.get([known]).values():
                 return Answer(*map(tuple, found))
         question |= {"root": str(root), "file": file, "wanted": wanted, "limit": self.time_limit}
-        answer = self._asked(root, file, question)
+        answer = self._asked(question)
         if answer.failure in LOST:
-            answer = self._asked(root, file, question)
+            answer = self._asked(question)
         if wanted is None and not answer.failure:
             self._kept.put(known, answer[:2])
         return answer
 
-    def _asked(self, root: Path, file: str, question: dict) -> Answer:
+    def _asked(self, question: dict) -> Answer:
         """By a free worker: best one that has parsed this file already, else this repository."""
+        where = {question["root"], (question["root"], question["file"])}
         with self._freed:
             self._freed.wait_for(lambda: self._free)
-            worker = max(self._free, key=lambda one: len({root, root / file} & self._places[one]))
+            worker = max(self._free, key=lambda one: len(where & one.seen))
             self._free.remove(worker)
         try:
             found = worker.ask(question, max(1.0, PATIENCE * self.time_limit))
-            self._places[worker] |= {root, root / file}
+            worker.seen |= where
         except WorkerLost as lost:
             found = {"failure": "timed out" if str(lost) == "timeout" else "crashed"}
-            self._places[worker].clear()
         finally:
             with self._freed:
                 self._free.append(worker)

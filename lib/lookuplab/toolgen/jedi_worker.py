@@ -1,4 +1,4 @@
-"""The process in which Jedi runs; started by ``jedi_tool``, one question a line on standard input.
+"""The process in which Jedi runs for ``jedi_tool``.
 
 Jedi is not thread-safe and may hang or crash on other people's code, so it runs nowhere else.
 What Jedi works out anew for each question though it cannot have changed is found once in the life
@@ -39,7 +39,7 @@ from lookuplab import python_sources
 from lookuplab.paths import replacing
 from lookuplab.toolgen.analysers import serve
 
-_BUFFERS = 8  # whose syntax trees are kept
+_BUFFERS = 100  # whose syntax trees are kept: more than rows of a batch stand in
 
 
 class Repository(jedi.Project):
@@ -289,4 +289,5 @@ def answer(question: dict) -> dict:
 if __name__ == "__main__":
     signal.signal(signal.SIGPROF, _too_long)
     install()
+    completions(python_sources.search_path()[0], "new.py", "''.", 1, 3)  # reads the built-in names
     serve(answer)

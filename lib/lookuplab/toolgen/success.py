@@ -74,6 +74,7 @@ class SuccessTool(Worker):
 
     def __init__(self, limit: float = 60.0):
         super().__init__(MODULE, limit)
+        self.folder: Path | None = None  # where the imports of the process begin
 
     def judge(
         self, root: Path, file: str, text: str, lines: tuple[int, int] | None = None

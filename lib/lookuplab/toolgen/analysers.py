@@ -88,20 +88,21 @@ def serve(answer: Callable[[dict], dict]) -> None:
     """The parent's side: fork a worker for each channel that comes in on standard input. It answers what it is asked
     there, and ends if that takes too long. What the analyser prints goes nowhere."""
     gc.freeze()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a worker
     with Connection(0) as control:
         try:
             handle = recv_handle(control)
             while os.fork():
                 os.close(handle)
                 handle = recv_handle(control)
+                with suppress(ChildProcessError):
+                    while os.waitpid(-1, os.WNOHANG)[0]:  # a worker has ended
+                        pass
         except EOFError:
             return
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with Connection(handle) as channel, suppress(EOFError):
         while True:
             seconds, question = json.loads(channel.recv_bytes())
-            signal.setitimer(signal.ITIMER_REAL, seconds)  # its signal ends the process
+            signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6))  # its signal ends the process
             found = answer(question)
             signal.setitimer(signal.ITIMER_REAL, 0)
             channel.send_bytes(json.dumps(found).encode())

@@ -29,22 +29,23 @@ from lookuplab.toolgen.jedi_tool import VERSION, Answer, JediTool, ask
 from lookuplab.toolgen.pairs import kind_of, prompt_text
 from lookuplab.toolgen.similarity import identifiers
 from lookuplab.toolgen.tables import BASE, repository_rows
-from lookuplab.toolgen.tool_use import NEVER, ToolConstraint, ToolUse, Vocabulary
+from lookuplab.toolgen.tool_use import NEVER, Question, ToolConstraint, ToolUse, Vocabulary
 
 DECODING = Decoding(max_new_tokens=192)  # the package's 128 tokens of code, and marks between them
 
 
 @dataclass(frozen=True)
 class Generated:
-    """One answer. ``prediction`` is a body or a whole ``def`` without marks, as ``lookuplab score
-    toolgen`` takes it. A function that was left out has "", no completion, and the reason in
-    ``failure``.
-    """
+    """One answer; a function that was left out has no completion, and the reason in ``failure``."""
 
     function: Function
-    prediction: str
     completion: Completion | None
     failure: str = ""
+
+    @property
+    def prediction(self) -> str:
+        """A body or a whole ``def`` without marks, as ``lookuplab score toolgen`` takes it."""
+        return self.completion.text if self.completion else ""
 
 
 class ToolModel:
@@ -55,7 +56,11 @@ class ToolModel:
     """
 
     def __init__(
-        self, model: LocalModel, functions: Sequence[Function], tool: JediTool, use: ToolUse
+        self,
+        model: LocalModel,
+        functions: Sequence[Function],
+        tool: JediTool,
+        use: ToolUse = ToolUse(),
     ) -> None:
         self.model, self.functions, self.tool, self.use = model, functions, tool, use
         self.name = model.name
@@ -125,8 +130,7 @@ class Generations(list):
     def questions(self) -> pd.DataFrame:
         """One row for each question to the tool, as recorded while the answers were written.
 
-        Columns: ``id``, ``repository``; ``step``, which token of the answer asked, from 0, and its
-        ``probability``; ``before``, the text up to the caret, without marks; ``failure`` of the
+        Columns: ``id``, ``repository``; ``probability`` of the token that asked; ``failure`` of the
         call, or ""; ``names``, how many began as what was written there; ``chosen``, the name that
         the answer has there, "" for none; ``offered``, whether it was, or no name could be held to
         (no suggestion begins so, or none can be spelled in the model's tokens); ``right``, whether
@@ -136,33 +140,21 @@ class Generations(list):
         rows = []
         for one in self:
             answer, wanted = one.completion, set(identifiers(one.function.body))
-            for question in answer.record or () if answer else ():
-                step, begun = question["step"], question["begun"]
-                before = "".join(answer.tokens[: step + 1])
-                rest = re.match(r"\w*", answer.text[len(before) :])[0]
-                chosen = begun + rest
-                fitting = [name for name in question["offered"] if name.startswith(begun)]
-                cut = answer.finish_reason == "length" and before + rest == answer.text
+            for question in (Question(**asked) for asked in (answer and answer.record) or ()):
+                start = len("".join(answer.tokens[: question.step + 1]))
+                rest = re.match(r"\w*", answer.text[start:])[0]
+                chosen = question.begun + rest
+                names = [name for name in question.offered if name.startswith(question.begun)]
+                cut = answer.finish_reason == "length" and start + len(rest) == len(answer.text)
                 offered = (
-                    chosen in fitting
-                    or not question["choices"]
-                    or (cut and any(name.startswith(chosen) for name in fitting))
+                    chosen in names
+                    or not question.choices
+                    or (cut and any(name.startswith(chosen) for name in names))
                 )
-                rows.append(
-                    {
-                        "id": one.function.id,
-                        "repository": one.function.repository,
-                        "step": step,
-                        "probability": math.exp(answer.token_logprobs[step]),
-                        "before": before,
-                        "failure": question["failure"],
-                        "names": len(fitting),
-                        "chosen": chosen,
-                        "offered": offered,
-                        "right": chosen in wanted,
-                    }
-                )
-        columns = "id repository step probability before failure names chosen offered right"
+                sure = math.exp(answer.token_logprobs[question.step])
+                place = one.function.id, one.function.repository, sure, question.failure
+                rows.append((*place, len(names), chosen, offered, chosen in wanted))
+        columns = "id repository probability failure names chosen offered right"
         return pd.DataFrame(rows, columns=columns.split())
 
 
@@ -194,15 +186,8 @@ def generate(
     if use.trigger:  # answers of before there were records are written once more
         old = [(prompt, 0) for prompt in asked if done[prompt.id].record is None]
         done |= {one.id: one for batch in tooled.generate(old, decoding) for one in batch}
-    return Generations(
-        [
-            Generated(one, done[one.id].text, done[one.id])
-            if one.id in done
-            else Generated(one, "", None, failures[one.id])
-            for one in functions
-        ],
-        tooled,
-    )
+    generated = [Generated(one, done.get(one.id), failures.get(one.id, "")) for one in functions]
+    return Generations(generated, tooled)
 
 
 def content_hash(root: Path) -> str:
@@ -222,16 +207,13 @@ def call_rows(written: Mapping[tuple[str, str], Generations]) -> list[dict]:
     rows = []
     for key, generated in written.items():
         if generated.model.use.trigger:
-            asked, functions = generated.questions, [one.function for one in generated]
-            where = [one.repository for one in functions]
-            each = average(_counts([one.id for one in functions], asked), where)
-            rows += [
-                bare_row(*key, "calls", len(asked), len(generated)),
-                row(*key, "calls_per_function", each),
-                bare_row(
-                    *key, "not_offered_calls", (~asked.offered.astype(bool)).sum(), len(asked)
-                ),
-            ]
+            asked, functions = generated.questions, generated.model.functions
+            calls = _counts([one.id for one in functions], asked)
+            each = average(calls, [one.repository for one in functions])
+            wrong = len(asked) - asked.offered.sum()
+            rows.append(bare_row(*key, "calls", len(asked), len(functions)))
+            rows.append(row(*key, "calls_per_function", each))
+            rows.append(bare_row(*key, "not_offered_calls", wrong, len(asked)))
     return rows
 
 
@@ -242,13 +224,11 @@ def offer_rows(written: Mapping[tuple[str, str], Generations]) -> list[dict]:
     """
     rows = []
     for key, generated in written.items():
-        asked = generated.questions
-        answered = asked[asked.names > 0]
-        if len(asked):
-            share = rate(asked.names > 0, asked.repository).percent()
-            rows.append(row(*key, "answered_percent", share))
-        if len(answered):
-            number = average(answered.names, answered.repository)
+        names, where = generated.questions.names, generated.questions.repository
+        if len(names):
+            rows.append(row(*key, "answered_percent", rate(names > 0, where).percent()))
+        if any(names > 0):
+            number = average(names[names > 0], where[names > 0])
             rows.append(row(*key, "names_per_call", number))
     return rows
 
@@ -276,7 +256,7 @@ def gate_rows(
         {(model, BASE if gate == first else names[gate]): frame for gate, frame in frames.items()}
     )
     rows = [
-        each | {"condition": re.sub(rf"\b{BASE}$", names[first], each["condition"])}
+        each | {"condition": each["condition"].replace(BASE, names[first])}
         for each in known
         if "_relative_" not in each["metric"]
     ]

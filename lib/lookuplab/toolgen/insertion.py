@@ -47,38 +47,33 @@ def read_source(path: Path) -> str:
 
 def locate(text: str, line: int) -> Place:
     """The function whose `def` stands on ``line``. Raises UserError: no such function, a file that does not parse."""
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef
     try:
-        node = _functions(text).get(line)
+        nodes = (node for node in ast.walk(_parsed(text)) if isinstance(node, kinds))
     except UNPARSABLE as error:
         raise UserError(f"the file does not parse: {error}") from None
+    node = next((node for node in nodes if node.lineno == line), None)
     if node is None:
         raise UserError(
             f"no function starts on line {line}; the line of its `def` is meant, not of a decorator"
         )
     lines, first = text.split("\n"), node.body[0]
     start = min(each.lineno for each in (first, *getattr(first, "decorator_list", ())))
-    column = len(lines[start - 1].encode()[: first.col_offset].decode())  # ast counts bytes
-    indent = _indent(lines[line - 1])
-    if lines[start - 1][:column].strip():  # def f(): return 1
+    row, indent = lines[start - 1], _indent(lines[line - 1])
+    column = len(row.encode()[: first.col_offset].decode())  # ast counts bytes
+    if row[:column].strip():  # def f(): return 1
         inner, body_line = indent + "    ", start
-        header = [*lines[line - 1 : start - 1], lines[start - 1][:column].rstrip()]
-        body = [inner + lines[start - 1][column:], *lines[start : node.end_lineno]]
+        header = [*lines[line - 1 : start - 1], row[:column].rstrip()]
+        body = [inner + row[column:], *lines[start : node.end_lineno]]
     else:
         documented = ast.get_docstring(node, clean=False) is not None
-        inner, body_line = (
-            _indent(lines[start - 1]),
-            (first.end_lineno if documented else start - 1) + 1,
-        )
+        inner, body_line = _indent(row), first.end_lineno + 1 if documented else start
         header, body = lines[line - 1 : body_line - 1], lines[body_line - 1 : node.end_lineno]
     texts = "\n".join(header), "\n".join(body)
     return Place(node.name, line, node.end_lineno, indent, inner, *texts, body_line)
 
 
-@lru_cache(maxsize=32)
-def _functions(text: str) -> dict[int, ast.FunctionDef | ast.AsyncFunctionDef]:
-    """The functions of a file by the line of their `def`; a file is asked for all of them in a row."""
-    kinds = ast.FunctionDef | ast.AsyncFunctionDef
-    return {node.lineno: node for node in ast.walk(ast.parse(text)) if isinstance(node, kinds)}
+_parsed = lru_cache(maxsize=32)(ast.parse)  # a file is asked for all its functions in a row
 
 
 def _indent(line: str) -> str:
@@ -92,7 +87,7 @@ def function_of(place: Place, prediction: str) -> tuple[str, str]:
     is cut off: a decorator is in the file already), or the body behind signature and docstring. Nothing is stripped
     behind it.
     """
-    prediction = prediction.replace("\r\n", "\n").replace("\r", "\n")
+    prediction = re.sub("\r\n?", "\n", prediction)
     blank = r"[^\S\n]"
     start = rf"(?:{blank}*(?:@.*)?\n)*(?={blank}*(?:async{blank}+)?def{blank}+{place.name}\b)"
     whole = re.match(start, prediction)

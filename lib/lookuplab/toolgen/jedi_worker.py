@@ -105,7 +105,7 @@ class TooLong(BaseException):
 project = functools.cache(Repository)  # one a repository
 # This interpreter itself: Jedi's default starts a further process and asks it attribute by attribute.
 environment = functools.cache(InterpreterEnvironment)
-_buffers: dict[Path, dict[str, object]] = {}  # parso's trees, by the file that each stands for
+_buffers: dict[Path, object] = {}  # parso's trees, by the file that each stands for
 
 
 @contextmanager
@@ -117,26 +117,28 @@ def script(root: str, file: str, text: str) -> Iterator[jedi.Script]:
     parses only what has changed.
     """
     path = (Path(root) / file).absolute()
-    on_disk = forget(path)
-    _remember(path, _buffers.pop(path, {}))
+    on_disk = _trees().pop(path, None)
+    if path in _buffers:
+        _trees()[path] = _buffers.pop(path)
     try:
         yield jedi.Script(text, path=path, project=project(root), environment=environment())
-        _buffers[path] = forget(path)
+        _buffers[path] = _trees()[path]
         if len(_buffers) > _BUFFERS:
             del _buffers[next(iter(_buffers))]
     finally:
         forget(path)
-        _remember(path, on_disk)
+        if on_disk:
+            _trees()[path] = on_disk
 
 
-def forget(path: Path) -> dict[str, object]:
-    """What parso remembers of a file, by grammar; from now on it does no more."""
-    return {grammar: of.pop(path) for grammar, of in cache.parser_cache.items() if path in of}
+def forget(path: Path) -> None:
+    """Let parso parse a file anew."""
+    _trees().pop(path, None)
 
 
-def _remember(path: Path, trees: dict[str, object]) -> None:
-    for grammar, tree in trees.items():
-        cache.parser_cache.setdefault(grammar, {})[path] = tree
+def _trees() -> dict[Path, object]:
+    """What parso remembers of Python files; when it clears up, in another dictionary than before."""
+    return cache.parser_cache.setdefault(environment().get_grammar()._hashed, {})
 
 
 def completions(

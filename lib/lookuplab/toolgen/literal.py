@@ -5,10 +5,10 @@ the same marks, tokens and verdicts. This module exists to show that: equal resu
 way costs.
 """
 
+import math
 import re
 import shutil
 import time
-import tokenize
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,14 +17,14 @@ import jedi
 import torch
 
 from lookuplab import python_sources
-from lookuplab.models.local import LocalModel, decoder_start
-from lookuplab.models.tokens import UNFINISHED
+from lookuplab.models.local import LocalModel
+from lookuplab.models.tokens import UNFINISHED, decoded
 from lookuplab.toolgen.evaluation import Task
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.insertion import insert, locate, read_source
 from lookuplab.toolgen.jedi_tool import Answer, ask, suggestions
 from lookuplab.toolgen.jedi_worker import forget
-from lookuplab.toolgen.pairs import kind_of, prompt_text
+from lookuplab.toolgen.pairs import prompt_text
 from lookuplab.toolgen.success import fresh_messages, verdict
 from lookuplab.toolgen.tool_use import Vocabulary
 
@@ -58,7 +58,7 @@ class SerialJedi:
 
 
 class Writer:
-    """Algorithms 2 and 3, one function at a time: each token from a forward pass over prompt and
+    """Algorithms 2 and 3 with a decoder-only model, one function at a time: each token from a forward pass over prompt and
     all tokens before it, without a cache, and after each token the whole text spelled anew.
 
     The rules are those of ``ToolUse("mark", variant, gate=0, ends="first")``: names are tokenised
@@ -69,16 +69,13 @@ class Writer:
     def __init__(self, model: LocalModel, variant: str = "paper") -> None:
         self.model, self.variant, self.tool = model, variant, SerialJedi()
         self.vocabulary = Vocabulary(model.tokenizer, model.end_of_text)
-        self.kind = kind_of(model.config)
 
     @torch.inference_mode()
     def write(self, function: Function, max_new_tokens: int) -> list[int]:
         """The tokens of the answer, marks and the end of the text among them."""
-        text = prompt_text(function, self.kind)
-        prompt = self.model.prompt_ids(text)
-        room, mark = max_new_tokens, self.vocabulary.mark
-        if self.kind == "decoder" and self.model.context is not None:
-            room = min(room, self.model.context - len(prompt))
+        prompt = self.model.prompt_ids(prompt_text(function, "decoder"))
+        room = min(max_new_tokens, (self.model.context or math.inf) - len(prompt))
+        mark = self.vocabulary.mark
         written, repeats = [], False
         while len(written) < room:
             probabilities = self._predict(prompt, written)
@@ -105,21 +102,12 @@ class Writer:
     def _predict(self, prompt: list[int], written: list[int]) -> torch.Tensor:
         """LLM-PREDICT: (vocabulary,) probabilities of the next token."""
         module = self.model.module
-        rows = {"input_ids": prompt + written}
-        if self.kind != "decoder":
-            rows = {"input_ids": prompt, "decoder_input_ids": [decoder_start(module), *written]}
-        rows = {name: torch.tensor([row], device=module.device) for name, row in rows.items()}
-        return module(**rows, use_cache=False).logits[0, -1].double().softmax(-1)
+        row = torch.tensor([prompt + written], device=module.device)
+        return module(row, use_cache=False).logits[0, -1].double().softmax(-1)
 
     def _spelled(self, prompt: list[int], written: list[int]) -> str:
         """The function so far, without marks."""
-        before = prompt if self.kind == "decoder" else []
-        start, whole = (
-            self.model.tokenizer.decode(
-                row, skip_special_tokens=True, clean_up_tokenization_spaces=False
-            )
-            for row in (before, before + written)
-        )
+        start, whole = decoded(self.model.tokenizer, [prompt, prompt + written])
         return whole[len(start) :]
 
     def _suggested(self, function: Function, text: str) -> dict | None:
@@ -129,7 +117,7 @@ class Writer:
         """
         if text.endswith(UNFINISHED):  # within a character; no name can follow
             return None
-        offered = suggestions(ask(self.tool, function, text, self.kind, self.variant))
+        offered = suggestions(ask(self.tool, function, text, "decoder", self.variant))
         begun, vocabulary, tree = re.search(r"\w*\Z", text)[0], self.vocabulary, {}
         paths, closed = vocabulary.spellings(vocabulary.mark, offered, begun)
         ended = [[*path, END] for path in paths]
@@ -156,9 +144,6 @@ def verdicts(tasks: Sequence[Task], variant: str = "paper") -> Iterator[list]:
                 shutil.copytree(task.root, copies[task.root], ignore=ignore)
             file, text = copies[task.root] / task.file, read_source(task.root / task.file)
             inserted = insert(text, locate(text, task.line), task.prediction)
-            original = file.read_bytes()
-            with tokenize.open(file) as stream:
-                encoding = stream.encoding
-            file.write_text(inserted.text, encoding, newline="\n")
+            file.write_text(inserted.text, "utf-8", newline="\n")
             yield verdict(fresh_messages(copies[task.root], task.file), inserted, variant)
-            file.write_bytes(original)
+            shutil.copyfile(task.root / task.file, file)

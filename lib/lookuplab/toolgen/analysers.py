@@ -39,18 +39,19 @@ class Worker:
     def __init__(self, module: str, limit: float = 60.0):
         self.module, self.limit = module, limit  # the limit: seconds of computing for one answer
         self.channel: Connection | None = None
+        self.sources = ""  # that it reads
         self.seen: set = set()  # what it has been asked about, for whoever chooses among workers
 
     def ask(self, question: dict, seconds: float) -> dict:
         """The answer within ``seconds`` on the clock; raises WorkerLost."""
-        began = time.monotonic()
+        began, sources = time.monotonic(), str(python_sources.folder())
         try:
+            if self.sources != sources:
+                self.close()
             if self.channel is None:
-                self.channel, theirs = Pipe()
+                self.sources, (self.channel, theirs) = sources, Pipe()
                 with theirs:
-                    send_handle(
-                        parent(self.module, str(python_sources.folder()))[1], theirs.fileno(), 0
-                    )
+                    send_handle(parent(self.module, sources)[1], theirs.fileno(), 0)
             self.channel.send_bytes(json.dumps([seconds, question]).encode())
             return json.loads(self.channel.recv_bytes())
         except (EOFError, OSError):

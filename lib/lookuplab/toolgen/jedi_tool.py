@@ -29,6 +29,7 @@ from lookuplab.toolgen.functions import Function
 TIME_LIMIT = 10.0  # CPU seconds a call: a few hundred times the usual one
 PATIENCE = 6  # wall-clock time, as a multiple of the limit, after which a call hangs
 VERSION = 2  # raise it whenever the same question would get another answer than before
+_idle: list[Worker] = []  # of tools that were closed: what they have read serves the next one
 LOST = {"timed out", "crashed"}  # failures of the machine: another time there may be an answer
 _VALUES = {"True", "False", "None"}
 _LEXEME = re.compile(
@@ -89,7 +90,10 @@ class JediTool:
     ):
         self.workers, self.time_limit = workers or os.cpu_count() or 1, time_limit
         self.failures: Counter = Counter()
-        self._free = [Worker("lookuplab.toolgen.jedi_worker") for _ in range(self.workers)]
+        self._free = [
+            _idle.pop() if _idle else Worker("lookuplab.toolgen.jedi_worker")
+            for _ in range(self.workers)
+        ]
         self._freed = threading.Condition()
         self._kept = Suggestions(":memory:" if store is False else store)
         self._digest = functools.cache(repository_digest)
@@ -98,8 +102,7 @@ class JediTool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for worker in self._free:
-            worker.close()
+        _idle.extend(self._free)
         self._kept.db.close()
 
     def complete(

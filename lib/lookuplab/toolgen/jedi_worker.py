@@ -39,7 +39,7 @@ from lookuplab import python_sources
 from lookuplab.paths import replacing
 from lookuplab.toolgen.analysers import serve
 
-_BUFFERS = 100  # whose syntax trees are kept: more than rows of a batch stand in
+_BUFFERS = 64  # whose syntax trees are kept: more than rows of a batch stand in
 
 
 class Repository(jedi.Project):
@@ -230,15 +230,17 @@ def branch(check, found: dict, context, node):
 
 
 @functools.lru_cache(2000)
-def _text(path: Path) -> str:
-    return python_bytes_to_unicode(path.read_bytes(), errors="replace") if path.exists() else ""
+def _text(path: Path, changed: float) -> str:
+    return python_bytes_to_unicode(path.read_bytes(), errors="replace")
 
 
 def module_with(state, file, pattern):
     """The context of a file's module if the file has a match of ``pattern``, which is a word
     between two \\b.
     """
-    text = _text(file.path)
+    if (changed := file.get_last_modified()) is None:
+        return None
+    text = _text(file.path, changed)
     if pattern.pattern[2:-2] not in text or not pattern.search(text):
         return None
     module = imports.load_module_from_path(state, KnownContentFileIO(file.path, text))

@@ -51,6 +51,7 @@ CPU_TOKENS = 8192  # rows x longest prompt: more only pads and leaves the proces
 GPU_SHARE = 0.8  # of the free memory, for keys and values
 # drop finished rows when they are one in so many of the batch: each time the cache is copied
 COMPACT = 8
+LIKELY = 256  # tokens that a draw with top_p looks at first
 BLOCK = 64  # positions of room that the cache reserves at a time
 
 
@@ -481,15 +482,10 @@ def choose(
     best = scores.topk(2)
     token, margin = best.indices[:, 0], (best.values[:, 0] - best.values[:, 1]).double()
     if chance is not None:
-        chosen, alone = (
-            torch.softmax(scores.double() / decoding.temperature, dim=-1),
-            margin == torch.inf,
-        )
+        alone, near = margin == torch.inf, torch.full_like(margin, torch.inf)
+        chosen = torch.softmax(scores.double() / decoding.temperature, dim=-1)
         if decoding.top_p < 1:
-            ranked, order = chosen.sort(dim=-1, descending=True, stable=True)
-            before = ranked.cumsum(-1) - ranked
-            outside = before >= decoding.top_p  # the token that crosses top_p stays
-            chosen = chosen.masked_fill(torch.zeros_like(outside).scatter(-1, order, outside), 0)
+            chosen, near = nucleus(chosen, decoding.top_p)
         total = chosen.cumsum(-1)
         point = chance.double() * total[:, -1]
         token = torch.searchsorted(total, point[:, None], right=True)[:, 0].clamp(
@@ -497,11 +493,30 @@ def choose(
         )
         upper = total.gather(-1, token[:, None])[:, 0]
         lower = upper - chosen.gather(-1, token[:, None])[:, 0]
-        margin = torch.minimum(upper - point, point - lower)
-        if decoding.top_p < 1:
-            margin = torch.minimum(margin, (before - decoding.top_p).abs().amin(-1))
+        margin = torch.minimum(torch.minimum(upper - point, point - lower), near)
         margin = margin.masked_fill(alone, torch.inf)
     return token, logits.gather(-1, token[:, None])[:, 0] - logits.logsumexp(-1), margin
+
+
+def nucleus(chances: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """``chances`` (rows, vocabulary) without the tokens behind those that together come to ``top_p``; the one that
+    crosses it stays. Also how near a sum at which it could cut was to ``top_p`` (rows,).
+
+    Of equally likely tokens at the cut those that come first in the vocabulary stay. To sort the whole vocabulary is
+    slow, so that is done only where the ``LIKELY`` most likely tokens do not tell.
+    """
+    for count in (LIKELY, chances.shape[-1]):
+        if count < chances.shape[-1]:
+            ranked, order = chances.topk(count)
+        else:
+            ranked, order = chances.sort(dim=-1, descending=True, stable=True)
+        before = ranked.cumsum(-1) - ranked
+        outside = before >= top_p
+        tied = (ranked[:, 1:] == ranked[:, :-1]) & outside[:, 1:] & ~outside[:, :-1]
+        if outside[:, -1].all() and not tied.any():
+            break
+    kept = torch.zeros_like(chances).scatter(-1, order, ranked.masked_fill(outside, 0))
+    return kept, (before - top_p).abs().amin(-1)
 
 
 def uniforms(row: Row, decoding: Decoding) -> np.ndarray:
@@ -606,9 +621,16 @@ class RoomyLayer(DynamicLayer):
         return self.keys, self.values
 
     def batch_select_indices(self, indices: torch.Tensor) -> None:
-        """Only keep these rows, and the room ahead of them."""
-        used = self.get_seq_length()
-        self._rooms = [room.index_select(0, indices.to(room.device)) for room in self._rooms]
+        """Only keep these rows, and the room ahead of them. Fewer ones, in their order, move up in place."""
+        used, rows = self.get_seq_length(), indices.tolist()
+        if len(rows) < len(self.keys) and rows == sorted(rows):
+            for room in self._rooms:
+                for at, row in enumerate(rows):
+                    if at != row:
+                        room[at, :, :used] = room[row, :, :used]
+            self._rooms = [room[: len(rows)] for room in self._rooms]
+        else:
+            self._rooms = [room.index_select(0, indices.to(room.device)) for room in self._rooms]
         self.keys, self.values = (room[:, :, :used] for room in self._rooms)
 
 

@@ -1,6 +1,5 @@
 """Stores: several writers, kills, clear errors, export and import, nothing written over."""
 
-import json
 import signal
 import sqlite3
 import subprocess
@@ -86,7 +85,7 @@ def test_what_is_no_store_is_refused_and_left_alone(tmp_path):
     for path, message in (
         (text, "not a database"),
         (other, "no store of completions"),
-        (newer, "newer lookuplab"),
+        (newer, "another version of lookuplab"),
         (tmp_path / "file" / "s.sqlite", "Not a directory|File exists"),
     ):
         before = path.read_bytes() if path.is_file() else None
@@ -156,45 +155,6 @@ def test_an_import_adds_what_is_new_and_writes_over_nothing(store, tmp_path, mon
     assert complete(model, many_prompts(4), progress=False)[:2] == ours and model.calls == []
     with Kept() as kept:
         assert kept.get("ab") == {"a": {"passed": True}, "b": "ours"}
-
-
-def old_store(file, answers=1):
-    """A store of schema 2, with one setting and the first prompts of ``many_prompts``."""
-    with CompletionStore(file.with_suffix(".new")) as new:
-        expected = complete(ToyModel(), many_prompts(answers), store=new, progress=False)
-        rows = new.db.execute("SELECT * FROM completions").fetchall()
-    with closing(sqlite3.connect(file)) as db, db:
-        db.executescript(
-            "CREATE TABLE settings (id TEXT PRIMARY KEY, json TEXT); CREATE TABLE prompts (id TEXT, json TEXT);"
-            "CREATE TABLE completions (settings TEXT, prompt TEXT, sample INTEGER, json TEXT);"
-            "CREATE TABLE batches (settings TEXT, ended REAL, model TEXT); PRAGMA user_version = 2"
-        )
-        for key, text in rows:
-            fields = {
-                name: value
-                for name, value in json.loads(text).items()
-                if name not in ("model", "id", "sample")
-            }
-            db.execute(
-                "INSERT INTO completions VALUES (?, ?, ?, ?)", (*key.split("/"), json.dumps(fields))
-            )
-        db.execute("INSERT INTO batches VALUES (?, 0, 'toy')", (rows[0][0].split("/")[0],))
-    return expected
-
-
-def test_a_store_of_an_older_schema_is_taken_over_where_it_is_and_by_an_import(
-    tmp_path, monkeypatch
-):
-    expected = old_store(tmp_path / "old.sqlite", 5)
-    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
-    before = (tmp_path / "old.sqlite").read_bytes()
-    assert merge(tmp_path / "old.sqlite", [CompletionStore]) == {"completions": 5}
-    assert (tmp_path / "old.sqlite").read_bytes() == before
-    for file in (None, tmp_path / "old.sqlite"):
-        with CompletionStore(file) as store:
-            model = ToyModel()
-            assert complete(model, many_prompts(5), store=store) == expected and model.calls == []
-            assert [row[:2] for row in store.held()] == [("toy", 5)]
 
 
 def test_bad_input_is_one_line(store, tmp_path, monkeypatch):

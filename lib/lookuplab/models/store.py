@@ -11,16 +11,14 @@ import contextlib
 import hashlib
 import json
 import os
-import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from lookuplab import paths
 from lookuplab.errors import UserError
 
-SCHEMA = 3  # 3: one table; up to 2 a completion store had settings, prompts, completions, batches and uses
+SCHEMA = 3  # one table; up to 2 there were five
 BUSY_SECONDS = (
     60.0  # other writers hold the file for milliseconds; a minute means that something is stuck
 )
@@ -40,9 +38,9 @@ class AnswerStore:
         with self._readable_errors():
             if str(self.path) != ":memory:":
                 Path(self.path).parent.mkdir(parents=True, exist_ok=True)
-            # isolation_level None: each transaction is opened by hand. SQLite itself is built for threads
+            # a transaction that began by reading could fail when it writes. SQLite itself is built for threads
             self.db = sqlite3.connect(
-                self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+                self.path, BUSY_SECONDS, isolation_level="IMMEDIATE", check_same_thread=False
             )
             try:
                 self._open()
@@ -56,40 +54,18 @@ class AnswerStore:
         self.db.execute("PRAGMA synchronous = NORMAL")
         ((version,),) = self.db.execute("PRAGMA user_version")
         tables = {name for (name,) in self.db.execute("SELECT name FROM sqlite_master")}
-        if version > SCHEMA or (tables and not version and self.name not in tables):
+        if version not in (0, SCHEMA) or (tables and not version):
             raise UserError(
-                f"{self.path} is no store of {self.name}, or a newer lookuplab wrote it; update lookuplab "
-                "or name another file (LOOKUPLAB_STORE)"
+                f"{self.path} is no store of {self.name}, or another version of lookuplab wrote it; "
+                "name another file (LOOKUPLAB_STORE)"
             )
-        if self.name in tables and "settings" not in tables:
-            return
-        with contextlib.suppress(sqlite3.OperationalError):  # another process may be at just this
-            self.db.execute("PRAGMA journal_mode = WAL")
-        with self._transaction():
-            if old := self.db.execute(
-                "SELECT 1 FROM sqlite_master WHERE name = 'settings'"
-            ).fetchone():
-                self._upgrade()
-            table = f"CREATE TABLE IF NOT EXISTS {self.name} (key TEXT PRIMARY KEY, json TEXT) WITHOUT ROWID"
-            self.db.execute(table)
+        if self.name not in tables:
+            with contextlib.suppress(sqlite3.OperationalError):  # another process may be at just this
+                self.db.execute("PRAGMA journal_mode = WAL")
             self.db.execute(f"PRAGMA user_version = {SCHEMA}")
-        if old:
-            self.db.execute("VACUUM")
-
-    def _upgrade(self) -> None:
-        """Take over the answers of a completion store of schema 1 or 2."""
-        for statement in (
-            "ALTER TABLE completions RENAME TO old",
-            "CREATE TABLE IF NOT EXISTS batches (settings TEXT, model TEXT)",
-            "CREATE TABLE completions (key TEXT PRIMARY KEY, json TEXT) WITHOUT ROWID",
-            "INSERT INTO completions SELECT settings || '/' || prompt || '/' || sample, json_set(json, '$.model', "
-            "coalesce((SELECT max(model) FROM batches b WHERE b.settings = old.settings), 'unknown')) FROM old",
-            *(
-                f"DROP TABLE IF EXISTS {name}"
-                for name in ("old", "settings", "prompts", "batches", "uses")
-            ),
-        ):
-            self.db.execute(statement)
+            self.db.execute(
+                f"CREATE TABLE IF NOT EXISTS {self.name} (key TEXT PRIMARY KEY, json TEXT) WITHOUT ROWID"
+            )
 
     @classmethod
     def default_path(cls) -> Path:
@@ -110,45 +86,36 @@ class AnswerStore:
 
     def put(self, key: str, answer: object) -> None:
         """Keep one answer, in place of another one."""
-        with self._readable_errors():
+        with self._readable_errors(), self.db:
             row = key, json.dumps(answer)
             self.db.execute(f"INSERT OR REPLACE INTO {self.name} VALUES (?, ?)", row)
 
     def add(self, answers: Mapping[str, object]) -> None:
         """Keep a batch, in one transaction. An answer that another process has stored first stays as it is."""
         rows = [(key, json.dumps(answer)) for key, answer in answers.items()]
-        with self._readable_errors(), self._transaction():
+        with self._readable_errors(), self.db:
             self.db.executemany(f"INSERT OR IGNORE INTO {self.name} VALUES (?, ?)", rows)
 
     def __len__(self) -> int:
         return self.db.execute(f"SELECT count(*) FROM {self.name}").fetchone()[0]
 
-    def take(self, file: Path, models: Sequence[str] = ()) -> int:
-        """Add the answers of another file (of these models only), all or none; how many are new. Ours stay."""
-        chosen = (
-            f"json_extract(json, '$.model') IN ({','.join('?' * len(models))})" if models else "1"
-        )
+    def take(self, file: Path, models: Sequence[str] = ()) -> int | None:
+        """Add the answers of another file (of these models only), all or none; how many are new. Ours stay.
+
+        None where that file has no such table.
+        """
+        marks = ",".join("?" * len(models))
+        chosen = f"WHERE json_extract(json, '$.model') IN ({marks})" if models else ""
         with self._readable_errors():
             self.db.execute("ATTACH ? AS other", (str(file),))
             try:
-                return self.db.execute(
-                    f"INSERT OR IGNORE INTO {self.name} SELECT * FROM other.{self.name} WHERE {chosen}",
-                    models,
-                ).rowcount
+                if not list(self.db.execute(f"PRAGMA other.table_info({self.name})")):
+                    return None
+                with self.db:
+                    taken = f"INSERT OR IGNORE INTO {self.name} SELECT * FROM other.{self.name} {chosen}"
+                    return self.db.execute(taken, models).rowcount
             finally:
                 self.db.execute("DETACH other")
-
-    @contextlib.contextmanager
-    def _transaction(self) -> Iterator[None]:
-        # a deferred one could fail when it turns from reading to writing
-        self.db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self.db.execute("COMMIT")
-        except BaseException:
-            if self.db.in_transaction:  # SQLite has rolled back by itself after some errors
-                self.db.execute("ROLLBACK")
-            raise
 
     @contextlib.contextmanager
     def _readable_errors(self) -> Iterator[None]:
@@ -203,19 +170,11 @@ def export(target: Path, kinds: Sequence[type[AnswerStore]], models: Sequence[st
 
 def merge(file: Path, kinds: Sequence[type[AnswerStore]]) -> dict[str, int]:
     """Add what ``file``, an export or another store, holds to the stores of these ``kinds``: name -> new answers."""
-    existing(file)
-    with TemporaryDirectory() as folder:  # one of an older schema is upgraded in the copy
-        for part in (file, file.with_name(f"{file.name}-wal")):  # what is not in the file yet
-            if part.is_file():
-                shutil.copy(part, folder)
-        copy, found = Path(folder) / file.name, {}
-        with CompletionStore(copy) as read:
-            tables = {name for (name,) in read.db.execute("SELECT name FROM sqlite_master")}
-        for kind in kinds:
-            if kind.name in tables:
-                with kind() as store:
-                    found[kind.name] = store.take(copy)
-    return found
+    found = {}
+    for kind in kinds:
+        with kind() as store:
+            found[kind.name] = store.take(existing(file))
+    return {name: new for name, new in found.items() if new is not None}
 
 
 def existing(file: Path) -> Path:

@@ -175,6 +175,13 @@ class R:
 class R:
     def __reduce__(self):
         return type, ('E', (), {'__eq__': bool})""",
+    "give masked numbers": r"""
+import pandas, pickle
+masked = b"\x80\x02cnumpy.ma\nMaskedArray\n(](K\x09K\x09K\x09e\x88t\x81."
+class R:
+    pass
+dumps = pickle.dumps
+pickle.dumps = lambda value: masked if type(value) is R else dumps(value)""",
     "call a constructor": """
 import pandas as pd
 class R:

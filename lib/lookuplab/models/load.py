@@ -7,6 +7,7 @@ import hashlib
 import inspect
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -156,13 +157,13 @@ def base_of(folder: Path) -> tuple[str, str | None]:
     return name, None if Path(name).is_dir() else config.get("revision")
 
 
-def content_hash(folder: Path) -> str:
-    """sha256 over the names and bytes of a checkpoint's files; cards, logs and hidden files do not count."""
+def content_hash(folder: Path, files: Iterable[Path] | None = None) -> str:
+    """sha256 over the names and bytes of a folder's files, by default a checkpoint's: no cards, logs and hidden files."""
     digest = hashlib.sha256()
-    for file in sorted(folder.rglob("*")):
+    for file in sorted(folder.rglob("*")) if files is None else files:
         path = file.relative_to(folder)
-        hidden = any(part.startswith(".") for part in path.parts)
-        if file.is_file() and not hidden and not path.name.endswith(NOT_CONTENT):
+        hidden = any(part.startswith(".") for part in path.parts) or path.name.endswith(NOT_CONTENT)
+        if files is not None or file.is_file() and not hidden:
             digest.update(f"{path.as_posix()}\0{file.stat().st_size}\0".encode())
             with file.open("rb") as stream:
                 while block := stream.read(2**20):

@@ -6,7 +6,6 @@ the background while the model reads the token that triggered it, and the answer
 from several processes.
 """
 
-import hashlib
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ import pandas as pd
 from lookuplab import python_sources
 from lookuplab.errors import UserError
 from lookuplab.models.complete import Store, complete
+from lookuplab.models.load import content_hash
 from lookuplab.models.local import LocalModel
 from lookuplab.models.types import Completion, Decoding, Prompt
 from lookuplab.scoring.calibration import auroc_interval
@@ -83,7 +83,8 @@ class ToolModel:
 
     def prompts(self) -> list[Prompt]:
         """What the model is asked for each function; a prompt's id is the function's."""
-        content = {root: content_hash(root) for root in {one.root for one in self.functions}}
+        roots = {one.root for one in self.functions}
+        content = {root: content_hash(root, python_files(root))[:32] for root in roots}
         return [
             Prompt(one.id, prompt_text(one, self.kind), place=f"{one.id} in {content[one.root]}")
             for one in self.functions
@@ -190,16 +191,7 @@ def generate(
     return Generations(generated, tooled)
 
 
-def content_hash(root: Path) -> str:
-    """sha256 over the names and bytes of a repository's Python files."""
-    digest = hashlib.sha256()
-    for path in python_files(root):
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(root).as_posix()}\0{len(content)}\0".encode() + content)
-    return digest.hexdigest()[:32]
-
-
-def call_rows(written: Mapping[tuple[str, str], Generations]) -> list[dict]:
+def call_rows(written: Mapping[tuple[str, str], Generations], tool: JediTool) -> list[dict]:
     """Per (model, condition) that used the tool: ``calls`` of all functions, ``calls_per_function``
     with its interval over repositories, and ``not_offered_calls``, names that were chosen where the
     tool offered others only, of ``n`` calls.

@@ -60,7 +60,8 @@ class AnswerStore:
                 "name another file (LOOKUPLAB_STORE)"
             )
         if self.name not in tables:
-            with contextlib.suppress(sqlite3.OperationalError):  # another process may be at just this
+            # another process may be at just this
+            with contextlib.suppress(sqlite3.OperationalError):
                 self.db.execute("PRAGMA journal_mode = WAL")
             self.db.execute(f"PRAGMA user_version = {SCHEMA}")
             self.db.execute(

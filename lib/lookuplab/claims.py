@@ -15,11 +15,11 @@ Each claim becomes comparisons: is one of our numbers, or the difference of two,
 
 import math
 import re
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import groupby, pairwise, product
+from itertools import pairwise, product
+from math import nan
 from pathlib import Path
 
 import pandas as pd
@@ -32,8 +32,8 @@ from lookuplab.scoring.rates import Rate, difference
 
 FILE = paths.PAPER / "claims.yaml"
 HOLDS, FAILS, UNDECIDED = "holds", "fails", "not decided"
-_NAN = float("nan")
-_SIZES = ["tiny", "small", "base", "medium", "large", "xl"]
+FIRST = (FAILS, UNDECIDED, HOLDS).index  # of several verdicts, the one that decides
+SIZES = ["tiny", "small", "base", "medium", "large", "xl"]
 
 
 @dataclass(frozen=True)
@@ -70,20 +70,22 @@ class Comparison:
 
     model: str
     quantity: str
-    value: float = _NAN
-    low: float = _NAN
-    high: float = _NAN
+    value: float = nan
+    low: float = nan
+    high: float = nan
     n: str = ""
-    paper_value: float = _NAN
+    paper_value: float = nan
     verdict: str = UNDECIDED
 
     def __str__(self) -> str:
         """``mini-small high - low > 55: 86.31 [78.66, 92.88], n 205+267``"""
-        exact = self.low == self.high or math.isnan(self.low)
-        interval = "" if exact else f" [{number(self.low)}, {number(self.high)}]"
-        size = f", n {self.n}" if self.n else ""
-        theirs = "" if math.isnan(self.paper_value) else f", paper {number(self.paper_value)}"
-        return f"{self.model} {self.quantity}: {number(self.value)}{interval}{size}{theirs}".strip()
+        text = f"{self.model} {self.quantity}: {number(self.value)}".strip()
+        if self.low < self.high:
+            text += f" [{number(self.low)}, {number(self.high)}]"
+        text += f", n {self.n}" if self.n else ""
+        return text + (
+            f", paper {number(self.paper_value)}" if self.paper_value == self.paper_value else ""
+        )
 
 
 @dataclass(frozen=True)
@@ -126,98 +128,69 @@ def load(file: Path = FILE) -> list[Claim]:
         try:
             claim = Claim(**entry)
             list(questions(claim, ["any"]))  # has all fields of its kind
-            if claims.setdefault(claim.id, claim) is not claim or claim.models not in (
-                "all",
-                "any",
-                "largest",
-            ):
-                raise ValueError(
-                    "the id is taken by an earlier claim, or models is not all, any or largest"
-                )
+            if claim.id in claims or claim.models not in ("all", "any", "largest"):
+                raise ValueError("a second claim of this id, or models is not all, any or largest")
+            claims[claim.id] = claim
         except (TypeError, ValueError, KeyError) as error:
-            name = (
-                entry.get("id", f"number {position}")
-                if isinstance(entry, dict)
-                else f"number {position}"
-            )
-            raise UserError(f"{file}, claim {name}: {type(error).__name__} {error}") from error
+            raise UserError(
+                f"{file}, claim {position} ({entry}): {type(error).__name__} {error}"
+            ) from error
     return list(claims.values())
 
 
 def judge_run(claims: list[Claim], folder: Path) -> list[Judgement]:
     """Every claim on ``folder/<paper>/<artifact>.csv`` (``figures/mini``, say); a missing file leaves it undecided."""
-    judgements, frames = [], {}  # several claims are about one artifact
+    judgements = []
     for claim in claims:
         file = folder / claim.paper / f"{claim.artifact}.csv"
-        if not file.exists():
+        if file.exists():
+            judgements.append(judge(claim, read_csv(file)))
+        else:
             note = f"no {file}: make it with lookuplab run {claim.artifact}"
-            judgements.append(Judgement(claim, UNDECIDED, reported=_reported(claim), note=note))
-            continue
-        if file not in frames:
-            frames[file] = read_csv(file)
-        judgements.append(judge(claim, frames[file]))
+            judgements.append(Judgement(claim, UNDECIDED, (), _reported(claim), note))
     return judgements
 
 
 def judge(claim: Claim, frame: pd.DataFrame) -> Judgement:
     """One claim on its artifact's rows (the tidy columns; the paper's own values, without intervals, will do)."""
-    comparisons, by_subject = _comparisons(claim, frame), {}
+    comparisons, verdicts = _comparisons(claim, frame), {}
     for one in comparisons:
-        by_subject.setdefault(one.model, []).append(one.verdict)
-    each = {_first((FAILS, UNDECIDED, HOLDS), verdicts) for verdicts in by_subject.values()}
-    order = (HOLDS, UNDECIDED, FAILS) if claim.models == "any" else (FAILS, UNDECIDED, HOLDS)
+        verdicts[one.model] = min(verdicts.get(one.model, HOLDS), one.verdict, key=FIRST)
+    decide = max if claim.models == "any" else min
+    verdict = decide(verdicts.values(), key=FIRST, default=UNDECIDED)
     note = "" if comparisons else f"no {claim.test['metric']} to compare"
-    return Judgement(
-        claim, _first(order, each) if each else UNDECIDED, comparisons, _reported(claim), note
-    )
+    return Judgement(claim, verdict, comparisons, _reported(claim), note)
 
 
 def table(judgements: list[Judgement]) -> pd.DataFrame:
     """One row per comparison, with the claim's own verdict beside it; a claim without comparisons has one row."""
-    rows = []
-    for judgement in judgements:
-        claim = vars(judgement.claim)
-        head = {name: claim[name] for name in ("id", "paper", "place", "statement", "artifact")}
-        for one in judgement.comparisons or (Comparison("", ""),):
-            body = vars(one) | {
-                "verdict": judgement.verdict,
-                "comparison": one.verdict,
-                "note": judgement.note,
-            }
-            rows.append(head | body)
-    return pd.DataFrame(rows)
+    rows = [
+        vars(one.claim)
+        | vars(each)
+        | {"verdict": one.verdict, "comparison": each.verdict, "note": one.note}
+        for one in judgements
+        for each in one.comparisons or [Comparison("", "")]
+    ]
+    return pd.DataFrame(rows).drop(columns=["test", "models", "why"])
 
 
 def count(judgements: Iterable[Judgement]) -> str:
-    """``3 hold, 1 fails, 2 not decided``"""
+    """``holds: 3, fails: 1, not decided: 2``"""
     found = Counter(judgement.verdict for judgement in judgements)
-    several = {HOLDS: "hold", FAILS: "fail"}
-    names = [
-        (n, name if n == 1 else several.get(name, name))
-        for name in (HOLDS, FAILS, UNDECIDED)
-        if (n := found[name])
-    ]
-    return ", ".join(f"{n} {name}" for n, name in names)
+    return ", ".join(f"{name}: {found[name]}" for name in (HOLDS, FAILS, UNDECIDED) if found[name])
 
 
-def text(judgements: list[Judgement], details: bool = False, width: int = 100) -> str:
+def text(judgements: list[Judgement], details: bool = False) -> str:
     """Every claim with its verdict, the number that decides it and the paper's; ``details``: every comparison."""
     lines = []
-    for artifact, group in groupby(judgements, key=lambda judgement: judgement.claim.artifact):
-        group = list(group)
-        lines += [f"{artifact}: {count(group)}", "-" * width]
-        for one in group:
-            claim = one.claim
-            lines.append(f"{one.verdict.upper():<13}{claim.id} ({claim.place})")
-            said = [claim.statement, f"ours: {one.ours}", f"paper: {one.theirs}"]
-            if details:
-                said.append(f"metric {claim.test['metric']}, models: {claim.models}. {claim.why}")
-                said += [f"- {each}: {each.verdict}" for each in one.comparisons]
-            lines += [
-                textwrap.fill(each, width, initial_indent=" " * 13, subsequent_indent=" " * 13)
-                for each in said
-            ]
-        lines.append("")
+    for one in judgements:
+        claim = one.claim
+        said = [claim.statement, f"ours: {one.ours}", f"paper: {one.theirs}"]
+        if details:
+            said.append(f"metric {claim.test['metric']}, models: {claim.models}. {claim.why}")
+            said += [f"- {each}: {each.verdict}" for each in one.comparisons]
+        lines.append(f"{one.verdict.upper():<13}{claim.id} ({claim.place}; {claim.artifact})")
+        lines += [" " * 13 + each for each in said]
     return "\n".join([*lines, f"{len(judgements)} claims: {count(judgements)}"])
 
 
@@ -226,32 +199,20 @@ def number(value: float) -> str:
     return "not measured" if math.isnan(value) else f"{value:.2f}".removesuffix(".00")
 
 
-def by_family(models: Iterable[str]) -> dict[str, list[str]]:
-    """Models that differ only in a size (``-3B``, ``-small``), small to large; one without a size is its own family."""
-    families: dict[str, list[tuple[float, str]]] = {}
-    for model in models:
-        family, size = _family_and_size(model)
-        families.setdefault(family, []).append((size or 0, model))
-    return {family: [model for _, model in sorted(members)] for family, members in families.items()}
-
-
 def questions(claim: Claim, models: list[str]) -> Iterator[tuple]:
     """What the claim's test asks: (subject, first, second or None, sense, bound); first and second are (model, condition).
 
     Model by model, or along the sizes where sizes are compared.
     """
-    test = claim.test
-    asked = (
-        [members[-1] for members in by_family(models).values()]
-        if claim.models == "largest"
-        else models
-    )
+    test, asked = claim.test, models
+    if claim.models == "largest":
+        asked = [members[-1] for members in by_family(models).values()]
     match test["kind"]:
         case "monotone":
-            for subject, ladder in _ladders(test["over"], models, asked):
-                for before, after in pairwise(ladder):
-                    rising = {"increasing": (after, before), "decreasing": (before, after)}
-                    yield subject, *rising[test["direction"]], ">", 0
+            falling = {"increasing": 1, "decreasing": -1}[test["direction"]] < 0
+            for subject, *ladder in _steps(test["over"], models, asked):
+                second, first = reversed(ladder) if falling else ladder
+                yield subject, first, second, ">", 0
         case "greater":
             sides = (
                 [side] if isinstance(side, str) else side for side in (test["left"], test["right"])
@@ -267,50 +228,56 @@ def questions(claim: Claim, models: list[str]) -> Iterator[tuple]:
                 yield model, (model, condition), None, sense, float(test["bound"])
 
 
-def _ladders(over: list | dict, models: list[str], asked: list[str]) -> Iterator[tuple[str, list]]:
-    """(subject, [(model, condition)] to climb): conditions; sizes of a family; or pairs of sizes across families."""
+def _steps(over: list | dict, models: list[str], asked: list[str]) -> Iterator[tuple]:
+    """(subject, (model, condition) before, and after a step): of conditions, or of sizes in or across families."""
     if isinstance(over, list):
-        yield from ((model, [(model, condition) for condition in over]) for model in asked)
-    elif not over.get("across_families"):
-        for family, members in by_family(models).items():
-            yield family, [(model, over["size"]) for model in members]
+        for model, (before, after) in product(asked, pairwise(over)):
+            yield model, (model, before), (model, after)
+        return
+    families = by_family(models)
+    if over.get("across_families"):
+        sized = sorted((_family_and_size(model)[1], model) for model in models)
+        families = {"all sizes": [model for size, model in sized if size]}
+    for family, members in families.items():
+        for before, after in pairwise(members):
+            if _family_and_size(before)[1] < _family_and_size(after)[1]:
+                yield family, (before, over["size"]), (after, over["size"])
+
+
+def by_family(models: Iterable[str]) -> dict[str, list[str]]:
+    """Models that differ only in a size (``-3B``, ``-small``), small to large; one without a size is its own family."""
+    families: dict[str, list[tuple[float, str]]] = {}
+    for model in models:
+        family, size = _family_and_size(model)
+        families.setdefault(family, []).append((size, model))
+    return {family: [model for _, model in sorted(members)] for family, members in families.items()}
+
+
+def _family_and_size(model: str) -> tuple[str, float]:
+    """The size is 0 for a model without one, else a number of weights or a place in SIZES."""
+    low = model.lower()
+    if digits := re.search(r"(?<![\w.])(\d+(?:\.\d+)?)([bm])\b", low):
+        size = float(digits[1]) * {"b": 1e9, "m": 1e6}[digits[2]]
+    elif digits := re.search(rf"\b({'|'.join(SIZES)})\b", low):
+        size = 1 + SIZES.index(digits[1])
     else:
-        sized = sorted(
-            (size, model) for model in models if (size := _family_and_size(model)[1]) is not None
-        )
-        for (size, model), (larger, after) in pairwise(sized):
-            if size < larger:
-                yield "all sizes", [(model, over["size"]), (after, over["size"])]
-
-
-def _family_and_size(model: str) -> tuple[str, float | None]:
-    digits = re.search(r"(?<![\w.])(\d+(?:\.\d+)?)([bm])\b", model.lower())
-    word = re.search(rf"\b({'|'.join(_SIZES)})\b", model.lower())
-    if not (found := digits or word):
-        return model, None
-    size = (
-        float(digits[1]) * (1e9 if digits[2] == "b" else 1e6)
-        if digits
-        else float(_SIZES.index(word[1]))
-    )
-    rest = model[: found.start()] + model[found.end() :]
-    return re.sub(r"-\d+k\b", "", rest).strip(
-        "-_ "
-    ), size  # Granite's names end in the context, -2k to -8k
+        return model, 0
+    rest = model[: digits.start()] + model[digits.end() :]
+    # Granite's names end in the context, -2k to -8k
+    return re.sub(r"-\d+k\b", "", rest).strip("-_ "), size
 
 
 def _comparisons(claim: Claim, frame: pd.DataFrame) -> tuple[Comparison, ...]:
     """The claim's questions, answered by the rows of its metric."""
     metric = claim.test["metric"]
-    changes = f"{metric.removesuffix('_percent')}_change_points", f"{metric}_change"
-    known, paired = {}, {}  # (model, condition) -> row
-    for row in frame.fillna({"model": "", "condition": ""}).to_dict("records"):
-        if row["metric"] == metric:
-            known[row["model"], row["condition"]] = row
-        elif row["metric"] in changes:
-            paired[row["model"], row["condition"]] = row
-    models = list(dict.fromkeys(model for model, _ in known))
-    return tuple(_compare(*question, known, paired) for question in questions(claim, models))
+    frame = frame.fillna({"model": "", "condition": ""})
+    names = metric, f"{metric.removesuffix('_percent')}_change_points", f"{metric}_change"
+    known, points, change = (
+        {(row["model"], row["condition"]): row for row in rows.to_dict("records")}
+        for rows in (frame[frame.metric == name] for name in names)
+    )
+    models, changes = list(dict.fromkeys(model for model, _ in known)), points | change
+    return tuple(_compare(*question, known, changes) for question in questions(claim, models))
 
 
 def _compare(
@@ -320,23 +287,21 @@ def _compare(
     sense: str,
     bound: float,
     known: dict,
-    paired: dict,
+    changes: dict,
 ) -> Comparison:
-    (model, left), (other, right) = first, second or (None, None)
+    quantity = first[1]
     if second:
-        left = f"{left} - {right}" if other == model else f"{model} - {other}"
-    comparison = Comparison(subject, f"{left} {sense} {bound:g}")
-    if first not in known or (second and second not in known):
+        what = int(first[0] == second[0])  # conditions of one model, or models
+        quantity = f"{first[what]} - {second[what]}"
+    comparison = Comparison(subject, f"{quantity} {sense} {bound:g}")
+    rows = [known.get(place) for place in (first, second) if place]
+    if None in rows:
         return comparison
-    found, n, reported = (
-        _rate(known[first]),
-        _count(known[first]),
-        known[first].get("paper_value", _NAN),
-    )
+    reported = [row.get("paper_value", nan) for row in rows]
+    found, n = _rate(rows[0]), "+".join(map(_count, rows))
     if second:
-        reported -= known[second].get("paper_value", _NAN)
-        independent = difference(found, _rate(known[second])), f"{n}+{_count(known[second])}"
-        found, n = _paired(first, second, paired) or independent
+        found = difference(found, _rate(rows[1]))
+        found, n = _paired(first, second, changes) or (found, n)
     holds, fails = {  # a difference of exactly the bound is not greater
         ">": (found.low > bound, found.high <= bound),
         ">=": (found.low >= bound, found.high < bound),
@@ -344,43 +309,32 @@ def _compare(
         "==": (found.low <= bound <= found.high, not math.isnan(found.value)),
     }[sense]
     verdict = HOLDS if holds else FAILS if fails else UNDECIDED
-    return replace(
-        comparison,
-        value=found.value,
-        low=found.low,
-        high=found.high,
-        n=n,
-        paper_value=reported,
-        verdict=verdict,
-    )
+    theirs = reported[0] - sum(reported[1:])
+    numbers = {"value": found.value, "low": found.low, "high": found.high, "paper_value": theirs}
+    return replace(comparison, n=n, verdict=verdict, **numbers)
 
 
-def _paired(first: tuple, second: tuple, paired: dict) -> tuple[Rate, str] | None:
+def _paired(first: tuple, second: tuple, changes: dict) -> tuple[Rate, str] | None:
     """The stated change between two conditions of one model, with its sign turned where it is stated the other way."""
     (model, left), (other, right) = first, second
-    if model != other:
-        return None
     for new, old, sign in ((left, right, 1), (right, left, -1)):
-        from_base = old == "/".join(
-            ["base", *new.split("/")[1:]]
-        )  # a row that names ``new`` alone changes from the base
-        change = paired.get(
-            (model, f"{new} - {old}"), paired.get((model, new)) if from_base else None
-        )
-        if change:
-            found, n = _rate(change), f"{_count(change)} pairs"
-            return (found if sign > 0 else Rate(-found.value, -found.high, -found.low, 0)), n
+        # a row that names ``new`` alone changes from the base
+        from_base = old == "/".join(["base", *new.split("/")[1:]])
+        change = changes.get((model, f"{new} - {old}")) or from_base and changes.get((model, new))
+        if change and model == other:
+            found = _rate(change)
+            turned = Rate(-found.value, -found.high, -found.low, 0)
+            return (found if sign > 0 else turned), f"{_count(change)} pairs"
     return None
 
 
 def _rate(row: dict) -> Rate:
-    low, high = row.get("ci_low", _NAN), row.get("ci_high", _NAN)
-    exact = pd.isna(low) or pd.isna(high)
-    return Rate(row["value"], *((row["value"],) * 2 if exact else (low, high)), 0)
+    ends = row.get("ci_low", nan), row.get("ci_high", nan)
+    return Rate(row["value"], *((row["value"],) * 2 if any(map(math.isnan, ends)) else ends), 0)
 
 
 def _count(row: dict) -> str:
-    return "" if pd.isna(row["n"]) else f"{row['n']:.0f}"
+    return "" if math.isnan(row["n"]) else f"{row['n']:.0f}"
 
 
 def _reported(claim: Claim) -> tuple[Comparison, ...]:
@@ -389,8 +343,3 @@ def _reported(claim: Claim) -> tuple[Comparison, ...]:
         return ()
     found = _comparisons(claim, paper.values(claim.paper, claim.artifact))
     return tuple(one for one in found if not math.isnan(one.value))
-
-
-def _first(order: Iterable[str], verdicts: Iterable[str]) -> str:
-    """The first verdict in ``order`` that occurs."""
-    return next(verdict for verdict in order if verdict in verdicts)

@@ -6,6 +6,7 @@ picture. Figures are returned closed, so that a notebook shows each of them once
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import nan
 from textwrap import fill
 
 import matplotlib as mpl
@@ -57,18 +58,18 @@ PAPER = {
     "markersize": 6,
 }
 DASHES = {"linestyle": (0, (5, 3)), "linewidth": 1.2}
+NUMBERS = ["value", "ci_low", "ci_high", "paper_value"]
 LONGEST_BIN = 2048  # tokens: where Figure 6 of CloudAPIBench ends
 
 
 def colours(names: Iterable[str]) -> dict[str, str]:
     """The fixed colour of each class, size (``mini-small``), provider or category; else the next of the palette."""
-    chosen, others = {}, iter(sns.color_palette("colorblind").as_hex() * 10)
-    for name in names:
-        _, hyphen, size = name.rpartition("-")
-        chosen[name] = (
-            COLOURS.get(name) or (SIZE_COLOURS.get(size) if hyphen else None) or next(others)
-        )
-    return chosen
+    others = iter(sns.color_palette("colorblind").as_hex() * 10)
+    fixed = COLOURS | {f"-{size}": colour for size, colour in SIZE_COLOURS.items()}
+    return {
+        name: fixed.get(name) or fixed.get("".join(name.rpartition("-")[1:])) or next(others)
+        for name in names
+    }
 
 
 def grouped_bars(
@@ -88,31 +89,30 @@ def grouped_bars(
     ``order`` selects and orders the bars; ``counts`` writes each value on its bar; ``top`` is the upper end of the
     axis, None for automatic.
     """
-    rows = frame[frame["metric"] == metric]
-    names, kinds = list(dict.fromkeys(rows[groups])), list(order or dict.fromkeys(rows[bars]))
-    width = 0.8 / len(kinds)
+    rows = _rows(frame, metric)
+    names, kinds = list(rows[groups].unique()), list(order or rows[bars].unique())
+    width, handles, marks = 0.8 / len(kinds), {}, {}
     figure, axes = canvas(title, ylabel)
     for position, (kind, colour) in enumerate(colours(kinds).items()):
         ours = rows[rows[bars] == kind].set_index(groups).reindex(names)
         x = np.arange(len(names)) + (position - (len(kinds) - 1) / 2) * width
-        drawn = axes.bar(x, ours["value"], width * 0.92, color=colour, label=kind)
+        handles[kind] = axes.bar(x, ours["value"], width * 0.92, color=colour)
         if counts:
-            axes.bar_label(drawn, fmt="%.0f", padding=2, fontsize=9)
+            axes.bar_label(handles[kind], fmt="%.0f", padding=2, fontsize=9)
         else:
             style = {"fmt": "none", "ecolor": DARK, "elinewidth": 1, "capsize": 2.5}
             axes.errorbar(x, ours["value"], _whiskers(ours), **style)
-        reported = _numbers(ours, "paper_value")
-        if not np.isnan(reported).all():
-            first = "paper" not in axes.get_legend_handles_labels()[1]
-            axes.plot(x, reported, **PAPER, label="paper" if first else None, zorder=5)
+        if ours["paper_value"].notna().any():
+            (marks["paper"],) = axes.plot(x, ours["paper_value"], **PAPER, zorder=5)
     crowded = sum(map(len, names)) > 60
     room = 1000 if crowded else max(12, 60 // max(1, len(names)))  # characters
-    names = [fill(str(name), room, break_long_words=False) for name in names]
-    axes.set_xticks(
-        range(len(names)), names, rotation=25 if crowded else 0, ha="right" if crowded else "center"
-    )
+    labels = [fill(name, room, break_long_words=False) for name in names]
+    turned = {"rotation": 25, "ha": "right"} if crowded else {}
+    axes.set_xticks(range(len(names)), labels, **turned)
     axes.set_ylim(0, top)
-    legend(axes)
+    handles |= marks
+    place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0}
+    axes.legend(handles.values(), handles, frameon=False, **place)
     return figure
 
 
@@ -131,30 +131,27 @@ def dots_with_intervals(
     Conditions are ``<policy>/<class>``. ``policies`` selects and orders, and as {policy: label} also names;
     ``classes`` likewise; ``panels`` is a column with one panel per value.
     """
-    rows = _split(frame[frame["metric"] == metric])
-    labels = _labels(policies, rows["head"])
-    palette = colours(_present(classes, rows["class"]))
-    height = 1.3 + len(labels) * max(0.5 if len(labels) < 20 else 0.2, 0.2 * len(palette))
+    rows = _rows(frame, metric)
+    heads, palette = _present(policies, rows["head"]), colours(_present(classes, rows["class"]))
+    named = isinstance(policies, Mapping)
+    labels = [policies[name] if named else name.replace("_", " ") for name in heads]
+    height = 1.3 + len(heads) * max(0.5 if len(heads) < 20 else 0.2, 0.2 * len(palette))
     figure, cells = _panels(rows, panels, title, xlabel, "", height)
     for axes, here in cells:
         for position, (name, colour) in enumerate(palette.items()):
-            ours = here[here["class"] == name].set_index("head").reindex(list(labels))
-            y = np.arange(len(labels)) + (position - (len(palette) - 1) / 2) * 0.8 / len(palette)
+            ours = here[here["class"] == name].set_index("head").reindex(heads)
+            y = np.arange(len(heads)) + (position - (len(palette) - 1) / 2) * 0.8 / len(palette)
             style = {"fmt": "o", "color": colour, "markersize": 5, "capsize": 2}
-            axes.errorbar(_numbers(ours, "value"), y, xerr=_whiskers(ours), **style)
-            axes.plot(_numbers(ours, "paper_value"), y, **PAPER | {"markersize": 4.5}, zorder=5)
-        axes.set_yticks(range(len(labels)), list(labels.values()))
+            axes.errorbar(ours["value"], y, xerr=_whiskers(ours), **style)
+            axes.plot(ours["paper_value"], y, **PAPER | {"markersize": 4.5}, zorder=5)
+        axes.set_yticks(range(len(labels)), labels)
         axes.set_ylim(len(labels) - 0.45, -0.55)
         axes.grid(axis="x")
         axes.grid(visible=False, axis="y")
         for between in np.arange(len(labels) - 1) + 0.5:
             axes.axhline(between, color=PALE, linewidth=0.8, zorder=0)
-    keys = [
-        Line2D([], [], color=colour, marker="o", label=name) for name, colour in palette.items()
-    ]
-    if not np.isnan(_numbers(rows, "paper_value")).all():
-        keys.append(Line2D([], [], **PAPER, label="paper"))
-    _key(figure, keys)
+    keys = {name: {"color": colour, "marker": "o"} for name, colour in palette.items()}
+    _key(figure, keys, rows)
     return figure
 
 
@@ -166,7 +163,6 @@ def curves(
     lines: str = "class",
     panels: str | None = "model",
     classes: Sequence[str] | None = None,
-    base: str = "base",
     points: str | None = None,
     marks: Mapping[str, float | tuple[float, float]] | None = None,
     title: str = "",
@@ -175,22 +171,23 @@ def curves(
 ) -> Figure:
     """A value over a quantity that was varied, one line per class: Figures 7a, 7b and 9b, risk over coverage.
 
-    Conditions are ``<x>_<number>/<class>``, e.g. ``precision_50/high`` for x = "precision"; ``<base>/<class>`` becomes
-    a dashed level in the colour of its class. ``lines`` is "class" or a column, ``panels`` a column with one panel per
+    Conditions are ``<x>_<number>/<class>``, e.g. ``precision_50/high`` for x = "precision"; ``base/<class>`` becomes a
+    dashed level in the colour of its class. ``lines`` is "class" or a column, ``panels`` a column with one panel per
     value, ``classes`` which ones in which order. ``points`` is a second metric, drawn as dots (a sampled estimate).
     ``marks``: {label: x} are dotted vertical lines, {label: (from, to)} grey spans.
     """
-    marks = marks or {}
-    rows = _split(frame[frame["metric"].isin([metric, points])])
-    at = pd.to_numeric(
-        rows["head"].str.removeprefix(f"{x}_").where(rows["head"].str.startswith(f"{x}_"))
-    )
-    rows = rows.assign(at=at, is_base=rows["head"] == base)
-    rows = rows[
-        (rows["is_base"] | at.notna()) & rows["class"].isin(_present(classes, rows["class"]))
-    ]
+    rows = _rows(frame, metric, points)
+    at = pd.to_numeric(rows["head"].str.extract(f"^{x}_(.*)$")[0])
+    rows = rows.assign(at=at, is_base=rows["head"] == "base")
+    shown = _present(classes, rows["class"])
+    rows = rows[(rows["is_base"] | at.notna()) & rows["class"].isin(shown)]
     palette = colours(_present(classes if lines == "class" else None, rows[lines]))
-    figure, cells = _panels(rows, None if panels == lines else panels, title, xlabel, ylabel)
+    figure, cells = _panels(rows, panels, title, xlabel, ylabel)
+    keys = {name: {"color": colour, "linewidth": 2} for name, colour in palette.items()}
+    if rows["is_base"].any():
+        keys["base"] = {"color": GREY, **DASHES}
+    if (rows["metric"] == points).any():
+        keys["sampled"] = {"color": GREY, "marker": ".", "linestyle": "none"}
     for axes, here in cells:
         for name, colour in palette.items():
             of_line = here[here[lines] == name]
@@ -199,41 +196,27 @@ def curves(
             axes.plot(sampled["at"], sampled["value"], ".", color=colour, markersize=5, zorder=4)
         if rows["at"].nunique() <= 6:  # few values are named each: nobody reads off half a document
             axes.set_xticks(rows["at"].dropna().unique())
-        for place in marks.values():
+        for label, place in (marks or {}).items():
             if isinstance(place, tuple):
                 axes.axvspan(*place, color="#bbbbbb", alpha=0.3, linewidth=0, zorder=0)
+                keys[label] = {"color": "#dddddd", "linewidth": 7}
             else:
                 axes.axvline(place, color=GREY, linestyle=":", linewidth=1.2, zorder=1)
-    keys = [
-        Line2D([], [], color=colour, label=name, linewidth=2) for name, colour in palette.items()
-    ]
-    if rows["is_base"].any():
-        keys.append(Line2D([], [], color=GREY, **DASHES, label=base))
-    if (rows["metric"] == points).any():
-        keys.append(Line2D([], [], color=GREY, marker=".", linestyle="none", label="sampled"))
-    for label, place in marks.items():
-        span = {"color": "#dddddd", "linewidth": 7}
-        style = span if isinstance(place, tuple) else {"color": GREY, "linestyle": ":"}
-        keys.append(Line2D([], [], label=label, **style))
-    if not np.isnan(_numbers(rows[~rows["is_base"]], "paper_value")).all():
-        keys.append(Line2D([], [], **PAPER, label="paper"))
-    _key(figure, keys)
+                keys[label] = {"color": GREY, "linestyle": ":"}
+    _key(figure, keys, rows[~rows["is_base"]])
     return figure
 
 
 def _curve(axes: Axes, rows: pd.DataFrame, colour: str, markers: bool) -> None:
     ours = rows[~rows["is_base"]].sort_values("at", kind="stable")
-    at = ours["at"].to_numpy(float)
-    axes.fill_between(
-        at, _numbers(ours, "ci_low"), _numbers(ours, "ci_high"), color=colour, alpha=0.18, lw=0
-    )
+    at, value, low, high, reported = ours[["at", *NUMBERS]].to_numpy(float).T
+    axes.fill_between(at, low, high, color=colour, alpha=0.18, lw=0)
     style = "o-" if markers and len(ours) <= 15 else "-"  # more markers would hide the line
-    axes.plot(at, ours["value"], style, color=colour, markersize=4)
-    for value in rows.loc[rows["is_base"], "value"]:
-        axes.axhline(value, color=colour, **DASHES, zorder=1.5)
+    axes.plot(at, value, style, color=colour, markersize=4)
+    for level in rows.loc[rows["is_base"], "value"]:
+        axes.axhline(level, color=colour, **DASHES, zorder=1.5)
     # the edge of a diamond tells its line: several may stand over the same x
-    reported = PAPER | {"markeredgecolor": colour}
-    axes.plot(at, _numbers(ours, "paper_value"), **reported, mew=1.6, zorder=5)
+    axes.plot(at, reported, **PAPER | {"markeredgecolor": colour}, mew=1.6, zorder=5)
 
 
 def length_map(
@@ -244,20 +227,14 @@ def length_map(
     Conditions are ``<design>/<bin>``, the bin as from ``token_bin``. A cell's colour and first number are the metric
     ``valid_percent`` of the design's samples in the bin; below it, ``share_percent``, their share of its samples.
     """
-    rows = _split(frame)
-    bins = sorted(
-        set(rows["class"]), key=lambda name: int(name.strip("[]").split(",")[0]), reverse=True
-    )
+    rows = _rows(frame, "valid_percent", "share_percent")
     names = _present(designs, rows["head"])
-    cells = rows.pivot_table(index="class", columns=["metric", "head"], values="value").reindex(
-        bins
-    )
-    valid, share = (
-        cells[metric].reindex(columns=names) for metric in ("valid_percent", "share_percent")
-    )
+    cells = rows.pivot(index="class", columns=["metric", "head"], values="value")
+    cells = cells.loc[sorted(cells.index, key=lambda name: -int(name[1:].split(",")[0]))]
+    valid, share = cells["valid_percent"][names], cells["share_percent"][names]
     valid = valid.where(share > 0)
     texts = valid.map("{:.0f}%".format) + share.map("\nof {:.0f}%".format)
-    figure, axes = canvas(title, ylabel, height=1.9 + 0.45 * len(bins))
+    figure, axes = canvas(title, ylabel, height=1.9 + 0.45 * len(cells))
     style = {"fmt": "", "annot_kws": {"fontsize": 8}, "cmap": "cividis", "linewidths": 1}
     bar = {"label": "valid (%)", "pad": 0.02}
     sns.heatmap(valid, annot=texts, vmin=0, cbar_kws=bar, ax=axes, **style)
@@ -268,9 +245,9 @@ def length_map(
     return figure
 
 
-def token_bin(count: int, cap: int = LONGEST_BIN) -> str:
-    """Figure 6's exponential bins: ``[0, 0]``, ``[1, 1]``, ``[2, 3]`` ... ``[1024, 2047]``; above ``cap``, the last."""
-    exponent = min(int(count), cap - 1).bit_length()
+def token_bin(count: int) -> str:
+    """Figure 6's exponential bins: ``[0, 0]``, ``[1, 1]``, ``[2, 3]`` ... ``[1024, 2047]``, and longer ones in the last."""
+    exponent = min(int(count), LONGEST_BIN - 1).bit_length()
     return f"[{2 ** (exponent - 1)}, {2**exponent - 1}]" if exponent else "[0, 0]"
 
 
@@ -282,18 +259,11 @@ def reliability(frame: pd.DataFrame, *, title: str = "") -> Figure:
     """
     at = frame[frame["metric"] == "confidence"].set_index(["model", "condition"])["value"]
     rows = frame[frame["metric"] == "correct_percent"]
-    places = [
-        f"confidence_{at[key]}/all" for key in zip(rows["model"], rows["condition"], strict=True)
-    ]
-    names = {"xlabel": "API invocation confidence", "ylabel": "valid (%)", "title": title}
-    figure = curves(
-        rows.assign(condition=places),
-        "correct_percent",
-        "confidence",
-        lines="model",
-        panels=None,
-        **names,
-    )
+    keys = zip(rows["model"], rows["condition"], strict=True)
+    rows = rows.assign(condition=[f"confidence_{at[key]}" for key in keys])
+    words = {"xlabel": "API invocation confidence", "ylabel": "valid (%)", "title": title}
+    how = {"lines": "model", "panels": None}
+    figure = curves(rows, "correct_percent", "confidence", **how, **words)
     figure.axes[0].plot([0, 1], [0, 100], color=GREY, zorder=1, **DASHES)
     return figure
 
@@ -310,10 +280,8 @@ def canvas(title: str, ylabel: str, height: float = HEIGHT) -> tuple[Figure, Axe
     """A closed figure in the one look, with one drawing; ``height`` in inches."""
     with mpl.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(WIDTH, height), layout="constrained")
-        axes.set_title(title)
-        axes.set_ylabel(ylabel)
+        axes.set(title=title, ylabel=ylabel, axisbelow=True)
     plt.close(figure)
-    axes.set_axisbelow(True)
     return figure, axes
 
 
@@ -337,63 +305,44 @@ def _panels(
         figure.suptitle(title, x=0.01, ha="left", fontsize=STYLE["axes.titlesize"])
         figure.supxlabel(xlabel, fontsize=STYLE["font.size"])
         figure.supylabel(ylabel, fontsize=STYLE["font.size"])
-        for axes, name in zip(grid.flat, cells, strict=False):
+        used, unused = grid.flat[: len(cells)], grid.flat[len(cells) :]
+        for axes, name in zip(used, cells, strict=True):
             axes.set_title(name if len(cells) > 1 else "", fontsize=STYLE["font.size"], pad=6)
             axes.set_axisbelow(True)
     plt.close(figure)
-    used = list(grid.flat)[: len(cells)]
-    for axes in list(grid.flat)[len(cells) :]:
+    for axes in unused:
         axes.remove()
     for axes in used[-columns:]:
         axes.xaxis.set_tick_params(labelbottom=True)  # also above a hole of the grid
     return figure, list(zip(used, cells.values(), strict=True))
 
 
-def _numbers(rows: pd.DataFrame, column: str) -> np.ndarray:
-    """A column as floats, (rows,); NaN where the frame does not have it."""
-    return rows[column].to_numpy(float) if column in rows else np.full(len(rows), np.nan)
+def _rows(frame: pd.DataFrame, *metrics: str | None) -> pd.DataFrame:
+    """The rows of some metrics, with all NUMBERS and, from conditions ``<head>/<class>``, ``head`` and ``class``.
+
+    Without a slash the class is all.
+    """
+    rows = frame[frame["metric"].isin(metrics)]
+    parts = rows["condition"].str.partition("/")
+    added = {"head": parts[0], "class": parts[2].where(parts[1] == "/", "all")}
+    return rows.assign(**{name: nan for name in NUMBERS if name not in rows}, **added)
 
 
 def _whiskers(rows: pd.DataFrame) -> np.ndarray:
     """Distances down and up, (2, rows); 0 where there is no interval."""
-    value = _numbers(rows, "value")
-    distances = np.array([value - _numbers(rows, "ci_low"), _numbers(rows, "ci_high") - value])
-    return np.nan_to_num(distances).clip(min=0)
+    distances = [rows["value"] - rows["ci_low"], rows["ci_high"] - rows["value"]]
+    return np.nan_to_num(np.array(distances)).clip(min=0)
 
 
-def legend(axes: Axes) -> None:
-    """Beside the drawing, never on it; the paper's marker last."""
-    handles, labels = axes.get_legend_handles_labels()
-    pairs = sorted(zip(handles, labels, strict=True), key=lambda pair: pair[1] == "paper")
-    place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0}
-    axes.legend(*zip(*pairs, strict=True), frameon=False, **place)
+def _key(figure: Figure, keys: Mapping[str, dict], rows: pd.DataFrame) -> None:
+    """One legend of {label: style} for all panels, on their right; with the paper's mark if a row has its value."""
+    keys = {**keys, "paper": PAPER} if rows["paper_value"].notna().any() else keys
+    if keys:
+        handles = [Line2D([], [], label=label, **style) for label, style in keys.items()]
+        figure.legend(handles=handles, loc="outside right upper", frameon=False)
 
 
-def _key(figure: Figure, handles: Sequence) -> None:
-    """One legend of labelled artists for all panels, on their right."""
-    if handles:
-        labels = [handle.get_label() for handle in handles]
-        figure.legend(handles, labels, loc="outside right upper", frameon=False)
-
-
-def _split(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows with ``head`` and ``class`` from conditions ``<head>/<class>``; without a slash the class is all."""
-    parts = frame["condition"].astype(str).str.partition("/")
-    return frame.assign(**{"head": parts[0], "class": parts[2].where(parts[1] == "/", "all")})
-
-
-def _present(wanted: Sequence[str] | None, found: Iterable[str]) -> list[str]:
+def _present(wanted: Iterable[str] | None, found: Iterable[str]) -> list[str]:
     """``wanted`` in its order, without what the rows do not have; default: all, as they come."""
     found = list(dict.fromkeys(found))
     return found if wanted is None else [name for name in wanted if name in found]
-
-
-def _labels(
-    wanted: Sequence[str] | Mapping[str, str] | None, found: Iterable[str]
-) -> dict[str, str]:
-    """{name in the condition: label}, in the order asked for."""
-    names = _present(None if wanted is None else list(wanted), found)
-    return {
-        name: wanted[name] if isinstance(wanted, Mapping) else name.replace("_", " ")
-        for name in names
-    }

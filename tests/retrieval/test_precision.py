@@ -1,7 +1,6 @@
 """Hits and misses by hand, exact shares of hits, and their expectation."""
 
 import math
-import random
 
 import numpy as np
 import pytest
@@ -34,17 +33,9 @@ def test_a_ranking_too_short_and_k_below_one_are_refused():
             select(RANKING, ["a"], 0)
 
 
-@pytest.mark.parametrize(
-    ("percent", "counts"),
-    [
-        (10, (21, 15, 27)),
-        (50, (103, 75, 134)),
-        (99, (203, 149, 264)),
-    ],
-)  # 10% of 205 is 20.5, 50% of 205 and of 267 are 102.5 and 133.5, 99% of 150 is 148.5: halves go up
-def test_each_class_has_exactly_its_share_of_hits(percent, counts):
-    chosen = hit_tasks(STRATA, percent)
-    assert tuple(sum(STRATA[task] == name for task in chosen) for name in CLASSES) == counts
+def test_each_class_has_exactly_its_share_of_hits():
+    chosen = hit_tasks(STRATA, 50)  # of 205, 150 and 267: halves go up
+    assert [sum(STRATA[task] == name for task in chosen) for name in CLASSES] == [103, 75, 134]
 
 
 @pytest.mark.parametrize(("percent", "tasks", "hits"), [(29, 50, 15), (14.5, 100, 15), (50, 5, 3)])
@@ -58,9 +49,8 @@ def test_sets_nest_as_the_precision_grows():
 
 
 def test_hits_depend_on_the_seed_and_not_on_the_order():
-    shuffled = list(STRATA.items())
-    random.Random(1).shuffle(shuffled)
-    assert hit_tasks(dict(shuffled), 50) == hit_tasks(STRATA, 50) != hit_tasks(STRATA, 50, seed=1)
+    backwards = dict(reversed(STRATA.items()))
+    assert hit_tasks(backwards, 50) == hit_tasks(STRATA, 50) != hit_tasks(STRATA, 50, seed=1)
 
 
 @pytest.mark.parametrize("percent", [-1, 100.5, math.nan])

@@ -31,20 +31,24 @@ SMALL = {
 SMALL["ensemble"] = Ensemble(SMALL["code"], SMALL["description"], 0.3)
 
 
+def scores(ranker, query):
+    return ranker.scores_of([query])[0]
+
+
 @given(CORPORA, WORDS, st.floats(0.1, 3), st.floats(0, 0.99), st.floats(0, 1))
 def test_bm25_is_rank_bm25_to_the_last_bit(documents, query, k1, b, epsilon):
     ours = Bm25(documents, list, k1, b, epsilon)
     literal = [documents[name] for name in sorted(documents)]
     theirs = BM25Okapi(literal, k1=k1, b=b, epsilon=epsilon)
-    assert ours.scores(query).tobytes() == theirs.get_scores(query).tobytes()
+    assert scores(ours, query).tobytes() == theirs.get_scores(query).tobytes()
 
 
 def test_bm25_by_hand():
     # one of four documents of 1 word holds "x", average length 1, so tf (k1 + 1) / (tf + k1) = 1
     ranker = Bm25({"a": ["x"], "b": ["y"], "c": ["z"], "d": ["z"]})
-    assert ranker.scores("x") == pytest.approx([np.log(3.5 / 1.5), 0, 0, 0])
+    assert scores(ranker, "x") == pytest.approx([np.log(3.5 / 1.5), 0, 0, 0])
     ranker = Bm25({"1": ["sort", "rows"], "2": ["sort", "mean", "mean"], "3": ["join"]})
-    assert ranker.scores("mean join zz") == pytest.approx([0, 0.628708, 0.659130], abs=1e-6)
+    assert scores(ranker, "mean join zz") == pytest.approx([0, 0.628708, 0.659130], abs=1e-6)
 
 
 @given(CORPORA, WORDS, st.integers(1, 15), st.randoms(use_true_random=False))
@@ -61,11 +65,9 @@ def test_ties_are_broken_by_id_and_a_query_without_a_match_gets_the_first_ids():
     assert found == {"1": ["a", "b"], "2": ["a", "b"], "3": ["d", "a"]}
 
 
-def test_nothing_to_search_and_k_below_one_are_one_clear_line():
+def test_nothing_to_search_is_one_clear_line():
     with pytest.raises(UserError, match="nothing to search"):
         Bm25({"a": []})
-    with pytest.raises(UserError, match="k is 0"):
-        SMALL["bm25"].top("sort", 0)
 
 
 def test_code_is_the_tf_idf_weighted_mean_of_its_words_and_a_query_the_mean():
@@ -77,14 +79,14 @@ def test_code_is_the_tf_idf_weighted_mean_of_its_words_and_a_query_the_mean():
     length = np.hypot(rare, 2 * common)
     assert bag.vectors[0] == pytest.approx([rare / length, 2 * common / length])
     both = [(rare + 4 * common) / length / 5**0.5, 2 / 5**0.5, 0]
-    assert bag.scores("rare common common") == pytest.approx(both, abs=1e-6)
+    assert scores(bag, "rare common common") == pytest.approx(both, abs=1e-6)
 
 
 @pytest.mark.parametrize("ranker", SMALL.values(), ids=SMALL)
 def test_a_batch_scores_like_single_queries_and_no_known_word_scores_zero(ranker):
     assert ranker.ids == sorted(CODES)
     queries = ["sort rows", "", "mean of columns"]
-    alone = np.array([ranker.scores(query) for query in queries])
+    alone = np.array([scores(ranker, query) for query in queries])
     assert ranker.scores_of(queries) == pytest.approx(alone, abs=2e-6)
     assert not alone[1].any() and alone[0].any()
 
@@ -100,23 +102,17 @@ def test_an_encoder_that_is_not_there_is_one_clear_line(monkeypatch):
         rankers.by_description({"a": "b"}, "no/such/folder")
 
 
-def test_a_snippet_gives_three_lines_to_learn_from():
-    lines = rankers.training_lines(["d"], ["a", "b", "c"])
-    assert lines == [["a", "d", "b", "c"], ["d", "a", "b", "c"], ["a", "b", "c", "d"]]
-
-
 def test_word_vectors_depend_on_the_seed_alone_and_come_back_bit_for_bit(tmp_path):
-    lines, settings = (
-        [["sort", "rows"], ["mean"]] * 5,
-        {"vector_size": 8, "epochs": 2, "bucket": 99},
+    settings = {"vector_size": 8, "epochs": 2, "bucket": 99}
+    one, again, other = (
+        rankers.train_words([["sort", "rows"], ["mean"]] * 5, seed=seed, **settings)
+        for seed in (1, 1, 2)
     )
-    one, again, other = (rankers.train_words(lines, seed=seed, **settings) for seed in (1, 1, 2))
     rankers.save_words(tmp_path, one)
     loaded = rankers.load_words(tmp_path)
-    assert list(one) == list(again) == list(loaded)
-    for word in one:
-        assert one[word].tobytes() == again[word].tobytes() == loaded[word].tobytes()
-        assert one[word].tobytes() != other[word].tobytes()
+    assert str(one) == str(again) == str(loaded) and not any(
+        (one[w] == other[w]).all() for w in one
+    )
     with pytest.raises(UserError, match="holds no word vectors"):
         rankers.load_words(tmp_path / "nowhere")
 
@@ -127,12 +123,8 @@ def test_identifiers_are_split_and_lose_their_last_digits():
 
 
 def test_a_question_loses_its_how_to_its_stop_words_and_its_numbers():
-    assert query_words("How to sort a DataFrame by 2 columns?") == [
-        "sort",
-        "data",
-        "frame",
-        "columns",
-    ]
+    words = query_words("How to sort a DataFrame by 2 columns?")
+    assert words == ["sort", "data", "frame", "columns"]
     assert query_words("how do I use read_csv?") == ["use", "read", "csv"]
 
 

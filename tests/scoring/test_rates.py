@@ -1,21 +1,25 @@
-"""Rates and intervals against numbers worked out by hand."""
+"""Rates, intervals and pass@k against numbers worked out by hand."""
 
 import math
+from itertools import combinations
 
 import numpy as np
 import pytest
 
+from lookuplab.errors import UserError
 from lookuplab.scoring.rates import (
     Rate,
     average,
+    averages,
     bootstrap,
     difference,
     holm,
     mcnemar,
     paired_difference,
+    pass_at_k,
+    passes,
     perplexity,
     rate,
-    ratios,
     resampled_weights,
     wilson,
 )
@@ -33,51 +37,46 @@ def test_wilson_matches_the_formula():
     assert wilson(0, 0) == (0.0, 1.0) and wilson(0, 10)[0] == 0.0 and wilson(10, 10)[1] <= 1.0
 
 
-def test_weights_count_whole_clusters():
-    [weights] = resampled_weights(["b", "a", "b"], repetitions=50)
-    assert weights.shape == (50, 3)
+def test_weights_count_whole_clusters_and_all_repetitions_are_drawn():
+    drawn = [*resampled_weights(["b", "a", "b"], repetitions=2_500)]
+    assert [one.shape for one in drawn] == [(1000, 3), (1000, 3), (500, 3)]
+    weights = np.concatenate(drawn)
     assert (weights[:, 0] == weights[:, 2]).all() and (weights[:, 0] + weights[:, 1] == 2).all()
 
 
 def test_two_clusters_give_the_three_possible_means():
     # clusters (1, 1) and (0, 0): a resample has mean 0 (1/4), 1/2 (1/2) or 1 (1/4), so the 95% interval is all of it
     assert average([1, 1, 0, 0], ["a", "a", "b", "b"]) == Rate(0.5, 0.0, 1.0, 4)
+    assert average([10, 30, 50], ["a", "a", "b"]) == Rate(30, 20, 50, 3)
+    assert average([7, 7], ["a", "b"]) == Rate(7, 7, 7, 2)
 
 
 def test_clusters_weigh_by_their_values():
-    # (1) alone and (0, 0, 0): means 0, 1/4, 1 with chances 1/4, 1/2, 1/4; the middle 40% is 1/4 only
-    assert ends(average([1, 0, 0, 0], [1, 2, 2, 2], level=0.4)) == (0.25, 0.25)
+    # clusters (1) and (0, 0, 0), a twice 1, both 1/4, b twice 0; on average (1 + 2 / 4 + 0) / 4
+    weights = np.concatenate([*resampled_weights([1, 2, 2, 2])])
+    means = weights[:, 0] / weights.sum(axis=1)
+    assert set(means) == {0, 0.25, 1} and means.mean() == pytest.approx(0.375, abs=0.02)
 
 
 def test_bootstrap_is_seeded_and_ignores_the_order():
     generator = np.random.default_rng(1)
     values, clusters = generator.integers(0, 2, 60), generator.integers(0, 20, 60)
-    shuffled = generator.permutation(60)
-    first = average(values, clusters, repetitions=500, seed=3)
-    assert first == average(values[shuffled], clusters[shuffled], repetitions=500, seed=3)
-    assert first != average(values, clusters, repetitions=500, seed=4)
+    order = generator.permutation(60)
+
+    def found(values, clusters, seed):
+        return bootstrap(lambda weights: weights @ values, clusters, repetitions=500, seed=seed)
+
+    assert found(values, clusters, 3) == found(values[order], clusters[order], 3)
+    assert found(values, clusters, 3) != found(values, clusters, 4)
 
 
 def test_bootstrap_of_singletons_agrees_with_the_normal_interval():
     assert ends(rate([1] * 300 + [0] * 300, range(600))) == pytest.approx((0.46, 0.54), abs=0.005)
 
 
-def test_repetitions_beyond_one_chunk_are_all_drawn():
-    drawn = []
-    bootstrap(
-        lambda weights: drawn.append(len(weights)) or weights[:, 0], [0, 1], repetitions=2_500
-    )
-    assert drawn == [1, 1000, 1000, 500]  # the sample itself first
-
-
 def test_a_ratio_is_of_sums():
     # clusters (1 of 2) and (3 of 3): a twice 1/2, both 4/5, b twice 1
-    (found,) = ratios(np.array([[1], [3]]), np.array([[2], [3]]), ["a", "b"])
-    assert (found.value, *ends(found)) == (0.8, 0.5, 1.0)
-
-
-def test_a_rate_without_clusters_is_wilson():
-    assert rate([True] * 8 + [False] * 2) == Rate(0.8, *wilson(8, 10), 10)
+    assert averages([[1], [3]], ["a", "b"], [[2], [3]]) == [Rate(0.8, 0.5, 1.0, 5)]
 
 
 @pytest.mark.parametrize(
@@ -93,15 +92,9 @@ def test_equal_clusters_are_not_certain(values, clusters, independent):
     assert ends(rate(values, list(clusters))) == pytest.approx(wilson(*independent))
 
 
-def test_a_rate_of_no_tasks_is_unknown():
-    result = rate([], [])
-    assert np.isnan(result.value) and (*ends(result), result.n) == (0.0, 1.0, 0)
-
-
-@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
-def test_a_rate_refuses_what_is_no_share(value):
-    with pytest.raises(ValueError, match="0 to 1"):
-        rate([value], ["a"])
+def test_a_rate_without_clusters_is_wilsons_and_of_no_tasks_unknown():
+    assert rate([True] * 8 + [False] * 2) == Rate(0.8, *wilson(8, 10), 10)
+    assert math.isnan(rate([], []).value) and ends(rate([], [])) == (0, 1)
 
 
 def test_clusters_must_match_the_values():
@@ -109,9 +102,35 @@ def test_clusters_must_match_the_values():
         average([1, 0], ["a"])
 
 
-def test_an_average_may_be_any_number():
-    assert average([10, 30, 50], ["a", "a", "b"], repetitions=500) == Rate(30, 20, 50, 3)
-    assert average([7, 7], ["a", "b"]) == Rate(7, 7, 7, 2)
+@pytest.mark.parametrize(
+    ("n", "c", "k", "expected"),
+    [(5, 1, 1, 0.2), (5, 2, 2, 0.7), (5, 2, 5, 1), (5, 0, 5, 0), (5, 5, 3, 1)],
+)
+def test_pass_at_k_by_hand(n, c, k, expected):
+    assert pass_at_k(n, c, k) == pytest.approx(expected, abs=1e-15)
+
+
+def test_pass_at_k_is_the_share_of_the_sets_of_k_samples_that_hold_a_pass():
+    cases = [(n, c, k) for n in range(1, 7) for c in range(n + 1) for k in range(1, n + 1)]
+    for n, c, k in cases:
+        sets = [*map(any, combinations([True] * c + [False] * (n - c), k))]
+        assert pass_at_k(n, c, k) == pytest.approx(sum(sets) / len(sets), abs=1e-15)
+
+
+@pytest.mark.parametrize("k", [0, 6])
+def test_more_samples_than_there_are_is_an_error(k):
+    with pytest.raises(UserError, match="there are n = 5 samples"):
+        pass_at_k(5, 3, k)
+
+
+def test_the_mean_of_pass_at_k_is_over_problems_and_its_interval_over_clusters():
+    verdicts = {"a": [True, False], "b": [True, True], "c": [False] * 4, "d": [True] + [False] * 3}
+    alone = {one: one for one in verdicts}
+    found = passes(verdicts, alone, 1)
+    assert (found.value, found.n) == (pytest.approx((0.5 + 1 + 0 + 0.25) / 4), 4)
+    together = passes(verdicts, {"a": "x", "b": "x", "c": "y", "d": "y"}, 1)
+    assert together.value == found.value and ends(together) != ends(found)
+    assert passes(verdicts, alone, 2).value == pytest.approx((1 + 1 + 0 + 0.5) / 4)
 
 
 def test_difference_is_newcombes_for_wilson_intervals():
@@ -143,18 +162,8 @@ def test_holm_adjusts_step_by_step():
 def test_perplexity_is_over_tokens_not_over_continuations():
     # bits 1, 1, 1, 2 -> mean 1.25, not the 1.5 of the two continuations' means; resamples have 1, 1.25 or 2
     result = perplexity([[HALF, HALF, HALF], [QUARTER]], ["a", "b"])
-    assert (result.value, *ends(result), result.n) == (
-        pytest.approx(2**1.25),
-        pytest.approx(2),
-        pytest.approx(4),
-        4,
-    )
-
-
-def test_continuations_of_one_cluster_move_together():
+    assert (result.value, *ends(result)) == pytest.approx((2**1.25, 2, 4)) and result.n == 4
     # a, a | b with bits 0, 2 | 2: resampling a and b gives means 1 (a twice), 4/3 or 2 bits, never 0
     assert ends(perplexity([[0.0], [QUARTER], [QUARTER]], ["a", "a", "b"])) == pytest.approx((2, 4))
-
-
-def test_one_cluster_says_nothing_about_the_spread():
+    # one cluster says nothing about the spread
     assert ends(perplexity([[HALF], [QUARTER]], ["same", "same"])) == (1, math.inf)

@@ -1,7 +1,5 @@
 """Examples before a problem within a budget, counted with a real tokenizer of whole words; models asked with them."""
 
-import math
-
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
@@ -26,13 +24,9 @@ def tokenizer():
     return PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]")
 
 
-def snippet(name: str, description: int = 3, code: int = 4) -> Snippet:
+def snippet(name: str) -> Snippet:
     return Snippet(
-        name,
-        " ".join(f"{name}d{n}" for n in range(description)),
-        " ".join(f"{name}c{n}" for n in range(code)),
-        "",
-        "",
+        name, f"{name}d0 {name}d1 {name}d2", f"{name}c0 {name}c1 {name}c2 {name}c3", "", ""
     )
 
 
@@ -46,52 +40,42 @@ def made(tokenizer, room: int, examples=EXAMPLES, **changes):
 
 def test_the_best_example_stands_next_to_the_problem(tokenizer):
     done = made(tokenizer, WHOLE)
-    assert done.examples == ("c", "b", "a") and done.lost == {} and done.tokens == WHOLE
-    assert done.text.startswith(
-        "Problem:\ncd0 cd1 cd2\nA:\n<code>\ncc0 cc1 cc2 cc3\n</code>\n\nProblem:\nbd0"
-    )
-    assert done.text.endswith("ac3\n</code>\n\n" + PROBLEM)
+    assert not any(done.lost.values()) and done.tokens == WHOLE
+    first = "Problem:\ncd0 cd1 cd2\nA:\n<code>\ncc0 cc1 cc2 cc3\n</code>\n\nProblem:\nbd0"
+    assert done.text.startswith(first) and done.text.endswith("ac3\n</code>\n\n" + PROBLEM)
 
 
-def test_the_last_description_gives_first_and_no_more_than_needed(tokenizer):
-    assert made(tokenizer, WHOLE - 2).lost == {("description", "c"): 2}
-    done = made(tokenizer, WHOLE - 4)
-    assert done.lost == {("description", "c"): 3, ("description", "b"): 1}
-    assert done.tokens == WHOLE - 4 and "bd1" in done.text and "bd2" not in done.text
-
-
-def test_code_gives_when_all_descriptions_are_gone_and_an_empty_example_goes(tokenizer):
-    done = made(tokenizer, WHOLE - 9 - 1)
-    assert (
-        list(done.lost.items())[-1] == (("code", "c"), 1)
-        and [one for one, _ in done.lost][:3] == ["description"] * 3
-    )
-    done = made(
-        tokenizer, WHOLE - 9 - 6
-    )  # without c's code its frame of 4 tokens goes too: 2 more than were needed
-    assert done.examples == ("b", "a") and done.lost["code", "c"] == 4
-    assert done.tokens == WHOLE - 9 - 8
-
-
-def test_the_problem_gives_last_and_from_its_beginning(tokenizer):
-    done = made(tokenizer, 3)
-    assert done.text == "p3 p4 answer" and done.examples == ()
-    assert done.lost["question", ""] == 2 and len(done.lost) == 7
+@pytest.mark.parametrize(
+    ("room", "lost", "begins"),
+    [
+        (WHOLE - 2, (2, 0, 0), "Problem: cd0 A:"),
+        (WHOLE - 4, (4, 0, 0), "Problem: A: <code> cc0 cc1 cc2 cc3 </code> Problem: bd0 bd1 A:"),
+        (WHOLE - 10, (9, 1, 0), "Problem: A: <code> cc0 cc1 cc2 </code> Problem: A: <code> bc0"),
+        # without c's code its frame of 4 tokens goes too: 2 more than were needed
+        (WHOLE - 15, (9, 4, 0), "Problem: A: <code> bc0 bc1 bc2 bc3 </code>"),
+        (3, (9, 12, 2), "p3 p4 answer"),
+    ],
+)
+def test_the_last_description_gives_first_then_code_and_the_problem_last(
+    tokenizer, room, lost, begins
+):
+    done = made(tokenizer, room)
+    assert tuple(done.lost.values()) == lost and done.tokens <= room
+    assert " ".join(done.text.split()).startswith(begins)
 
 
 def test_the_problem_gives_first_where_that_is_asked_for(tokenizer):
     done = made(tokenizer, WHOLE - 2, trim="question-first")
-    assert done.lost == {("question", ""): 2} and done.examples == ("c", "b", "a")
+    assert tuple(done.lost.values()) == (0, 0, 2) and done.text.endswith("p3 p4 answer")
 
 
 @pytest.mark.parametrize("trim", ["description-first", "question-first"])
 def test_every_budget_is_kept(tokenizer, trim):
     for room in range(1, WHOLE + 1):
         done = made(tokenizer, room, trim=trim)
-        assert done.text.endswith("answer")
-        assert done.tokens <= room and len(done.text.split()) == done.tokens
-        removed = sum(done.lost.values())
-        assert removed + done.tokens + 4 * (3 - len(done.examples)) == WHOLE
+        assert done.text.endswith("answer") and done.tokens == len(done.text.split()) <= room
+        frames = 4 * (3 - done.text.count("Problem:"))
+        assert sum(done.lost.values()) + done.tokens + frames == WHOLE
 
 
 @pytest.mark.parametrize("changes", [{"trim": "all"}, {"room": 0}])
@@ -117,30 +101,28 @@ def model():
     return load("mini-small")
 
 
-def found(problems):
-    return {problem.id: SNIPPETS for problem in problems}
+def ask(model, problems, examples):
+    found = {problem.id: SNIPPETS for problem in problems}
+    return asking.ask(model, problems, found, examples, 2000, DECODING, store=False)
 
 
 def test_without_examples_the_model_reads_the_problem_as_it_is(problems, model):
-    asked = asking.ask(model, problems, {}, 0, 2000, DECODING, store=False)
-    assert [asked.prompts[problem.id].text for problem in problems] == [
-        problem.prompt for problem in problems
-    ]
-    assert [(a.problem_id, a.sample) for a in asked.answers] == [
-        (p.id, s) for p in problems for s in range(2)
-    ]
+    asked = ask(model, problems, 0)
+    assert [asked.prompts[one.id].text for one in problems] == [one.prompt for one in problems]
+    places = [(one.problem_id, one.sample) for one in asked.answers]
+    assert places == [(one.id, sample) for one in problems for sample in range(2)]
 
 
 def test_a_sample_does_not_depend_on_what_else_is_asked(problems, model):
-    every = asking.ask(model, problems, found(problems), 2, 2000, DECODING, store=False)
-    alone = asking.ask(model, problems[1:2], found(problems), 2, 2000, DECODING, store=False)
-    assert [a for a in every.answers if a.problem_id == problems[1].id] == alone.answers
+    every, alone = ask(model, problems, 2).answers, ask(model, problems[1:2], 2).answers
+    assert [one for one in every if one.problem_id == problems[1].id] == alone
 
 
-def test_what_the_budget_cut_is_counted(problems, model):
-    asked = asking.ask(model, problems, found(problems), 1, 2000, DECODING, store=False)
-    rows = {row["metric"]: row["value"] for row in trim_rows(problems, asked, "m", "examples_1")}
-    assert rows["code_cut_percent"] == rows["question_cut_tokens"] == 0
-    assert math.isclose(
-        rows["prompt_tokens"], sum(p.tokens for p in asked.prompts.values()) / len(problems)
-    )
+def test_what_the_budget_cut_is_counted(problems):
+    cut = {"description": 3, "code": 0, "question": 0}
+    prompts = {one.id: asking.Trimmed("", 10, cut) for one in problems[1:]}
+    prompts["1"] = asking.Trimmed("", 40, dict.fromkeys(cut, 0))
+    rows = trim_rows(problems, asking.Asked([], prompts), "m", "examples_1")
+    values = {row["metric"]: round(row["value"], 3) for row in rows}
+    assert values["prompt_tokens"] == 20 and values["description_cut_percent"] == 66.667
+    assert values["description_cut_tokens"] == 2 and values["code_cut_percent"] == 0

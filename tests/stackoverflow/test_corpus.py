@@ -40,26 +40,18 @@ def test_a_file_is_read_as_it_was_written(written, name):
 
 
 def test_the_published_fields_are_read_as_the_schema(written):
-    file = written(
-        {
-            "id": 7,
-            "code": "x",
-            "description": "d",
-            "language": "python",
-            "attribution": "so.com/a/7",
-        }
-    )
+    file = written({"id": 7, "code": "x", "description": "d", "attribution": "so.com/a/7"})
     assert corpus.load(file) == [corpus.Snippet("7", "d", "x", "so.com/a/7", "")]
 
 
 @pytest.mark.parametrize(
     ("bad", "said"),
     [
-        ({"id": "2", "description": "d"}, "line 2 has no code"),
-        (LINE | {"description": ""}, "line 2 has no description"),
+        ({"id": "2", "description": "d"}, "line 2: a snippet needs"),
+        (LINE | {"description": ""}, "line 2: a snippet needs"),
         ("{", "line 2: "),
         ("[]", "line 2: no JSON object"),
-        (LINE, "two snippets have the id '1'"),
+        (LINE, "2 snippets with 1 ids"),
     ],
 )
 def test_a_bad_line_is_named(written, bad, said):
@@ -111,18 +103,12 @@ def test_writing_gives_the_same_bytes_and_reads_back(tmp_path):
 
 
 def test_pages_are_shared_by_problems_and_problems_without_a_page_left_out(written):
-    page, other = (
-        {"title": "lib.sort", "text": "Sort a thing."},
-        {"title": "lib.mean", "text": "Mean."},
-    )
-    file = written(
-        {"problem_id": 1, "docs": [page]},
-        {"problem_id": 2, "docs": []},
-        {"problem_id": "3", "docs": [other, page]},
-    )
+    page, other = {"title": "lib.sort", "text": "Sort."}, {"title": "lib.mean", "text": "Mean."}
+    lines = {1: [page], 2: [], "3": [other, page]}
+    file = written(*({"problem_id": id, "docs": docs} for id, docs in lines.items()))
     documents, relevant = corpus.pages(file)
     assert [(one.id, one.description, one.code) for one in documents] == [
-        ("lib.sort", "Sort a thing.", ""),
+        ("lib.sort", "Sort.", ""),
         ("lib.mean", "Mean.", ""),
     ]
     assert relevant == {"1": ("lib.sort",), "3": ("lib.mean", "lib.sort")}

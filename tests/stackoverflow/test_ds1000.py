@@ -29,13 +29,8 @@ def test_a_file_is_read_with_all_fields_plain_or_packed(problems_file, tmp_path)
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     first, second, third = load(plain)
     assert load(packed) == [first, second, third]
-    assert (first.id, first.library, first.perturbation, first.origin, first.library_id) == (
-        "1",
-        "Numpy",
-        "Origin",
-        "1",
-        "1",
-    )
+    about = (first.id, first.library, first.perturbation, first.origin, first.library_id)
+    assert about == ("1", "Numpy", "Origin", "1", "1")
     assert (first.reference, first.context) == (written.REFERENCE, written.CONTEXT)
     assert first.cluster == second.cluster != third.cluster
     assert [problem.inside_function for problem in (first, second, third)] == [False, False, True]
@@ -93,6 +88,7 @@ def test_a_file_without_a_problem_of_these_libraries_is_refused(problems_file):
         ("x = 1\n</code>\nmore", "x = 1\n", "x = 1\n"),
         ("```python\nx = 1\n```\nthat is it", "\nx = 1\n", "x = 1\n"),
         ("x = 1\nEND SOLUTION\ny", "x = 1", "x = 1"),
+        ("x = 1\n```python\ny", "x = 1\n\ny", "x = 1\n\ny"),
         ("<code>\nx = 1\n```\nmore", "\nx = 1\n", "\nx = 1\n"),
         ("```\nx = 1\n```", "", "x = 1\n"),
         ("Here it is:\n```python\nx = 1\n```\nIt sets x.", "Here it is:\n\nx = 1\n", "x = 1\n"),

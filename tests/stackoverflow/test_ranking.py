@@ -44,8 +44,10 @@ def test_the_snippet_that_is_described_is_found(found, name):
 
 def test_an_ensemble_is_the_weighted_sum_of_its_parts(found):
     query = "mean of a column"
-    expected = 0.5 * found["code"].scores(query) + found["description"].scores(query)
-    np.testing.assert_allclose(found["ensemble-0.5"].scores(query), expected, atol=2e-6)
+    code, description, both = (
+        found[name].scores_of([query]) for name in ("code", "description", "ensemble-0.5")
+    )
+    assert both == pytest.approx(0.5 * code + description, abs=2e-6)
 
 
 def test_word_vectors_are_learned_from_the_snippets_themselves_without_a_folder(
@@ -53,7 +55,12 @@ def test_word_vectors_are_learned_from_the_snippets_themselves_without_a_folder(
 ):
     monkeypatch.setattr(ranking, "KEPT", tmp_path)
     (ranker,) = ranking.rankers(SNIPPETS, "", "nowhere", ["code"]).values()
-    assert np.isfinite(ranker.scores("sort values")).all()
+    assert np.isfinite(ranker.scores_of(["sort values"])).all()
+
+
+def test_a_snippet_gives_three_lines_to_learn_from():
+    lines = ranking.training_lines([Snippet("a", "A mean.", "b.c(d)", "", "")])
+    assert lines == [["b", "mean", "c", "d"], ["mean", "b", "c", "d"], ["b", "c", "d", "mean"]]
 
 
 @pytest.mark.parametrize("name", ["bm25", "ensemble-x", "ensemble-0"])

@@ -23,21 +23,9 @@ def score(problems_file, tmp_path, monkeypatch):
         answers.write_text(
             "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
         )
-        return CliRunner().invoke(
-            cli,
-            [
-                "score",
-                "ds1000",
-                "--problems",
-                str(problems),
-                str(answers),
-                "--environment",
-                environment,
-                "--workers",
-                "1",
-                *options,
-            ],
-        )
+        given = f"--environment {environment} --workers 1".split()
+        command = ["score", "ds1000", "--problems", str(problems), str(answers), *given, *options]
+        return CliRunner().invoke(cli, command)
 
     return run
 
@@ -56,19 +44,16 @@ def test_verdicts_go_to_the_output_file_and_the_table_to_stdout(score, tmp_path)
     assert result.exit_code == 0 and "left out by name: 3" in result.stdout, result.output
     rows = [json.loads(line) for line in output.read_text().splitlines()]
     assert [tuple(row.values())[:3] for row in rows] == [
+        ("2", 0, False),
         (1, 0, True),
         (1, 1, False),
-        (1, 2, True),
-        ("2", 0, False),
         ("2", 1, False),
+        (1, 2, True),
     ]
     assert list(rows[0]) == ["problem_id", "sample", "passed", "error"]
-    assert rows[0]["error"] == "" and rows[1]["error"].startswith("AssertionError")
-    total = result.stdout.splitlines()[2].split()
-    assert total[:3] == ["total", "2", "33.3%"] and total[6:8] == [
-        "5",
-        "40.0%",
-    ]  # mean of 2/3 and 0; 2 of 5
+    assert rows[1]["error"] == "" and rows[0]["error"].startswith("AssertionError")
+    total = result.stdout.splitlines()[2].split()  # mean of 2/3 and 0; 2 of 5
+    assert total[:3] == ["total", "2", "33.3%"] and total[6:8] == ["5", "40.0%"]
     assert "sandbox: " in result.stdout and (tmp_path / "store" / "verdicts.sqlite").is_file()
 
 
@@ -107,3 +92,4 @@ def test_no_answers_and_an_environment_that_is_not_there_are_user_errors(
         result.output
     )
     assert "no grader environment 'elsewhere'" in score([GOOD], environment="elsewhere").stderr
+    assert "--leave-out 7: no problem of" in score([GOOD], "--leave-out", "7").stderr

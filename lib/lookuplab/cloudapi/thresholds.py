@@ -23,7 +23,6 @@ from lookuplab.cloudapi.policies import (
 )
 from lookuplab.scoring.calibration import (
     aurc_interval,
-    auroc_difference,
     auroc_interval,
     ece_interval,
 )
@@ -59,7 +58,7 @@ def calibration_rows(
     found += [(f"bins_{count}", "ece", ece_interval(valid, sure, apis, count)) for count in bins]
     found += [(name, "auroc", auroc_interval(valid, first[name], apis)) for name in AGGREGATES]
     for name in list(AGGREGATES)[1:]:
-        change = auroc_difference(valid, sure, first[name], apis)
+        change = auroc_interval(valid, sure, apis, less=first[name])
         found.append((f"minimum - {name}", "auroc_change_points", change))
     found.append(("frequency", "auroc", auroc_interval(valid, counts, apis)))
     rarer = {name: np.bincount(valid[mask], minlength=2) for name, mask in masks.items()}

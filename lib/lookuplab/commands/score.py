@@ -242,7 +242,7 @@ def ds1000(
     scored until its problem is named with --leave-out. Verdicts are kept beside the completion store, so that a run
     that was stopped goes on where it was.
 
-    Writes problem_id, sample, passed and error per line, by problem and sample, and a table with pass@1 (mean over
+    Writes problem_id, sample, passed and error per line, in the order of the answers, and a table with pass@1 (mean over
     problems), the average pass rate (mean over answers) and intervals clustered by origin problem.
 
     \b
@@ -261,11 +261,11 @@ def ds1000(
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     from lookuplab.cluster import joined
-    from lookuplab.scoring.pass_at_k import passes
+    from lookuplab.scoring.rates import rate, shares
     from lookuplab.stackoverflow.ds1000 import indented, load, solution_of
     from lookuplab.stackoverflow.grader import Answer, Grader, grade
     from lookuplab.stackoverflow.grader import environment as python_of
-    from lookuplab.stackoverflow.scores import average_pass_rate, by_problem
+    from lookuplab.stackoverflow.scores import solved
 
     known, names, answers, samples = {one.id: one for one in load(problems)}, {}, [], Counter()
     for place, record in read_lines(file, output):
@@ -282,16 +282,21 @@ def ds1000(
         names[id] = record["problem_id"]
     grader = Grader(python_of(environment), sandbox or "", workers=workers or 0)
     left = [one for one in leave_out.replace(" ", "").split(",") if one]
+    if unknown := set(left) - known.keys():
+        raise UserError(f"--leave-out {min(unknown)}: no problem of {problems}")
+    asked = [one for one in answers if one.problem_id not in left]
     with joined(scheduler, grader.workers) as grader.cluster:
-        verdicts = grade(list(known.values()), answers, grader, left)
-    table = []
-    for name, group in groups(verdicts, lambda one: known[one.problem_id].library):
-        passed = by_problem(group)
-        clusters = {one: known[one].cluster for one in passed}
-        if passed:
-            average = average_pass_rate(passed, clusters)
-            row = cells("pass@1", passes(passed, clusters, 1)) | cells("average pass rate", average)
-            table.append({"": name, **row})
-    rows = ({**vars(one), "problem_id": names[one.problem_id]} for one in verdicts)
+        verdicts = grade(list(known.values()), asked, grader)
+    table, frame = [], solved(list(known.values()), verdicts, [1])
+    for name, part in [*frame.groupby("library"), ("total", frame)]:
+        samples = part[["passed"]].to_numpy(), part[["samples"]].to_numpy()
+        (average,) = shares(*samples, part.cluster)
+        row = cells("pass@1", rate(part.pass_at_1, part.cluster))
+        table.append({"": name, **row, **cells("average pass rate", average)})
+    rows = (
+        {"problem_id": names[one.problem_id], "sample": one.sample}
+        | {"passed": one.passed, "error": one.error}
+        for one in verdicts
+    )
     said = [f"left out by name: {', '.join(left)}"] if left else []
     write(rows, output, table, f"sandbox: {grader.sandbox}", *said)

@@ -5,9 +5,8 @@ x% of the time." A question needs one hit and one miss for a given k; every x is
 """
 
 import hashlib
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import Decimal
 
 import numpy as np
 
@@ -22,7 +21,7 @@ def hit(ranking: Sequence[str], targets: Sequence[str], k: int) -> tuple[str, ..
     ranking too short to give k documents.
     """
     top = _top(ranking, k)
-    return top if set(top) & set(targets) else _top([*top[: k - 1], targets[0]], k)
+    return top if set(top) & set(targets) else (*top[: k - 1], targets[0])
 
 
 def miss(ranking: Sequence[str], targets: Sequence[str], k: int) -> tuple[str, ...]:
@@ -46,15 +45,12 @@ def hit_tasks(strata: Mapping[str, str], percent: float, seed: int = 0) -> froze
     grows and do not depend on the order of the tasks. Raises UserError outside 0-100.
     """
     _check_percent(percent)
-    classes = defaultdict(list)
-    for task_id in sorted(
-        strata, key=lambda one: hashlib.sha256(f"{seed} {one}".encode()).hexdigest()
-    ):
-        classes[strata[task_id]].append(task_id)
+    order = sorted(strata, key=lambda one: hashlib.sha256(f"{seed} {one}".encode()).hexdigest())
     chosen: set[str] = set()
-    for members in classes.values():
+    for name in set(strata.values()):
+        members = [task for task in order if strata[task] == name]
         # decimals, as the number was written: in floats 29 / 100 * 50 is a little below 14.5 and would be rounded down
-        hits = (Decimal(str(percent)) * len(members) / 100).quantize(Decimal(1), ROUND_HALF_UP)
+        hits = Decimal(str(percent)) * len(members) / 100 + Decimal("0.5")
         chosen.update(members[: int(hits)])
     return frozenset(chosen)
 
@@ -67,9 +63,8 @@ def expected(hit, miss, percent: float) -> np.ndarray:
     """
     _check_percent(percent)
     hit, miss = np.asarray(hit, dtype=float), np.asarray(miss, dtype=float)
-    return miss + percent / 100 * (
-        hit - miss
-    )  # exact where both are equal, unlike the formula as written
+    # exact where both are equal, unlike the formula as written
+    return miss + percent / 100 * (hit - miss)
 
 
 def _check_percent(percent: float) -> None:

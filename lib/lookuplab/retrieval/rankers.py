@@ -5,23 +5,18 @@ read as in their code (nokia/codesearch), but for lemmas: spaCy's English model 
 """
 
 import json
-import math
 import re
 from abc import ABC, abstractmethod
-from array import array
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 import tree_sitter_python
-from scipy.sparse import csc_array
 from tree_sitter import Language, Node, Parser
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.retrieval import check_k
 
 STOP_WORDS = frozenset(
     """
@@ -37,26 +32,19 @@ HOW_TO = re.compile(
 OPERATORS = frozenset("< > + - / // * ** @ %".split())
 OPERATIONS = ("binary_operator", "comparison_operator")
 CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z]+|[A-Z]")
-DIGITS = (
-    6  # of a cosine: below is the noise of float32, which would part equal texts that should tie
-)
+DIGITS = 6  # of a cosine: more is noise of float32, which would part equal texts that should tie
 BATCH = 256  # queries scored at a time: bounds the memory to BATCH x documents numbers
 WEIGHTS = (0.3, 0.4, 0.5)  # of the ensemble
-FASTTEXT = {  # gensim's names; nokia/codesearch's settings, else fastText's own for a skip-gram
-    "vector_size": 100,
+FASTTEXT = {  # where gensim's defaults differ from nokia/codesearch's settings, and fastText's own for a skip-gram
+    "sg": 1,
     "window": 20,
     "epochs": 30,
     "min_count": 1,
-    "sg": 1,
-    "negative": 5,
     "alpha": 0.05,
     "sample": 1e-4,
-    "min_n": 3,
-    "max_n": 6,
-    "bucket": 2_000_000,
-    "seed": 1,
     "workers": 1,  # the result depends on the seed alone
 }
+PARSER = Parser(Language(tree_sitter_python.language()))
 
 
 def identifier_words(name: str) -> list[str]:
@@ -81,11 +69,12 @@ def code_words(code: str) -> list[str]:
 
     Code that does not parse (Python 2, a fragment) gives the words of the parts that do.
     """
-    return [
-        word
-        for node in _leaves(_parser().parse(code.encode()).root_node)
-        for word in _words_of(node)
-    ]
+    words, stack = [], [PARSER.parse(code.encode()).root_node]
+    while stack:  # of our own, because expressions nest deeply
+        node = stack.pop()
+        stack.extend(reversed(node.children))
+        words += [] if node.children else _words_of(node)
+    return words
 
 
 def _words_of(node: Node) -> list[str]:
@@ -93,23 +82,8 @@ def _words_of(node: Node) -> list[str]:
         return identifier_words(node.text.decode(errors="replace"))
     if node.type == "comment":
         return query_words(node.text.decode(errors="replace"))
-    operator = node.type in OPERATORS and node.parent.type in OPERATIONS
-    return [node.type] if operator or node.type in ("for", "while") else []
-
-
-def _leaves(root: Node) -> Iterator[Node]:
-    """Nodes without children, in order; with a stack of its own, because expressions nest deeply."""
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        if not node.children:
-            yield node
-        stack.extend(reversed(node.children))
-
-
-@lru_cache(maxsize=1)
-def _parser() -> Parser:
-    return Parser(Language(tree_sitter_python.language()))
+    operation = node.type in OPERATORS and node.parent.type in OPERATIONS
+    return [node.type] if operation or node.type in ("for", "while") else []
 
 
 class Ranker(ABC):
@@ -121,46 +95,35 @@ class Ranker(ABC):
     def scores_of(self, queries: Sequence[str]) -> np.ndarray:
         """One score a query and document, (q, n) floats; higher is nearer."""
 
-    def scores(self, query: str) -> np.ndarray:
-        """One score a document, (n,) floats."""
-        return self.scores_of([query])[0]
-
     def top(self, query: str, k: int) -> list[tuple[str, float]]:
         """The best min(k, n) documents with their scores, best first."""
-        scores = self.scores(query)
+        (scores,) = self.scores_of([query])
         return [(self.ids[at], float(scores[at])) for at in best(scores, k)]
 
     def rank(self, queries: Mapping[str, str], k: int) -> dict[str, list[str]]:
-        """Query id -> the ids of its best min(k, n) documents, best first; equal scores in the order of
-        ids.
-        """
+        """Query id -> the ids of its best min(k, n) documents, best first; equal scores in the order of ids."""
         names, ranked = list(queries), {}
         for start in range(0, len(names), BATCH):
             batch = names[start : start + BATCH]
-            for name, scores in zip(
-                batch, self.scores_of([queries[one] for one in batch]), strict=True
-            ):
-                ranked[name] = [self.ids[at] for at in best(scores, k)]
+            scored = zip(batch, self.scores_of([queries[one] for one in batch]), strict=True)
+            ranked |= {name: [self.ids[at] for at in best(scores, k)] for name, scores in scored}
         return ranked
 
 
 def best(scores: np.ndarray, k: int) -> np.ndarray:
-    """Places of the highest ``k`` of ``scores`` (n,), highest first, equal ones in their order. Raises
-    UserError for k < 1.
-    """
-    check_k(k)
-    candidates = np.arange(len(scores))
-    if k < len(scores):  # sort only the k-th best score, its ties, and better
-        candidates = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
+    """Places of the highest ``k`` of ``scores`` (n,), highest first, equal ones in their order."""
+    k = min(k, len(scores))
+    # sort only the k-th best score, its ties, and better
+    candidates = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
     return candidates[np.argsort(-scores[candidates], kind="stable")][:k]
 
 
 class Bm25(Ranker):
-    """Okapi BM25 over ``documents`` (id -> words): rank-bm25's numbers to the last bit, from one sparse
-    matrix instead of a dictionary a document.
+    """Okapi BM25 over ``documents`` (id -> words): rank-bm25's numbers to the last bit, from one sparse matrix, (n, words),
+    instead of a dictionary a document.
 
-    ``words`` splits a query; a word given twice counts twice. As in rank-bm25, a negative idf becomes
-    ``epsilon`` times the average.
+    ``words`` splits a query; a word given twice counts twice. As in rank-bm25, a negative idf becomes ``epsilon`` times
+    the average.
     """
 
     def __init__(
@@ -171,39 +134,29 @@ class Bm25(Ranker):
         b: float = 0.75,
         epsilon: float = 0.25,
     ):
-        self.ids, self.words, self.columns = sorted(documents), words, {}
-        at, column, count = array("i"), array("i"), array("i")
-        for number, name in enumerate(self.ids):
-            for word, times in Counter(documents[name]).items():
-                at.append(number)
-                column.append(self.columns.setdefault(word, len(self.columns)))
-                count.append(times)
-        if not self.columns:
+        from rank_bm25 import BM25Okapi
+        from sklearn.feature_extraction import DictVectorizer
+
+        self.ids, self.words = sorted(documents), words
+        texts = [documents[name] for name in self.ids]
+        if not any(texts):
             raise UserError(f"nothing to search: {len(documents)} documents without a single word")
-        lengths = np.array([len(documents[name]) for name in self.ids])
-        self.weights = csc_array(
-            (np.array(count, dtype=float), (at, column)), (len(lengths), len(self.columns))
-        )
-        holding, counts = np.diff(self.weights.indptr), self.weights.data
-        idf = np.array(
-            [math.log(len(lengths) - n + 0.5) - math.log(n + 0.5) for n in holding.tolist()]
-        )
-        average = np.cumsum(idf)[-1] / len(
-            idf
-        )  # added in rank-bm25's order: ``sum`` rounds otherwise
-        idf[idf < 0] = epsilon * average
-        norm = k1 * (1 - b + b * lengths / (lengths.sum() / len(lengths)))
-        self.weights.data = np.repeat(idf, holding) * (
-            counts * (k1 + 1) / (counts + norm[self.weights.indices])
-        )
+        okapi, table = BM25Okapi(texts, k1=k1, b=b, epsilon=epsilon), DictVectorizer(sort=False)
+        self.weights = table.fit_transform(okapi.doc_freqs).tocsc()
+        self.columns, counts = table.vocabulary_, self.weights.data
+        idf = np.array([okapi.idf[word] for word in self.columns])
+        norm = k1 * (1 - b + b * np.array(okapi.doc_len) / okapi.avgdl)
+        rates = counts * (k1 + 1) / (counts + norm[self.weights.indices])
+        self.weights.data = np.repeat(idf, np.diff(self.weights.indptr)) * rates
 
     def scores_of(self, queries: Sequence[str]) -> np.ndarray:
         scores = np.zeros((len(queries), len(self.ids)))
         for line, query in zip(scores, queries, strict=True):
-            for word in self.words(query):
-                if word in self.columns:
-                    here = slice(*self.weights.indptr[self.columns[word] :][:2])
-                    line[self.weights.indices[here]] += self.weights.data[here]
+            for column in (
+                self.columns[word] for word in self.words(query) if word in self.columns
+            ):
+                here = slice(*self.weights.indptr[column : column + 2])
+                line[self.weights.indices[here]] += self.weights.data[here]
         return scores
 
 
@@ -238,7 +191,7 @@ class Ensemble(Ranker):
     weight on the code.
     """
 
-    def __init__(self, code: Ranker, description: Ranker, weight: float = 0.4):
+    def __init__(self, code: Ranker, description: Ranker, weight: float):
         self.ids, self.code, self.description, self.weight = code.ids, code, description, weight
 
     def scores_of(self, queries: Sequence[str]) -> np.ndarray:
@@ -274,7 +227,7 @@ def by_description(descriptions: Mapping[str, str], encoder: str | Path) -> Cosi
         found = _encoder(str(encoder)).encode(
             list(texts), batch_size=BATCH, show_progress_bar=False
         )
-        return np.nan_to_num(np.asarray(found, dtype=np.float32))  # the mean of no token is NaN
+        return np.nan_to_num(found)  # the mean of no token is NaN
 
     ids = sorted(descriptions)
     return Cosine(ids, encode([descriptions[name] for name in ids]), encode)
@@ -287,37 +240,18 @@ def _encoder(name: str):
     place = paths.located(name)
     try:
         return SentenceTransformer(str(place) if place.exists() else name).float()
-    except (
-        Exception
-    ) as error:  # missing, not reachable, of another kind: each has its own exception
-        said = (str(error).strip() or type(error).__name__).splitlines()[0]
+    except Exception as error:  # missing, not reachable, another kind: each has its own exception
+        said = str(error).partition("\n")[0]
         raise UserError(
             f"no sentence encoder {name!r}: {said}; give a folder or a name on the hub"
         ) from error
 
 
-def training_lines(description: Sequence[str], code: Sequence[str]) -> list[list[str]]:
-    """A snippet's three lines of words: its description in the middle of its code, before it and after it
-    (nokia/codesearch).
-    """
-    description, code, middle = list(description), list(code), len(code) // 2
-    return [code[:middle] + description + code[middle:], description + code, code + description]
-
-
 def train_words(lines: Sequence[Sequence[str]], **changes) -> dict[str, np.ndarray]:
     """Word -> fastText vector, (d,) float32 of half precision; ``changes`` to FASTTEXT."""
     from gensim.models import FastText
-    from gensim.models.callbacks import CallbackAny2Vec
-    from tqdm import tqdm
 
-    class Bar(CallbackAny2Vec):
-        def on_train_begin(self, model):
-            self.bar = tqdm(total=model.epochs, desc="word vectors", unit=" epochs")
-
-        def on_epoch_end(self, model):
-            self.bar.update()
-
-    trained = FastText(lines, callbacks=[Bar()], **FASTTEXT | changes).wv
+    trained = FastText(lines, **FASTTEXT | changes).wv
     half = trained.vectors.astype(np.float16).astype(np.float32)
     return dict(zip(trained.index_to_key, half, strict=True))
 

@@ -6,8 +6,10 @@ tokens from the prompt". Three things it leaves open, as they are here: the exam
 description and code lose their end; a problem loses its beginning, because its end says where the answer goes.
 """
 
+from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from lookuplab.errors import UserError
 from lookuplab.models.complete import Store, complete
@@ -16,7 +18,7 @@ from lookuplab.models.types import Decoding, Prompt
 from lookuplab.retrieval.rankers import Ranker
 from lookuplab.stackoverflow.corpus import Snippet
 from lookuplab.stackoverflow.ds1000 import STOP, Problem, indented, solution_of
-from lookuplab.stackoverflow.grader import Answer, Grader, Verdict, environment, grade
+from lookuplab.stackoverflow.grader import Answer, Grader, environment, grade
 
 TRIMS = ("description-first", "question-first")
 TEMPLATE = "Problem:\n{description}\nA:\n<code>\n{code}\n</code>\n\n"  # the form of DS-1000's completion prompts
@@ -27,15 +29,14 @@ DECODING = Decoding(
 
 @dataclass(frozen=True)
 class Trimmed:
-    """A prompt: its text, its length in tokens, the snippets shown from first to last, and what was cut.
+    """A prompt: its text, its length in tokens, and what was cut.
 
-    lost: (description, code or question; the snippet's id, "" for the question) -> the tokens that it lost.
+    lost: how many tokens the descriptions, the code and the question lost.
     """
 
     text: str
     tokens: int
-    examples: tuple[str, ...]
-    lost: dict[tuple[str, str], int]
+    lost: dict[str, int]
 
 
 def prompt(
@@ -52,77 +53,59 @@ def prompt(
     "description-first" is the paper's (descriptions, then code, then the problem); "question-first" cuts the problem
     before the examples, for comparison. Raises UserError for another trim and a budget without room.
     """
-    if not 0 < max_new_tokens < budget or trim not in TRIMS:
+    room = budget - max_new_tokens
+    if room < 1 or trim not in TRIMS:
         raise UserError(
             f"no prompt of a budget of {budget} tokens beside {max_new_tokens} new ones, cut {trim!r}; raise the "
             f"budget, and trim by one of {', '.join(TRIMS)}"
         )
-    question = ("question", "")
-    steps = [(part, one.id) for part in ("description", "code") for one in reversed(examples)]
+    question, shown = ("question", ""), examples[::-1]
     parts = {
-        (part, one.id): getattr(one, part) for part in ("description", "code") for one in examples
+        (part, one.id): getattr(one, part) for part in ("description", "code") for one in shown
     }
-    parts[question], lost = problem, {}
-    steps.insert(0 if trim == TRIMS[1] else len(steps), question)
+    order = [question, *parts] if trim == TRIMS[1] else [*parts, question]  # of cutting
+    parts[question], lost = problem, dict.fromkeys(("description", "code", "question"), 0)
 
-    def shown() -> list[str]:
-        return [
-            one.id
-            for one in reversed(examples)
-            if parts["description", one.id] or parts["code", one.id]
-        ]
-
-    def text() -> str:
-        frames = [
-            TEMPLATE.format(description=parts["description", one], code=parts["code", one])
-            for one in shown()
-        ]
+    def text(parts: Mapping) -> str:
+        pairs = [(parts["description", one.id], parts["code", one.id]) for one in shown]
+        frames = [TEMPLATE.format(description=one, code=code) for one, code in pairs if one or code]
         return "".join(frames) + parts[question]
 
-    def tokens() -> int:
-        return len(tokenizer(text(), verbose=False)["input_ids"])
+    def tokens(step: tuple, part: str) -> int:
+        return len(tokenizer(text(parts | {step: part}), verbose=False)["input_ids"])
 
-    for step in steps:
-        if tokens() <= budget - max_new_tokens:
-            break
+    how = {"add_special_tokens": False, "return_offsets_mapping": True, "verbose": False}
+    for step in order:
         whole = parts[step]
-        spans = tokenizer(
-            whole, add_special_tokens=False, return_offsets_mapping=True, verbose=False
-        )["offset_mapping"]
-        low, high = (
-            int(step == question),
-            len(spans),
-        )  # tokens kept: the fewest (a problem keeps one), and too many
-        while low < high:
-            kept = (low + high) // 2
-            some = (
-                whole[spans[-kept][0] :] if step == question else whole[: spans[kept - 1][1]]
-            )  # a problem's end stays
-            parts[step] = some if kept else ""
-            if kept == low == high - 1:
-                break
-            low, high = (kept, high) if tokens() <= budget - max_new_tokens else (low, kept)
-        if low < len(spans):
-            lost[step] = len(spans) - low
-    return Trimmed(text(), tokens(), tuple(shown()), lost)
+        if tokens(step, whole) <= room:
+            break
+        spans = tokenizer(whole, **how)["offset_mapping"]
+        if step == question:  # its last tokens, one at least
+            shorter = [whole[begin:] for begin, _ in spans[:0:-1]]
+        else:
+            shorter = [whole[:end] for _, end in [(0, 0), *spans][:-1]]
+        if shorter:
+            fitting = bisect(shorter[1:], room, key=partial(tokens, step))
+            parts[step] = shorter[fitting]
+            lost[step[0]] += len(shorter) - fitting
+    return Trimmed(text(parts), tokens(question, parts[question]), lost)
 
 
 @dataclass(frozen=True)
 class Asked:
-    """Answers by problem and sample, the prompts that they were asked with, and whether they passed."""
+    """Answers by problem and sample, and the prompts that they were asked with."""
 
     answers: list[Answer]
     prompts: dict[str, Trimmed]
-    verdicts: list[Verdict] = field(default_factory=list)
 
 
 def look_up(
     ranker: Ranker, snippets: Sequence[Snippet], problems: Sequence[Problem], k: int
-) -> dict[str, tuple[Snippet, ...]]:
+) -> dict[str, list[Snippet]]:
     """Problem id -> the ``k`` snippets that rank best for its question, best first."""
     known = {snippet.id: snippet for snippet in snippets}
     ranked = ranker.rank({problem.id: problem.question for problem in problems}, k)
-    return {problem: tuple(known[one] for one in ids) for problem, ids in ranked.items()}
+    return {problem: [known[one] for one in ids] for problem, ids in ranked.items()}
 
 
 def ask(
@@ -137,24 +120,17 @@ def ask(
 ) -> Asked:
     """Ask for every problem with its first ``examples`` of ``found``, within ``budget`` tokens of the model's own.
 
-    ``trim`` as in ``prompt``. Each prompt has its problem's id whatever
-    stands before the problem, so that sample i with two examples is drawn with the seed of sample i without any.
+    ``trim`` as in ``prompt``. Each prompt has its problem's id whatever stands before the problem, so that sample i
+    with two examples is drawn with the seed of sample i without any.
     """
-    known, new = {problem.id: problem for problem in problems}, decoding.max_new_tokens
+    known = {problem.id: problem for problem in problems}
+    limits = budget, decoding.max_new_tokens, model.tokenizer, trim
     made = {
-        one: prompt(
-            problem.prompt,
-            found[one][:examples] if examples else (),
-            budget,
-            new,
-            model.tokenizer,
-            trim,
-        )
+        one: prompt(problem.prompt, found[one][:examples] if examples else [], *limits)
         for one, problem in known.items()
     }
-    done = complete(
-        model, [Prompt(one, trimmed.text) for one, trimmed in made.items()], decoding, store
-    )
+    prompts = [Prompt(one, trimmed.text) for one, trimmed in made.items()]
+    done = complete(model, prompts, decoding, store)
     answers = [
         Answer(one.id, one.sample, indented(known[one.id], solution_of(one.text))) for one in done
     ]
@@ -165,11 +141,9 @@ def ask(
 class Trial:
     """Models asked the same problems in several ways, and their answers judged: what the figures are made of.
 
-    asked: (model, way) -> answers with their verdicts. ``names`` and ``identities`` of the models, in their order.
+    asked: (model, way) -> answers with their verdicts. ``identities`` of the models by name, in their order.
     """
 
-    problems: Sequence[Problem]
-    found: Mapping[str, Sequence[Snippet]]
     grader: Grader
     decoding: Decoding
     asked: dict[tuple, Asked] = field(default_factory=dict)
@@ -187,11 +161,8 @@ class Trial:
     def account(self, names: Sequence[str] = ()) -> dict[str, object]:
         """What ``Artifact.save`` says of the numbers of these models, by default of all."""
         models = [self.identities[name] for name in names or self.names]
-        return {
-            "models": models,
-            "seeds": {"samples": self.decoding.seed},
-            "parameters": self.grader.conditions,
-        }
+        seeds = {"samples": self.decoding.seed}
+        return {"models": models, "seeds": seeds, "parameters": self.grader.conditions}
 
 
 def ask_and_run(
@@ -210,16 +181,13 @@ def ask_and_run(
     without one.
     """
     grader = Grader(environment(python), sandbox, own=set(models) <= set(mini_models()))
-    trial = Trial(
-        problems, found, grader, replace(DECODING, n=samples, max_new_tokens=max_new_tokens)
-    )
+    trial = Trial(grader, replace(DECODING, n=samples, max_new_tokens=max_new_tokens))
     for name in models:  # one at a time: large models do not fit side by side
         model = load(name)
         trial.identities[model.name] = model.identity
         for way, options in ways.items():
-            trial.asked[model.name, way] = ask(
-                model, problems, found, decoding=trial.decoding, **options
-            )
+            made = ask(model, problems, found, decoding=trial.decoding, **options)
+            trial.asked[model.name, way] = made
     for key, one in trial.asked.items():
-        trial.asked[key] = replace(one, verdicts=grade(problems, one.answers, grader))
+        trial.asked[key] = replace(one, answers=grade(problems, one.answers, grader))
     return trial

@@ -52,16 +52,14 @@ def load(name: str | Path) -> list[Snippet]:
         return load("mini") + load(MINI / "held_out.jsonl.gz")
     path = MINI / "snippets.jsonl.gz" if name == "mini" else _place(name, "snippets")
     licence = LICENCE if name in PUBLISHED else ""
-    found = {}
-    for snippet in _functions(path) if path.is_dir() else _snippets(path, licence):
-        if snippet.id in found:
-            raise UserError(f"{path}: two snippets have the id {snippet.id!r}; ids must differ")
-        found[snippet.id] = snippet
-    if not found:
+    snippets = list(_functions(path) if path.is_dir() else _snippets(path, licence))
+    ids = {snippet.id for snippet in snippets}
+    if not ids or len(ids) < len(snippets):
         raise UserError(
-            f"{path}: no snippet; a folder needs .py files with functions that have a docstring"
+            f"{path}: {len(snippets)} snippets with {len(ids)} ids; ids must differ, and a folder needs .py files with "
+            "functions that have a docstring"
         )
-    return list(found.values())
+    return snippets
 
 
 def queries(name: str | Path, split: str = "test") -> list[Query]:
@@ -94,19 +92,15 @@ def pages(file: Path | str) -> tuple[list[Snippet], dict[str, tuple[str, ...]]]:
     documents, relevant = {}, {}
     for number, record in records(paths.located(file)):
         try:
-            found = {
-                one["title"]: Snippet(one["title"], one["text"], "", str(file), "")
-                for one in record["docs"]
-            }
-            documents |= found
-            if found:
-                relevant[str(record["problem_id"])] = tuple(found)
+            texts = {one["title"]: one["text"] for one in record["docs"]}
+            relevant[str(record["problem_id"])] = tuple(texts)
         except (KeyError, TypeError):
             raise UserError(
                 f"{file}: line {number} is no problem with its pages; it needs `problem_id` and `docs`, each with "
                 "`title` and `text`"
             ) from None
-    return list(documents.values()), relevant
+        documents |= {name: Snippet(name, text, "", str(file), "") for name, text in texts.items()}
+    return list(documents.values()), {one: found for one, found in relevant.items() if found}
 
 
 def write(path: Path, records: list[Mapping]) -> None:
@@ -135,15 +129,11 @@ def records(file: Path) -> Iterator[tuple[int, dict]]:
 
 def _snippets(file: Path, licence: str) -> Iterator[Snippet]:
     for number, record in records(file):
-        if lacking := [
-            name for name in ("id", "description", "code") if not str(record.get(name, "")).strip()
-        ]:
-            raise UserError(
-                f"{file}: line {number} has no {lacking[0]}; a snippet needs id, description and code"
-            )
+        parts = [str(record.get(name, "")) for name in ("id", "description", "code")]
+        if not all(map(str.strip, parts)):
+            raise UserError(f"{file}: line {number}: a snippet needs id, description and code")
         source = str(record.get("source") or record.get("attribution") or file.name)
-        about = source, record.get("licence", licence)
-        yield Snippet(str(record["id"]), record["description"], record["code"], *about)
+        yield Snippet(*parts, source, record.get("licence", licence))
 
 
 def _functions(folder: Path) -> Iterator[Snippet]:
@@ -155,9 +145,8 @@ def _functions(folder: Path) -> Iterator[Snippet]:
             continue  # no Python of this version: nothing that could be shown
         place = file.relative_to(folder).as_posix()
         for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (
-                doc := ast.get_docstring(node)
-            ):
+            function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            if function and (doc := ast.get_docstring(node)):
                 node.body = node.body[1:] or [ast.Pass()]
                 description = " ".join(doc.split("\n\n")[0].split())
                 yield Snippet(f"{place}:{node.lineno}", description, ast.unparse(node), place, "")

@@ -11,7 +11,6 @@ import hashlib
 import re
 import sys
 import textwrap
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,16 +71,7 @@ def load(file: Path | str) -> list[Problem]:
     for number, record in records(paths.located(file)):
         try:
             about = record["metadata"]
-            known = about["library"] in LIBRARIES and about["perturbation_type"] in PERTURBATIONS
-            if (
-                not known
-                or PARTS[0] not in record["code_context"]
-                or str(about["problem_id"]) in problems
-            ):
-                raise ValueError(
-                    "an unknown library or perturbation, no test, or an id for the second time"
-                )
-            problems[str(about["problem_id"])] = Problem(
+            one = Problem(
                 str(about["problem_id"]),
                 record["prompt"],
                 record["reference_code"],
@@ -92,10 +82,14 @@ def load(file: Path | str) -> list[Problem]:
                 str(about.get("library_problem_id", "")),
                 about.get("object", ""),
             )
+            known = one.library in LIBRARIES and one.perturbation in PERTURBATIONS
+            if not known or PARTS[0] not in one.context or one.id in problems:
+                raise ValueError(
+                    "an unknown library or perturbation, no test, or an id for the second time"
+                )
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"{file}: line {number} is no problem of DS-1000: {error!r}") from None
-    if not problems:
-        raise UserError(f"{file} holds no problem")
+        problems[one.id] = one
     return list(problems.values())
 
 
@@ -106,14 +100,14 @@ def select(file: Path | str, limit: int = 0) -> list[Problem]:
     decided by a hash of the family's name. Raises UserError for a file without such problems, and as ``load``.
     """
     known = [problem for problem in load(file) if problem.library in PAPER_LIBRARIES]
-    families = Counter(problem.cluster for problem in known)
-    chosen: set[str] = set()
-    for name in sorted(families, key=lambda one: hashlib.sha256(one.encode()).digest()):
-        if not limit or sum(families[one] for one in chosen) < limit:
-            chosen.add(name)
     if not known:
         raise UserError(f"{file} has no problem of {', '.join(PAPER_LIBRARIES)}")
-    return [problem for problem in known if problem.cluster in chosen]
+    families = {problem.cluster for problem in known}
+    chosen: list[Problem] = []
+    for name in sorted(families, key=lambda one: hashlib.sha256(one.encode()).digest()):
+        if not limit or len(chosen) < limit:
+            chosen += [problem for problem in known if problem.cluster == name]
+    return [problem for problem in known if problem in chosen]
 
 
 @functools.lru_cache(maxsize=2048)
@@ -140,20 +134,19 @@ def program(problem: Problem, solution: str, parts: Iterable[str] = PARTS) -> Pr
 @functools.lru_cache(maxsize=2048)
 def _imports(context: str) -> tuple[str, ...]:
     before = template(context).partition(INSERT)[0].rstrip()
-    lines = {}  # -> the module that it imports
-    for node in [
-        *ast.parse(context).body,
-        *(_parsed(before) or _parsed(before + "\n    pass") or []),
-    ]:
+    around = _parsed(before) or _parsed(before + "\n    pass") or []
+    packages = {}  # line -> the package that it imports
+    for node in ast.parse(context).body + around:
         if isinstance(node, ast.Import):
-            lines |= {f"import {alias.name}": alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            lines |= {
-                f"from {node.module} import {alias.name}": node.module for alias in node.names
-            }
-    tops = {line: name.partition(".")[0] for line, name in sorted(lines.items())}
-    foreign = {line: top for line, top in tops.items() if top not in sys.stdlib_module_names}
-    return tuple(dict.fromkeys([*(f"import {top}" for top in sorted(foreign.values())), *foreign]))
+            lines = {f"import {alias.name}": alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            lines = {f"from {node.module} import {alias.name}": node.module for alias in node.names}
+        else:
+            continue
+        packages |= {line: module.partition(".")[0] for line, module in lines.items()}
+    foreign = sorted(line for line, top in packages.items() if top not in sys.stdlib_module_names)
+    tops = sorted(f"import {packages[line]}" for line in foreign)
+    return tuple(dict.fromkeys([*tops, *foreign]))
 
 
 def _parsed(text: str) -> list[ast.stmt] | None:
@@ -174,19 +167,13 @@ def solution_of(text: str, variant: str = "official") -> str:
     """
     text = text.split("</code>")[0]
     if variant == "repaired":
-        text = _unfenced(text).split("# SOLUTION END")[0]
+        before, _, rest = text.partition("```")
+        before = before.replace("<code>", "")
+        if rest and not (before.strip() and _is_code(before)):  # behind code, a fence closes
+            text = re.sub(r"\A\s*?\w*\s*?\n", "", rest).split("```")[0]  # without the language
+        text = text.split("# SOLUTION END")[0]
     text = text.replace("```python", "").split("```")[0]
     return text.split("\nEND SOLUTION")[0].replace("<code>", "")
-
-
-def _unfenced(text: str) -> str:
-    """The inside of the first fenced block, unless what stands before its fence is code: then that fence closes."""
-    before, fence, rest = text.partition("```")
-    before = before.replace("<code>", "")
-    if not fence or (before.strip() and _is_code(before)):
-        return text
-    language, _, block = rest.partition("\n")
-    return (block if re.fullmatch(r"\s*\w*\s*", language) else rest).split("```")[0]
 
 
 def indented(problem: Problem, solution: str) -> str:
@@ -194,15 +181,11 @@ def indented(problem: Problem, solution: str) -> str:
 
     Where only the first line stands at the margin, as after a tokenizer that drops leading blanks, only that is moved.
     """
-    lines = solution.split("\n")
-    first = next(
-        (i for i, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")),
-        None,
-    )
-    if not problem.inside_function or first is None or lines[first][0].isspace():
+    first = re.search(r"^(?![^\S\n]*(#|$)).", solution, re.MULTILINE)
+    if not problem.inside_function or not first or first[0].isspace():
         return solution
     whole = textwrap.indent(solution, "    ")
-    alone = "\n".join(["    " + line if i == first else line for i, line in enumerate(lines)])
+    alone = solution[: first.start()] + "    " + solution[first.start() :]
     return alone if not _is_code(whole) and _is_code(alone) else whole
 
 

@@ -11,9 +11,9 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from tqdm import tqdm
@@ -33,70 +33,56 @@ from importlib.metadata import distributions
 print(sys.version, sorted({(one.metadata["Name"], one.version) for one in distributions()}))"""
 
 
-def folder(name: str = NAME) -> Path:
-    """The place of a pinned environment; it need not exist."""
-    return paths.DOWNLOADS / name / "venv"
-
-
 def is_made(name: str = NAME) -> bool:
-    """Whether all of today's pins were installed."""
-    mark, pins = folder(name) / "installed.txt", paths.DATA / f"{name}.txt"
-    return mark.is_file() and mark.read_text(encoding="utf-8") == file_hash(pins)
+    """Whether all of today's pins of an environment were installed."""
+    mark = paths.DOWNLOADS / name / "venv/installed.txt"
+    return mark.is_file() and mark.read_text() == file_hash(paths.DATA / f"{name}.txt")
 
 
 def make(name: str = NAME) -> Path:
     """Install the pins of an environment; what is there stays. Raises UserError where venv or pip fail."""
-    pins, pip = paths.DATA / f"{name}.txt", ["-m", "pip", "install", "--no-input", "-r"]
+    folder, pins = paths.DOWNLOADS / name / "venv", paths.DATA / f"{name}.txt"
+    python = folder / "bin/python"
     if not is_made(name):
         try:
-            subprocess.run([sys.executable, "-m", "venv", folder(name)], check=True)
-            subprocess.run([folder(name) / "bin/python", *pip, pins], check=True)
+            subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+            subprocess.run([python, "-m", "pip", "install", "--no-input", "-r", pins], check=True)
         except subprocess.CalledProcessError as error:
             raise UserError(
                 f"{name}: {error}; what came is kept, and the same command goes on from there"
             ) from None
-        (folder(name) / "installed.txt").write_text(file_hash(pins), encoding="utf-8")
-    return folder(name) / "bin/python"
+        (folder / "installed.txt").write_text(file_hash(pins))
+    return python
 
 
 def environment(name: str = NAME) -> Path:
     """The Python of an environment that was made, of a path, or the kit's own for "". Raises UserError without one."""
     if not name or Path(name).is_file():
-        return Path(
-            name or sys.executable
-        ).absolute()  # a virtual environment is known by its link's place
-    if not (paths.DATA / f"{name}.txt").is_file():
-        raise UserError(
-            f"no grader environment {name!r}: neither a Python's path nor {name}.txt in data/"
-        )
+        # absolute, not resolved: a virtual environment is known by its link's place
+        return Path(name or sys.executable).absolute()
     if not is_made(name):
         raise UserError(
-            f"the grader environment {name} is incomplete: run `lookuplab data get {name}`"
+            f"no grader environment {name!r}: run `lookuplab data get {NAME}`, or give a Python's path"
         )
-    return folder(name) / "bin/python"
+    return make(name)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer's code, as it is put into the program; ``sample`` counts a problem's answers from 0."""
+    """One answer's code, as it is put into the program; ``sample`` counts a problem's answers from 0.
+
+    After ``grade``: whether it passed, and in one line why not ("" if it did).
+    """
 
     problem_id: str
     sample: int
     solution: str
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Whether one answer passed; ``error`` says in one line why not ("" if it did)."""
-
-    problem_id: str
-    sample: int
-    passed: bool
-    error: str
+    passed: bool = False
+    error: str = ""
 
 
 class VerdictStore(AnswerStore):
-    """Key -> {passed, error, seconds}, in ``verdicts.sqlite`` beside the completion store."""
+    """Key -> an Outcome's fields, in ``verdicts.sqlite`` beside the completion store."""
 
     name = "verdicts"
 
@@ -116,7 +102,6 @@ class Grader:
     store: Path | bool | None = None
     workers: int = 0
     limits: Limits = Limits()
-    progress: bool = True
     cluster: Cluster | None = None
     identity: str = field(init=False)
 
@@ -150,15 +135,8 @@ class Grader:
             known = {one: Outcome(**found) for one, found in store.get(dict.fromkeys(keys)).items()}
             both = zip(keys, programs, strict=True)
             waiting = {one: program for one, program in both if one not in known}
-            bar = tqdm(
-                self._run(waiting),
-                desc=what,
-                total=len(waiting),
-                unit=" programs",
-                disable=not self.progress,
-                delay=1,
-            )
-            for one, outcome in bar:
+            some = {"desc": what, "total": len(waiting), "unit": " programs", "delay": 1}
+            for one, outcome in tqdm(self._run(waiting), **some):
                 if outcome.passed or keep_failures and not outcome.stopped:
                     store.put(one, asdict(outcome))
                 known[one] = outcome
@@ -182,67 +160,33 @@ def _run_there(task: tuple[str, Path, Limits, Program]) -> Outcome:
     return kept(ForkServer, *conditions).run(program)
 
 
-def grade(
-    problems: Sequence[Problem],
-    answers: Sequence[Answer],
-    grader: Grader,
-    leave_out: Collection[str] = (),
-) -> list[Verdict]:
-    """The verdict of every answer, by problem id and sample, whatever the order of ``answers``.
-
-    Answers to the problems named in ``leave_out`` are not scored. Raises UserError for an answer to an unknown problem,
-    two answers of one sample, and for problems whose reference does not pass here and that are not left out.
-    """
+def grade(problems: Sequence[Problem], answers: Sequence[Answer], grader: Grader) -> list[Answer]:
+    """The answers with their verdicts. Raises UserError for problems whose reference does not pass here."""
     known = {problem.id: problem for problem in problems}
-    if unknown := {*(answer.problem_id for answer in answers), *leave_out} - known.keys():
-        raise UserError(f"unknown problem {min(unknown)!r}: not one of the {len(known)} given")
-    asked = {(one.problem_id, one.sample): one for one in answers}
-    if len(asked) < len(answers):
-        raise UserError("two answers to one problem as one sample")
-    asked = [asked[place] for place in sorted(asked, key=_place) if place[0] not in leave_out]
-    failing = failing_references(
-        [known[one] for one in dict.fromkeys(one.problem_id for one in asked)], grader
-    )
-    if failing:
+    asked = dict.fromkeys(one.problem_id for one in answers)
+    if failing := failing_references([known[one] for one in asked], grader):
         reasons = "; ".join(f"{one} ({error})" for one, error in list(failing.items())[:5])
         raise UserError(
             f"the reference solutions of {len(failing)} of these problems fail here: {reasons}, ...; to score the "
             f"others, leave out {','.join(failing)} (--leave-out)"
         )
-    outcomes = grader.outcomes([program(known[one.problem_id], one.solution) for one in asked])
-    pairs = zip(asked, outcomes, strict=True)
-    return [
-        Verdict(one.problem_id, one.sample, outcome.passed, outcome.error) for one, outcome in pairs
-    ]
+    outcomes = grader.outcomes([program(known[one.problem_id], one.solution) for one in answers])
+    pairs = zip(answers, outcomes, strict=True)
+    return [replace(one, passed=outcome.passed, error=outcome.error) for one, outcome in pairs]
 
 
 def failing_references(problems: Sequence[Problem], grader: Grader) -> dict[str, str]:
     """Problem id -> error, of those whose own reference does not pass. The next run tries them again."""
     programs = [program(problem, problem.reference) for problem in problems]
     outcomes = grader.outcomes(programs, "checking references", keep_failures=False)
-    return {
-        one.id: outcome.error
-        for one, outcome in zip(problems, outcomes, strict=True)
-        if not outcome.passed
-    }
+    pairs = zip(problems, outcomes, strict=True)
+    return {one.id: outcome.error for one, outcome in pairs if not outcome.passed}
 
 
-def _place(place: tuple[str, int]) -> tuple:
-    """Order by id, whole numbers as such and before names, then by sample."""
-    return (0, int(place[0]), *place) if place[0].isdecimal() else (1, 0, *place)
-
-
-def fresh_process(one: Program, python: Path, seconds: float = 240) -> Outcome:
+def fresh_process(one: Program, python: Path) -> Outcome:
     """The literal way of DS-1000, for comparison: a process that imports all anew, without a sandbox."""
+    given = {"input": one.text.encode(), "env": ENVIRONMENT, "capture_output": True, "timeout": 240}
     with tempfile.TemporaryDirectory() as place:
-        done = subprocess.run(
-            [python, "-"],
-            input=one.text.encode(),
-            capture_output=True,
-            cwd=place,
-            env=ENVIRONMENT,
-            timeout=seconds,
-        )
-    return Outcome(
-        done.returncode == 0, done.stderr.decode(errors="replace").strip().rpartition("\n")[2], 0
-    )
+        done = subprocess.run([python, "-"], cwd=place, **given)
+    error = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+    return Outcome(done.returncode == 0, error, 0)

@@ -64,10 +64,13 @@ def rankers(
         if name == "description":
             return kinds.by_description(descriptions, encoder)
         if name in NAMES and kind == "bm25":
-            described = {name: query_words(text) for name, text in descriptions.items()}
-            coded = {name: code_words(text) for name, text in codes.items()}
-            both = {name: described[name] + coded[name] for name in coded}
-            return kinds.Bm25({"code": coded, "description": described, "both": both}[part])
+            described, coded = part != "code", part != "description"
+            return kinds.Bm25(
+                {
+                    id: query_words(descriptions[id]) * described + code_words(codes[id]) * coded
+                    for id in codes
+                }
+            )
         if kind == "ensemble" and re.fullmatch(r"\d*\.?\d+", part) and float(part):
             return kinds.Ensemble(made("code"), made("description"), float(part))
         raise UserError(f"no ranker {name!r}; there are {', '.join(NAMES)}, and ensemble-<weight>")
@@ -87,27 +90,24 @@ def _vectors(snippets: Sequence[Snippet], place: str | Path) -> Mapping[str, np.
 
 
 def training_lines(snippets: Sequence[Snippet]) -> list[list[str]]:
-    """What the word vectors of a corpus are learned from."""
-    return [
-        line
-        for one in sorted(snippets, key=lambda one: one.id)
-        for line in kinds.training_lines(query_words(one.description), code_words(one.code))
-    ]
+    """What the word vectors of a corpus are learned from: three lines of words a snippet, its description in the middle
+    of its code, before it and after it (nokia/codesearch).
+    """
+    lines = []
+    for one in sorted(snippets, key=lambda one: one.id):
+        words, code = query_words(one.description), code_words(one.code)
+        middle = len(code) // 2
+        lines += [code[:middle] + words + code[middle:], words + code, code + words]
+    return lines
 
 
 def measured(rankers: Mapping[str, Ranker], queries: Sequence[Query]) -> pd.DataFrame:
     """One value a query: columns ranker, query and the MEASURES, each from 0 to 1."""
-    texts, relevant = (
-        {one.id: one.text for one in queries},
-        {one.id: one.relevant for one in queries},
-    )
-    parts = []
+    texts = {one.id: one.text for one in queries}
+    relevant, parts = {one.id: one.relevant for one in queries}, []
     for name, ranker in rankers.items():
         found = ranker.rank(texts, DEPTH)
-        values = {
-            measure: compute(found, relevant, k).astype(float)
-            for measure, (compute, k) in MEASURES.items()
-        }
+        values = {key: 1.0 * of(found, relevant, k) for key, (of, k) in MEASURES.items()}
         parts.append(pd.DataFrame({"ranker": name, "query": list(texts), **values}))
     return pd.concat(parts, ignore_index=True)
 
@@ -134,10 +134,9 @@ def difference_rows(
     """``ranker`` less each of ``others``, query by query: the mean difference of each measure with its 95% interval."""
     table = values.set_index(["ranker", "query"])[list(MEASURES)]
     return pd.DataFrame(
-        row(model, f"{ranker}/{other}", f"{measure}_difference", average(less[measure], less.index))
+        row(model, f"{ranker}/{other}", f"{measure}_difference", average(less, less.index))
         for other in others
-        for less in [table.loc[ranker] - table.loc[other]]
-        for measure in MEASURES
+        for measure, less in (table.loc[ranker] - table.loc[other]).items()
     )
 
 
@@ -152,10 +151,10 @@ def questions(
     if gold_file:
         documents, relevant = pages(gold_file)
     else:
-        documents, known = list(snippets), defaultdict(list)
+        documents, known = list(snippets), defaultdict(tuple)
         for snippet in snippets:
-            known[snippet.id.rpartition("#")[0]].append(snippet.id)
-        relevant = {one.id: tuple(known[one.object]) for one in problems if one.object in known}
+            known[snippet.id.rpartition("#")[0]] += (snippet.id,)
+        relevant = {one.id: known[one.object] for one in problems if one.object in known}
     return documents, [
         Query(one.id, one.question, relevant[one.id]) for one in problems if one.id in relevant
     ]

@@ -5,19 +5,16 @@ by origin problem: a problem and its perturbations fail together.
 """
 
 import ast
-import io
 import re
 import tokenize
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import pandas as pd
 from rapidfuzz.distance import Levenshtein
 
 from lookuplab.execution.server import Program
-from lookuplab.scoring.pass_at_k import pass_at_k, passes
-from lookuplab.scoring.rates import Rate, average, paired_difference, rate, row
+from lookuplab.scoring.rates import average, pass_at_k, rate, row, shares
 from lookuplab.stackoverflow.asking import Asked
 from lookuplab.stackoverflow.ds1000 import (
     INSERT,
@@ -28,119 +25,78 @@ from lookuplab.stackoverflow.ds1000 import (
     program,
     template,
 )
-from lookuplab.stackoverflow.grader import Answer, Grader, Verdict
+from lookuplab.stackoverflow.grader import Answer, Grader
 
 FAILURES = ("compile error", "test_execution", "test_string")
-COLUMNS = (
-    "model", "problem_id", "sample", "failure", "error", "cases_passed", "cases", "edit_distance", "token_distance",
-    "one_token", "one_argument", "near_miss",
-)  # fmt: skip
 # The loop over the cases, as DS-1000's and the mini benchmark's test_execution have it
 _LOOP = re.compile(r"(def test_execution\(.*\n(?:(?!def ).*\n)*?    for i in range\()(\d+)(\):)")
 _OPEN = ast.Name("the value of an argument", ast.Load())  # no program has this name
 _SKIPPED = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.ENDMARKER)
 
 
-def by_problem(verdicts: Iterable[Verdict]) -> dict[str, list[bool]]:
-    """Problem id -> whether each of its samples passed."""
-    found = defaultdict(list)
-    for verdict in verdicts:
-        found[verdict.problem_id].append(verdict.passed)
-    return dict(found)
-
-
-def average_pass_rate(passed: Mapping[str, Sequence[bool]], clusters: Mapping[str, str]) -> Rate:
-    """DS-1000's own measure (the paper's Section 4.2): the share of samples that pass; ``n`` counts samples.
-
-    It is pass@1 where every problem has equally many samples.
+def solved(
+    problems: Sequence[Problem], answers: Iterable[Answer], ks: Sequence[int]
+) -> pd.DataFrame:
+    """One row a problem that was asked: its fields and ``cluster``, how many ``samples`` it has and how many ``passed``,
+    and ``pass_at_<k>``, 0 to 1. Raises UserError for a k above the number of some problem's samples.
     """
-    pairs = [(one, clusters[problem]) for problem, values in passed.items() for one in values]
-    return rate(*zip(*pairs, strict=True))
+    counts = (
+        pd.DataFrame(list(answers)).groupby("problem_id").passed.agg(samples="size", passed="sum")
+    )
+    table = pd.DataFrame(problems, index=[one.id for one in problems]).join(counts, how="inner")
+    table["cluster"] = [one.cluster for one in problems if one.id in counts.index]
+    for k in ks:
+        both = zip(table.samples, table.passed, strict=True)
+        table[f"pass_at_{k}"] = [pass_at_k(n, c, k) for n, c in both]
+    return table
 
 
-def rows(
-    problems: Sequence[Problem],
-    verdicts: Iterable[Verdict],
-    ks: Sequence[int],
-    model: str,
-    prefix: str = "",
-) -> list[dict]:
-    """pass@k and the average pass rate in percent: over all problems, by library and by perturbation.
+def rows(table: pd.DataFrame, model: str, prefix: str = "") -> list[dict]:
+    """pass@k and the average pass rate in percent, of ``solved``: over all problems, by library and by perturbation.
 
-    The condition is "all", a library's or a perturbation's name, after ``prefix``. Raises UserError for a k above the
-    number of some problem's samples.
+    The condition is "all", a library's or a perturbation's name, after ``prefix``. The average pass rate is DS-1000's own
+    measure (the paper's Section 4.2): the share of samples that pass; its ``n`` counts samples. It is pass@1 where every
+    problem has equally many samples.
     """
-    passed, found = by_problem(verdicts), []
-    clusters = {problem.id: problem.cluster for problem in problems}
+    found = []
     for name in ("all", *LIBRARIES, *PERTURBATIONS):
-        ids = [
-            one.id
-            for one in problems
-            if one.id in passed and name in ("all", one.library, one.perturbation)
-        ]
-        if group := {one: passed[one] for one in ids}:
-            rates = {f"pass_at_{k}_percent": passes(group, clusters, k) for k in ks}
-            rates["average_pass_rate_percent"] = average_pass_rate(group, clusters)
+        part = table[(table.library == name) | (table.perturbation == name) | (name == "all")]
+        if len(part):
+            rates = {name: rate(part[name], part.cluster) for name in part.filter(like="pass_at")}
+            samples = part[["passed"]].to_numpy(), part[["samples"]].to_numpy()
+            (rates["average_pass_rate"],) = shares(*samples, part.cluster)
             found += [
-                row(model, prefix + name, metric, number.percent())
+                row(model, prefix + name, f"{metric}_percent", number.percent())
                 for metric, number in rates.items()
             ]
     return found
 
 
-def percents(verdicts: Iterable[Verdict], k: int) -> dict[str, float]:
-    """Problem id -> pass@k in percent."""
-    return {
-        one: 100 * pass_at_k(len(values), sum(values), k)
-        for one, values in by_problem(verdicts).items()
-    }
-
-
-def drops(
-    problems: Sequence[Problem], verdicts: Sequence[Verdict], k: int, model: str, prefix: str = ""
-) -> list[dict]:
+def drops(table: pd.DataFrame, k: int, model: str, prefix: str = "") -> list[dict]:
     """What each kind of perturbation costs (the paper's Figure 5): percentage points of pass@k below the origins.
 
-    Each perturbed problem is compared with the problem that it was made from; those whose origin has no verdict are
-    left away. A value above 0 is a loss.
+    Each perturbed problem of ``solved`` is compared with the problem that it was made from; those whose origin has no
+    answer are left away. A value above 0 is a loss.
     """
-    value, found = percents(verdicts, k), []
-    known = [problem for problem in problems if problem.id in value]
-    origins = {
-        (one.library, one.library_id): one.id
-        for one in known
-        if one.perturbation == PERTURBATIONS[0]
-    }
+    value, found = f"pass_at_{k}", []
+    origins = table[table.perturbation == PERTURBATIONS[0]].set_index(["library", "library_id"])
+    made = table.join(origins[value].rename("before"), on=["library", "origin"], how="inner")
     for name in PERTURBATIONS[1:]:
-        pairs = [
-            (value[origins[one.library, one.origin]] - value[one.id], one.cluster)
-            for one in known
-            if one.perturbation == name and (one.library, one.origin) in origins
-        ]
-        if pairs:
-            number = average(*zip(*pairs, strict=True))
-            found.append(row(model, prefix + name, f"pass_at_{k}_drop_points", number))
+        part = made[made.perturbation == name]
+        if len(part):
+            number = average(part.before - part[value], part.cluster).percent()
+            found.append(row(model, prefix + name, f"{value}_drop_points", number))
     return found
 
 
-def gain_rows(
-    problems: Sequence[Problem],
-    before: Sequence[Verdict],
-    after: Sequence[Verdict],
-    ks: Sequence[int],
-    model: str,
-    condition: str,
-) -> list[dict]:
-    """What examples add, in percentage points of pass@k on the same problems, with a bootstrap paired by problem and
-    clustered by origin; metric ``pass_at_<k>_gain_points``."""
-    found = []
-    for k in ks:
-        first, second = percents(before, k), percents(after, k)
-        known = [one for one in problems if one.id in first and one.id in second]
-        values = ([side[one.id] for one in known] for side in (first, second))
-        number = paired_difference(*values, [one.cluster for one in known])
-        found.append(row(model, condition, f"pass_at_{k}_gain_points", number))
-    return found
+def gain_rows(before: pd.DataFrame, after: pd.DataFrame, model: str, condition: str) -> list[dict]:
+    """What examples add, in percentage points of pass@k on the same problems of ``solved``, with a bootstrap paired by
+    problem and clustered by origin; metric ``pass_at_<k>_gain_points``."""
+    change = after.filter(like="pass_at") - before.filter(like="pass_at")
+    return [
+        row(model, condition, f"{k}_gain_points", average(change[k], after.cluster).percent())
+        for k in change
+    ]
 
 
 def trim_rows(problems: Sequence[Problem], asked: Asked, model: str, condition: str) -> list[dict]:
@@ -148,27 +104,22 @@ def trim_rows(problems: Sequence[Problem], asked: Asked, model: str, condition: 
     it, in percent, and the tokens that they lost on average; ``prompt_tokens`` is the mean length."""
     made, clusters = [asked.prompts[one.id] for one in problems], [one.cluster for one in problems]
     numbers = {"prompt_tokens": average([one.tokens for one in made], clusters)}
-    for part in ("description", "code", "question"):
-        lost = [sum(count for cut, count in one.lost.items() if cut[0] == part) for one in made]
-        numbers[f"{part}_cut_percent"] = rate([count > 0 for count in lost], clusters).percent()
+    for part, lost in pd.DataFrame([one.lost for one in made]).items():
+        numbers[f"{part}_cut_percent"] = rate(lost > 0, clusters).percent()
         numbers[f"{part}_cut_tokens"] = average(lost, clusters)
     return [row(model, condition, metric, number) for metric, number in numbers.items()]
 
 
-def first_passes(verdicts: Sequence[Verdict], k: int) -> dict[str, bool]:
+def first_passes(answers: Iterable[Answer], k: int) -> dict[str, bool]:
     """Problem id -> whether one of its first ``k`` samples passed: ranks are no random samples, so not pass@k."""
-    ordered = sorted(verdicts, key=lambda one: one.sample)
-    return {problem: any(values[:k]) for problem, values in by_problem(ordered).items()}
+    first = pd.DataFrame([one for one in answers if one.sample < k])
+    return first.groupby("problem_id", sort=False).passed.any().to_dict()
 
 
 def near_misses(
-    problems: Iterable[Problem],
-    answers: Iterable[Answer],
-    verdicts: Iterable[Verdict],
-    grader: Grader,
-    model: str,
+    problems: Iterable[Problem], answers: Iterable[Answer], grader: Grader, model: str
 ) -> list[dict]:
-    """One row with COLUMNS for each answer that failed, in the order of ``verdicts``.
+    """One row for each answer that failed, in the order of ``answers``.
 
     The paper counted 40% of one model's failures, looked at by hand, as near misses: "minor syntactic errors or missing
     an argument" (Section 5). Here that is a rule: near_miss is ``one_token`` or ``one_argument`` of one call away from
@@ -178,42 +129,29 @@ def near_misses(
     characters; token_distance: in tokens, comments and line ends left away.
     """
     known = {problem.id: problem for problem in problems}
-    code = {(answer.problem_id, answer.sample): answer.solution for answer in answers}
-    failed = [
-        (one, known[one.problem_id], code[one.problem_id, one.sample])
-        for one in verdicts
-        if not one.passed
-    ]
-    runs = [case_programs(problem, solution) for _, problem, solution in failed]
+    failed = [(one, known[one.problem_id]) for one in answers if not one.passed]
+    runs = [case_programs(problem, one.solution) for one, problem in failed]
     outcomes = iter(grader.outcomes([one for each in runs for one in each], "trying each case"))
     found = []
-    for (verdict, problem, solution), each in zip(failed, runs, strict=True):
+    for (one, problem), each in zip(failed, runs, strict=True):
         passed = [next(outcomes).passed for _ in each]
-        failure = FAILURES[0] if not passed else FAILURES[2] if all(passed) else FAILURES[1]
-        edits = Levenshtein.distance(solution.strip(), problem.reference.strip())
-        distance, argument = (
-            token_distance(solution, problem.reference),
-            argument_apart(problem, solution),
-        )
-        row_of = (
-            model,
-            problem.id,
-            verdict.sample,
-            failure,
-            verdict.error,
-            sum(passed),
-            cases(problem),
-            edits,
-            distance,
-        )
+        distance = Levenshtein.distance(_tokens(one.solution), _tokens(problem.reference))
+        argument = argument_apart(problem, one.solution)
         found.append(
-            dict(
-                zip(
-                    COLUMNS,
-                    (*row_of, distance <= 1, argument, distance <= 1 or argument),
-                    strict=True,
-                )
-            )
+            {
+                "model": model,
+                **vars(one),
+                "failure": FAILURES[(1 + all(passed)) * bool(passed)],
+                "cases_passed": sum(passed),
+                "cases": cases(problem),
+                "edit_distance": Levenshtein.distance(
+                    one.solution.strip(), problem.reference.strip()
+                ),
+                "token_distance": distance,
+                "one_token": distance <= 1,
+                "one_argument": argument,
+                "near_miss": distance <= 1 or argument,
+            }
         )
     return found
 
@@ -225,34 +163,30 @@ def near_miss_rows(failures: pd.DataFrame, problems: Iterable[Problem]) -> list[
     """
     clusters, found = {problem.id: problem.cluster for problem in problems}, []
     for model, part in failures.groupby("model", sort=False):
-        labels = [clusters[one] for one in part.problem_id]
+        labels = part.problem_id.map(clusters)
         shares = {name.replace(" ", "_"): part.failure == name for name in FAILURES}
         shares |= {"some_cases": part.cases_passed > 0}
         shares |= {name: part[name] for name in ("one_token", "one_argument", "near_miss")}
-        numbers = {
-            f"{name}_percent": rate(flags.astype(bool), labels).percent()
-            for name, flags in shares.items()
-        }
-        numbers["edit_distance"] = average(part.edit_distance, labels)
-        found += [row(model, "all", metric, number) for metric, number in numbers.items()]
+        rates = {f"{name}_percent": rate(one, labels).percent() for name, one in shares.items()}
+        rates["edit_distance"] = average(part.edit_distance, labels)
+        found += [row(model, "all", metric, number) for metric, number in rates.items()]
     return found
 
 
 def cases(problem: Problem) -> int:
     """How many inputs test_execution tries; 1 where it has no loop over them."""
-    return int(found.group(2)) if (found := _LOOP.search(problem.context)) else 1
+    return int(found[2]) if (found := _LOOP.search(problem.context)) else 1
 
 
 def case_programs(problem: Problem, solution: str) -> list[Program]:
     """The official program for each of the test's inputs by itself, without the test of the text; none for a solution
     that does not compile where the test puts it."""
-    whole, every = (
-        program(problem, solution, PARTS[:1]),
-        range(cases(problem) if _tree(problem, solution) else 0),
-    )
+    if not _tree(problem, solution):
+        return []
+    whole = program(problem, solution, PARTS[:1])
     return [
         replace(whole, text=_LOOP.sub(rf"\g<1>{case}, {case + 1}\g<3>", whole.text, count=1))
-        for case in every
+        for case in range(cases(problem))
     ]
 
 
@@ -265,34 +199,27 @@ def _tree(problem: Problem, solution: str) -> ast.Module | None:
         return None
 
 
-def token_distance(first: str, second: str) -> int:
-    """The fewest tokens to insert, delete or replace that make one code the other."""
-    return Levenshtein.distance(_tokens(first), _tokens(second))
-
-
 def _tokens(code: str) -> list[str]:
     """Python's tokens; as far as they go in code that is none, and then words and signs."""
-    found, place = [], 0
-    lines = code.strip("\n").splitlines(keepends=True)
+    lines, found, row, column = code.strip("\n").splitlines(keepends=True), [], 1, 0
     try:
-        for token in tokenize.generate_tokens(io.StringIO("".join(lines)).readline):
-            place = sum(map(len, lines[: token.end[0] - 1])) + token.end[1]
-            if (
-                token.type not in _SKIPPED and token.string.strip()
-            ):  # indents are blank, and so are some errors
+        for token in tokenize.generate_tokens(iter(lines).__next__):
+            row, column = token.end
+            # indents are blank, and so are some errors
+            if token.type not in _SKIPPED and token.string.strip():
                 found.append(token.string)
     except (tokenize.TokenError, SyntaxError):
-        found += re.findall(r"\w+|[^\w\s]", "".join(lines)[place:])
+        found += re.findall(r"\w+|[^\w\s]", "".join(lines[row - 1 :])[column:])
     return found
 
 
 def argument_apart(problem: Problem, solution: str) -> bool:
     """Whether one argument of one call is missing, too many, or another one; false for code that is equal."""
-    mine, other = (_tree(problem, code) for code in (solution, problem.reference))
-    if mine is None or other is None or (first := ast.dump(mine)) == (second := ast.dump(other)):
+    trees = [_tree(problem, code) for code in (solution, problem.reference)]
+    if None in trees or (first := ast.dump(trees[0])) == (second := ast.dump(trees[1])):
         return False
-    less, opened = zip(_changed(mine), _changed(other), strict=True)
-    return first in less[1] or second in less[0] or not opened[0].isdisjoint(opened[1])
+    (less, opened), (other_less, other_opened) = map(_changed, trees)
+    return first in other_less or second in less or not opened.isdisjoint(other_opened)
 
 
 def _changed(tree: ast.Module) -> tuple[set[str], set[str]]:
@@ -306,10 +233,8 @@ def _changed(tree: ast.Module) -> tuple[set[str], set[str]]:
             for place, taken in enumerate(list(arguments)):
                 del arguments[place]
                 less.add(ast.dump(tree))
-                arguments.insert(
-                    place,
-                    ast.keyword(taken.arg, _OPEN) if isinstance(taken, ast.keyword) else _OPEN,
-                )
+                keyword = isinstance(taken, ast.keyword)
+                arguments.insert(place, ast.keyword(taken.arg, _OPEN) if keyword else _OPEN)
                 if not any(isinstance(node, ast.Call) for node in ast.walk(taken)):
                     opened.add(ast.dump(tree))
                 arguments[place] = taken

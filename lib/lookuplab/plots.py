@@ -24,6 +24,8 @@ STYLE = sns.axes_style("whitegrid") | {
     "font.family": "DejaVu Sans",  # comes with matplotlib: the same letters on every machine
     "font.size": 10,
     "axes.titlesize": 11,
+    "figure.titlesize": 11,
+    "figure.labelsize": 10,
     "axes.titlelocation": "left",
     "axes.titlepad": 12,
     "axes.spines.top": False,
@@ -78,7 +80,7 @@ def grouped_bars(
     *,
     groups: str = "model",
     bars: str = "condition",
-    order: Sequence[str] | None = None,
+    order: Sequence[str] = (),
     counts: bool = False,
     title: str = "",
     ylabel: str = "",
@@ -120,8 +122,8 @@ def dots_with_intervals(
     frame: pd.DataFrame,
     metric: str,
     *,
-    policies: Sequence[str] | Mapping[str, str] | None = None,
-    classes: Sequence[str] | None = None,
+    policies: Sequence[str] | Mapping[str, str] = (),
+    classes: Sequence[str] = (),
     panels: str | None = "model",
     title: str = "",
     xlabel: str = "",
@@ -162,7 +164,7 @@ def curves(
     *,
     lines: str = "class",
     panels: str | None = "model",
-    classes: Sequence[str] | None = None,
+    classes: Sequence[str] = (),
     points: str | None = None,
     marks: Mapping[str, float | tuple[float, float]] | None = None,
     title: str = "",
@@ -181,7 +183,7 @@ def curves(
     rows = rows.assign(at=at, is_base=rows["head"] == "base")
     shown = _present(classes, rows["class"])
     rows = rows[(rows["is_base"] | at.notna()) & rows["class"].isin(shown)]
-    palette = colours(_present(classes if lines == "class" else None, rows[lines]))
+    palette = colours(_present(classes if lines == "class" else (), rows[lines]))
     figure, cells = _panels(rows, panels, title, xlabel, ylabel)
     keys = {name: {"color": colour, "linewidth": 2} for name, colour in palette.items()}
     if rows["is_base"].any():
@@ -190,8 +192,19 @@ def curves(
         keys["sampled"] = {"color": GREY, "marker": ".", "linestyle": "none"}
     for axes, here in cells:
         for name, colour in palette.items():
-            of_line = here[here[lines] == name]
-            _curve(axes, of_line[of_line["metric"] == metric], colour, markers=points is None)
+            of_line = here[here[lines] == name].sort_values("at", kind="stable")
+            ours = of_line[(of_line["metric"] == metric) & ~of_line["is_base"]]
+            axes.fill_between(
+                ours["at"], ours["ci_low"], ours["ci_high"], color=colour, alpha=0.18, lw=0
+            )
+            # more markers would hide the line
+            style = "o-" if points is None and len(ours) <= 15 else "-"
+            axes.plot(ours["at"], ours["value"], style, color=colour, markersize=4)
+            for level in of_line.loc[of_line["is_base"] & (of_line["metric"] == metric), "value"]:
+                axes.axhline(level, color=colour, **DASHES, zorder=1.5)
+            # the edge of a diamond tells its line: several may stand over the same x
+            diamond = PAPER | {"markeredgecolor": colour, "markeredgewidth": 1.6}
+            axes.plot(ours["at"], ours["paper_value"], **diamond, zorder=5)
             sampled = of_line[of_line["metric"] == points]
             axes.plot(sampled["at"], sampled["value"], ".", color=colour, markersize=5, zorder=4)
         if rows["at"].nunique() <= 6:  # few values are named each: nobody reads off half a document
@@ -207,20 +220,8 @@ def curves(
     return figure
 
 
-def _curve(axes: Axes, rows: pd.DataFrame, colour: str, markers: bool) -> None:
-    ours = rows[~rows["is_base"]].sort_values("at", kind="stable")
-    at, value, low, high, reported = ours[["at", *NUMBERS]].to_numpy(float).T
-    axes.fill_between(at, low, high, color=colour, alpha=0.18, lw=0)
-    style = "o-" if markers and len(ours) <= 15 else "-"  # more markers would hide the line
-    axes.plot(at, value, style, color=colour, markersize=4)
-    for level in rows.loc[rows["is_base"], "value"]:
-        axes.axhline(level, color=colour, **DASHES, zorder=1.5)
-    # the edge of a diamond tells its line: several may stand over the same x
-    axes.plot(at, reported, **PAPER | {"markeredgecolor": colour}, mew=1.6, zorder=5)
-
-
 def length_map(
-    frame: pd.DataFrame, *, designs: Sequence[str] | None = None, title: str = "", ylabel: str = ""
+    frame: pd.DataFrame, *, designs: Sequence[str] = (), title: str = "", ylabel: str = ""
 ) -> Figure:
     """Figure 6 (right): per augmentation design how long it is (y, binned), how often that occurs, and how it fares.
 
@@ -280,7 +281,7 @@ def canvas(title: str, ylabel: str, height: float = HEIGHT) -> tuple[Figure, Axe
     """A closed figure in the one look, with one drawing; ``height`` in inches."""
     with mpl.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(WIDTH, height), layout="constrained")
-        axes.set(title=title, ylabel=ylabel, axisbelow=True)
+        axes.set(title=title, ylabel=ylabel)
     plt.close(figure)
     return figure, axes
 
@@ -298,17 +299,16 @@ def _panels(
     columns = min(len(cells), 3)
     lines = -(-len(cells) // columns)
     width = WIDTH if columns == 1 else 3.1 * columns + 1.3
-    size = (width, height if lines == 1 else 0.8 * height * lines)
+    height *= 0.8 * lines if lines > 1 else 1
+    how = {"sharex": True, "sharey": True, "squeeze": False, "layout": "constrained"}
     with mpl.rc_context(STYLE):
-        shared = {"sharex": True, "sharey": True, "squeeze": False}
-        figure, grid = plt.subplots(lines, columns, figsize=size, layout="constrained", **shared)
-        figure.suptitle(title, x=0.01, ha="left", fontsize=STYLE["axes.titlesize"])
-        figure.supxlabel(xlabel, fontsize=STYLE["font.size"])
-        figure.supylabel(ylabel, fontsize=STYLE["font.size"])
+        figure, grid = plt.subplots(lines, columns, figsize=(width, height), **how)
+        figure.suptitle(title, x=0.01, ha="left")
+        figure.supxlabel(xlabel)
+        figure.supylabel(ylabel)
         used, unused = grid.flat[: len(cells)], grid.flat[len(cells) :]
         for axes, name in zip(used, cells, strict=True):
-            axes.set_title(name if len(cells) > 1 else "", fontsize=STYLE["font.size"], pad=6)
-            axes.set_axisbelow(True)
+            axes.set_title(name if len(cells) > 1 else "", fontsize=10, pad=6)
     plt.close(figure)
     for axes in unused:
         axes.remove()
@@ -342,7 +342,7 @@ def _key(figure: Figure, keys: Mapping[str, dict], rows: pd.DataFrame) -> None:
         figure.legend(handles=handles, loc="outside right upper", frameon=False)
 
 
-def _present(wanted: Iterable[str] | None, found: Iterable[str]) -> list[str]:
-    """``wanted`` in its order, without what the rows do not have; default: all, as they come."""
-    found = list(dict.fromkeys(found))
-    return found if wanted is None else [name for name in wanted if name in found]
+def _present(wanted: Iterable[str], found: pd.Series) -> list[str]:
+    """``wanted`` in its order, without what the rows do not have; by default all, as they come."""
+    found = list(found.unique())
+    return [name for name in wanted or found if name in found]

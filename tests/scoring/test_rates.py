@@ -17,7 +17,6 @@ from lookuplab.scoring.rates import (
     mcnemar,
     paired_difference,
     pass_at_k,
-    passes,
     perplexity,
     rate,
     resampled_weights,
@@ -121,16 +120,6 @@ def test_pass_at_k_is_the_share_of_the_sets_of_k_samples_that_hold_a_pass():
 def test_more_samples_than_there_are_is_an_error(k):
     with pytest.raises(UserError, match="there are n = 5 samples"):
         pass_at_k(5, 3, k)
-
-
-def test_the_mean_of_pass_at_k_is_over_problems_and_its_interval_over_clusters():
-    verdicts = {"a": [True, False], "b": [True, True], "c": [False] * 4, "d": [True] + [False] * 3}
-    alone = {one: one for one in verdicts}
-    found = passes(verdicts, alone, 1)
-    assert (found.value, found.n) == (pytest.approx((0.5 + 1 + 0 + 0.25) / 4), 4)
-    together = passes(verdicts, {"a": "x", "b": "x", "c": "y", "d": "y"}, 1)
-    assert together.value == found.value and ends(together) != ends(found)
-    assert passes(verdicts, alone, 2).value == pytest.approx((1 + 1 + 0 + 0.5) / 4)
 
 
 def test_difference_is_newcombes_for_wilson_intervals():

@@ -34,7 +34,7 @@ def many():
 def test_auroc_counts_ordered_pairs_and_ties_half(many):
     # three of the four (right, wrong) pairs
     assert auroc_interval(CORRECT, CONFIDENCE, APART).value == 0.75
-    assert auroc_interval([True, False], [0.5, 0.5], "ab").value == 0.5
+    assert auroc_interval([True, False], [0.5, 0.5], ["a", "b"]).value == 0.5
     found = auroc_interval(*many)
     assert found.value == pytest.approx(roc_auc_score(*many[:2])) and found.n == 200
     assert found.low < found.value < found.high

@@ -135,14 +135,14 @@ def repository_digest(root: Path) -> str:
     return total.hexdigest()
 
 
-def imports_begin(path: Path) -> Path:
-    """The folder from which a file is imported: the first one above it that is no package."""
-    folder = path.resolve().parent
-    while (folder / "__init__.py").exists() and folder != folder.parent:
+def imports_begin(folder: Path) -> Path:
+    """The folder from which the files of a folder are imported: the first one, going up, that is no package."""
+    while (folder / "__init__.py").is_file() and folder != folder.parent:
         folder = folder.parent
     return folder
 
 
 def within_imports(path: Path) -> str:
     """A file's path below ``imports_begin``: the same wherever the repository lies."""
-    return path.resolve().relative_to(imports_begin(path)).as_posix()
+    path = path.resolve()
+    return path.relative_to(imports_begin(path.parent)).as_posix()

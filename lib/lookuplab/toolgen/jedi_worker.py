@@ -37,7 +37,7 @@ from parso.python.tree import Module, Name, UsedNamesMapping
 
 from lookuplab import python_sources
 from lookuplab.paths import replacing
-from lookuplab.toolgen.analysers import serve
+from lookuplab.toolgen.analysers import imports_begin, serve
 
 _BUFFERS = 64  # whose syntax trees are kept: more than rows of a batch stand in
 
@@ -52,11 +52,8 @@ class Repository(jedi.Project):
     """
 
     def __init__(self, root: str):
-        outside = folder = Path(root).absolute()
-        while (outside / "__init__.py").is_file() and outside != outside.parent:
-            outside = outside.parent
-        super().__init__(outside, sys_path=python_sources.search_path())
-        self._root = folder
+        self._root = Path(root).absolute()
+        super().__init__(imports_begin(self._root), sys_path=python_sources.search_path())
 
     @property
     def path(self) -> Path:

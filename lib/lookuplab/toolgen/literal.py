@@ -8,7 +8,6 @@ way costs.
 import math
 import re
 import shutil
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,18 +32,13 @@ class SerialJedi:
     """TOOL-COMPLETE (Section II-B) in this process, in the place of a ``JediTool``: for each call a
     fresh script, with Jedi's own project and default environment, in which the whole file is parsed
     and every completion listed. It sees the same sources.
-
-    ``calls`` and ``seconds`` count what it was asked and how long that took.
     """
-
-    def __init__(self) -> None:
-        self.calls, self.seconds = 0, 0.0
 
     def complete(
         self, root: Path, file: str, text: str, line: int, column: int, wanted: str | None = None
     ) -> Answer:
         """As ``jedi_tool.JediTool.complete``; ``wanted`` shortens nothing."""
-        path, start = root / file, time.perf_counter()
+        path = root / file
         project = jedi.Project(root, sys_path=python_sources.search_path())
         forget(path)  # by default Jedi parses what changed since the last call
         try:
@@ -54,7 +48,6 @@ class SerialJedi:
             return Answer(failure=f"error in Jedi: {type(error).__name__}")
         finally:
             forget(path)  # and takes this text for the file in calls about others
-            self.calls, self.seconds = self.calls + 1, self.seconds + time.perf_counter() - start
 
 
 class Writer:

@@ -83,7 +83,7 @@ class SuccessTool(Worker):
 
         ``lines``: the first and last line of a function, the other functions' findings are left out (and faster).
         """
-        if (folder := imports_begin(root / file)) != self.folder:
+        if (folder := imports_begin((root / file).resolve().parent)) != self.folder:
             self.close()
             self.folder = folder
         question = {

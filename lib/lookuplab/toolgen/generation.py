@@ -190,7 +190,7 @@ def generate(
     return Generations(generated, tooled)
 
 
-def call_rows(written: Mapping[tuple[str, str], Generations], tool: JediTool) -> list[dict]:
+def call_rows(written: Mapping[tuple[str, str], Generations]) -> list[dict]:
     """Per (model, condition) that used the tool: ``calls`` of all functions, ``calls_per_function``
     with its interval over repositories, and ``not_offered_calls``, names that were chosen where the
     tool offered others only, of ``n`` calls.

@@ -32,13 +32,9 @@ def found():
     return ranking.rankers(SNIPPETS, *PLACES)
 
 
-def test_every_ranker_ranks_the_same_snippets(found):
-    assert list(found) == list(ranking.NAMES)
-    assert all(list(ranker.ids) == ["a", "b", "c"] for ranker in found.values())
-
-
 @pytest.mark.parametrize("name", ["bm25-description", "bm25-both", "description", "ensemble-0.4"])
 def test_the_snippet_that_is_described_is_found(found, name):
+    assert found[name].ids == ["a", "b", "c"]
     assert found[name].top("how do I invert my matrix", 1)[0][0] == "c"
 
 

@@ -96,7 +96,7 @@ def _aurc(right: np.ndarray, wrong: np.ndarray, levels: np.ndarray) -> np.ndarra
 
 
 def reliability_rows(model: str, correct, confidence, clusters, bins: int = 10) -> list[dict]:
-    """Figure 9a as rows for ``plots.reliability_diagram``: two per non-empty bin, condition ``bin_<number>`` from 1.
+    """Figure 9a as rows for ``plots.reliability``: two per non-empty bin, condition ``bin_<number>`` from 1.
 
     Bins hold equal mass, and equal confidences share one (their average rank decides). ``confidence`` is the bin's mean
     (0 to 1), ``correct_percent`` its share of right answers; ``n`` the bin's size.

@@ -17,7 +17,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from lookuplab.errors import UserError
 
-REPETITIONS = 10_000
+REPETITIONS, LEVEL = 10_000, 0.95
 CHUNK = 1_000  # resamples weighed at a time: bounds the memory to CHUNK x values numbers
 
 
@@ -50,7 +50,7 @@ def wilson(successes: float, n: int) -> tuple[float, float]:
     """Wilson's score interval for ``successes`` out of ``n``; (0, 1) when nothing was observed."""
     if n == 0:
         return 0.0, 1.0
-    low, high = proportion_confint(successes, n, method="wilson")
+    low, high = proportion_confint(successes, n, alpha=1 - LEVEL, method="wilson")
     return float(max(low, 0.0)), float(min(high, 1.0))
 
 
@@ -87,7 +87,7 @@ def bootstrap(
     value = np.atleast_1d(statistic(np.ones((1, len(clusters))))[0])
     weights = resampled_weights(clusters, repetitions, seed)
     drawn = np.concatenate([statistic(some) for some in weights]).reshape(repetitions, -1)
-    ends = np.nanquantile(drawn, [0.025, 0.975], axis=0)
+    ends = np.nanquantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     if centred:
         ends -= np.nanmean(drawn, axis=0) - value
     return [Rate(*map(float, one), len(clusters)) for one in zip(value, *ends, strict=True)]

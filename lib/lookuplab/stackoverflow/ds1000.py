@@ -170,7 +170,7 @@ def solution_of(text: str, variant: str = "official") -> str:
         before, _, rest = text.partition("```")
         before = before.replace("<code>", "")
         if rest and not (before.strip() and _is_code(before)):  # behind code, a fence closes
-            text = re.sub(r"\A\s*?\w*\s*?\n", "", rest).split("```")[0]  # without the language
+            text = re.sub(r"\A\s*?\w*\s*?(\n|\Z)", "", rest).split("```")[0]  # without the language
         text = text.split("# SOLUTION END")[0]
     text = text.replace("```python", "").split("```")[0]
     return text.split("\nEND SOLUTION")[0].replace("<code>", "")

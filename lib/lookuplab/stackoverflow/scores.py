@@ -84,7 +84,7 @@ def drops(table: pd.DataFrame, k: int, model: str, prefix: str = "") -> list[dic
     for name in PERTURBATIONS[1:]:
         part = made[made.perturbation == name]
         if len(part):
-            number = average(part.before - part[value], part.cluster).percent()
+            number = average(100 * part.before - 100 * part[value], part.cluster)
             found.append(row(model, prefix + name, f"{value}_drop_points", number))
     return found
 
@@ -92,10 +92,10 @@ def drops(table: pd.DataFrame, k: int, model: str, prefix: str = "") -> list[dic
 def gain_rows(before: pd.DataFrame, after: pd.DataFrame, model: str, condition: str) -> list[dict]:
     """What examples add, in percentage points of pass@k on the same problems of ``solved``, with a bootstrap paired by
     problem and clustered by origin; metric ``pass_at_<k>_gain_points``."""
-    change = after.filter(like="pass_at") - before.filter(like="pass_at")
+    change = 100 * after.filter(like="pass_at") - 100 * before.filter(like="pass_at")
     return [
-        row(model, condition, f"{k}_gain_points", average(change[k], after.cluster).percent())
-        for k in change
+        row(model, condition, f"{k}_gain_points", average(points, after.cluster))
+        for k, points in change.items()
     ]
 
 

@@ -19,14 +19,16 @@ for run in (lambda: exec(work, {}), lambda: subprocess.run([sys.executable, "-c"
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-def test_both_ways_do_all_items_once_behind_their_warm_up_and_unequal_results_are_counted(
+def test_both_ways_do_all_items_behind_the_same_warm_up_and_unequal_results_are_counted(
     monkeypatch,
 ):
-    spans = iter([(9.0, 8.0), (2.0, 3.0), (10.0, 6.0)])  # the kit cold, the kit, the literal way
+    spans = iter(
+        [(9.0, 8.0), (18.0, 4.0), (2.0, 3.0), (10.0, 6.0)]
+    )  # cold, then warm; the kit first
 
-    def metered(run):
+    def metered(run, items):
         seconds, processor = next(spans)
-        return run(), {"seconds": seconds, "processor_seconds": processor}
+        return run(items), {"seconds": seconds, "processor_seconds": processor}
 
     monkeypatch.setattr(speed, "metered", metered)
     asked = []
@@ -34,21 +36,24 @@ def test_both_ways_do_all_items_once_behind_their_warm_up_and_unequal_results_ar
     def way(name, last):
         return lambda items: asked.append((name, items)) or [*items[:-1], last]
 
-    ours, theirs, rows = speed.compared(
-        "part", way("kit", 3), way("literal", 4), [1, 2, 3], model="m"
-    )
-    assert asked == [
-        ("kit", [1, 2, 3]),
-        ("literal", [1, 2]),
-        ("kit", [1, 2, 3]),
-        ("literal", [1, 2, 3]),
-    ]
-    assert (ours, theirs) == ([1, 2, 3], [1, 2, 4])
+    ways = way("kit", 3), way("literal", 4)
+    ours, theirs, rows = speed.compared("part", *ways, [1, 2, 3], [5, 6], "m")
+    both = [("kit", [5, 6]), ("literal", [5, 6]), ("kit", [1, 2, 3]), ("literal", [1, 2, 3])]
+    assert asked == both and (ours, theirs) == ([1, 2, 3], [1, 2, 4])
     found = dict(zip(rows.metric, rows.value, strict=True))
     assert (found["seconds_ratio"], found["processor_seconds_ratio"], found["differing"]) == (
         5,
         2,
         1,
     )
-    assert (found["kit_cold_seconds"], found["kit_seconds"], found["literal_seconds"]) == (9, 2, 10)
+    assert (found["cold_seconds_ratio"], found["cold_processor_seconds_ratio"]) == (2, 0.5)
+    assert (found["seconds_kit"], found["cold_seconds_literal"]) == (2, 18)
     assert set(rows.condition) == {"part"} and set(rows.n) == {3} and set(rows.model) == {"m"}
+
+
+def test_two_items_warm_up_if_nothing_else_is_given(monkeypatch):
+    took = {"seconds": 1.0, "processor_seconds": 1.0}
+    monkeypatch.setattr(speed, "metered", lambda run, items: (run(items), took))
+    asked = []
+    rows = speed.compared("part", lambda items: asked.append(items) or items, list, [1, 2, 3])[2]
+    assert asked == [[1, 2], [1, 2, 3]] and not rows.metric.str.startswith("cold").any()

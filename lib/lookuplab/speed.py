@@ -22,30 +22,33 @@ def compared(
     """The kit's result for each item, the literal reading's, and an artifact's rows on what either took, one after the
     other in this process.
 
-    Before that each way is warmed: the kit does ``warm`` (by default all items; ``kit_cold_*`` is what this takes),
-    the literal way the first two of them, and what that leaves on disk serves both. ``seconds_ratio`` is the literal
-    way's time on the clock over the kit's, and hangs on the number of processors; ``processor_seconds_ratio`` is of
-    the seconds of all processors. ``differing`` counts the items whose results are not equal.
+    Both are warmed alike: each way first does ``warm``, by default the first two items. Where ``warm`` is given, the
+    rows say what that took, too (``cold``). ``seconds_ratio`` is the literal way's time on the clock over the kit's,
+    and hangs on the number of processors; ``processor_seconds_ratio`` is of the seconds of all processors.
+    ``differing`` counts the items whose results are not equal.
     """
-    warm = warm or items
-    _, cold = metered(lambda: kit(warm))
-    literal(warm[:2])
-    (ours, fast), (theirs, slow) = metered(lambda: kit(items)), metered(lambda: literal(items))
-    numbers = {f"{name}_ratio": slow[name] / fast[name] for name in fast}
-    for way, spent in (("kit_cold", cold), ("kit", fast), ("literal", slow)):
-        numbers |= {f"{way}_{name}": value for name, value in spent.items()}
+    ways, results, numbers = {"kit": kit, "literal": literal}, {}, {}
+    for state, asked in (("cold_", warm or items[:2]), ("", items)):
+        spent = {}
+        for name, way in ways.items():
+            results[name], spent[name] = metered(way, asked)
+        if warm or asked is items:
+            for unit in ("seconds", "processor_seconds"):
+                numbers[f"{state}{unit}_ratio"] = spent["literal"][unit] / spent["kit"][unit]
+                numbers |= {f"{state}{unit}_{name}": spent[name][unit] for name in ways}
+    ours, theirs = results["kit"], results["literal"]
     numbers["differing"] = sum(one != other for one, other in zip(ours, theirs, strict=True))
     named = {"model": model, "condition": condition, "n": len(items)}
     rows = [{**named, "metric": name, "value": float(value)} for name, value in numbers.items()]
     return ours, theirs, pd.DataFrame(rows)
 
 
-def metered(run: Callable[[], Result]) -> tuple[Result, dict[str, float]]:
+def metered(run: Callable[..., Result], *arguments: object) -> tuple[Result, dict[str, float]]:
     """What ``run`` returns, and its ``seconds`` on the clock and ``processor_seconds``: those of this process and of
     all that it started. On a busy machine the clock depends on others, processor time hardly.
     """
     start, before = time.perf_counter(), _processor_seconds()
-    result = run()
+    result = run(*arguments)
     spent = {"seconds": time.perf_counter() - start}
     return result, spent | {"processor_seconds": _processor_seconds() - before}
 

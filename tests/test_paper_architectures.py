@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from lookuplab import data_sources, paths
-from lookuplab.cloudapi.augmentation import docstring
 from lookuplab.cloudapi.benchmark import load_tasks
+from lookuplab.cloudapi.prompts import docstring
 from lookuplab.cloudapi.specs import load_index
 from lookuplab.notebooks import Profile, all_notebooks, plan
 from lookuplab.runner import run_jobs

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import pandas
 import pytest
 from click.testing import CliRunner
 
@@ -89,7 +90,7 @@ def test_flagged_operations_and_those_without_a_verb_are_not_sampled():
 def test_too_small_a_frequency_table_is_refused():
     index = ApiIndex([_api("delete_key", "Deletes a key of yours.")])
     with pytest.raises(UserError, match="only 0 of 137 high-frequency aws tasks"):
-        benchmark.build(index, {}, {})
+        benchmark.build(index, pandas.DataFrame({"count_name": {}, "count_bound": {}}))
 
 
 def test_a_table_of_frequencies_decides_the_classes(tmp_path):

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 from reading_model import UNSURE, ReadingModel
 
-from lookuplab.cloudapi.augmentation import DESIGNS, RULE, augment, docstring
 from lookuplab.cloudapi.benchmark import Task, load_tasks
 from lookuplab.cloudapi.dag import (
     api_ranker,
@@ -20,6 +19,7 @@ from lookuplab.cloudapi.dag import (
     random_documents,
     words,
 )
+from lookuplab.cloudapi.prompts import DESIGNS, RULE, docstring
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, Parameter, load_index
 from lookuplab.errors import UserError
 from lookuplab.models.types import Completion
@@ -93,11 +93,11 @@ def model():
             "description_specification",
             "Description: Gets a list.\nRequired arguments: Pool\nOptional arguments: Next Max\n",
         ),
-        ("full", "x" * 5000 + "\n"),  # cut
+        ("full", "x\n"),
     ],
 )
 def test_a_design_shows_these_lines(design, lines):
-    assert docstring([POOL], design, {POOL.id: "x" * 6000}) == (
+    assert docstring([POOL], design, {POOL.id: " x "}) == (
         f'"""\nUse the following API information as reference:\n{RULE}\n'
         f'API name: list_pools\nService/Client name: cognito-sync\n{lines}{RULE}\n"""\n'
     )
@@ -105,12 +105,11 @@ def test_a_design_shows_these_lines(design, lines):
 
 @pytest.mark.parametrize("design", DESIGNS)
 def test_every_design_is_a_docstring_that_parses(design):
-    module = ast.parse(augment("x = 1\n", [POOL, POOL], design, {POOL.id: 'says """hello""" \n'}))
+    module = ast.parse(docstring([POOL, POOL], design, {POOL.id: 'says """hello""" \n'}))
     assert "list_pools" in ast.get_docstring(module)
 
 
-def test_no_document_leaves_the_prompt_as_it_was_and_an_unknown_design_is_refused():
-    assert augment("prompt", [], "full") == "prompt"
+def test_an_unknown_design_is_refused():
     with pytest.raises(UserError, match="unknown augmentation design 'nam'"):
         docstring([POOL], "nam")
 
@@ -194,10 +193,9 @@ def test_a_name_of_another_client_exists_only_anywhere():
     assert not first.exists.item() and first.exists_anywhere.item()
 
 
-def test_k_0_is_refused_before_anything_is_generated(model):
+def test_k_0_is_refused(model):
     with pytest.raises(UserError, match="k is 0"):
         passes(model, TASKS, k=0, **OPTIONS)
-    assert not model.asked
 
 
 class BoundModel(ReadingModel):

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookuplab.cloudapi.prose import html_text, rst_text, sentences, shortened
+from lookuplab.cloudapi.prose import html_text, rst_text, sentences
 
 
 def test_html_loses_its_markup_and_keeps_one_paragraph_a_line():
@@ -44,7 +44,3 @@ def test_rst_keeps_stars_that_are_no_emphasis():
     for text in ("f(*client_args, **client_kwargs)", "2 * 3 * 4"):
         assert rst_text(text) == text
     assert rst_text("the pattern ``arn:*:iam::*:role``") == "the pattern arn:*:iam::*:role"
-
-
-def test_documentation_is_cut_on_the_right_at_5000_characters():
-    assert shortened("a" * 5_000 + "b") == "a" * 5_000

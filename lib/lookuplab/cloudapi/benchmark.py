@@ -10,10 +10,12 @@ import json
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from pathlib import Path
+
+import pandas
 
 from lookuplab import paths
 from lookuplab.cloudapi.comments import distinct_comments, purpose
@@ -73,79 +75,68 @@ def obstacle(spec: ApiSpec) -> str:
 
 def unambiguous(index: ApiIndex) -> list[ApiSpec]:
     """The operations that tasks can ask for."""
-    return [spec for spec in index.specs if spec.operation and not obstacle(spec)]
+    return [spec for spec in index.operations if not obstacle(spec)]
 
 
 def acceptable_targets(spec: ApiSpec, index: ApiIndex) -> tuple[str, ...]:
-    """The API itself and its equals on the same client: another version of it, or one described by
-    the same clause.
+    """The API itself and its equals on the same client: another version of it, or one described by the same clause.
 
-    Not the same sentence, which is a notice shared by all in some services ("This operation is not
-    supported by directory buckets.").
+    Not the same sentence, which is a notice shared by all in some services ("This operation is not supported by directory
+    buckets.").
     """
 
     def stem(name: str) -> str:
         return re.sub(r"_?v?\d+$", "", name)
 
     clause = purpose(spec)
-    methods = index.methods(spec.provider, spec.client, spec.service)
-    client = {other.id: other for other in methods.values() if other.operation}
+    others = index.methods(spec.provider, spec.client, spec.service).values()
     equals = (
-        api
-        for api, other in sorted(client.items())
-        if stem(other.name) == stem(spec.name) or (clause and purpose(other) == clause)
+        other.id
+        for other in sorted(others, key=lambda other: other.id)
+        if other.operation
+        and (stem(other.name) == stem(spec.name) or clause and purpose(other) == clause)
     )
     return tuple(dict.fromkeys([spec.id, *equals]))
 
 
-def api_comments(spec: ApiSpec) -> list[str]:
-    """At most three wordings; of the SDKs' at most half, so that the mini corpus has others."""
-    wordings = distinct_comments(spec, 2 * PROMPTS_PER_API)
-    return wordings[: PROMPTS_PER_API if spec.provider == "python" else len(wordings) // 2]
-
-
 def sample(
-    specs: Sequence[ApiSpec],
-    counts: Counter[str],
-    n_tasks: int,
-    seed: int,
+    specs: Sequence[ApiSpec], counts: Mapping[str, int], n_tasks: int, seed: int
 ) -> list[tuple[ApiSpec, str]]:
     """At most ``n_tasks`` pairs (API, comment), spread over required arguments and frequencies.
 
-    APIs are dealt in turn from buckets of equal (number of required arguments, octave of the
-    count); a hash decides the order in a bucket and whether an API gives one, two or three prompts.
+    APIs are dealt in turn from buckets of equal (number of required arguments, octave of the count); a hash decides the
+    order in a bucket and whether an API gives one, two or three prompts. Of the wordings of an SDK's API at most half are
+    used, so that the mini corpus has others.
     """
-    buckets = defaultdict(list)
+    buckets, chosen = defaultdict(list), []
     for spec in sorted(specs, key=lambda s: stable_order(s.id, seed)):
         octave = int(math.log2(counts[spec.id] + 1))
         buckets[min(len(spec.required), 5), octave].append(spec)
-    chosen: list[tuple[ApiSpec, str]] = []
     for spec in _in_turn([buckets[key] for key in sorted(buckets)]):
         prompts = 1 + int(stable_order(spec.id, seed + 1), 16) % PROMPTS_PER_API
-        chosen += [(spec, comment) for comment in api_comments(spec)[:prompts]]
+        comments = distinct_comments(spec, 2 * PROMPTS_PER_API)
+        if spec.provider != "python":
+            comments = comments[: len(comments) // 2]
+        chosen += [(spec, comment) for comment in comments[:prompts]]
         if len(chosen) >= n_tasks:
             break
     return chosen[:n_tasks]
 
 
-def _in_turn(buckets: list[list]) -> Iterator:
+def _in_turn(buckets: list[list]) -> list:
     """The first of every bucket, then the second of every bucket ..."""
-    for row in zip_longest(*buckets):
-        yield from (item for item in row if item is not None)
+    return [item for row in zip_longest(*buckets) for item in row if item is not None]
 
 
 def build(
-    index: ApiIndex,
-    count_name: Mapping[str, int],
-    count_bound: Mapping[str, int],
-    seed: int = 0,
-    per_class: int | None = None,
+    index: ApiIndex, counts: pandas.DataFrame, seed: int = 0, per_class: int | None = None
 ) -> list[Task]:
     """The benchmark; with ``per_class`` at most that many tasks of each class and provider.
 
-    The counts are by API id. Raises UserError where too few APIs are in a class.
+    ``counts`` has ``count_name`` and ``count_bound`` by API id; an API that is not in it occurs nowhere. Raises UserError
+    where too few APIs are in a class.
     """
-    count_name, count_bound = Counter(count_name), Counter(count_bound)
+    count_name, count_bound = (Counter(counts[f"count_{of}"].to_dict()) for of in ("name", "bound"))
     members, tasks, seen = defaultdict(list), [], Counter()
     for spec in unambiguous(index):
         members[frequency_class(count_name[spec.id]), spec.provider].append(spec)
@@ -164,21 +155,20 @@ def build(
                 )
             for spec, comment in pairs:
                 seen[spec.id] += 1
-                tasks.append(
-                    Task(
-                        id=f"{spec.id}#{seen[spec.id]}",
-                        prompt=task_prompt(spec, comment),
-                        comment=comment,
-                        targets=acceptable_targets(spec, index),
-                        provider=spec.provider,
-                        service=spec.service,
-                        client=spec.client,
-                        frequency=frequency,
-                        count_name=count_name[spec.id],
-                        count_bound=count_bound[spec.id],
-                        n_required=len(spec.required),
-                    )
+                task = Task(
+                    id=f"{spec.id}#{seen[spec.id]}",
+                    prompt=task_prompt(spec, comment),
+                    comment=comment,
+                    targets=acceptable_targets(spec, index),
+                    provider=provider,
+                    service=spec.service,
+                    client=spec.client,
+                    frequency=frequency,
+                    count_name=count_name[spec.id],
+                    count_bound=count_bound[spec.id],
+                    n_required=len(spec.required),
                 )
+                tasks.append(task)
     return tasks
 
 
@@ -189,8 +179,8 @@ def write_tasks(tasks: Sequence[Task], path: Path) -> None:
 
 
 def load_tasks(path: Path | str = TASKS, limit: int | None = None) -> list[Task]:
-    """The benchmark; with ``limit`` that many tasks, spread over the classes by a hash. Raises
-    UserError for a file that holds none.
+    """The benchmark; with ``limit`` that many tasks, spread over the classes by a hash. Raises UserError for a file that
+    holds none.
     """
     path = paths.located(path)
     try:
@@ -200,9 +190,9 @@ def load_tasks(path: Path | str = TASKS, limit: int | None = None) -> list[Task]
         raise UserError(
             f"{path} holds no CloudAPIBench tasks ({error}): run `lookuplab data build benchmark`"
         ) from None
-    if limit is None or limit >= len(tasks):
+    if limit is None:
         return tasks
     shuffled = sorted(tasks, key=lambda task: stable_order(task.id, 0))
-    classes = [[task for task in shuffled if task.frequency == name] for name in COMPOSITION]
-    kept = {task.id for task in list(_in_turn(classes))[:limit]}
+    dealt = _in_turn([[t for t in shuffled if t.frequency == name] for name in COMPOSITION])
+    kept = {task.id for task in dealt[:limit]}
     return [task for task in tasks if task.id in kept]

@@ -41,9 +41,8 @@ _BOILERPLATE = re.compile(
 _CLAUSE = re.compile(
     r"(?:[,;:]| - | -- | which | such as | so that | by using | based on | if | when | whether or not | including )"
 )
-_DANGLING = frozenset(
-    "the a an of for to and or in with that from on your is".split()
-)  # no clause ends in these
+# No clause ends in these.
+_DANGLING = frozenset("the a an of for to and or in with that from on your is".split())
 _THIRD_PERSON = ("s$", ""), ("es$", ""), ("ies$", "y")
 MAX_WORDS = 16
 
@@ -66,8 +65,8 @@ def leaks_name(comment: str, name: str) -> bool:
 
 
 def intent(description: str, verbs: Container[str] = VERBS) -> Intent | None:
-    """The first sentence that says what the API does, as an imperative clause of at most MAX_WORDS
-    words; None where no sentence does.
+    """The first sentence that says what the API does, as an imperative clause of at most MAX_WORDS words; None where no
+    sentence does.
     """
     for sentence in sentences(description)[:4]:
         clause = _LEAD_INS.sub("", sentence).strip()
@@ -75,7 +74,7 @@ def intent(description: str, verbs: Container[str] = VERBS) -> Intent | None:
             continue
         clause = clause.replace("`", "").replace("Amazon Web Services", "AWS")
         first, _, rest = re.sub(r"\([^)]*\)", " ", clause).partition(" ")
-        rest = re.sub(r"\s+", " ", rest).strip().rstrip(".").removeprefix("of ")
+        rest = " ".join(rest.split()).rstrip(".").removeprefix("of ")
         ends = (cut.start() for cut in _CLAUSE.finditer(rest))
         words = rest[: next((end for end in ends if len(rest[:end].split()) >= 3), None)].split()
         words = words[:MAX_WORDS]
@@ -106,15 +105,16 @@ def reword(meaning: Intent, rng: random.Random, keep: float = 0.0) -> str:
 
 
 def distinct_comments(spec: ApiSpec, count: int) -> list[str]:
-    """Up to ``count`` different wordings of what the API is for, capitalised; none contains its
-    name in any case style, none stands in the description.
+    """Up to ``count`` different wordings of what the API is for, capitalised; none contains its name in any case style,
+    none stands in the description.
     """
     meaning, found = purpose(spec), {}
     rng, source = random.Random(f"comment {spec.id}"), normalised(spec.description)
     for _ in range(40 * count if meaning else 0):
         comment = reword(meaning, rng, keep=0.25)
-        if not leaks_name(comment, spec.name) and normalised(comment) not in source:
-            found.setdefault(normalised(comment), comment[0].upper() + comment[1:])
+        plain = normalised(comment)
+        if not leaks_name(comment, spec.name) and plain not in source:
+            found.setdefault(plain, comment[0].upper() + comment[1:])
         if len(found) == count:
             break
     return list(found.values())

@@ -18,7 +18,6 @@ from itertools import accumulate
 import numpy as np
 import pandas as pd
 
-from lookuplab.cloudapi.augmentation import augment
 from lookuplab.cloudapi.benchmark import Task
 from lookuplab.cloudapi.first_call import (
     LISTING_1,
@@ -27,23 +26,21 @@ from lookuplab.cloudapi.first_call import (
     first_call,
     strip_backticks,
 )
+from lookuplab.cloudapi.prompts import docstring
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_documentation, load_index
 from lookuplab.cloudapi.validity import FIRST_NAME, NONEXISTENT, judge
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt, complete
 from lookuplab.models.types import Completion, Model
-from lookuplab.retrieval import check_k
 from lookuplab.retrieval.metrics import success_at
 from lookuplab.retrieval.precision import hit, miss
 from lookuplab.retrieval.rankers import Bm25
 
 DESIGN = "description_specification"  # Section 3.2 adopts it for all that follows
-WORD = re.compile(
-    r"[A-Z]+s?(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+"
-)  # put_object, BlobClient, ClientAPIs, s3
-Shown = Mapping[
-    str, Sequence[str]
-]  # task id -> ids of the APIs whose documentation stands before the prompt
+# put_object, BlobClient, ClientAPIs, s3
+WORD = re.compile(r"[A-Z]+s?(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+")
+# Task id -> ids of the APIs whose documentation stands before the prompt.
+Shown = Mapping[str, Sequence[str]]
 
 # To look up: the index holds all operations "identified using keys prepared similarly as the queries" (Section 3.1).
 
@@ -67,8 +64,7 @@ def key_terms(place: ApiSpec | Task, name: str | None, service: bool = True) -> 
 @lru_cache(maxsize=2)
 def api_ranker(index: ApiIndex) -> Bm25:
     """BM25 over the keys of all operations of the index."""
-    keys = {spec.id: key_terms(spec, spec.name) for spec in index.specs if spec.operation}
-    return Bm25(keys, words=list)
+    return Bm25({spec.id: key_terms(spec, spec.name) for spec in index.operations}, words=list)
 
 
 def documents(
@@ -82,14 +78,13 @@ def documents(
 
     ``first`` is the first pass over the same tasks; what it invoked is searched for. UserError for k below 1.
     """
-    depth = k + max(len(task.targets) for task in tasks)  # enough for a miss of k
-    names = dict(zip(first.task, first.name, strict=True))
-    queries = {task.id: key_terms(task, names[task.id], service) for task in tasks}
+    targets = {task.id: task.targets for task in tasks}
+    depth = k + max(map(len, targets.values()))  # enough for a miss of k
+    called = zip(tasks, first.name, strict=True)
+    queries = {task.id: key_terms(task, name, service) for task, name in called}
     ranked = api_ranker(index or load_index()).rank(queries, depth)
-    hits, misses = (
-        {task.id: of(ranked[task.id], task.targets, k) for task in tasks} for of in (hit, miss)
-    )
-    return hits, misses, success_at(ranked, {task.id: task.targets for task in tasks}, k)
+    hits, misses = ({id: of(ranked[id], targets[id], k) for id in targets} for of in (hit, miss))
+    return hits, misses, success_at(ranked, targets, k)
 
 
 def oracle(tasks: Sequence[Task]) -> Shown:
@@ -97,25 +92,19 @@ def oracle(tasks: Sequence[Task]) -> Shown:
     return {task.id: (task.target,) for task in tasks}
 
 
-def random_documents(
-    tasks: Sequence[Task], k: int, seed: int = 0, index: ApiIndex | None = None
-) -> Shown:
+def random_documents(tasks: Sequence[Task], k: int, seed: int = 0) -> Shown:
     """k different APIs drawn from the whole index, none acceptable: the control that is always wrong.
 
     Each task has its own seed, so a task's documents are the same in every subset of the tasks, and those of a smaller
     k come first in those of a larger one.
     """
-    ids, shown = sorted(api_ranker(index or load_index()).ids), {}
-    if k + max(len(task.targets) for task in tasks) > len(ids):
-        raise UserError(
-            f"the API index has {len(ids)} operations; that is too few for {k} random ones"
-        )
+    ids, shown = sorted(api_ranker(load_index()).ids), {}
     for task in tasks:
         generator = random.Random(f"{seed} {task.id}")
         drawn: dict[str, None] = {}  # a set that keeps the order of the draws
         while len(drawn) < k:
-            api = ids[generator.randrange(len(ids))]
-            drawn |= {} if api in task.targets else {api: None}
+            if (api := generator.choice(ids)) not in task.targets:
+                drawn[api] = None
         shown[task.id] = tuple(drawn)
     return shown
 
@@ -155,27 +144,18 @@ def shown_tokens(
     else:
         return []
     begin = 0 if code == written else code_span(written)[0]
-    ends = list(
-        accumulate(map(len, completion.tokens))
-    )  # behind each token; one that spells nothing has no length
+    # Behind each token; one that spells nothing has no length.
+    ends = list(accumulate(map(len, completion.tokens)))
     first, last = bisect_right(ends, begin + start), bisect_left(ends, begin + stop)
-    places = range(first, min(last + 1 + after, len(ends)))
-    shown = [
-        (completion.tokens[at], math.exp(completion.token_logprobs[at]), at <= last)
-        for at in places
-    ]
-    return [
-        token for token in shown if token[0] or token[2]
-    ]  # behind the name an end-of-text token spells nothing
+    tokens = zip(completion.tokens, map(math.exp, completion.token_logprobs), strict=True)
+    shown = [(*token, at <= last) for at, token in enumerate(tokens)][first : last + 1 + after]
+    return [token for token in shown if token[0] or token[2]]  # no end-of-text behind the name
 
 
 def confidence(completion: Completion, code: str | None = None) -> dict[str, float]:
     """All aggregates by name, each from 0 to 1; 0 where no API is named, so that any threshold asks for help."""
-    probabilities = [probability for _, probability, _ in shown_tokens(completion, code)]
-    return {
-        name: min(1.0, of(probabilities)) if probabilities else 0.0
-        for name, of in AGGREGATES.items()
-    }
+    probabilities = [probability for _, probability, _ in shown_tokens(completion, code)] or [0.0]
+    return {name: min(1.0, of(probabilities)) for name, of in AGGREGATES.items()}
 
 
 # To ask.
@@ -200,15 +180,11 @@ def answers(
             "there is no task to ask: check the parameters that choose tasks (limit, frequency)"
         )
     chat = bool(getattr(model, "chat", None))  # no call begins at once then
-    decoding = Decoding(
-        max_new_tokens, stop_rule=None if chat else FirstCall, truncation=truncation
-    )
-    system = LISTING_1 if chat else None
+    rule, system = (None, LISTING_1) if chat else (FirstCall, None)
+    decoding = Decoding(max_new_tokens, stop_rule=rule, truncation=truncation)
     prompts = [Prompt(task.id, task.prompt, system, (choices or {}).get(task.id)) for task in tasks]
-    completions = complete(
-        model, prompts, decoding, store=store, requires_logprobs=requires_logprobs
-    )
-    return [(done, strip_backticks(done.text) if chat else done.text) for done in completions]
+    found = complete(model, prompts, decoding, store=store, requires_logprobs=requires_logprobs)
+    return [(done, strip_backticks(done.text) if chat else done.text) for done in found]
 
 
 def documented(
@@ -217,10 +193,11 @@ def documented(
     """The tasks with the documentation of the APIs ``shown`` {task id: API ids} before their prompts."""
     index = index or load_index()
     full = load_documentation(index.documentation) if design == "full" else None
-    specs = {task.id: [index.by_id[api] for api in shown[task.id]] for task in tasks}
-    return [
-        replace(task, prompt=augment(task.prompt, specs[task.id], design, full)) for task in tasks
-    ]
+
+    def before(task: Task) -> str:
+        return docstring([index.by_id[api] for api in shown[task.id]], design, full)
+
+    return [replace(task, prompt=before(task) + task.prompt) for task in tasks]
 
 
 def operations(task: Task, index: ApiIndex) -> tuple[str, ...]:
@@ -251,29 +228,21 @@ def ask(
 
     ``constrained`` is not the paper's: the invoked name must be one of the client's operations (``models.constraint``).
     """
-    index = index or load_index()
-    prompts, truncation = (
-        (tasks, None) if shown is None else (documented(tasks, shown, design, index), "left")
-    )
+    index, prompts, truncation = index or load_index(), tasks, None
+    if shown is not None:
+        prompts, truncation = documented(tasks, shown, design, index), "left"
     choices = {task.id: operations(task, index) for task in tasks} if constrained else None
+    options = store, truncation, requires_confidence, choices
     rows = []
-    answered = answers(
-        model, prompts, max_new_tokens, store, truncation, requires_confidence, choices
-    )
-    for task, (done, code) in zip(tasks, answered, strict=True):
+    for task, (done, code) in zip(
+        tasks, answers(model, prompts, max_new_tokens, *options), strict=True
+    ):
         found = judge(code, task.targets, index, task.provider, task.client, task.service)
-        row = {
-            "model": model.name,
-            "task": task.id,
-            "api": task.target,
-            "frequency": task.frequency,
-        }
-        row |= vars(found) | {"exists": found.category != NONEXISTENT}
-        row |= (
-            dict.fromkeys(AGGREGATES, math.nan)
-            if done.token_logprobs is None
-            else confidence(done, code)
-        )
+        row = {"model": model.name, "task": task.id, "api": task.target}
+        row |= {"frequency": task.frequency} | vars(found)
+        row |= {"exists": found.category != NONEXISTENT} | dict.fromkeys(AGGREGATES, math.nan)
+        if done.token_logprobs is not None:
+            row |= confidence(done, code)
         row |= {"prompt_tokens": done.prompt_tokens, "prompt_dropped": done.prompt_dropped}
         rows.append(row | {"new_tokens": len(done.tokens)})
     return pd.DataFrame(rows)
@@ -308,16 +277,10 @@ def passes(
     ``service``: whether the retriever's query names the service beside the API that the model invoked first. Documents
     stand in the order of their rank. UserError for k below 1.
     """
-    check_k(k)  # here, and not when the first pass has been paid for
     first = ask(model, tasks, requires_confidence=requires_confidence, **options)
     hits, misses, retrieved = documents(tasks, first, k, service, options.get("index"))
-    return Passes(
-        k,
-        first,
-        ask(model, tasks, hits, **options),
-        ask(model, tasks, misses, **options),
-        retrieved,
-    )
+    hit, miss = (ask(model, tasks, shown, **options) for shown in (hits, misses))
+    return Passes(k, first, hit, miss, retrieved)
 
 
 def constrained(
@@ -328,11 +291,13 @@ def constrained(
     ``free`` with constrained names (see ``ask``) in the hit and miss answers of the tasks that ``retrieve``, (tasks,)
     booleans; they get the documents of the free first pass. The answers of the others stay.
     """
-    options["constrained"], places = True, np.flatnonzero(retrieve)
-    asked, found = [tasks[at] for at in places], {}
-    if len(places):
-        shown = documents(asked, free.first.iloc[places], free.k, index=options.get("index"))
-        for name, of_task in zip(("hit", "miss"), shown[:2], strict=True):
-            new = ask(model, asked, of_task, **options).set_index(places)
-            found[name] = pd.concat([getattr(free, name)[~retrieve], new]).sort_index()
-    return replace(free, **found)
+    if not retrieve.any():
+        return free
+    asked = [task for task, again in zip(tasks, retrieve, strict=True) if again]
+    hits, misses, _ = documents(asked, free.first[retrieve], free.k, index=options.get("index"))
+
+    def held(frame: pd.DataFrame, shown: Shown) -> pd.DataFrame:
+        new = ask(model, asked, shown, constrained=True, **options)
+        return pd.concat([frame[~retrieve], new.set_index(frame.index[retrieve])]).sort_index()
+
+    return replace(free, hit=held(free.hit, hits), miss=held(free.miss, misses))

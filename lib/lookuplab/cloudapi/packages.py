@@ -22,20 +22,10 @@ from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 
 from lookuplab import paths
 from lookuplab.cloudapi import benchmark, frequency
-from lookuplab.cloudapi.prose import shortened
-from lookuplab.cloudapi.specs import (
-    INDEX,
-    ApiIndex,
-    ApiSpec,
-    flagged,
-    inspected,
-    load_index,
-    write_index,
-)
+from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, inspected, write_index
 from lookuplab.errors import UserError
 
 FREQUENCIES, TASKS = "frequencies.csv", "tasks.jsonl"
@@ -45,8 +35,8 @@ IMPORT_SECONDS = 120  # for one module; then the process ends, as after a crash
 
 @dataclass(frozen=True)
 class OwnApi:
-    """The material of packages. ``counting`` says in words what was counted, ``left_out`` how much
-    is not read or not asked for, by reason.
+    """The material of packages. ``counting`` says in words what was counted, ``left_out`` how much is not read or not
+    asked for, by reason.
     """
 
     index: ApiIndex
@@ -62,39 +52,33 @@ def build(
     per_class: int = 100,
     seed: int = 0,
 ) -> OwnApi:
-    """Read packages (import names, as ``networkx.algorithms``, or folders), count, deal tasks, and
-    write index, documentation, frequencies and tasks into ``folder`` (default: ``folder_of``).
+    """Read packages (import names, as ``networkx.algorithms``, or folders), count, deal tasks, and write index,
+    documentation, frequencies and tasks into ``folder`` (default: ``folder_of``).
 
-    ``corpus`` is as in ``frequency.source_files``; None counts in the packages' own sources. Raises
-    UserError for what cannot be imported, counted or asked for.
+    ``corpus`` is as in ``frequency.source_files``; None counts in the packages' own sources. Raises UserError for what
+    cannot be imported, counted or asked for.
     """
     folder = folder or folder_of(names)
-    specs, pages, left_out, sources = [], {}, Counter(), {}
+    described, left_out, files = [], Counter(), []
     for name in names:
-        found, documented, omitted, sources[Path(name).name.replace(".", "/")] = offered(name)
-        specs += found
-        pages |= documented
+        found, omitted, sources = offered(name)
+        described += found
         left_out += omitted
-    write_index(folder, flagged(specs), pages)
-    index = load_index(folder / INDEX.name)
-    if not corpus and not all(sources.values()):
-        raise UserError(f"no Python sources to count in: name a corpus that uses {' '.join(names)}")
-    own = (
-        (f"{name}/{path}", text)
-        for name, place in sources.items()
-        for path, text in frequency.source_files(place)
-    )
-    files = frequency.source_files(corpus) if corpus else own
-    frame, fates = frequency.count(files, index)
-    frame.to_csv(folder / FREQUENCIES, index=False)
-    counts = frequency.read_frequencies(folder / FREQUENCIES)
-    tasks = benchmark.build(index, *counts, seed, per_class)
-    obstacles = map(benchmark.obstacle, (spec for spec in index.specs if spec.operation))
-    left_out.update(f"operation: {obstacle}" for obstacle in obstacles if obstacle)
+        if not corpus and not sources:
+            raise UserError(f"no Python sources to count in: name a corpus that uses {name}")
+        inside = Path(name).name.replace(".", "/")
+        own = () if corpus else frequency.source_files(sources)
+        files += ((f"{inside}/{path}", text) for path, text in own)
+    index = write_index(folder, described)
+    counts, fates = frequency.count(frequency.source_files(corpus) if corpus else files, index)
+    counts.to_csv(folder / FREQUENCIES)
+    tasks = benchmark.build(index, counts, seed, per_class)
+    obstacles = filter(None, map(benchmark.obstacle, index.operations))
+    left_out.update(f"operation: {obstacle}" for obstacle in obstacles)
     if not tasks:
         raise UserError(f"no API of {', '.join(names)} can be asked for: {dict(left_out)}")
     benchmark.write_tasks(tasks, folder / TASKS)
-    return OwnApi(index, tasks, frequency.report(frame, fates), left_out)
+    return OwnApi(index, tasks, frequency.report(counts, fates), left_out)
 
 
 def folder_of(names: Sequence[str]) -> Path:
@@ -102,12 +86,11 @@ def folder_of(names: Sequence[str]) -> Path:
     return paths.RUNS / "packages" / "-".join(Path(name).name for name in names)
 
 
-def offered(name: str) -> tuple[list[ApiSpec], dict[str, str], Counter[str], str]:
-    """What the package of this import name or folder offers: (its APIs, their documentation by id,
-    what could not be read by reason, where its sources lie, "" for a compiled one).
+def offered(name: str) -> tuple[list[tuple[ApiSpec, str]], Counter[str], str]:
+    """What the package of this import name or folder offers: (its APIs with their documentation, what could not be read
+    by reason, where its sources lie, "" for a compiled one).
 
-    Raises UserError for one that does not import, or of which a module ends the process or does not
-    return.
+    Raises UserError for one that does not import, or of which a module ends the process or does not return.
     """
     places = sys.path
     if os.sep in name:
@@ -130,31 +113,27 @@ def offered(name: str) -> tuple[list[ApiSpec], dict[str, str], Counter[str], str
     return found
 
 
-def read(package: str, work: Path) -> tuple:
+def read(package: str, work: Path) -> tuple[list[tuple[ApiSpec, str]], Counter[str], str]:
     """What ``offered`` gives, in the process of its own. Raises what the package raises."""
     public: dict[int, tuple] = {}  # by identity: the nearest path of each object
-    left_out: Counter[str] = Counter()
-    modules = {module.__name__: module for module in _modules(package, work, left_out)}
-    for client in sorted(modules, key=lambda path: (path.count("."), path)):
-        for name, value in _exported(modules[client], package):
+    found, left_out = [], Counter()
+    modules = sorted(_modules(package, work, left_out), key=lambda path: (path.count("."), path))
+    for client in modules:
+        for name, value in _exported(client, package):
             public.setdefault(id(value), (client, name, value))
-    specs, pages = [], {}
-    for client, name, value in public.values():
+    for place in public.values():
         try:
-            found = list(_apis(package, client, name, value, public))
+            found += list(_apis(package, *place, public))
         except Exception as error:  # a metaclass may raise anything
             left_out[f"name: {type(error).__name__} when read"] += 1
-            continue
-        specs += [spec for spec, _ in found]
-        pages |= {spec.id: shortened(docstring) for spec, docstring in found if docstring}
     top = sys.modules[package]
     file = getattr(top, "__file__", None) or ""
     folder = next(iter(getattr(top, "__path__", ())), file if file.endswith(".py") else "")
-    return specs, pages, left_out, folder
+    return found, left_out, folder
 
 
-def _modules(package: str, work: Path, left_out: Counter) -> Iterator[ModuleType]:
-    """All public modules in alphabetical order; ``work/importing`` names the one that comes next."""
+def _modules(package: str, work: Path, left_out: Counter) -> Iterator[str]:
+    """Imports all public modules in alphabetical order; ``work/importing`` names the one that comes next."""
     pending = [package]
     while pending:
         name = pending.pop()
@@ -169,13 +148,14 @@ def _modules(package: str, work: Path, left_out: Counter) -> Iterator[ModuleType
             continue
         finally:
             signal.alarm(0)
-        yield module
+        yield name
         inside = {one.name for one in pkgutil.iter_modules(getattr(module, "__path__", ()))}
         public = (part for part in inside - TESTS if not part.startswith("_"))
         pending += sorted((f"{name}.{part}" for part in public), reverse=True)
 
 
-def _exported(module: ModuleType, package: str) -> Iterator[tuple[str, object]]:
+def _exported(client: str, package: str) -> Iterator[tuple[str, object]]:
+    module = sys.modules[client]
     declared = getattr(module, "__all__", None)
     for name in sorted(filter(lambda name: name[:1] != "_", declared or dir(module))):
         try:
@@ -196,8 +176,7 @@ def _apis(
 ) -> Iterator[tuple[ApiSpec, str]]:
     """A function; or the constructor of a class, and the methods that no public class gives it.
 
-    Constructors of exceptions, class methods, static methods and methods of foreign bases exist,
-    but are no operations.
+    Constructors of exceptions, class methods, static methods and methods of foreign bases exist, but are no operations.
     """
     methods = inspect.isclass(value) and not issubclass(value, BaseException)
     operation = methods or not inspect.isclass(value)

@@ -1,38 +1,78 @@
-"""The code before an invocation, as in the paper's samples (Appendix A.4, Figures 12 and 13)."""
+"""What a model reads: the code before an invocation (Appendix A.4, Figures 12 and 13), and before that code, in one of
+five designs, the documentation of APIs (Appendix B.1, Figure 15).
+"""
+
+from collections.abc import Mapping, Sequence
 
 from lookuplab.cloudapi.specs import ApiSpec
+from lookuplab.errors import UserError
 
 # The paper's Listing 1 lives with the chat models; base models see only this text.
 
 
 def imports(spec: ApiSpec) -> str:
     """What the snippet imports."""
+    place, _, name = spec.client.rpartition(".")
     if spec.provider == "aws":
         return "import boto3\n"
-    if spec.provider == "python" and not spec.module:  # called on a module
-        package, dot, name = spec.client.rpartition(".")
-        return f"from {package} import {name}\n" if dot else f"import {name}\n"
-    return f"from {spec.module} import {_own_name(spec)}\nfrom consts import client_args, client_kwargs\n"
+    if spec.module:
+        return f"from {spec.module} import {name}\nfrom consts import client_args, client_kwargs\n"
+    return f"from {place} import {name}\n" if place else f"import {name}\n"  # a module
 
 
 def construction(spec: ApiSpec) -> str:
     """The line that makes the client; none for a module."""
     if spec.provider == "aws":
         return f'client = boto3.client("{spec.client}")\n'
-    if spec.provider == "python" and not spec.module:
-        return ""
-    return f"client = {_own_name(spec)}(*client_args, **client_kwargs)\n"
+    return f"client = {_name(spec)}(*client_args, **client_kwargs)\n" if spec.module else ""
 
 
 def task_prompt(spec: ApiSpec, comment: str) -> str:
     """Imports, declarations and a comment, ending just before the API's name (Section 2.2)."""
-    if spec.provider != "python":
-        made = f"# initialize {spec.service} client\n{construction(spec)}"
-        return f"{imports(spec)}\n{made}\n# {comment}\nresponse = client."
-    made = f"\n# initialize {_own_name(spec)}\n{construction(spec)}" if spec.module else ""
-    return f"{imports(spec)}{made}\n# {comment}\nresult = {'client' if spec.module else _own_name(spec)}."
+    own, made = spec.provider == "python", construction(spec)
+    made = made and f"\n# initialize {_name(spec) if own else f'{spec.service} client'}\n{made}"
+    called = f"result = {'client' if made else _name(spec)}" if own else "response = client"
+    return f"{imports(spec)}{made}\n# {comment}\n{called}."
 
 
-def _own_name(spec: ApiSpec) -> str:
-    """Without its path, which clients of Python packages carry."""
+def _name(spec: ApiSpec) -> str:
+    """The client without its path, which those of Python packages have."""
     return spec.client.rpartition(".")[2]
+
+
+# Documentation.
+
+DESIGNS = ("name", "description", "specification", "description_specification", "full")
+RULE = "=" * 36
+
+
+def api_information(spec: ApiSpec, design: str, documentation: Mapping[str, str]) -> str:
+    """The lines about one API in one design."""
+    description = [f"Description: {spec.description}"] if spec.description else []
+    arguments = {"Required": spec.required, "Optional": spec.optional}
+    lines = {
+        "name": [],
+        "description": description,
+        "specification": [f"{k} arguments: {' '.join(v)}" for k, v in arguments.items() if v],
+        "full": [documentation.get(spec.id, spec.description).strip()],
+    }
+    lines["description_specification"] = description + lines["specification"]
+    if design not in lines:
+        raise UserError(
+            f"unknown augmentation design {design!r}; choose one of {', '.join(DESIGNS)}"
+        )
+    return "\n".join(
+        [f"API name: {spec.name}", f"Service/Client name: {spec.client}", *lines[design]]
+    )
+
+
+def docstring(
+    specs: Sequence[ApiSpec], design: str, documentation: Mapping[str, str] | None = None
+) -> str:
+    """The retrieved APIs as one Python docstring, in the order given.
+
+    ``documentation`` maps API ids to full texts; only ``full`` reads it.
+    """
+    parts = (api_information(spec, design, documentation or {}) for spec in specs)
+    body = f"\n{RULE}\n".join(parts).replace('"""', "'''")
+    return f'"""\nUse the following API information as reference:\n{RULE}\n{body}\n{RULE}\n"""\n'

@@ -5,8 +5,6 @@
 import re
 from html import unescape
 
-LIMIT = 5_000  # characters of full documentation that are kept (Appendix B.1)
-
 _BLOCK = re.compile(
     r"</?(?:p|li|[uod]l|dt|dd|div|note|important|caution|h[1-5]|br|pre|table|tr)(?:[\s/][^>]*)?>",
     re.IGNORECASE,
@@ -69,17 +67,12 @@ def _inner_text(match: re.Match) -> str:
     return match[match.lastgroup]
 
 
-def shortened(documentation: str) -> str:
-    """Full documentation, right-truncated (Appendix B.1)."""
-    return documentation[:LIMIT]
-
-
-def first_paragraph(docstring: str) -> str:
-    """The first paragraph that is prose, as one line of plain text; "" where there is none."""
+def first_sentence(docstring: str) -> str:
+    """The first sentence of the first paragraph that is prose, as plain text; "" where there is none."""
     for paragraph in re.split(r"\n\s*\n|^\s*:\w+[^:\n]*:", docstring.strip(), flags=re.M)[:2]:
-        text = re.sub(r"\s+", " ", rst_text(paragraph)).strip()
+        text = " ".join(rst_text(paragraph).split())
         if text and not paragraph.startswith("..") and not _SIGNATURE.fullmatch(text):
-            return text
+            return sentences(text)[0]
     return ""
 
 

@@ -14,7 +14,7 @@ import keyword
 import multiprocessing
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -22,19 +22,17 @@ from pathlib import Path
 from tqdm import tqdm
 
 from lookuplab import paths
-from lookuplab.cloudapi.prose import first_paragraph, html_text, rst_text, sentences, shortened
+from lookuplab.cloudapi.prose import first_sentence, html_text, rst_text, sentences
 from lookuplab.cloudapi.specs import (
     INDEX,
+    LIMIT,
     ApiSpec,
     Parameter,
-    flagged,
     inspected,
     signature,
     write_index,
 )
 from lookuplab.errors import UserError
-
-JOBS = min(os.cpu_count() or 1, 8)  # processes: one needs up to 700 MB, the others 120 MB
 
 # AWS
 
@@ -55,49 +53,50 @@ def session():
 
 
 def aws_methods(service: str) -> Iterator[tuple[ApiSpec, str]]:
-    """Every public method of one boto3 client. Its documentation is boto3's page as plain text
-    (slow: 10 ms); the methods that every client has get none.
+    """Every public method of one boto3 client. Its documentation is boto3's page as plain text (slow: 10 ms); the methods
+    that every client has get none.
     """
     client = session().client(service)
-    modelled = client.meta.method_to_api_mapping
     # Two modelled operations need HTTP/2 and are off the class: ask the client, not the model.
-    for name in dir(client):
-        method = getattr(client, name)
-        if name.startswith("_") or not inspect.ismethod(method):
+    for name, method in inspect.getmembers(client, inspect.ismethod):
+        if name.startswith("_"):
             continue
-        if name in modelled:
-            model = client.meta.service_model.operation_model(modelled[name])
-            spec = _operation(model, service, name)
+        place = "aws", service, service, name
+        if modelled := client.meta.method_to_api_mapping.get(name):
+            spec = _operation(place, client.meta.service_model.operation_model(modelled))
         else:  # written by hand, as s3.upload_file
-            summary = "".join(sentences(first_paragraph(inspect.getdoc(method) or ""))[:1])
-            place = "aws", service, service, name, signature(method)
-            spec = ApiSpec(*place, description=summary, operation=False)
+            summary = first_sentence(inspect.getdoc(method) or "")
+            spec = ApiSpec(*place, signature(method), description=summary, operation=False)
         page = "" if name in EVERY_CLIENT else inspect.cleandoc(str(method.__doc__))
-        yield spec, shortened(rst_text(page))
+        yield spec, rst_text(page)[:LIMIT]
         if old := _OLD_NAMES.get(spec.id):
             yield replace(spec, name=old, flags=("alias",), description="", operation=False), ""
 
 
-def _operation(model, service: str, name: str) -> ApiSpec:
+def _operation(place: tuple[str, str, str, str], model) -> ApiSpec:
     members = dict(model.input_shape.members) if model.input_shape else {}
     required = model.input_shape.required_members if members else ()
     text = html_text(model.documentation or "")
     if "</p>" in text:  # eight models hold escaped HTML inside their HTML
         text = html_text(text)
-    token = any(members[member].metadata.get("idempotencyToken") for member in required)
-    account = service == "glacier" and "accountId" in required  # botocore.handlers fills it in
-    parameters = tuple(
-        Parameter(m, required=int(m in required), type=_WORDS.get(shape.type_name, shape.type_name))
-        for m, shape in members.items()
-    )
-    # ``autofilled``: botocore accepts the call without a required member. ``keyword_argument``:
-    # Python does not accept the modelled name of a member as a keyword.
+    # ``autofilled``: botocore accepts the call without a required member (botocore.handlers fills in glacier's account).
+    # ``keyword_argument``: Python does not accept the modelled name of a member as a keyword.
     flags = {
-        "autofilled": token or account,
+        "autofilled": any(members[name].metadata.get("idempotencyToken") for name in required)
+        or place[1] == "glacier"
+        and "accountId" in required,
         "keyword_argument": any(map(keyword.iskeyword, members)),
     }
     return ApiSpec(
-        *("aws", service, service, name, parameters),
+        *place,
+        tuple(
+            Parameter(
+                name,
+                required=int(name in required),
+                type=_WORDS.get(shape.type_name, shape.type_name),
+            )
+            for name, shape in members.items()
+        ),
         description=" ".join(sentences(text)[:5]),  # Appendix B.1
         flags=tuple(flag for flag, holds in flags.items() if holds),
     )
@@ -107,41 +106,42 @@ def _operation(model, service: str, name: str) -> ApiSpec:
 
 AZURE = {  # service, as prompts name it (``# initialize blob client``) -> module of its package
     module.rpartition(".")[2]: module
-    for module in (
-        "azure.ai.formrecognizer",
-        "azure.ai.textanalytics",
-        "azure.cognitiveservices.vision.computervision",
-        "azure.communication.callautomation",
-        "azure.cosmos",
-        "azure.eventhub",
-        "azure.keyvault.secrets",
-        "azure.mgmt.compute",
-        "azure.mgmt.network",
-        "azure.mgmt.storage",
-        "azure.servicefabric",
-        "azure.storage.blob",
-    )
+    for module in """
+        azure.ai.formrecognizer
+        azure.ai.textanalytics
+        azure.cognitiveservices.vision.computervision
+        azure.communication.callautomation
+        azure.cosmos
+        azure.eventhub
+        azure.keyvault.secrets
+        azure.mgmt.compute
+        azure.mgmt.network
+        azure.mgmt.storage
+        azure.servicefabric
+        azure.storage.blob
+    """.split()
 }
 _NO_OPERATION = frozenset({"close", "models", "send_request"})
 
 
 def azure_methods(service: str) -> Iterator[tuple[ApiSpec, str]]:
     """Every public method of the synchronous clients of one package, with its docstring."""
+    exported = importlib.import_module(AZURE[service])
     for cls in azure_clients(service):
-        for name in dir(cls):
-            method = getattr(cls, name)
-            if not name.startswith("_") and inspect.isroutine(method):
-                yield _azure_method(service, cls, name, method)
+        own = getattr(exported, cls.__name__, None) is cls
+        module = AZURE[service] if own else cls.__module__.split("._")[0]
+        for name, method in inspect.getmembers(cls, inspect.isroutine):
+            if not name.startswith("_"):
+                bound = isinstance(inspect.getattr_static(cls, name), classmethod | staticmethod)
+                kind = {"module": module, "operation": not bound and name not in _NO_OPERATION}
+                yield inspected(("azure", service, cls.__name__, name), method, not bound, **kind)
 
 
 def azure_clients(service: str) -> set[type]:
     """The classes that a program calls: exported clients, and their ``*Operations`` groups."""
     module = importlib.import_module(AZURE[service])
-    clients = {
-        getattr(module, name)
-        for name in dir(module)
-        if re.search("^[^_].*(Client|Proxy|ClientAPIs)$", name)
-    }
+    names = (name for name in dir(module) if re.search("^[^_].*(Client|Proxy|ClientAPIs)$", name))
+    clients = {getattr(module, name) for name in names}
     return clients.union(*map(_groups, clients))
 
 
@@ -155,46 +155,26 @@ def _groups(client: type) -> Iterator[type]:
     else:
         return
     for name in dir(instance):
-        value = getattr(instance, name) if not name.startswith("_") else None
-        if type(value).__name__.endswith("Operations"):
-            yield type(value)
-
-
-def _azure_method(service: str, cls: type, name: str, method: Callable) -> tuple[ApiSpec, str]:
-    bound = isinstance(inspect.getattr_static(cls, name), classmethod | staticmethod)
-    exported = getattr(importlib.import_module(AZURE[service]), cls.__name__, None) is cls
-    spec, docstring = inspected(
-        ("azure", service, cls.__name__, name),
-        method,
-        unbound=not bound,
-        module=AZURE[service] if exported else cls.__module__.split("._")[0],
-        operation=not (bound or name in _NO_OPERATION),
-    )
-    return spec, shortened(docstring)
+        group = type(None if name.startswith("_") else getattr(instance, name))
+        if group.__name__.endswith("Operations"):
+            yield group
 
 
 # The index
 
 
-def build(
-    folder: Path = INDEX.parent, services: Iterable[tuple[str, str]] = (), jobs: int = JOBS
-) -> int:
-    """Write the index and its documentation into ``folder``: of every service, or of these
-    (provider, service); return how many APIs. Raises UserError unless the pinned SDKs are there.
+def build(folder: Path = INDEX.parent) -> int:
+    """Write the index of every service and its documentation into ``folder``; return how many APIs. Raises UserError
+    unless the pinned SDKs are there.
     """
     check_versions()
-    services = list(services) or [
-        *(("aws", service) for service in session().get_available_services()),
-        *(("azure", service) for service in AZURE),
-    ]
-    specs, pages = [], {}
+    services = [("aws", service) for service in session().get_available_services()]
+    services += [("azure", service) for service in AZURE]
+    jobs = min(os.cpu_count() or 1, 8)  # one needs up to 700 MB, the others 120 MB
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        parts = pool.imap_unordered(_part, services)
-        for found, documented in tqdm(parts, "API index", len(services), unit=" services"):
-            specs += found
-            pages |= documented
-    write_index(folder, flagged(specs), pages)
-    return len(specs)
+        parts = pool.imap_unordered(part, services)
+        shown = tqdm(parts, "API index", len(services), unit=" services")
+        return len(write_index(folder, [api for one in shown for api in one]).specs)
 
 
 def check_versions() -> None:
@@ -210,10 +190,10 @@ def check_versions() -> None:
         )
 
 
-def _part(place: tuple[str, str]) -> tuple[list[ApiSpec], dict[str, str]]:
-    """The specifications and the documentation of one service."""
+def part(place: tuple[str, str]) -> list[tuple[ApiSpec, str]]:
+    """The APIs of one service, with their documentation."""
     provider, service = place
     methods = list({"aws": aws_methods, "azure": azure_methods}[provider](service))
     session.cache_clear()  # botocore keeps what it read: 400 MB for all services, 600 for quicksight
     gc.collect()
-    return [spec for spec, _ in methods], {spec.id: page for spec, page in methods if page}
+    return methods

@@ -10,14 +10,14 @@ import lzma
 import re
 import typing
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from lookuplab import paths
-from lookuplab.cloudapi.prose import documented_types, first_paragraph, sentences
+from lookuplab.cloudapi.prose import documented_types, first_sentence
 from lookuplab.errors import UserError
 from lookuplab.paths import replacing
 
@@ -34,6 +34,7 @@ _TYPES = {  # the first that matches: "list[str]" is a list, "Optional[str]" a s
     "string": r"\bstr\b|string",
     "structure": r"\w",
 }
+LIMIT = 5_000  # characters of full documentation that are kept (Appendix B.1)
 COMMON = 4  # a name in more clients than this says nothing about the service
 
 
@@ -53,12 +54,10 @@ Signature = tuple[Parameter, ...]
 
 
 def signature(
-    function: Callable,
-    unbound: bool = False,
-    word: Callable[[inspect.Parameter], str] = lambda parameter: "",
+    function: Callable, unbound: bool = False, types: Mapping[str, str] | None = None
 ) -> Signature:
-    """The signature that ``inspect`` reports; of an ``unbound`` method without ``self``. ``word``
-    gives the type of an argument. Where Python knows none (many compiled functions): anything.
+    """The signature that ``inspect`` reports; of an ``unbound`` method without ``self``. ``types`` are those of arguments
+    without an annotation. Where Python knows no signature (many compiled functions): anything.
     """
     try:
         found = list(inspect.signature(function).parameters.values())
@@ -66,12 +65,15 @@ def signature(
         return Parameter("args", "VAR_POSITIONAL"), Parameter("kwargs", "VAR_KEYWORD")
     if unbound and found and found[0].kind.name.startswith("POSITIONAL"):
         found = found[1:]
-    return tuple(
-        Parameter(p.name, p.kind.name)
-        if p.kind.name.startswith("VAR_")
-        else Parameter(p.name, p.kind.name, int(p.default is p.empty), word(p))
-        for p in found
-    )
+
+    def read(p: inspect.Parameter) -> Parameter:
+        if p.kind.name.startswith("VAR_"):
+            return Parameter(p.name, p.kind.name)
+        given = (types or {}).get(p.name, "") if p.annotation is p.empty else p.annotation
+        given = given if isinstance(given, str) else inspect.formatannotation(given)
+        return Parameter(p.name, p.kind.name, int(p.default is p.empty), type_word(given))
+
+    return tuple(map(read, found))
 
 
 @dataclass(frozen=True)
@@ -117,32 +119,25 @@ class ApiSpec:
 def inspected(
     place: tuple[str, str, str, str], function: Callable, unbound: bool = False, **more
 ) -> tuple[ApiSpec, str]:
-    """(specification, docstring) of a Python callable at a (provider, service, client, name), as
-    its signature, overloads and docstring describe it; ``more`` are fields of the specification.
+    """(specification, docstring) of a Python callable at a (provider, service, client, name), as its signature,
+    overloads and docstring describe it; ``more`` are fields of the specification.
     """
     variants = [function]
     variants += typing.get_overloads(inspect.unwrap(getattr(function, "__func__", function)))
     docstring = next(filter(None, map(inspect.getdoc, variants)), "")
     types = documented_types(docstring)
-
-    def word(p: inspect.Parameter) -> str:
-        given = types.get(p.name, "") if p.annotation is p.empty else p.annotation
-        return type_word(given if isinstance(given, str) else inspect.formatannotation(given))
-
-    parameters, *overloads = (signature(one, unbound, word) for one in variants)
+    parameters, *overloads = (signature(one, unbound, types) for one in variants)
     known = {p.name for one in (parameters, *overloads) for p in one}
-    takes = {p.kind for p in parameters}
-    anything = {"VAR_POSITIONAL", "VAR_KEYWORD"} <= takes and not any(
-        p.required for p in parameters
-    )
+    anything = {"VAR_POSITIONAL", "VAR_KEYWORD"} <= {p.kind for p in parameters}
     spec = ApiSpec(
         *(*place, parameters, tuple(overloads)),
         documented=tuple(sorted(types.keys() - known)),
-        description="".join(sentences(first_paragraph(docstring))[:1]),
-        flags=("open_signature",) if anything else (),
+        description=first_sentence(docstring),
         **more,
     )
-    return spec, docstring
+    if anything and not spec.required:
+        spec = replace(spec, flags=("open_signature",))
+    return spec, docstring[:LIMIT]
 
 
 def type_word(annotation: str) -> str:
@@ -176,29 +171,28 @@ class ApiIndex:
     def __init__(self, specs: Iterable[ApiSpec], documentation: Path = DOCUMENTATION):
         self.specs = tuple(specs)
         self.documentation = documentation
-        self.providers = tuple(sorted({spec.provider for spec in self.specs}))
+        self.operations = tuple(spec for spec in self.specs if spec.operation)
         self.by_id = {spec.id: spec for spec in self.specs}
+        self.names = {(spec.provider, spec.name) for spec in self.specs}
+        self.providers = tuple(sorted({provider for provider, _ in self.names}))
         self._clients: dict[tuple, dict[str, ApiSpec]] = defaultdict(dict)
         for spec in self.specs:
             for service in (spec.service, None):
                 self._clients[spec.provider, spec.client, service][spec.name] = spec
 
-    def has(self, provider: str, client: str, service: str | None = None) -> bool:
-        """Whether this client is in the index (in this service, where one is named)."""
-        return (provider, client, service) in self._clients
-
     def methods(self, provider: str, client: str, service: str | None = None) -> dict[str, ApiSpec]:
         """name -> specification of every method of one client.
 
-        Some Azure classes (``Operations``) exist in several services: without ``service`` their
-        methods come together. Raises UserError for a client that is not in the index.
+        Some Azure classes (``Operations``) exist in several services: without ``service`` their methods come together,
+        and so they do for one that is not in the index, since others name the packages otherwise. Raises UserError for a
+        client that is not in the index.
         """
-        if not self.has(provider, client, service):
-            place = f"client {client!r}" + (f" of service {service!r}" if service else "")
-            raise UserError(
-                f"no {place} of provider {provider!r} in the API index ({len(self.specs)} APIs)"
-            )
-        return self._clients[provider, client, service]
+        for place in (service, None):
+            if found := self._clients.get((provider, client, place)):
+                return found
+        raise UserError(
+            f"no client {client!r} of provider {provider!r} in the API index ({len(self.specs)} APIs)"
+        )
 
 
 @lru_cache(maxsize=2)
@@ -216,42 +210,43 @@ def load_documentation(path: Path = DOCUMENTATION) -> dict[str, str]:
 def _read(path: Path) -> list[dict]:
     try:
         with lzma.open(path, "rt", encoding="utf-8") as lines:
-            return [json.loads(line) for line in lines]
+            return list(map(json.loads, lines))
     except (lzma.LZMAError, EOFError, OSError, ValueError) as error:
         raise UserError(
             f"{path} is no API index ({error}): run `lookuplab data build cloudapi`"
         ) from None
 
 
-def write_index(folder: Path, specs: Iterable[ApiSpec], documentation: Mapping[str, str]) -> None:
-    """Write what ``load_index`` and ``load_documentation`` read; the same APIs, the same bytes."""
-    ordered = sorted(specs, key=lambda spec: spec.id)
-    pages = ({"id": api, "documentation": documentation[api]} for api in sorted(documentation))
+def write_index(folder: Path, described: Iterable[tuple[ApiSpec, str]]) -> ApiIndex:
+    """Write (specification, full documentation) of APIs, in any order, as ``load_index`` and ``load_documentation`` read
+    them. The same APIs give the same bytes.
+    """
+    described = sorted(described, key=lambda pair: pair[0].id)
+    pages = [{"id": spec.id, "documentation": page} for spec, page in described if page]
+    specs = map(to_json, flagged([spec for spec, _ in described]))
     folder.mkdir(parents=True, exist_ok=True)
-    for name, rows in (INDEX.name, map(to_json, ordered)), (DOCUMENTATION.name, pages):
+    for name, rows in (INDEX.name, specs), (DOCUMENTATION.name, pages):
         lines = [json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows]
+        packed = lzma.compress("".join(lines).encode("utf-8", "ignore"), preset=9)
         with replacing(folder / name) as unfinished:
-            unfinished.write_bytes(
-                lzma.compress("".join(lines).encode("utf-8", "ignore"), preset=9)
-            )
+            unfinished.write_bytes(packed)
     load_index.cache_clear()  # the old index may have had the same path
     load_documentation.cache_clear()
+    return load_index(folder / INDEX.name)
 
 
 def flagged(specs: Sequence[ApiSpec]) -> list[ApiSpec]:
     """Mark names that do not say alone which API is meant; a benchmark leaves these out.
 
-    ``shared_name``: another client of the provider has an operation of this name. ``generic_name``:
-    a single word (``encrypt``; ``begin_`` does not count), or a name in more than four clients
-    (``list_by_resource_group``).
+    ``shared_name``: another client of the provider has an operation of this name. ``generic_name``: a single word
+    (``encrypt``; ``begin_`` does not count), or a name in more than four clients (``list_by_resource_group``).
     """
-    holders = Counter((spec.provider, spec.name) for spec in specs if spec.operation)
-
-    def flags(spec: ApiSpec) -> Iterator[str]:
-        times = holders[spec.provider, spec.name]
+    holders, found = Counter((spec.provider, spec.name) for spec in specs if spec.operation), []
+    for spec in specs:
+        times, flags = holders[spec.provider, spec.name], set(spec.flags)
         if times > COMMON or "_" not in spec.name.removeprefix("begin_"):
-            yield "generic_name"
+            flags.add("generic_name")
         if times > 1:
-            yield "shared_name"
-
-    return [replace(s, flags=tuple(sorted({*s.flags, *flags(s)}))) for s in specs]
+            flags.add("shared_name")
+        found.append(replace(spec, flags=tuple(sorted(flags))))
+    return found

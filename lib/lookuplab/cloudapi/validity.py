@@ -15,11 +15,12 @@ import keyword
 import re
 import unicodedata
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from inspect import Parameter as StubParameter
 from inspect import Signature
+from typing import NamedTuple
 
 from lookuplab.cloudapi.first_call import first_call
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, Parameter
@@ -54,9 +55,9 @@ AUTOFILLED = frozenset(
 # botocore's ParameterAlias handlers: service -> (name in the model, name in the documentation); both are accepted
 # where the model has the first.
 ALIASES = {
-    "ec2": ("Filter", "Filters"),
-    "logs": ("from", "fromTime"),
-    "cloudsearchdomain": ("return", "returnFields"),
+    "aws/ec2": ("Filter", "Filters"),
+    "aws/logs": ("from", "fromTime"),
+    "aws/cloudsearchdomain": ("return", "returnFields"),
 }
 
 
@@ -92,46 +93,44 @@ def judge(
     """Judge what stands after ``client.`` in a completion.
 
     ``targets`` are the acceptable APIs, as names or ids; one that binds suffices (Appendix A.3). "Exists" means: is a
-    method of the prompt's ``client``. ``service`` is only needed where one class name belongs to several packages; one
-    that the index does not have is passed over, since others name the packages otherwise. Raises UserError for a client
-    that is not in the index.
+    method of the prompt's ``client``; ``service`` as in ``ApiIndex.methods``, which raises UserError for a client that
+    is not in the index.
     """
-    methods = index.methods(
-        provider, client, service if index.has(provider, client, service) else None
-    )
+    methods = index.methods(provider, client, service)
     wanted = {
         target.rsplit(".", 1)[-1] for target in ([targets] if isinstance(targets, str) else targets)
     }
     call, name = _first_call(candidate)
-    spec, arguments, closed_error, error = methods.get(name or ""), None, "", ""
+    spec, arguments, closed = methods.get(name or ""), None, None
     if spec is None:
         category = NONEXISTENT
         error = f"{client} has no method {name}" if name else "nothing is called"
     else:
-        category = INVALID_USAGE if spec.name in wanted else INCORRECT_EXISTING
         try:
             arguments = parse_call(call)
             error = bind_error(spec, arguments)
         except CallError as wrong:
             error = str(wrong)
-        if category == INVALID_USAGE and not error:
-            category, closed_error = VALID, closed_bind_error(spec, arguments)
-    valid = category == VALID
-    reason = (
-        (f"closed: {closed_error}" if closed_error else "")
-        if valid
-        else error or "not an acceptable target"
-    )
+        category = INVALID_USAGE if error else VALID
+        if spec.name not in wanted:
+            category, error = INCORRECT_EXISTING, error or "not an acceptable target"
+    if category == VALID and (closed := bind_error(spec, arguments, closed=True)):
+        error = f"closed: {closed}"
     flags = {
         "open_signature": spec and "open_signature" in spec.flags,
         "autofilled": spec and "autofilled" in spec.flags,
         "unknown_target": not wanted & methods.keys(),
         "unresolved_splat": arguments and arguments.unresolved,
     }
-    anywhere = name in _provider_names(index, provider)
-    flagged = tuple(flag for flag, raised in flags.items() if raised)
     return Judgement(
-        valid, valid and not closed_error, category, call, name, reason, flagged, anywhere
+        valid=category == VALID,
+        valid_closed=category == VALID and not closed,
+        category=category,
+        call=call,
+        name=name,
+        reason=error or "",
+        flags=tuple(flag for flag, raised in flags.items() if raised),
+        exists_anywhere=(provider, name) in index.names,
     )
 
 
@@ -146,14 +145,7 @@ def _first_call(candidate: str) -> tuple[str | None, str | None]:
     return call, name and unicodedata.normalize("NFKC", name)  # as Python reads identifiers
 
 
-@lru_cache(maxsize=8)
-def _provider_names(index: ApiIndex, provider: str) -> frozenset[str]:
-    """The names of all methods of all clients of a provider."""
-    return frozenset(spec.name for spec in index.specs if spec.provider == provider)
-
-
-@dataclass(frozen=True)
-class CallArguments:
+class CallArguments(NamedTuple):
     """The visible arguments of one call: how many are positional, and the names of the keywords, in order.
 
     ``unresolved`` is True when a ``*args`` or ``**kwargs`` that is no literal hides further arguments.
@@ -194,16 +186,14 @@ def parse_call(call: str | None) -> CallArguments:
     for argument in node.keywords:
         if argument.arg is not None:
             keywords.append(argument.arg)
-        elif isinstance(
-            argument.value, ast.Constant | ast.JoinedStr | ast.List | ast.Tuple | ast.Set
-        ):
+        elif isinstance(argument.value, ast.Dict):
+            named = [key.value for key in argument.value.keys if isinstance(key, ast.Constant)]
+            hidden |= len(named) < len(argument.value.keys)
+            keywords += dict.fromkeys(named)  # equal keys: one
+        elif isinstance(argument.value, ast.Constant | ast.List | ast.Tuple | ast.Set):
             raise CallError("the argument after ** must be a mapping")
         else:
-            keys = list(_keys(argument.value)) if isinstance(argument.value, ast.Dict) else [None]
-            keywords += dict.fromkeys(
-                key.value for key in keys if isinstance(key, ast.Constant)
-            )  # equal keys: one
-            hidden = hidden or not all(isinstance(key, ast.Constant) for key in keys)
+            hidden = True
     if not all(isinstance(name, str) for name in keywords):
         raise CallError("keywords must be strings")
     if len(set(keywords)) < len(keywords):
@@ -211,56 +201,40 @@ def parse_call(call: str | None) -> CallArguments:
     return CallArguments(positional, tuple(keywords), hidden)
 
 
-def _keys(literal: ast.Dict) -> Iterator[ast.expr | None]:
-    for key, value in zip(literal.keys, literal.values, strict=True):
-        if key is None and isinstance(value, ast.Dict):  # {**{"a": 1}}
-            yield from _keys(value)
-        else:
-            yield key
+def bind_error(spec: ApiSpec, call: CallArguments, closed: bool = False) -> str | None:
+    """None if the call binds to a stub with the signature that the SDK enforces, else why not.
 
-
-def bind_error(spec: ApiSpec, call: CallArguments) -> str | None:
-    """None if the call binds to a stub with the signature that the SDK enforces (open binding), else why not."""
-    parameters, keywords = spec.parameters, call.keywords
-    if spec.provider == "aws":
-        if "autofilled" in spec.flags:
-            parameters = tuple(
-                p._replace(required=p.required and p.name not in AUTOFILLED) for p in parameters
-            )
-        modelled, alias = ALIASES.get(spec.service, ("", ""))
-        if modelled in {p.name for p in parameters}:  # some ``Filters`` are ``Filter``
-            keywords = tuple(modelled if name == alias else name for name in keywords)
-            if len(set(keywords)) < len(keywords):
-                return "an argument and its alias are both given"
-    return _bind(parameters, call.positional, keywords)
-
-
-def closed_bind_error(spec: ApiSpec, call: CallArguments) -> str | None:
-    """As ``bind_error``, but ``**kwargs`` takes only keywords that the documentation, an overload or, for Azure's
-    clients, azure-core knows.
-
-    Of the overloads (and, where there are none, of the signature itself) one must bind.
+    ``closed`` concerns Azure's clients: ``**kwargs`` takes only keywords that the documentation, an overload or
+    azure-core knows, and of the overloads one must bind, too.
     """
-    error = bind_error(spec, call)
-    if error or spec.provider != "azure":
+    parameters, keywords = spec.parameters, call.keywords
+    if "autofilled" in spec.flags:
+        parameters = tuple(
+            p._replace(required=p.required and p.name not in AUTOFILLED) for p in parameters
+        )
+    modelled, alias = ALIASES.get(spec.id.partition(".")[0], ("", ""))
+    if modelled in {p.name for p in parameters}:  # some ``Filters`` are ``Filter``
+        keywords = tuple(modelled if name == alias else name for name in keywords)
+        if len(set(keywords)) < len(keywords):
+            return "an argument and its alias are both given"
+    error = _bind(parameters, call.positional, keywords)
+    if error or not closed or spec.provider != "azure":
         return error
-    known = PIPELINE_OPTIONS | set(spec.documented)
-    errors = []
-    for variant in spec.overloads or (spec.parameters,):
+    known, errors = PIPELINE_OPTIONS | set(spec.documented), []
+    for variant in spec.overloads or (parameters,):
         named = tuple(p for p in variant if p.kind != "VAR_KEYWORD")
         if named != variant:
             named += tuple(map(Parameter, sorted(known - {p.name for p in variant})))
-        errors.append(_bind(named, call.positional, call.keywords))
+        errors.append(_bind(named, call.positional, keywords))
     return None if None in errors else errors[0]
 
 
 def _bind(
     parameters: tuple[Parameter, ...], positional: int, keywords: tuple[str, ...]
 ) -> str | None:
+    given = {_identifier(name): None for name in keywords}
     try:
-        _stub(parameters).bind(
-            *[None] * positional, **{_identifier(name): None for name in keywords}
-        )
+        _stub(parameters).bind(*[None] * positional, **given)
     except TypeError as error:
         return str(error)
     return None
@@ -268,18 +242,15 @@ def _bind(
 
 @lru_cache(maxsize=4096)
 def _stub(parameters: tuple[Parameter, ...]) -> Signature:
-    ordered = sorted(
-        parameters, key=lambda p: getattr(StubParameter, p.kind)
-    )  # closed keywords come after *args
-    empty = StubParameter.empty
-    return Signature(
+    made = [
         StubParameter(
             _identifier(p.name),
             getattr(StubParameter, p.kind),
-            default=empty if p.required or p.kind.startswith("VAR_") else None,
+            default=StubParameter.empty if p.required or "VAR_" in p.kind else None,
         )
-        for p in ordered
-    )
+        for p in parameters
+    ]
+    return Signature(sorted(made, key=lambda p: p.kind))  # closed keywords come after *args
 
 
 def _identifier(name: str) -> str:

@@ -157,7 +157,7 @@ def frequencies(
     files = islice(frequency.source_files(source), limit)
     shown = tqdm(files, "counting", limit, unit=" files", delay=1)
     frame, fates = frequency.count(shown, load_index(index or INDEX))
-    frame.to_csv(output, index=False)
+    frame.to_csv(output)
     click.echo(frequency.report(frame, fates))
 
 
@@ -193,19 +193,19 @@ def build_benchmark(
         seed: Which APIs are dealt.
         output: JSON Lines file. [default: the mini profile's tasks]
     """
+    import pandas
+
     from lookuplab.cloudapi import benchmark
+    from lookuplab.cloudapi.frequency import COUNTS, read_frequencies
     from lookuplab.cloudapi.specs import load_index
+    from lookuplab.mini.corpus import assign
 
     index, output = load_index(), output or benchmark.TASKS
     if frequencies is None:
-        from lookuplab.mini.corpus import assign
-
-        names = bound = assign(seed)
+        counts = pandas.DataFrame(dict.fromkeys(COUNTS, assign(seed)))
     else:
-        from lookuplab.cloudapi.frequency import read_frequencies
-
-        names, bound = read_frequencies(frequencies)
-    tasks = benchmark.build(index, names, bound, seed)
+        counts = read_frequencies(frequencies)
+    tasks = benchmark.build(index, counts, seed)
     benchmark.write_tasks(tasks, output)
     click.echo(f"{len(tasks)} tasks of {len({task.target for task in tasks})} APIs -> {output}")
 

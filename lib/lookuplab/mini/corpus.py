@@ -20,10 +20,9 @@ from random import Random
 from tqdm import tqdm
 
 from lookuplab import paths
-from lookuplab.cloudapi.augmentation import docstring
 from lookuplab.cloudapi.benchmark import load_tasks, stable_order, unambiguous
 from lookuplab.cloudapi.comments import VERBS, intent, reword
-from lookuplab.cloudapi.prompts import construction, imports, task_prompt
+from lookuplab.cloudapi.prompts import construction, docstring, imports, task_prompt
 from lookuplab.cloudapi.specs import ApiSpec, Parameter, load_documentation, load_index
 from lookuplab.mini.packages import HELD_OUT_PACKAGES, licences, package_documents
 

@@ -11,29 +11,24 @@ from lookuplab.cli import cli
 ORACLE = paths.ROOT.parent / "shared" / "data" / "capi_oracle_dev.jsonl"
 AWS = {
     "id": 1,
-    "prompt": 'import boto3\nclient = boto3.client("kms")\nresponse = client.',
     "provider": "aws",
+    "client": "kms",
     "candidate": 'encrypt(KeyId="k", Plaintext=b"(")\nprint(1)',
     "target": "encrypt",
-    "service": "kms",
-    "client": "kms",
 }
 AZURE = {
     "id": "a",
-    "prompt": "client = SecretClient(*a)\nresponse = client.",
     "provider": "azure",
+    "client": "SecretClient",
     "candidate": 'set_secret("n", "v", bogus=1)',
     "target": ["set_secret", "get_secret"],
-    "service": "secrets",
-    "client": "SecretClient",
 }
 
 
 def score(tmp_path, lines, *options):
     path = tmp_path / "with space.jsonl"
-    path.write_text(
-        "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
-    )
+    texts = (line if isinstance(line, str) else json.dumps(line) for line in lines)
+    path.write_text("\n".join(texts) + "\n")
     return CliRunner().invoke(cli, ["score", "cloudapi", str(path), *options])
 
 
@@ -41,24 +36,22 @@ def test_judgements_go_to_the_output_file_and_the_table_to_stdout(tmp_path):
     output = tmp_path / "out.jsonl"
     result = score(tmp_path, [AWS, "", AZURE], "-o", str(output))
     assert result.exit_code == 0, result.output
-    first, second = map(json.loads, output.read_text().splitlines())
-    assert (first["id"], first["valid"], first["valid_closed"]) == (1, True, True)
-    assert (second["id"], second["valid"], second["valid_closed"]) == ("a", True, False)
-    assert (first["call"], first["name"]) == ('encrypt(KeyId="k", Plaintext=b"(")', "encrypt")
+    judged = [list(json.loads(line).values())[:5] for line in output.read_text().splitlines()]
+    assert judged == [
+        [1, True, True, "valid", 'encrypt(KeyId="k", Plaintext=b"(")'],
+        ["a", True, False, "valid", AZURE["candidate"]],
+    ]
     assert "total 2 100.0% 34.2% to 100.0%" in " ".join(result.stdout.split())
 
 
 def test_standard_input_gives_judgements_on_stdout_and_the_table_on_stderr():
     result = CliRunner().invoke(cli, ["score", "cloudapi", "-"], input=json.dumps(AWS))
-    assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["name"] == "encrypt"
-    assert "total" in result.stderr
+    assert json.loads(result.stdout)["name"] == "encrypt" and "total" in result.stderr
 
 
 def test_any_of_several_targets_makes_it_valid_and_a_stranger_is_reported(tmp_path):
-    result = score(
-        tmp_path, [AZURE | {"candidate": 'get_secret("n")'}, AZURE | {"target": "no_such_method"}]
-    )
+    lines = [AZURE | {"candidate": 'get_secret("n")'}, AZURE | {"target": "no_such_method"}]
+    result = score(tmp_path, lines)
     judged = [json.loads(line) for line in result.stdout.splitlines()]
     assert [row["category"] for row in judged] == ["valid", "incorrect_existing"]
     assert "1 have no target that is a method of their client" in result.stderr
@@ -74,12 +67,11 @@ def test_any_of_several_targets_makes_it_valid_and_a_stranger_is_reported(tmp_pa
         (AWS | {"target": []}, "line 2: the field 'target' is missing"),
         (AWS | {"provider": "gcp"}, "line 2: unknown provider 'gcp'"),
         (AWS | {"client": "s4"}, "line 2: no client 's4'"),
-        (AZURE | {"client": None, "prompt": ""}, "line 2: the field 'client' is missing"),
+        (AZURE | {"client": None}, "line 2: the field 'client' is missing"),
     ],
 )
 def test_a_bad_line_is_named_and_nothing_is_written(tmp_path, line, words):
-    output = tmp_path / "out.jsonl"
-    result = score(tmp_path, [AWS, line], "-o", str(output))
+    result = score(tmp_path, [AWS, line], "-o", str(tmp_path / "out.jsonl"))
     assert result.exit_code == 2
     assert words in result.stderr and result.stderr.count("\n") == 1, result.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["with space.jsonl"]
@@ -87,12 +79,8 @@ def test_a_bad_line_is_named_and_nothing_is_written(tmp_path, line, words):
 
 def test_bytes_that_are_no_text_and_unreachable_places_are_user_errors(tmp_path):
     (tmp_path / "bytes.jsonl").write_bytes(b'{"id": "\xff"}\n')
-    for arguments in (
-        [str(tmp_path / "bytes.jsonl")],
-        [str(tmp_path / "absent.jsonl")],
-        [str(tmp_path)],
-    ):
-        result = CliRunner().invoke(cli, ["score", "cloudapi", *arguments])
+    for name in ("bytes.jsonl", "absent.jsonl", "."):
+        result = CliRunner().invoke(cli, ["score", "cloudapi", str(tmp_path / name)])
         assert result.exit_code == 2 and result.stderr.startswith("error: "), result.output
     result = score(tmp_path, [AWS], "-o", str(tmp_path / "bytes.jsonl" / "out.jsonl"))
     assert result.exit_code == 2 and "cannot write" in result.stderr
@@ -101,10 +89,7 @@ def test_bytes_that_are_no_text_and_unreachable_places_are_user_errors(tmp_path)
 def test_labelled_calls_agree_with_what_the_sdks_said(tmp_path):
     """The labels were made by the SDKs themselves; the file is not part of the repository."""
     if ORACLE.exists():
-        result = CliRunner().invoke(
-            cli, ["score", "cloudapi", str(ORACLE), "-o", str(tmp_path / "out.jsonl")]
-        )
-        assert (
-            "labels in 'valid': 235 of 235" in result.stdout
-            and "labels in 'category': 235 of 235" in result.stdout
-        )
+        arguments = ["score", "cloudapi", str(ORACLE), "-o", str(tmp_path / "out.jsonl")]
+        said = CliRunner().invoke(cli, arguments).stdout
+        assert "labels in 'valid': 235 of 235" in said
+        assert "labels in 'category': 235 of 235" in said

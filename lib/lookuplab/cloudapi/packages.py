@@ -1,9 +1,6 @@
 """A Python package of your own in place of AWS and Azure: index, frequencies and tasks, in the
 formats of the committed ones. A call is valid iff it binds to the signature that Python reports.
 
-A package may print, exit, hang or crash while it is imported, so it is read in a process of its own
-(``python -m lookuplab.cloudapi.packages``).
-
 Public is what ``__all__`` names or, without one, what has no underscore and was defined in the
 package, in any module that has no underscore and is no test. An object under several paths is one
 API, at the shortest of them.
@@ -12,12 +9,8 @@ API, at the shortest of them.
 import importlib
 import inspect
 import os
-import pickle
 import pkgutil
-import signal
-import subprocess
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
@@ -30,7 +23,6 @@ from lookuplab.errors import UserError
 
 FREQUENCIES, TASKS = "frequencies.csv", "tasks.jsonl"
 TESTS = frozenset({"tests", "test", "conftest", "__main__"})
-IMPORT_SECONDS = 120  # for one module; then the process ends, as after a crash
 
 
 @dataclass(frozen=True)
@@ -88,66 +80,41 @@ def folder_of(names: Sequence[str]) -> Path:
 
 def offered(name: str) -> tuple[list[tuple[ApiSpec, str]], Counter[str], str]:
     """What the package of this import name or folder offers: (its APIs with their documentation, what could not be read
-    by reason, where its sources lie, "" for a compiled one).
-
-    Raises UserError for one that does not import, or of which a module ends the process or does not return.
+    by reason, where its sources lie, "" for a compiled one). UserError for one that does not import.
     """
-    places = sys.path
     if os.sep in name:
         place = Path(name).expanduser().resolve()
-        name, places = place.name, [str(place.parent), *places]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(places)}
-    quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-    with tempfile.TemporaryDirectory() as work:
-        command = [sys.executable, "-m", "lookuplab.cloudapi.packages", name, work]
-        code = subprocess.run(command, env=environment, **quiet).returncode
-        if not (result := Path(work, "result")).exists():
-            raise UserError(
-                f"{Path(work, 'importing').read_text()} ended the process that imported it "
-                f'({code}): guard what runs on import with `if __name__ == "__main__"`, or name a '
-                "part of the package"
-            )
-        found = pickle.loads(result.read_bytes())
-    if isinstance(found, str):
-        raise UserError(f"{name} does not import: {found}")
-    return found
-
-
-def read(package: str, work: Path) -> tuple[list[tuple[ApiSpec, str]], Counter[str], str]:
-    """What ``offered`` gives, in the process of its own. Raises what the package raises."""
+        sys.path.insert(0, str(place.parent))
+        name = place.name
     public: dict[int, tuple] = {}  # by identity: the nearest path of each object
     found, left_out = [], Counter()
-    modules = sorted(_modules(package, work, left_out), key=lambda path: (path.count("."), path))
-    for client in modules:
-        for name, value in _exported(client, package):
-            public.setdefault(id(value), (client, name, value))
+    for client in sorted(_modules(name, left_out), key=lambda path: (path.count("."), path)):
+        for part, value in _exported(client, name):
+            public.setdefault(id(value), (client, part, value))
     for place in public.values():
         try:
-            found += list(_apis(package, *place, public))
+            found += list(_apis(name, *place, public))
         except Exception as error:  # a metaclass may raise anything
             left_out[f"name: {type(error).__name__} when read"] += 1
-    top = sys.modules[package]
-    file = getattr(top, "__file__", None) or ""
-    folder = next(iter(getattr(top, "__path__", ())), file if file.endswith(".py") else "")
-    return found, left_out, folder
+    file = getattr(sys.modules[name], "__file__", None) or ""
+    folders = getattr(sys.modules[name], "__path__", ())
+    return found, left_out, next(iter(folders), file if file.endswith(".py") else "")
 
 
-def _modules(package: str, work: Path, left_out: Counter) -> Iterator[str]:
-    """Imports all public modules in alphabetical order; ``work/importing`` names the one that comes next."""
+def _modules(package: str, left_out: Counter) -> Iterator[str]:
+    """Imports all public modules."""
     pending = [package]
     while pending:
         name = pending.pop()
-        (work / "importing").write_text(name)
-        signal.alarm(IMPORT_SECONDS)  # its default action ends even compiled code
         try:
             module = importlib.import_module(name)
-        except BaseException as error:  # SystemExit among them
+        except (Exception, SystemExit) as error:
             if name == package:
-                raise
+                raise UserError(
+                    f"{name} does not import: {type(error).__name__}: {error}"
+                ) from None
             left_out[f"module: {type(error).__name__} when imported"] += 1
             continue
-        finally:
-            signal.alarm(0)
         yield name
         inside = {one.name for one in pkgutil.iter_modules(getattr(module, "__path__", ()))}
         public = (part for part in inside - TESTS if not part.startswith("_"))
@@ -194,16 +161,3 @@ def _apis(
             place = "python", package, f"{client}.{name}", method
             kind = {"module": client, "operation": _is_own(owner, package) and not bound}
             yield inspected(place, getattr(value, method), not bound, **kind)
-
-
-def main(package: str, work: str) -> None:
-    try:
-        found = read(package, Path(work))
-    except BaseException as error:
-        found = f"{type(error).__name__}: {error}"
-    Path(work, "result").write_bytes(pickle.dumps(found))
-    os._exit(0)  # whatever threads and exit handlers the package left behind
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

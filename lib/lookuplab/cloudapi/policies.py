@@ -43,17 +43,14 @@ def triggered(
         raise UserError(
             f"policy {policy!r}, threshold {threshold}: choose one of {', '.join(POLICIES)}, and 0 to 1"
         )
-    if policy in ("base", "dag"):
-        return np.full(len(first), policy == "dag")
-    absent = ~first[exists].to_numpy(dtype=bool)
-    if policy == "dag_index_lookup":
-        return absent
-    if first.minimum.isna().any():
+    if policy in ("dag_confidence", "dag_plus_plus") and first.minimum.isna().any():
         raise UserError(
             f"{first.model.iloc[0]} gives no log-probabilities, so there is no confidence to compare"
         )
+    absent = ~first[exists].to_numpy(dtype=bool)
     unsure = first.minimum.to_numpy() < threshold
-    return unsure if policy == "dag_confidence" else absent | unsure
+    chosen = absent & False, absent | True, absent, unsure, absent | unsure
+    return dict(zip(POLICIES, chosen, strict=True))[policy]
 
 
 def outcome(
@@ -64,16 +61,15 @@ def outcome(
 ) -> np.ndarray:
     """(tasks,) the expectation of what ``of`` reads from a pass, by default the chance of a valid invocation.
 
-    ``retrieve`` is a mask of ``triggered``. ``hits`` is the retriever: a precision in percent, exact over which tasks
-    are hits, or (tasks,) booleans saying where the target was found (``Passes.retrieved``, ``sampled_hits``).
+    ``retrieve`` is a mask of ``triggered``; of several masks, (tasks, m), it gives the (tasks, m) outcomes; True is
+    always. ``hits`` is the retriever: a precision in percent, exact over which tasks are hits, or (tasks,) booleans
+    saying where the target was found (``Passes.retrieved``, ``sampled_hits``).
     """
-    first, hit, miss = (
-        of(frame).to_numpy(dtype=float) for frame in (passes.first, passes.hit, passes.miss)
-    )
-    with_documents = (
-        np.where(hits, hit, miss) if isinstance(hits, np.ndarray) else expected(hit, miss, hits)
-    )
-    return np.where(retrieve, with_documents, first)
+    frames = passes.first, passes.hit, passes.miss
+    first, hit, miss = (of(frame).to_numpy(dtype=float) for frame in frames)
+    precise = isinstance(hits, np.ndarray)
+    documented = np.where(hits, hit, miss) if precise else expected(hit, miss, hits)
+    return np.where(np.transpose(retrieve), documented, first).T
 
 
 def spent(
@@ -82,7 +78,7 @@ def spent(
     """(tasks,) expected tokens of a ``column``: the first pass always, since the query needs it, the second where
     ``retrieve`` says so. Looking up and searching cost none. ``hits`` as in ``outcome``.
     """
-    second = outcome(passes, np.ones(len(retrieve), dtype=bool), hits, itemgetter(column))
+    second = outcome(passes, True, hits, itemgetter(column))
     return passes.first[column].to_numpy(dtype=float) + retrieve * second
 
 
@@ -91,25 +87,23 @@ def sampled_hits(first: pd.DataFrame, precision: float = PRECISION, seed: int = 
 
     Exactly the share ``precision`` (percent) of every frequency class; the sets nest as it grows.
     """
-    return first.task.isin(
-        hit_tasks(dict(zip(first.task, first.frequency, strict=True)), precision, seed)
-    ).to_numpy()
+    classes = dict(zip(first.task, first.frequency, strict=True))
+    return first.task.isin(hit_tasks(classes, precision, seed)).to_numpy()
 
 
 def both(
     passes: Passes, retrieve: np.ndarray, precision: float = PRECISION, seed: int = 0
-) -> tuple:
+) -> tuple[np.ndarray, np.ndarray]:
     """(expectation, one draw) of the outcome of a policy, (tasks,) each."""
-    drawn = outcome(passes, retrieve, sampled_hits(passes.first, precision, seed))
-    return outcome(passes, retrieve, precision), drawn
+    retrievers = precision, sampled_hits(passes.first, precision, seed)
+    return tuple(outcome(passes, retrieve, hits) for hits in retrievers)
 
 
 def by_class(first: pd.DataFrame) -> Mapping[str, np.ndarray]:
     """Class (and "all") -> (tasks,) mask, the classes that occur."""
-    masks = {name: (first.frequency == name).to_numpy() for name in CLASSES}
-    return {name: mask for name, mask in masks.items() if mask.any()} | {
-        "all": np.ones(len(first), dtype=bool)
-    }
+    frequency = first.frequency.to_numpy()
+    masks = {name: frequency == name for name in CLASSES if name in frequency}
+    return masks | {"all": np.full(len(first), True)}
 
 
 def class_rows(
@@ -132,9 +126,8 @@ def class_rows(
             counted = mask & ~np.isnan(values[:, 0])
             if not counted.any():
                 continue
-            found = (estimates if metric.endswith("_percent") else averages)(
-                values[counted], first.api[counted]
-            )
+            mean = estimates if metric.endswith("_percent") else averages
+            found = mean(values[counted], first.api[counted])
             for name, number in zip(names, found, strict=True):
                 condition = " - ".join(f"{side}/{label}".strip("/") for side in name.split(" - "))
                 number = number.percent() if metric.endswith(("_percent", "_points")) else number
@@ -144,13 +137,11 @@ def class_rows(
 
 def valid_rates(table: pd.DataFrame) -> list[dict]:
     """Table 1: valid API invocations (%) by model and frequency class and over all tasks, open and closed binding."""
-    metrics = {"valid_percent": "valid", "valid_closed_percent": "valid_closed"}
-    models = [part for _, part in table.groupby("model", sort=False)]
-    return [
-        line
-        for part in models
-        for line in class_rows(part, "", {name: part[of] for name, of in metrics.items()})
-    ]
+    rows = []
+    for _, part in table.groupby("model", sort=False):
+        metrics = {f"{name}_percent": part[name] for name in ("valid", "valid_closed")}
+        rows += class_rows(part, "", metrics)
+    return rows
 
 
 def policy_rows(
@@ -187,21 +178,17 @@ def compared_rows(
         rows += changes
         for line, mask in zip(changes, by_class(first).values(), strict=True):
             lost, gained, p = mcnemar(drawn_before[mask], drawn_after[mask])
-            rows += [
-                bare_row(line["model"], line["condition"], metric, value, line["n"])
-                for metric, value in (("gained_tasks", gained), ("lost_tasks", lost), ("p", p))
-            ]
+            for metric, value in {"gained_tasks": gained, "lost_tasks": lost, "p": p}.items():
+                rows.append(bare_row(line["model"], line["condition"], metric, value, line["n"]))
     return rows
 
 
 def adjusted(rows: Iterable[dict]) -> list[dict]:
     """The rows with every ``p`` replaced by ``p_holm``, adjusted over all of them: the comparisons of one figure."""
-    rows = list(rows)
-    p_values = iter(holm([line["value"] for line in rows if line["metric"] == "p"]))
-    return [
-        line | {"metric": "p_holm", "value": next(p_values)} if line["metric"] == "p" else line
-        for line in rows
-    ]
+    table = pd.DataFrame(rows)
+    tests = table.metric == "p"
+    table.loc[tests, "value"] = holm(table.value[tests])
+    return table.assign(metric=table.metric.where(~tests, "p_holm")).to_dict("records")
 
 
 def side_by_side(
@@ -218,16 +205,12 @@ def side_by_side(
         return table
     texts = readable(table, digits).where(table.ci_low.notna(), table.value.map("{:.3g}".format))
     if "paper_value" in table:
-        texts += table.paper_value.map(" (paper {:.4g})".format).where(
-            table.paper_value.notna(), ""
-        )
-    wide = table.assign(text=texts).pivot(
-        index=["model", "condition"], columns="metric", values="text"
-    )
-    lines = pd.MultiIndex.from_frame(table[["model", "condition"]].drop_duplicates())
-    return wide.reindex(index=lines, columns=list(metrics or dict.fromkeys(table.metric))).fillna(
-        ""
-    )
+        paper = table.paper_value.map(" (paper {:.4g})".format)
+        texts += paper.where(table.paper_value.notna(), "")
+    keys = ["model", "condition"]
+    wide = table.assign(text=texts).pivot(index=keys, columns="metric", values="text").fillna("")
+    lines = pd.MultiIndex.from_frame(table[keys].drop_duplicates())
+    return wide.reindex(index=lines, columns=list(metrics or table.metric.unique()), fill_value="")
 
 
 def added_tokens(first: pd.DataFrame, documented: pd.DataFrame) -> np.ndarray:
@@ -242,12 +225,10 @@ def precision_rows(passes: Passes, precisions: Sequence[float], seed: int = 0) -
     ``valid_percent`` is the exact expectation over which tasks are hits, ``sampled_valid_percent`` the paper's way: one
     draw of the hits; ``valid_change_points`` the paired change of the expectation from the base model.
     """
-    always, names = np.ones(len(passes.first), dtype=bool), [f"precision_{x:g}" for x in precisions]
-    exact, drawn = zip(*(both(passes, always, x, seed) for x in precisions), strict=True)
-    numbers = {
-        "valid_percent": np.column_stack(exact),
-        "sampled_valid_percent": np.column_stack(drawn),
-    }
+    names = [f"precision_{x:g}" for x in precisions]
+    exact, drawn = zip(*(both(passes, True, x, seed) for x in precisions), strict=True)
+    metrics = {"valid_percent": exact, "sampled_valid_percent": drawn}
+    numbers = {metric: np.column_stack(valid) for metric, valid in metrics.items()}
     rows = class_rows(passes.first, names, numbers)
     for name, valid in zip(names, exact, strict=True):
         rows += class_rows(passes.first, name, {"valid_change_points": valid - passes.first.valid})

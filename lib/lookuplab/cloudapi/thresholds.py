@@ -48,26 +48,26 @@ def calibration_rows(
     *minimum - mean* and so on: ``auroc_change_points``, their paired difference (0 to 1, as an AUROC); *frequency*:
     ``auroc`` of how often the API was seen, (tasks,) ``counts``.
     """
-    model, apis, masks, found = first.model.iloc[0], first.api, by_class(first), []
+    model, apis, masks = first.model.iloc[0], first.api, by_class(first)
     valid, sure = first.valid.to_numpy(dtype=bool), first["minimum"]
+    rows, found = [], {}
     for name, mask in masks.items():
-        found.append((name, "auroc", auroc_interval(valid[mask], sure[mask], apis[mask])))
-        found.append((name, "mean_confidence", rate(sure[mask], apis[mask])))
-    found.append(("all", "brier", rate((sure - valid) ** 2, apis)))
-    found.append(("all", "ece", ece_interval(valid, sure, apis)))
-    found += [(f"bins_{count}", "ece", ece_interval(valid, sure, apis, count)) for count in bins]
-    found += [(name, "auroc", auroc_interval(valid, first[name], apis)) for name in AGGREGATES]
+        rarer, more = sorted(np.bincount(valid[mask], minlength=2))
+        rows.append(bare_row(model, name, "auroc_rests_on_tasks", rarer, rarer + more))
+        found[name, "auroc"] = auroc_interval(valid[mask], sure[mask], apis[mask])
+        found[name, "mean_confidence"] = rate(sure[mask], apis[mask])
+    found["all", "brier"] = rate((sure - valid) ** 2, apis)
+    found["all", "ece"] = ece_interval(valid, sure, apis)
+    for count in bins:
+        found[f"bins_{count}", "ece"] = ece_interval(valid, sure, apis, count)
+    for name in AGGREGATES:
+        found[name, "auroc"] = auroc_interval(valid, first[name], apis)
     for name in list(AGGREGATES)[1:]:
         change = auroc_interval(valid, sure, apis, less=first[name])
-        found.append((f"minimum - {name}", "auroc_change_points", change))
-    found.append(("frequency", "auroc", auroc_interval(valid, counts, apis)))
-    rarer = {name: np.bincount(valid[mask], minlength=2) for name, mask in masks.items()}
-    rows = [
-        bare_row(model, name, "auroc_rests_on_tasks", n.min(), n.sum()) for name, n in rarer.items()
-    ]
-    return rows + [
-        row(model, *place, number) for *place, number in found if not np.isnan(number.value)
-    ]
+        found[f"minimum - {name}", "auroc_change_points"] = change
+    found["frequency", "auroc"] = auroc_interval(valid, counts, apis)
+    known = {place: number for place, number in found.items() if not np.isnan(number.value)}
+    return rows + [row(model, *place, number) for place, number in known.items()]
 
 
 def label(threshold: float) -> str:
@@ -83,7 +83,8 @@ def curve(
     Both (tasks, thresholds); ``hits`` as in ``policies.outcome``.
     """
     masks = [triggered(passes.first, "dag_confidence", threshold) for threshold in thresholds]
-    return np.column_stack([outcome(passes, mask, hits) for mask in masks]), np.column_stack(masks)
+    retrieve = np.column_stack(masks)
+    return outcome(passes, retrieve, hits), retrieve
 
 
 def best(means: np.ndarray) -> np.ndarray:
@@ -100,18 +101,20 @@ def optimum_rows(
     *optimal_range_low*, *optimal_range_high*: the thresholds around it that lose at most one point.
     """
     values, model = curve(passes, thresholds, hits)[0], passes.first.model.iloc[0]
-    means, n = values.mean(axis=0), len(values)
     (optimal,) = bootstrap(
         lambda weights: thresholds[best(weights @ values / weights.sum(axis=1, keepdims=True))],
         passes.first.api,
     )
+    means = values.mean(axis=0)
     at = best(means)
     worse = np.flatnonzero(means < means[at] - NEAR / 100 - 1e-12)
-    low, high = worse[worse < at].max(initial=-1) + 1, worse[worse > at].min(initial=len(means)) - 1
-    return [
-        row(model, "optimal", "threshold", optimal),
-        bare_row(model, "optimal_range_low", "threshold", thresholds[low], n),
-        bare_row(model, "optimal_range_high", "threshold", thresholds[high], n),
+    ends = {
+        "low": worse[worse < at].max(initial=-1) + 1,
+        "high": worse[worse > at].min(initial=len(means)) - 1,
+    }
+    return [row(model, "optimal", "threshold", optimal)] + [
+        bare_row(model, f"optimal_range_{end}", "threshold", thresholds[place], len(values))
+        for end, place in ends.items()
     ]
 
 
@@ -140,16 +143,11 @@ def share_rows(
     """
     first, rows = passes.first, []
     base = first.valid.to_numpy(dtype=float)
-    gain = outcome(passes, np.ones(len(base), dtype=bool), hits) - base
-    orders = {
-        "confidence": first["minimum"],
-        "frequency": counts,
-        "random": np.zeros(len(base)),
-        "oracle": -gain,
-    }
+    gain = outcome(passes, True, hits) - base
+    orders = {"confidence": first["minimum"], "frequency": counts, "random": 0 * base}
     valid = {
         name: base[:, None] + lowest(order, shares) * gain[:, None]
-        for name, order in orders.items()
+        for name, order in (orders | {"oracle": -gain}).items()
     }
     for name, values in valid.items():
         names = [f"share_{100 * share:g}/{name}" for share in shares]
@@ -166,10 +164,11 @@ def folds(clusters: Sequence[str], strata: Sequence[str], count: int, seed: int)
     Depends on the labels alone, not on their order; the strata continue each other's deal, so that the folds hold
     equally many clusters.
     """
-    dealt = sorted(
-        set(zip(strata, clusters, strict=True)),
-        key=lambda pair: (pair[0], hashlib.sha256(f"{seed}/{pair[1]}".encode()).digest()),
-    )
+
+    def order(pair: tuple[str, str]) -> tuple[str, bytes]:
+        return pair[0], hashlib.sha256(f"{seed}/{pair[1]}".encode()).digest()
+
+    dealt = sorted(set(zip(strata, clusters, strict=True)), key=order)
     fold = {cluster: number % count for number, (_, cluster) in enumerate(dealt)}
     return np.array([fold[cluster] for cluster in clusters])
 
@@ -188,7 +187,7 @@ def held_out_rows(
     ``threshold`` of each (``held_out/fold_1`` ...) and paired ``valid_change_points``: best in sample - held out is the
     optimism, never below 0 over all tasks; held out - fixed is what choosing gains.
     """
-    first, (values, _) = passes.first, curve(passes, thresholds, hits)
+    first, values = passes.first, curve(passes, thresholds, hits)[0]
     fold, at = folds(first.api, first.frequency, count, seed), best(values.mean(axis=0))
     chosen = np.array([best(values[fold != number].mean(axis=0)) for number in range(count)])
     ways = {
@@ -197,11 +196,10 @@ def held_out_rows(
         "held_out": values[np.arange(len(values)), chosen[fold]],
     }
     used = {"fixed": fixed, "best_in_sample": thresholds[at]}
-    used |= {f"held_out/fold_{number + 1}": thresholds[one] for number, one in enumerate(chosen)}
-    rows = [
-        bare_row(first.model.iloc[0], name, "threshold", value, len(first))
-        for name, value in used.items()
-    ]
+    used |= {f"held_out/fold_{n}": value for n, value in enumerate(thresholds[chosen], 1)}
+    model, rows = first.model.iloc[0], []
+    for name, value in used.items():
+        rows.append(bare_row(model, name, "threshold", value, len(first)))
     for name, valid in ways.items():
         rows += class_rows(first, name, {"valid_percent": valid})
     for new, old in (("best_in_sample", "held_out"), ("held_out", "fixed")):
@@ -220,28 +218,17 @@ def risk_rows(
     """
     model, rows = first.model.iloc[0], []
     valid, apis = first.valid.to_numpy(dtype=bool), first.api.to_numpy()
-    orders = {
-        "confidence": first["minimum"],
-        "frequency": counts,
-        "random": np.zeros(len(first)),
-        "ideal": valid,
-    }
+    informed = {"confidence": first["minimum"], "frequency": counts}
+    orders = informed | {"random": 0 * valid, "ideal": valid}
     for name, order in orders.items():
         answered = 1 - lowest(order, 1 - np.asarray(coverages))
         risks = shares(~valid[:, None] * answered, answered, apis)
         for coverage, risk in zip(coverages, risks, strict=True):
-            rows.append(
-                row(model, f"coverage_{100 * coverage:g}/{name}", "risk_percent", risk.percent())
-            )
-    rows += [
-        row(model, name, "aurc", aurc_interval(valid, orders[name], apis))
-        for name in ("confidence", "frequency")
-    ]
-    ideal = np.mean(
-        np.cumsum(np.sort(~valid)) / np.arange(1, len(valid) + 1)
-    )  # one task enters after the other
-    return [
-        *rows,
-        row(model, "random", "aurc", rate(~valid, apis)),
-        bare_row(model, "ideal", "aurc", ideal, len(valid)),
-    ]
+            place = f"coverage_{100 * coverage:g}/{name}", "risk_percent"
+            rows.append(row(model, *place, risk.percent()))
+    for name, order in informed.items():
+        rows.append(row(model, name, "aurc", aurc_interval(valid, order, apis)))
+    rows.append(row(model, "random", "aurc", rate(~valid, apis)))
+    # One task enters after the other.
+    ideal = np.mean(np.cumsum(np.sort(~valid)) / np.arange(1, len(valid) + 1))
+    return [*rows, bare_row(model, "ideal", "aurc", ideal, len(valid))]

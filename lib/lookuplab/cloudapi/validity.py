@@ -11,7 +11,6 @@ stub refuses them, as the documentation does.)
 """
 
 import ast
-import keyword
 import re
 import unicodedata
 import warnings
@@ -109,7 +108,7 @@ def judge(
         try:
             arguments = parse_call(call)
             error = bind_error(spec, arguments)
-        except CallError as wrong:
+        except ValueError as wrong:
             error = str(wrong)
         category = INVALID_USAGE if error else VALID
         if spec.name not in wanted:
@@ -156,24 +155,23 @@ class CallArguments(NamedTuple):
     unresolved: bool = False
 
 
-class CallError(ValueError):
-    """The text of a call that Python would not run: a syntax error, a keyword given twice, a key that is no name."""
-
-
 def parse_call(call: str | None) -> CallArguments:
     """The arguments of ``call`` (``name(...)``, as the completion wrote it after ``client.``); literal splats expanded.
 
-    ``compile`` and not only ``ast.parse``, because the parser alone accepts repeated keywords. Raises CallError.
+    ``compile`` and not only ``ast.parse``, because the parser alone accepts repeated keywords. Raises ValueError
+    for text that Python would not run: a syntax error, a keyword given twice, a key that is no name.
     """
     if call is None:
-        raise CallError("no complete call")
+        raise ValueError("no complete call")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # "\(" in a generated string is no concern of ours
             compile(f"client.{call}", "<completion>", "eval", dont_inherit=True)
             node = ast.parse(f"client.{call}", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
-        raise CallError(f"{type(error).__name__}: {getattr(error, 'msg', None) or error}") from None
+        raise ValueError(
+            f"{type(error).__name__}: {getattr(error, 'msg', None) or error}"
+        ) from None
     positional, keywords, hidden, pending = 0, [], False, list(node.args)
     while pending:
         argument = pending.pop()
@@ -191,13 +189,13 @@ def parse_call(call: str | None) -> CallArguments:
             hidden |= len(named) < len(argument.value.keys)
             keywords += dict.fromkeys(named)  # equal keys: one
         elif isinstance(argument.value, ast.Constant | ast.List | ast.Tuple | ast.Set):
-            raise CallError("the argument after ** must be a mapping")
+            raise ValueError("the argument after ** must be a mapping")
         else:
             hidden = True
     if not all(isinstance(name, str) for name in keywords):
-        raise CallError("keywords must be strings")
+        raise ValueError("keywords must be strings")
     if len(set(keywords)) < len(keywords):
-        raise CallError("multiple values for a keyword argument")
+        raise ValueError("multiple values for a keyword argument")
     return CallArguments(positional, tuple(keywords), hidden)
 
 
@@ -214,7 +212,8 @@ def bind_error(spec: ApiSpec, call: CallArguments, closed: bool = False) -> str 
         )
     modelled, alias = ALIASES.get(spec.id.partition(".")[0], ("", ""))
     if modelled in {p.name for p in parameters}:  # some ``Filters`` are ``Filter``
-        keywords = tuple(modelled if name == alias else name for name in keywords)
+        parameters = tuple(p._replace(name=alias) if p.name == modelled else p for p in parameters)
+        keywords = tuple(alias if name == modelled else name for name in keywords)
         if len(set(keywords)) < len(keywords):
             return "an argument and its alias are both given"
     error = _bind(parameters, call.positional, keywords)
@@ -232,9 +231,8 @@ def bind_error(spec: ApiSpec, call: CallArguments, closed: bool = False) -> str 
 def _bind(
     parameters: tuple[Parameter, ...], positional: int, keywords: tuple[str, ...]
 ) -> str | None:
-    given = {_identifier(name): None for name in keywords}
     try:
-        _stub(parameters).bind(*[None] * positional, **given)
+        _stub(parameters).bind(*[None] * positional, **dict.fromkeys(keywords))
     except TypeError as error:
         return str(error)
     return None
@@ -244,15 +242,10 @@ def _bind(
 def _stub(parameters: tuple[Parameter, ...]) -> Signature:
     made = [
         StubParameter(
-            _identifier(p.name),
+            p.name,
             getattr(StubParameter, p.kind),
             default=StubParameter.empty if p.required or "VAR_" in p.kind else None,
         )
         for p in parameters
     ]
     return Signature(sorted(made, key=lambda p: p.kind))  # closed keywords come after *args
-
-
-def _identifier(name: str) -> str:
-    """inspect refuses Python's keywords as parameter names (``from``, ``return``); ``**{"from": 1}`` may carry them."""
-    return f"{name}_keyword" if keyword.iskeyword(name) else name

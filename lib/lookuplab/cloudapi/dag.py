@@ -165,15 +165,16 @@ def answers(
     model: Model,
     tasks: Sequence[Task],
     max_new_tokens: int = 256,
-    store=None,
+    *,
     truncation: str | None = None,
-    requires_logprobs: bool = False,
     choices: Mapping[str, tuple[str, ...]] | None = None,
+    **options,
 ) -> list[tuple[Completion, str]]:
     """Each task's greedy completion up to the first call (Section 2.3), and the code in it that is judged.
 
     The two differ for chat models, which Listing 1 asks for an answer in backticks. ``truncation`` as in ``Decoding``;
-    ``choices`` {task id: names} are the APIs that may be invoked, any without it.
+    ``choices`` {task id: names} are the APIs that may be invoked, any without it; ``options`` (``store``,
+    ``requires_logprobs``) of ``complete``.
     """
     if not tasks:
         raise UserError(
@@ -183,7 +184,7 @@ def answers(
     rule, system = (None, LISTING_1) if chat else (FirstCall, None)
     decoding = Decoding(max_new_tokens, stop_rule=rule, truncation=truncation)
     prompts = [Prompt(task.id, task.prompt, system, (choices or {}).get(task.id)) for task in tasks]
-    found = complete(model, prompts, decoding, store=store, requires_logprobs=requires_logprobs)
+    found = complete(model, prompts, decoding, **options)
     return [(done, strip_backticks(done.text) if chat else done.text) for done in found]
 
 
@@ -212,13 +213,12 @@ def ask(
     shown: Shown | None = None,
     design: str = DESIGN,
     *,
-    max_new_tokens: int = 256,
-    store=None,
     index: ApiIndex | None = None,
-    requires_confidence: bool = False,
     constrained: bool = False,
+    **options,
 ) -> pd.DataFrame:
-    """One greedy pass over the tasks, with the documentation of the APIs ``shown`` {task id: API ids} before each.
+    """One greedy pass over the tasks, with the documentation of the APIs ``shown`` {task id: API ids} before each;
+    ``options`` (``max_new_tokens``, ``store``, ``requires_logprobs``) of ``answers``.
 
     One row per task, in the order given: ``model, task, frequency, api`` (the target: the cluster of the intervals);
     the fields of ``validity.Judgement`` and ``exists`` (the invoked name is one of the client's); the confidences
@@ -228,19 +228,17 @@ def ask(
 
     ``constrained`` is not the paper's: the invoked name must be one of the client's operations (``models.constraint``).
     """
-    index, prompts, truncation = index or load_index(), tasks, None
+    index, prompts = index or load_index(), tasks
     if shown is not None:
-        prompts, truncation = documented(tasks, shown, design, index), "left"
-    choices = {task.id: operations(task, index) for task in tasks} if constrained else None
-    options = store, truncation, requires_confidence, choices
+        prompts, options["truncation"] = documented(tasks, shown, design, index), "left"
+    if constrained:
+        options["choices"] = {task.id: operations(task, index) for task in tasks}
     rows = []
-    for task, (done, code) in zip(
-        tasks, answers(model, prompts, max_new_tokens, *options), strict=True
-    ):
+    for task, (done, code) in zip(tasks, answers(model, prompts, **options), strict=True):
         found = judge(code, task.targets, index, task.provider, task.client, task.service)
         row = {"model": model.name, "task": task.id, "api": task.target}
-        row |= {"frequency": task.frequency} | vars(found)
-        row |= {"exists": found.category != NONEXISTENT} | dict.fromkeys(AGGREGATES, math.nan)
+        row |= {"frequency": task.frequency, **vars(found)}
+        row |= {"exists": found.category != NONEXISTENT, **dict.fromkeys(AGGREGATES, math.nan)}
         if done.token_logprobs is not None:
             row |= confidence(done, code)
         row |= {"prompt_tokens": done.prompt_tokens, "prompt_dropped": done.prompt_dropped}
@@ -277,7 +275,7 @@ def passes(
     ``service``: whether the retriever's query names the service beside the API that the model invoked first. Documents
     stand in the order of their rank. UserError for k below 1.
     """
-    first = ask(model, tasks, requires_confidence=requires_confidence, **options)
+    first = ask(model, tasks, requires_logprobs=requires_confidence, **options)
     hits, misses, retrieved = documents(tasks, first, k, service, options.get("index"))
     hit, miss = (ask(model, tasks, shown, **options) for shown in (hits, misses))
     return Passes(k, first, hit, miss, retrieved)

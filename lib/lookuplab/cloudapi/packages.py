@@ -18,7 +18,7 @@ from pathlib import Path
 
 from lookuplab import paths
 from lookuplab.cloudapi import benchmark, frequency
-from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, inspected, write_index
+from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, inspected, methods, write_index
 from lookuplab.errors import UserError
 
 FREQUENCIES, TASKS = "frequencies.csv", "tasks.jsonl"
@@ -145,19 +145,16 @@ def _apis(
 
     Constructors of exceptions, class methods, static methods and methods of foreign bases exist, but are no operations.
     """
-    methods = inspect.isclass(value) and not issubclass(value, BaseException)
-    operation = methods or not inspect.isclass(value)
-    yield inspected(("python", package, client, name), value, operation=operation)
-    if not methods:
+    is_class = inspect.isclass(value)
+    error = is_class and issubclass(value, BaseException)
+    yield inspected(("python", package, client, name), value, operation=not error)
+    if not is_class or error:
         return
     above = {None}
     above.update(*(base.__mro__ for base in value.__mro__[1:] if id(base) in public))
-    for method in dir(value):
+    for method, function, bound in methods(value):
         owner = next((base for base in value.__mro__ if method in vars(base)), None)
-        static = inspect.getattr_static(value, method, None)
-        bound = isinstance(static, classmethod | staticmethod)
-        known = bound or inspect.isroutine(static) and callable(static)
-        if known and owner not in above and not method.startswith("_"):
+        if owner not in above:
             place = "python", package, f"{client}.{name}", method
             kind = {"module": client, "operation": _is_own(owner, package) and not bound}
-            yield inspected(place, getattr(value, method), not bound, **kind)
+            yield inspected(place, function, not bound, **kind)

@@ -7,7 +7,6 @@ three tasks ask for the same one.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from operator import itemgetter
 
 import numpy as np
@@ -18,7 +17,7 @@ from lookuplab.cloudapi.benchmark import COMPOSITION
 from lookuplab.cloudapi.dag import Passes
 from lookuplab.errors import UserError
 from lookuplab.retrieval.precision import expected, hit_tasks
-from lookuplab.scoring.rates import averages, bare_row, bootstrap, estimates, holm, mcnemar, row
+from lookuplab.scoring.rates import Rate, averages, bare_row, estimates, holm, mcnemar, ratios, row
 
 CLASSES = tuple(COMPOSITION)  # high, medium, low
 POLICIES = ("base", "dag", "dag_index_lookup", "dag_confidence", "dag_plus_plus")
@@ -226,12 +225,11 @@ def precision_rows(passes: Passes, precisions: Sequence[float], seed: int = 0) -
     draw of the hits; ``valid_change_points`` the paired change of the expectation from the base model.
     """
     names = [f"precision_{x:g}" for x in precisions]
-    exact, drawn = zip(*(both(passes, True, x, seed) for x in precisions), strict=True)
-    metrics = {"valid_percent": exact, "sampled_valid_percent": drawn}
-    numbers = {metric: np.column_stack(valid) for metric, valid in metrics.items()}
-    rows = class_rows(passes.first, names, numbers)
-    for name, valid in zip(names, exact, strict=True):
-        rows += class_rows(passes.first, name, {"valid_change_points": valid - passes.first.valid})
+    found = [both(passes, True, x, seed) for x in precisions]
+    valid, drawn = np.stack(found, axis=-1)
+    rows = class_rows(passes.first, names, {"valid_percent": valid, "sampled_valid_percent": drawn})
+    for name, change in zip(names, valid.T - passes.first.valid.to_numpy(dtype=float), strict=True):
+        rows += class_rows(passes.first, name, {"valid_change_points": change})
     return rows
 
 
@@ -243,18 +241,14 @@ def break_even_rows(passes: Passes) -> list[dict]:
     100, the end that it lies beyond.
     """
     first, rows = passes.first, []
-    valid = np.column_stack(
-        [frame.valid.to_numpy(dtype=float) for frame in (first, passes.miss, passes.hit)]
-    )
+    frames = first, passes.miss, passes.hit
+    base, miss, hit = (frame.valid.to_numpy(dtype=float) for frame in frames)
     for name, mask in by_class(first).items():
-        base, miss, hit = valid[mask].mean(axis=0)
-        if hit > miss and miss <= base <= hit:
-            (number,) = bootstrap(partial(_crossing, valid=valid[mask]), first.api[mask])
-            rows.append(row(first.model.iloc[0], f"break_even/{name}", "precision_percent", number))
+        needed, gained = (base - miss)[mask, None], (hit - miss)[mask, None]
+        if gained.sum() > 0 and 0 <= needed.sum() <= gained.sum():
+            (found,) = ratios(needed, gained, first.api[mask])
+            low, high = np.clip((found.low, found.high), 0, 1)
+            found = Rate(found.value, low, high, len(needed)).percent()
+            condition = f"break_even/{name}"
+            rows.append(row(first.model.iloc[0], condition, "precision_percent", found))
     return rows
-
-
-def _crossing(weights: np.ndarray, valid: np.ndarray) -> np.ndarray:
-    """(resamples,) precisions in percent; ``valid``, (tasks, 3), is of base, miss and hit."""
-    base, miss, hit = (weights @ valid).T
-    return np.clip(100 * (base - miss) / np.maximum(hit - miss, 1e-9), 0, 100)

@@ -29,6 +29,7 @@ from lookuplab.cloudapi.specs import (
     ApiSpec,
     Parameter,
     inspected,
+    methods,
     signature,
     write_index,
 )
@@ -130,11 +131,9 @@ def azure_methods(service: str) -> Iterator[tuple[ApiSpec, str]]:
     for cls in azure_clients(service):
         own = getattr(exported, cls.__name__, None) is cls
         module = AZURE[service] if own else cls.__module__.split("._")[0]
-        for name, method in inspect.getmembers(cls, inspect.isroutine):
-            if not name.startswith("_"):
-                bound = isinstance(inspect.getattr_static(cls, name), classmethod | staticmethod)
-                kind = {"module": module, "operation": not bound and name not in _NO_OPERATION}
-                yield inspected(("azure", service, cls.__name__, name), method, not bound, **kind)
+        for name, method, bound in methods(cls):
+            kind = {"module": module, "operation": not bound and name not in _NO_OPERATION}
+            yield inspected(("azure", service, cls.__name__, name), method, not bound, **kind)
 
 
 def azure_clients(service: str) -> set[type]:
@@ -192,7 +191,7 @@ def check_versions() -> None:
 def part(place: tuple[str, str]) -> list[tuple[ApiSpec, str]]:
     """The APIs of one service, with their documentation."""
     provider, service = place
-    methods = list({"aws": aws_methods, "azure": azure_methods}[provider](service))
+    found = list({"aws": aws_methods, "azure": azure_methods}[provider](service))
     session.cache_clear()  # botocore keeps what it read: 400 MB for all services, 600 for quicksight
     gc.collect()
-    return methods
+    return found

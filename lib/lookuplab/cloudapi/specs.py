@@ -10,7 +10,7 @@ import lzma
 import re
 import typing
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
@@ -138,6 +138,14 @@ def inspected(
     if anything and not spec.required:
         spec = replace(spec, flags=("open_signature",))
     return spec, docstring[:LIMIT]
+
+
+def methods(cls: type) -> Iterator[tuple[str, Callable, bool]]:
+    """(name, method, whether it needs no instance) of the public methods of a class."""
+    for name, method in inspect.getmembers(cls, inspect.isroutine):
+        if not name.startswith("_"):
+            static = inspect.getattr_static(cls, name, None)
+            yield name, method, isinstance(static, classmethod | staticmethod)
 
 
 def type_word(annotation: str) -> str:

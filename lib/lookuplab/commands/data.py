@@ -221,8 +221,8 @@ def build_api(
 ) -> None:
     """Build the API index of any importable package and a benchmark in the style of CloudAPIBench.
 
-    PACKAGES are import names (networkx, or a part: networkx.algorithms) or packages' folders. Each is imported in a
-    process of its own. Writes index.jsonl.xz, documentation.jsonl.xz, frequencies.csv and tasks.jsonl; a call is valid
+    PACKAGES are import names (networkx, or a part: networkx.algorithms) or packages' folders. Each is imported.
+    Writes index.jsonl.xz, documentation.jsonl.xz, frequencies.csv and tasks.jsonl; a call is valid
     iff it binds to the signature that Python reports. What cannot be read or asked for is counted and printed.
 
     \b

@@ -3,23 +3,128 @@
 import ast
 import inspect
 import statistics
+import textwrap
 
 import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reading_model import ReadingModel
 
 from lookuplab.cli import cli
 from lookuplab.cloudapi import packages
 from lookuplab.cloudapi.benchmark import load_tasks
 from lookuplab.cloudapi.comments import leaks_name
-from lookuplab.cloudapi.dag import passes
 from lookuplab.cloudapi.frequency import read_frequencies
 from lookuplab.cloudapi.packages import offered
 from lookuplab.cloudapi.prompts import task_prompt
 from lookuplab.cloudapi.specs import ApiSpec, load_index
 from lookuplab.cloudapi.validity import CallArguments, bind_error
+
+# With everything that makes packages hard to read.
+FILES = {
+    "__init__.py": '''
+        import sys
+        print("a package may print when it is imported")
+        print("and complain", file=sys.stderr)
+        from .stock import Basket, BigBasket, StockError, count_items, put_away
+
+        def __getattr__(name):
+            if name == "late_arrival":
+                def late_arrival(date, *, note=""):
+                    """Report a delivery that comes too late."""
+                late_arrival.__module__ = __name__
+                return late_arrival
+            raise AttributeError(name)
+
+        def __dir__():
+            return [*globals(), "late_arrival"]
+    ''',
+    "stock.py": '''
+        from functools import cached_property
+        from json import dumps  # imported, not offered
+        from typing import Protocol
+
+        class StockError(Exception):
+            """Something is missing."""
+
+        class _Shelf:
+            def sort_by_weight(self, reverse=False):
+                """Sort what lies on the shelf."""
+
+        class Basket(_Shelf):
+            """A basket."""
+            def __init__(self, owner, size=3): pass
+            def add_item_to(self, item, /, where, *, amount=1):
+                """Put a thing into it.
+
+                Parameters
+                ----------
+                item : object
+                    What.
+                where : str
+                """
+            put_item_into = add_item_to
+            @classmethod
+            def from_text(cls, text):
+                """Read a basket."""
+            @cached_property
+            def weight(self): return 1
+            def _secret(self): pass
+
+        class Carrier(Protocol):
+            def carry_it_home(self, basket): ...
+
+        class Porter(Carrier):
+            """Carries."""
+
+        class BigBasket(Basket):
+            """A big one."""
+            def lift_with_crane(self, crane):
+                """Lift it from the ground."""
+
+        def count_items(basket, *, deep=False, **options):
+            """Return the number of things in the basket.
+
+            Args:
+                basket (Basket): which.
+                unit (str): what to count in.
+            """
+
+        def put_away(*args, **kwargs):
+            """Store what is left."""
+
+        def _hidden(): pass
+    ''',
+    "exits.py": "import sys; sys.exit(3)",
+    "raises.py": "raise RuntimeError('not here')",
+    "_private.py": "def not_offered(): pass",
+    "tests/__init__.py": "",
+    "tests/test_stock.py": """
+        import shop
+        from shop import Basket as B
+        from shop.stock import count_items as how_many
+
+        def test_everything():
+            basket = B("me")
+            basket.add_item_to(1, "top")
+            basket.put_item_into(2, "top")
+            shop.count_items(basket)
+            how_many(basket)
+            basket = unknown()
+            basket.add_item_to(3, "top")
+    """,
+}
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    """The folder of the small package, written once."""
+    folder = tmp_path_factory.mktemp("sources") / "shop"
+    for name, text in FILES.items():
+        place = folder / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(textwrap.dedent(text))
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -107,13 +212,6 @@ def test_prompts_are_python_that_ends_before_the_call(made):
 def test_names_are_counted_as_calls_and_definitions_in_the_package_and_its_tests(made, folder):
     names = read_frequencies(folder / packages.FREQUENCIES).count_name
     assert names["python/shop.shop.Basket.add_item_to"] == 3  # its definition and two calls
-
-
-def test_dag_lets_a_model_that_reads_call_what_it_is_shown(made):
-    tasks = [task for task in made.tasks if "sort_by_weight" in task.id]
-    model = ReadingModel({task.id: "lift" for task in tasks})
-    found = passes(model, tasks, store=False, index=made.index)
-    assert not found.first.valid.any() and found.hit.valid.all() and not found.miss.valid.any()
 
 
 def test_the_command_writes_what_every_other_command_reads(made, shop, folder, tmp_path):

@@ -80,12 +80,6 @@ def test_the_outcome_is_the_exact_expectation_or_the_draw_that_is_given(hits, ex
     assert outcome(PASSES, triggered(FIRST, "base"), hits).tolist() == [1, 1, 0, 0]
 
 
-@pytest.mark.parametrize("precision", [-1, 101, math.nan])
-def test_a_precision_outside_0_to_100_is_one_clear_line(precision):
-    with pytest.raises(UserError, match="precision"):
-        outcome(PASSES, triggered(FIRST, "dag"), precision)
-
-
 def test_rows_are_by_class_and_a_metrics_end_is_its_unit():
     numbers = {"a_percent": [1, 0, 1, 1], "b_points": [0, -0.5, 1, 1], "tokens": [10, 20, 30, 40]}
     found = class_rows(FIRST, "way", numbers)

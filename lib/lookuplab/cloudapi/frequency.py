@@ -48,28 +48,28 @@ def source_files(source: str) -> Iterator[tuple[str, str]]:
     hub (``owner/name`` or ``owner/name:configuration``). Raises UserError for others.
     """
     place = Path(source)
-    scripts = [place] if place.suffix == ".py" else sorted(place.rglob("*.py"))
     root = place if place.is_dir() else place.parent
+    scripts = [place] if place.suffix == ".py" else sorted(place.rglob("*.py"))
     for script in filter(Path.is_file, scripts):
         yield str(script.relative_to(root)), script.read_text("utf-8", "replace")
-    for row in _rows(place, source) if not scripts else ():
+    if scripts:
+        return
+    name, _, configuration = source.partition(":")
+    where = {"path": name, "name": configuration or None}
+    if place.exists():
+        where = {"path": str(root), "data_files": place.name if place.is_file() else None}
+    for row in _rows(source, where):
         text = next((row[name] for name in TEXT_FIELDS if name in row), None)
         if text is None:
             raise UserError(f"{source}: no text in any field {' or '.join(TEXT_FIELDS)}")
         yield "/".join(row[name] for name in PATH_FIELDS if row.get(name)), text
 
 
-def _rows(place: Path, source: str) -> Iterator[dict]:
+def _rows(source: str, where: dict) -> Iterator[dict]:
     import datasets
 
-    name, _, configuration = source.partition(":")
-    data = {"path": name, "name": configuration or None}
-    if place.exists():
-        data = {"path": str(place)}
-    if place.is_file():
-        data = {"path": str(place.parent), "data_files": place.name}
     try:
-        yield from datasets.load_dataset(**data, split="train", streaming=True)
+        yield from datasets.load_dataset(**where, split="train", streaming=True)
     except Exception as error:  # a dozen types: no network, no such data set, gated, broken file
         raise UserError(f"cannot read {source}: {str(error) or type(error).__name__}") from None
 

@@ -166,11 +166,14 @@ def to_json(spec: ApiSpec) -> dict:
 
 def from_json(row: dict) -> ApiSpec:
     """The inverse of ``to_json``."""
+
+    def read(rows: list) -> Signature:
+        return tuple(Parameter(*one) for one in rows)
+
     fields = {name: tuple(v) if isinstance(v, list) else v for name, v in row.items()}
-    signatures = [
-        tuple(map(Parameter._make, rows)) for rows in (row["parameters"], *row.get("overloads", ()))
-    ]
-    return ApiSpec(**fields | {"parameters": signatures[0], "overloads": tuple(signatures[1:])})
+    fields["parameters"] = read(row["parameters"])
+    fields["overloads"] = tuple(map(read, row.get("overloads", ())))
+    return ApiSpec(**fields)
 
 
 class ApiIndex:

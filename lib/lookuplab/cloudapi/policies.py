@@ -17,7 +17,7 @@ from lookuplab.cloudapi.benchmark import COMPOSITION
 from lookuplab.cloudapi.dag import Passes
 from lookuplab.errors import UserError
 from lookuplab.retrieval.precision import expected, hit_tasks
-from lookuplab.scoring.rates import Rate, averages, bare_row, estimates, holm, mcnemar, ratios, row
+from lookuplab.scoring.rates import Rate, averages, bare_row, estimates, holm, mcnemar, row
 
 CLASSES = tuple(COMPOSITION)  # high, medium, low
 POLICIES = ("base", "dag", "dag_index_lookup", "dag_confidence", "dag_plus_plus")
@@ -246,7 +246,7 @@ def break_even_rows(passes: Passes) -> list[dict]:
     for name, mask in by_class(first).items():
         needed, gained = (base - miss)[mask, None], (hit - miss)[mask, None]
         if gained.sum() > 0 and 0 <= needed.sum() <= gained.sum():
-            (found,) = ratios(needed, gained, first.api[mask])
+            (found,) = averages(needed, first.api[mask], gained)
             low, high = np.clip((found.low, found.high), 0, 1)
             found = Rate(found.value, low, high, len(needed)).percent()
             condition = f"break_even/{name}"

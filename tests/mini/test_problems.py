@@ -191,6 +191,7 @@ def test_another_value_is_told_apart(kind, result, expected):
 
 def test_the_models_learn_a_few_problems_of_an_example_but_no_reference(monkeypatch):
     monkeypatch.setattr(questions, "open_examples", lambda: [MEDIAN])
+    monkeypatch.setattr(ds1000, "load", lambda _: [])
     learned = questions.pairs()
     assert len(learned) == questions.PER_EXAMPLE and learned[0].id == "numpy.median#0 "
     assert learned[0].written == f"result = np.median(a, axis=0){questions.END}"

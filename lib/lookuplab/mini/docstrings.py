@@ -12,7 +12,7 @@ import pkgutil
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import ModuleType
 
@@ -68,7 +68,7 @@ def documented(package: str) -> list[Documented]:
     found = [
         Documented(tuple(sorted(keys, key=lambda key: (key.count("."), len(key), key))), text)
         for text, keys in names.items()
-        if text
+        if text and text.strip()
     ]
     return sorted(found, key=lambda each: each.name)
 
@@ -109,9 +109,9 @@ def sentences(text: str) -> list[str]:
     ]
 
 
-def plain(text: str) -> str:
-    """Text without reStructuredText markup: roles, quotes, emphasis, references."""
-    for pattern, replacement in MARKUP:
+def plain(text: str, markup: Iterable[tuple[str, str]] = MARKUP) -> str:
+    """Text on one line without reStructuredText markup: roles, quotes, references, emphasis."""
+    for pattern, replacement in markup:
         text = re.sub(pattern, replacement, text)
     return " ".join(text.split())
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from types import ModuleType
 
-from lookuplab.mini.docstrings import Documented, bound, documented, names
+from lookuplab.mini.docstrings import MARKUP, Documented, bound, documented, names, plain
 from lookuplab.mini.packages import held_out_example
 
 # As DS-1000 names them
@@ -200,8 +200,7 @@ def summary_of(document: str) -> str:
     for paragraph in re.split(r"\n\s*\n", document.strip()):
         text = " ".join(paragraph.split())
         if text and not re.match(r"[\w.]+\(.*\)$", text) and not text.startswith(".. "):
-            text = re.sub(r":[\w:]+:`~?([^`<]*?)(?: <[^`]*>)?`", r"\1", text)
-            text = re.sub(r"`+([^`]*)`+_*", r"\1", text)
+            text = plain(text, MARKUP[:2])
             no_prose = text.startswith(("Parameters", "-", "=", ">>>"))
             return "" if no_prose or len(text) > LONGEST_SUMMARY else text
     return ""

@@ -416,8 +416,24 @@ def again(first: Draft, rule: str, target: str) -> tuple[Draft, dict]:
 def other_arguments(found: Call) -> Iterator[tuple[str, str]]:
     """(rule, expression) for each argument that can be another one, in a fixed order."""
     for number, (name, node) in enumerate(found.arguments, 1):
-        for rule, text in other_constants(found, name, node):
-            yield f"{rule}: {name or number}", replaced(found.source, [(node, text)])
+        try:
+            value = ast.literal_eval(node)
+        except ValueError:
+            continue
+        match value:
+            case bool():
+                rule, others = "flag turned", [not value]
+            case int():
+                rule, others = "number changed", [value + 1, value - 1, value + 2]
+            case float():
+                rule, others = "number changed", [value * 2, value * 0.5]
+            case str() if name:
+                options = options_of(found.document, name)
+                rule, others = "other option", [one for one in options if one != value]
+            case _:
+                continue
+        for other in others:
+            yield f"{rule}: {name or number}", replaced(found.source, [(node, repr(other))])
     head = found.source[:-1].rstrip().rstrip(",") + ", " * bool(found.arguments)
     for name, default in found.parameters.items():
         if name not in dict(found.arguments):
@@ -428,24 +444,6 @@ def other_arguments(found: Call) -> Iterator[tuple[str, str]]:
             for text in texts:
                 if text != repr(default):
                     yield f"argument given: {name}", f"{head}{name}={text})"
-
-
-def other_constants(found: Call, name: str, node: ast.expr) -> Iterator[tuple[str, str]]:
-    """(rule, source) of other constants that could stand for one argument."""
-    try:
-        value = ast.literal_eval(node)
-    except ValueError:
-        return
-    match value:
-        case bool():
-            yield "flag turned", repr(not value)
-        case int():
-            yield from (("number changed", repr(value + step)) for step in (1, -1, 2))
-        case float():
-            yield from (("number changed", repr(value * factor)) for factor in (2, 0.5))
-        case str() if name:
-            options = options_of(found.document, name)
-            yield from (("other option", repr(option)) for option in options if option != value)
 
 
 def difficult(first: Draft) -> Iterator[Draft]:

@@ -119,8 +119,7 @@ def _snippets(distribution: str, item: Documented) -> Iterator[Snippet]:
 
 def _key(code: str) -> str:
     """Code without its imports and white space: the same example under another name is the same."""
-    lines = (line for line in code.splitlines() if not re.match(r"\s*(import|from)\s", line))
-    return "".join("".join(line.split()) for line in lines)
+    return re.sub(r"(?m)^\s*(import|from)\s.*|\s", "", code)
 
 
 def _queries(asked: dict[str, list[tuple]], kept: set[Snippet]) -> Iterator[dict]:

@@ -3,7 +3,7 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -77,13 +77,6 @@ def write(rows: Iterable[dict], output: Path | None, table: list[dict], *said: s
     click.echo("\n".join([shown, *said]), err=output is None)
 
 
-def groups(items: Sequence, name_of: Callable[[Any], str]) -> Iterator[tuple[str, list]]:
-    """(name, the items of that name), then ("total", all of them)."""
-    for name in sorted(set(map(name_of, items))):
-        yield name, [one for one in items if name_of(one) == name]
-    yield "total", list(items)
-
-
 def cells(name: str, found: Any) -> dict[str, Any]:
     """n, rate and interval for a table."""
     interval = f"{found.low:.1%} to {found.high:.1%}"
@@ -111,19 +104,19 @@ def cloudapi(file: BinaryIO, *, output: Path | None = None, index: Path | None =
         index: Another API index (index.jsonl.xz): of `lookuplab data build cloudapi`, or of `... build api` for a
             package (provider python).
     """
+    import pandas as pd
+
     from lookuplab.cloudapi.specs import INDEX, load_index
     from lookuplab.cloudapi.validity import CATEGORIES
     from lookuplab.scoring.rates import rate
 
     specs = load_index(index or INDEX)
     judged = [(one, judge_record(one, specs, place)) for place, one in read_lines(file, output)]
-    table = []
-    for name, group in groups(judged, lambda pair: pair[0]["provider"]):
-        counts = Counter(one.category for _, one in group)
-        closed = rate([one.valid_closed for _, one in group])
-        row = {"": name, **cells("valid", rate([one.valid for _, one in group]))}
-        row["closed"] = f"{closed.value:.1%}"
-        table.append(row | {category: counts[category] for category in CATEGORIES[1:]})
+    frame, table = pd.DataFrame([record | vars(one) for record, one in judged]), []
+    for name, group in [*frame.groupby("provider"), ("total", frame)]:
+        row = {"": name, **cells("valid", rate(group.valid))}
+        row["closed"] = f"{group.valid_closed.mean():.1%}"
+        table.append(row | {one: (group.category == one).sum() for one in CATEGORIES[1:]})
     said = []
     for flag, meaning in (
         ("unresolved_splat", "judged on their visible arguments, because *x or **x hides others"),

@@ -16,7 +16,7 @@ from transformers import AutoModelForCausalLM
 
 from lookuplab.errors import UserError
 from lookuplab.models.load import load
-from lookuplab.models.local import LocalModel, choose, distributions
+from lookuplab.models.local import LocalModel, choose, decoder_start, distributions
 from lookuplab.models.tokens import fit
 from lookuplab.models.types import Decoding, Prompt
 
@@ -306,6 +306,12 @@ def test_an_empty_prompt_begins_with_the_begin_of_text_token(llama):
         ].prompt_tokens
         == 1
     )
+
+
+def test_an_encoder_decoder_s_answers_begin_with_the_token_that_its_configuration_names():
+    named, other = SimpleNamespace(decoder_start_token_id=0, bos_token_id=1), SimpleNamespace()
+    assert decoder_start(SimpleNamespace(generation_config=named, config=other)) == 0
+    assert decoder_start(SimpleNamespace(generation_config=other, config=named)) == 0
 
 
 CHAT = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant>"

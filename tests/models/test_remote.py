@@ -195,7 +195,7 @@ def test_what_is_no_model_or_no_endpoint_is_one_clear_line(endpoint):
 
 
 def test_no_more_requests_than_allowed_are_in_flight(endpoint):
-    endpoint.seconds = 0.05
+    endpoint.seconds = 0.2
     prompts = [Prompt(str(number), f"x = {number}") for number in range(12)]
     ask(endpoint, prompts, Decoding(max_new_tokens=1), parallel=3)
     assert endpoint.most_at_once == 3

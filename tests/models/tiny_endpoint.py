@@ -9,6 +9,10 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import torch
+
+from lookuplab.models.local import distributions
+
 KEY = "sk-test-0123456789-very-secret"
 
 
@@ -25,29 +29,11 @@ class TinyEndpoint(ThreadingHTTPServer):
 
     def reset(self):
         self.failures, self.bodies, self.most_at_once, self.at_once = [], [], 0, 0
-        self.seconds, self.gives_logprobs, self.refuses_logprobs, self.wants_key = (
-            0.0,
-            True,
-            False,
-            False,
-        )
-
-    def log_probabilities(self, ids):
-        """Of every token but the first, given those before it."""
-        import torch
-
-        with torch.no_grad():
-            logits = self.model(torch.tensor([ids])).logits[0]
-        return (
-            torch.log_softmax(logits[:-1], -1)
-            .gather(1, torch.tensor(ids[1:])[:, None])[:, 0]
-            .tolist()
-        )
+        self.seconds, self.gives_logprobs = 0.0, True
+        self.refuses_logprobs = self.wants_key = False
 
     def answer(self, body):
         """(prompt ids, answer ids, log-probabilities of the answer ids, finish reason) with greedy decoding."""
-        import torch
-
         if "messages" in body:
             text = self.tokenizer.apply_chat_template(
                 body["messages"], tokenize=False, add_generation_prompt=True
@@ -57,11 +43,10 @@ class TinyEndpoint(ThreadingHTTPServer):
         ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
         out = self.model.generate(
             torch.tensor([ids]), max_new_tokens=body["max_tokens"], do_sample=False
-        )[0].tolist()
-        new, finish = out[len(ids) :], "length"
-        if new[-1] == self.tokenizer.eos_token_id:
-            finish = "stop"
-        return ids, new, self.log_probabilities(out)[len(ids) - 1 :], finish
+        )
+        new = out[0, len(ids) :].tolist()
+        logprobs = distributions(self.model, ids, new).log()[range(len(new)), new].tolist()
+        return ids, new, logprobs, "stop" if new[-1] == self.tokenizer.eos_token_id else "length"
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -83,17 +68,6 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def refused(self):
-        if self.server.wants_key and self.headers.get("authorization") != f"Bearer {KEY}":
-            given = self.headers.get("authorization")
-            self.send(401, {"error": {"message": f"Incorrect API key provided: {given}"}})
-            return True
-        return False
-
-    def do_GET(self):
-        if not self.refused():
-            self.send(200, {"object": "list", "data": [{"id": "tiny", "object": "model"}]})
-
     def do_POST(self):
         server = self.server
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -105,11 +79,11 @@ class Handler(BaseHTTPRequestHandler):
             failure = server.failures.pop(0) if server.failures else None
         try:
             time.sleep(server.seconds)
-            if self.refused():
-                return
-            if failure:
+            told = self.headers.get("authorization")
+            if server.wants_key and told != f"Bearer {KEY}":
+                self.send(401, {"error": {"message": f"Incorrect API key provided: {told}"}})
+            elif failure:
                 status, headers = failure
-                told = self.headers.get("authorization")
                 self.send(status, {"error": {"message": f"no luck\nfor {told}"}}, headers)
             elif body["model"] != "tiny":
                 self.send(
@@ -139,46 +113,21 @@ class Handler(BaseHTTPRequestHandler):
         for stop in body.get("stop") or ():
             if stop in text:
                 text, finish = text[: text.index(stop)], "stop"
-        pieces, given = [server.tokenizer.decode([token]) for token in new], None
-        usage = {
-            "prompt_tokens": len(prompt),
-            "completion_tokens": len(new),
-            "total_tokens": len(prompt) + len(new),
-        }
+        pieces = [server.tokenizer.decode([token]) for token in new]
         wanted = server.gives_logprobs and body.get("logprobs")
+        choice = {"index": 0, "finish_reason": finish, "logprobs": None}
         if "messages" in body:
-            if wanted:
-                given = {
-                    "content": [
-                        {"token": piece, "logprob": logprob, "top_logprobs": []}
-                        for piece, logprob in zip(pieces, logprobs, strict=True)
-                    ]
-                }
-            choice = {
-                "index": 0,
-                "message": {"role": "assistant", "content": text},
-                "finish_reason": finish,
-            }
-            return {
-                "id": "1",
-                "object": "chat.completion",
-                "created": 0,
-                "model": "tiny",
-                "usage": usage,
-                "choices": [{**choice, "logprobs": given}],
-            }
+            choice["message"] = {"role": "assistant", "content": text}
+            listed = [
+                {"token": piece, "logprob": logprob, "top_logprobs": []}
+                for piece, logprob in zip(pieces, logprobs, strict=True)
+            ]
+            given = {"content": listed}
+        else:
+            choice["text"] = text
+            given = {"tokens": pieces, "token_logprobs": logprobs}
         if wanted:
-            given = {
-                "tokens": pieces,
-                "token_logprobs": logprobs,
-                "text_offset": None,
-                "top_logprobs": None,
-            }
-        return {
-            "id": "1",
-            "object": "text_completion",
-            "created": 0,
-            "model": "tiny",
-            "usage": usage,
-            "choices": [{"index": 0, "text": text, "finish_reason": finish, "logprobs": given}],
-        }
+            choice["logprobs"] = given
+        usage = {"prompt_tokens": len(prompt), "completion_tokens": len(new)}
+        usage["total_tokens"] = sum(usage.values())
+        return {"id": "1", "created": 0, "model": "tiny", "choices": [choice], "usage": usage}

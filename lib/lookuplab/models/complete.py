@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import asdict
+from typing import Literal
 
 from tqdm import tqdm
 
@@ -35,7 +36,7 @@ COLUMNS = ("model", "prompt", "sample", "question", "answer", "margin")
 # vector extensions of one processor the mini models' log-probabilities differ by 2e-5 at most, their margins by 3e-5.
 NEAR = 1e-4
 
-Store = CompletionStore | str | os.PathLike | bool | None
+Store = CompletionStore | str | os.PathLike | Literal[False] | None
 Asked = tuple[Prompt, str, int]  # a prompt, the continuation to score, the sample
 
 
@@ -103,9 +104,8 @@ def _answered(
     counts = Counter((prompt.id, sample) for prompt, _, sample in asked)
     if twice := [name for (name, _), count in counts.items() if count > 1]:
         raise UserError(f"prompt ids must be unique, but {twice[0]!r} occurs more than once")
-    keys, questions = (
-        zip(*keys_of(model.identity, decoding, asked), strict=True) if asked else ((), ())
-    )
+    found = list(keys_of(model.identity, decoding, asked))
+    keys = [key for key, _ in found]
 
     def checked(logprobs: Iterable[object]) -> None:
         if requires_logprobs and None in logprobs:
@@ -114,11 +114,9 @@ def _answered(
                 "use a local model or an endpoint that gives them (vLLM does)"
             )
 
+    used = nullcontext(store)  # a given store stays open
     if not isinstance(store, CompletionStore):
-        store = CompletionStore(":memory:" if store is False else None if store is True else store)
-        used = store
-    else:
-        used = nullcontext(store)  # a given store stays open
+        used = store = CompletionStore(":memory:" if store is False else store)
     with used:
         known = store.get(dict.fromkeys(keys))
         checked(one["token_logprobs"] for one in known.values())
@@ -154,7 +152,7 @@ def _answered(
     # continuations that were only scored are no answers
     if decoding and (file := os.environ.get(LOG)):
         with open(file, "a", encoding="utf-8", newline="") as log:
-            for question, one in zip(questions, answers, strict=True):
+            for (_, question), one in zip(found, answers, strict=True):
                 near = one.margin is not None and one.margin < NEAR
                 told = digest(one.text)[:8], f"{one.margin:.0e}" if near else ""
                 csv.writer(log, lineterminator="\n").writerow(

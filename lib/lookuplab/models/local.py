@@ -440,16 +440,18 @@ class Row:
     def completion(self) -> Completion:
         """The finished row. Bytes that never became a character are spelled by the last token."""
         pieces = (*self.pieces[:-1], self.pieces[-1] or self.spelling.rest())
-        answer = (
+        return Completion(
             self.prompt.id,
             self.sample,
             "".join(pieces),
             pieces,
             tuple(self.tokens),
             tuple(self.logprobs),
+            self.finish_reason,
+            len(self.ids),
+            self.dropped,
+            None if self.margin == math.inf else self.margin,
         )
-        margin = None if self.margin == math.inf else self.margin
-        return Completion(*answer, self.finish_reason, len(self.ids), self.dropped, margin)
 
 
 class Dictated:
@@ -586,13 +588,10 @@ class Batch:
 
 def decoder_start(module) -> int:
     """The token that an encoder-decoder model's answers begin with."""
-    config = module.generation_config
-    return (
-        config.decoder_start_token_id
-        or module.config.decoder_start_token_id
-        or config.bos_token_id
-        or 0
-    )
+    names = ("decoder_start_token_id", "bos_token_id")
+    configs = (module.generation_config, module.config)
+    found = (getattr(config, name, None) for name in names for config in configs)
+    return next((token for token in found if token is not None), 0)
 
 
 class RoomyLayer(DynamicLayer):

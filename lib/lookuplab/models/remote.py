@@ -14,7 +14,7 @@ import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import accumulate
 from urllib.parse import urlsplit
 
@@ -86,24 +86,17 @@ class RemoteModel:
     def generate(
         self, requests: Sequence[tuple[Prompt, int]], decoding: Decoding
     ) -> Iterator[list[Completion]]:
-        """Answer each (prompt, sample index), each as soon as it is there. UserError when the endpoint fails."""
+        """Answer each (prompt, sample index), each as soon as it is there. UserError when the endpoint fails.
+
+        At the first failure nothing new is asked, but answers that are under way are still handed on.
+        """
         if any(prompt.choices for prompt, _ in requests):
             raise UserError(
                 f"{self.name}: an endpoint cannot be held to given names (choices); use a local model"
             )
-        yield from self._in_parallel(
-            partial(self._answer, prompt, sample, decoding) for prompt, sample in requests
-        )
-
-    def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]:
-        """Endpoints tell nothing about a text that they did not write. Raises UserError."""
-        raise UserError(f"{self.name}: an endpoint cannot score a given text; use a local model")
-
-    def _in_parallel(self, calls: Iterator[Callable[[], Completion]]) -> Iterator[list[Completion]]:
-        """At the first failure nothing new is asked, but answers that are under way are still handed on."""
         failure, pool = None, ThreadPoolExecutor(self.parallel, thread_name_prefix="remote")
         try:
-            futures = [pool.submit(call) for call in calls]
+            futures = [pool.submit(self._answer, *request, decoding) for request in requests]
             for future in as_completed(futures):
                 if future.cancelled():
                     continue
@@ -117,6 +110,10 @@ class RemoteModel:
             pool.shutdown(wait=False, cancel_futures=True)
         if failure:
             raise failure
+
+    def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]:
+        """Endpoints tell nothing about a text that they did not write. Raises UserError."""
+        raise UserError(f"{self.name}: an endpoint cannot score a given text; use a local model")
 
     @cached_property
     def _client(self) -> openai.OpenAI:

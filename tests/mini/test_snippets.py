@@ -1,7 +1,5 @@
 """What is read from docstrings, the corpus as it is committed, what its builder keeps apart, and its rankers."""
 
-import re
-
 from lookuplab.mini import snippets
 from lookuplab.mini.docstrings import Documented, examples, plain, sections, sentences
 from lookuplab.mini.packages import held_out_example
@@ -61,12 +59,8 @@ def test_sentences_are_prose_without_markup():
 
 
 def test_no_held_out_example_is_shown_even_under_another_name():
-    def core(code):
-        lines = (line for line in code.splitlines() if not re.match("import|from", line))
-        return "".join(lines).replace(" ", "")
-
-    shown = {snippet.id: core(snippet.code) for snippet in corpus.load("mini")}
-    every = {snippet.id: core(snippet.code) for snippet in corpus.load("mini-retrieval")}
+    shown = {one.id: snippets._key(one.code) for one in corpus.load("mini")}
+    every = {one.id: snippets._key(one.code) for one in corpus.load("mini-retrieval")}
     held_out = {code for name, code in every.items() if name not in shown}
     assert len(shown) > 5000 and len(held_out) > 500
     assert not [name for name in shown if held_out_example(name.rpartition("#")[0])]

@@ -534,17 +534,21 @@ def context(draft: Draft) -> str:
 
 def written(example: Example) -> list[dict[str, str]]:
     """The problems of an example in DS-1000's fields, and what they are made from."""
-    return [
-        {
-            "object": example.object,
-            "example": example.id,
-            "rule": draft.rule,
-            "prompt": prompt(draft),
-            "reference_code": f"result = {draft.target}",
-            "code_context": context(draft),
-        }
-        for draft in examine(example)
-    ]
+    signal.setitimer(signal.ITIMER_REAL, SECONDS, SECONDS)
+    try:
+        return [
+            {
+                "object": example.object,
+                "example": example.id,
+                "rule": draft.rule,
+                "prompt": prompt(draft),
+                "reference_code": f"result = {draft.target}",
+                "code_context": context(draft),
+            }
+            for draft in examine(example)
+        ]
+    except SyntaxError:  # an argument to rename that only the call's parentheses hold together
+        return []
 
 
 def examined(tried: Sequence[Example]) -> Iterator[list[dict[str, str]]]:
@@ -568,7 +572,6 @@ def _confine() -> None:
         raise TimeoutError
 
     signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS, SECONDS)
     sys.addaudithook(refuse)
 
 

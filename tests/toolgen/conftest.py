@@ -6,11 +6,14 @@ from pathlib import Path
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "models")]
 
 import pytest
+import torch
 from repositories import BASE, CONTAINER, SHAPES
-from tiny_architectures import save
+from tiny_architectures import byte_tokenizer, metaspace_tokenizer, save
+from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
 from lookuplab.toolgen.functions import Repository, extract
 from lookuplab.toolgen.jedi_tool import JediTool
+from lookuplab.toolgen.pairs import add_mark
 
 
 @pytest.fixture(scope="session")
@@ -40,3 +43,20 @@ def functions(tmp_path_factory):
         for root in (one, other)
         for function in extract(Repository(root.name, root)).functions
     ]
+
+
+@pytest.fixture(scope="session", params=["gpt2", "llama", "t5"])
+def marking_model(request, tmp_path_factory):
+    """The folder of a random model that writes many marks."""
+    name = request.param
+    made = metaspace_tokenizer() if name == "llama" else byte_tokenizer()
+    folder = save(tmp_path_factory.mktemp(name), name, made, context=256)
+    kind = AutoModelForSeq2SeqLM if name == "t5" else AutoModelForCausalLM
+    model, tokenizer = kind.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    mark = add_mark(tokenizer, model)
+    row = model.get_output_embeddings().weight
+    with torch.no_grad():
+        row[mark].normal_(0, 2, generator=torch.Generator().manual_seed(0))
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder

@@ -7,8 +7,6 @@ import pytest
 import torch
 from repositories import BASE, CONTAINER
 from scripted_model import END, scripted
-from tiny_architectures import byte_tokenizer, metaspace_tokenizer, save
-from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
 from lookuplab.errors import UserError
 from lookuplab.models.local import LocalModel
@@ -27,7 +25,7 @@ from lookuplab.toolgen.generation import (
 )
 from lookuplab.toolgen.jedi_tool import Answer, JediTool, suggestions, unsaved
 from lookuplab.toolgen.marking import MARK
-from lookuplab.toolgen.pairs import add_mark, prompt_text
+from lookuplab.toolgen.pairs import prompt_text
 from lookuplab.toolgen.tool_use import NEVER, ToolUse
 
 
@@ -113,26 +111,6 @@ def test_a_question_that_is_lost_twice_ends_the_run_and_an_error_of_jedi_s_leave
         done = generate(model, functions[:1], failing, store=False)
         assert list(done.questions.failure) == ["error in Jedi: KeyError"]
     assert done[0].prediction == "    self.nothere"
-
-
-ARCHITECTURES = [("gpt2", byte_tokenizer), ("llama", metaspace_tokenizer), ("t5", byte_tokenizer)]
-
-
-@pytest.fixture(scope="module", params=ARCHITECTURES, ids=[name for name, _ in ARCHITECTURES])
-def marking_model(request, tmp_path_factory):
-    """The folder of a random model that writes many marks."""
-    name, tokenizer = request.param
-    folder = save(tmp_path_factory.mktemp(name), name, tokenizer(), context=256)
-    kind = AutoModelForSeq2SeqLM if name == "t5" else AutoModelForCausalLM
-    model, tokenizer = kind.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
-    mark = add_mark(tokenizer, model)
-    with torch.no_grad():
-        model.get_output_embeddings().weight[mark].normal_(
-            0, 2, generator=torch.Generator().manual_seed(0)
-        )
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
 
 
 def eight(functions):

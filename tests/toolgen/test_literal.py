@@ -1,9 +1,6 @@
 """The literal reading and the kit's way have equal results: marks, tokens, verdicts."""
 
 import pytest
-import torch
-from tiny_architectures import byte_tokenizer, metaspace_tokenizer, save
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from lookuplab.models.local import LocalModel
 from lookuplab.models.types import Decoding
@@ -11,7 +8,6 @@ from lookuplab.toolgen.evaluation import Task, judge
 from lookuplab.toolgen.generation import generate
 from lookuplab.toolgen.literal import SerialJedi, Writer, verdicts
 from lookuplab.toolgen.marking import mark
-from lookuplab.toolgen.pairs import add_mark
 from lookuplab.toolgen.tool_use import ToolUse
 
 
@@ -23,23 +19,10 @@ def test_the_same_marks(functions, tool, variant):
         assert literal["positions"]
 
 
-@pytest.mark.parametrize(
-    ("name", "tokenizer"),
-    [("gpt2", byte_tokenizer), ("llama", metaspace_tokenizer)],
-)
-def test_the_same_tokens(tmp_path, functions, tool, name, tokenizer):
+@pytest.mark.parametrize("marking_model", ["gpt2", "llama"], indirect=True)
+def test_the_same_tokens(marking_model, functions, tool):
     """Of a random model that writes many marks; calls without suggestions are among them."""
-    folder = save(tmp_path, name, tokenizer(), context=256)
-    module = AutoModelForCausalLM.from_pretrained(folder)
-    spelled = AutoTokenizer.from_pretrained(folder)
-    row = add_mark(spelled, module)
-    with torch.no_grad():
-        module.get_output_embeddings().weight[row].normal_(
-            0, 2, generator=torch.Generator().manual_seed(0)
-        )
-    module.save_pretrained(folder)
-    spelled.save_pretrained(folder)
-    model = LocalModel(str(folder))
+    model = LocalModel(str(marking_model))
     ours = generate(
         model, functions, tool, ToolUse(), Decoding(max_new_tokens=40), store=False, progress=False
     )

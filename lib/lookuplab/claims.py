@@ -17,7 +17,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise, product
 from math import nan
 from pathlib import Path
@@ -26,7 +26,7 @@ import pandas as pd
 import yaml
 
 from lookuplab import paper, paths
-from lookuplab.artifact import read_csv
+from lookuplab.artifact import COLUMNS, read_csv
 from lookuplab.errors import UserError
 from lookuplab.scoring.rates import Rate, difference
 
@@ -219,13 +219,11 @@ def questions(claim: Claim, models: list[str]) -> Iterator[tuple]:
             )
             for model, left, right in product(asked, *sides):
                 yield model, (model, left), (model, right), ">", test.get("by", 0)
-        case "equal":
-            for model, (condition, expected) in product(asked, test["expected"].items()):
-                yield model, (model, condition), None, "==", expected
         case kind:
-            sense = {"at_least": ">=", "at_most": "<="}[kind]
-            for model, condition in product(asked, test["conditions"]):
-                yield model, (model, condition), None, sense, float(test["bound"])
+            sense = {"equal": "==", "at_least": ">=", "at_most": "<="}[kind]
+            bounds = test.get("expected") or dict.fromkeys(test["conditions"], float(test["bound"]))
+            for model, (condition, bound) in product(asked, bounds.items()):
+                yield model, (model, condition), None, sense, bound
 
 
 def _steps(over: list | dict, models: list[str], asked: list[str]) -> Iterator[tuple]:
@@ -270,8 +268,8 @@ def _family_and_size(model: str) -> tuple[str, float]:
 def _comparisons(claim: Claim, frame: pd.DataFrame) -> tuple[Comparison, ...]:
     """The claim's questions, answered by the rows of its metric."""
     metric = claim.test["metric"]
-    frame = frame.fillna({"model": "", "condition": ""})
     names = metric, f"{metric.removesuffix('_percent')}_change_points", f"{metric}_change"
+    frame = frame.reindex(columns=list(COLUMNS)).fillna({"model": "", "condition": ""})
     known, points, change = (
         {(row["model"], row["condition"]): row for row in rows.to_dict("records")}
         for rows in (frame[frame.metric == name] for name in names)
@@ -289,19 +287,18 @@ def _compare(
     known: dict,
     changes: dict,
 ) -> Comparison:
-    quantity = first[1]
+    quantity, asked = first[1], [first]
     if second:
         what = int(first[0] == second[0])  # conditions of one model, or models
-        quantity = f"{first[what]} - {second[what]}"
+        quantity, asked = f"{first[what]} - {second[what]}", [first, second]
     comparison = Comparison(subject, f"{quantity} {sense} {bound:g}")
-    rows = [known.get(place) for place in (first, second) if place]
-    if None in rows:
+    if any(place not in known for place in asked):
         return comparison
-    reported = [row.get("paper_value", nan) for row in rows]
-    found, n = _rate(rows[0]), "+".join(map(_count, rows))
+    rows = [known[place] for place in asked]
+    found, n, theirs = _rate(rows[0]), "+".join(map(_count, rows)), rows[0]["paper_value"]
     if second:
-        found = difference(found, _rate(rows[1]))
-        found, n = _paired(first, second, changes) or (found, n)
+        theirs -= rows[1]["paper_value"]
+        found, n = _paired(first, second, changes) or (difference(found, _rate(rows[1])), n)
     holds, fails = {  # a difference of exactly the bound is not greater
         ">": (found.low > bound, found.high <= bound),
         ">=": (found.low >= bound, found.high < bound),
@@ -309,9 +306,8 @@ def _compare(
         "==": (found.low <= bound <= found.high, not math.isnan(found.value)),
     }[sense]
     verdict = HOLDS if holds else FAILS if fails else UNDECIDED
-    theirs = reported[0] - sum(reported[1:])
-    numbers = {"value": found.value, "low": found.low, "high": found.high, "paper_value": theirs}
-    return replace(comparison, n=n, verdict=verdict, **numbers)
+    about = comparison.model, comparison.quantity
+    return Comparison(*about, found.value, found.low, found.high, n, theirs, verdict)
 
 
 def _paired(first: tuple, second: tuple, changes: dict) -> tuple[Rate, str] | None:
@@ -329,8 +325,9 @@ def _paired(first: tuple, second: tuple, changes: dict) -> tuple[Rate, str] | No
 
 
 def _rate(row: dict) -> Rate:
-    ends = row.get("ci_low", nan), row.get("ci_high", nan)
-    return Rate(row["value"], *((row["value"],) * 2 if any(map(math.isnan, ends)) else ends), 0)
+    exact = math.isnan(row["ci_low"])
+    ends = [row["value"]] * 2 if exact else [row["ci_low"], row["ci_high"]]
+    return Rate(row["value"], *ends, 0)
 
 
 def _count(row: dict) -> str:

@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from typing import Literal
 
 import click
 
@@ -57,8 +56,6 @@ def claims(
     *,
     profile: str = "mini",
     figures: Path | None = None,
-    artifact: tuple[str, ...] = (),
-    verdict: tuple[Literal["holds", "fails", "undecided"], ...] = (),
     details: bool = False,
     csv: bool = False,
 ) -> None:
@@ -73,15 +70,12 @@ def claims(
     Examples:
       lookuplab claims                          every claim, mini profile
       lookuplab claims cloudapibench --profile paper
-      lookuplab claims --verdict fails --details
-      lookuplab claims --artifact table2_index_lookup
+      lookuplab claims --details
       lookuplab claims --csv > claims.csv
 
     Args:
         profile: smoke, mini, paper, or the path of a YAML file.
         figures: Another folder with one folder per profile.
-        artifact: Only this table or figure; may be given again.
-        verdict: Only claims with this verdict; may be given again.
         details: Every comparison, and where the numbers of the test come from.
         csv: Print CSV, one row per comparison.
     """
@@ -94,20 +88,12 @@ def claims(
         raise UserError(
             f"no folder {folder}; --figures names the folder that holds one folder per profile"
         )
-    asked = [
-        one
-        for one in judging.load()
-        if paper in (None, one.paper) and (not artifact or one.artifact in artifact)
-    ]
+    asked = [one for one in judging.load() if paper in (None, one.paper)]
     if not asked:
-        raise UserError(f"no claim about {' '.join([paper or '', *artifact]).strip()}")
-    wanted = [judging.UNDECIDED if name == "undecided" else name for name in verdict]
-    judged = [
-        one for one in judging.judge_run(asked, folder) if not wanted or one.verdict in wanted
-    ]
-    click.echo(
-        judging.table(judged).to_csv(index=False).rstrip() if csv else judging.text(judged, details)
-    )
+        raise UserError(f"no claim about {paper}")
+    judged = judging.judge_run(asked, folder)
+    table = judging.table(judged).to_csv(index=False).rstrip() if csv else ""
+    click.echo(table or judging.text(judged, details))
 
 
 @command()

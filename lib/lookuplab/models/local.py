@@ -620,9 +620,13 @@ class RoomyLayer(DynamicLayer):
         return self.keys, self.values
 
     def batch_select_indices(self, indices: torch.Tensor) -> None:
-        """Only keep these rows, and the room ahead of them. Fewer ones, in their order, move up in place."""
+        """Only keep these rows, and the room ahead of them.
+
+        On a CPU fewer ones, in their order, move up in place: to copy all costs more than to move some.
+        """
         used, rows = self.get_seq_length(), indices.tolist()
-        if len(rows) < len(self.keys) and rows == sorted(rows):
+        fewer = len(rows) < len(self.keys) and rows == sorted(rows)
+        if fewer and self.keys.device.type == "cpu":
             for room in self._rooms:
                 for at, row in enumerate(rows):
                     if at != row:

@@ -72,7 +72,7 @@ def test_a_nested_call_gives_both_names_and_a_comparison_is_no_assignment():
 
 
 def test_keys_leave_out_arguments_and_subscripts():
-    assert keys("foo(1).a[i].b") == ["foo", "foo().a", "foo().a[].b", "i"]
+    assert keys("foo(1).a[i].b") == ["foo", "foo().a", "i", "foo().a[].b"]
     assert keys("(a or b).c") == ["a", "b", "().c"]
 
 

@@ -166,7 +166,7 @@ def test_the_base_variant_has_no_mark_and_learns_the_unmarked_functions(bases, t
 def test_both_variants_leave_out_the_same_pairs(bases, tmp_path):
     """One pair fits only without its marks."""
     long = Pair("long", "Doc.", "def f():", "    self.<COMP>x\n" * 8)
-    bare = encode(load(str(bases / "gpt2")).tokenizer, long.unmarked(), "decoder")
+    bare = encode(load(str(bases / "gpt2")).tokenizer, [long.unmarked()], "decoder")[0]
     recipe = replace(RECIPE, epochs=1, max_tokens=len(bare.prompt) + len(bare.answer))
     first, second = (
         tune(bases / "gpt2", tmp_path / str(marked), recipe, marked, [*PAIRS[1::2], long])
@@ -193,7 +193,7 @@ def test_the_loss_is_that_of_the_answers_tokens_alone(bases, tmp_path):
     add_mark(model.tokenizer, model.module)
     total = count = 0
     for pair in PAIRS:
-        example = encode(model.tokenizer, pair, "decoder")
+        example = encode(model.tokenizer, [pair], "decoder")[0]
         ids = torch.tensor([example.prompt + example.answer])
         with torch.no_grad():
             logs = model.module(input_ids=ids).logits[0].log_softmax(-1)

@@ -134,11 +134,11 @@ def test_what_was_marked_once_is_kept_until_the_repository_changes(
     repository, tmp_path, monkeypatch
 ):
     asked, functions = count_asked(monkeypatch), extract(repository).functions
-    first = marked(functions[:3], workers=1, store=tmp_path / "marks.sqlite", progress=False)
-    again = marked(functions, workers=1, store=tmp_path / "marks.sqlite", progress=False)
+    first = marked(functions[:3], workers=1, store=tmp_path / "marks.sqlite")
+    again = marked(functions, workers=1, store=tmp_path / "marks.sqlite")
     assert again[:3] == first and asked == functions
     (repository.root / "other.py").write_text("x = 1\n")
-    marked(functions, workers=1, store=tmp_path / "marks.sqlite", progress=False)
+    marked(functions, workers=1, store=tmp_path / "marks.sqlite")
     assert asked == functions * 2
 
 
@@ -149,7 +149,7 @@ def test_a_killed_run_keeps_the_functions_that_were_done(repository, tmp_path):
         marking.Marks.put = lambda *call: (
             put(*call) if left and left.pop() else os.kill(os.getpid(), signal.SIGKILL)
         )
-        marked(functions, workers=1, store=store, progress=False)
+        marked(functions, workers=1, store=store)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     with marking.Marks(store) as kept:
         assert kept.db.execute("SELECT count(*) FROM marks").fetchone() == (2,)
@@ -159,11 +159,11 @@ def test_functions_with_a_lost_question_are_counted_and_not_kept(repository, tmp
     functions, store = extract(repository).functions, tmp_path / "marks.sqlite"
     with monkeypatch.context() as hurried:
         hurried.setattr(marking, "JediTool", lambda workers: JediTool(1, time_limit=1e-4))
-        records = marked(functions, store=store, strict=False, progress=False)
+        records = marked(functions, store=store, strict=False)
         assert [record["failures"] for record in records] == [{"timed out": 4}] * 4
         with pytest.raises(UserError, match="4 functions have questions to Jedi that timed out"):
-            marked(functions, store=store, progress=False)
-    assert [one["marks"] for one in marked(functions, store=store, progress=False)] == [3] * 4
+            marked(functions, store=store)
+    assert [one["marks"] for one in marked(functions, store=store)] == [3] * 4
 
 
 def test_the_command_goes_on_where_files_do_not_parse_and_jedi_crashes(
@@ -197,7 +197,7 @@ def test_saved_marks_laid_over_the_same_code_give_the_augmented_functions_again(
     repository, tmp_path
 ):
     functions = extract(repository).functions
-    records = marked(functions, workers=1, store=False, progress=False)
+    records = marked(functions, workers=1, store=":memory:")
     files = [tmp_path / "first.gz", tmp_path / "second.gz"]
     marking.save(records, files[0])
     marking.save(records[::-1], files[1])
@@ -249,7 +249,7 @@ def test_every_identifier_has_the_place_where_it_stands(book):
 
 
 def test_each_question_is_a_row_and_offered_iff_it_was_marked(book):
-    [record] = records = marked([book], workers=1, store=False, progress=False)
+    [record] = records = marked([book], workers=1, store=":memory:")
     frame = marking.asked([book], records)
     assert len(frame) == record["asked"] and frame.offered.sum() == record["marks"]
     offered = frame.set_index(["place", "name"]).offered

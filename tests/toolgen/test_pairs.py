@@ -77,17 +77,17 @@ def test_taken_out_by_its_id_the_mark_leaves_the_unmarked_function(tokenizer):
     before = len(tokenizer)
     mark = add_mark(tokenizer)
     assert mark == before == add_mark(tokenizer)
-    example = encode(tokenizer, PAIR, "decoder")
+    example = encode(tokenizer, [PAIR], "decoder")[0]
     assert example.exact and example.answer.count(mark) == 9
     assert spelled(tokenizer, example.prompt, example.answer, mark) == PAIR.unmarked().body
-    whole = encode(tokenizer, PAIR, "encoder-decoder")
+    whole = encode(tokenizer, [PAIR], "encoder-decoder")[0]
     assert whole.exact
     assert spelled(tokenizer, [], whole.answer, mark) == f"{PAIR.signature}\n{PAIR.unmarked().body}"
 
 
 def test_without_a_mark_in_the_vocabulary_the_base_variant_is_spelled_as_well(tokenizer):
     for kind in KINDS:
-        assert encode(tokenizer, PAIR.unmarked(), kind).exact
+        assert encode(tokenizer, [PAIR.unmarked()], kind)[0].exact
 
 
 def test_behind_a_mark_a_name_has_the_tokens_that_decoding_holds_ready_for_it():
@@ -96,7 +96,7 @@ def test_behind_a_mark_a_name_has_the_tokens_that_decoding_holds_ready_for_it():
 
     tokenizer = byte_tokenizer()
     mark = add_mark(tokenizer)
-    answer = encode(tokenizer, PAIR, "decoder").answer
+    answer = encode(tokenizer, [PAIR], "decoder")[0].answer
     vocabulary = Vocabulary(tokenizer, frozenset([tokenizer.eos_token_id]))
     places = [i for i, token in enumerate(answer) if token == mark]
     names = ["items", "_updates", "add", "item", "x", "y", "z", "naïve", "名"]
@@ -109,7 +109,7 @@ def test_behind_a_mark_a_name_has_the_tokens_that_decoding_holds_ready_for_it():
 
 def test_an_answer_ends_with_the_end_of_text_and_a_decoders_prompt_does_not(tokenizer):
     for kind in KINDS:
-        example = encode(tokenizer, PAIR.unmarked(), kind)
+        example = encode(tokenizer, [PAIR.unmarked()], kind)[0]
         assert (
             example.answer[-1] == tokenizer.eos_token_id
             and example.prompt[-1] != tokenizer.eos_token_id
@@ -123,7 +123,7 @@ def test_a_text_that_the_tokenizer_cannot_spell_is_told(tokenizer):
     tokenizer.backend_tokenizer.normalizer = Sequence(
         [Replace("\n", " "), *([old] if old else [NFKD()])]
     )  # as T5's
-    assert not encode(tokenizer, PAIR.unmarked(), "decoder").exact
+    assert not encode(tokenizer, [PAIR.unmarked()], "decoder")[0].exact
 
 
 def test_the_prompt_has_no_mark_of_the_signature():

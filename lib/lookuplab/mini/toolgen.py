@@ -27,7 +27,7 @@ from lookuplab.toolgen.functions import (
     first_sentence,
     locate,
 )
-from lookuplab.toolgen.pairs import Pair, encode_all
+from lookuplab.toolgen.pairs import Pair, encode
 
 WORK = paths.RUNS / "train" / "toolgen"
 MODELS = paths.MINI / "toolgen"
@@ -136,7 +136,7 @@ def pretrained(folder: Path, out: Path, family: str) -> Path:
     target = (out if family == "llama" else folder / "pretrained") / family
     if not target.exists():
         spelled, kind = tokenizer(folder), "encoder-decoder" if family == "t5" else "decoder"
-        found = encode_all(spelled, package_functions(), kind)
+        found = encode(spelled, package_functions(), kind)
         examples = [(one.prompt, one.answer) for one in found]
         if kind == "decoder":  # it learns to continue the prompt, too: that is code like the answer
             examples = [((), (*read, *written)) for read, written in examples]

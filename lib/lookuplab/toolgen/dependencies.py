@@ -6,11 +6,10 @@ expressions without arguments and subscripts: ``foo(bar(baz)).a[i].b`` gives ``f
 ``foo().a[].b`` (and ``baz``, if that is the repository's). No keys: no value, and counted.
 
 The replication package's coverage is not offered: it takes its keys from the marks by regular expressions, counts
-library names, too, takes ``==`` for an assignment, and divides by zero without a key. That is no other definition of
-the paper's quantity, and its errors do not carry a number worth comparing.
+library names, too, takes ``==`` for an assignment, and divides by zero without a key.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,14 +19,8 @@ from lookuplab.toolgen.insertion import Place
 from lookuplab.toolgen.jedi_worker import script
 from lookuplab.toolgen.similarity import is_name, leaves
 
-KINDS = (
-    "method",
-    "attribute",
-    "function",
-    "class",
-    "module",
-)  # a module's variable is an attribute
-BRACKETS = {"(": ")", "[": "]", "{": "}"}
+KINDS = ("method", "attribute", "function", "class", "module")  # a module's variable: an attribute
+BRACKETS = {")": "(", "]": "[", "}": "{"}
 AUGMENTED = ("+=", "-=", "*=", "/=", "//=", "%=", "@=", "&=", "|=", "^=", ">>=", "<<=", "**=")
 NOT_ITS_OWN = {"site-packages", "dist-packages", "node_modules"}
 
@@ -41,57 +34,34 @@ class Expression(NamedTuple):
 
 
 def expressions(text: str) -> list[Expression]:
-    """The name and attribute expressions of a text, broken or not; no definitions, keyword arguments or imports."""
+    """The name and attribute expressions of a text, broken or not, in the order of their last names; no definitions,
+    keyword arguments or imports."""
     tokens = [leaf for leaf in leaves(text) if leaf.value]
     values = ["", *(leaf.value for leaf in tokens), ""]  # of token n: values[n + 1]
-    closing, waiting = {}, []
-    for number, value in enumerate(values[1:-1]):
-        if value in BRACKETS:
-            waiting.append(number)
-        elif waiting and BRACKETS[values[waiting[-1] + 1]] == value:
-            closing[waiting.pop()] = number
-    bound = {number for number, leaf in enumerate(tokens) if _binds(leaf, values[number + 2])}
-    own = {values[number + 1] for number in bound if values[number] != "."}
-    chained, found = set(), []
-    for number, leaf in enumerate(tokens):
-        if not is_name(leaf) or number in chained:
-            continue
-        start = "()." if values[number] == "." else ""  # the attribute of a bracket: (a or b).c
-        for key, place in _chain(tokens, closing, number):
-            chained.add(place)
-            leaf, before, behind = tokens[place], values[place], values[place + 2]
-            argument = (
+    keys: dict[int, str] = {}  # token -> the expression that ends with it: a name, or a bracket
+    opened, own, found = [], set(), []
+    for at, leaf in enumerate(tokens):
+        before, value, behind = values[at : at + 3]
+        if value in BRACKETS.values():
+            opened.append(at)
+        elif value in BRACKETS and opened and values[opened[-1] + 1] == BRACKETS[value]:
+            start = opened.pop()
+            if start - 1 in keys and value != "}":
+                keys[at] = keys[start - 1] + BRACKETS[value] + value
+        elif is_name(leaf):
+            keys[at] = value if before != "." else f"{keys.get(at - 2, '()')}.{value}"
+            if leaf.search_ancestor("import_name", "import_from"):
+                continue
+            if leaf.type == "name" and leaf.is_definition() and behind not in AUGMENTED:
+                if before != ".":
+                    own.add(value)
+            elif not (
                 behind == "="
                 and before in ("(", ",")
                 and leaf.search_ancestor("arglist", "argument", "trailer")
-            )
-            imported = leaf.search_ancestor("import_name", "import_from")
-            if not (place in bound or argument or imported or key in own):
-                found.append(Expression(start + key, *leaf.start_pos))
-    return found
-
-
-def _binds(leaf, behind: str) -> bool:
-    """Whether a name is bound here; ``x += 1`` is a use of x."""
-    defines = leaf.type == "name" and leaf.is_definition() and behind not in AUGMENTED
-    return defines and not leaf.search_ancestor("import_name", "import_from")
-
-
-def _chain(tokens: list, closing: dict[int, int], number: int) -> Iterator[tuple[str, int]]:
-    """(key, number of its last name) of every expression that begins with one name and goes on to its right."""
-    key = tokens[number].value
-    yield key, number
-    while number + 1 < len(tokens):
-        mark = tokens[number + 1].value
-        if mark == "." and number + 2 < len(tokens) and is_name(tokens[number + 2]):
-            number += 2
-            key += "." + tokens[number].value
-            yield key, number
-        elif mark in ("(", "[") and number + 1 in closing:
-            key += mark + BRACKETS[mark]
-            number = closing[number + 1]
-        else:
-            return
+            ):
+                found.append(Expression(keys[at], *leaf.start_pos))
+    return [one for one in found if one.key.removeprefix("().") not in own]
 
 
 def covered(dependencies: Sequence[Sequence[str]], prediction: str) -> list[bool]:
@@ -108,8 +78,7 @@ class DependencyTool(Worker):
 
     def judge(self, root: Path, file: str, text: str, place: Place) -> list[list[str]] | None:
         """[key, kind] of the dependencies of the function at ``place`` in ``text``, the content of ``file`` below
-        ``root``: those of its body, in order, each key once, ``kind`` one of KINDS. None where Jedi raises; raises
-        WorkerLost."""
+        ``root``: those of its body, each key once, ``kind`` one of KINDS. None where Jedi raises; raises WorkerLost."""
         lines = [place.line, place.body_line, place.end_line]
         question = {"root": str(root), "file": file, "text": text, "lines": lines}
         return self.ask(question, PATIENCE * self.limit)["found"]
@@ -119,32 +88,23 @@ def _answer(question: dict) -> dict:
     root, text, kinds = Path(question["root"]).resolve(), question["text"], {}
     line, body_line, end_line = question["lines"]
     path = root / question["file"]
+    body = "\n".join(text.split("\n")[body_line - 1 : end_line])
     try:
         with script(question["root"], question["file"], text) as asked:
-            for key, at, column in expressions(
-                "\n".join(text.split("\n")[body_line - 1 : end_line])
-            ):
+            for key, at, column in expressions(body):
                 if key in kinds:
                     continue
                 for name in asked.goto(at + body_line - 1, column, follow_imports=True):
-                    own = _inside(name, root) and not (
-                        name.type != "module"
-                        and name.module_path.resolve() == path.resolve()
-                        and line <= name.line <= end_line
-                    )
-                    if own:
+                    place = name.module_path and name.module_path.resolve()
+                    inside = place and place.is_relative_to(root)
+                    if not inside or NOT_ITS_OWN & set(place.relative_to(root).parts):
+                        continue
+                    itself = place == path.resolve() and name.type != "module"
+                    if not (itself and line <= name.line <= end_line):
                         kinds.setdefault(key, _kind(name))
         return {"found": list(kinds.items())}
     except Exception:  # Jedi raises nearly anything on code that it does not understand
         return {"found": None}
-
-
-def _inside(name, root: Path) -> bool:
-    """Whether Jedi's definition is the repository's own."""
-    path = name.module_path and name.module_path.resolve()
-    if path is None or not path.is_relative_to(root):
-        return False
-    return not NOT_ITS_OWN & set(path.relative_to(root).parts)
 
 
 def _kind(name) -> str:

@@ -71,20 +71,14 @@ def sample(
             f"no usable function with a docstring in {', '.join(found) or 'no repository'} (limit: {limit}); give "
             "others, or wider limits"
         )
-    sizes = {name: len(functions) for name, functions in found.items()}
-    least = LEAST if limit is None else min(LEAST, limit // len(sizes))
-    shares = {name: min(size, least) for name, size in sizes.items()}
-    # one after the other to whoever has the smallest share so far
-    more = [
-        (n / size, name) for name, size in sizes.items() for n in range(shares[name] + 1, size + 1)
-    ]
-    for _, name in sorted(more)[: limit and max(0, limit - sum(shares.values()))]:
-        shares[name] += 1
-    chosen: set[str] = set()
+    least = min(LEAST, limit // len(found)) if limit else 0
+    turns = []  # (share of its repository with this function, name, id): the smallest come first
     for name, functions in found.items():
         ids = [one.id for one in functions]
         ids.sort(key=lambda id: hashlib.sha256(f"{seed}/{id}".encode()).digest())
-        chosen.update(ids[: shares[name]])
+        for rank, id in enumerate(ids, 1):
+            turns.append((rank / len(ids) if rank > least else 0, name, id))
+    chosen = {id for _, _, id in sorted(turns)[:limit]}
     return [one for functions in found.values() for one in functions if one.id in chosen]
 
 
@@ -135,10 +129,9 @@ def judged_all(
     ]
     found, size = judge(tasks, variant, workers, store, strict=True), len(functions)
     repositories = [one.repository for one in functions]
-    parts = {name: found[number * size :][:size] for number, name in enumerate(predictions)}
     return {
-        name: part.reset_index(drop=True).assign(repository=repositories)
-        for name, part in parts.items()
+        name: found[at * size :][:size].reset_index(drop=True).assign(repository=repositories)
+        for at, name in enumerate(predictions)
     }
 
 
@@ -166,17 +159,17 @@ def judge(
     digests = {root: repository_digest(root) for root in {task.root for task in tasks}}
     cases, questions = [], {}
     for task in tasks:
-        text, where = read_source(task.root / task.file), (task.root, task.file)
+        where, digest = (task.root, task.file), digests[task.root]
+        text = read_source(task.root / task.file)
         place = locate(text, task.line)
-        inserted = insert(text, place, task.prediction)
-        named = {"file": within_imports(task.root / task.file), "line": task.line}
-        wanted = key("dependencies", digests[task.root], text=text, **named)
-        named |= {"text": inserted.text, "end_line": inserted.end_line}
-        success = key("success", digests[task.root], **named)
+        new = insert(text, place, task.prediction)
+        at = {"file": within_imports(task.root / task.file), "line": task.line}
+        wanted = key("dependencies", digest, text=text, **at)
+        success = key("success", digest, text=new.text, end_line=new.end_line, **at)
         # a reference's dependencies are asked once, whatever was predicted
         questions[wanted] = DependencyTool, *where, text, place
-        questions[success] = SuccessTool, *where, inserted.text, (inserted.line, inserted.end_line)
-        cases.append((task, place, inserted, wanted, success))
+        questions[success] = SuccessTool, *where, new.text, (new.line, new.end_line)
+        cases.append((task, place, new, wanted, success))
     with JudgementStore(store) as answers:
         known, lost = _answered(questions, answers, workers or os.cpu_count(), cluster)
     if strict and lost:
@@ -185,14 +178,13 @@ def judge(
             "are kept: run it again, with less other work on this machine"
         )
     rows = []
-    for task, place, inserted, wanted, success in cases:
+    for task, place, new, wanted, success in cases:
         _, body = function_of(place, task.prediction)
-        head = [place.header] if variant == "package" else []
-        texts = ["\n".join(filter(None, [*head, text])) for text in (body, place.body)]
+        texts = [body, place.body]
+        if variant == "package":
+            texts = ["\n".join(filter(None, (place.header, text))) for text in texts]
         dependencies, messages = known.get(wanted), known.get(success)
-        against = None if messages is None else verdict(messages, inserted, variant)
-        flags = covered(dependencies or (), body)
-        counts = [len(flags), sum(flags)] if dependencies is not None else [None, None]
+        against = verdict(messages or (), new, variant)
         row = {
             "id": task.id,
             "repository": str(task.root),
@@ -200,17 +192,23 @@ def judge(
             "wanted": texts[1],
             "exact_match": normalized(texts[0]) == normalized(texts[1]),
             "edit_similarity": round(edit_similarity(*texts) / 100, 6),
-            "dependencies": counts[0],
-            "covered": counts[1],
-            "passed": None if against is None else not against,
+            "dependencies": None,
+            "covered": None,
+            "passed": None if messages is None else not against,
             "lost": lost.get(success, ""),
-            "messages": against or [],
-            "failures": " ".join(dict.fromkeys(name for name, *_ in against or ())),
+            "messages": against,
+            "failures": " ".join(dict.fromkeys(name for name, *_ in against)),
         }
-        pairs = list(zip(dependencies or (), flags, strict=True))
+        flags = covered(dependencies or (), body)
+        if dependencies is not None:
+            row |= {"dependencies": len(flags), "covered": sum(flags)}
         for kind in KINDS:
-            hits = [flag for (_, one), flag in pairs if one == kind]
-            row |= {f"dependencies_{kind}": len(hits), f"covered_{kind}": sum(hits)}
+            own = [
+                flag
+                for flag, (_, one) in zip(flags, dependencies or (), strict=True)
+                if one == kind
+            ]
+            row |= {f"dependencies_{kind}": len(own), f"covered_{kind}": sum(own)}
         rows.append(row | identifier_metrics(body, place.body))
     return pd.DataFrame(rows)
 
@@ -220,9 +218,9 @@ def _answered(
 ) -> tuple[dict, dict]:
     """The answers by their keys, from the store or asked for now and stored; and why some were lost."""
     known, lost, lock = store.get(questions), {}, Lock()
-    waiting = [(name, question) for name, question in questions.items() if name not in known]
-    waiting.sort(key=lambda item: [str(part) for part in item[1][1:3]])  # by repository and file
-    bar = tqdm(total=len(waiting), desc="judging", unit=" questions", delay=1)
+    left = [(name, question) for name, question in questions.items() if name not in known]
+    left = deque(sorted(left, key=lambda item: [str(part) for part in item[1][1:3]]))
+    bar = tqdm(total=len(left), desc="judging", unit=" questions", delay=1)
 
     def keep(name: str, answer: object, reason: str) -> None:
         with lock:
@@ -233,43 +231,35 @@ def _answered(
                 known[name] = answer
             bar.update()
 
-    def work(backwards: bool) -> None:
+    def work(take: Callable[[], tuple]) -> None:
         with DependencyTool() as jedi, SuccessTool() as pylint:
-            while left:
+            while True:
                 try:
-                    name, question = left.pop() if backwards else left.popleft()
-                except IndexError:  # another worker took the last one
+                    name, question = take()
+                except IndexError:  # nothing is left
                     return
                 keep(name, *_ask(question, {DependencyTool: jedi, SuccessTool: pylint}.get))
 
     if cluster is not None:
-        for number, found in cluster.map(_ask_there, [question for _, question in waiting]):
-            keep(waiting[number][0], *found)
+        for number, found in cluster.map(_ask, [question for _, question in left]):
+            keep(left[number][0], *found)
         return known, lost
-    left = deque(waiting)
     with bar, ThreadPoolExecutor(workers) as threads:
-        try:
-            list(threads.map(work, [number % 2 == 1 for number in range(workers)]))
+        try:  # by repository and file, from both ends
+            list(threads.map(work, ([left.popleft, left.pop] * workers)[:workers]))
         finally:
             left.clear()  # after an error or an interrupt the workers end with the question that they are at
     return known, lost
 
 
-def _ask(
-    question: tuple, tool: Callable[[type], DependencyTool | SuccessTool]
-) -> tuple[object, str]:
-    """(answer, ""), or (None, why it was lost)."""
-    kind, *arguments = question
+def _ask(question: tuple, tool: Callable = kept) -> tuple[object, str]:
+    """(answer, ""), or (None, why it was lost). On a worker of a cluster by the processes that it keeps."""
+    kind, root, *rest = question
+    check_seen(root)
     reason = ""
     for _ in range(2):  # what was lost is asked once more
         try:
-            return tool(kind).judge(*arguments), ""
+            return tool(kind).judge(root, *rest), ""
         except WorkerLost as loss:
             reason = str(loss)
     return None, reason
-
-
-def _ask_there(question: tuple) -> tuple[object, str]:
-    """On a worker of a cluster, which keeps its Jedi and pylint processes for the next question."""
-    check_seen(question[1])
-    return _ask(question, kept)

@@ -49,7 +49,7 @@ from lookuplab.toolgen.pairs import (
     Pair,
     TextPair,
     add_mark,
-    encode_all,
+    encode,
     kind_of,
 )
 
@@ -245,7 +245,7 @@ def _rows(
     add_mark(with_mark)
     limit = min(recipe.max_tokens or math.inf, checkpoint.context or math.inf)
     left_out, kept = Counter(), []
-    for pair, example in zip(pairs, encode_all(with_mark, pairs, kind), strict=True):
+    for pair, example in zip(pairs, encode(with_mark, pairs, kind), strict=True):
         if _length(labelled(example, kind)) > limit:
             left_out[f"longer than {limit} tokens"] += 1
         elif not example.exact:
@@ -254,7 +254,7 @@ def _rows(
             kept.append(pair if marked else pair.unmarked())
     if not kept:
         raise UserError(f"nothing to train on: {len(pairs)} pairs, left out: {dict(left_out)}")
-    examples = encode_all(with_mark if marked else checkpoint.tokenizer, kept, kind)
+    examples = encode(with_mark if marked else checkpoint.tokenizer, kept, kind)
     return [labelled(example, kind, recipe.loss_on) for example in examples], left_out
 
 
@@ -460,7 +460,7 @@ def mark_probabilities(model: LocalModel, pairs: Sequence[Pair], seed: int = 0) 
     torch.manual_seed(seed)
     mark, kind = add_mark(model.tokenizer, model.module), kind_of(model.config)
     parts = []
-    for example in encode_all(model.tokenizer, pairs, kind):
+    for example in encode(model.tokenizer, pairs, kind):
         chances = distributions(model.module, example.prompt, example.answer).cpu()
         columns = {"id": example.id, "marked": [token == mark for token in example.answer]}
         columns |= {"probability": chances[:, mark], "written": chances.argmax(dim=-1) == mark}

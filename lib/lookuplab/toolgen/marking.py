@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 from tqdm import tqdm
@@ -34,7 +34,7 @@ from lookuplab.scoring.rates import average, rate, row
 from lookuplab.toolgen.analysers import key, repository_digest
 from lookuplab.toolgen.functions import Function, Token, column_of
 from lookuplab.toolgen.jedi_tool import LOST, VERSION, JediTool
-from lookuplab.toolgen.pairs import MARK, Pair
+from lookuplab.toolgen.pairs import MARK, Pair, corpus_lines
 
 VARIANTS = ("paper", "package")
 MARKING_VERSION = 1  # raise it whenever a function would get other marks by the same answers
@@ -96,17 +96,15 @@ def mark(function: Function, tool: JediTool, variant: str = "paper") -> dict[str
     ``failures``: reason -> how many of them failed, which marks nothing.
     """
     positions, failures, lines = [], Counter(), function.lines()
-    asked = list(candidates(function, variant))
-    for token in asked:
-        text = buffer_at(lines, function, token, variant)
-        answer = tool.complete(
-            function.root, function.file, text, token.line, token.column, token.text
-        )
+    tokens = list(candidates(function, variant))
+    for token in tokens:
+        at = buffer_at(lines, function, token, variant), token.line, token.column
+        answer = tool.complete(function.root, function.file, *at, token.text)
         if answer.failure:
             failures[answer.failure] += 1
         elif token.text in (answer.inserted if variant == "package" else answer.identifiers):
             positions.append([token.line, token.column])
-    return {"positions": positions, "asked": len(asked), "failures": dict(failures)}
+    return {"positions": positions, "asked": len(tokens), "failures": dict(failures)}
 
 
 def augmented(function: Function, positions: Sequence[Sequence[int]]) -> Pair:
@@ -116,7 +114,7 @@ def augmented(function: Function, positions: Sequence[Sequence[int]]) -> Pair:
         lines = text.split("\n")
         for line, column in sorted(positions, reverse=True):
             if first <= line < first + len(lines):
-                at = column if line in function.kept else column - len(function.indent)
+                at = column - len(function.indent) * (line not in function.kept)
                 lines[line - first] = lines[line - first][:at] + MARK + lines[line - first][at:]
         return "\n".join(lines)
 
@@ -129,34 +127,26 @@ def marked(
     functions: Sequence[Function],
     variant: str = "paper",
     workers: int | None = None,
-    store: Path | Literal[False] | None = None,
+    store: Path | str | None = None,
     cluster: Cluster | None = None,
-    progress: bool = True,
     strict: bool = True,
 ) -> list[dict[str, Any]]:
     """The functions' records in a marked corpus (Section III-B), in their order.
 
-    What was marked is kept in ``store`` (None: the one beside the completion store, False: none),
-    file by file, so that a run that was killed goes on, until the repository changes. ``cluster``
-    marks on its workers. Functions with a question that timed out or crashed are not kept;
-    ``strict`` raises UserError where there are any, as a busy machine must not change a number.
-    Raises UserError for two functions of one id.
+    What was marked is kept in ``store`` (a file, ":memory:", or None for the one beside the completion store), file by
+    file, so that a run that was killed goes on, until the repository changes. ``cluster`` marks on its workers.
+    Functions with a question that timed out or crashed are not kept; ``strict`` raises UserError where there are any,
+    as a busy machine must not change a number. Raises UserError for two functions of one id.
     """
-    if len({one.id for one in functions}) < len(functions):
-        raise UserError("two repositories have one name, so that ids collide; rename one folder")
     digests = {root: repository_digest(root) for root in {one.root for one in functions}}
     versions = {"variant": variant, "tool": VERSION, "marking": MARKING_VERSION}
     keys = {one.id: key("marks", digests[one.root], id=one.id, **versions) for one in functions}
-    with Marks(":memory:" if store is False else store) as opened:
+    if len(keys) < len(functions):
+        raise UserError("two repositories have one name, so that ids collide; rename one folder")
+    with Marks(store) as opened:
         found = opened.get(keys.values())
         missing = [one for one in functions if keys[one.id] not in found]
-        bar = tqdm(
-            total=len(missing),
-            desc=f"marking ({variant})",
-            unit=" functions",
-            disable=not progress,
-            delay=1,
-        )
+        bar = tqdm(total=len(missing), desc=f"marking ({variant})", unit=" functions", delay=1)
         with bar:
             for new in _by_file(missing, variant, workers, cluster):
                 for id, marks in new:
@@ -220,12 +210,13 @@ def save(records: Sequence[Mapping[str, Any]], file: Path) -> None:
     """Write the marks of a corpus without its code, which is other people's and stands in their
     packages anyway: one JSON line a function, the same bytes every time.
     """
-    names = ("id", "code", "positions", "asked", "failures", "docstring_tokens", "function_tokens")
+    names = ("id", "code", "asked", "failures", "docstring_tokens", "function_tokens")
+    lines = [
+        json.dumps({name: one[name] for name in names} | {"marks": one["positions"]}) + "\n"
+        for one in sorted(records, key=lambda one: one["id"])
+    ]
     file.parent.mkdir(parents=True, exist_ok=True)
-    with open(file, "wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as stream:
-        for record in sorted(records, key=lambda record: record["id"]):
-            line = {name.replace("positions", "marks"): record[name] for name in names}
-            stream.write(json.dumps(line).encode() + b"\n")
+    file.write_bytes(gzip.compress("".join(lines).encode(), mtime=0))
 
 
 def load(file: Path) -> list[dict[str, Any]]:
@@ -233,15 +224,10 @@ def load(file: Path) -> list[dict[str, Any]]:
     ``code``, ``positions``, ``marks``, ``docstring_tokens`` and ``function_tokens``. Raises
     UserError for another file.
     """
-    try:
-        with (gzip.open if file.suffix == ".gz" else open)(file, "rt", encoding="utf-8") as lines:
-            found = [json.loads(line) for line in lines]
-        for one in found:
-            one.setdefault("positions", one["marks"])
-            one |= {"repository": one["id"].partition("/")[0], "marks": len(one["positions"])}
-    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
-        problem = f"{file} holds no marks ({error}); make them with `lookuplab data mark`"
-        raise UserError(problem) from None
+    found = corpus_lines(file, ["id", "code", "marks", *_MEANS])
+    for one in found:
+        one.setdefault("positions", one["marks"])
+        one |= {"repository": one["id"].partition("/")[0], "marks": len(one["positions"])}
     return found
 
 
@@ -250,9 +236,11 @@ def lay_over(functions: Sequence[Function], saved: Sequence[Mapping[str, Any]]) 
     were other code when they were marked.
     """
     known = {(one["id"], one["code"]): one["positions"] for one in saved}
-    keys = [(one.id, code_hash(one.source)) for one in functions]
-    pairs = zip(functions, keys, strict=True)
-    return [augmented(one, known[key]) for one, key in pairs if key in known]
+    return [
+        augmented(one, known[at])
+        for one in functions
+        if (at := (one.id, code_hash(one.source))) in known
+    ]
 
 
 def code_hash(source: str) -> str:
@@ -267,9 +255,11 @@ def statistics_rows(records: Sequence[Mapping[str, Any]], condition: str) -> lis
     frame = pd.DataFrame(records, columns=["repository", *_MEANS])
     counts = {"functions": len(frame), "repositories": frame.repository.nunique()}
     rows = [{"condition": condition, "metric": name, "value": n} for name, n in counts.items()]
-    for field, name in _MEANS.items() if records else ():
-        rows.append(row("", condition, name, average(frame[field], frame.repository)))
-    return rows
+    means = _MEANS if records else {}
+    return rows + [
+        row("", condition, name, average(frame[field], frame.repository))
+        for field, name in means.items()
+    ]
 
 
 _MEANS = {
@@ -308,36 +298,34 @@ def asked(functions: Sequence[Function], records: Sequence[Mapping[str, Any]]) -
     what the tool would have offered.
     """
     rows = [
-        (
-            one.id,
-            one.repository,
-            token.line,
-            token.column,
-            token.text,
-            kinds[token],
-            [token.line, token.column] in record["positions"],
-        )
+        {
+            "id": one.id,
+            "repository": one.repository,
+            "line": token.line,
+            "column": token.column,
+            "name": token.text,
+            "place": kinds[token],
+            "offered": [token.line, token.column] in record["positions"],
+        }
         for one, record in zip(functions, records, strict=True)
         if not record["failures"]
         for kinds in [places(one)]
         for token in candidates(one, record["variant"])
     ]
-    columns = ["id", "repository", "line", "column", "name", "place", "offered"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows)
 
 
 def offered_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The share of identifiers that the tool offers, in all and by place; from ``asked``."""
-    parts = {"all": frame, **{place: frame[frame.place == place] for place in PLACES}}
+    parts = {"all": frame} | dict(iter(frame.groupby("place")))
+    rates = {
+        name: rate(parts[name].offered, parts[name].repository)
+        for name in ("all", *PLACES)
+        if name in parts
+    }
     return [
-        row(
-            "",
-            f"evaluation/{name}",
-            "offered_percent",
-            rate(part.offered, part.repository).percent(),
-        )
-        for name, part in parts.items()
-        if len(part)
+        row("", f"evaluation/{name}", "offered_percent", one.percent())
+        for name, one in rates.items()
     ]
 
 
@@ -345,18 +333,14 @@ def places(function: Function) -> dict[Token, str]:
     """Where each token of a function stands: one of PLACES. A name is bound where it is no
     expression that is read.
     """
-    lines, keywords, read, imports = function.source.split("\n"), set(), set(), set()
-    for node in ast.walk(ast.parse(function.source)):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            imports |= {function.line + n - 1 for n in range(node.lineno, node.end_lineno + 1)}
-        elif isinstance(node, ast.keyword | ast.Name):
-            line = function.line + node.lineno - 1
-            cut = 0 if line in function.kept else len(function.indent)
-            at = line, column_of(lines[node.lineno - 1], node.col_offset) + cut
-            if isinstance(node, ast.keyword) and node.arg:
-                keywords.add(at)
-            elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store):
-                read.add(at)
+    lines, keywords, read, imports = function.lines(), set(), set(), set()
+    for node in ast.walk(ast.parse("".join(lines))):
+        match node:
+            case ast.Import() | ast.ImportFrom():
+                imports.update(range(node.lineno, node.end_lineno + 1))
+            case ast.keyword(arg=str()) | ast.Name(ctx=ast.Load() | ast.Del()):
+                at = node.lineno, column_of(lines[node.lineno - 1], node.col_offset)
+                (keywords if isinstance(node, ast.keyword) else read).add(at)
     found, before = {}, ["", ""]
     for token in function.tokens:
         at = (token.line, token.column)

@@ -85,24 +85,30 @@ class Example:
     exact: bool = True
 
 
-def read(path: Path) -> tuple[list[Pair], Counter]:
-    """The augmented functions of a marked corpus (JSON Lines of ``lookuplab data mark``, ``.gz`` too), without those
-    whose own text spells the mark; these are counted. UserError for a line that is no record."""
-    found, left_out = [], Counter()
+def corpus_lines(path: Path, names: Sequence[str]) -> list[dict]:
+    """The records of a file of ``lookuplab data mark`` (JSON Lines, ``.gz`` too), which have at least the fields
+    ``names``. UserError for another file."""
     try:
         with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as lines:
-            for record in map(json.loads, lines):
-                names = "id", "docstring", "signature", "body"
-                if any(MARK in record[name] for name in names):
-                    left_out[f"spelling {MARK} themselves"] += 1
-                    continue
-                marked = record["marked_signature"], record["marked_body"]
-                found.append(Pair(record["id"], record["docstring"], *marked))
+            found = [json.loads(line) for line in lines]
+        for one in found:
+            if missing := set(names) - set(one):
+                raise KeyError(min(missing))
     except (ValueError, KeyError, TypeError, EOFError, OSError) as error:
-        raise UserError(
-            f"{path} is no marked corpus ({type(error).__name__}: {error}, behind {len(found) + left_out.total()} "
-            "records); `lookuplab data mark` writes one"
-        ) from error
+        problem = f"{path} is no marked corpus ({type(error).__name__}: {error})"
+        raise UserError(f"{problem}; `lookuplab data mark` writes one") from error
+    return found
+
+
+def read(path: Path) -> tuple[list[Pair], Counter]:
+    """The augmented functions of a marked corpus, without those whose own text spells the mark; these are counted."""
+    own, marked = ("id", "docstring", "signature", "body"), ("marked_signature", "marked_body")
+    found, left_out = [], Counter()
+    for one in corpus_lines(path, own + marked):
+        if any(MARK in one[name] for name in own):
+            left_out[f"spelling {MARK} themselves"] += 1
+        else:
+            found.append(Pair(one["id"], one["docstring"], *(one[name] for name in marked)))
     return found, left_out
 
 
@@ -119,9 +125,8 @@ def prompt_text(function: Any, kind: str) -> str:
     """
     docstring, signature = function.docstring, function.signature
     if kind == "encoder-decoder":
-        return (
-            f"### Description:\n{docstring}\n\n" if docstring else ""
-        ) + f"### Signature:\n{signature}"
+        described = f"### Description:\n{docstring}\n\n" if docstring else ""
+        return f"{described}### Signature:\n{signature}"
     found = re.search(r"^([ \t]+)\S", function.body, re.MULTILINE)
     indent = found.group(1) if found else "    "
     return f"{signature}\n" + (f"{indent}'''{docstring}'''\n" if docstring else "")
@@ -136,12 +141,7 @@ def add_mark(tokenizer: Any, module: Any = None) -> int:
     return tokenizer.convert_tokens_to_ids(MARK)
 
 
-def encode(tokenizer: Any, pair: Pair | TextPair, kind: str) -> Example:
-    """``encode_all`` for one pair."""
-    return encode_all(tokenizer, [pair], kind)[0]
-
-
-def encode_all(tokenizer: Any, pairs: Sequence[Pair | TextPair], kind: str) -> list[Example]:
+def encode(tokenizer: Any, pairs: Sequence[Pair | TextPair], kind: str) -> list[Example]:
     """The pairs in tokens. Prompt and answer are tokenised apart, as they are when the model answers.
 
     Only a decoder's prompt begins with the tokenizer's begin-of-text token, where it has one of its own.
@@ -155,24 +155,27 @@ def encode_all(tokenizer: Any, pairs: Sequence[Pair | TextPair], kind: str) -> l
     if kind == "decoder":
         prompts = [row[:-1] if len(row) > 1 and row[-1] == end else row for row in prompts]
         tails = [row[-TAIL:] for row in prompts]
-    exact = _spelled(tokenizer, tails, written, answers)
-    for i in [i for i, right in enumerate(exact) if not right]:
-        if row := _in_pieces(tokenizer, tails[i], answers[i]):
-            written[i], exact[i] = row, _spelled(tokenizer, [tails[i]], [row], [answers[i]])[0]
-    parts = zip(pairs, prompts, written, exact, strict=True)
+    befores = decoded(tokenizer, tails)
+
+    def spelled(rows: list[list[int]]) -> list[bool]:
+        """Whether each row, behind the last tokens of its prompt, spells its text: marks, special tokens, do not."""
+        whole = decoded(tokenizer, [tail + row for tail, row in zip(tails, rows, strict=True)])
+        return [
+            text == before + answer.replace(MARK, "")
+            for text, before, answer in zip(whole, befores, answers, strict=True)
+        ]
+
+    exact = spelled(written)
+    if not all(exact):
+        written = [
+            row if right else _in_pieces(tokenizer, tail, answer) or row
+            for row, right, tail, answer in zip(written, exact, tails, answers, strict=True)
+        ]
+        exact = spelled(written)
     return [
-        Example(pair.id, prompt, [*answer, end], right) for pair, prompt, answer, right in parts
+        Example(pair.id, prompt, [*answer, end], right)
+        for pair, prompt, answer, right in zip(pairs, prompts, written, exact, strict=True)
     ]
-
-
-def _spelled(
-    tokenizer: Any, tails: list[list[int]], rows: list[list[int]], texts: list[str]
-) -> list[bool]:
-    """Whether each row, behind the last tokens of its prompt, spells its text: marks, special tokens, spell nothing."""
-    before = decoded(tokenizer, tails)
-    whole = decoded(tokenizer, [tail + row for tail, row in zip(tails, rows, strict=True)])
-    expected = [start + text.replace(MARK, "") for start, text in zip(before, texts, strict=True)]
-    return [found == text for found, text in zip(whole, expected, strict=True)]
 
 
 def _in_pieces(tokenizer: Any, tail: list[int], text: str) -> list[int] | None:

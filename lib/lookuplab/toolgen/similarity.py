@@ -13,8 +13,10 @@ from itertools import takewhile
 import numpy as np
 import parso
 from codebleu.codebleu import PACKAGE_DIR
+from codebleu.dataflow_match import normalize_dataflow
 from codebleu.parser import DFG_python, remove_comments_and_docstrings
 from codebleu.utils import get_tree_sitter_language
+from codebleu.weighted_ngram_match import modified_recall
 from parso.tree import Leaf
 from rapidfuzz import fuzz
 from tree_sitter import Parser
@@ -23,9 +25,6 @@ from lookuplab.toolgen.insertion import indented
 
 ORDERS = 4
 COMPONENTS = ("ngram", "weighted_ngram", "syntax", "dataflow")
-# The 25 columns of CodeBLEU's counts: matches and totals of n-grams of orders 1 to 4, the same weighted, both lengths
-# and the length that the package takes for a weighted reference, subtrees of the syntax matched and all, data flows
-# matched and all, the pair's own share of data flows, and whether it has any
 KEYWORDS = set((PACKAGE_DIR / "keywords" / "python.txt").read_text(encoding="utf-8").split())
 
 
@@ -39,14 +38,11 @@ def edit_similarity(prediction: str, reference: str) -> float:
     return fuzz.ratio(normalized(prediction), normalized(reference))
 
 
-def _grams(tokens: Sequence, order: int) -> Counter:
-    return Counter(zip(*(tokens[start:] for start in range(order)), strict=False))
-
-
 def bleu_counts(prediction: Sequence, reference: Sequence) -> list[int]:
     """What BLEU needs of one pair of token lists, (10,): matches and totals of orders 1 to 4, both lengths."""
     found, wanted = (
-        [_grams(tokens, n + 1) for n in range(ORDERS)] for tokens in (prediction, reference)
+        [Counter(zip(*(row[i:] for i in range(n)), strict=False)) for n in range(1, ORDERS + 1)]
+        for row in (prediction, reference)
     )
     matches = [(some & others).total() for some, others in zip(found, wanted, strict=True)]
     return [*matches, *(grams.total() for grams in found), len(prediction), len(reference)]
@@ -55,30 +51,28 @@ def bleu_counts(prediction: Sequence, reference: Sequence) -> list[int]:
 def bleu(counts: np.ndarray) -> np.ndarray:
     """BLEU-4, 0 to 1, of summed counts (..., 10): +1 on every order, brevity penalty of the whole corpus."""
     matches, totals = counts[..., :ORDERS], counts[..., ORDERS : 2 * ORDERS]
-    predicted, wanted = counts[..., -2], counts[..., -1]
     precision = np.exp(np.log((matches + 1) / (totals + 1)).mean(axis=-1))
+    return precision * _brevity(counts[..., -2], counts[..., -1])
+
+
+def _brevity(predicted: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """The brevity penalty; 0 for an empty prediction of something."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        penalty = np.where(predicted >= wanted, 1.0, np.exp(1 - wanted / predicted))
-    return precision * np.where((predicted == 0) & (wanted > 0), 0.0, penalty)
+        return np.where(predicted >= wanted, 1.0, np.exp(1 - wanted / predicted))
 
 
 def components(sums: np.ndarray) -> np.ndarray:
     """The COMPONENTS (..., 4) of summed counts (..., 25); NaN for data flow where there is none."""
-    grams, weighted = sums[..., : 2 * ORDERS], sums[..., 2 * ORDERS : 4 * ORDERS]
-    rest = np.moveaxis(sums[..., 4 * ORDERS : -2], -1, 0)
-    predicted, wanted, fixed, trees, all_trees, flows, all_flows = rest
-    with np.errstate(divide="ignore", invalid="ignore"):
-        flow = np.where(all_flows > 0, flows / all_flows, np.nan)
-        words = _package_bleu(grams, predicted, wanted), _package_bleu(weighted, predicted, fixed)
-        return np.stack([*words, trees / all_trees, flow], axis=-1)
-
-
-def _package_bleu(counts: np.ndarray, predicted: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """0 without a common word, a tenth of a match for other orders without one (Chen and Cherry's method 1)."""
-    matches, totals = counts[..., :ORDERS], counts[..., ORDERS:]
-    precision = np.exp(np.log(np.where(matches == 0, 0.1, matches) / totals).mean(axis=-1))
-    penalty = np.where(predicted > wanted, 1.0, np.exp(1 - wanted / predicted))
-    return np.where(matches[..., 0] == 0, 0.0, precision * penalty)
+    grams, weighted, rest, _ = np.split(sums, (2 * ORDERS, 4 * ORDERS, -2), axis=-1)
+    predicted, wanted, fixed, trees, all_trees, flows, all_flows = np.moveaxis(rest, -1, 0)
+    words = []
+    for counts, length in (grams, wanted), (weighted, fixed):
+        matches, totals = counts[..., :ORDERS], counts[..., ORDERS:]
+        # a tenth of a match for orders without one (Chen and Cherry's method 1), 0 without a common word
+        precision = np.exp(np.log(np.where(matches == 0, 0.1, matches) / totals).mean(axis=-1))
+        words.append((matches[..., 0] > 0) * precision * _brevity(predicted, length))
+    flow = flows / np.where(all_flows > 0, all_flows, np.nan)
+    return np.stack([*words, trees / all_trees, flow], axis=-1)
 
 
 def code_bleu(sums: np.ndarray, variant: str = "paper") -> np.ndarray:
@@ -89,41 +83,39 @@ def code_bleu(sums: np.ndarray, variant: str = "paper") -> np.ndarray:
     """
     parts = components(sums)
     if variant == "package":
-        flow = np.nan_to_num(parts[..., 3])
-        return (parts[..., :3].sum(axis=-1) + np.where(flow == 0, 1.0, flow)) / len(COMPONENTS)
+        parts[..., 3] = np.where(parts[..., 3] > 0, parts[..., 3], 1.0)
     return np.nanmean(parts, axis=-1)
 
 
 def code_bleu_counts(prediction: str, reference: str) -> list[float]:
-    """What CodeBLEU needs of one pair, (25,). Both are moved to the margin: a body is no broken code."""
+    """What CodeBLEU needs of one pair, (25,). Both are moved to the margin: a body is no broken code.
+
+    Matches and totals of n-grams of orders 1 to 4, the same weighted, both lengths and the length that the package
+    takes for a weighted reference, subtrees of the syntax matched and all, data flows matched and all, the pair's own
+    share of data flows, and whether it has any.
+    """
     texts = [indented(text, "").strip() for text in (prediction, reference)]
     found, wanted = (text.split() for text in texts)
-    weights = {(word,): 1 if word in KEYWORDS else 0.2 for word in wanted}
-    matches, totals, had, has = [], [], [], []
-    for order in range(1, ORDERS + 1):
-        some, others = _grams(found, order), _grams(wanted, order)
-        common = others & some
-        matches.append(common.total())
-        totals.append(max(1, some.total()))
-        had.append(sum(n * weights.get(gram, 1) for gram, n in common.items()))
-        has.append(max(1, sum(n * weights.get(gram, 1) for gram, n in others.items())))
+    grams = bleu_counts(found, wanted)
+    weights = {word: 1 if word in KEYWORDS else 0.2 for word in wanted}
+    weighted = [modified_recall([(wanted, weights)], found, n + 1) for n in range(ORDERS)]
     roots = [_root(text) for text in texts]
     known, trees = set(_subtrees(roots[0])), _subtrees(roots[1])
     ours, edges = (Counter(_edges(root)) for root in roots)
     flows, all_flows = (edges & ours).total(), edges.total()
-    share = flows / all_flows if all_flows else 0
-    syntax = sum(tree in known for tree in trees), len(trees)
-    lengths = len(found), len(wanted), 2  # the package measures the pair (words, weights)
     return [
-        *matches,
-        *totals,
-        *had,
-        *has,
-        *lengths,
-        *syntax,
+        *grams[:ORDERS],
+        *(max(1, total) for total in grams[ORDERS : 2 * ORDERS]),
+        *(matched for matched, _ in weighted),
+        *(total for _, total in weighted),
+        len(found),
+        len(wanted),
+        2,  # the package measures the pair (words, weights)
+        sum(tree in known for tree in trees),
+        len(trees),
         flows,
         all_flows,
-        share,
+        flows / (all_flows or 1),
         all_flows > 0,
     ]
 
@@ -132,26 +124,19 @@ def _root(text: str):
     """The syntax tree of a text without comments and docstrings; broken code has one, too."""
     try:
         text = remove_comments_and_docstrings(text, "python")
-    except (
-        Exception
-    ):  # tokenize refuses broken code in many ways; the package goes on with the text as it is
+    except Exception:  # tokenize refuses broken code in many ways; the package keeps such a text
         pass
-    return (
-        Parser(get_tree_sitter_language("python")).parse(text.encode("utf-8", "replace")).root_node
-    )
+    parser = Parser(get_tree_sitter_language("python"))
+    return parser.parse(text.encode("utf-8", "replace")).root_node
 
 
 def _subtrees(root) -> list[str]:
     """The root and every node below it that has children, written out."""
-    found, waiting = [], [root]
-    while waiting:
-        node = waiting.pop()
-        found.append(str(node))
-        waiting += [child for child in node.children if child.children]
-    return found
+    inner = [text for child in root.children if child.children for text in _subtrees(child)]
+    return [str(root), *inner]
 
 
-def _edges(root) -> list[tuple[str, str, tuple[str, ...]]]:
+def _edges(root) -> list[tuple]:
     """The normalized data flow of a tree: variables numbered by first appearance.
 
     The package's own function merges the sources of a variable through a set of strings, so its numbers vary with
@@ -170,16 +155,10 @@ def _edges(root) -> list[tuple[str, str, tuple[str, ...]]]:
     merged: dict[int, tuple] = {}
     for name, place, relation, names, _ in flow:
         if place in linked:
-            _, first, before = merged.get(place, (name, relation, []))
-            merged[place] = name, first, list(dict.fromkeys(before + names))
-    numbers: dict[str, str] = {}
-    for name, _, names in merged.values():
-        for each in (*names, name):
-            numbers.setdefault(each, f"var_{len(numbers)}")
-    return [
-        (numbers[name], relation, tuple(numbers[each] for each in names))
-        for name, relation, names in merged.values()
-    ]
+            _, _, first, before = merged.get(place, (name, place, relation, []))
+            merged[place] = name, place, first, list(dict.fromkeys(before + names))
+    edges = normalize_dataflow(merged.values())
+    return [(name, relation, tuple(names)) for name, relation, names in edges]
 
 
 def _tokens(node) -> list:
@@ -217,13 +196,13 @@ def identifier_metrics(prediction: str, reference: str) -> dict[str, float | Non
     texts = prediction, reference
     names = [identifiers(text) for text in texts]
     tokens = [[leaf.value for leaf in leaves(text) if leaf.value.strip()] for text in texts]
+
+    def common(found: list, wanted: list) -> float | None:
+        equal = takewhile(lambda pair: pair[0] == pair[1], zip(found, wanted, strict=False))
+        return len(list(equal)) / len(wanted) if wanted else None
+
     return {
         "next_identifier": names[0][:1] == names[1][:1] if names[1] else None,
-        "identifier_sequence": _common(*names),
-        "prefix": _common(*tokens),
+        "identifier_sequence": common(*names),
+        "prefix": common(*tokens),
     }
-
-
-def _common(found: list, wanted: list) -> float | None:
-    equal = takewhile(lambda pair: pair[0] == pair[1], zip(found, wanted, strict=False))
-    return sum(1 for _ in equal) / len(wanted) if wanted else None

@@ -18,13 +18,14 @@ attribute on a class from outside, that attribute exists for a later file that d
 """
 
 import ast
-import functools
 import gc
+import json
 import os
 import resource
 import signal
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing import get_context
@@ -86,14 +87,9 @@ class SuccessTool(Worker):
         if (folder := imports_begin((root / file).resolve().parent)) != self.folder:
             self.close()
             self.folder = folder
-        question = {
-            "root": str(root),
-            "file": file,
-            "text": text,
-            "limit": self.limit,
-            "lines": lines,
-        }
-        answer = self.ask(question, 2 * PATIENCE * self.limit + 10)  # reading, then the check
+        question = {"root": str(root), "file": file, "text": text, "lines": lines}
+        seconds = 2 * PATIENCE * self.limit + 10  # reading, then the check
+        answer = self.ask(question | {"limit": self.limit}, seconds)
         if "lost" in answer:
             raise WorkerLost(answer["lost"])
         return answer["messages"]
@@ -101,24 +97,11 @@ class SuccessTool(Worker):
 
 def fresh_messages(root: Path, file: str) -> list[Message]:
     """The literal reading: one pylint process for one file, which must hold the generated function on the disk."""
-    options = ["--rcfile=", "--disable=all", f"--enable={','.join(CHECKS)}", "--score=n"]
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        MODULE,
-        *options,
-        "--msg-template={msg_id}\t{line}\t{msg}",
-        file,
-    ]
-    plain = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("FORCE_COLOR", "PY_COLORS")
-    }
-    done = subprocess.run(command, cwd=root, env=plain, capture_output=True, text=True)
-    rows = [line.split("\t", 2) for line in done.stdout.splitlines()]
-    return [[row[0], int(row[1]), row[2]] for row in rows if len(row) == 3]
+    options = "--rcfile=", "--disable=all", f"--enable={','.join(CHECKS)}", "--output-format=json"
+    command = [sys.executable, "-P", "-m", MODULE, *options, file]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    found = json.loads(done.stdout or "[]")
+    return [[one["message-id"], one["line"], one["message"]] for one in found]
 
 
 class Linter(PyLinter):
@@ -130,14 +113,12 @@ class Linter(PyLinter):
 
 
 class BufferLinter(Linter):
-    """pylint that reads one file from memory."""
+    """pylint that reads the file at ``path`` from memory; with ``lines`` it walks only through the functions that share
+    a line with these."""
 
     def __init__(self):
         super().__init__()
-        self.path, self.text = "", ""
-        self.lines: tuple[int, int] | None = (
-            None  # only functions that share a line with these are walked through
-        )
+        self.path, self.text, self.lines = "", "", None
         self.load_default_plugins()
         self.disable("all")
         for check in CHECKS:
@@ -149,31 +130,22 @@ class BufferLinter(Linter):
         return self._needed
 
     def get_ast(self, filepath: str, modname: str, data: str | None = None):
-        return super().get_ast(
-            filepath, modname, self.text if os.path.abspath(filepath) == self.path else data
-        )
+        ours = os.path.abspath(filepath) == self.path
+        return super().get_ast(filepath, modname, self.text if ours else data)
 
-    def check_astroid_module(
-        self, ast_node, walker: ASTWalker, rawcheckers, tokencheckers
-    ) -> bool | None:
+    def check_astroid_module(self, ast_node, walker: ASTWalker, **checkers) -> bool | None:
         if self.lines is not None:
-            walker.walk = functools.partial(_walk, walker, *self.lines)
-        return super().check_astroid_module(ast_node, walker, rawcheckers, tokencheckers)
+            first, last = self.lines
 
-    def findings(self, file: str) -> list[Message]:
-        self.reporter.messages.clear()
-        self.check([file])
-        return [
-            [one.msg_id, one.line, one.msg]
-            for one in self.reporter.messages
-            if one.msg_id != "F0002"
-        ]
+            def walk(node) -> None:
+                outside = isinstance(node, FunctionDef) and (
+                    node.end_lineno < first or node.fromlineno > last
+                )
+                if not outside:
+                    ASTWalker.walk(walker, node)
 
-
-def _walk(walker: ASTWalker, first: int, last: int, node) -> None:
-    """``ASTWalker.walk`` around the functions outside of the lines."""
-    if not (isinstance(node, FunctionDef) and (node.end_lineno < first or node.fromlineno > last)):
-        ASTWalker.walk(walker, node)
+            walker.walk = walk
+        return super().check_astroid_module(ast_node, walker, **checkers)
 
 
 class Process:
@@ -182,32 +154,23 @@ class Process:
     def __init__(self):
         gc.disable()  # syntax trees stay; looking through them for garbage took half of the time
         self.linter = BufferLinter()
-        self.gifts: dict[
-            str, list[tuple]
-        ] = {}  # file -> attributes that it set on objects of other modules
-        self.read_assignment = AstroidBuilder.delayed_assattr
-        AstroidBuilder.delayed_assattr = lambda builder, node: self.note(builder, node)
         self.wanted: list[tuple[str, str]] = []
+        # file -> attributes that it set on objects of other modules (``imported.Class.late = 1``)
+        self.gifts: dict[str, list[tuple]] = defaultdict(list)
+        read_assignment = AstroidBuilder.delayed_assattr
 
-    def note(self, builder: AstroidBuilder, node) -> None:
-        """Read an assignment to an attribute; an ``imported.Class.late = 1`` is kept in ``gifts``."""
-        self.read_assignment(builder, node)
-        root = node.root()
-        with suppress(astroid.InferenceError):
-            for owner in node.expr.infer():
-                for one in (owner, getattr(owner, "_proxied", None)):
-                    for table in (
-                        getattr(one, "instance_attrs", None),
-                        getattr(one, "locals", None),
-                    ):
-                        if (
-                            table
-                            and node in table.get(node.attrname, ())
-                            and one.root() is not root
-                        ):
-                            self.gifts.setdefault(root.file, []).append(
-                                (table, node.attrname, node)
-                            )
+        def read_and_note(builder: AstroidBuilder, node) -> None:
+            read_assignment(builder, node)
+            root = node.root()
+            with suppress(astroid.InferenceError):
+                for owner in node.expr.infer():
+                    for one in (owner, getattr(owner, "_proxied", None)):
+                        for kind in ("instance_attrs", "locals"):
+                            table = getattr(one, kind, None) or {}
+                            if node in table.get(node.attrname, ()) and one.root() is not root:
+                                self.gifts[root.file].append((table, node.attrname, node))
+
+        AstroidBuilder.delayed_assattr = read_and_note
 
     def answer(self, question: dict) -> dict:
         """{"messages": [...]} of ``file`` with ``text`` in it, or {"lost": "timeout" | "crash"}.
@@ -240,13 +203,13 @@ class Process:
     def read(self, file: str) -> None:
         """Read what the last check had to. Nothing but reading comes of it: inferences are dropped, and what goes wrong,
         the check itself will meet and report."""
-        manager = astroid.MANAGER
         with augmented_sys_path([discover_package_path(file, [])]):
             for name, source in self.wanted:
                 with suppress(Exception):
-                    manager.ast_from_file(source, name) if source else manager.ast_from_module_name(
-                        name
-                    )
+                    if source:
+                        astroid.MANAGER.ast_from_file(source, name)
+                    else:
+                        astroid.MANAGER.ast_from_module_name(name)
         if self.wanted:
             _invalidate_cache()
             clear_inference_tip_cache()
@@ -257,23 +220,24 @@ class Process:
         """The copy's work."""
         soft = max(1, int(question["limit"]))
         resource.setrlimit(resource.RLIMIT_CPU, (soft, soft + 1))
-        linter, cache = self.linter, astroid.MANAGER.astroid_cache
-        linter.path, linter.text = os.path.abspath(question["file"]), question["text"]
+        linter, cache, file = self.linter, astroid.MANAGER.astroid_cache, question["file"]
+        linter.path, linter.text = os.path.abspath(file), question["text"]
         linter.lines = question["lines"]
         for name in [name for name, module in cache.items() if module.file == linter.path]:
             del cache[name]
-        for table, name, node in self.gifts.get(linter.path, ()):
+        for table, name, node in self.gifts[linter.path]:
             table[name] = [use for use in table.get(name, ()) if use is not node]
             if not table[name]:
                 del table[name]
         known = set(cache)
-        messages = linter.findings(question["file"])
+        linter.check([file])
+        found = [[one.msg_id, one.line, one.msg] for one in linter.reporter.messages]
         read = [
             (name, module.file if (module.file or "").endswith(".py") else "")
             for name, module in cache.items()
             if name and name not in known and module.file != linter.path
         ]
-        sending.send({"messages": messages, "read": read})
+        sending.send({"messages": [one for one in found if one[0] != "F0002"], "read": read})
 
 
 if __name__ == "__main__":

@@ -9,25 +9,26 @@ is Wilson's for as many trials as there are repositories.
 Frames are given as {(model, condition): frame}, all of one model over the same functions; conditions are ``base``,
 ``toolgen`` and any other, such as ``monitor``. Rows are dictionaries of the tidy schema: model, condition, metric,
 value, ci_low, ci_high, n. The paper's relative changes stand under their condition (``toolgen``), the differences under
-``toolgen - base``: in points of 100 for percentages, else in the metric's own unit (``bleu4_change``).
+``toolgen - base``: in points of 100 for percentages, else in the metric's own unit (``bleu4_change``). A metric without
+a value (a kind of dependency that no reference has) has no row.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pandas as pd
 
 from lookuplab.errors import UserError
-from lookuplab.scoring.rates import Rate, bare_row, mcnemar, resampled_weights, row, wilson
+from lookuplab.scoring.rates import bare_row, bootstrap, mcnemar, row, wilson
 from lookuplab.toolgen import similarity
 from lookuplab.toolgen.dependencies import KINDS
 from lookuplab.toolgen.success import CHECKS
 
 Frames = Mapping[tuple[str, str], pd.DataFrame]
-# Name -> counts of each function (n, k), and the function of their sums (..., k) with values 0 to 1; None is the ratio
-# of two columns, and the second one counts n.
-Metrics = dict[str, tuple[np.ndarray, Callable[[np.ndarray], np.ndarray] | None]]
+# Name -> counts of each function (n, k), and the function of their sums (..., k) with values 0 to 1.
+Metrics = dict[str, tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]]
 BASE = "base"
 
 
@@ -42,23 +43,23 @@ def similarity_rows(
     is not in it. ``variant`` is CodeBLEU's (see ``similarity``); the texts' is that of ``evaluation.judge``.
     """
 
-    def metrics(model: str, frame: pd.DataFrame) -> Metrics:
+    def metrics(model, frame) -> Metrics:
         split = (tokenize or {}).get(model, str.split)
         pairs = list(zip(frame.predicted, frame.wanted, strict=True))
-        words = [similarity.bleu_counts(*(list(split(text)) for text in pair)) for pair in pairs]
-        code = np.array([similarity.code_bleu_counts(*pair) for pair in pairs], dtype=float)
-        found: Metrics = {
-            "bleu4": (np.array(words, dtype=float), similarity.bleu),
-            "codebleu": (code, partial(similarity.code_bleu, variant=variant)),
+        words = np.array([similarity.bleu_counts(*map(split, pair)) for pair in pairs])
+        code = np.array([similarity.code_bleu_counts(*pair) for pair in pairs])
+        parts = {
+            f"codebleu_{name}": (code, lambda sums, at=at: similarity.components(sums)[..., at])
+            for at, name in enumerate(similarity.COMPONENTS)
         }
-        for place, name in enumerate(similarity.COMPONENTS):
-            found[f"codebleu_{name}"] = (
-                code,
-                lambda sums, at=place: similarity.components(sums)[..., at],
-            )
-        found["codebleu_dataflow_mean"] = code[:, -2:], None
-        found["editsim_percent"] = _mean(frame.edit_similarity)
-        return found | {"exact_match_percent": _mean(frame.exact_match)}
+        return {
+            "bleu4": (words, similarity.bleu),
+            "codebleu": (code, partial(similarity.code_bleu, variant=variant)),
+            **parts,
+            "codebleu_dataflow_mean": (code[:, -2:], _ratio),
+            "editsim_percent": _mean(frame.edit_similarity),
+            "exact_match_percent": _mean(frame.exact_match),
+        }
 
     return _rows(frames, metrics, changes=("bleu4", "codebleu", "editsim_percent"))
 
@@ -71,48 +72,48 @@ def repository_rows(frames: Frames) -> list[dict]:
     the ``succrate_p`` of McNemar's exact test on the functions with both verdicts.
     """
 
-    def metrics(model: str, frame: pd.DataFrame) -> Metrics:
-        def pooled(end: str = "") -> tuple[np.ndarray, None]:
-            return frame[[f"covered{end}", f"dependencies{end}"]].fillna(0).to_numpy(float), None
+    def metrics(model, frame) -> Metrics:
+        def covered(end=""):
+            return frame[[f"covered{end}", f"dependencies{end}"]].to_numpy(float)
 
-        found = {"depcov_percent": pooled()}
-        found["depcov_per_function_percent"] = _mean(
-            frame.covered / frame.dependencies.where(frame.dependencies > 0)
-        )
-        found |= {f"depcov_{kind}_percent": pooled(f"_{kind}") for kind in KINDS}
-        found["succrate_percent"] = _mean(frame.passed)
+        kinds = {f"depcov_{kind}_percent": (covered(f"_{kind}"), _ratio) for kind in KINDS}
         names = "next_identifier", "identifier_sequence", "prefix"
-        return found | {f"{name}_percent": _mean(frame[name]) for name in names}
+        return {
+            "depcov_percent": (np.nan_to_num(covered()), _ratio),
+            "depcov_per_function_percent": _mean(_ratio(covered())),
+            **kinds,
+            "succrate_percent": _mean(frame.passed),
+            **{f"{name}_percent": _mean(frame[name]) for name in names},
+        }
 
     rows = _rows(frames, metrics, changes=("depcov_percent", "succrate_percent"))
     for (model, condition), frame in frames.items():
-        failed = frame.failures.str.split()
-        numbers = {
-            f"failed_{name}": failed.map(lambda ids, name=name: name in ids)
-            for name in sorted(CHECKS)
-        }
-        numbers |= {"lost": frame.lost != "", "without_dependency": frame.dependencies == 0}
-        for name, flags in numbers.items():
-            rows.append(bare_row(model, condition, f"{name}_functions", flags.sum(), len(frame)))
+        counts = {f"failed_{name}": frame.failures.str.contains(name) for name in sorted(CHECKS)}
+        counts |= {"lost": frame.lost != "", "without_dependency": frame.dependencies == 0}
+        rows += [
+            bare_row(model, condition, f"{name}_functions", found.sum(), len(frame))
+            for name, found in counts.items()
+        ]
     for model, condition in _compared(frames):
         passed = pd.DataFrame([frames[model, each].passed for each in (BASE, condition)]).T.dropna()
-        test = mcnemar(*passed.T.to_numpy(bool))
-        numbers = {
-            "gained_functions": test.only_second,
-            "lost_functions": test.only_first,
-            "p": test.p,
-        }
-        for name, value in numbers.items():
-            rows.append(
-                bare_row(model, f"{condition} - {BASE}", f"succrate_{name}", value, len(passed))
-            )
+        lost, gained, p = mcnemar(*passed.T.to_numpy(bool))
+        rows += [
+            bare_row(model, f"{condition} - {BASE}", f"succrate_{name}", value, len(passed))
+            for name, value in (("gained_functions", gained), ("lost_functions", lost), ("p", p))
+        ]
     return rows
 
 
-def _mean(values: pd.Series) -> tuple[np.ndarray, None]:
+def _mean(values: Sequence) -> tuple[np.ndarray, Callable]:
     """Of the functions that have a value."""
-    numbers = values.astype(float).to_numpy()
-    return np.stack([np.nan_to_num(numbers), np.isfinite(numbers)], axis=1), None
+    numbers = np.asarray(values, dtype=float)
+    return np.stack([np.nan_to_num(numbers), np.isfinite(numbers)], axis=1), _ratio
+
+
+def _ratio(sums: np.ndarray) -> np.ndarray:
+    """First over second of (..., 2); NaN where the second is 0."""
+    part, whole = np.moveaxis(sums, -1, 0)
+    return part / np.where(whole > 0, whole, np.nan)
 
 
 def _compared(frames: Frames) -> Iterator[tuple[str, str]]:
@@ -124,56 +125,50 @@ def _compared(frames: Frames) -> Iterator[tuple[str, str]]:
             yield model, condition
 
 
-def _rows(
-    frames: Frames, metrics: Callable[[str, pd.DataFrame], Metrics], changes: Sequence[str]
-) -> list[dict]:
+def _rows(frames: Frames, metrics: Callable, changes: Sequence[str]) -> list[dict]:
     """All metrics of all frames, and the comparisons of each model; ``changes`` are printed as relative ones, too."""
-    rows, values, resampled = [], {}, {}
-    for (model, condition), frame in frames.items():
-        found, repositories = metrics(model, frame), frame.repository.nunique()
-        table = np.hstack([counts for counts, _ in found.values()])
-        drawn = np.concatenate([weights @ table for weights in resampled_weights(frame.repository)])
-        start = 0
-        for name, (counts, of) in found.items():
-            columns = slice(start, start := start + counts.shape[1])
-            total, again = counts.sum(axis=0), (of or _ratio)(drawn[:, columns])
-            value, (low, high) = float((of or _ratio)(total)), _interval(again)
-            if high - low < 1e-12:
-                low, high = wilson(value * repositories, repositories)
-            rate = Rate(value, low, high, len(frame) if of else int(total[1]))
-            rows.append(row(model, condition, name, _scaled(name, rate)))
-            values[model, condition, name], resampled[model, condition, name] = value, again
+    tables = {key: metrics(key[0], frame) for key, frame in frames.items()}
+    rows = []
+    for (model, condition), found in tables.items():
+        named = {(condition, name): metric for name, metric in found.items()}
+        rows += _numbers(model, named, frames[model, condition].repository)
     for model, condition in _compared(frames):
-        for name in found:
-            before, after = (values[model, each, name] for each in (BASE, condition))
-            first, second = (resampled[model, each, name] for each in (BASE, condition))
-            n, short = len(frames[model, BASE]), name.removesuffix("_percent")
+        named = {}
+        for name, (before, of) in tables[model, BASE].items():
+            counts = np.stack([before, tables[model, condition][name][0]], axis=1)  # (n, 2, k)
+            short = name.removesuffix("_percent")
             unit = f"{short}_change" + "_points" * (short != name)
-            change = Rate(after - before, *_interval(second - first), n)
-            rows.append(row(model, f"{condition} - {BASE}", unit, _scaled(name, change)))
-            if name in changes and before:
-                change = Rate(
-                    after / before - 1, *_interval(_ratio(np.stack([second, first], -1)) - 1), n
+            named[f"{condition} - {BASE}", unit] = (
+                counts,
+                lambda sums, of=of: np.diff(of(sums))[..., 0],
+            )
+            if name in changes:
+                named[condition, f"{short}_relative_change_percent"] = (
+                    counts,
+                    lambda sums, of=of: _ratio(of(sums)[..., ::-1]) - 1,
                 )
-                rows.append(
-                    row(model, condition, f"{short}_relative_change_percent", change.percent())
-                )
-    return [
-        row for row in rows if not np.isnan(row["value"])
-    ]  # a kind of dependency that no reference has
+        rows += _numbers(model, named, frames[model, BASE].repository)
+    return rows
 
 
-def _ratio(sums: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return sums[..., 0] / sums[..., 1]
-
-
-def _scaled(name: str, rate: Rate) -> Rate:
-    return rate.percent() if name.endswith("_percent") else rate
-
-
-def _interval(drawn: np.ndarray) -> tuple[float, float]:
-    """The 95% percentile interval; resamples in which the metric has no value are left out."""
-    drawn = drawn[np.isfinite(drawn)]
-    low, high = np.quantile(drawn, (0.025, 0.975)) if len(drawn) else (np.nan, np.nan)
-    return float(low), float(high)
+def _numbers(model: str, named: Mapping, repositories: pd.Series) -> Iterator[dict]:
+    """The rows of metrics given as (condition, name) -> counts and function; one without a value has none."""
+    values = {at: float(of(counts.sum(axis=0))) for at, (counts, of) in named.items()}
+    named = {at: metric for at, metric in named.items() if not np.isnan(values[at])}
+    numbers = bootstrap(
+        lambda weights: np.stack(
+            [of(np.tensordot(weights, counts, 1)) for counts, of in named.values()], axis=-1
+        ),
+        repositories,
+    )
+    for ((condition, name), (counts, of)), number in zip(named.items(), numbers, strict=True):
+        number = replace(number, value=values[condition, name])
+        if number.high - number.low < 1e-12 and "_change" not in name:
+            clusters = repositories.nunique()
+            low, high = wilson(number.value * clusters, clusters)
+            number = replace(number, low=low, high=high)
+        if of is _ratio:
+            number = replace(number, n=int(counts[:, 1].sum()))
+        if name.endswith(("_percent", "_points")):
+            number = number.percent()
+        yield row(model, condition, name, number)

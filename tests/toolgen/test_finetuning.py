@@ -1,22 +1,21 @@
 """Fine-tuning tiny real checkpoints: what is learned, what is trained, what a killed run leaves, what is written."""
 
-import csv
 import json
+import subprocess
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 from click.testing import CliRunner
 from scripted_model import END, scripted
 from tiny_architectures import byte_tokenizer, save
-from transformers import GPT2Config, LlamaConfig, T5Config, set_seed
+from transformers import LlamaConfig, set_seed
 
-from lookuplab import data_sources, runner
-from lookuplab.cli import cli, main
-from lookuplab.errors import UserError
+from lookuplab.cli import cli
 from lookuplab.models.load import load
 from lookuplab.models.types import Decoding, Prompt
 from lookuplab.toolgen import finetuning
@@ -41,22 +40,17 @@ PAIRS = [
     for i in range(40)
 ]
 RECIPE = Recipe(epochs=2, learning_rate=2e-3, batch_size=8)
-LORA = replace(RECIPE, lora_rank=4, lora_dropout=0.1)
+LORA = replace(RECIPE, lora_rank=4)
 
 
-def tune(base, output, recipe=RECIPE, marked=True, pairs=PAIRS, **options):
-    usual = {
-        "work": output.parent / f"{output.name} work",
-        "log_every": 1,
-        "save_every": 3,
-        "progress": False,
-    }
-    return finetune(base, pairs, output, recipe, marked=marked, **(usual | options))
+def tune(base, output, recipe=RECIPE, marked=True, pairs=PAIRS, save_every=3, half=False):
+    work = output.parent / f"{output.name} work"
+    options = {"work": work, "log_every": 1, "save_every": save_every, "half": half}
+    return finetune(base, pairs, output, recipe, marked=marked, **options)
 
 
 def log_of(folder):
-    with (folder / "log.csv").open(newline="") as stream:
-        return [float(line["loss"]) for line in csv.DictReader(stream)]
+    return pd.read_csv(folder / "log.csv").loss.tolist()
 
 
 def weights(folder):
@@ -64,15 +58,14 @@ def weights(folder):
     return file.read_bytes()
 
 
-def corpus_file(path):
-    with path.open("w") as stream:
+def command(base, folder, *more):
+    """The words of a training of PAIRS into ``folder``/m."""
+    with (folder / "c.jsonl").open("w") as stream:
         for pair in PAIRS:
-            plain = {"signature": pair.signature, "body": pair.body.replace(MARK, "")}
-            marked = {"marked_signature": pair.signature, "marked_body": pair.body}
-            stream.write(
-                json.dumps({"id": pair.id, "docstring": pair.docstring, **plain, **marked}) + "\n"
-            )
-    return path
+            record = vars(pair.unmarked()) | {"marked_signature": pair.signature}
+            print(json.dumps(record | {"marked_body": pair.body}), file=stream)
+    words = "train", "toolgen", "--base", base, "--corpus", folder / "c.jsonl", "-o", folder / "m"
+    return [str(word) for word in (*words, *more)]
 
 
 @pytest.fixture(scope="module")
@@ -87,12 +80,11 @@ def tuned(bases, tmp_path_factory):
     return folders
 
 
-each = pytest.mark.parametrize("adapted", [False, True], ids=["full", "LoRA"])
 every = pytest.mark.parametrize("architecture", FAMILIES)
 
 
 @every
-@each
+@pytest.mark.parametrize("adapted", [False, True], ids=["full", "LoRA"])
 def test_the_loss_falls_the_card_says_so_and_the_folder_loads_and_answers(
     tuned, architecture, adapted
 ):
@@ -100,15 +92,12 @@ def test_the_loss_falls_the_card_says_so_and_the_folder_loads_and_answers(
     card, log = json.loads((folder / "card.json").read_text()), log_of(folder)
     assert (card["pairs"], card["steps"], len(log)) == (40, 10, 10)
     assert log[-1] == card["loss"] < log[0]
-    assert (
-        f"library_name: {'peft' if adapted else 'transformers'}"
-        in (folder / "README.md").read_text()
-    )
+    library = "peft" if adapted else "transformers"
+    assert f"library_name: {library}" in (folder / "README.md").read_text()
     model = load(str(folder))
     assert model.name == folder.name and MARK in model.tokenizer.get_added_vocab()
-    ((answer,),) = model.generate(
-        [(Prompt("p", "def read(path):\n"), 0)], Decoding(max_new_tokens=4)
-    )
+    prompt = Prompt("p", "def read(path):\n")
+    ((answer,),) = model.generate([(prompt, 0)], Decoding(max_new_tokens=4))
     assert answer.token_ids
     assert not list(folder.parent.glob("*work/*/checkpoint-*"))
 
@@ -120,18 +109,15 @@ def test_lora_trains_the_attentions_projections_and_the_marks_rows_alone(
     base, model = load(str(bases / architecture)).module, load(str(tuned[architecture, True]))
     mark = model.tokenizer.get_added_vocab()[MARK]
     before, after = base.state_dict(), model.module.state_dict()
-    attention = {
-        "gpt2": ("attn.c_attn", "attn.c_proj"),
-        "t5": tuple(f"Attention.{name}" for name in "qkvo"),
-    }
-    projections = tuple(f"{name}.weight" for name in attention.get(architecture, LLAMA))
-    projections += tuple(f"{name}.bias" for name in attention.get(architecture, LLAMA))
+    attention = {"gpt2": ("attn.c_attn", "attn.c_proj"), "t5": ("Attention",)}
     for name, weight in before.items():
         changed = (weight != after[name]).any(-1).nonzero().flatten().tolist()
         if any(part in name for part in ("wte", "shared", "embed_tokens", "lm_head")):
             assert changed == [mark], name
         else:
-            assert bool(changed) == (name.endswith(projections) and weight.ndim == 2), name
+            named = any(part in name for part in attention.get(architecture, LLAMA))
+            trained = named and weight.ndim == 2 and "bias" not in name
+            assert bool(changed) == trained, name
 
 
 def test_a_new_row_of_the_vocabulary_travels_with_the_adapter(tmp_path):
@@ -210,49 +196,23 @@ def test_bf16_recomputed_activations_and_fp16_files_learn_and_load_too(bases, tm
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"recipe": replace(RECIPE, max_tokens=3)}, "nothing to train on: 40 pairs"),
-        ({"pairs": []}, "no pair has a mark"),
-        ({"recipe": replace(RECIPE, accumulation=3)}, "a batch of 8 does not divide into 3 parts"),
-        (
-            {"recipe": replace(RECIPE, learning_rate=1e30)},
-            "the loss is not finite any more",
-        ),
-    ],
-)
-def test_what_cannot_be_trained_is_one_clear_line(bases, tmp_path, options, message):
-    with pytest.raises(UserError, match=message):
-        tune(bases / "gpt2", tmp_path / "m", **options)
-    assert not (tmp_path / "m").exists()
-
-
-@pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--base", "no/such/folder/here"], "cannot load model no/such/folder/here"),
-        (["-s", "epochs=0"], "must be at least 1"),
-        (["-s", "precision=fp8"], "'fp8' must be one of float32 bf16"),
-        (["--output", "."], "exists; delete it"),
+        ("--base no/such/folder/here", "cannot load model no/such/folder/here"),
+        ("-o .", "exists; delete it"),
+        ("--limit 0", "no pair has a mark"),
+        ("-s epochs=0", "must be at least 1"),
+        ("-s precision=fp8", "'fp8' must be one of float32 bf16"),
+        ("-s max_tokens=3", "nothing to train on: 40 pairs"),
+        ("-s accumulation=3", "a batch of 32 does not divide into 3 parts"),
+        ("-s learning_rate=1e30 -s epochs=1", "the loss is not finite any more"),
     ],
 )
-def test_bad_input_ends_the_command_with_one_line(bases, tmp_path, words, message):
-    corpus = corpus_file(tmp_path / "c.jsonl")
-    command = [
-        "train",
-        "toolgen",
-        "--base",
-        bases / "gpt2",
-        "--corpus",
-        corpus,
-        "-o",
-        tmp_path / "m",
-        *words,
-    ]
-    said = CliRunner().invoke(cli, [str(word) for word in command])
-    assert said.exit_code == 2 and said.output.count("\n") == 1 and message in said.output, (
-        said.output
-    )
+def test_what_cannot_be_trained_ends_the_command_with_one_line(bases, tmp_path, words, message):
+    words = command(bases / "gpt2", tmp_path, "--work", tmp_path / "w", *words.split())
+    said = CliRunner().invoke(cli, words)
+    assert said.exit_code == 2 and message in said.output.splitlines()[-1], said.output
+    assert not (tmp_path / "m").exists()
 
 
 class Cut(Exception):
@@ -261,8 +221,8 @@ class Cut(Exception):
 
 @pytest.mark.parametrize(
     "recipe",
-    [RECIPE, replace(LORA, sampling="group_by_length"), replace(RECIPE, accumulation=2)],
-    ids=["full", "LoRA by length", "accumulated"],
+    [RECIPE, replace(LORA, sampling="group_by_length", accumulation=2)],
+    ids=["full", "LoRA by length, accumulated"],
 )
 def test_a_run_that_was_cut_off_ends_in_the_same_weights(bases, tmp_path, monkeypatch, recipe):
     """GPT-2 has dropout, so that the state of the random numbers counts; step 8 is in the second epoch. Half of a
@@ -287,22 +247,16 @@ def test_a_run_that_was_cut_off_ends_in_the_same_weights(bases, tmp_path, monkey
     assert log_of(tmp_path / "cut") == log_of(tmp_path / "whole")
 
 
-def test_a_killed_command_goes_on_from_its_last_checkpoint(
-    bases, tmp_path, warm_forks, monkeypatch
-):
-    corpus = corpus_file(tmp_path / "marked.jsonl")
-    command = ["train", "toolgen", "--base", bases / "llama", "--corpus", corpus]
-    command += ["-o", tmp_path / "m", "--work", tmp_path / "w", "--save-every", 5]
-    command = [str(word) for word in command + ["-s", "epochs=12", "-s", "batch_size=8"]]
-    monkeypatch.setattr(sys, "argv", ["lookuplab", *command])
-    process = runner.FORKS.Process(target=main)
-    process.start()
-    while not list(tmp_path.glob("w/*/checkpoint-*/trainer_state.json")) and process.is_alive():
+def test_a_killed_command_goes_on_from_its_last_checkpoint(bases, tmp_path):
+    settings = "-s", "epochs=12", "-s", "batch_size=8", "--save-every", 5
+    words = command(bases / "llama", tmp_path, "--work", tmp_path / "w", *settings)
+    process = subprocess.Popen([sys.executable, "-m", "lookuplab", *words])
+    while not list(tmp_path.glob("w/*/checkpoint-*/trainer_state.json")) and process.poll() is None:
         time.sleep(0.02)
     process.kill()
-    process.join()
+    process.wait()
     assert not (tmp_path / "m").exists()
-    said = CliRunner().invoke(cli, command)
+    said = CliRunner().invoke(cli, words)
     assert said.exit_code == 0 and "40 pairs, 60 steps" in said.output, said.output
     tune(bases / "llama", tmp_path / "n", Recipe(epochs=12, batch_size=8), save_every=100)
     assert weights(tmp_path / "m") == weights(tmp_path / "n")
@@ -310,28 +264,26 @@ def test_a_killed_command_goes_on_from_its_last_checkpoint(
 
 @pytest.mark.parametrize("sampling", ["random", "group_by_length"])
 def test_the_order_is_new_every_epoch_and_complete_and_pairs_of_like_length_share_a_batch(sampling):
-    lengths = [(i * 37) % 101 for i in range(100)]
+    lengths = [(i * 37) % 101 for i in range(105)]
     order, epochs = Order(lengths, replace(RECIPE, batch_size=10, sampling=sampling)), []
     for epoch in (0, 1, 0):
         order.set_epoch(epoch)
         epochs.append(list(order))
-    assert (
-        sorted(epochs[0]) == sorted(epochs[1]) == list(range(100))
-        and epochs[0] == epochs[2] != epochs[1]
-    )
+    assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(105))
+    assert epochs[0] == epochs[2] != epochs[1]
     batches = [[lengths[i] for i in epochs[0][k : k + 10]] for k in range(0, 100, 10)]
     assert all(max(batch) - min(batch) <= 12 for batch in batches) == (sampling != "random")
     assert batches != sorted(batches), "and the batches are shuffled"
 
 
 def test_the_papers_settings_are_those_in_its_table():
-    table = csv.DictReader((Path(__file__).parents[2] / "data/paper/toolgen/finetuning.csv").open())
-    stated = {(line["model"].lower(), line["metric"]): float(line["value"]) for line in table}
+    table = pd.read_csv(Path(__file__).parents[2] / "data/paper/toolgen/finetuning.csv")
+    stated = table.set_index([table.model.str.lower(), "metric"]).value
     for name, recipe in PAPER.items():
         for field in ("epochs", "learning_rate", "batch_size"):
             assert getattr(recipe, field) == stated[name, field]
-    lora = PAPER["codellama"].lora_rank, PAPER["codellama"].lora_alpha
-    assert lora == (stated["codellama", "rank"], stated["codellama", "alpha"])
+    llama = PAPER["codellama"]
+    assert [llama.lora_rank, llama.lora_alpha] == list(stated["codellama"][["rank", "alpha"]])
 
 
 def test_lora_on_four_projections_of_codellama_7b_is_the_papers_quarter_percent():
@@ -340,31 +292,12 @@ def test_lora_on_four_projections_of_codellama_7b_is_the_papers_quarter_percent(
     assert trained == 32 * 4 * 2 * 16 * 4096 and round(100 * trained / everything, 2) == 0.25
 
 
-def test_the_parameters_listed_for_the_papers_models_follow_from_their_shapes():
-    shapes = {
-        "codegpt-small-py": GPT2Config(vocab_size=50001),
-        "codet5-base": T5Config(
-            vocab_size=32100, d_model=768, d_ff=3072, num_layers=12, num_heads=12
-        ),
-    }
-    for name, config in shapes.items():
-        assert (
-            trained_share(config, Recipe()) == (data_sources.load()[name].facts["parameters"],) * 2
-        )
-
-
 PAIR = Pair("r/f", "Double it.", "def f(x):", f"    return {MARK}x")
 
 
 def test_the_marks_probability_is_read_before_each_token(tmp_path):
-    script = [
-        {"    ": 0.9},
-        {"return": 0.9},
-        {" ": 0.6, MARK: 0.3},
-        {MARK: 0.8},
-        {"x": 0.5, MARK: 0.25},
-        {END: 0.9},
-    ]
+    start = {"    ": 0.9}, {"return": 0.9}, {" ": 0.6, MARK: 0.3}
+    script = [*start, {MARK: 0.8}, {"x": 0.5, MARK: 0.25}, {END: 0.9}]
     model = scripted(tmp_path, script=script, prompt=PAIR.prompt("decoder"))
     found = mark_probabilities(model, [PAIR])
     assert list(found.marked) == list(found.written) == [False, False, False, True, False, False]

@@ -152,9 +152,9 @@ def toolgen(
 
     Settings (-s) are those of a recipe: epochs, learning_rate, batch_size (pairs a step, over all processes and parts),
     accumulation (parts of a batch, one after the other: less memory), seed, lora_rank (null trains all weights),
-    lora_alpha, schedule and optimizer (by their names in Transformers), warmup_steps (below 1: a share of all steps),
-    weight_decay, max_tokens (longer pairs are left out; null: the model's context), loss_on (answer, all), precision
-    (float32, bf16), sampling (random, group_by_length) and checkpoint_activations (less memory, more time).
+    lora_alpha, schedule (by its name in Transformers), warmup_steps (below 1: a share of all steps), max_tokens (longer
+    pairs are left out; null: the model's context), loss_on (answer, all), precision (float32, bf16), sampling
+    (random, group_by_length) and checkpoint_activations (less memory, more time).
 
     \b
     Examples:
@@ -188,7 +188,6 @@ def toolgen(
         output,
         with_settings(PAPER[recipe], setting),
         marked=variant == "toolgen",
-        left_out=left_out,
         half=half,
         save_every=save_every,
         work=work,
@@ -199,7 +198,8 @@ def toolgen(
         "{pairs:,} pairs, {steps:,} steps in {seconds:.0f} seconds, loss {loss:.3f}, {trainable:,} of {parameters:,} "
         "weights trained".format(**done)
     )
-    echo_counts("left out:" if done["left_out"] else "", done["left_out"])
+    left_out += done["left_out"]
+    echo_counts("left out:" if left_out else "", left_out)
     click.echo(f"written: {output}")
 
 

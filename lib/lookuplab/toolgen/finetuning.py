@@ -22,14 +22,12 @@ from typing import Any
 
 import pandas as pd
 import torch
-from accelerate import PartialState
 from peft import LoraConfig, PeftModel, get_peft_model
 from torch.utils.data import Sampler
 from transformers import (
     AutoModelForCausalLM,
     AutoModelForSeq2SeqLM,
     DataCollatorForSeq2Seq,
-    PrinterCallback,
     Trainer,
     TrainerCallback,
     TrainingArguments,
@@ -93,13 +91,9 @@ class Recipe:
     seed: int = 42
     lora_rank: int | None = None
     lora_alpha: int = 16
-    lora_dropout: float = 0.0
     lora_targets: tuple[str, ...] | None = None
-    optimizer: str = "adamw_torch_fused"
     schedule: str = "linear"
     warmup_steps: float = 0.0  # below 1: a share of all steps
-    weight_decay: float = 0.0
-    max_grad_norm: float = 1.0
     max_tokens: int | None = None
     loss_on: str = "answer"
     precision: str = "float32"
@@ -108,12 +102,11 @@ class Recipe:
     checkpoint_activations: bool = False
 
     def __post_init__(self) -> None:
-        choices = {
-            self.loss_on: "answer all",
-            self.precision: "float32 bf16",
-            self.sampling: "random group_by_length",
-        }
-        for given, known in choices.items():
+        for given, known in (
+            (self.loss_on, "answer all"),
+            (self.precision, "float32 bf16"),
+            (self.sampling, "random group_by_length"),
+        ):
             if given not in known.split():
                 raise UserError(f"recipe: {given!r} must be one of {known}")
         if min(self.epochs, self.batch_size, self.accumulation) < 1:
@@ -141,10 +134,8 @@ def finetune(
     half: bool = False,
     log_every: int = 10,
     save_every: int = 200,
-    left_out: Counter | None = None,
     about: str = "",
     licence: str = "other",
-    progress: bool = True,
 ) -> dict[str, Any]:
     """Fine-tune the checkpoint ``base`` (folder or name) and write the folder ``output``, which ``models.load`` loads.
 
@@ -153,23 +144,22 @@ def finetune(
     runs/train/toolgen/OUTPUT'S NAME) holds TensorBoard's events, where it is installed, and, until the run is complete,
     checkpoints every ``save_every`` steps: the same run goes on from the last one.
 
-    Returns the card, which the folder holds as card.json and in README.md: ``pairs``, ``left_out`` by reason (with
-    those that the caller dropped), ``steps``, ``loss`` (the last line of log.csv, nats a token), ``seconds`` (since the
-    last kill), ``trainable`` of ``parameters`` weights, ... README.md begins with
-    ``about``: what the pairs are and what the model does.
+    Returns the card, which the folder holds as card.json and in README.md: ``pairs``, ``left_out`` by reason,
+    ``steps``, ``loss`` (the last line of log.csv, nats a token), ``seconds`` (since the last kill), ``trainable`` of
+    ``parameters`` weights, ... README.md begins with ``about``: what the pairs are and what the model does.
     UserError for no usable pair, an ``output`` that exists, a diverged loss.
     """
-    state, output = PartialState(), Path(output)
+    output = Path(output)
     if output.exists():
         raise UserError(f"{output} exists; delete it, or give another output")
     output.parent.mkdir(parents=True, exist_ok=True)  # a place that cannot be written shows now
     place, revision = split_revision(str(mini_models().get(str(base), base)))
     adapted = recipe.lora_rank is not None
-    frozen = "bfloat16" if recipe.precision == "bf16" else "float32"  # may be what computes
-    dtype = frozen if adapted else "float32"
+    # what is frozen may be in the type that computes
+    dtype = "bfloat16" if adapted and recipe.precision == "bf16" else "float32"
     checkpoint = Checkpoint(place, revision, dtype=dtype, device_map="cpu")
     module, tokenizer = checkpoint.module, checkpoint.tokenizer
-    rows, too_long = _rows(checkpoint, pairs, recipe, marked)
+    rows, left_out = _rows(checkpoint, pairs, recipe, marked)
     set_seed(recipe.seed)  # of the mark's rows and of LoRA's
     mark = add_mark(tokenizer, module) if marked else None
     parameters = module.num_parameters()
@@ -179,12 +169,15 @@ def finetune(
     work = Path(work or WORK / output.name) / hashlib.sha256(run.encode()).hexdigest()[:12]
     padding = copy.deepcopy(tokenizer)  # the saved one stays as it is
     padding.padding_side, padding.pad_token = "right", padding.pad_token or padding.eos_token
-    collator = DataCollatorForSeq2Seq(padding, return_tensors="pt")
-    arguments = _arguments(recipe, work, log_every, save_every, progress)
-    trainer = Trainer(model, arguments, collator, rows, callbacks=[LastStep()])
+    trainer = Trainer(
+        model,
+        _arguments(recipe, work, log_every, save_every),
+        DataCollatorForSeq2Seq(padding, return_tensors="pt"),
+        rows,
+        callbacks=[LastStep()],
+    )
     order = Order([_length(row) for row in rows], recipe)
     trainer._get_train_sampler = lambda *_: order
-    trainer.remove_callback(PrinterCallback)
     states = work.glob("checkpoint-*/trainer_state.json")  # what a checkpoint writes last
     last = max(states, key=lambda file: int(file.parent.name.rpartition("-")[2]), default=None)
     done = trainer.train(resume_from_checkpoint=last and str(last.parent))
@@ -199,17 +192,16 @@ def finetune(
         "marked": marked,
         "recipe": asdict(recipe),
         "pairs": len(rows),
-        "left_out": (left_out or Counter()) + too_long,
+        "left_out": left_out,
         "steps": done.global_step,
         "seconds": round(done.metrics["train_runtime"], 1),
         "loss": float(log.loss.iloc[-1]),
         "parameters": parameters,
-        "trainable": trainable(model),
-        "processes": state.num_processes,
+        "trainable": module.num_parameters(only_trainable=True),
         "device": f"{device()} ({processor()})",
         "versions": {each: metadata.version(each) for each in ("torch", "transformers", "peft")},
     }
-    if state.is_main_process:
+    if trainer.is_world_process_zero():
         part = output.with_name(f".{output.name}.partial")
         shutil.rmtree(part, ignore_errors=True)
         model.to("cpu", torch.float16 if half else None)
@@ -221,7 +213,7 @@ def finetune(
         if marked or not adapted:
             tokenizer.save_pretrained(part)
         log[["step", "epoch", "loss", "learning_rate"]].to_csv(part / "log.csv", index=False)
-        texts = {"facts": json.dumps(facts, indent=1), "about": about, "licence": licence}
+        texts = {"about": about, "licence": licence, "facts": json.dumps(facts, indent=1)}
         texts |= {"name": output.name, "library": "peft" if adapted else "transformers"}
         (part / "card.json").write_text(texts["facts"] + "\n", encoding="utf-8")
         card = CARD.format(base=facts["base"], **texts)
@@ -229,7 +221,7 @@ def finetune(
         part.rename(output)
         for folder in work.glob("checkpoint-*"):
             shutil.rmtree(folder)
-    state.wait_for_everyone()
+    trainer.accelerator.wait_for_everyone()
     return facts
 
 
@@ -271,19 +263,15 @@ def _length(row: dict[str, list[int]]) -> int:
     return max(map(len, row.values()))
 
 
-def _arguments(
-    recipe: Recipe, work: Path, log_every: int, save_every: int, progress: bool
-) -> TrainingArguments:
+def _arguments(recipe: Recipe, work: Path, log_every: int, save_every: int) -> TrainingArguments:
     arguments = TrainingArguments(
         output_dir=str(work),
         num_train_epochs=recipe.epochs,
         learning_rate=recipe.learning_rate,
         seed=recipe.seed,
-        optim=recipe.optimizer,
+        optim="adamw_torch_fused",
         lr_scheduler_type=recipe.schedule,
         warmup_steps=recipe.warmup_steps,
-        weight_decay=recipe.weight_decay,
-        max_grad_norm=recipe.max_grad_norm,
         bf16=recipe.precision == "bf16",
         gradient_accumulation_steps=recipe.accumulation,
         activation_checkpointing=recipe.checkpoint_activations,
@@ -293,7 +281,6 @@ def _arguments(
         save_total_limit=2,
         use_cpu=not torch.cuda.is_available(),  # else bf16 is refused where there is no GPU
         report_to="tensorboard" if find_spec("tensorboard") else "none",
-        disable_tqdm=not progress,
         ddp_find_unused_parameters=False,
         remove_unused_columns=False,
         log_level="error",
@@ -324,16 +311,15 @@ class Order(Sampler):
 
     def __iter__(self) -> Iterator[int]:
         chance = torch.Generator().manual_seed(self.recipe.seed * 100_003 + self.epoch)
-        shuffled = torch.randperm(len(self), generator=chance).tolist()
-        if self.recipe.sampling == "random":
-            return iter(shuffled)
-        size = self.recipe.batch_size
-        pools = (shuffled[i : i + POOL * size] for i in range(0, len(self), POOL * size))
-        like = [i for pool in pools for i in sorted(pool, key=self.lengths.__getitem__)]
-        batches = [like[i : i + size] for i in range(0, len(self), size)]
-        last = [batches.pop()] if len(batches[-1]) < size else []  # all others must stay whole
-        mixed = [batches[i] for i in torch.randperm(len(batches), generator=chance).tolist()]
-        return iter([i for batch in mixed + last for i in batch])
+        order = torch.randperm(len(self), generator=chance).tolist()
+        if self.recipe.sampling == "group_by_length":
+            size = self.recipe.batch_size
+            pools = (order[at : at + POOL * size] for at in range(0, len(self), POOL * size))
+            like = [i for pool in pools for i in sorted(pool, key=self.lengths.__getitem__)]
+            batches = torch.randperm(len(self) // size, generator=chance).tolist()
+            order = [i for at in batches for i in like[at * size :][:size]]
+            order += like[len(order) :]  # the last batch, if it is not full
+        return iter(order)
 
 
 class LastStep(TrainerCallback):
@@ -349,17 +335,13 @@ def with_lora(module: Any, recipe: Recipe, mark: int | None) -> PeftModel:
     The row of the token ``mark`` in the embedding, and in the head where the two are not tied, is trained with it: a
     head's row that stays random can hardly win an argmax.
     """
-    family, embedding, head = (
-        module.config.model_type,
-        module.get_input_embeddings(),
-        module.get_output_embeddings(),
-    )
+    family, embedding = module.config.model_type, module.get_input_embeddings()
+    head = module.get_output_embeddings()
     layers = [embedding] if head.weight is embedding.weight else [embedding, head]
     rows = {name: [mark] for name, layer in module.named_modules() if layer in layers}
     config = LoraConfig(
         r=recipe.lora_rank,
         lora_alpha=recipe.lora_alpha,
-        lora_dropout=recipe.lora_dropout,
         fan_in_fan_out=family == "gpt2",  # its projections are stored transposed
         target_modules=list(recipe.lora_targets or ATTENTION.get(family, LLAMA)),
         task_type="SEQ_2_SEQ_LM" if module.config.is_encoder_decoder else "CAUSAL_LM",
@@ -368,11 +350,6 @@ def with_lora(module: Any, recipe: Recipe, mark: int | None) -> PeftModel:
     wrapped = get_peft_model(module, config)
     config.base_model_name_or_path = ""  # else PEFT asks the hub at every checkpoint
     return wrapped
-
-
-def trainable(module: torch.nn.Module) -> int:
-    """Number of weights that are trained."""
-    return sum(weight.numel() for weight in module.parameters() if weight.requires_grad)
 
 
 def _save_adapter(model: PeftModel, folder: Path, checkpoint: Checkpoint, output: Path) -> None:
@@ -386,9 +363,8 @@ def _save_adapter(model: PeftModel, folder: Path, checkpoint: Checkpoint, output
         called = checkpoint.identity["checkpoint"]
         config.base_model_name_or_path, _, config.revision = called.rpartition("@")
     config.inference_mode = True
-    config.target_modules = sorted(
-        config.target_modules
-    )  # a set: equal adapters should be equal files
+    # a set: equal adapters should be equal files
+    config.target_modules = sorted(config.target_modules)
     model.save_pretrained(folder, save_embedding_layers=False)
 
 
@@ -402,19 +378,14 @@ def cards(models: Sequence[str]) -> pd.DataFrame:
         text, (role, _) = _written(name, "card.json")
         card = json.loads(text)
         recipe = card["recipe"]
-        rows.append((role, "model", "parameters_million", card["parameters"] / 1e6))
-        rows.append((role, "training", "pairs", card["pairs"]))
-        rows += [
-            (role, "training", metric, recipe[metric])
-            for metric in ("epochs", "learning_rate", "batch_size", "seed")
-        ]
+        found = {"model parameters_million": card["parameters"] / 1e6}
+        found["training pairs"] = card["pairs"]
+        for metric in ("epochs", "learning_rate", "batch_size", "seed"):
+            found[f"training {metric}"] = recipe[metric]
         if recipe["lora_rank"] is not None:
-            rows += [
-                (role, "lora", metric, recipe[f"lora_{metric}"]) for metric in ("rank", "alpha")
-            ]
-            rows.append(
-                (role, "lora", "trainable_percent", 100 * card["trainable"] / card["parameters"])
-            )
+            found |= {"lora rank": recipe["lora_rank"], "lora alpha": recipe["lora_alpha"]}
+            found["lora trainable_percent"] = 100 * card["trainable"] / card["parameters"]
+        rows += [(role, *metric.split(), value) for metric, value in found.items()]
     columns = ["model", "condition", "metric"]
     return pd.DataFrame(rows, columns=[*columns, "value"]).drop_duplicates(columns)
 
@@ -446,9 +417,9 @@ def trained_share(config: Any, recipe: Recipe) -> tuple[int, int]:
     with torch.device("meta"):
         module = kind.from_config(config)
         everything = module.num_parameters()
-        return trainable(
-            module if recipe.lora_rank is None else with_lora(module, recipe, None)
-        ), everything
+        if recipe.lora_rank is not None:
+            with_lora(module, recipe, None)
+        return module.num_parameters(only_trainable=True), everything
 
 
 def mark_probabilities(model: LocalModel, pairs: Sequence[Pair], seed: int = 0) -> pd.DataFrame:

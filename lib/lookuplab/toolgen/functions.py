@@ -134,15 +134,14 @@ def locate_all(names: Iterable[str]) -> list[Repository]:
     """``locate`` for several; ``FOLDER/*`` stands for the folders in it, without hidden ones."""
     found = []
     for name in names:
+        inside = [name]
         if name.endswith("/*"):
-            inside = sorted(paths.located(name.removesuffix("/*")).glob("[!.]*/"))
-            if not inside:
-                raise UserError(
-                    f"{name!r} names no folder: put the repositories there, one folder each"
-                )
-            found += [Repository(place.name, place.resolve()) for place in inside]
-        else:
-            found.append(locate(name))
+            inside = sorted(map(str, paths.located(name.removesuffix("/*")).glob("[!.]*/")))
+        if not inside:
+            raise UserError(
+                f"{name!r} names no folder: put the repositories there, one folder each"
+            )
+        found += map(locate, inside)
     return found
 
 
@@ -272,13 +271,29 @@ def _function(
         if token.type not in _LAYOUT and not doc.lineno <= token.start[0] < body_line
     ]
     docstring = first_sentence(ast.get_docstring(node))
-    _check_size(docstring, code, filters)
+    filled = {line for token in code for line in range(token.start[0], token.end[0] + 1)}
+    for what, found, least, most in (
+        (
+            "words of docstring",
+            docstring.split(),
+            filters.min_docstring_words,
+            filters.max_docstring_words,
+        ),
+        ("lines", filled, filters.min_lines, filters.max_lines),
+        ("Python tokens", code, 0, filters.max_tokens),
+    ):
+        if not least <= len(found) <= most:
+            raise LeftOut(f"not {least} to {most} {what}")
+    if not re.match("[A-Za-z]", docstring):
+        raise LeftOut("docstring does not begin with a letter")
     indent = lines[start[0] - 1][: start[1]]
     # Lines that lose no indentation: the inside of strings, and what stands further left.
     kept = {n for n in range(start[0], end[0] + 1) if not lines[n - 1].startswith(indent)}
     for token in own:
         if token.type not in _LAYOUT:
             kept.update(range(token.start[0] + 1, token.end[0] + 1))
+    # The signature ends with the last colon before the docstring.
+    *_, colon = [t for t in own if t.string == ":" and t.start < (doc.lineno, doc.col_offset)]
 
     def text(first: int, stop: tuple[int, int]) -> str:
         whole = [*lines[first - 1 : stop[0] - 1], lines[stop[0] - 1][: stop[1]]]
@@ -295,7 +310,7 @@ def _function(
         line=node.lineno,
         end_line=end[0],
         qualified_name=name,
-        signature=text(start[0], _colon(own)),
+        signature=text(start[0], colon.end),
         docstring=docstring,
         body=text(body_line, end),
         source=text(start[0], end),
@@ -313,20 +328,6 @@ def _function(
     )
 
 
-def _check_size(docstring: str, code: list[tokenize.TokenInfo], filters: Filters) -> None:
-    lines = {line for token in code for line in range(token.start[0], token.end[0] + 1)}
-    words = docstring.split()
-    for what, found, least, most in (
-        ("words of docstring", words, filters.min_docstring_words, filters.max_docstring_words),
-        ("lines", lines, filters.min_lines, filters.max_lines),
-        ("Python tokens", code, 0, filters.max_tokens),
-    ):
-        if not least <= len(found) <= most:
-            raise LeftOut(f"not {least} to {most} {what}")
-    if not re.match("[A-Za-z]", docstring):
-        raise LeftOut("docstring does not begin with a letter")
-
-
 def _does_nothing(statement: ast.stmt) -> bool:
     match statement:
         case ast.Pass() | ast.Return(None | ast.Constant(None) | ast.Name("NotImplemented")):
@@ -336,13 +337,3 @@ def _does_nothing(statement: ast.stmt) -> bool:
         case ast.Raise(ast.Name(name) | ast.Call(ast.Name(name))):
             return name == "NotImplementedError"
     return False
-
-
-def _colon(tokens: list[tokenize.TokenInfo]) -> tuple[int, int]:
-    """Where the signature ends: behind the first colon outside of brackets."""
-    depth = 0
-    for token in tokens:
-        depth += (token.string in ("(", "[", "{")) - (token.string in (")", "]", "}"))
-        if token.string == ":" and depth == 0:
-            return token.end
-    raise ValueError("a def without a colon")

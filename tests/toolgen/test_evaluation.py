@@ -82,16 +82,13 @@ def frame(functions, predictions):
 
 
 def test_a_limit_is_spread_over_the_repositories_and_a_larger_one_only_adds(repositories):
-    everything = test_functions(repositories)
-    assert Counter(one.repository for one in everything) == {"one": 22, "two": 2}
-    taken: set[str] = set()
-    for limit, shares in [(2, (1, 1)), (6, (4, 2)), (12, (10, 2)), (24, (22, 2)), (99, (22, 2))]:
+    everything, taken = test_functions(repositories), set()
+    for limit, shares in [(2, (1, 1)), (6, (4, 2)), (12, (10, 2)), (24, (22, 2)), (None, (22, 2))]:
         found = test_functions(repositories, limit=limit)
         assert tuple(Counter(one.repository for one in found).values()) == shares
-        assert found == [one for one in everything if one in found] and taken <= {
-            one.id for one in found
-        }
-        taken = {one.id for one in found}
+        ids = {one.id for one in found}
+        assert found == [one for one in everything if one.id in ids] and taken <= ids
+        taken = ids
 
 
 def test_beyond_the_least_number_the_shares_are_proportional():
@@ -105,42 +102,24 @@ def test_beyond_the_least_number_the_shares_are_proportional():
 
 
 def test_a_limit_below_one_and_no_functions_are_user_errors(repositories):
-    with pytest.raises(UserError, match="limit: 0"):
-        test_functions(repositories, limit=0)
-    with pytest.raises(UserError, match="no usable function with a docstring in r "):
-        evaluation.sample({"r": []})
+    for found, limit in ({"r": []}, None), ({"r": repositories}, 0):
+        with pytest.raises(UserError, match="no usable function with a docstring in r "):
+            evaluation.sample(found, limit)
 
 
 def test_a_row_holds_what_became_of_its_function(frame, functions):
     assert list(frame.id) == [one.id for one in functions]
-    rows = {(row.repository, row.id.split(":")[1].split("#")[0]): row for row in frame.itertuples()}
-    right, wrong = rows["one", "double"], rows["two", "double"]
-    assert (right.exact_match, right.edit_similarity, right.passed, right.failures) == (
-        True,
-        1,
-        True,
-        "",
+    names = [one.repository + " " + one.qualified_name for one in functions]
+    fields = ["exact_match", "passed", "failures", "next_identifier", "prefix"]
+    fields += ["dependencies", "covered", "covered_function", "covered_attribute"]
+    rows = dict(zip(names, frame[fields].itertuples(index=False, name=None), strict=True))
+    assert rows["one double"] == (True, True, "", True, 1, 1, 1, 1, 0)
+    assert rows["two double"] == (False, False, "E0602", False, 0, 1, 0, 0, 0)
+    assert rows["one Box.grow"] == (True, True, "", True, 1, 2, 2, 1, 1)
+    # self is right, the rest is not
+    assert (
+        rows["two Box.grow"][:4] == (False, False, "E1101", True) and not rows["two Box.grow"][-1]
     )
-    assert (
-        right.dependencies,
-        right.covered,
-        right.dependencies_function,
-        right.covered_function,
-    ) == (1, 1, 1, 1)
-    assert (wrong.exact_match, wrong.covered, wrong.passed, wrong.failures) == (
-        False,
-        0,
-        False,
-        "E0602",
-    )
-    assert (
-        rows["one", "Box.grow"].covered_attribute,
-        rows["two", "Box.grow"].covered_attribute,
-    ) == (1, 0)
-    assert (
-        rows["two", "Box.grow"].failures == "E1101" and rows["two", "Box.grow"].next_identifier == 1
-    )  # self
-    assert (wrong.next_identifier, wrong.identifier_sequence, wrong.prefix) == (0, 0, 0)
 
 
 def test_several_models_and_workers_at_once_get_the_rows_that_each_gets_alone(

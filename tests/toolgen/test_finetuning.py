@@ -120,26 +120,20 @@ def test_lora_trains_the_attentions_projections_and_the_marks_rows_alone(
             assert bool(changed) == trained, name
 
 
-def test_a_new_row_of_the_vocabulary_travels_with_the_adapter(tmp_path):
-    tokenizer = byte_tokenizer(vocabulary=420)  # every row of the embedding is a token
-    base = save(tmp_path / "base", "llama", tokenizer, context=256)
+def test_an_adapter_has_the_new_row_of_a_full_vocabulary_and_names_its_base_relatively(tmp_path):
+    tokenizer = byte_tokenizer(vocabulary=420)
+    base = save(tmp_path / "a" / "base", "llama", tokenizer, context=256)
     rows = load(str(base)).module.config.vocab_size
     tokenizer.add_tokens([f"<{i}>" for i in range(rows - len(tokenizer))])
-    tokenizer.save_pretrained(base)
-    tune(base, tmp_path / "m", LORA)
-    first, second = (load(str(tmp_path / "m")).module.state_dict() for _ in range(2))
-    assert first["lm_head.weight"].shape[0] == rows + 1
-    assert all(torch.equal(first[name], second[name]) for name in first)
-
-
-def test_an_adapters_base_is_named_relative_to_its_folder_and_both_decide_the_identity(tmp_path):
-    save(tmp_path / "a" / "llama", "llama", context=256)
-    tune(tmp_path / "a" / "llama", tmp_path / "a" / "tuned", LORA)
+    tokenizer.save_pretrained(base)  # every row of the embedding is a token
+    tune(base, tmp_path / "a" / "m", LORA, half=True)
     (tmp_path / "a").rename(tmp_path / "moved")
-    identity = load(str(tmp_path / "moved" / "tuned")).identity
-    assert identity["content"] == load(str(tmp_path / "moved" / "llama")).identity["content"]
-    save(tmp_path / "moved" / "llama", "llama", context=128)
-    assert load(str(tmp_path / "moved" / "tuned")).identity["content"] != identity["content"]
+    first, second = (load(str(tmp_path / "moved" / "m")) for _ in range(2))
+    head = first.module.state_dict()["lm_head.weight"]
+    assert head.shape[0] == rows + 1
+    assert torch.equal(head, second.module.state_dict()["lm_head.weight"])
+    known = load(str(tmp_path / "moved" / "base")).identity["content"]
+    assert first.identity["content"] == known
 
 
 def test_the_base_variant_has_no_mark_and_learns_the_unmarked_functions(bases, tmp_path):
@@ -152,22 +146,17 @@ def test_the_base_variant_has_no_mark_and_learns_the_unmarked_functions(bases, t
 def test_both_variants_leave_out_the_same_pairs(bases, tmp_path):
     """One pair fits only without its marks."""
     long = Pair("long", "Doc.", "def f():", "    self.<COMP>x\n" * 8)
-    bare = encode(load(str(bases / "gpt2")).tokenizer, [long.unmarked()], "decoder")[0]
+    [bare] = encode(load(str(bases / "gpt2")).tokenizer, [long.unmarked()], "decoder")
     recipe = replace(RECIPE, epochs=1, max_tokens=len(bare.prompt) + len(bare.answer))
-    first, second = (
-        tune(bases / "gpt2", tmp_path / str(marked), recipe, marked, [*PAIRS[1::2], long])
-        for marked in (True, False)
-    )
-    assert first["left_out"] == second["left_out"] and first["pairs"] == second["pairs"] < 21
+    for marked in (True, False):
+        card = tune(bases / "gpt2", tmp_path / str(marked), recipe, marked, [PAIRS[1], long])
+        assert card["pairs"] == card["left_out"].total() == 1
 
 
 def test_the_prompt_has_no_loss_unless_it_is_asked_for():
-    example = Example("p", [5, 6], [7, 8, 1])
-    assert labelled(example, "decoder") == {
-        "input_ids": [5, 6, 7, 8, 1],
-        "labels": [IGNORED, IGNORED, 7, 8, 1],
-    }
-    assert labelled(example, "decoder", "all")["labels"] == [5, 6, 7, 8, 1]
+    example, whole = Example("p", [5, 6], [7, 8, 1]), [5, 6, 7, 8, 1]
+    assert labelled(example, "decoder")["labels"] == [IGNORED, IGNORED, 7, 8, 1]
+    assert labelled(example, "decoder", "all") == {"input_ids": whole, "labels": whole}
     assert labelled(example, "encoder-decoder") == {"input_ids": [5, 6], "labels": [7, 8, 1]}
 
 
@@ -187,12 +176,6 @@ def test_the_loss_is_that_of_the_answers_tokens_alone(bases, tmp_path):
         total -= sum(logs[i, ids[0, i + 1]].item() for i in at)
         count += len(at)
     assert log_of(tmp_path / "m")[0] == pytest.approx(total / count, rel=1e-4)
-
-
-def test_bf16_recomputed_activations_and_fp16_files_learn_and_load_too(bases, tmp_path):
-    recipe = replace(LORA, precision="bf16", checkpoint_activations=True)
-    card = tune(bases / "llama", tmp_path / "m", recipe, half=True)
-    assert card["loss"] < log_of(tmp_path / "m")[0] and load(str(tmp_path / "m"))
 
 
 @pytest.mark.parametrize(
@@ -219,11 +202,10 @@ class Cut(Exception):
     pass
 
 
-@pytest.mark.parametrize(
-    "recipe",
-    [RECIPE, replace(LORA, sampling="group_by_length", accumulation=2)],
-    ids=["full", "LoRA by length, accumulated"],
-)
+LEAN = {"accumulation": 2, "precision": "bf16", "checkpoint_activations": True}
+
+
+@pytest.mark.parametrize("recipe", [RECIPE, replace(LORA, sampling="group_by_length", **LEAN)])
 def test_a_run_that_was_cut_off_ends_in_the_same_weights(bases, tmp_path, monkeypatch, recipe):
     """GPT-2 has dropout, so that the state of the random numbers counts; step 8 is in the second epoch. Half of a
     checkpoint and another run's are no point to go on from."""
@@ -304,8 +286,7 @@ def test_the_marks_probability_is_read_before_each_token(tmp_path):
     assert list(found.probability)[2:5] == pytest.approx([0.3, 0.8, 0.25], abs=1e-3)
     rows = {(row["condition"], row["metric"]): row for row in mark_rows("m", "after", found)}
     assert rows["after/marked", "mark_probability_percent"]["value"] == pytest.approx(80, abs=0.1)
-    unmarked = rows["after/unmarked", "mark_written_percent"]
-    assert (unmarked["value"], unmarked["n"]) == (0, 5)
+    assert rows["after/unmarked", "mark_written_percent"]["n"] == 5
 
 
 @pytest.mark.parametrize("name", ["gpt", "t5", "llama"])

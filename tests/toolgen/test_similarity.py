@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookuplab.toolgen.similarity import (
+    COMPONENTS,
     bleu,
     bleu_counts,
     code_bleu,
@@ -58,17 +59,10 @@ def test_a_missing_data_flow_is_not_scored_and_one_that_disagrees_wholly_is_0_wh
     assert coded((FLOW, FLOW), wrong, missing)[1][3] == 0.5
 
 
-def _functions() -> list[str]:
-    tree = ast.parse(source := inspect.getsource(textwrap))
-    return [
-        ast.get_source_segment(source, node)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef)
-    ]
-
-
 def test_the_variant_equals_the_package_on_real_functions_and_on_a_corpus():
-    found = _functions()
+    tree = ast.parse(source := inspect.getsource(textwrap))
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    found = [ast.get_source_segment(source, node) for node in nodes]
     pairs = list(zip(found, found[1:], strict=False))
     for corpus in [
         *([pair] for pair in pairs),
@@ -76,14 +70,11 @@ def test_the_variant_equals_the_package_on_real_functions_and_on_a_corpus():
         [("pass", "x")],
         pairs,
     ]:
-        theirs = calc_codebleu(
-            [wanted for _, wanted in corpus], [found for found, _ in corpus], "python"
-        )
+        predicted, wanted = zip(*corpus, strict=True)
+        theirs = calc_codebleu(wanted, predicted, "python")
         score, parts = coded(*corpus, variant="package")
-        names = ("ngram", "weighted_ngram", "syntax", "dataflow")
-        assert np.nan_to_num(parts) == pytest.approx(
-            [theirs[f"{name}_match_score"] for name in names]
-        )
+        expected = [theirs[f"{name}_match_score"] for name in COMPONENTS]
+        assert np.nan_to_num(parts) == pytest.approx(expected)
         assert score == pytest.approx(theirs["codebleu"])
 
 
@@ -92,15 +83,10 @@ def test_code_bleu_does_not_depend_on_the_hash_seed():
         "from lookuplab.toolgen.similarity import code_bleu_counts\n"
         "print(code_bleu_counts('a = b + c + d\\ne = a + d + b', 'a = d + b + c\\ne = a + c + b + a'))"
     )
-    texts = {
-        subprocess.run(
-            [sys.executable, "-c", script],
-            env=os.environ | {"PYTHONHASHSEED": seed},
-            check=True,
-            capture_output=True,
-        ).stdout
-        for seed in "012"
-    }
+    command, texts = [sys.executable, "-c", script], set()
+    for seed in "012":
+        environment = os.environ | {"PYTHONHASHSEED": seed}
+        texts.add(subprocess.check_output(command, env=environment))
     assert len(texts) == 1
 
 

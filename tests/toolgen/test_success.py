@@ -122,14 +122,3 @@ def test_code_that_pylint_dies_of_is_lost_or_judged_and_the_next_one_is_answered
     with suppress(WorkerLost):
         against(tool, repository, insert(USER, locate(USER, 6), deep))
     assert not against(tool, repository, insert(USER, locate(USER, 6), "        return x"))
-
-
-def test_a_pylint_process_writes_no_colours_where_the_terminal_is_said_to_have_them(
-    tmp_path, monkeypatch
-):
-    for name in ("FORCE_COLOR", "PY_COLORS"):
-        monkeypatch.setenv(name, "1")
-    (tmp_path / "a.py").write_text("print(nowhere)\n")
-    assert [text for *_, text in fresh_messages(tmp_path, "a.py")] == [
-        "Undefined variable 'nowhere'"
-    ]

@@ -84,9 +84,13 @@ def test_methods_nested_async_decorated_and_branch_functions_are_found_with_thei
 
 
 @pytest.mark.parametrize("ending", ["\r\n", "\r", "\n"])
-def test_line_ends_and_byte_order_marks_change_nothing(tmp_path, ending):
-    [function] = take(tmp_path, b"\xef\xbb\xbf" + PLAIN.replace("\n", ending).encode()).functions
-    assert function.source + "\n" == PLAIN and function.line == 1
+def test_line_ends_byte_order_marks_and_encodings_change_nothing(tmp_path, ending):
+    text = PLAIN.replace("total", "größe")
+    marked = b"\xef\xbb\xbf" + text.replace("\n", ending).encode()
+    declared = ("# coding: latin-1\n" + text).replace("\n", ending).encode("latin-1")
+    for line, content in enumerate((marked, declared), 1):
+        [function] = take(tmp_path, content).functions
+        assert function.source + "\n" == text and function.line == line
 
 
 def test_tabs_form_feeds_and_other_separators_do_not_shift_positions(tmp_path):
@@ -142,11 +146,9 @@ def test_the_same_function_twice_in_a_file_is_taken_once(tmp_path):
 def test_a_file_that_is_left_out_is_counted_and_the_others_are_read(tmp_path, content, reason):
     (tmp_path / "good.py").write_text(PLAIN)
     result = take(tmp_path, content)
-    assert (
-        len(result.functions) == 1
-        and result.files == 2
-        and result.left_out == {f"file: {reason}": 1}
-    )
+    assert len(result.functions) == 1 and result.files == 2
+    assert result.left_out == {f"file: {reason}": 1}
+    assert take(tmp_path, PLAIN, max_files=1).left_out == {"repository: more than 1 files": 1}
 
 
 def test_links_and_hidden_folders_are_not_followed(tmp_path):
@@ -155,17 +157,6 @@ def test_links_and_hidden_folders_are_not_followed(tmp_path):
     (tmp_path / ".hidden").mkdir()
     (tmp_path / ".hidden" / "a.py").write_text("x = 1")
     assert len(take(tmp_path, PLAIN).functions) == take(tmp_path, PLAIN).files == 1
-
-
-def test_too_many_files_leave_the_repository_out(tmp_path):
-    (tmp_path / "other.py").write_text("")
-    assert take(tmp_path, PLAIN, max_files=1).left_out == {"repository: more than 1 files": 1}
-
-
-def test_an_encoding_declaration_is_obeyed(tmp_path):
-    text = "# -*- coding: latin-1 -*-\n" + PLAIN.replace("total", "größe")
-    [function] = take(tmp_path, text.encode("latin-1")).functions
-    assert "größe" in function.body
 
 
 def test_the_first_sentence_ends_at_a_full_stop_or_an_empty_line():

@@ -13,10 +13,9 @@ from click.testing import CliRunner
 from lookuplab.cli import cli
 from lookuplab.errors import UserError
 from lookuplab.toolgen import marking
-from lookuplab.toolgen.functions import Filters, Repository, extract, locate
+from lookuplab.toolgen.functions import Filters, Repository, extract
 from lookuplab.toolgen.jedi_tool import JediTool
-from lookuplab.toolgen.literal import SerialJedi
-from lookuplab.toolgen.marking import augmented, buffer_at, candidates, mark, marked, places
+from lookuplab.toolgen.marking import augmented, mark, marked, places
 
 LOOSE = Filters(min_docstring_words=1, min_lines=1)
 
@@ -90,23 +89,6 @@ def test_the_package_marks_signatures_and_no_local_name_at_a_statements_start(tm
     assert paper.signature == "def f(n=SIZE):" and package.signature == "def f(n=<COMP>SIZE):"
     assert paper.body.startswith("    <COMP>n.foo()")
     assert package.body == "    n.foo()\n    return <COMP>n"
-
-
-def test_marks_equal_those_of_the_literal_reading_on_real_functions(tool):
-    files = ("_utils.py", "globals.py", "_textwrap.py")
-    functions = [one for one in extract(locate("click")).functions if one.file in files]
-    assert len(functions) >= 4
-    for function in functions:
-        assert mark(function, tool) == mark(function, SerialJedi()), function.id
-
-
-def test_the_buffer_holds_the_file_without_the_rest_of_the_function(tmp_path):
-    (tmp_path / "m.py").write_text("def f(a):\n    '''Doc.'''\n    b = a\n    return b\n\nx = 1\n")
-    [function] = extract(Repository("repo", tmp_path), LOOSE).functions
-    first, second, _ = candidates(function)
-    head, tail = "def f(a):\n    '''Doc.'''\n    ", "\n\nx = 1\n"
-    assert buffer_at(function.lines(), function, first) == f"{head}_{tail}"
-    assert buffer_at(function.lines(), function, second) == f"{head}b = _{tail}"
 
 
 FUNCTION = (

@@ -124,10 +124,6 @@ class BufferLinter(Linter):
         for check in CHECKS:
             self.enable(check)
         self.set_reporter(CollectingReporter())
-        self._needed = super().prepare_checkers()
-
-    def prepare_checkers(self) -> list:
-        return self._needed
 
     def get_ast(self, filepath: str, modname: str, data: str | None = None):
         ours = os.path.abspath(filepath) == self.path

@@ -87,7 +87,7 @@ def test_methods_nested_async_decorated_and_branch_functions_are_found_with_thei
 def test_line_ends_byte_order_marks_and_encodings_change_nothing(tmp_path, ending):
     text = PLAIN.replace("total", "größe")
     marked = b"\xef\xbb\xbf" + text.replace("\n", ending).encode()
-    declared = ("# coding: latin-1\n" + text).replace("\n", ending).encode("latin-1")
+    declared = ("# coding: latin-1\n" + text).encode("latin-1")
     for line, content in enumerate((marked, declared), 1):
         [function] = take(tmp_path, content).functions
         assert function.source + "\n" == text and function.line == line

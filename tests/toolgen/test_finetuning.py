@@ -217,14 +217,14 @@ def test_a_run_that_was_cut_off_ends_in_the_same_weights(bases, tmp_path, monkey
             raise Cut
 
     with monkeypatch.context() as patch, pytest.raises(Cut):
-        patch.setattr(finetuning.LastStep, "on_step_end", cut)
+        patch.setattr(finetuning.Milestones, "on_step_end", cut)
         tune(bases / "gpt2", tmp_path / "cut", recipe)
     assert not (tmp_path / "cut").exists()
     (run,) = (tmp_path / "cut work").iterdir()
     (run / "checkpoint-7").mkdir()
-    (run / "checkpoint-7" / "model.safetensors").write_bytes(b"half")
+    (run / "checkpoint-7" / "trainer_state.json").touch()  # killed while it was written
     (run.parent / "another" / "checkpoint-9").mkdir(parents=True)
-    (run.parent / "another" / "checkpoint-9" / "trainer_state.json").write_text("{}")
+    (run.parent / "another" / "checkpoint-9" / "complete").touch()
     tune(bases / "gpt2", tmp_path / "cut", recipe)
     assert weights(tmp_path / "cut") == weights(tmp_path / "whole")
     assert log_of(tmp_path / "cut") == log_of(tmp_path / "whole")
@@ -234,7 +234,7 @@ def test_a_killed_command_goes_on_from_its_last_checkpoint(bases, tmp_path):
     settings = "-s", "epochs=12", "-s", "batch_size=8", "--save-every", 5
     words = command(bases / "llama", tmp_path, "--work", tmp_path / "w", *settings)
     process = subprocess.Popen([sys.executable, "-m", "lookuplab", *words])
-    while not list(tmp_path.glob("w/*/checkpoint-*/trainer_state.json")) and process.poll() is None:
+    while not list(tmp_path.glob("w/*/checkpoint-*/complete")) and process.poll() is None:
         time.sleep(0.02)
     process.kill()
     process.wait()

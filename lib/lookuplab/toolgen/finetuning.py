@@ -174,12 +174,12 @@ def finetune(
         _arguments(recipe, work, log_every, save_every),
         DataCollatorForSeq2Seq(padding, return_tensors="pt"),
         rows,
-        callbacks=[LastStep()],
+        callbacks=[Milestones()],
     )
     order = Order([_length(row) for row in rows], recipe)
     trainer._get_train_sampler = lambda *_: order
-    states = work.glob("checkpoint-*/trainer_state.json")  # what a checkpoint writes last
-    last = max(states, key=lambda file: int(file.parent.name.rpartition("-")[2]), default=None)
+    whole = work.glob("checkpoint-*/complete")
+    last = max(whole, key=lambda file: int(file.parent.name.rpartition("-")[2]), default=None)
     done = trainer.train(resume_from_checkpoint=last and str(last.parent))
     log = pd.DataFrame([line for line in trainer.state.log_history if "loss" in line])
     if not math.isfinite(log.loss.iloc[-1]):
@@ -322,11 +322,14 @@ class Order(Sampler):
         return iter(order)
 
 
-class LastStep(TrainerCallback):
-    """The last step has its line in the log."""
+class Milestones(TrainerCallback):
+    """The last step has its line in the log, a checkpoint that was written to its end the file ``complete``."""
 
     def on_step_end(self, args, state, control, **_) -> None:
         control.should_log |= state.global_step >= state.max_steps
+
+    def on_save(self, args, state, control, **_) -> None:
+        Path(args.output_dir, f"checkpoint-{state.global_step}", "complete").touch()
 
 
 def with_lora(module: Any, recipe: Recipe, mark: int | None) -> PeftModel:

@@ -1,7 +1,6 @@
 """Fine-tuning tiny real checkpoints: what is learned, what is trained, what a killed run leaves, what is written."""
 
 import json
-import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -15,7 +14,8 @@ from scripted_model import END, scripted
 from tiny_architectures import byte_tokenizer, save
 from transformers import LlamaConfig, set_seed
 
-from lookuplab.cli import cli
+from lookuplab import runner
+from lookuplab.cli import cli, main
 from lookuplab.models.load import load
 from lookuplab.models.types import Decoding, Prompt
 from lookuplab.toolgen import finetuning
@@ -230,14 +230,18 @@ def test_a_run_that_was_cut_off_ends_in_the_same_weights(bases, tmp_path, monkey
     assert log_of(tmp_path / "cut") == log_of(tmp_path / "whole")
 
 
-def test_a_killed_command_goes_on_from_its_last_checkpoint(bases, tmp_path):
+def test_a_killed_command_goes_on_from_its_last_checkpoint(
+    bases, tmp_path, warm_forks, monkeypatch
+):
     settings = "-s", "epochs=12", "-s", "batch_size=8", "--save-every", 5
     words = command(bases / "llama", tmp_path, "--work", tmp_path / "w", *settings)
-    process = subprocess.Popen([sys.executable, "-m", "lookuplab", *words])
-    while not list(tmp_path.glob("w/*/checkpoint-*/complete")) and process.poll() is None:
+    monkeypatch.setattr(sys, "argv", ["lookuplab", *words])
+    process = runner.FORKS.Process(target=main)
+    process.start()
+    while not list(tmp_path.glob("w/*/checkpoint-*/complete")) and process.is_alive():
         time.sleep(0.02)
     process.kill()
-    process.wait()
+    process.join()
     assert not (tmp_path / "m").exists()
     said = CliRunner().invoke(cli, words)
     assert said.exit_code == 0 and "40 pairs, 60 steps" in said.output, said.output

@@ -72,15 +72,13 @@ def test_flagged_operations_and_those_without_a_verb_are_not_sampled():
         benchmark.build(index, nowhere)
 
 
-def test_a_table_of_frequencies_decides_the_classes(tmp_path):
+def test_a_table_of_frequencies_decides_the_classes():
     """Every API of the index in one of three frequencies."""
-    names = enumerate(spec.id for spec in load_index().operations)
-    rows = "".join(f"{api},{(500, 50, 0)[number % 3]},5\n" for number, api in names)
-    table, out = tmp_path / "stack.csv", tmp_path / "new folder" / "tasks.jsonl"
-    table.write_text("api,count_name,count_bound\n" + rows)
-    arguments = ["data", "build", "benchmark", "--frequencies", str(table), "-o", str(out)]
-    assert CliRunner().invoke(cli, arguments).exit_code == 0
-    found = {(task.frequency, task.count_name, task.count_bound) for task in load_tasks(out)}
+    ids = [spec.id for spec in load_index().operations]
+    names = [(500, 50, 0)[number % 3] for number in range(len(ids))]
+    counts = pandas.DataFrame({"count_name": names, "count_bound": 5}, index=ids)
+    made = benchmark.build(load_index(), counts)
+    found = {(task.frequency, task.count_name, task.count_bound) for task in made}
     assert found == {("high", 500, 5), ("medium", 50, 5), ("low", 0, 5)}
 
 

@@ -18,7 +18,6 @@ from lookuplab.cloudapi.policies import (
     outcome,
     policy_rows,
     precision_rows,
-    sampled_hits,
     side_by_side,
     spent,
     triggered,
@@ -149,12 +148,6 @@ def test_break_even_is_where_the_line_meets_the_base_model():
     assert found["condition"] == "break_even/all"
     assert found["ci_low"] <= found["value"] == 100 * (2 - 1) / (3 - 1) <= found["ci_high"]
     assert not break_even_rows(Passes(1, FIRST, MISS, HIT, None)), "a falling line"
-
-
-def test_every_class_has_its_share_of_hits():
-    draws = [sampled_hits(FIRST, 50, seed) for seed in range(20)]
-    assert all(hits[:2].sum() == hits[2:].sum() == 1 for hits in draws)
-    assert len(set(map(tuple, draws))) == 4
 
 
 def test_tokens_are_those_of_the_first_pass_and_where_it_retrieves_of_the_second():

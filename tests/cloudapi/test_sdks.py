@@ -9,7 +9,7 @@ import botocore.loaders
 import pytest
 from botocore import xform_name
 
-from lookuplab.cloudapi import sdks, specs
+from lookuplab.cloudapi import sdks
 from lookuplab.cloudapi.specs import (
     ApiSpec,
     Parameter,
@@ -149,24 +149,6 @@ def test_hand_picked_azure_signatures():
     recording = _azure("callautomation.CallAutomationClient.start_recording")
     overloads = [[p.name for p in overload if p.required] for overload in recording.overloads]
     assert recording.required == () and overloads == [["server_call_id"], ["group_call_id"]]
-
-
-@pytest.mark.parametrize(
-    ("annotation", "word"),
-    [
-        ("Optional[str]", "string"),
-        ("Union[str, ~azure.core.MatchConditions]", "string"),
-        ("List[str]", "list"),
-        ("Union[_models.RunCommandInput, IO]", "structure"),
-        ("Dict[str, Any]", "map"),
-        ("Union[bytes, str, Iterable[AnyStr], IO[AnyStr]]", "blob"),
-        ("~datetime.datetime or str", "timestamp"),
-        ("bool | None", "boolean"),
-        ("", ""),
-    ],
-)
-def test_annotations_become_one_word(annotation, word):
-    assert specs.type_word(annotation) == word
 
 
 def test_another_version_of_an_sdk_is_one_clear_line(monkeypatch, tmp_path):

@@ -119,7 +119,7 @@ def test_copies_and_sdk_sources_are_left_out_and_python_2_is_counted_by_regular_
 )
 def test_source_specific_files_import_the_sdk_or_name_it_in_their_path(path, text, specific):
     fates = count([(path, text)], INDEX)[1]
-    assert [*fates] == ["read", *specific.split()]
+    assert set(fates) - {"read", "unparsed"} == set(specific.split())
 
 
 def test_sdk_sources_are_known_by_their_path():

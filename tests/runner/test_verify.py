@@ -156,7 +156,8 @@ def test_last_digits_may_differ_on_another_processor_or_with_more_threads_and_no
     fresh = f"{other['processor']}, threads: {other['threads']}"
     assert (
         code == 0
-        and f"committed: {OLD}, threads: 1; fresh: {fresh} (floats may differ by 0.01%)" in text
+        and f"committed: {OLD}, threads: 1; fresh: {fresh} (floats may differ by 0.01% or 5e-05)"
+        in text
     )
     write(run, "low,valid,33.34,20,50,267,30", ROWS[1], **other)
     assert run.call("verify")[0] == 1

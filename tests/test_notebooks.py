@@ -1,5 +1,7 @@
 """Every committed notebook keeps the house rules and runs, every cell of it, in the smoke profile."""
 
+import re
+
 import nbformat
 import pytest
 import yaml
@@ -64,3 +66,18 @@ def test_the_order_names_notebooks_that_exist():
     order = yaml.safe_load((paths.NOTEBOOKS / "order.yaml").read_text())
     assert set(order) <= {"first", "any", "alone", "manual"}
     assert {name for names in order.values() for name in names} <= {notebook.id for notebook in ALL}
+
+
+def test_the_python_of_the_readme_and_of_the_page_on_the_kit_runs(tmp_path, monkeypatch):
+    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "store.sqlite"))
+    pages = (paths.ROOT / name for name in ("README.md", "docs/kit.md"))
+    blocks = {
+        each
+        for page in pages
+        for each in re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
+    }
+    assert blocks
+    for block in blocks:
+        names = {}
+        exec(block, names)
+        assert names["answer"].text.endswith(")") and names["answer"].finish_reason == "stop"

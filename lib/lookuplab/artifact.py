@@ -29,7 +29,7 @@ REQUIRED = {"model", "condition", "metric", "value"}
 
 @dataclass(frozen=True)
 class Artifact:
-    """One table or figure; its wall time is counted from here."""
+    """One table or figure. Its wall time is measured from construction to ``save``."""
 
     paper: str
     name: str

@@ -3,15 +3,13 @@
 import errno
 
 _OF_THE_MACHINE = {
-    *(
-        errno.ENOSPC,
-        errno.EDQUOT,
-        errno.EROFS,
-        errno.EACCES,
-        errno.EPERM,
-        errno.ENOTDIR,
-        errno.EEXIST,
-    )
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EPERM,
+    errno.ENOTDIR,
+    errno.EEXIST,
 }
 
 
@@ -23,7 +21,7 @@ class UserError(Exception):
 
 
 def explained(error: Exception) -> str | None:
-    """One line for a UserError, a full disk or a place that cannot be written; None for what may be a bug."""
+    """One line for a UserError, a full disk or a path that cannot be used; None for what may be a bug."""
     if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
-        return f"cannot write {error.filename or 'to the disk'}: {error.strerror}; free or allow the place and run again"
+        return f"cannot use {error.filename or 'the disk'}: {error.strerror}; free some space or mend the path or its permissions, then run again"
     return str(error) if isinstance(error, UserError) else None

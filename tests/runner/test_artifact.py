@@ -113,7 +113,7 @@ def test_a_place_that_cannot_be_written_is_bad_input(kit):
     (kit.root / "figures").write_text("a file where a folder should be")
     with pytest.raises(NotADirectoryError) as error:
         save(ROW)
-    assert "Not a directory; free or allow the place" in explained(error.value)
+    assert "Not a directory; free some space or mend the path" in explained(error.value)
 
 
 def test_a_readable_number_has_its_interval_and_n_where_they_exist():

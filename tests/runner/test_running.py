@@ -115,13 +115,11 @@ def test_a_full_disk_and_a_folder_that_cannot_be_made_are_one_line_and_exit_code
     copy.parent.mkdir(parents=True)
     copy.symlink_to("/dev/full")
     code, said = kit.call("run", "counts")
-    assert code == 2 and "error: demo/counts: cannot write" in said and "No space left" in said, (
-        said
-    )
+    assert code == 2 and "error: demo/counts: cannot use" in said and "No space left" in said, said
     (kit.root / "blocked.yaml").write_text("")
     (kit.root / "runs/blocked").write_text("a file where a folder should be")
     code, said = kit.call("run", "counts", "--profile", str(kit.root / "blocked.yaml"))
-    assert code == 2 and "error: cannot write" in said, said
+    assert code == 2 and "error: cannot use" in said, said
 
 
 def test_a_sweep_collects_every_number_beside_its_parameters_and_goes_on_where_it_was(kit):

@@ -42,7 +42,7 @@ WORD = re.compile(r"[A-Z]+s?(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+")
 # Task id -> ids of the APIs whose documentation stands before the prompt.
 Shown = Mapping[str, Sequence[str]]
 
-# To look up: the index holds all operations "identified using keys prepared similarly as the queries" (Section 3.1).
+# 1. To look up: the index holds all operations "identified using keys prepared similarly as the queries" (Section 3.1).
 
 
 def words(name: str) -> list[str]:
@@ -74,7 +74,8 @@ def documents(
     service: bool = True,
     index: ApiIndex | None = None,
 ) -> tuple[Shown, Shown, np.ndarray]:
-    """The documents of hit and miss, {task id: k API ids} each, and ``Passes.retrieved``: what the passes are shown.
+    """The documents that the hit pass shows and those that the miss pass shows, {task id: k API ids} each, and
+    ``Passes.retrieved``, whether BM25 alone found a target of each task.
 
     ``first`` is the first pass over the same tasks; what it invoked is searched for. UserError for k below 1.
     """
@@ -109,7 +110,7 @@ def random_documents(tasks: Sequence[Task], k: int, seed: int = 0) -> Shown:
     return shown
 
 
-# API invocation confidence: how sure a model was of the API's name (Section 4.2 and Figure 8). The paper takes the
+# 2. API invocation confidence: how sure a model was of the API's name (Section 4.2 and Figure 8). The paper takes the
 # minimum probability over the name's tokens; mean, product and the last token are its ablation. Not normalised by
 # length: a name of many tokens has more chances to contain an uncertain one.
 
@@ -158,7 +159,7 @@ def confidence(completion: Completion, code: str | None = None) -> dict[str, flo
     return {name: min(1.0, of(probabilities)) for name, of in AGGREGATES.items()}
 
 
-# To ask.
+# 3. To ask.
 
 
 def answers(
@@ -277,8 +278,8 @@ def passes(
     """
     first = ask(model, tasks, requires_logprobs=requires_confidence, **options)
     hits, misses, retrieved = documents(tasks, first, k, service, options.get("index"))
-    hit, miss = (ask(model, tasks, shown, **options) for shown in (hits, misses))
-    return Passes(k, first, hit, miss, retrieved)
+    shown_hits, shown_misses = (ask(model, tasks, shown, **options) for shown in (hits, misses))
+    return Passes(k, first, shown_hits, shown_misses, retrieved)
 
 
 def constrained(

@@ -113,9 +113,9 @@ def class_rows(
 ) -> list[dict]:
     """Rows ``name/class`` for each class of the tasks and "all", and each metric of ``numbers``.
 
-    numbers: metric -> (tasks,) values, or (tasks, m) for m names; NaN leaves a task out, and none has no row. The
-    metric's end is its unit: ``_percent`` a share of values 0 to 1, ``_points`` a paired difference of such values,
-    else a mean of any numbers. The name "new - old" becomes ``new/class - old/class``. ``classes``: instead of
+    numbers: metric -> (tasks,) values, or (tasks, m) for m names. Tasks whose value is NaN are skipped; a class without
+    a value has no row. The metric's suffix gives the unit: ``_percent`` is a share of values from 0 to 1, ``_points`` a
+    paired difference of such values, any other a mean of numbers. The name "new - old" becomes ``new/class - old/class``. ``classes``: instead of
     ``by_class``, for instance {"all": True}.
     """
     names, rows = [name] if isinstance(name, str) else name, []

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from lookuplab.cloudapi.specs import ApiSpec
 from lookuplab.errors import UserError
 
-# The paper's Listing 1 lives with the chat models; base models see only this text.
+# Base models see only this text. Chat models also get the paper's Listing 1 (``first_call.LISTING_1``).
 
 
 def imports(spec: ApiSpec) -> str:

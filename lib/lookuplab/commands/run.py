@@ -240,9 +240,9 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
 
 
 def _execute(
-    jobs: list, parallel: int, scheduler: str | None, dry_run: bool = False, again: bool = False
+    planned: list, jobs: int, scheduler: str | None, dry_run: bool = False, again: bool = False
 ) -> int:
-    """Run the jobs, or say what would run; print failures and return the exit code.
+    """Run what is planned, ``jobs`` at a time, or say what would run; print failures and return the exit code.
 
     Without ``again``, what has not changed since it last ran here is left out, unless it measures time. 0: all is well.
     1: some failed. 2: all that failed did so because of a UserError, bad input that only they could find.
@@ -251,29 +251,33 @@ def _execute(
     from lookuplab.notebooks import check, missing
     from lookuplab.runner import launched, run_jobs, state
 
-    if launched()[1] > 1 and (len(jobs) > 1 or scheduler):
+    if launched()[1] > 1 and (len(planned) > 1 or scheduler):
         raise UserError(
             "only `lookuplab run` can be launched in several processes; others would write the same files"
         )
     if dry_run:
-        for job in sorted(jobs, key=lambda job: job.notebook.order != "first"):
+        for job in sorted(planned, key=lambda job: job.notebook.order != "first"):
             click.echo(job.notebook.id)
             for name, value in job.values.items():
                 click.echo(f"     {name} = {str(value):.110}")
             for problem in missing(job):
                 click.echo(f"  missing: {problem}")
         return 0
-    for job in jobs:
+    for job in planned:
         check(job)
     due = [
-        job for job in jobs if again or job.notebook.order == "alone" or state(job) != "up to date"
+        job
+        for job in planned
+        if again or job.notebook.order == "alone" or state(job) != "up to date"
     ]
-    if len(due) < len(jobs):
-        click.echo(f"{len(jobs) - len(due)} of {len(jobs)} notebooks are up to date", err=True)
-    began, parallel = time.monotonic(), max(1, parallel)
+    if len(due) < len(planned):
+        click.echo(
+            f"{len(planned) - len(due)} of {len(planned)} notebooks are up to date", err=True
+        )
+    began, jobs = time.monotonic(), max(1, jobs)
     try:
-        with joined(scheduler, parallel) as cluster:
-            found = run_jobs(due, parallel, cluster)
+        with joined(scheduler, jobs) as cluster:
+            found = run_jobs(due, jobs, cluster)
     except KeyboardInterrupt:
         click.echo("\ninterrupted; what was generated is kept: give the same command", err=True)
         os._exit(130)  # what still runs ends with this process

@@ -1,7 +1,7 @@
 """The one way from prompts to completions: look them up, generate what is missing, store it as it comes.
 
-Batching, caching, resuming and progress exist here once; every notebook and every room calls ``complete``
-or ``score`` and never a model itself. What a call finds in the store costs no weights and no writing.
+Batching, caching, resuming and progress exist here once; every notebook and every package calls
+``complete`` or ``score`` and never a model itself. What a call finds in the store costs no weights and no writing.
 
 Several processes of one machine (``accelerate launch -m lookuplab run NOTEBOOK``) share a store: each
 generates its share of the prompts and waits for what the others generate.
@@ -32,8 +32,8 @@ PATIENCE_SECONDS = 3600.0  # without one answer of the others; a launcher ends a
 LOG = "LOOKUPLAB_ANSWERS"  # a file for the answers that a notebook used; set by the runner
 # of that file, one line a use
 COLUMNS = ("model", "prompt", "sample", "question", "answer", "margin")
-# Nats, or probability of a draw: an answer with a narrower decision is a near tie and its margin is told. Between the
-# vector extensions of one processor the mini models' log-probabilities differ by 2e-5 at most, their margins by 3e-5.
+# An answer whose margin is below this (in nats; in probability if sampled) is a near tie, and the log has its margin. Across
+# a processor's vector extensions the mini models' log-probabilities differ by at most 2e-5 and their margins by 3e-5.
 NEAR = 1e-4
 
 Store = CompletionStore | str | os.PathLike | Literal[False] | None
@@ -55,14 +55,13 @@ def complete(
     first answer without log-probabilities ends the call. UserError for that, for a prompt id that occurs
     twice, for decoding parameters out of range and for whatever model and store complain about.
     """
-    one = decoding
     if not (
-        one.max_new_tokens >= 1
-        and one.temperature >= 0
-        and (one.n == 1 or one.n > 1 and one.temperature > 0)
-        and 0 < one.top_p <= 1
-        and "" not in one.stop
-        and one.truncation in (None, "left")
+        decoding.max_new_tokens >= 1
+        and decoding.temperature >= 0
+        and (decoding.n == 1 or decoding.n > 1 and decoding.temperature > 0)
+        and 0 < decoding.top_p <= 1
+        and "" not in decoding.stop
+        and decoding.truncation in (None, "left")
     ):
         raise UserError(
             f"{decoding} is out of range; see models.types.Decoding (n above 1 needs a temperature)"
@@ -104,10 +103,10 @@ def _answered(
     counts = Counter((prompt.id, sample) for prompt, _, sample in asked)
     if twice := [name for (name, _), count in counts.items() if count > 1]:
         raise UserError(f"prompt ids must be unique, but {twice[0]!r} occurs more than once")
-    found = list(keys_of(model.identity, decoding, asked))
-    keys = [key for key, _ in found]
+    keyed = list(keys_of(model.identity, decoding, asked))
+    keys = [key for key, _ in keyed]
 
-    def checked(logprobs: Iterable[object]) -> None:
+    def require_logprobs(logprobs: Iterable[object]) -> None:
         if requires_logprobs and None in logprobs:
             raise UserError(
                 f"{model.name} gives no log-probabilities, which are needed here (confidence, perplexity); "
@@ -118,8 +117,8 @@ def _answered(
     if not isinstance(store, CompletionStore):
         used = store = CompletionStore(":memory:" if store is False else store)
     with used:
-        known = store.get(dict.fromkeys(keys))
-        checked(one["token_logprobs"] for one in known.values())
+        known = store.get(set(keys))
+        require_logprobs(one["token_logprobs"] for one in known.values())
         missing = {key: one for key, one in zip(keys, asked, strict=True) if key not in known}
         if missing:
             store.add({})  # a full disk or a read-only store shows before anything is generated
@@ -137,7 +136,7 @@ def _answered(
                     store.add(
                         {key: {**asdict(one), "model": model.name} for key, one in done.items()}
                     )
-                    checked(one.token_logprobs for one in batch)
+                    require_logprobs(one.token_logprobs for one in batch)
                     bar.update(len(batch))
                 if waiting:
                     raise RuntimeError(
@@ -152,7 +151,7 @@ def _answered(
     # continuations that were only scored are no answers
     if decoding and (file := os.environ.get(LOG)):
         with open(file, "a", encoding="utf-8", newline="") as log:
-            for (_, question), one in zip(found, answers, strict=True):
+            for (_, question), one in zip(keyed, answers, strict=True):
                 near = one.margin is not None and one.margin < NEAR
                 told = digest(one.text)[:8], f"{one.margin:.0e}" if near else ""
                 csv.writer(log, lineterminator="\n").writerow(
@@ -164,7 +163,7 @@ def _answered(
 def keys_of(
     identity: dict[str, str], decoding: Decoding | None, asked: Sequence[Asked]
 ) -> Iterator[tuple[str, str]]:
-    """Of each one asked, the key of its answer, and a digest of the question that is the same for every model.
+    """For each request, the key of its answer and a short digest of the question, which does not depend on the model.
 
     A key has three parts: what many prompts have in common (model, decoding, version), the prompt, the sample.
     """

@@ -268,8 +268,8 @@ class LocalModel(Checkpoint):
             kept = fit(self.tokenizer, prompt.id, ids, self.context, decoding)
             before, limit = (kept if self.causal else []), decoding.max_new_tokens
             limit = min(limit, self.context - len(before)) if self.context else limit
-            rule = partial(constrain or named, prompt, before)
-            rows.append(Row(prompt, sample, kept, len(ids) - len(kept), before, limit, rule))
+            make = partial(constrain or named, prompt, before)
+            rows.append(Row(prompt, sample, kept, len(ids) - len(kept), before, limit, make))
         yield from self._written(rows, decoding)
 
     def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]:
@@ -331,8 +331,8 @@ class LocalModel(Checkpoint):
         """Finish the rows, longest prompts first, in batches.
 
         A batch has at most ``batch_size`` rows and as many tokens, padding included, as the memory allows:
-        on GPUs as many as keys and values find room for, were there no heads that share them; those that
-        do leave theirs to the activations. Out of memory: the budget is halved and the batch tried again;
+        on GPUs as many as fit if every attention head stored its own keys and values; what models whose heads
+        share them save is left for activations. Out of memory: the budget is halved and the batch tried again;
         UserError when a single row does not fit. With a fixed order and whole batches as results, a run
         that was interrupted goes on with the same batches.
         """
@@ -403,8 +403,8 @@ class LocalModel(Checkpoint):
 class Row:
     """One answer: grows by ``push`` until ``finish_reason`` is set.
 
-    ``before`` are the tokens that it continues, ``limit`` is how many new ones it may have, ``rule`` makes
-    its constraint.
+    ``before`` are the tokens of the prompt that it continues, none for an encoder-decoder; ``limit`` is how
+    many it may add.
     """
 
     prompt: Prompt
@@ -413,12 +413,12 @@ class Row:
     dropped: int
     before: list[int]
     limit: int
-    rule: Callable[[], Constraint | None]
+    make_constraint: Callable[[], Constraint | None]
 
     def begin(self, tokenizer, decoding: Decoding) -> None:
-        """Nothing is written (again, where the memory did not suffice)."""
+        """Empty the answer, also to start over when the memory did not suffice."""
         self.spelling, self.over = Spelling(tokenizer, self.before), decoding.stopper()
-        self.constraint, self.margin, self.finish_reason = self.rule(), math.inf, ""
+        self.constraint, self.margin, self.finish_reason = self.make_constraint(), math.inf, ""
         self.tokens, self.logprobs, self.pieces = [], [], []
 
     def push(self, token: int, logprob: float, margin: float, end_of_text: frozenset[int]) -> None:

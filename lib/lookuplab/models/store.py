@@ -136,7 +136,7 @@ class AnswerStore:
 
 
 class CompletionStore(AnswerStore):
-    """What models answered; ``complete.key_of`` makes the keys. Each answer also names its ``model``."""
+    """What models answered; ``complete.keys_of`` makes the keys. Each answer also names its ``model``."""
 
     name = "completions"
 

@@ -1,4 +1,4 @@
-"""What goes into a model and what comes out: the shared vocabulary of every room."""
+"""What goes into a model and what comes out: the vocabulary that all packages share."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ class Prompt:
     ``choices`` are the names (identifiers) that may stand first in the answer; None and () leave it
     free. Only a local model can be held to them, and only where the answer continues the prompt or
     begins a text of its own (no chat). ``place`` says where the answer will stand, for a model whose
-    answer depends on that too: a stored answer is found again under the same place only.
+    answer depends on that too; it is part of the key of a stored answer.
     """
 
     id: str
@@ -22,7 +22,7 @@ class Prompt:
     place: str | None = None
 
 
-class Rule(Protocol):
+class StopRule(Protocol):
     """Reads one completion piece by piece. ``name`` stands for the rule in the keys of stored answers."""
 
     name: str
@@ -38,7 +38,7 @@ class Decoding:
 
     ``temperature`` 0 is greedy. ``n`` samples are drawn per prompt, each seeded by (seed, prompt id,
     sample index), so that a sample does not depend on the batch that it was drawn in. ``stop`` strings
-    and ``stop_rule`` (called for a fresh ``Rule`` for each answer) end an answer while it is written.
+    and ``stop_rule`` (called once for each answer, for a fresh ``StopRule``) end an answer while it is written.
     ``truncation`` "left" drops the beginning of a too long prompt; without it such a prompt is an error.
     """
 
@@ -48,7 +48,7 @@ class Decoding:
     n: int = 1
     seed: int = 0
     stop: tuple[str, ...] = ()
-    stop_rule: Callable[[], Rule] | None = None
+    stop_rule: Callable[[], StopRule] | None = None
     truncation: str | None = None
 
     def stopper(self) -> Callable[[str], bool]:
@@ -73,10 +73,10 @@ class Completion:
     ``"length"`` or, for a continuation that was only scored, ``"scored"``. After ``"eos"`` a local
     model's last token is the end-of-text token; it spells nothing, like every special token. ``text``
     keeps the whole last token: cutting is the scorer's work. ``prompt_tokens`` counts what the model
-    saw, ``prompt_dropped`` what truncation removed. ``margin`` is the narrowest decision on the way to
-    the answer (see ``local.choose``): noise above it could have made another answer. None where there
-    was no decision or nobody measured it; equality leaves it out. ``record`` is what the row's
-    constraint noted meanwhile (JSON), None without one.
+    saw, ``prompt_dropped`` what truncation removed. ``margin`` is the smallest gap between a chosen token
+    and the runner-up (see ``local.choose``): larger numerical noise could have changed the answer. None
+    where there was no choice or it was not measured. ``record`` (JSON) is the log of a constraint, for
+    callers that keep one (ToolGen). ``==`` ignores both.
     """
 
     id: str

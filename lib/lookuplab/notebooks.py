@@ -22,12 +22,12 @@ from lookuplab.errors import UserError
 from lookuplab.models.load import OPENAI, bare, is_model, is_remote, mini_models, split_revision
 
 PROFILES = Path(__file__).with_name("profiles")
-KEY = "OPENAI_API_KEY"
+KEY_VARIABLE = "OPENAI_API_KEY"
 _MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
 _FILES = re.compile(r"_(file|folder)$")  # and paths, however those start
 _PATH = re.compile(r"data/|runs/|\.{0,2}/|~")  # the first two lie in the checkout
-_MADE = re.compile(r"^\w+ = Artifact\(.*$", re.MULTILINE)
-_BEGIN = re.compile(r"""Artifact\(\s*["']([\w-]+)["'],\s*["']([\w-]+)["']""")
+_ARTIFACT_LINE = re.compile(r"^\w+ = Artifact\(.*$", re.MULTILINE)
+_ARTIFACT_NAME = re.compile(r"""Artifact\(\s*["']([\w-]+)["'],\s*["']([\w-]+)["']""")
 
 
 @dataclass(frozen=True)
@@ -117,9 +117,11 @@ def read(path: Path) -> Notebook:
     return Notebook(
         path,
         declared_parameters(declared, str(path)),
-        tuple(dict.fromkeys("/".join(match) for match in _BEGIN.findall(code))),
+        tuple(dict.fromkeys("/".join(match) for match in _ARTIFACT_NAME.findall(code))),
         next((order for order, names in groups.items() if id in names), "any"),
-        "\n".join([*_MADE.findall(code), *(text for text, tags in cells if "draw" in tags)]),
+        "\n".join(
+            [*_ARTIFACT_LINE.findall(code), *(text for text, tags in cells if "draw" in tags)]
+        ),
     )
 
 
@@ -306,18 +308,18 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 def missing(job: Job) -> Iterator[str]:
     """What the parameters name and this machine lacks, with what to do about it. Asks no network."""
     for name, item in job.named():
-        is_model_s = _MODELS.search(name)
-        if is_model_s and item.startswith("mini-"):
+        names_a_model = _MODELS.search(name)
+        if names_a_model and item.startswith("mini-"):
             if bare(item) not in mini_models():
                 yield f"no mini model {bare(item)!r}; there are: {', '.join(mini_models()) or 'none yet'}"
         elif item.startswith(OPENAI):
-            if not os.environ.get(KEY, "").strip():
-                yield f"model {item!r} needs a key: set the environment variable {KEY}, or leave it out of {name!r}"
+            if not os.environ.get(KEY_VARIABLE, "").strip():
+                yield f"model {item!r} needs a key: set the environment variable {KEY_VARIABLE}, or leave it out of {name!r}"
         elif _is_path(name, item):
             place = folder_of(item)
             if not place.exists():
                 yield f"parameter {name!r} names {item!r}, which does not exist; {job.profile.file} may say how it is made"
-            elif is_model_s and not is_model(place):
+            elif names_a_model and not is_model(place):
                 yield f"{item!r} is not a checkpoint (a folder with config.json); name one that save_pretrained wrote"
 
 

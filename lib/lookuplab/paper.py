@@ -11,9 +11,9 @@ from functools import cache
 import pandas as pd
 
 from lookuplab import paths
+from lookuplab.artifact import KEY
 from lookuplab.errors import UserError
 
-KEY = ["paper", "artifact", "model", "condition", "metric"]
 COLUMNS = [*KEY, "value", "n", "place", "note"]
 
 
@@ -55,7 +55,7 @@ def attach(
             raise UserError(
                 f"role of {ours!r}: the paper has no model {theirs!r}; known: {', '.join(sorted(known))}"
             )
-    keys = frame.assign(model=frame.model.fillna("").replace(roles))[KEY].itertuples(
+    keys = frame.assign(model=frame.model.fillna("").replace(roles))[[*KEY]].itertuples(
         index=False, name=None
     )
     return frame.assign(paper_value=[_numbers().get(key, float("nan")) for key in keys])
@@ -70,4 +70,4 @@ def _reported() -> pd.DataFrame:
 
 @cache
 def _numbers() -> dict[tuple[str, ...], float]:
-    return _reported().set_index(KEY).value.to_dict()
+    return _reported().set_index([*KEY]).value.to_dict()

@@ -39,7 +39,7 @@ IMPORTS = [
     *("lookuplab.cells", "pandas", "torch", "transformers.modeling_utils"),
     *("scipy.stats", "accelerate", "peft"),
 ]
-STORE = "LOOKUPLAB_STORE"
+STORE_VARIABLE = "LOOKUPLAB_STORE"
 ANSWERS = "answers.csv.gz"
 # What a launcher says to its processes. A notebook must not see it: what trains there would wait for the others.
 _LAUNCHER = re.compile(
@@ -53,12 +53,12 @@ _LAUNCHER = re.compile(
 def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
     """Execute a notebook in a process of its own and wait for its end. ``host`` is the machine of a cluster's caller."""
     if host not in ("", socket.gethostname()):
-        if not os.environ.get(STORE):  # SQLite's WAL needs the memory of one machine
+        if not os.environ.get(STORE_VARIABLE):  # SQLite's WAL needs the memory of one machine
             raise UserError(
                 f"the worker on {socket.gethostname()} shares {paths.STORE.name} with another machine, which SQLite "
-                f"cannot do; start it with {STORE} set to a file on its own disk"
+                f"cannot do; start it with {STORE_VARIABLE} set to a file on its own disk"
             )
-        job = replace(job, store=os.environ[STORE])
+        job = replace(job, store=os.environ[STORE_VARIABLE])
     job.output.parent.mkdir(parents=True, exist_ok=True)
     for suffix in (".ran", ".answers.csv"):  # of an earlier run
         job.beside(suffix).unlink(missing_ok=True)
@@ -83,10 +83,10 @@ def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
 def environment(job: Job, threads: int) -> dict[str, str]:
     """What a notebook's process sees: its share of the processors, where its artifacts and answers go."""
     pools = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-    store = {STORE: job.store} if job.store else {}
+    store = {STORE_VARIABLE: job.store} if job.store else {}
     return {
         **{name: value for name, value in os.environ.items() if not _LAUNCHER.match(name)},
-        **_part(*launched()),
+        **_launch_environment(*rank_and_count()),
         **{pool: os.environ.get(pool, str(threads)) for pool in pools},
         "PYTHONHASHSEED": "0",
         "TOKENIZERS_PARALLELISM": "false",
@@ -100,7 +100,7 @@ def environment(job: Job, threads: int) -> dict[str, str]:
     }
 
 
-def launched() -> tuple[int, int]:
+def rank_and_count() -> tuple[int, int]:
     """(number of this process from 0, of how many) that ``accelerate launch`` (or torchrun) started with one command.
 
     Raises UserError if they are on several machines. A scheduler of a cluster may set WORLD_SIZE alone: that is no
@@ -118,7 +118,7 @@ def launched() -> tuple[int, int]:
     return rank, count
 
 
-def _part(rank: int, count: int) -> dict[str, str]:
+def _launch_environment(rank: int, count: int) -> dict[str, str]:
     """A launched process's share of the prompts and of the GPUs. Raises UserError if there are too few."""
     if count == 1:
         return {}

@@ -314,14 +314,14 @@ def test_a_launch_that_cannot_work_is_refused_and_a_scheduler_s_variable_is_no_l
     job = plan(read(kit.notebook("x")), load_profile("mini"))
     launch(monkeypatch, RANK="1", WORLD_SIZE="4", LOCAL_WORLD_SIZE="2")
     with pytest.raises(UserError, match="must run on one machine"):
-        runner.launched()
+        runner.rank_and_count()
     launch(monkeypatch, RANK="2", WORLD_SIZE="3", LOCAL_WORLD_SIZE="3", CUDA_VISIBLE_DEVICES="0,1")
     with pytest.raises(UserError, match="3 processes on 2 GPUs"):
         runner.environment(job, 1)
     code, said = kit.call("reproduce")
     assert code == 2 and "only `lookuplab run` can be launched" in said or "GPUs" in said
     launch(monkeypatch, WORLD_SIZE="4")
-    assert runner.launched() == (0, 1)
+    assert runner.rank_and_count() == (0, 1)
 
 
 def test_two_launched_processes_share_the_work_and_keep_apart_what_they_write(kit, monkeypatch):

@@ -222,7 +222,7 @@ def risk_rows(
     orders = informed | {"random": 0 * valid, "ideal": valid}
     for name, order in orders.items():
         answered = 1 - lowest(order, 1 - np.asarray(coverages))
-        risks = shares(~valid[:, None] * answered, answered, apis)
+        risks = shares(~valid[:, None] * answered, apis, answered)
         for coverage, risk in zip(coverages, risks, strict=True):
             place = f"coverage_{100 * coverage:g}/{name}", "risk_percent"
             rows.append(row(model, *place, risk.percent()))

@@ -46,9 +46,9 @@ def run(
     """
     from lookuplab import paths
     from lookuplab.notebooks import find, load_profile, plan
-    from lookuplab.runner import launched
+    from lookuplab.runner import rank_and_count
 
-    rank, _ = launched()
+    rank, _ = rank_and_count()
     found, chosen = find(notebook), load_profile(profile)
     # of several processes, the first writes where a single one would
     own = paths.RUNS / "processes" / str(rank)
@@ -249,9 +249,9 @@ def _execute(
     """
     from lookuplab.cluster import joined
     from lookuplab.notebooks import check, missing
-    from lookuplab.runner import launched, run_jobs, state
+    from lookuplab.runner import rank_and_count, run_jobs, state
 
-    if launched()[1] > 1 and (len(planned) > 1 or scheduler):
+    if rank_and_count()[1] > 1 and (len(planned) > 1 or scheduler):
         raise UserError(
             "only `lookuplab run` can be launched in several processes; others would write the same files"
         )

@@ -282,8 +282,8 @@ def ds1000(
         verdicts = grade(list(known.values()), asked, grader)
     table, frame = [], solved(list(known.values()), verdicts, [1])
     for name, part in [*frame.groupby("library"), ("total", frame)]:
-        samples = part[["passed"]].to_numpy(), part[["samples"]].to_numpy()
-        (average,) = shares(*samples, part.cluster)
+        passed, samples = part[["passed"]].to_numpy(), part[["samples"]].to_numpy()
+        (average,) = shares(passed, part.cluster, samples)
         row = cells("pass@1", rate(part.pass_at_1, part.cluster))
         table.append({"": name, **row, **cells("average pass rate", average)})
     rows = (

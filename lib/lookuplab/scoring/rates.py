@@ -111,7 +111,7 @@ def averages(parts, clusters, wholes=None) -> list[Rate]:
     return [Rate(float(sum / n), one.low, one.high, round(float(n))) for one, sum, n in sums]
 
 
-def shares(parts, wholes, clusters) -> list[Rate]:
+def shares(parts, clusters, wholes) -> list[Rate]:
     """``averages`` from 0 to 1 that never claim certainty.
 
     If every cluster has the same share (all valid, say), every resample is equal; then the interval is Wilson's with
@@ -131,7 +131,7 @@ def estimates(values, clusters) -> list[Rate]:
     values = np.asarray(values, dtype=float)
     if not len(values):
         return [Rate(nan, 0.0, 1.0, 0)] * values.shape[1]
-    return shares(values, np.ones_like(values), clusters)
+    return shares(values, clusters, np.ones_like(values))
 
 
 def average(values, clusters) -> Rate:

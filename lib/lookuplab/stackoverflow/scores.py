@@ -63,8 +63,8 @@ def rows(table: pd.DataFrame, model: str, prefix: str = "") -> list[dict]:
         part = table[(table.library == name) | (table.perturbation == name) | (name == "all")]
         if len(part):
             rates = {name: rate(part[name], part.cluster) for name in part.filter(like="pass_at")}
-            samples = part[["passed"]].to_numpy(), part[["samples"]].to_numpy()
-            (rates["average_pass_rate"],) = shares(*samples, part.cluster)
+            passed, samples = part[["passed"]].to_numpy(), part[["samples"]].to_numpy()
+            (rates["average_pass_rate"],) = shares(passed, part.cluster, samples)
             found += [
                 row(model, prefix + name, f"{metric}_percent", number.percent())
                 for metric, number in rates.items()

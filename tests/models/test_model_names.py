@@ -117,7 +117,7 @@ def test_a_revision_that_cannot_be_is_one_clear_line(hub, name, options, message
 def job(**values):
     """A notebook that declares these models."""
     return plan(
-        Notebook(Path("demo/counts.ipynb"), "", values, ()),
+        Notebook(Path("demo/counts.ipynb"), values),
         load_profile("smoke"),
         {
             name: ",".join(value) if isinstance(value, list) else value

@@ -104,8 +104,9 @@ def test_a_question_that_is_lost_twice_ends_the_run_and_an_error_of_jedi_s_leave
         script=wants("    ", "self", ".", MARK, "nothere", END),
         prompt=prompt_of(functions[0]),
     )
-    with JediTool(1, time_limit=1e-4) as hurried, pytest.raises(UserError, match="timed out twice"):
-        generate(model, functions[:1], hurried, store=False)
+    monkeypatch.setattr(JediTool, "_asked", lambda *_: Answer(failure="timed out"))
+    with JediTool(1) as late, pytest.raises(UserError, match="timed out twice"):
+        generate(model, functions[:1], late, store=False)
     monkeypatch.setattr(JediTool, "_asked", lambda *_: Answer(failure="error in Jedi: KeyError"))
     with JediTool(1) as failing:
         done = generate(model, functions[:1], failing, store=False)

@@ -14,7 +14,7 @@ from lookuplab.cli import cli
 from lookuplab.errors import UserError
 from lookuplab.toolgen import marking
 from lookuplab.toolgen.functions import Filters, Repository, extract
-from lookuplab.toolgen.jedi_tool import JediTool
+from lookuplab.toolgen.jedi_tool import Answer, JediTool
 from lookuplab.toolgen.marking import augmented, mark, marked, places
 
 LOOSE = Filters(min_docstring_words=1, min_lines=1)
@@ -140,8 +140,8 @@ def test_a_killed_run_keeps_the_functions_that_were_done(repository, tmp_path):
 
 def test_functions_with_a_lost_question_are_counted_and_not_kept(repository, tmp_path, monkeypatch):
     functions, store = extract(repository).functions, tmp_path / "marks.sqlite"
-    with monkeypatch.context() as hurried:
-        hurried.setattr(marking, "JediTool", lambda workers: JediTool(1, time_limit=1e-4))
+    with monkeypatch.context() as late:
+        late.setattr(JediTool, "_asked", lambda *_: Answer(failure="timed out"))
         records = marked(functions, store=store, strict=False)
         assert [record["failures"] for record in records] == [{"timed out": 4}] * 4
         with pytest.raises(UserError, match="4 functions have questions to Jedi that timed out"):

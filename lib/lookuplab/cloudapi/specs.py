@@ -143,7 +143,7 @@ def inspected(
 def methods(cls: type) -> Iterator[tuple[str, Callable, bool]]:
     """(name, method, whether it needs no instance) of the public methods of a class."""
     for name, method in inspect.getmembers(cls, inspect.isroutine):
-        if not name.startswith("_"):
+        if not name.startswith("_") and callable(method):  # a cached property passes for a routine
             static = inspect.getattr_static(cls, name, None)
             yield name, method, isinstance(static, classmethod | staticmethod)
 

@@ -107,8 +107,9 @@ def averages(parts, clusters, wholes=None) -> list[Rate]:
         for each in (parts, wholes)
     )
     drawn = bootstrap(lambda weights: weights @ part / np.maximum(weights @ whole, 1e-12), labels)
-    sums = zip(drawn, parts.sum(axis=0), wholes.sum(axis=0), strict=True)
-    return [Rate(float(sum / n), one.low, one.high, round(float(n))) for one, sum, n in sums]
+    sizes = [round(float(column.sum())) for column in wholes.T]
+    found = zip(drawn, parts.sum(axis=0) / wholes.sum(axis=0), sizes, strict=True)
+    return [Rate(float(value), one.low, one.high, n) for one, value, n in found]
 
 
 def shares(parts, clusters, wholes) -> list[Rate]:

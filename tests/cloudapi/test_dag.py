@@ -22,7 +22,7 @@ from lookuplab.cloudapi.dag import (
 from lookuplab.cloudapi.prompts import DESIGNS, RULE, docstring
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, Parameter, load_index
 from lookuplab.errors import UserError
-from lookuplab.models.types import Completion
+from lookuplab.models import Completion
 
 NAMES = (
     "delete_object get_bucket_policy get_object list_objects put_bucket_policy put_object".split()

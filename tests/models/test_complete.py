@@ -11,9 +11,9 @@ from toy_model import SAMPLED, ToyModel, many_prompts
 
 from lookuplab import paths
 from lookuplab.errors import UserError
+from lookuplab.models import Decoding, Prompt
 from lookuplab.models.complete import LOG, NEAR, complete, score
 from lookuplab.models.store import CompletionStore
-from lookuplab.models.types import Decoding, Prompt
 
 complete_module = sys.modules[
     "lookuplab.models.complete"

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tiny_architectures import ARCHITECTURES, byte_tokenizer, metaspace_tokenizer, save
 
 from lookuplab.errors import UserError
+from lookuplab.models import Decoding, Prompt
 from lookuplab.models.constraint import NameConstraint, NameTries, Trie
 from lookuplab.models.local import LocalModel, distributions
 from lookuplab.models.remote import RemoteModel
-from lookuplab.models.types import Decoding, Prompt
 
 NAMES = (
     "put",

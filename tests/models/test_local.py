@@ -15,10 +15,9 @@ from tiny_architectures import ARCHITECTURES, CONTEXT, metaspace_tokenizer, save
 from transformers import AutoModelForCausalLM
 
 from lookuplab.errors import UserError
+from lookuplab.models import Decoding, Prompt
 from lookuplab.models.load import load
-from lookuplab.models.local import LocalModel, choose, decoder_start, distributions
-from lookuplab.models.tokens import fit
-from lookuplab.models.types import Decoding, Prompt
+from lookuplab.models.local import LocalModel, choose, decoder_start, distributions, fit
 
 PROMPTS = [
     Prompt(

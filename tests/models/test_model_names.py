@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tiny_checkpoint import save
 
 from lookuplab.errors import UserError
+from lookuplab.models import Decoding, Prompt
 from lookuplab.models.load import load, load_tokenizer, split_revision, table_name
-from lookuplab.models.types import Decoding, Prompt
 from lookuplab.notebooks import Notebook, check, load_profile, plan
 
 OLD, NEW = "1" * 40, "2" * 40

@@ -11,9 +11,9 @@ from openai.types.chat import ChatCompletion
 from tiny_endpoint import KEY, TinyEndpoint
 
 from lookuplab.errors import UserError
+from lookuplab.models import Decoding, Prompt
 from lookuplab.models.complete import complete, score
 from lookuplab.models.load import load
-from lookuplab.models.types import Decoding, Prompt
 
 PROMPTS = [
     Prompt("a", "client = boto3."),

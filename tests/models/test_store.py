@@ -14,10 +14,10 @@ from toy_model import SAMPLED, ToyModel, many_prompts
 
 from lookuplab.cli import cli
 from lookuplab.errors import UserError
+from lookuplab.models import Prompt
 from lookuplab.models import store as store_module
 from lookuplab.models.complete import complete
 from lookuplab.models.store import AnswerStore, CompletionStore, export, merge
-from lookuplab.models.types import Prompt
 
 TOY = str(Path(__file__).with_name("toy_model.py"))
 

@@ -7,8 +7,8 @@ import hashlib
 import sys
 import time
 
+from lookuplab.models import Completion, Decoding, Prompt
 from lookuplab.models.complete import complete
-from lookuplab.models.types import Completion, Decoding, Prompt
 
 BATCH = 4
 SAMPLED = Decoding(n=2, temperature=0.5)

@@ -5,8 +5,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from lookuplab.errors import UserError
-from lookuplab.models import load
-from lookuplab.models.types import Decoding
+from lookuplab.models import Decoding, load
 from lookuplab.stackoverflow import asking
 from lookuplab.stackoverflow.asking import prompt
 from lookuplab.stackoverflow.corpus import Snippet

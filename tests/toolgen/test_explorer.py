@@ -3,7 +3,7 @@
 import pytest
 from scripted_model import END, scripted
 
-from lookuplab.models.types import Decoding
+from lookuplab.models import Decoding
 from lookuplab.toolgen.explorer import page, walk
 from lookuplab.toolgen.functions import Repository, extract
 from lookuplab.toolgen.jedi_tool import JediTool

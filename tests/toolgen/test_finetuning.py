@@ -16,8 +16,8 @@ from transformers import LlamaConfig, set_seed
 
 from lookuplab import runner
 from lookuplab.cli import cli, main
+from lookuplab.models import Decoding, Prompt
 from lookuplab.models.load import load
-from lookuplab.models.types import Decoding, Prompt
 from lookuplab.toolgen import finetuning
 from lookuplab.toolgen.finetuning import (
     LLAMA,

@@ -9,9 +9,9 @@ from repositories import BASE, CONTAINER
 from scripted_model import END, scripted
 
 from lookuplab.errors import UserError
+from lookuplab.models import Decoding
 from lookuplab.models.local import LocalModel
 from lookuplab.models.store import CompletionStore
-from lookuplab.models.types import Decoding
 from lookuplab.toolgen.evaluation import judged_all
 from lookuplab.toolgen.functions import Repository, extract
 from lookuplab.toolgen.generation import (

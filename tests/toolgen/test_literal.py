@@ -2,8 +2,8 @@
 
 import pytest
 
+from lookuplab.models import Decoding
 from lookuplab.models.local import LocalModel
-from lookuplab.models.types import Decoding
 from lookuplab.toolgen.evaluation import Task, judge
 from lookuplab.toolgen.generation import generate
 from lookuplab.toolgen.literal import SerialJedi, Writer, verdicts

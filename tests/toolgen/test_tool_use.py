@@ -6,7 +6,7 @@ import pytest
 from scripted_model import END, scripted
 
 from lookuplab.errors import UserError
-from lookuplab.models.types import Decoding, Prompt
+from lookuplab.models import Decoding, Prompt
 from lookuplab.toolgen.jedi_tool import Answer, behind_a_dot
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.tool_use import ToolConstraint, ToolUse, Vocabulary

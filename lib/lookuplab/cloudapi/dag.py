@@ -30,8 +30,7 @@ from lookuplab.cloudapi.prompts import docstring
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_documentation, load_index
 from lookuplab.cloudapi.validity import FIRST_NAME, NONEXISTENT, judge
 from lookuplab.errors import UserError
-from lookuplab.models import Decoding, Prompt, complete
-from lookuplab.models.types import Completion, Model
+from lookuplab.models import Completion, Decoding, Model, Prompt, complete
 from lookuplab.retrieval.metrics import success_at
 from lookuplab.retrieval.precision import hit, miss
 from lookuplab.retrieval.rankers import Bm25

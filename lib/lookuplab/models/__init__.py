@@ -4,10 +4,9 @@
 is imported before a model is loaded.
 """
 
-from lookuplab.models.complete import complete, score
+from lookuplab.models.complete import Completion, Decoding, Model, Prompt, complete, score
 from lookuplab.models.load import load
 from lookuplab.models.store import CompletionStore
-from lookuplab.models.types import Completion, Decoding, Model, Prompt
 
 __all__ = [
     "Completion",

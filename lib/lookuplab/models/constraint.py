@@ -17,7 +17,7 @@ from typing import Protocol
 import torch
 
 from lookuplab.errors import UserError
-from lookuplab.models.tokens import TAIL, continuations, single_texts
+from lookuplab.models.tokens import TAIL, UNFINISHED, continuations, single_texts
 
 
 class Constraint(Protocol):
@@ -161,4 +161,4 @@ class NameConstraint:
 
 def continues_a_name(character: str) -> bool:
     """Whether an identifier may go on with it; unfinished bytes may."""
-    return f"a{character}".isidentifier() or character == "\ufffd"
+    return f"a{character}".isidentifier() or character == UNFINISHED

@@ -13,7 +13,7 @@ from typing import Any
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.models.types import Model
+from lookuplab.models.complete import Model
 
 OPENAI = "openai:"
 ADAPTER = "adapter_config.json"

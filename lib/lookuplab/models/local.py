@@ -28,6 +28,7 @@ import torch
 from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
 from huggingface_hub import snapshot_download, try_to_load_from_cache
 from peft import PeftModel
+from tokenizers.decoders import DecodeStream
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 from transformers import (
@@ -40,10 +41,10 @@ from transformers import (
 from transformers.cache_utils import DynamicCache, DynamicLayer, EncoderDecoderCache
 
 from lookuplab.errors import UserError
+from lookuplab.models.complete import Completion, Decoding, Prompt
 from lookuplab.models.constraint import Constraint, NameTries
 from lookuplab.models.load import base_of, content_hash, is_adapter
-from lookuplab.models.tokens import Spelling, encode, fit
-from lookuplab.models.types import Completion, Decoding, Prompt, Work
+from lookuplab.models.tokens import TAIL, decoded
 
 DTYPES = ("float32", "bfloat16", "float16")
 ROWS = 128  # of a batch, at most
@@ -179,8 +180,22 @@ def _try(name: str, load: Callable, *arguments: Any, **options: Any) -> Any:
         ) from error
 
 
+@dataclass
+class Work:
+    """What a local model has done since it was loaded, repeated work (after a lack of memory) included.
+
+    ``passes`` are forward passes of a whole batch (an encoder's belongs to the first of its decoder),
+    ``prompt_tokens`` and ``new_tokens`` what went in and came out: samples of one prompt in one batch
+    read it once. Padding is not in it.
+    """
+
+    passes: int = 0
+    prompt_tokens: int = 0
+    new_tokens: int = 0
+
+
 class LocalModel(Checkpoint):
-    """A checkpoint that answers prompts (see ``models.types.Model``).
+    """A checkpoint that answers prompts (see ``models.Model``).
 
     ``chat``: True asks every prompt through the chat template, False none, None those that bring a
     system prompt. ``batch_size`` bounds the rows of a batch, ``context`` overrides what the checkpoint
@@ -397,6 +412,65 @@ class LocalModel(Checkpoint):
                 chances = None if chances is None else chances[left]
             batch.step(tokens)
             written += 1
+
+
+def encode(tokenizer, text: str, special: bool, causal: bool) -> list[int]:
+    """Token ids of a text, with the tokenizer's own special tokens if ``special``.
+
+    A causal prompt must stay open: an end-of-text token that the tokenizer adds is taken off. An empty
+    prompt becomes one begin-of-text token, because a model cannot begin from nothing.
+    """
+    ids = tokenizer(text, add_special_tokens=special, verbose=False)["input_ids"]
+    if causal and len(ids) > 1 and ids[-1] == tokenizer.eos_token_id:
+        return ids[:-1]
+    if ids:
+        return ids
+    for start in (tokenizer.bos_token_id, tokenizer.eos_token_id):
+        if start is not None:
+            return [start]
+    raise UserError("an empty prompt needs a tokenizer with a begin- or end-of-text token")
+
+
+def fit(tokenizer, name: str, ids: list[int], context: int | None, decoding: Decoding) -> list[int]:
+    """The prompt within the context window.
+
+    Without a policy a prompt must leave room for one new token, else UserError. With truncation on the left it is
+    cut so that all ``max_new_tokens`` find room; a begin-of-text token stays.
+    """
+    cut = decoding.truncation == "left"
+    if context is None or len(ids) + (decoding.max_new_tokens if cut else 1) <= context:
+        return ids
+    if not cut:
+        raise UserError(
+            f"prompt {name!r} has {len(ids)} tokens and the model's context is {context}; shorten it "
+            "or cut its beginning (truncation 'left')"
+        )
+    first = ids[:1] if ids[0] == tokenizer.bos_token_id else []
+    room = max(1, context - decoding.max_new_tokens) - len(first)
+    return first + ids[len(ids) - room :]
+
+
+class Spelling:
+    """The text of a growing row of tokens, one piece a token, at a cost that does not grow with the row.
+
+    Half a character is held back until the token that completes it; special tokens spell nothing.
+    """
+
+    def __init__(self, tokenizer, prompt_ids: Sequence[int]) -> None:
+        self._tokenizer, self._ids = tokenizer, list(prompt_ids[-TAIL:])
+        self._stream = DecodeStream(ids=self._ids, skip_special_tokens=True)
+        self._read = len(decoded(tokenizer, [self._ids])[0])
+
+    def piece(self, token: int) -> str:
+        """What this token adds to the text; "" while a character is unfinished."""
+        self._ids.append(token)
+        new = self._stream.step(self._tokenizer.backend_tokenizer, token) or ""
+        self._read += len(new)
+        return new
+
+    def rest(self) -> str:
+        """What is held back after the last token (bytes that never became a character)."""
+        return decoded(self._tokenizer, [self._ids])[0][self._read :]
 
 
 @dataclass

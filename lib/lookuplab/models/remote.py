@@ -21,8 +21,8 @@ from urllib.parse import urlsplit
 import openai
 
 from lookuplab.errors import UserError
+from lookuplab.models.complete import Completion, Decoding, Prompt
 from lookuplab.models.load import OPENAI, load_tokenizer
-from lookuplab.models.types import Completion, Decoding, Prompt
 
 OPENAI_URL = "https://api.openai.com/v1"
 MAX_STOP_STRINGS = 4  # what OpenAI accepts; the others are applied to what comes back

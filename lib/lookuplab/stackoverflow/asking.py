@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from lookuplab.errors import UserError
+from lookuplab.models import Decoding, Prompt
 from lookuplab.models.complete import Store, complete
 from lookuplab.models.load import load, mini_models
-from lookuplab.models.types import Decoding, Prompt
 from lookuplab.retrieval.rankers import Ranker
 from lookuplab.stackoverflow.corpus import Snippet
 from lookuplab.stackoverflow.ds1000 import STOP, Problem, indented, solution_of

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from lookuplab.models import Completion, Decoding
 from lookuplab.models.complete import Store
 from lookuplab.models.local import LocalModel, distributions
-from lookuplab.models.types import Completion, Decoding
 from lookuplab.sliders import slide, table
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.generation import DECODING, generate

@@ -17,10 +17,10 @@ import pandas as pd
 
 from lookuplab import python_sources
 from lookuplab.errors import UserError
+from lookuplab.models import Completion, Decoding, Prompt
 from lookuplab.models.complete import Store, complete
 from lookuplab.models.load import content_hash
 from lookuplab.models.local import LocalModel
-from lookuplab.models.types import Completion, Decoding, Prompt
 from lookuplab.scoring.calibration import auroc_interval
 from lookuplab.scoring.rates import average, bare_row, paired_difference, rate, row
 from lookuplab.toolgen.functions import Function, python_files
@@ -48,7 +48,7 @@ class Generated:
 
 
 class ToolModel:
-    """A local model with the tool at hand: a ``models.types.Model``, so that ``complete`` stores,
+    """A local model with the tool at hand: a ``models.Model``, so that ``complete`` stores,
     resumes and batches. It answers the prompts of ``prompts`` for ``functions``.
 
     UserError for a trigger by marks and a model without one.

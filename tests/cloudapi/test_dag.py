@@ -24,15 +24,11 @@ from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, Parameter, load_index
 from lookuplab.errors import UserError
 from lookuplab.models import Completion
 
-NAMES = (
-    "delete_object get_bucket_policy get_object list_objects put_bucket_policy put_object".split()
-)
+NAMES = "delete_object get_bucket_policy get_object list_objects put_bucket_policy put_object"
 OTHER = ApiSpec("aws", "ec2", "ec2", "run_instances", ())
-INDEX = ApiIndex([*(ApiSpec("aws", "s3", "s3", name, ()) for name in NAMES), OTHER])
+INDEX = ApiIndex([*(ApiSpec("aws", "s3", "s3", name, ()) for name in NAMES.split()), OTHER])
+OPTIONS = {"store": False, "index": INDEX}
 REAL = load_tasks(limit=60)
-ARGUMENTS = Parameter("Next"), Parameter("Max"), Parameter("Pool", required=True)
-PLACE = "aws", "cognito-sync", "cognito-sync", "list_pools"
-POOL = ApiSpec(*PLACE, ARGUMENTS, description="Gets a list.")
 
 
 def task(name, *others):
@@ -42,15 +38,8 @@ def task(name, *others):
 
 
 TASKS = [task("put_object"), task("get_object"), task("list_objects", "get_bucket_policy")]
-CALLED = ["put_object", "object_get", "delete_object"]
-MEMORY = dict(zip((task.id for task in TASKS), CALLED, strict=True))
-OPTIONS = {"store": False, "index": INDEX}
-
-
-CERTAIN, UNSURE = (
-    -0.01,
-    -1.0,
-)  # log-probabilities of a name that was read, and of one that was made up
+MEMORY = {"put_object": "put_object", "get_object": "object_get", "list_objects": "delete_object"}
+CERTAIN, UNSURE = -0.01, -1.0  # log-probabilities of names that were read, and made up
 
 
 class ReadingModel:
@@ -71,8 +60,8 @@ class ReadingModel:
             name = read[1] if read else self.memory[prompt.id]
             name = name if name in (prompt.choices or [name]) else prompt.choices[0]
             sure, length = (CERTAIN if read else UNSURE, 0.0), len(prompt.text.split())
-            tokens = name, "()"
-            yield [Completion(prompt.id, sample, name + "()", tokens, (0, 1), sure, "stop", length)]
+            written = name + "()", (name, "()"), (0, 1), sure
+            yield [Completion(prompt.id, sample, *written, "stop", length)]
 
 
 @pytest.fixture
@@ -80,22 +69,23 @@ def model():
     return ReadingModel(MEMORY)
 
 
-SHORT, ARGUED = (
-    "Description: Gets a list.\n",
-    "Required arguments: Pool\nOptional arguments: Next Max\n",
-)
-
-
 def test_a_design_shows_these_lines():
-    for design, lines in zip(DESIGNS, ("", SHORT, ARGUED, SHORT + ARGUED, "x\n"), strict=True):
-        assert docstring([POOL], design, {POOL.id: " x "}) == (
+    place = "aws", "cognito-sync", "cognito-sync", "list_pools"
+    arguments = Parameter("Next"), Parameter("Max"), Parameter("Pool", required=True)
+    pool = ApiSpec(*place, arguments, description="Gets a list.")
+    short, long = (
+        "Description: Gets a list.\n",
+        "Required arguments: Pool\nOptional arguments: Next Max\n",
+    )
+    for design, lines in zip(DESIGNS, ("", short, long, short + long, "x\n"), strict=True):
+        assert docstring([pool], design, {pool.id: " x "}) == (
             f'"""\nUse the following API information as reference:\n{RULE}\n'
             f'API name: list_pools\nService/Client name: cognito-sync\n{lines}{RULE}\n"""\n'
         )
-        twice = docstring([POOL, POOL], design, {POOL.id: 'says """hello""" \n'})
-        assert "list_pools" in ast.get_docstring(ast.parse(twice))
+    twice = docstring([pool, pool], "full", {pool.id: 'says """hello""" \n'})
+    assert ast.get_docstring(ast.parse(twice)).count("list_pools") == 2
     with pytest.raises(UserError, match="unknown augmentation design 'nam'"):
-        docstring([POOL], "nam")
+        docstring([pool], "nam")
 
 
 def test_names_are_split_into_lower_case_words():
@@ -146,9 +136,7 @@ def test_a_target_that_was_not_found_is_the_last_of_the_hits(model):
     """BM25 finds other objects' APIs for the wrong call of the last task."""
     passes(model, TASKS, k=2, **OPTIONS)
     hit = [prompt.text for prompt in model.asked if prompt.id == "list_objects"][1]
-    assert hit.count("API name:") == 2 and hit.index("delete_object") < hit.index("list_objects")
-    with pytest.raises(UserError, match="k is 0"):
-        passes(model, TASKS, k=0, **OPTIONS)
+    assert re.findall(r"API name: (\w+)", hit) == ["delete_object", "list_objects"]
 
 
 def test_confidence_and_existence_are_those_of_the_first_name(model):
@@ -164,17 +152,17 @@ def test_names_are_constrained_where_it_retrieves_and_with_the_documents_of_the_
     retrieve = ~free.first.exists.to_numpy()
     held = constrained(model, TASKS, free, retrieve, **OPTIONS)
     assert held.first is free.first and retrieve.tolist() == [False, True, False]
-    assert [prompt.choices for prompt in model.asked[-2:]] == [tuple(NAMES)] * 2
+    assert [prompt.choices for prompt in model.asked[-2:]] == [tuple(NAMES.split())] * 2
     for old, new in ((free.hit, held.hit), (free.miss, held.miss)):
         assert (new[["task", "prompt_tokens"]] == old[["task", "prompt_tokens"]]).all(None)
         assert new.exists.all()
 
 
-@pytest.mark.parametrize(("chat", "valid"), [(None, False), (True, True)])
-def test_only_a_chat_models_answer_loses_its_backticks(chat, valid):
+def test_only_a_chat_models_answer_loses_its_backticks():
     model = ReadingModel({"put_object": "`put_object()` or "})
-    model.chat = chat
-    assert ask(model, TASKS[:1], **OPTIONS).valid.tolist() == [valid]
+    assert not ask(model, TASKS[:1], **OPTIONS).valid.item()
+    model.chat = True
+    assert ask(model, TASKS[:1], **OPTIONS).valid.item()
 
 
 def completion(text, probabilities):
@@ -183,32 +171,25 @@ def completion(text, probabilities):
     return Completion("t", 0, "".join(pieces), pieces, (0,) * len(pieces), logprobs, "stop", 1)
 
 
-FIGURE_8 = completion("restart|_|partition|(|\n    |)", (0.41, 0.83, 0.21, 0.48, 0.41, 0.9))
-
-
 def test_figure_8_has_a_confidence_of_021():
-    mean, product = (0.41 + 0.83 + 0.21) / 3, 0.41 * 0.83 * 0.21
+    chances = 0.41, 0.83, 0.21, 0.48, 0.41, 0.9
+    figure_8 = completion("restart|_|partition|(|\n    |)", chances)
+    mean, product = sum(chances[:3]) / 3, math.prod(chances[:3])
     found = {"minimum": 0.21, "mean": mean, "product": product, "last": 0.21}
-    assert confidence(FIGURE_8) == pytest.approx(found)
+    assert confidence(figure_8) == pytest.approx(found)
     with pytest.raises(UserError, match="no log-probabilities"):
-        confidence(replace(FIGURE_8, token_logprobs=None))
-
-
-CHAT = "Use `|list|()|`:\n```\n|list|()|\n```"
+        confidence(replace(figure_8, token_logprobs=None))
 
 
 @pytest.mark.parametrize(
     ("text", "probabilities", "code", "least"),
     [
-        ("list|(|)", (0.9, 0.1, 0.1), None, 0.9),  # only the parenthesis
         ("lis|t(|)", (0.9, 0.2, 0.1), None, 0.2),  # ends the name and opens the call
         ("|list||(|)", (0.01, 0.9, 0.02, 0.5, 1), None, 0.9),  # spells nothing
         ("list| |(|)", (0.9, 0.1, 0.1, 1), None, 0.9),  # a blank before the parenthesis
         ("lis|t|\n", (0.7, 0.6, 0.1), None, 0.6),  # a name without a call
         ("\n|#", (0.9, 0.9), None, 0),  # nothing named
-        ("caf||é|(|)", (0.9, 0.3, 0.8, 0.1, 1), None, 0.3),  # half a character
-        ("```\n|list|(|)|\n```", (0.1, 0.8, 0.3, 0.3, 0.2), "list()", 0.8),  # chat
-        (CHAT, (0.1, 0.2, 0.2, 0.1, 0.8, 0.3, 0.2), "list()", 0.8),
+        ("Use `|list|()|`:\n```\n|list|()", (0.1, 0.2, 0.2, 0.1, 0.8, 0.3), "list()", 0.8),  # chat
     ],
 )
 def test_the_confidence_is_that_of_the_names_tokens(text, probabilities, code, least):

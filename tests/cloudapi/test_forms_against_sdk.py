@@ -16,31 +16,22 @@ from lookuplab.cloudapi.sdks import azure_clients
 from lookuplab.cloudapi.specs import load_index
 from lookuplab.cloudapi.validity import judge
 
-AWS_APIS = (
-    "kms.encrypt",
-    "s3.put_object",
-    "s3.list_objects_v2",
-    "s3.upload_file",
-    "ec2.describe_instances",
-    "kms.list_keys",
-    "ec2.describe_hosts",
-    "athena.stop_query_execution",
-    "glacier.create_vault",
-    "rds.generate_db_auth_token",
-    "logs.create_export_task",
-)
-AZURE_APIS = (
-    "blob.BlobClient.set_blob_metadata",
-    "blob.BlobServiceClient.delete_container",
-    "secrets.SecretClient.set_secret",
-    "cosmos.ContainerProxy.create_item",
-    "cosmos.ContainerProxy.query_items",
-    "textanalytics.TextAnalyticsClient.analyze_sentiment",
-    "callautomation.CallConnectionClient.send_dtmf_tones",
-    "computervision.ComputerVisionClient.analyze_image",
-    "eventhub.EventHubProducerClient.send_batch",
-    "blob.ContainerClient.delete_blobs",
-)
+AWS_APIS = """
+    kms.encrypt s3.put_object s3.list_objects_v2 s3.upload_file ec2.describe_instances kms.list_keys ec2.describe_hosts
+    athena.stop_query_execution glacier.create_vault rds.generate_db_auth_token logs.create_export_task
+""".split()
+AZURE_APIS = """
+    blob.BlobClient.set_blob_metadata
+    blob.BlobServiceClient.delete_container
+    secrets.SecretClient.set_secret
+    cosmos.ContainerProxy.create_item
+    cosmos.ContainerProxy.query_items
+    textanalytics.TextAnalyticsClient.analyze_sentiment
+    callautomation.CallConnectionClient.send_dtmf_tones
+    computervision.ComputerVisionClient.analyze_image
+    eventhub.EventHubProducerClient.send_batch
+    blob.ContainerClient.delete_blobs
+""".split()
 CODE_BEHIND = "\nprint(response)\n\nresponse = client.delete_everything(Bogus=1)\nfor x in response:\n    print(x("
 PROSE_BEHIND = "\n```\n\nThis calls the API (it's the right one). Don't use client.foo()."
 HARD_VALUES = {
@@ -93,6 +84,7 @@ def forms(name, required, optional, other):
         "typo_arg_name": f"{name}({', '.join(a.replace('=', 's=') for a in arguments)})",
         "missing_required": f"{name}({', '.join(arguments[:-1])})",
         "no_args": f"{name}()",
+        "space_before_paren": f"{name} ({', '.join(arguments)})",
         "extra_arg": f"{name}({', '.join([*arguments, 'BogusToken=1'])})",
         "opt_only": f"{name}({more})",
         "alias": f"{name}({', '.join([*arguments, 'Filters=[]'])})",
@@ -140,8 +132,7 @@ def forms(name, required, optional, other):
         "nothing": "",
         "wrong_bracket": f"{name}(]{call}",
     }
-    space = {"space_before_paren": (f"{name} ({', '.join(arguments)})", "")}
-    rows = {form: (text, "") for form, text in plain.items()} | behind | space
+    rows = {form: (text, "") for form, text in plain.items()} | behind
     return rows | {form: (None, text) for form, text in unfinished.items()}
 
 

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookuplab.cli import cli
+from lookuplab.cloudapi.benchmark import load_tasks
 from lookuplab.cloudapi.frequency import count, is_sdk_source, read_frequencies, source_files
-from lookuplab.cloudapi.specs import ApiIndex, ApiSpec
+from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_index
 from lookuplab.errors import UserError
 
 PLACES = """
@@ -138,31 +139,40 @@ def test_any_text_is_counted_without_failing(text):
 ROWS = [{"path": "boto/a", "content": "f.encrypt()"}, {"content": "g()", "repo_name": "me/b"}]
 
 
-@pytest.mark.parametrize("kind", ["folder", "rows.jsonl", "rows.jsonl.gz", "folder of parquet"])
+@pytest.mark.parametrize("kind", ["py", "jsonl.gz", "parquet"])
 def test_the_same_files_come_from_every_kind_of_place(tmp_path, kind):
-    lines = "".join(json.dumps(row) + "\n" for row in ROWS).encode()
-    place = tmp_path / "corpus"
-    place.mkdir()
-    if kind == "folder":
+    place = tmp_path
+    if kind == "py":
         for name, text in {"boto/a.py": "f.encrypt()", "me/b.py": "g()"}.items():
             (place / name).parent.mkdir()
             (place / name).write_text(text)
-    elif kind == "folder of parquet":
+    elif kind == "parquet":
         pandas.DataFrame(ROWS).to_parquet(place / "rows.parquet")
     else:
-        place /= kind
-        place.write_bytes(gzip.compress(lines) if kind.endswith("gz") else lines)
+        place /= "rows.jsonl.gz"
+        place.write_bytes(gzip.compress("\n".join(map(json.dumps, ROWS)).encode()))
     found = [(path.removesuffix(".py"), text) for path, text in source_files(str(place))]
     assert found == [("boto/a", "f.encrypt()"), ("me/b", "g()")]
 
 
-def test_bad_sources_say_what_is_wrong(tmp_path):
-    (tmp_path / "rows.jsonl").write_text('{"path": "a.py"}\n')
-    (tmp_path / "broken.jsonl").write_text('{"content": ""}\n{"con')
-    wrong = {"rows": "no text in any field content or text", "broken": "cannot read"}
-    for name, words in wrong.items():
+def read_sources(place):
+    return list(source_files(str(place)))
+
+
+@pytest.mark.parametrize(
+    ("read", "words"),
+    [
+        (load_index, "is no API index"),
+        (load_tasks, "holds no CloudAPIBench tasks"),
+        (read_frequencies, "make it with `lookuplab data frequencies`"),
+        (read_sources, "cannot read|no text in any field content or text"),
+    ],
+)
+def test_a_file_that_holds_something_else_is_refused_in_one_line(tmp_path, read, words):
+    for number, text in enumerate(("text\n", '{"id": 1}\n')):
+        (tmp_path / f"{number}.jsonl").write_text(text)
         with pytest.raises(UserError, match=words):
-            list(source_files(str(tmp_path / f"{name}.jsonl")))
+            read(tmp_path / f"{number}.jsonl")
 
 
 def test_the_command_writes_a_row_for_every_operation_and_a_report(tmp_path):
@@ -173,11 +183,3 @@ def test_the_command_writes_a_row_for_every_operation_and_a_report(tmp_path):
     assert out.read_text().startswith("api,count_name,count_bound\n")
     found = read_frequencies(out)
     assert found.loc["aws/kms.kms.encrypt"].tolist() == [1, 1] == found.sum().tolist()
-
-
-def test_what_is_no_frequency_table_is_refused_in_one_line(tmp_path):
-    header = "api,count_name,count_bound\n"
-    for text in ("api,count\n", "", f"{header}x,1,many\n", f"{header}x,1\n", f"{header}x,1,-2\n"):
-        (tmp_path / "table.csv").write_text(text)
-        with pytest.raises(UserError, match=r"^.*table\.csv.*lookuplab data frequencies`$"):
-            read_frequencies(tmp_path / "table.csv")

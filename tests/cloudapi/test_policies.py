@@ -1,4 +1,6 @@
-"""Policies as selections among three passes and their rows, on tasks that can be counted by hand (Sections 3 and 4)."""
+"""Policies, precisions and thresholds as selections among three passes and their rows, on tasks that can be counted by
+hand (Sections 3 and 4).
+"""
 
 import math
 
@@ -11,13 +13,22 @@ from lookuplab.cloudapi.policies import (
     POLICIES,
     added_tokens,
     adjusted,
+    best,
     both,
     break_even_rows,
+    calibration_rows,
     class_rows,
     compared_rows,
+    curve,
+    folds,
+    held_out_rows,
+    lowest,
+    optimum_rows,
     outcome,
     policy_rows,
     precision_rows,
+    risk_rows,
+    share_rows,
     side_by_side,
     spent,
     triggered,
@@ -25,101 +36,84 @@ from lookuplab.cloudapi.policies import (
 )
 from lookuplab.errors import UserError
 
-# Classes, whether the name exists, confidence; then what is valid without documents, with a hit, with a miss.
-TABLE = pd.DataFrame(
-    {
-        "task": ["h1", "h2", "l1", "l2"],
-        "api": ["h1", "h2", "l1", "l2"],
-        "frequency": ["high", "high", "low", "low"],
-        "exists": [True, True, False, True],
-        "minimum": [0.95, 0.60, 0.90, 0.10],
-    }
-).assign(model="m", exists_anywhere=True, prompt_dropped=0, new_tokens=5)
+COUNTS, GRID = np.array([200, 150, 20, 30, 2, 1]), np.linspace(0, 1, 101).round(2)
+SURE = np.array([0.95, 0.9, 0.6, 0.4, 0.3, 0.1])
+# Two tasks a class, each of its own API; the aggregates differ so that a mix-up shows.
+TABLE = pd.DataFrame({"minimum": SURE, "mean": 1 - SURE, "product": SURE, "api": list("abcdef")})
+TABLE = TABLE.assign(model="toy", task=TABLE.api, last=0.5, exists=SURE != 0.9, prompt_dropped=0)
+TABLE["frequency"] = np.repeat(["high", "medium", "low"], 2)
+# Valid are three without documents, five with a hit, none with a miss.
 FIRST, HIT, MISS = (
-    TABLE.assign(valid=[one == "1" for one in valid], prompt_tokens=tokens)
-    for valid, tokens in (("1100", 10), ("1110", 40), ("0100", 30))
+    TABLE.assign(valid=SURE > least, prompt_tokens=tokens)
+    for least, tokens in ((0.5, 10), (0.2, 40), (1, 30))
 )
-RETRIEVED = np.array([True, True, False, False])
+RETRIEVED = np.array([True, True, False, True, True, False])
 PASSES = Passes(1, FIRST, HIT, MISS, RETRIEVED)
 
 
 def values(rows):
-    found = {(row["condition"], row["metric"]): row["value"] for row in rows}
+    """(condition, metric) -> its number, approximately."""
+    found = {(row["condition"], row["metric"]): pytest.approx(row["value"]) for row in rows}
     assert len(found) == len(rows), "two numbers under one name"
     return found
 
 
 def test_a_policy_retrieves_where_the_paper_says():
     found = ["".join(map(str, triggered(FIRST, policy).astype(int))) for policy in POLICIES]
-    assert found == ["0000", "1111", "0010", "0101", "0111"]
-    assert not triggered(FIRST, "dag_index_lookup", exists="exists_anywhere").any()
+    assert found == ["000000", "111111", "010000", "001111", "011111"]
+    everywhere = FIRST.assign(exists_anywhere=True)
+    assert not triggered(everywhere, "dag_index_lookup", exists="exists_anywhere").any()
 
 
-def test_an_unknown_policy_a_bad_threshold_and_no_confidence_are_one_clear_line():
-    for wrong in (("dag+", 0.5), ("dag_confidence", 1.5)):
-        with pytest.raises(UserError, match="choose one of base, dag"):
-            triggered(FIRST, *wrong)
+def test_a_bad_threshold_and_no_confidence_are_one_clear_line():
+    with pytest.raises(UserError, match="choose one of base, dag"):
+        triggered(FIRST, "dag_confidence", 1.5)
     silent = FIRST.assign(minimum=math.nan)
     with pytest.raises(UserError, match="no log-probabilities"):
         triggered(silent, "dag_plus_plus")
     assert triggered(silent, "dag_index_lookup").sum() == 1, "index lookup needs none"
 
 
-@pytest.mark.parametrize(
-    ("hits", "expected"),
-    [
-        (0, [0, 1, 0, 0]),
-        (50, [0.5, 1, 0.5, 0]),
-        (100, [1, 1, 1, 0]),
-        (RETRIEVED, [1, 1, 0, 0]),
-    ],
-)
-def test_the_outcome_is_the_exact_expectation_or_the_draw_that_is_given(hits, expected):
-    assert outcome(PASSES, triggered(FIRST, "dag"), hits).tolist() == expected
-    assert outcome(PASSES, triggered(FIRST, "base"), hits).tolist() == [1, 1, 0, 0]
+def test_the_outcome_is_the_exact_expectation_or_the_draw_that_is_given():
+    found = [outcome(PASSES, True, hits).tolist() for hits in (0, 50, 100, RETRIEVED)]
+    assert found == [[0] * 6, [0.5] * 5 + [0], [1] * 5 + [0], [1, 1, 0, 1, 1, 0]]
+    assert outcome(PASSES, SURE < 0.5, 50).tolist() == [1, 1, 1, 0.5, 0.5, 0]
 
 
 def test_rows_are_by_class_and_a_metrics_end_is_its_unit():
     numbers = {"a_percent": [1, 0, 1, 1], "b_points": [0, -0.5, 1, 1], "tokens": [10, 20, 30, 40]}
-    found = class_rows(FIRST, "way", numbers)
+    found = class_rows(FIRST[:4], "way", numbers)
     # None of a class without tasks.
-    assert [row["condition"] for row in found[::3]] == ["way/high", "way/low", "way/all"]
+    assert [row["condition"] for row in found[::3]] == ["way/high", "way/medium", "way/all"]
     assert [row["value"] for row in found] == [50, -25, 15, 100, 100, 35, 75, 37.5, 25]
     assert (found[1]["ci_low"], found[1]["ci_high"], found[1]["n"]) == (-50, 0, 2)
 
 
 def test_tasks_without_a_value_do_not_count():
-    numbers = {"x_percent": np.array([[1, 0], *[[math.nan, 0]] * 3])}
+    numbers = {"x_percent": np.array([[1, 0], *[[math.nan, 0]] * 5])}
     found = class_rows(FIRST, ["a", "b"], numbers)
     assert " ".join(row["condition"] for row in found) == "a/high b/high a/all b/all"
     assert {row["n"] for row in found} == {1}
 
 
-def test_a_difference_names_the_class_on_both_sides_and_other_classes_may_be_given():
-    found = class_rows(FIRST, "new - old", {"x_points": [1, 1, 0, 0]}, {"all": True, "": True})
-    assert [row["condition"] for row in found] == ["new/all - old/all", "new - old"]
-
-
 def test_intervals_draw_whole_apis():
     """Two APIs: a resample has the first twice, both, or the second twice: 2/4, 2/3, 2/2."""
-    table = FIRST[:3].assign(
-        api=list("aab"), frequency="high", valid=[True, False, True], valid_closed=False
-    )
-    (found, *_) = valid_rates(table)
+    table = FIRST[:3].assign(api=list("aab"), frequency="high", valid=[True, False, True])
+    (found, *_) = valid_rates(table.assign(valid_closed=False))
     assert (found["condition"], found["metric"], found["n"]) == ("high", "valid_percent", 3)
     assert (found["ci_low"], found["value"], found["ci_high"]) == (50, pytest.approx(200 / 3), 100)
 
 
 def test_policy_rows_are_those_of_tables_2_and_3():
     rows = values(policy_rows(PASSES, "dag", triggered(FIRST, "dag_plus_plus"), 50))
-    found = [rows[f"dag/{name}", "valid_percent"] for name in ("high", "low", "all")]
-    assert found == [100, 25, 62.5] and rows["dag/low", "valid_change_points"] == 25
-    assert (
-        rows["dag/high", "triggered_percent"] == 50 and rows["dag/all", "triggered_percent"] == 75
-    )
+    assert [rows[f"dag/{name}", "valid_percent"] for name in ("high", "low", "all")] == [75, 25, 50]
+    assert rows["dag/low", "valid_change_points"] == 25
+    assert rows["dag/high", "triggered_percent"] == 50
 
 
-@pytest.mark.parametrize(("precision", "found"), [(100, [25, 1, 0, 1]), (0, [-25, 0, 1, 1])])
+@pytest.mark.parametrize(
+    ("precision", "found"), [(100, [100 / 3, 2, 0, 0.5]), (0, [-50, 0, 3, 0.25])]
+)
 def test_gained_and_lost_tasks_are_those_of_one_draw_and_the_change_is_expected(precision, found):
     ways = {name: both(PASSES, triggered(FIRST, name), precision) for name in ("base", "dag")}
     rows = values(compared_rows(FIRST, ways, [("dag", "base")]))
@@ -128,39 +122,127 @@ def test_gained_and_lost_tasks_are_those_of_one_draw_and_the_change_is_expected(
 
 
 def test_all_comparisons_of_a_figure_are_adjusted_together():
-    rows = [{"metric": m, "value": v} for m, v in (("p", 0.01), ("x", 3), ("p", 0.04))]
-    assert [(row["metric"], round(row["value"], 9)) for row in adjusted(rows)] == [
-        ("p_holm", 0.02),
-        ("x", 3),
-        ("p_holm", 0.04),
-    ]
+    rows = adjusted({"metric": m, "value": v} for m, v in (("p", 0.01), ("x", 3), ("p", 0.04)))
+    assert [row["metric"] for row in rows] == ["p_holm", "x", "p_holm"]
+    assert [row["value"] for row in rows] == pytest.approx([0.02, 3, 0.04])
 
 
 def test_the_expectation_is_a_straight_line_from_miss_to_hit():
     rows = values(precision_rows(PASSES, [0, 50, 100]))
-    assert [rows[f"precision_{x}/high", "valid_percent"] for x in (0, 50, 100)] == [50, 75, 100]
-    assert [rows[f"precision_{x}/all", "sampled_valid_percent"] for x in (0, 100)] == [25, 75]
+    assert [rows[f"precision_{x}/high", "valid_percent"] for x in (0, 50, 100)] == [0, 50, 100]
+    assert rows["precision_100/all", "sampled_valid_percent"] == 500 / 6
     assert rows["precision_50/low", "valid_change_points"] == 25
 
 
 def test_break_even_is_where_the_line_meets_the_base_model():
     found = break_even_rows(PASSES)[-1]
     assert found["condition"] == "break_even/all"
-    assert found["ci_low"] <= found["value"] == 100 * (2 - 1) / (3 - 1) <= found["ci_high"]
+    assert found["ci_low"] <= found["value"] == 100 * 3 / 5 <= found["ci_high"]
     assert not break_even_rows(Passes(1, FIRST, MISS, HIT, None)), "a falling line"
 
 
 def test_tokens_are_those_of_the_first_pass_and_where_it_retrieves_of_the_second():
-    some = np.array([True, False, False, True])
-    assert spent(PASSES, some, "prompt_tokens").tolist() == [10 + 35, 10, 10, 10 + 35]
-    assert spent(PASSES, some, "prompt_tokens", RETRIEVED).tolist() == [10 + 40, 10, 10, 10 + 30]
-    assert added_tokens(FIRST, HIT.assign(prompt_dropped=2)).tolist() == [32] * 4
+    some = np.array([True, False, True, False, False, False])
+    assert spent(PASSES, some, "prompt_tokens").tolist() == [10 + 35, 10, 10 + 35, 10, 10, 10]
+    assert spent(PASSES, some, "prompt_tokens", RETRIEVED)[:3].tolist() == [10 + 40, 10, 10 + 30]
+    assert set(added_tokens(FIRST, HIT.assign(prompt_dropped=2))) == {32}
 
 
 def test_numbers_stand_side_by_side_and_counts_without_an_interval():
-    p = {"model": "m", "condition": "way/all", "metric": "p", "value": 0.012}
-    wide = side_by_side(
-        [*class_rows(FIRST, "way", {"x_percent": [1, 0, 1, 1]}), p], ["p", "x_percent"]
-    )
-    assert list(wide.index) == [("m", f"way/{name}") for name in ("high", "low", "all")]
-    assert wide.p.tolist() == ["", "", "0.012"] and wide.x_percent.iloc[2].startswith("75.0 [")
+    p = {"model": "toy", "condition": "way/all", "metric": "p", "value": 0.012}
+    rows = [*class_rows(FIRST, "way", {"x_percent": [1, 0, 1, 1, 1, 0.5]}), p]
+    wide = side_by_side(rows, ["p", "x_percent"])
+    order = ("high", "medium", "low", "all")
+    assert list(wide.index) == [("toy", f"way/{name}") for name in order]
+    assert list(wide.columns) == ["p", "x_percent"]
+    assert wide.p.tolist() == ["", "", "", "0.012"] and wide.x_percent.iloc[3].startswith("75.0 [")
+
+
+# Confidence as a measure and as a trigger.
+
+
+def test_below_the_threshold_the_retriever_answers_above_it_the_model():
+    chances, masks = curve(PASSES, [0.0, 0.35, 1.0])
+    assert chances[:, 0].tolist() == [1, 1, 1, 0, 0, 0], "nothing lies below 0: the base model"
+    assert chances[:, 1].tolist() == [1, 1, 1, 0, 0.5, 0] and masks[:, 1].sum() == 2
+    assert chances[:, 2].tolist() == [0.5, 0.5, 0.5, 0.5, 0.5, 0], "everything lies below 1: DAG"
+    assert curve(PASSES, [1.0], RETRIEVED)[0][:, 0].tolist() == [1, 1, 0, 1, 1, 0]
+
+
+def test_among_equal_thresholds_the_smallest_looks_up_least():
+    # .1 + .2 is .3 but for rounding
+    assert best(np.array([[0.0, 1.0, 0.5], [0.1 + 0.2, 0.3, 0.1]])).tolist() == [1, 0]
+    assert best(np.array([0.3, 0.1 + 0.2])) == 0
+
+
+def test_the_optimum_has_a_range_that_loses_at_most_a_point():
+    rows = optimum_rows(PASSES, GRID)
+    # From 0.41 on t3 and t4 are looked up, t2 not; 0.60 is not below 0.60.
+    assert [row["value"] for row in rows] == [0.41, 0.41, 0.6]
+    assert [row["condition"][8:] for row in rows] == ["", "range_low", "range_high"]
+    assert rows[0]["ci_low"] <= 0.41 <= rows[0]["ci_high"]
+
+
+def test_calibration_is_reported_by_class_by_aggregate_and_by_number_of_bins():
+    value = values(calibration_rows(FIRST, COUNTS))
+    assert value["all", "auroc"] == 1 and value["minimum", "auroc"] == 1
+    assert value["mean", "auroc"] == 0 and value["last", "auroc"] == 0.5
+    assert value["minimum - mean", "auroc_change_points"] == 1
+    assert value["frequency", "auroc"] == 8 / 9, "one pair is in the wrong order"
+    assert value["all", "brier"] == np.mean(np.square([0.05, 0.1, 0.4, 0.4, 0.3, 0.1]))
+    assert value["bins_20", "ece"] == (0.05 + 0.1 + 0.4 + 0.4 + 0.3 + 0.1) / 6, "a bin a task"
+    rests = {name: value[name, "auroc_rests_on_tasks"] for name in ("high", "medium", "low", "all")}
+    assert rests == {"high": 0, "medium": 1, "low": 0, "all": 3}
+    assert ("high", "auroc") not in value and ("medium", "auroc") in value
+
+
+def test_the_lowest_share_is_whole_tasks_and_equal_scores_share_what_is_left():
+    chances = [[0, 0, 0, 0], [0, 1, 1, 0], [0.5, 1, 1, 0], [1, 1, 1, 1]]
+    assert lowest([3, 1, 2, 4], [0, 0.5, 0.625, 1]).T.tolist() == chances
+    assert lowest([0, 7, 7, 7], [0.5])[:, 0] == pytest.approx([1, 1 / 3, 1 / 3, 1 / 3])
+
+
+def test_every_order_begins_at_the_base_model_and_ends_at_dag():
+    value = values(share_rows(PASSES, COUNTS, [0, 0.5, 1]))
+    for name in ("confidence", "frequency", "random", "oracle"):
+        assert value[f"share_0/{name}", "valid_percent"] == 50
+        assert value[f"share_100/{name}", "valid_percent"] == 100 * 2.5 / 6
+    # t3, t4 and t5 are looked up; by frequency t2, t4 and t5.
+    assert value["share_50/confidence", "valid_percent"] == 100 * 4 / 6
+    assert value["share_50/frequency", "valid_percent"] == 100 * 3 / 6
+    assert value["confidence", "valid_above_random_points"] == 100 * (4 - 2.75) / 6 / 3
+
+
+def test_folds_keep_apis_whole_share_out_every_class_and_ignore_the_order():
+    apis = np.repeat([f"api-{number}" for number in range(40)], 3)
+    classes = np.tile(np.repeat(["high", "medium", "low", "low"], 3), 10)
+    dealt, order = folds(apis, classes, 5, 0), np.random.default_rng(0).permutation(120)
+    assert (dealt[::3] == dealt[1::3]).all() and (dealt[::3] == dealt[2::3]).all()
+    for name, count in (("high", 6), ("low", 12)):
+        assert np.bincount(dealt[classes == name]).tolist() == [count] * 5
+    assert (folds(apis[order], classes[order], 5, 0) == dealt[order]).all()
+
+
+def test_choosing_on_the_tasks_reported_never_looks_worse():
+    value = values(held_out_rows(PASSES, GRID, 0.8, count=3))
+    ways = ("best_in_sample", "held_out")
+    best, other = (value[f"{way}/all", "valid_percent"].expected for way in ways)
+    optimism = value["best_in_sample/all - held_out/all", "valid_change_points"]
+    assert optimism == best - other >= 0
+    chosen = [condition for condition, metric in value if metric == "threshold"]
+    assert chosen[2:] == ["held_out/fold_1", "held_out/fold_2", "held_out/fold_3"]
+    assert [value[name, "threshold"] for name in chosen[:2]] == [0.8, 0.41]
+
+
+def test_risk_is_the_share_of_wrong_answers_among_the_surest():
+    rows = risk_rows(FIRST, COUNTS, [0.5, 2 / 3, 1])
+    value = values(rows)
+    assert value["coverage_50/confidence", "risk_percent"] == 0
+    assert (rows[0]["n"], rows[0]["ci_high"] > 30) == (3, True), "three right are no certainty"
+    assert value["coverage_50/frequency", "risk_percent"] == 100 / 3, "t3 is seen more than t2"
+    for place in ("coverage_50/random", "coverage_100/ideal", "coverage_100/random"):
+        assert value[place, "risk_percent"] == 50
+    # three of six wrong, last: risks 0, 0, 0, 1/4, 2/5, 3/6
+    least = (1 / 4 + 2 / 5 + 3 / 6) / 6
+    assert value["ideal", "aurc"] == least and value["confidence", "aurc"] == least
+    assert value["random", "aurc"] == 0.5 and value["frequency", "aurc"].expected > least

@@ -49,11 +49,9 @@ def test_standard_input_gives_judgements_on_stdout_and_the_table_on_stderr():
     assert json.loads(result.stdout)["name"] == "encrypt" and "total" in result.stderr
 
 
-def test_any_of_several_targets_makes_it_valid_and_a_stranger_is_reported(tmp_path):
-    lines = [AZURE | {"candidate": 'get_secret("n")'}, AZURE | {"target": "no_such_method"}]
-    result = score(tmp_path, lines)
-    judged = [json.loads(line) for line in result.stdout.splitlines()]
-    assert [row["category"] for row in judged] == ["valid", "incorrect_existing"]
+def test_a_target_that_the_client_does_not_have_is_reported(tmp_path):
+    result = score(tmp_path, [AZURE | {"target": "no_such_method"}])
+    assert json.loads(result.stdout)["category"] == "incorrect_existing"
     assert "1 have no target that is a method of their client" in result.stderr
 
 
@@ -62,18 +60,15 @@ def test_any_of_several_targets_makes_it_valid_and_a_stranger_is_reported(tmp_pa
     [
         ('{"id": 1,', "line 2: not a JSON object"),
         ("[1]", "line 2: not a JSON object but list"),
-        ({"id": 2, "candidate": "f()", "provider": "aws"}, "line 2: the field 'target' is missing"),
         (AWS | {"candidate": 3}, "line 2: the field 'candidate' must be of type str"),
         (AWS | {"target": []}, "line 2: the field 'target' is missing"),
         (AWS | {"provider": "gcp"}, "line 2: unknown provider 'gcp'"),
         (AWS | {"client": "s4"}, "line 2: no client 's4'"),
-        (AZURE | {"client": None}, "line 2: the field 'client' is missing"),
     ],
 )
 def test_a_bad_line_is_named_and_nothing_is_written(tmp_path, line, words):
     result = score(tmp_path, [AWS, line], "-o", str(tmp_path / "out.jsonl"))
-    assert result.exit_code == 2
-    assert words in result.stderr and result.stderr.count("\n") == 1, result.stderr
+    assert result.exit_code == 2 and words in result.stderr and result.stderr.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["with space.jsonl"]
 
 

@@ -174,7 +174,6 @@ def build(
 
 def write_tasks(tasks: Sequence[Task], path: Path) -> None:
     """One JSON object a line, in the order of the dataclass's fields."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_lines(path, (json.dumps(asdict(task), ensure_ascii=False) for task in tasks))
 
 

@@ -12,7 +12,7 @@ import os
 import pkgutil
 import sys
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +27,7 @@ TESTS = frozenset({"tests", "test", "conftest", "__main__"})
 
 @dataclass(frozen=True)
 class OwnApi:
-    """The material of packages. ``counting`` says in words what was counted, ``left_out`` how much is not read or not
+    """The material of a package. ``counting`` says in words what was counted, ``left_out`` how much is not read or not
     asked for, by reason.
     """
 
@@ -38,44 +38,41 @@ class OwnApi:
 
 
 def build(
-    names: Sequence[str],
+    name: str,
     folder: Path | None = None,
     corpus: str | None = None,
     per_class: int = 100,
     seed: int = 0,
 ) -> OwnApi:
-    """Read packages (import names, as ``networkx.algorithms``, or folders), count, deal tasks, and write index,
+    """Read a package (an import name, as ``networkx.algorithms``, or a folder), count, deal tasks, and write index,
     documentation, frequencies and tasks into ``folder`` (default: ``folder_of``).
 
-    ``corpus`` is as in ``frequency.source_files``; None counts in the packages' own sources. Raises UserError for what
+    ``corpus`` is as in ``frequency.source_files``; None counts in the package's own sources. Raises UserError for what
     cannot be imported, counted or asked for.
     """
-    folder = folder or folder_of(names)
-    described, left_out, files = [], Counter(), []
-    for name in names:
-        found, omitted, sources = offered(name)
-        described += found
-        left_out += omitted
-        if not corpus and not sources:
-            raise UserError(f"no Python sources to count in: name a corpus that uses {name}")
+    folder = folder or folder_of(name)
+    described, left_out, sources = offered(name)
+    if not corpus and not sources:
+        raise UserError(f"no Python sources to count in: name a corpus that uses {name}")
+    files = frequency.source_files(corpus or sources)
+    if not corpus:
         inside = Path(name).name.replace(".", "/")
-        own = () if corpus else frequency.source_files(sources)
-        files += ((f"{inside}/{path}", text) for path, text in own)
+        files = ((f"{inside}/{path}", text) for path, text in files)
     index = write_index(folder, described)
-    counts, fates = frequency.count(frequency.source_files(corpus) if corpus else files, index)
+    counts, fates = frequency.count(files, index)
     counts.to_csv(folder / FREQUENCIES)
     tasks = benchmark.build(index, counts, seed, per_class)
     obstacles = filter(None, map(benchmark.obstacle, index.operations))
     left_out.update(f"operation: {obstacle}" for obstacle in obstacles)
     if not tasks:
-        raise UserError(f"no API of {', '.join(names)} can be asked for: {dict(left_out)}")
+        raise UserError(f"no API of {name} can be asked for: {dict(left_out)}")
     benchmark.write_tasks(tasks, folder / TASKS)
     return OwnApi(index, tasks, frequency.report(counts, fates), left_out)
 
 
-def folder_of(names: Sequence[str]) -> Path:
-    """Where the material of these packages is kept unless another folder is named."""
-    return paths.RUNS / "packages" / "-".join(Path(name).name for name in names)
+def folder_of(name: str) -> Path:
+    """Where the material of this package is kept unless another folder is named."""
+    return paths.RUNS / "packages" / Path(name).name
 
 
 def offered(name: str) -> tuple[list[tuple[ApiSpec, str]], Counter[str], str]:

@@ -75,17 +75,16 @@ def aws_methods(service: str) -> Iterator[tuple[ApiSpec, str]]:
 
 
 def _operation(place: tuple[str, str, str, str], model) -> ApiSpec:
-    members = dict(model.input_shape.members) if model.input_shape else {}
-    required = model.input_shape.required_members if members else ()
+    shape = model.input_shape
+    members, required = (shape.members, shape.required_members) if shape else ({}, [])
     text = html_text(model.documentation or "")
     if "</p>" in text:  # eight models hold escaped HTML inside their HTML
         text = html_text(text)
     # ``autofilled``: botocore accepts the call without a required member (botocore.handlers fills in glacier's account).
     # ``keyword_argument``: Python does not accept the modelled name of a member as a keyword.
+    filled = ["accountId"] if place[1] == "glacier" else model.idempotent_members
     flags = {
-        "autofilled": any(members[name].metadata.get("idempotencyToken") for name in required)
-        or place[1] == "glacier"
-        and "accountId" in required,
+        "autofilled": set(filled) & set(required),
         "keyword_argument": any(map(keyword.iskeyword, members)),
     }
     return ApiSpec(
@@ -94,9 +93,9 @@ def _operation(place: tuple[str, str, str, str], model) -> ApiSpec:
             Parameter(
                 name,
                 required=int(name in required),
-                type=_WORDS.get(shape.type_name, shape.type_name),
+                type=_WORDS.get(member.type_name, member.type_name),
             )
-            for name, shape in members.items()
+            for name, member in members.items()
         ),
         description=" ".join(sentences(text)[:5]),  # Appendix B.1
         flags=tuple(flag for flag, holds in flags.items() if holds),

@@ -235,7 +235,6 @@ def write_index(folder: Path, described: Iterable[tuple[ApiSpec, str]]) -> ApiIn
     described = sorted(described, key=lambda pair: pair[0].id)
     pages = [{"id": spec.id, "documentation": page} for spec, page in described if page]
     specs = map(to_json, flagged([spec for spec, _ in described]))
-    folder.mkdir(parents=True, exist_ok=True)
     for name, rows in (INDEX.name, specs), (DOCUMENTATION.name, pages):
         lines = [json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows]
         packed = lzma.compress("".join(lines).encode("utf-8", "ignore"), preset=9)

@@ -212,7 +212,7 @@ def build_benchmark(
 
 @command(build, "api")
 def build_api(
-    packages: tuple[str, ...],
+    package: str,
     *,
     output: Path | None = None,
     corpus: str | None = None,
@@ -221,7 +221,7 @@ def build_api(
 ) -> None:
     """Build the API index of any importable package and a benchmark in the style of CloudAPIBench.
 
-    PACKAGES are import names (networkx, or a part: networkx.algorithms) or packages' folders. Each is imported.
+    PACKAGE is an import name (networkx, or a part: networkx.algorithms) or a package's folder. It is imported.
     Writes index.jsonl.xz, documentation.jsonl.xz, frequencies.csv and tasks.jsonl; a call is valid
     iff it binds to the signature that Python reports. What cannot be read or asked for is counted and printed.
 
@@ -241,8 +241,8 @@ def build_api(
     """
     from lookuplab.cloudapi import packages as own
 
-    folder = output or own.folder_of(packages)
-    made = own.build(packages, folder, corpus, per_class, seed)
+    folder = output or own.folder_of(package)
+    made = own.build(package, folder, corpus, per_class, seed)
     click.echo(f"{len(made.index.specs)} APIs; {made.counting}")
     echo_counts("left out:", made.left_out)
     apis = {task.target for task in made.tasks}

@@ -35,13 +35,14 @@ def tool():
 def functions(tmp_path_factory):
     """register_updates and label of one repository, area of another."""
     one, other = (tmp_path_factory.mktemp(name) for name in ("one", "other"))
-    (one / "base.py").write_text(BASE)
-    (one / "container.py").write_text(CONTAINER)
-    (other / "shapes.py").write_text(SHAPES)
+    for file, text in (
+        (one / "base.py", BASE),
+        (one / "container.py", CONTAINER),
+        (other / "shapes.py", SHAPES),
+    ):
+        file.write_text(text)
     return [
-        function
-        for root in (one, other)
-        for function in extract(Repository(root.name, root)).functions
+        each for root in (one, other) for each in extract(Repository(root.name, root)).functions
     ]
 
 

@@ -1,6 +1,5 @@
 """A GPT-2 that writes by given probabilities: a table of what follows which token, or a script of an answer's steps."""
 
-from collections.abc import Mapping
 from types import MappingProxyType
 
 import torch
@@ -17,22 +16,21 @@ ASCII = [chr(code) for code in range(32, 127)] + ["\n"]
 
 def scripted(
     folder,
-    table: Mapping[str, dict[str, float]] = MappingProxyType({}),
+    table=MappingProxyType({}),
     script=(),
     prompt="",
     pieces=(),
     mark=True,
     context=1024,
 ) -> LocalModel:
-    """``table``: {last token: {next token: probability}}; ``script``: a {token: probability} for each step behind
-    ``prompt``. Tokens are written as text, MARK and END stand for themselves.
+    """``table``: {last token: {next token: probability}}, the end behind a token that is not in it; ``script``: a
+    {token: probability} for each step behind ``prompt``. Tokens are written as text, MARK and END stand for themselves.
 
     What is left of 1 is spread over the other tokens. Texts are tokenised greedily, longest piece first; the pieces are
     the tokens of table and script, ``pieces`` and all ASCII characters.
     """
-    tokenizer = _tokenizer(
-        {*table, *pieces, *(text for row in [*table.values(), *script] for text in row)}, mark
-    )
+    named = {*table, *pieces, *(text for row in [*table.values(), *script] for text in row)}
+    tokenizer = _tokenizer(named, mark)
     size, steps = len(tokenizer), len(script)
     width = (
         size + steps + 1
@@ -50,21 +48,19 @@ def scripted(
     )
     model = GPT2LMHeadModel(config)
     first = len(tokenizer(prompt)["input_ids"]) - 1
+    # of a vector with two ones
+    deviation = (2 / width - (2 / width) ** 2 + config.layer_norm_epsilon) ** 0.5
+    following = dict.fromkeys(named, {END: 0.9}) | table if table else {}
+    columns = {tokenizer.convert_tokens_to_ids(last): row for last, row in following.items()}
     with torch.no_grad():
         for weight in model.parameters():
             weight.zero_()
         model.transformer.wte.weight[:, :size] = torch.eye(size)
         model.transformer.wpe.weight[:, -1] = 1
         model.transformer.wpe.weight[first : first + steps, size:] = torch.eye(steps, steps + 1)
-        spread = (
-            2 / width - (2 / width) ** 2 + config.layer_norm_epsilon
-        ) ** 0.5  # of a vector with two ones
-        model.transformer.ln_f.weight.fill_(spread)
+        model.transformer.ln_f.weight.fill_(deviation)
         model.transformer.ln_f.bias.fill_(2 / width)  # what normalising takes away
-        for column, row in [
-            *((tokenizer.convert_tokens_to_ids(last), row) for last, row in table.items()),
-            *enumerate(script, size),
-        ]:
+        for column, row in [*columns.items(), *enumerate(script, size)]:
             model.lm_head.weight[:, column] = _logits(tokenizer, row)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

@@ -31,7 +31,7 @@ from lookuplab.toolgen.finetuning import (
     trained_share,
 )
 from lookuplab.toolgen.marking import MARK
-from lookuplab.toolgen.pairs import IGNORED, Example, Pair, add_mark, encode
+from lookuplab.toolgen.pairs import Example, Pair, add_mark, encode
 
 FAMILIES = ("gpt2", "t5", "llama")
 BODIES = ["    for item in <COMP>items:\n        self.<COMP>print(item)\n", "    return <COMP>x\n"]
@@ -85,20 +85,14 @@ every = pytest.mark.parametrize("architecture", FAMILIES)
 
 @every
 @pytest.mark.parametrize("adapted", [False, True], ids=["full", "LoRA"])
-def test_the_loss_falls_the_card_says_so_and_the_folder_loads_and_answers(
-    tuned, architecture, adapted
-):
+def test_the_loss_falls_the_card_says_so_and_the_folder_loads(tuned, architecture, adapted):
     folder = tuned[architecture, adapted]
     card, log = json.loads((folder / "card.json").read_text()), log_of(folder)
     assert (card["pairs"], card["steps"], len(log)) == (40, 10, 10)
     assert log[-1] == card["loss"] < log[0]
     library = "peft" if adapted else "transformers"
     assert f"library_name: {library}" in (folder / "README.md").read_text()
-    model = load(str(folder))
-    assert model.name == folder.name and MARK in model.tokenizer.get_added_vocab()
-    prompt = Prompt("p", "def read(path):\n")
-    ((answer,),) = model.generate([(prompt, 0)], Decoding(max_new_tokens=4))
-    assert answer.token_ids
+    assert MARK in load(str(folder)).tokenizer.get_added_vocab()
     assert not list(folder.parent.glob("*work/*/checkpoint-*"))
 
 
@@ -106,9 +100,9 @@ def test_the_loss_falls_the_card_says_so_and_the_folder_loads_and_answers(
 def test_lora_trains_the_attentions_projections_and_the_marks_rows_alone(
     bases, tuned, architecture
 ):
-    base, model = load(str(bases / architecture)).module, load(str(tuned[architecture, True]))
-    mark = model.tokenizer.get_added_vocab()[MARK]
-    before, after = base.state_dict(), model.module.state_dict()
+    before = load(str(bases / architecture)).module.state_dict()
+    model = load(str(tuned[architecture, True]))
+    mark, after = model.tokenizer.get_added_vocab()[MARK], model.module.state_dict()
     attention = {"gpt2": ("attn.c_attn", "attn.c_proj"), "t5": ("Attention",)}
     for name, weight in before.items():
         changed = (weight != after[name]).any(-1).nonzero().flatten().tolist()
@@ -147,17 +141,15 @@ def test_both_variants_leave_out_the_same_pairs(bases, tmp_path):
     """One pair fits only without its marks."""
     long = Pair("long", "Doc.", "def f():", "    self.<COMP>x\n" * 8)
     [bare] = encode(load(str(bases / "gpt2")).tokenizer, [long.unmarked()], "decoder")
-    recipe = replace(RECIPE, epochs=1, max_tokens=len(bare.prompt) + len(bare.answer))
+    recipe = replace(RECIPE, max_tokens=len(bare.prompt) + len(bare.answer))
     for marked in (True, False):
         card = tune(bases / "gpt2", tmp_path / str(marked), recipe, marked, [PAIRS[1], long])
         assert card["pairs"] == card["left_out"].total() == 1
 
 
-def test_the_prompt_has_no_loss_unless_it_is_asked_for():
-    example, whole = Example("p", [5, 6], [7, 8, 1]), [5, 6, 7, 8, 1]
-    assert labelled(example, "decoder")["labels"] == [IGNORED, IGNORED, 7, 8, 1]
-    assert labelled(example, "decoder", "all") == {"input_ids": whole, "labels": whole}
-    assert labelled(example, "encoder-decoder") == {"input_ids": [5, 6], "labels": [7, 8, 1]}
+def test_a_decoders_prompt_has_a_loss_if_it_is_asked_for():
+    whole = labelled(Example("p", [5, 6], [7, 8, 1]), "decoder", loss_on_prompt=True)
+    assert whole == {"input_ids": [5, 6, 7, 8, 1], "labels": [5, 6, 7, 8, 1]}
 
 
 def test_the_loss_is_that_of_the_answers_tokens_alone(bases, tmp_path):
@@ -185,7 +177,6 @@ def test_the_loss_is_that_of_the_answers_tokens_alone(bases, tmp_path):
         ("-o .", "exists; delete it"),
         ("--limit 0", "no pair has a mark"),
         ("-s epochs=0", "must be at least 1"),
-        ("-s precision=fp8", "'fp8' must be one of float32 bf16"),
         ("-s max_tokens=3", "nothing to train on: 40 pairs"),
         ("-s accumulation=3", "a batch of 32 does not divide into 3 parts"),
         ("-s learning_rate=1e30 -s epochs=1", "the loss is not finite any more"),
@@ -199,32 +190,26 @@ def test_what_cannot_be_trained_ends_the_command_with_one_line(bases, tmp_path, 
     assert not (tmp_path / "m").exists()
 
 
-class Cut(Exception):
-    pass
+LEAN = replace(LORA, group_by_length=True, bf16=True, accumulation=2, checkpoint_activations=True)
 
 
-LEAN = {"accumulation": 2, "precision": "bf16", "checkpoint_activations": True}
-
-
-@pytest.mark.parametrize("recipe", [RECIPE, replace(LORA, sampling="group_by_length", **LEAN)])
+@pytest.mark.parametrize("recipe", [RECIPE, LEAN], ids=["full", "lean"])
 def test_a_run_that_was_cut_off_ends_in_the_same_weights(bases, tmp_path, monkeypatch, recipe):
     """GPT-2 has dropout, so that the state of the random numbers counts; step 8 is in the second epoch. Half of a
-    checkpoint and another run's are no point to go on from."""
+    checkpoint is no point to go on from."""
     tune(bases / "gpt2", tmp_path / "whole", recipe)
 
     def cut(self, args, state, control, **_):
         if state.global_step == 8:
-            raise Cut
+            raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch, pytest.raises(Cut):
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(finetuning.Milestones, "on_step_end", cut)
         tune(bases / "gpt2", tmp_path / "cut", recipe)
     assert not (tmp_path / "cut").exists()
     (run,) = (tmp_path / "cut work").iterdir()
     (run / "checkpoint-7").mkdir()
     (run / "checkpoint-7" / "trainer_state.json").touch()  # killed while it was written
-    (run.parent / "another" / "checkpoint-9").mkdir(parents=True)
-    (run.parent / "another" / "checkpoint-9" / "complete").touch()
     tune(bases / "gpt2", tmp_path / "cut", recipe)
     assert weights(tmp_path / "cut") == weights(tmp_path / "whole")
     assert log_of(tmp_path / "cut") == log_of(tmp_path / "whole")
@@ -249,17 +234,17 @@ def test_a_killed_command_goes_on_from_its_last_checkpoint(
     assert weights(tmp_path / "m") == weights(tmp_path / "n")
 
 
-@pytest.mark.parametrize("sampling", ["random", "group_by_length"])
-def test_the_order_is_new_every_epoch_and_complete_and_pairs_of_like_length_share_a_batch(sampling):
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_order_is_new_every_epoch_and_complete_and_pairs_of_like_length_share_a_batch(grouped):
     lengths = [(i * 37) % 101 for i in range(105)]
-    order, epochs = Order(lengths, replace(RECIPE, batch_size=10, sampling=sampling)), []
+    order = Order(lengths, Recipe(batch_size=10, group_by_length=grouped))
+    epochs = []
     for epoch in (0, 1, 0):
         order.set_epoch(epoch)
         epochs.append(list(order))
-    assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(105))
-    assert epochs[0] == epochs[2] != epochs[1]
+    assert sorted(epochs[0]) == list(range(105)) and epochs[0] == epochs[2] != epochs[1]
     batches = [[lengths[i] for i in epochs[0][k : k + 10]] for k in range(0, 100, 10)]
-    assert all(max(batch) - min(batch) <= 12 for batch in batches) == (sampling != "random")
+    assert all(max(batch) - min(batch) <= 12 for batch in batches) == grouped
     assert batches != sorted(batches), "and the batches are shuffled"
 
 
@@ -267,8 +252,8 @@ def test_the_papers_settings_are_those_in_its_table():
     table = pd.read_csv(Path(__file__).parents[2] / "data/paper/toolgen/finetuning.csv")
     stated = table.set_index([table.model.str.lower(), "metric"]).value
     for name, recipe in PAPER.items():
-        for field in ("epochs", "learning_rate", "batch_size"):
-            assert getattr(recipe, field) == stated[name, field]
+        fields = ["epochs", "learning_rate", "batch_size"]
+        assert [getattr(recipe, field) for field in fields] == list(stated[name][fields])
     llama = PAPER["codellama"]
     assert [llama.lora_rank, llama.lora_alpha] == list(stated["codellama"][["rank", "alpha"]])
 
@@ -292,12 +277,3 @@ def test_the_marks_probability_is_read_before_each_token(tmp_path):
     rows = {(row["condition"], row["metric"]): row for row in mark_rows("m", "after", found)}
     assert rows["after/marked", "mark_probability_percent"]["value"] == pytest.approx(80, abs=0.1)
     assert rows["after/unmarked", "mark_written_percent"]["n"] == 5
-
-
-@pytest.mark.parametrize("name", ["gpt", "t5", "llama"])
-def test_every_committed_family_expects_the_mark_where_it_was_taught_to(name):
-    means = {}
-    for variant in ("base", "toolgen"):
-        found = mark_probabilities(load(f"mini-{name}-{variant}"), [PAIR])
-        means[variant] = found.groupby("marked").probability.mean()
-    assert means["toolgen"][True] > 10 * means["toolgen"][False] and means["base"][True] < 0.05

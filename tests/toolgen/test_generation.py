@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-import torch
 from repositories import BASE, CONTAINER
 from scripted_model import END, scripted
 
@@ -29,58 +28,50 @@ from lookuplab.toolgen.pairs import prompt_text
 from lookuplab.toolgen.tool_use import NEVER, ToolUse
 
 
-def prompt_of(function):
-    return prompt_text(function, "decoder")
+def wanting(folder, function, *tokens, mark=True):
+    """A model that wants these tokens, one a step: each a text, or {text: probability}."""
+    script = [{one: 0.8} if isinstance(one, str) else one for one in tokens]
+    return scripted(folder, script=script, prompt=prompt_text(function, "decoder"), mark=mark)
 
 
-def wants(*texts):
-    """A script in which the model wants these tokens, one a step."""
-    return [{text: 0.8} if isinstance(text, str) else text for text in texts]
+def write(model, functions, tool, use=ToolUse(), store=False, tokens=192):
+    return generate(model, functions, tool, use, Decoding(tokens), store, progress=False)
+
+
+def repository(folder, text):
+    """The functions of a repository of one file."""
+    folder.mkdir(exist_ok=True)
+    (folder / "file.py").write_text(text)
+    return extract(Repository(folder.name, folder)).functions
+
+
+def values(rows):
+    return {(row["condition"], row["metric"]): row["value"] for row in rows}
 
 
 def test_figure_4_is_written_with_jedi_s_names_where_the_model_prefers_invented_ones(
     tmp_path, functions, tool
 ):
-    invented = {"_updates": 0.7, "_registered_updates": 0.2}
-    script = wants(
-        "    ",
-        "for ",
-        "update ",
-        "in ",
-        MARK,
-        {"changes": 0.7, "updates": 0.2},
-        ":\n",
-        "        ",
-        "self",
-        ".",
-        MARK,
-        invented,
+    loop = "    ", "for ", "update ", "in ", MARK, {"changes": 0.7, "updates": 0.2}, ":\n"
+    attribute = (
+        {"_updates": 0.7, "_registered_updates": 0.2},
         ".",
         MARK,
         {"append": 0.7, "add": 0.2},
-        "(",
-        MARK,
-        {"change": 0.7, "update": 0.2},
-        ")",
-        END,
     )
-    model = scripted(tmp_path, script=script, prompt=prompt_of(functions[0]))
-    done = generate(model, functions[:1], tool, store=False)
-    assert (
-        done[0].prediction
-        == "    for update in updates:\n        self._registered_updates.add(update)"
-    )
+    last = "(", MARK, {"change": 0.7, "update": 0.2}, ")", END
+    tokens = *loop, "        ", "self", ".", MARK, *attribute, *last
+    done = write(wanting(tmp_path, functions[0], *tokens), functions[:1], tool)
+    lines = "    for update in updates:", "        self._registered_updates.add(update)"
+    assert done[0].prediction == "\n".join(lines)
     asked = done.questions
     assert list(asked.chosen) == ["updates", "_registered_updates", "add", "update"]
     assert asked.offered.all() and (asked.names > 0).all() and not asked.failure.any()
-    free = generate(model, functions[:1], tool, ToolUse("dot"), store=False)
-    assert free[0].completion.token_ids != done[0].completion.token_ids
 
 
 def test_a_name_that_jedi_did_not_offer_is_an_exception(tmp_path, functions, tool):
-    script = wants("    ", MARK, "self", ".", MARK, "name", END)
-    model = scripted(tmp_path, script=script, prompt=prompt_of(functions[0]))
-    done = generate(model, functions[:1], tool, store=False)
+    model = wanting(tmp_path, functions[0], "    ", MARK, "self", ".", MARK, "name", END)
+    done = write(model, functions[:1], tool)
     rows = call_rows({("m", "toolgen"): done})
     assert [(row["metric"], row["value"], row["n"]) for row in rows] == [
         ("calls", 2, 1),
@@ -89,164 +80,88 @@ def test_a_name_that_jedi_did_not_offer_is_an_exception(tmp_path, functions, too
     ]
     done[0] = replace(done[0], completion=replace(done[0].completion, text="    self.nothere"))
     del done.questions
-    found = done.questions
-    assert list(found.chosen) == ["self", "nothere"] and list(found.offered) == [True, False]
+    assert list(done.questions.chosen) == ["self", "nothere"]
     assert call_rows({("m", "toolgen"): done})[2]["value"] == 1
-    free = {("m", "base"): generate(model, functions[:1], tool, ToolUse(None), store=False)}
+    free = {("m", "base"): write(model, functions[:1], tool, ToolUse(None))}
     assert call_rows(free) == offer_rows(free) == []
 
 
 def test_a_question_that_is_lost_twice_ends_the_run_and_an_error_of_jedi_s_leaves_the_row_free(
     tmp_path, functions, monkeypatch
 ):
-    model = scripted(
-        tmp_path,
-        script=wants("    ", "self", ".", MARK, "nothere", END),
-        prompt=prompt_of(functions[0]),
-    )
-    monkeypatch.setattr(JediTool, "_asked", lambda *_: Answer(failure="timed out"))
-    with JediTool(1) as late, pytest.raises(UserError, match="timed out twice"):
-        generate(model, functions[:1], late, store=False)
-    monkeypatch.setattr(JediTool, "_asked", lambda *_: Answer(failure="error in Jedi: KeyError"))
+    model = wanting(tmp_path, functions[0], "    ", "self", ".", MARK, "nothere", END)
+    answers = [Answer(failure="error in Jedi: KeyError"), *2 * [Answer(failure="timed out")]]
+    monkeypatch.setattr(JediTool, "_asked", lambda *_: answers.pop(0))
     with JediTool(1) as failing:
-        done = generate(model, functions[:1], failing, store=False)
-        assert list(done.questions.failure) == ["error in Jedi: KeyError"]
+        done = write(model, functions[:1], failing)
+    assert list(done.questions.failure) == ["error in Jedi: KeyError"]
     assert done[0].prediction == "    self.nothere"
+    with JediTool(1) as late, pytest.raises(UserError, match="timed out twice"):
+        write(model, functions[:1], late)
 
 
-def eight(functions):
-    """Eight functions with prompts of different length."""
+def copies(functions, count):
+    """Functions with prompts of different length."""
     return [
-        replace(
-            function, id=f"{function.id} {i}", docstring=" ".join([function.docstring] * (i + 1))
-        )
-        for i, function in enumerate((functions * 3)[:8])
+        replace(one, id=f"{one.id} {i}", docstring=" ".join([one.docstring] * (i + 1)))
+        for i, one in enumerate((functions * 3)[:count])
     ]
-
-
-def plain_greedy(module, ids, mark, steps):
-    """A full forward pass a token, the mark left out."""
-    answer, end = [], module.generation_config.eos_token_id
-    while len(answer) < steps and end not in answer:
-        if module.config.is_encoder_decoder:
-            start = [module.config.decoder_start_token_id]
-            logits = module(input_ids=ids, decoder_input_ids=torch.tensor([start + answer])).logits[
-                0, -1
-            ]
-        else:
-            logits = module(
-                input_ids=torch.cat([ids, torch.tensor([answer], dtype=torch.long)], 1)
-            ).logits[0, -1]
-        logits[mark] = -torch.inf
-        answer.append(logits.argmax().item())
-    return answer
 
 
 def test_with_marks_disabled_decoding_is_plain_greedy_generation(marking_model, functions, tool):
-    """At batch size 1 and 8, with a cache (ours, Transformers') and without."""
-    asked, decoding = eight(functions), Decoding(max_new_tokens=16)
+    """At batch size 1 and 8."""
+    asked = copies(functions, 8)
     one, full = (LocalModel(str(marking_model), batch_size=size) for size in (1, 8))
-    answers = [
-        generate(model, asked, tool, use, decoding, store=False, progress=False)
-        for model, use in (
-            (one, ToolUse(gate=1.5)),
-            (full, ToolUse(gate=1.5)),
-            (full, ToolUse(None)),
-        )
-    ]
+    ways = (one, ToolUse(gate=1.5)), (full, ToolUse(gate=1.5)), (full, ToolUse(None))
+    answers = [write(model, asked, tool, use, tokens=16) for model, use in ways]
     tooled, module = ToolModel(one, asked, tool), one.module
-    mark = tooled.vocabulary.mark
-    with torch.inference_mode():
-        for i, prompt in enumerate(tooled.prompts()):
-            ids = one.tokenizer(prompt.text, return_tensors="pt")["input_ids"]
-            expected = plain_greedy(module, ids, mark, 16)
-            theirs = module.generate(
-                ids, max_new_tokens=16, do_sample=False, suppress_tokens=[mark]
-            )[0].tolist()
-            assert theirs[1 if module.config.is_encoder_decoder else ids.shape[1] :] == expected
-            assert [list(done[i].completion.token_ids) for done in answers] == [expected] * 3
+    for i, prompt in enumerate(tooled.prompts()):
+        ids = one.tokenizer(prompt.text, return_tensors="pt")["input_ids"]
+        marks = [tooled.vocabulary.mark]
+        theirs = module.generate(ids, max_new_tokens=16, do_sample=False, suppress_tokens=marks)
+        start = 1 if module.config.is_encoder_decoder else ids.shape[1]
+        expected = tuple(theirs[0, start:].tolist())
+        assert [done[i].completion.token_ids for done in answers] == [expected] * 3
     assert answers[0].questions.empty
 
 
-@pytest.mark.parametrize(
-    "use", [ToolUse(), ToolUse(variant="package", gate=0)], ids=["paper", "package"]
-)
+@pytest.mark.parametrize("variant", ["paper", "package"])
 def test_rows_of_different_repositories_share_a_batch_and_choose_what_is_offered(
-    marking_model, functions, tool, use
+    marking_model, functions, tool, variant
 ):
-    asked, decoding = eight(functions)[:5], Decoding(max_new_tokens=24)
     together, alone = (
-        generate(
+        write(
             LocalModel(str(marking_model), batch_size=size),
-            asked,
+            copies(functions, 5),
             tool,
-            use,
-            decoding,
-            store=False,
-            progress=False,
+            ToolUse(variant=variant, gate=0),
+            tokens=24,
         )
         for size in (5, 1)
     )
-    assert [done.completion.token_ids for done in together] == [
-        done.completion.token_ids for done in alone
-    ]
+    tokens = ([one.completion.token_ids for one in done] for done in (together, alone))
+    assert next(tokens) == next(tokens)
     asked = together.questions
     pd.testing.assert_frame_equal(asked, alone.questions)
-    assert (asked.chosen != "").sum() > 3
-    assert asked.offered.all() and (asked.names > 0).sum() > 3
-
-
-def test_a_question_that_was_answered_is_not_asked_again(tmp_path, functions):
-    model = scripted(
-        tmp_path,
-        script=wants("    ", "self", ".", MARK, "label", END),
-        prompt=prompt_of(functions[0]),
-    )
-    with JediTool(1) as one:
-        first = generate(model, functions[:1], one, store=False)
-        one._asked = None  # asked now, it would fail
-        assert generate(model, functions[:1], one, store=False)[0] == first[0]
+    assert asked.offered.all() and ((asked.chosen != "") & (asked.names > 0)).sum() > 3
 
 
 def test_a_second_run_takes_all_from_the_store_until_the_repository_changes(tmp_path, tool):
-    root = tmp_path / "repository"
-    root.mkdir()
-    (root / "container.py").write_text(CONTAINER.replace("from base import Base", BASE))
-    one = extract(Repository("one", root)).functions[0]
-    script = wants("    ", "self", ".", MARK, {"name": 0.6, "_registered_updates": 0.3}, END)
-    model = scripted(tmp_path / "model", script=script, prompt=prompt_of(one))
+    text = CONTAINER.replace("from base import Base", BASE)
+    one = repository(tmp_path / "repository", text)[0]
+    names = {"name": 0.6, "_registered_updates": 0.3}
+    model = wanting(tmp_path / "model", one, "    ", "self", ".", MARK, names, END)
     with CompletionStore(":memory:") as store:
-        first = generate(model, [one], tool, store=store)
+        first = write(model, [one], tool, store=store)
         passes = model.work.passes
-        again = generate(model, [one], tool, store=store)
+        again = write(model, [one], tool, store=store)
         assert (first[0].prediction, again[0]) == ("    self.name", first[0])
         pd.testing.assert_frame_equal(again.questions, first.questions)
         assert model.work.passes == passes
-        (root / "container.py").write_text(
-            (root / "container.py").read_text().replace("self.name", "self.title")
+        (one.root / one.file).write_text(text.replace("self.name", "self.title"))
+        assert (
+            write(model, [one], tool, store=store)[0].prediction == "    self._registered_updates"
         )
-        changed = generate(model, [one], tool, store=store)
-        assert changed[0].prediction == "    self._registered_updates"
-        assert model.work.passes > passes
-        store.db.execute("UPDATE completions SET json = json_remove(json, '$.record')")
-        older = generate(model, [one], tool, store=store)  # of before there were records
-        pd.testing.assert_frame_equal(older.questions, changed.questions)
-
-
-def test_the_same_prompt_in_two_places_has_two_answers(tmp_path, tool):
-    found = []
-    for name in ("left", "right"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "a.py").write_text(
-            f'{name} = 1\n\n\ndef get():\n    """Get the value there."""\n'
-            f"    value = {name}\n    return value\n"
-        )
-        found += extract(Repository(name, tmp_path / name)).functions
-    script = wants("    ", "return ", MARK, {"left": 0.4, "right": 0.3}, END)
-    model = scripted(tmp_path / "model", script=script, prompt=prompt_of(found[0]))
-    with CompletionStore(":memory:") as store:
-        done = generate(model, found, tool, store=store)
-    assert [one.prediction for one in done] == ["    return left", "    return right"]
 
 
 def test_a_docstring_that_overflows_the_context_is_left_out_and_the_run_goes_on(
@@ -254,83 +169,52 @@ def test_a_docstring_that_overflows_the_context_is_left_out_and_the_run_goes_on(
 ):
     model = scripted(tmp_path, {"\n": {END: 0.9}}, context=120)
     long = replace(functions[0], docstring="word " * 100)
-    done = generate(model, [long, functions[1]], tool, store=False)
-    assert (done[0].prediction, done[0].completion) == ("", None)
-    assert done[0].failure == "prompt has 549 tokens, the model's context is 120"
-    assert done[1].completion.finish_reason == "eos" and not done[1].failure
+    left_out, done = write(model, [long, functions[1]], tool)
+    assert (left_out.prediction, left_out.completion) == ("", None)
+    assert done.completion.finish_reason == "eos"
 
 
 def test_a_model_without_a_mark_is_refused_unless_dots_are_the_trigger(tmp_path, functions, tool):
     model = scripted(tmp_path, {"\n": {END: 0.9}}, mark=False)
     with pytest.raises(UserError, match="no mark in its vocabulary"):
         ToolModel(model, functions, tool)
-    assert (
-        generate(model, functions, tool, ToolUse("dot"), store=False)[0].completion.finish_reason
-        == "eos"
-    )
+    assert write(model, functions, tool, ToolUse("dot"))[0].completion
 
 
 def test_a_body_is_inserted_behind_signature_and_docstring_and_the_caret_follows_it(functions):
     lines = CONTAINER.splitlines(keepends=True)
-    text, line, column = unsaved(
-        lines, functions[1], "    label = self.name\n    return self.", "decoder"
-    )
+    body = "    label = self.name\n    return self."
+    text, line, column = unsaved(lines, functions[1], body, "decoder")
     above, below = CONTAINER.split("        label = self.name\n        return label\n")
     assert text == above + "        label = self.name\n        return self._\n" + below
     assert text.split("\n")[line - 1][:column] == "        return self."
-    assert (
-        unsaved(lines, functions[1], "    a", "decoder", "package")[0]
-        == above + "        a\n" + below
-    )
+    text, *_ = unsaved(lines, functions[1], "    a", "decoder", "package")
+    assert text == above + "        a\n" + below
 
 
 @pytest.mark.parametrize(
-    ("written", "inserted", "caret"),
+    ("written", "inserted"),
     [
-        ("def la", "    def la", "    def la"),
-        ("", "    ", "    "),
+        ("def la", "    def la"),
+        ("", "    "),
         (
             "def label(self):\n    return self.",
             '    def label(self):\n        """Name of this container."""\n        return self.',
-            "        return self.",
         ),
-        (
-            "def other(self, a):\n    return a.",
-            "    def other(self, a):\n        return a.",
-            "        return a.",
-        ),
+        ("def other(a):\n    return a.", "    def other(a):\n        return a."),
     ],
 )
-def test_a_definition_stands_in_the_place_of_the_function(functions, written, inserted, caret):
-    text, line, column = unsaved(
-        CONTAINER.splitlines(keepends=True), functions[1], written, "encoder-decoder"
-    )
-    above = CONTAINER.partition("    def label")[0]
-    assert text == above + inserted + "_\n"
-    assert text.split("\n")[line - 1][:column] == caret
+def test_a_definition_stands_in_the_place_of_the_function(functions, written, inserted):
+    lines = CONTAINER.splitlines(keepends=True)
+    text, line, column = unsaved(lines, functions[1], written, "encoder-decoder")
+    assert text == CONTAINER.partition("    def label")[0] + inserted + "_\n"
+    assert text.split("\n")[line - 1][:column] == inserted.split("\n")[-1]
 
 
 def test_suggestions_are_identifiers_without_keywords_and_dunders_of_marks(functions):
     answer = Answer(("if", "alpha=", "__init__", "__x", "'key'", "len", "match"))
     assert suggestions(answer) == ("alpha", "__x", "len", "match")
     assert suggestions(answer, "dot") == ("alpha", "__init__", "__x", "len", "match")
-
-
-def test_names_that_begin_as_what_is_written_are_counted_once(tmp_path):
-    (tmp_path / "box.py").write_text(
-        BOX.replace("def __init__", "__slots__ = ('size',)\n    def __init__")
-    )
-    one = extract(Repository("boxes", tmp_path)).functions
-    script = wants("    ", "by", ".", "x", " + ", "self", ".gr", "ow", END)
-    model = scripted(tmp_path / "model", script=script, prompt=prompt_of(one[0]), mark=False)
-    with JediTool(1) as tool:
-        done = generate(model, one, tool, ToolUse("dot"), store=False, progress=False)
-        assert list(done.questions.names) == [0, 1]
-        rows = offer_rows({("m", "monitor"): done})
-    assert [(row["metric"], row["value"], row["n"]) for row in rows] == [
-        ("answered_percent", 50, 2),
-        ("names_per_call", 1, 1),
-    ]
 
 
 BOX = '''class Box:
@@ -344,57 +228,46 @@ BOX = '''class Box:
 '''
 
 
-def test_a_gate_removes_calls_and_the_rows_say_what_changes(tmp_path, monkeypatch, tool):
+def test_names_that_begin_as_what_is_written_are_counted_once(tmp_path, tool):
+    one = repository(tmp_path / "boxes", BOX.replace("Box:", "Box:\n    __slots__ = ('size',)"))
+    tokens = "    ", "by", ".", "x", " + ", "self", ".gr", "ow", END
+    model = wanting(tmp_path / "model", one[0], *tokens, mark=False)
+    done = write(model, one, tool, ToolUse("dot"))
+    assert list(done.questions.names) == [0, 1]
+    rows = offer_rows({("m", "monitor"): done})
+    assert [(row["metric"], row["value"], row["n"]) for row in rows] == [
+        ("answered_percent", 50, 2),
+        ("names_per_call", 1, 1),
+    ]
+
+
+def test_a_gate_removes_calls_and_the_rows_say_what_changes(tmp_path, tool):
     """At the gates 0, 0.7 and never: two marks of probability 0.6 and 0.8 without a gate."""
-    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
-    (tmp_path / "boxes").mkdir()
-    (tmp_path / "boxes" / "box.py").write_text(BOX)
-    one = extract(Repository("boxes", tmp_path / "boxes")).functions
-    script = [
-        {"    ": 0.9},
-        {MARK: 0.6, "s": 0.1},
-        {"self": 0.9},
-        {".": 0.9},
-        {MARK: 0.8},
-        {"other": 0.9, "size": 0.05},
-        {END: 0.9},
-    ]
-    model = scripted(tmp_path / "model", script=script, prompt=prompt_of(one[0]))
-    written = {
-        gate: generate(model, one, tool, gated(gate), store=False) for gate in (0.0, 0.7, 1.0)
-    }
+    one = repository(tmp_path / "boxes", BOX)
+    marks = {MARK: 0.6, "s": 0.1}, {MARK: 0.8}
+    names = {"other": 0.9, "size": 0.05}
+    tokens = "    ", marks[0], "self", ".", marks[1], names, END
+    model = wanting(tmp_path / "model", one[0], *tokens)
+    written = {gate: write(model, one, tool, gated(gate)) for gate in (0.0, 0.7, 1.0)}
     asked = {gate: answers.questions for gate, answers in written.items()}
-    assert asked[0.0].probability.tolist() == pytest.approx([0.6, 0.8])
-    assert asked[0.0].chosen.tolist() == ["self", "other"] and asked[0.0].right.tolist() == [
-        True,
-        False,
-    ]
+    assert list(asked[0.0].probability) == pytest.approx([0.6, 0.8])
+    assert list(asked[0.0].right) == [True, False]
     texts = {gate: answers.predictions for gate, answers in written.items()}
-    frames = judged_all(one, texts, workers=1)
-    found = {
-        (row["condition"], row["metric"]): row["value"] for row in gate_rows("m", frames, asked)
-    }
+    found = values(gate_rows("m", judged_all(one, texts, workers=1, store=":memory:"), asked))
     assert [found[f"gate_{gate}", "calls_per_function"] for gate in ("0", "0.7", "1")] == [2, 1, 0]
     assert [found[f"gate_{gate}", "calls_percent"] for gate in ("0", "0.7", "1")] == [100, 50, 0]
     assert found["gate_0.7 - gate_0", "calls_per_function_change"] == -1
-    assert found["gate_1 - gate_0", "editsim_change_points"] == pytest.approx(
-        found["gate_1", "editsim_percent"] - found["gate_0", "editsim_percent"]
-    )
+    texts = [found[f"gate_{gate}", "editsim_percent"] for gate in (0, 1)]
+    change = found["gate_1 - gate_0", "editsim_change_points"]
+    assert change == pytest.approx(texts[1] - texts[0])
     assert found["gate_0", "succrate_percent"] == 100
-    assert not [condition for condition, _ in found if "base" in condition]
+    assert ("gate_1 - gate_0", "succrate_change_points") in found
 
 
 def test_what_a_gate_leaves_of_right_and_wrong_calls():
-    calls = pd.DataFrame(
-        {
-            "repository": ["a", "a", "b", "b"],
-            "probability": [0.9, 0.5, 0.7, 0.3],
-            "right": [True, True, False, False],
-        }
-    )
-    rows = removal_rows("m", calls, [0.0, 0.6, 1.0])
-    found = {(row["condition"], row["metric"]): row["value"] for row in rows}
-    assert found == {
+    calls = pd.DataFrame({"repository": list("aabb"), "right": [True, True, False, False]})
+    calls["probability"] = [0.9, 0.5, 0.7, 0.3]
+    assert values(removal_rows("m", calls, [0.0, 0.6, 1.0])) == {
         ("gate_0", "kept_right_percent"): 100,
         ("gate_0", "kept_wrong_percent"): 100,
         ("gate_0", "right_percent"): 50,

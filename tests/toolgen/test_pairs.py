@@ -5,10 +5,13 @@ import json
 
 import pytest
 from tiny_architectures import CORPUS, byte_tokenizer, metaspace_tokenizer
-from tokenizers import decoders, normalizers, pre_tokenizers
+from tokenizers import decoders, normalizers
 
 from lookuplab.errors import UserError
+from lookuplab.models.constraint import Trie
+from lookuplab.models.tokens import decoded
 from lookuplab.toolgen.pairs import KINDS, Pair, add_mark, encode, read
+from lookuplab.toolgen.tool_use import Vocabulary
 
 BODY = (
     "    for item in <COMP>items:\n        self.<COMP>_updates.<COMP>add(<COMP>item)\n        return <COMP>x\n"
@@ -20,14 +23,6 @@ TEXTS = [
     BODY.replace("<COMP>", ""),
     "def f(self, items):\n    '''Register updates.'''\n### Description:",
 ]
-
-
-def metaspace(scheme):
-    tokenizer = metaspace_tokenizer(TEXTS)
-    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(
-        prepend_scheme=scheme, split=False
-    )
-    return tokenizer
 
 
 def llama2():
@@ -51,8 +46,7 @@ def llama2():
 
 TOKENIZERS = {
     "byte-level": byte_tokenizer,
-    "metaspace always": lambda: metaspace("always"),
-    "metaspace first": lambda: metaspace("first"),
+    "metaspace": lambda: metaspace_tokenizer(TEXTS),
     "llama 2": llama2,
 }
 
@@ -65,48 +59,42 @@ def tokenizer(request):
 def spelled(tokenizer, before, tokens, mark):
     """What the tokens without the mark's add to the text of ``before``."""
     tokens = [token for token in tokens if token != mark]
-    text = [
-        tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        for ids in (before, [*before, *tokens])
-    ]
-    assert text[1].startswith(text[0])
-    return text[1][len(text[0]) :]
+    start, whole = decoded(tokenizer, [before, before + tokens])
+    assert whole.startswith(start)
+    return whole[len(start) :]
 
 
 def test_taken_out_by_its_id_the_mark_leaves_the_unmarked_function(tokenizer):
+    """And without a mark in the vocabulary the base variant is spelled as well."""
+    bare = PAIR.unmarked()
+    for kind in KINDS:
+        [example] = encode(tokenizer, [bare], kind)
+        assert example.exact and example.answer[-1] == tokenizer.eos_token_id
+        assert example.prompt[-1] != tokenizer.eos_token_id
     before = len(tokenizer)
     mark = add_mark(tokenizer)
     assert mark == before == add_mark(tokenizer)
-    example = encode(tokenizer, [PAIR], "decoder")[0]
-    assert example.exact and example.answer.count(mark) == 9
-    assert spelled(tokenizer, example.prompt, example.answer, mark) == PAIR.unmarked().body
-    whole = encode(tokenizer, [PAIR], "encoder-decoder")[0]
-    assert whole.exact
-    assert spelled(tokenizer, [], whole.answer, mark) == f"{PAIR.signature}\n{PAIR.unmarked().body}"
-
-
-def test_without_a_mark_in_the_vocabulary_the_base_variant_is_spelled_as_well(tokenizer):
     for kind in KINDS:
-        [example] = encode(tokenizer, [PAIR.unmarked()], kind)
-        assert example.exact and example.answer[-1] == tokenizer.eos_token_id
-        assert example.prompt[-1] != tokenizer.eos_token_id
+        [example] = encode(tokenizer, [PAIR], kind)
+        assert example.exact and example.answer.count(mark) == 9
+        prompt = example.prompt if kind == "decoder" else []
+        assert spelled(tokenizer, prompt, example.answer, mark) == bare.answer(kind)
 
 
 def test_behind_a_mark_a_name_has_the_tokens_that_decoding_holds_ready_for_it():
-    from lookuplab.models.constraint import Trie
-    from lookuplab.toolgen.tool_use import Vocabulary
-
     tokenizer = byte_tokenizer()
     mark = add_mark(tokenizer)
-    answer = encode(tokenizer, [PAIR], "decoder")[0].answer
+    [example] = encode(tokenizer, [PAIR], "decoder")
     vocabulary = Vocabulary(tokenizer, frozenset([tokenizer.eos_token_id]))
-    places = [i for i, token in enumerate(answer) if token == mark]
     names = ["items", "_updates", "add", "item", "x", "y", "z", "naïve", "名"]
+    places = [i for i, token in enumerate(example.answer, 1) if token == mark]
     for place, name in zip(places, names, strict=True):
-        node, place = Trie.of(*vocabulary.spellings(mark, [name], "")), place + 1
+        node, following = (
+            Trie.of(*vocabulary.spellings(mark, [name], "")),
+            iter(example.answer[place:]),
+        )
         while not node.terminal:
-            node, place = node.get(answer[place]), place + 1
-            assert node is not None, name
+            node = node[next(following)]
 
 
 def test_a_text_that_the_tokenizer_cannot_spell_is_told(tokenizer):

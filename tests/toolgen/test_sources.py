@@ -34,20 +34,14 @@ def offered(root, name: str) -> set[str]:
 
 def test_jedi_sees_the_sources_and_not_what_is_installed(repository):
     assert "command" in offered(repository, "click")
-    assert (
-        offered(repository, "planted")
-        == offered(repository, "torch")
-        == offered(repository, "lookuplab")
-        == set()
-    )
+    assert not offered(repository, "planted") | offered(repository, "lookuplab")
 
 
 def test_pylint_sees_the_sources_and_not_what_is_installed(repository):
     with SuccessTool() as tool:
-        warm = [tuple(one[:2]) for one in tool.judge(repository, "user.py", TEXT)]
-    assert (
-        warm == [("E1101", 6)] == [tuple(one[:2]) for one in fresh_messages(repository, "user.py")]
-    )
+        found = tool.judge(repository, "user.py", TEXT), fresh_messages(repository, "user.py")
+    for messages in found:
+        assert [tuple(one[:2]) for one in messages] == [("E1101", 6)]
 
 
 def test_a_folder_of_your_own_takes_the_place_of_the_sources(repository, tmp_path, monkeypatch):
@@ -71,16 +65,15 @@ def test_of_a_wheel_with_the_pinned_hash_the_python_files_come_and_any_other_whe
 ):
     wheel = tmp_path / "wheels" / "thing-1.0-py3-none-any.whl"
     wheel.parent.mkdir()
+    files = {
+        "thing.py": "answer = 42\n",
+        "thing.so": "machine code",
+        "thing-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: thing\nVersion: 1.0\n",
+        "thing-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
     with zipfile.ZipFile(wheel, "w") as content:
-        content.writestr("thing.py", "answer = 42\n")
-        content.writestr("thing.so", "machine code")
-        content.writestr(
-            "thing-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: thing\nVersion: 1.0\n"
-        )
-        content.writestr(
-            "thing-1.0.dist-info/WHEEL",
-            "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        )
+        for name, text in files.items():
+            content.writestr(name, text)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
     monkeypatch.setattr(python_sources, "PINS", tmp_path / "python-sources.txt")
@@ -90,24 +83,15 @@ def test_of_a_wheel_with_the_pinned_hash_the_python_files_come_and_any_other_whe
         python_sources.get()
     assert not list((tmp_path / "downloads" / "python-sources").iterdir())
     python_sources.PINS.write_text(f"thing==1.0 --hash=sha256:{file_hash(wheel)}\n")
-    assert sorted(one.name for one in python_sources.get().iterdir()) == [
+    assert {one.name for one in python_sources.get().iterdir()} == {
         "thing-1.0.dist-info",
         "thing.py",
-    ]
+    }
     assert python_sources.distribution("thing").version == "1.0"
 
 
 def test_the_pinned_versions_are_those_of_the_constraints():
-    constraints = set(
-        (python_sources.paths.ROOT / "constraints.txt")
-        .read_text()
-        .lower()
-        .replace("_", "-")
-        .split()
-    )
-    pins = [
-        line.partition(" ")[0]
-        for line in python_sources.PINS.read_text().splitlines()
-        if "--hash" in line
-    ]
-    assert pins and set(pins) <= constraints
+    constraints = (python_sources.paths.ROOT / "constraints.txt").read_text().lower()
+    lines = python_sources.PINS.read_text().splitlines()
+    pins = {line.partition(" ")[0] for line in lines if "--hash" in line}
+    assert pins and pins <= set(constraints.replace("_", "-").split())

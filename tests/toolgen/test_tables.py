@@ -1,4 +1,4 @@
-"""Rows of Tables II and III: hand-computed values, paired differences, intervals over repositories."""
+"""Tables II and III: hand-computed values, paired differences, intervals over repositories, and how they are shown."""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +7,7 @@ import pytest
 from lookuplab.errors import UserError
 from lookuplab.scoring.rates import rate
 from lookuplab.toolgen.dependencies import KINDS
-from lookuplab.toolgen.tables import repository_rows, similarity_rows
+from lookuplab.toolgen.tables import as_printed, repository_rows, side_by_side, similarity_rows
 
 WANTED = [
     "    x = a.b\n    return x",
@@ -19,17 +19,17 @@ WANTED = [
 
 def frame(predicted, covered, passed) -> pd.DataFrame:
     """Four functions of two repositories; they want 4, 1, 0 and 3 methods."""
-    found = pd.DataFrame({"id": list("abcd"), "repository": list("rrss")})
-    for kind in KINDS:
-        found = found.assign(**{f"dependencies_{kind}": 0, f"covered_{kind}": 0})
+    found = pd.DataFrame({"id": list("abcd"), "repository": list("rrss"), "wanted": WANTED})
+    found = found.assign(**dict.fromkeys([f"dependencies_{kind}" for kind in KINDS], 0))
+    found = found.assign(**dict.fromkeys([f"covered_{kind}" for kind in KINDS], 0))
+    wanted = [4, 1, 0, 3]
     return found.assign(
         predicted=predicted,
-        wanted=WANTED,
         exact_match=np.equal(predicted, WANTED),
         edit_similarity=[0.5, 1.0, 0.0, 0.5],
-        dependencies=[4, 1, 0, 3],
+        dependencies=wanted,
         covered=covered,
-        dependencies_method=[4, 1, 0, 3],
+        dependencies_method=wanted,
         covered_method=covered,
         passed=pd.Series(passed, dtype=object),
         failures=["" if one else "E0602" for one in passed],
@@ -50,8 +50,8 @@ def frames():
 
 def numbers(rows, condition="base") -> dict:
     """metric -> (value, n, low, high) of one condition."""
-    found = [row for row in rows if row["condition"] == condition]
     fields = "value", "n", "ci_low", "ci_high"
+    found = [row for row in rows if row["condition"] == condition]
     return {row["metric"]: tuple(row[field] for field in fields) for row in found}
 
 
@@ -113,3 +113,34 @@ def test_without_any_verdict_or_dependency_those_metrics_have_no_row(frames):
 def test_two_conditions_over_different_functions_are_a_user_error(frames):
     with pytest.raises(UserError, match="not over the same functions"):
         repository_rows({**frames, ("m", "toolgen"): frames["m", "toolgen"].iloc[::-1]})
+
+
+NAN = float("nan")
+COLUMNS = "model condition metric value ci_low ci_high n paper_value".split()
+TABLE = pd.DataFrame(
+    [
+        ("m", "base", "depcov_percent", 8.0, 7.0, 9.0, 40, 8.3),
+        ("m", "toolgen", "depcov_percent", 12.0, 10.0, 14.0, 40, 12.1),
+        ("m", "toolgen", "depcov_relative_change_percent", 50.0, 20.0, 70.0, 10, 45.8),
+        ("m", "toolgen - base", "succrate_p", 0.125, NAN, NAN, 10, NAN),
+        ("m", "base", "lost_functions", 3.0, NAN, NAN, 10, NAN),
+        ("b", "base", "bleu4", 0.25, 0.2, 0.3, 10, NAN),
+    ],
+    columns=COLUMNS,
+)
+
+
+def test_ours_stand_beside_the_paper_s_with_the_relative_change_in_brackets():
+    printed = as_printed(TABLE, {"depcov_percent": "coverage", "absent": "none"})
+    assert list(printed.index) == [("m", "base"), ("m", "toolgen"), ("b", "base")]
+    assert list(printed["coverage", "ours"]) == ["8.0", "12.0 (+50.0%)", ""]
+    assert list(printed["coverage", "paper"]) == ["8.3", "12.1 (+45.8%)", ""]
+
+
+def test_numbers_have_interval_and_n_and_counts_stand_alone():
+    found = side_by_side(TABLE, ["lost_functions", "absent", "depcov_percent"])
+    assert list(found) == ["lost_functions", "depcov_percent"]
+    assert list(found.loc[("m", "base")]) == ["3", "8.0 [7.0, 9.0] n=40"]
+    assert list(found.loc[("m", "toolgen")]) == ["", "12.0 [10.0, 14.0] n=40"] and len(found) == 2
+    assert list(side_by_side(TABLE, ["succrate_p"], digits=3).succrate_p) == ["0.125 n=10"]
+    assert side_by_side(TABLE, ["absent"]).empty

@@ -152,16 +152,16 @@ def toolgen(
 
     Settings (-s) are those of a recipe: epochs, learning_rate, batch_size (pairs a step, over all processes and parts),
     accumulation (parts of a batch, one after the other: less memory), seed, lora_rank (null trains all weights),
-    lora_alpha, schedule (by its name in Transformers), warmup_steps (below 1: a share of all steps), max_tokens (longer
-    pairs are left out; null: the model's context), loss_on (answer, all), precision (float32, bf16), sampling
-    (random, group_by_length) and checkpoint_activations (less memory, more time).
+    lora_alpha, warmup_steps (below 1: a share of all steps), max_tokens (longer pairs are left out; null: the model's
+    context), and, true or false, loss_on_prompt, bf16, group_by_length (of pairs in a batch: less padding) and
+    checkpoint_activations (less memory, more time).
 
     \b
     Examples:
       lookuplab data mark rich click -o marked.jsonl
       lookuplab train toolgen --base gpt2 --corpus marked.jsonl -o models/gpt2-toolgen
       lookuplab train toolgen --base gpt2 --corpus marked.jsonl --variant base -o models/gpt2-base
-      lookuplab train toolgen --base codellama/CodeLlama-7b-Python-hf --recipe codellama -s precision=bf16 \\
+      lookuplab train toolgen --base codellama/CodeLlama-7b-Python-hf --recipe codellama -s bf16=true \\
         -s accumulation=8 -s checkpoint_activations=true --corpus marked.jsonl.gz -o models/llama-toolgen
     On several GPUs:
       accelerate launch -m lookuplab train toolgen ...

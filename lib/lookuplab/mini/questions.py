@@ -44,10 +44,9 @@ RECIPE = Recipe(
     lora_alpha=32,
     lora_targets=("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
     warmup_steps=0.05,
-    schedule="linear",
-    precision="bf16",
+    bf16=True,
     max_tokens=700,
-    sampling="group_by_length",
+    group_by_length=True,
 )
 
 

@@ -52,8 +52,8 @@ RECIPE = Recipe(
     epochs=4,
     learning_rate=1e-3,
     warmup_steps=0.05,
-    precision="bf16",
-    sampling="group_by_length",
+    bf16=True,
+    group_by_length=True,
 )
 ADAPTED = replace(RECIPE, learning_rate=4e-3, lora_rank=16, lora_alpha=16)
 HELD_OUT = f"Held out: {', '.join(HELD_OUT_PACKAGES)}."

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from lookuplab.models import Completion, Decoding
+from lookuplab.models import Decoding
 from lookuplab.models.complete import Store
 from lookuplab.models.local import LocalModel, distributions
 from lookuplab.sliders import slide, table
@@ -22,6 +22,7 @@ from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.generation import DECODING, generate
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.marking import MARK
+from lookuplab.toolgen.pairs import prompt_text
 from lookuplab.toolgen.tool_use import Question, ToolUse, Vocabulary
 
 if TYPE_CHECKING:
@@ -49,20 +50,6 @@ class Step:
     question: Question | None = None
     allowed: list[int] | None = None
     forced: bool = False
-
-
-def steps_of(answer: Completion, mark: int | None) -> list[Step]:
-    """The steps of an answer, with what its record says about them."""
-    tokens = zip(answer.token_ids, answer.tokens, answer.token_logprobs, strict=True)
-    steps = [Step(token, text, math.exp(sure), token == mark) for token, text, sure in tokens]
-    for question in (Question(**one) for one in answer.record):
-        asked = steps[question.step]
-        asked.asked = asked.question = question
-        held = steps[question.step + 1 :][: len(question.choices)]
-        for step, (allowed, may_end) in zip(held, question.choices, strict=True):
-            step.question, step.allowed = question, allowed
-            step.forced = len(allowed) == 1 and not may_end
-    return steps
 
 
 @dataclass(frozen=True)
@@ -101,9 +88,8 @@ class Walk:
         }
 
     def mark_probability(self, at: int) -> float:
-        """P(mark) before step ``at``; 0 for a model without a mark."""
-        mark = self.vocabulary.mark
-        return 0.0 if mark is None else float(self.probabilities[at, mark])
+        """P(mark) before step ``at``."""
+        return float(self.probabilities[at, self.vocabulary.mark])
 
     def spelled(self, at: int) -> list[tuple[int, ...]]:
         """The names that were offered behind step ``at``, as tokens."""
@@ -149,11 +135,21 @@ def walk(
     answer, vocabulary = written[0].completion, written.model.vocabulary
     if answer is None:
         return None
-    (prompt,) = written.model.prompts()
-    ids = model.prompt_ids(prompt.text)
+    tokens = zip(answer.token_ids, answer.tokens, answer.token_logprobs, strict=True)
+    steps = [
+        Step(token, text, math.exp(sure), token == vocabulary.mark) for token, text, sure in tokens
+    ]
+    for question in (Question(**one) for one in answer.record):
+        asked = steps[question.step]
+        asked.asked = asked.question = question
+        held = steps[question.step + 1 :][: len(question.choices)]
+        for step, (allowed, may_end) in zip(held, question.choices, strict=True):
+            step.question, step.allowed = question, allowed
+            step.forced = len(allowed) == 1 and not may_end
+    prompt = prompt_text(function, written.model.kind)
+    ids = model.prompt_ids(prompt)
     probabilities = distributions(model.module, ids, list(answer.token_ids)).cpu()
-    steps = steps_of(answer, vocabulary.mark)
-    return Walk(function, prompt.text, steps, probabilities, vocabulary)
+    return Walk(function, prompt, steps, probabilities, vocabulary)
 
 
 def explore(walks: Sequence[Walk]) -> "ipywidgets.VBox":
@@ -176,7 +172,7 @@ def page(walked: Walk, at: int) -> str:
     now = MARK if step.mark else step.text.replace("\n", "\u21b5\n").replace(" ", "\u2423")
     asked = f"asked, {len(step.asked.offered)} suggestions" if step.asked else "not asked"
     facts = {"P(mark)": f"{walked.mark_probability(at):.3f}", "the tool": asked}
-    for token in [step.token, *row.topk(min(LIKELY, len(row))).indices.tolist()]:
+    for token in [step.token, *row.topk(LIKELY).indices.tolist()]:
         known = " (a suggestion's)" if token in (step.allowed or ()) else ""
         facts.setdefault(f"P({walked._spell(token)!r})", f"{float(row[token]):.3f}{known}")
     parts = [

@@ -80,9 +80,9 @@ class Recipe:
     The paper states epochs, rate, batch, seed and LoRA's two numbers; the rest are the defaults of Transformers.
     ``batch_size`` counts pairs a step, over all processes and accumulated parts. ``lora_rank`` None trains all weights;
     ``lora_targets`` None means the attention's four projections. ``max_tokens`` is the longest pair (decoder:
-    prompt and answer together; encoder-decoder: each), None leaves it to the model's context. ``loss_on`` "all" takes a
-    decoder's prompt as well. ``precision`` "bf16" is autocast. ``sampling`` "group_by_length" puts pairs of like length
-    into a batch: less padding, another order.
+    prompt and answer together; encoder-decoder: each), None leaves it to the model's context. ``loss_on_prompt`` is for
+    decoders. ``bf16`` is autocast. ``group_by_length`` puts pairs of like length into a batch: less padding, another
+    order.
     """
 
     epochs: int = 10
@@ -92,23 +92,15 @@ class Recipe:
     lora_rank: int | None = None
     lora_alpha: int = 16
     lora_targets: tuple[str, ...] | None = None
-    schedule: str = "linear"
     warmup_steps: float = 0.0  # below 1: a share of all steps
     max_tokens: int | None = None
-    loss_on: str = "answer"
-    precision: str = "float32"
-    sampling: str = "random"
+    loss_on_prompt: bool = False
+    bf16: bool = False
+    group_by_length: bool = False
     accumulation: int = 1
     checkpoint_activations: bool = False
 
     def __post_init__(self) -> None:
-        for given, known in (
-            (self.loss_on, "answer all"),
-            (self.precision, "float32 bf16"),
-            (self.sampling, "random group_by_length"),
-        ):
-            if given not in known.split():
-                raise UserError(f"recipe: {given!r} must be one of {known}")
         if min(self.epochs, self.batch_size, self.accumulation) < 1:
             raise UserError("recipe: epochs, batch_size and accumulation must be at least 1")
 
@@ -156,7 +148,7 @@ def finetune(
     place, revision = split_revision(str(mini_models().get(str(base), base)))
     adapted = recipe.lora_rank is not None
     # what is frozen may be in the type that computes
-    dtype = "bfloat16" if adapted and recipe.precision == "bf16" else "float32"
+    dtype = "bfloat16" if adapted and recipe.bf16 else "float32"
     checkpoint = Checkpoint(place, revision, dtype=dtype, device_map="cpu")
     module, tokenizer = checkpoint.module, checkpoint.tokenizer
     rows, left_out = _rows(checkpoint, pairs, recipe, marked)
@@ -178,8 +170,7 @@ def finetune(
     )
     order = Order([_length(row) for row in rows], recipe)
     trainer._get_train_sampler = lambda *_: order
-    whole = work.glob("checkpoint-*/complete")
-    last = max(whole, key=lambda file: int(file.parent.name.rpartition("-")[2]), default=None)
+    last = max(work.glob("checkpoint-*/complete"), key=os.path.getmtime, default=None)
     done = trainer.train(resume_from_checkpoint=last and str(last.parent))
     log = pd.DataFrame([line for line in trainer.state.log_history if "loss" in line])
     if not math.isfinite(log.loss.iloc[-1]):
@@ -213,11 +204,17 @@ def finetune(
         if marked or not adapted:
             tokenizer.save_pretrained(part)
         log[["step", "epoch", "loss", "learning_rate"]].to_csv(part / "log.csv", index=False)
-        texts = {"about": about, "licence": licence, "facts": json.dumps(facts, indent=1)}
-        texts |= {"name": output.name, "library": "peft" if adapted else "transformers"}
-        (part / "card.json").write_text(texts["facts"] + "\n", encoding="utf-8")
-        card = CARD.format(base=facts["base"], **texts)
-        (part / "README.md").write_text(card, encoding="utf-8")
+        card = json.dumps(facts, indent=1)
+        (part / "card.json").write_text(card + "\n", encoding="utf-8")
+        readme = CARD.format(
+            name=output.name,
+            about=about,
+            licence=licence,
+            base=facts["base"],
+            library="peft" if adapted else "transformers",
+            facts=card,
+        )
+        (part / "README.md").write_text(readme, encoding="utf-8")
         part.rename(output)
         for folder in work.glob("checkpoint-*"):
             shutil.rmtree(folder)
@@ -247,14 +244,14 @@ def _rows(
     if not kept:
         raise UserError(f"nothing to train on: {len(pairs)} pairs, left out: {dict(left_out)}")
     examples = encode(with_mark if marked else checkpoint.tokenizer, kept, kind)
-    return [labelled(example, kind, recipe.loss_on) for example in examples], left_out
+    return [labelled(example, kind, recipe.loss_on_prompt) for example in examples], left_out
 
 
-def labelled(example: Example, kind: str, loss_on: str = "answer") -> dict[str, list[int]]:
+def labelled(example: Example, kind: str, loss_on_prompt: bool = False) -> dict[str, list[int]]:
     """``input_ids`` and ``labels`` as Transformers' models take them; labels are the inputs, the model shifts them."""
     if kind == "encoder-decoder":
         return {"input_ids": example.prompt, "labels": example.answer}
-    prompt = example.prompt if loss_on == "all" else [IGNORED] * len(example.prompt)
+    prompt = example.prompt if loss_on_prompt else [IGNORED] * len(example.prompt)
     return {"input_ids": example.prompt + example.answer, "labels": prompt + example.answer}
 
 
@@ -269,10 +266,8 @@ def _arguments(recipe: Recipe, work: Path, log_every: int, save_every: int) -> T
         num_train_epochs=recipe.epochs,
         learning_rate=recipe.learning_rate,
         seed=recipe.seed,
-        optim="adamw_torch_fused",
-        lr_scheduler_type=recipe.schedule,
         warmup_steps=recipe.warmup_steps,
-        bf16=recipe.precision == "bf16",
+        bf16=recipe.bf16,
         gradient_accumulation_steps=recipe.accumulation,
         activation_checkpointing=recipe.checkpoint_activations,
         logging_steps=log_every,
@@ -282,7 +277,6 @@ def _arguments(recipe: Recipe, work: Path, log_every: int, save_every: int) -> T
         use_cpu=not torch.cuda.is_available(),  # else bf16 is refused where there is no GPU
         report_to="tensorboard" if find_spec("tensorboard") else "none",
         ddp_find_unused_parameters=False,
-        remove_unused_columns=False,
         log_level="error",
         dataloader_pin_memory=torch.cuda.is_available(),
     )
@@ -298,7 +292,7 @@ def _arguments(recipe: Recipe, work: Path, log_every: int, save_every: int) -> T
 
 class Order(Sampler):
     """The order of the pairs, epoch by epoch, from the seed alone: a resumed run meets the same batches, on any number
-    of processes. Shuffled; "group_by_length" puts pairs of like length into a batch and shuffles the batches."""
+    of processes. Shuffled; ``group_by_length`` puts pairs of like length into a batch and shuffles the batches."""
 
     def __init__(self, lengths: Sequence[int], recipe: Recipe):
         self.lengths, self.recipe, self.epoch = lengths, recipe, 0
@@ -312,10 +306,12 @@ class Order(Sampler):
     def __iter__(self) -> Iterator[int]:
         chance = torch.Generator().manual_seed(self.recipe.seed * 100_003 + self.epoch)
         order = torch.randperm(len(self), generator=chance).tolist()
-        if self.recipe.sampling == "group_by_length":
+        if self.recipe.group_by_length:
             size = self.recipe.batch_size
-            pools = (order[at : at + POOL * size] for at in range(0, len(self), POOL * size))
-            like = [i for pool in pools for i in sorted(pool, key=self.lengths.__getitem__)]
+            places = sorted(
+                range(len(self)), key=lambda at: (at // (POOL * size), self.lengths[order[at]])
+            )
+            like = [order[at] for at in places]
             batches = torch.randperm(len(self) // size, generator=chance).tolist()
             order = [i for at in batches for i in like[at * size :][:size]]
             order += like[len(order) :]  # the last batch, if it is not full
@@ -329,7 +325,8 @@ class Milestones(TrainerCallback):
         control.should_log |= state.global_step >= state.max_steps
 
     def on_save(self, args, state, control, **_) -> None:
-        Path(args.output_dir, f"checkpoint-{state.global_step}", "complete").touch()
+        if state.is_world_process_zero:
+            Path(args.output_dir, f"checkpoint-{state.global_step}", "complete").touch()
 
 
 def with_lora(module: Any, recipe: Recipe, mark: int | None) -> PeftModel:

@@ -27,7 +27,7 @@ from lookuplab.toolgen.functions import Function, python_files
 from lookuplab.toolgen.jedi_tool import VERSION, Answer, JediTool, ask
 from lookuplab.toolgen.pairs import kind_of, prompt_text
 from lookuplab.toolgen.similarity import identifiers
-from lookuplab.toolgen.tables import BASE, repository_rows
+from lookuplab.toolgen.tables import repository_rows
 from lookuplab.toolgen.tool_use import NEVER, Question, ToolConstraint, ToolUse, Vocabulary
 
 DECODING = Decoding(max_new_tokens=192)  # the package's 128 tokens of code, and marks between them
@@ -35,11 +35,10 @@ DECODING = Decoding(max_new_tokens=192)  # the package's 128 tokens of code, and
 
 @dataclass(frozen=True)
 class Generated:
-    """One answer; a function that was left out has no completion, and the reason in ``failure``."""
+    """One answer; None if the prompt does not fit into the model's context."""
 
     function: Function
     completion: Completion | None
-    failure: str = ""
 
     @property
     def prediction(self) -> str:
@@ -140,7 +139,7 @@ class Generations(list):
         rows = []
         for one in self:
             answer, wanted = one.completion, set(identifiers(one.function.body))
-            for question in (Question(**asked) for asked in (answer and answer.record) or ()):
+            for question in (Question(**asked) for asked in answer.record) if answer else ():
                 start = len("".join(answer.tokens[: question.step + 1]))
                 rest = re.match(r"\w*", answer.text[start:])[0]
                 chosen = question.begun + rest
@@ -172,22 +171,12 @@ def generate(
 
     Stored and resumed as in ``models.complete.complete``; a change in a repository's Python files
     asks for its functions again. A function whose prompt does not fit into the model's context is
-    left out with the reason.
+    left out.
     """
-    tooled, failures = ToolModel(model, functions, tool, use), {}
-    prompts = tooled.prompts()
-    for prompt in prompts if model.context is not None else ():
-        if (length := len(model.prompt_ids(prompt.text))) >= model.context:
-            failures[prompt.id] = (
-                f"prompt has {length} tokens, the model's context is {model.context}"
-            )
-    asked = [prompt for prompt in prompts if prompt.id not in failures]
-    done = {answer.id: answer for answer in complete(tooled, asked, decoding, store, progress)}
-    if use.trigger:  # answers of before there were records are written once more
-        old = [(prompt, 0) for prompt in asked if done[prompt.id].record is None]
-        done |= {one.id: one for batch in tooled.generate(old, decoding) for one in batch}
-    generated = [Generated(one, done.get(one.id), failures.get(one.id, "")) for one in functions]
-    return Generations(generated, tooled)
+    tooled, context = ToolModel(model, functions, tool, use), model.context or math.inf
+    prompts = [one for one in tooled.prompts() if len(model.prompt_ids(one.text)) < context]
+    done = {one.id: one for one in complete(tooled, prompts, decoding, store, progress)}
+    return Generations([Generated(one, done.get(one.id)) for one in functions], tooled)
 
 
 def call_rows(written: Mapping[tuple[str, str], Generations]) -> list[dict]:
@@ -196,15 +185,13 @@ def call_rows(written: Mapping[tuple[str, str], Generations]) -> list[dict]:
     tool offered others only, of ``n`` calls.
     """
     rows = []
-    for key, generated in written.items():
-        if generated.model.use.trigger:
-            asked, functions = generated.questions, generated.model.functions
-            calls = _counts([one.id for one in functions], asked)
-            each = average(calls, [one.repository for one in functions])
-            wrong = len(asked) - asked.offered.sum()
-            rows.append(bare_row(*key, "calls", len(asked), len(functions)))
-            rows.append(row(*key, "calls_per_function", each))
-            rows.append(bare_row(*key, "not_offered_calls", wrong, len(asked)))
+    for key, functions, asked in _asked(written):
+        calls = _counts([one.id for one in functions], asked)
+        each = average(calls, [one.repository for one in functions])
+        wrong = len(asked) - asked.offered.sum()
+        rows.append(bare_row(*key, "calls", len(asked), len(functions)))
+        rows.append(row(*key, "calls_per_function", each))
+        rows.append(bare_row(*key, "not_offered_calls", wrong, len(asked)))
     return rows
 
 
@@ -214,14 +201,20 @@ def offer_rows(written: Mapping[tuple[str, str], Generations]) -> list[dict]:
     with intervals over repositories.
     """
     rows = []
-    for key, generated in written.items():
-        names, where = generated.questions.names, generated.questions.repository
-        if len(names):
-            rows.append(row(*key, "answered_percent", rate(names > 0, where).percent()))
-        if any(names > 0):
-            number = average(names[names > 0], where[names > 0])
-            rows.append(row(*key, "names_per_call", number))
+    for key, _, asked in _asked(written):
+        if len(asked):
+            share = rate(asked.names > 0, asked.repository)
+            rows.append(row(*key, "answered_percent", share.percent()))
+        if len(some := asked[asked.names > 0]):
+            rows.append(row(*key, "names_per_call", average(some.names, some.repository)))
     return rows
+
+
+def _asked(written: Mapping[tuple[str, str], Generations]) -> Iterator[tuple]:
+    """(Key, functions, questions) of those that used the tool."""
+    for key, generated in written.items():
+        if generated.model.use.trigger:
+            yield key, generated.model.functions, generated.questions
 
 
 def gated(gate: float, variant: str = "paper") -> ToolUse:
@@ -244,13 +237,9 @@ def gate_rows(
     first, *others = frames
     names = {gate: f"gate_{gate:g}" for gate in frames}
     known = repository_rows(
-        {(model, BASE if gate == first else names[gate]): frame for gate, frame in frames.items()}
+        {(model, names[gate]): frame for gate, frame in frames.items()}, base=names[first]
     )
-    rows = [
-        each | {"condition": each["condition"].replace(BASE, names[first])}
-        for each in known
-        if "_relative_" not in each["metric"]
-    ]
+    rows = [each for each in known if "_relative_" not in each["metric"]]
     counts = {gate: _counts(frame.id, asked[gate]) for gate, frame in frames.items()}
     total, texts = len(asked[first]), {gate: one.edit_similarity for gate, one in frames.items()}
     for gate, name in names.items():

@@ -146,36 +146,25 @@ def encode(tokenizer: Any, pairs: Sequence[Pair | TextPair], kind: str) -> list[
 
     Only a decoder's prompt begins with the tokenizer's begin-of-text token, where it has one of its own.
     """
-    if not pairs:
-        return []
-    end, answers = tokenizer.eos_token_id, [pair.answer(kind) for pair in pairs]
-    prompts = tokenizer([pair.prompt(kind) for pair in pairs], verbose=False)["input_ids"]
-    written = tokenizer(answers, add_special_tokens=False, verbose=False)["input_ids"]
-    tails = [[] for _ in pairs]
-    if kind == "decoder":
-        prompts = [row[:-1] if len(row) > 1 and row[-1] == end else row for row in prompts]
-        tails = [row[-TAIL:] for row in prompts]
-    befores = decoded(tokenizer, tails)
+    end, examples = tokenizer.eos_token_id, []
+    for pair in pairs:
+        answer, tail = pair.answer(kind), []
+        prompt = tokenizer(pair.prompt(kind), verbose=False)["input_ids"]
+        if kind == "decoder":
+            prompt = prompt[:-1] if len(prompt) > 1 and prompt[-1] == end else prompt
+            tail = prompt[-TAIL:]
+        row = tokenizer(answer, add_special_tokens=False, verbose=False)["input_ids"]
+        exact = _spells(tokenizer, tail, row, answer)
+        if not exact and (other := _in_pieces(tokenizer, tail, answer)):
+            row, exact = other, _spells(tokenizer, tail, other, answer)
+        examples.append(Example(pair.id, prompt, [*row, end], exact))
+    return examples
 
-    def spelled(rows: list[list[int]]) -> list[bool]:
-        """Whether each row, behind the last tokens of its prompt, spells its text: marks, special tokens, do not."""
-        whole = decoded(tokenizer, [tail + row for tail, row in zip(tails, rows, strict=True)])
-        return [
-            text == before + answer.replace(MARK, "")
-            for text, before, answer in zip(whole, befores, answers, strict=True)
-        ]
 
-    exact = spelled(written)
-    if not all(exact):
-        written = [
-            row if right else _in_pieces(tokenizer, tail, answer) or row
-            for row, right, tail, answer in zip(written, exact, tails, answers, strict=True)
-        ]
-        exact = spelled(written)
-    return [
-        Example(pair.id, prompt, [*answer, end], right)
-        for pair, prompt, answer, right in zip(pairs, prompts, written, exact, strict=True)
-    ]
+def _spells(tokenizer: Any, tail: list[int], row: list[int], text: str) -> bool:
+    """Whether a row, behind the last tokens of its prompt, spells its text: marks, special tokens, do not."""
+    before, whole = decoded(tokenizer, [tail, tail + row])
+    return whole == before + text.replace(MARK, "")
 
 
 def _in_pieces(tokenizer: Any, tail: list[int], text: str) -> list[int] | None:

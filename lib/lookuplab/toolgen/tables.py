@@ -1,4 +1,5 @@
-"""Rows of Tables II and III from the frames of ``evaluation.judged_all``: values, intervals, and ToolGen against base.
+"""Tables II and III from the frames of ``evaluation.judged_all``: their rows (values, intervals, ToolGen against base), and
+how a reader sees them.
 
 Every metric is a function of sums over functions, so one resampling of whole repositories serves all of them, and both
 conditions of a comparison: the same functions on both sides. **What such an interval is worth:** with few repositories
@@ -14,14 +15,14 @@ a value (a kind of dependency that no reference has) has no row.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pandas as pd
 
+from lookuplab.artifact import readable
 from lookuplab.errors import UserError
-from lookuplab.scoring.rates import bare_row, bootstrap, mcnemar, row, wilson
+from lookuplab.scoring.rates import Rate, bare_row, bootstrap, mcnemar, row, wilson
 from lookuplab.toolgen import similarity
 from lookuplab.toolgen.dependencies import KINDS
 from lookuplab.toolgen.success import CHECKS
@@ -61,10 +62,10 @@ def similarity_rows(
             "exact_match_percent": _mean(frame.exact_match),
         }
 
-    return _rows(frames, metrics, changes=("bleu4", "codebleu", "editsim_percent"))
+    return _rows(frames, metrics, ("bleu4", "codebleu", "editsim_percent"), BASE)
 
 
-def repository_rows(frames: Frames) -> list[dict]:
+def repository_rows(frames: Frames, base: str = BASE) -> list[dict]:
     """Table III: dependency coverage (pooled, a function, a kind), success rate, identifiers; changes from ``base``.
 
     And per condition ``failed_<message id>_functions``, ``lost_functions`` (without a verdict) and
@@ -86,7 +87,7 @@ def repository_rows(frames: Frames) -> list[dict]:
             **{f"{name}_percent": _mean(frame[name]) for name in names},
         }
 
-    rows = _rows(frames, metrics, changes=("depcov_percent", "succrate_percent"))
+    rows = _rows(frames, metrics, ("depcov_percent", "succrate_percent"), base)
     for (model, condition), frame in frames.items():
         counts = {f"failed_{name}": frame.failures.str.contains(name) for name in sorted(CHECKS)}
         counts |= {"lost": frame.lost != "", "without_dependency": frame.dependencies == 0}
@@ -94,11 +95,11 @@ def repository_rows(frames: Frames) -> list[dict]:
             bare_row(model, condition, f"{name}_functions", found.sum(), len(frame))
             for name, found in counts.items()
         ]
-    for model, condition in _compared(frames):
-        passed = pd.DataFrame([frames[model, each].passed for each in (BASE, condition)]).T.dropna()
+    for model, condition in _compared(frames, base):
+        passed = pd.DataFrame([frames[model, each].passed for each in (base, condition)]).T.dropna()
         lost, gained, p = mcnemar(*passed.T.to_numpy(bool))
         rows += [
-            bare_row(model, f"{condition} - {BASE}", f"succrate_{name}", value, len(passed))
+            bare_row(model, f"{condition} - {base}", f"succrate_{name}", value, len(passed))
             for name, value in (("gained_functions", gained), ("lost_functions", lost), ("p", p))
         ]
     return rows
@@ -116,29 +117,29 @@ def _ratio(sums: np.ndarray) -> np.ndarray:
     return part / np.where(whole > 0, whole, np.nan)
 
 
-def _compared(frames: Frames) -> Iterator[tuple[str, str]]:
+def _compared(frames: Frames, base: str) -> Iterator[tuple[str, str]]:
     """(model, condition) of every condition that has a base to be compared with."""
     for model, condition in frames:
-        if condition != BASE and (model, BASE) in frames:
-            if list(frames[model, BASE].id) != list(frames[model, condition].id):
-                raise UserError(f"{model}: {condition} and {BASE} are not over the same functions")
+        if condition != base and (model, base) in frames:
+            if list(frames[model, base].id) != list(frames[model, condition].id):
+                raise UserError(f"{model}: {condition} and {base} are not over the same functions")
             yield model, condition
 
 
-def _rows(frames: Frames, metrics: Callable, changes: Sequence[str]) -> list[dict]:
+def _rows(frames: Frames, metrics: Callable, changes: Sequence[str], base: str) -> list[dict]:
     """All metrics of all frames, and the comparisons of each model; ``changes`` are printed as relative ones, too."""
     tables = {key: metrics(key[0], frame) for key, frame in frames.items()}
     rows = []
     for (model, condition), found in tables.items():
         named = {(condition, name): metric for name, metric in found.items()}
         rows += _numbers(model, named, frames[model, condition].repository)
-    for model, condition in _compared(frames):
+    for model, condition in _compared(frames, base):
         named = {}
-        for name, (before, of) in tables[model, BASE].items():
+        for name, (before, of) in tables[model, base].items():
             counts = np.stack([before, tables[model, condition][name][0]], axis=1)  # (n, 2, k)
             short = name.removesuffix("_percent")
             unit = f"{short}_change" + "_points" * (short != name)
-            named[f"{condition} - {BASE}", unit] = (
+            named[f"{condition} - {base}", unit] = (
                 counts,
                 lambda sums, of=of: np.diff(of(sums))[..., 0],
             )
@@ -147,7 +148,7 @@ def _rows(frames: Frames, metrics: Callable, changes: Sequence[str]) -> list[dic
                     counts,
                     lambda sums, of=of: _ratio(of(sums)[..., ::-1]) - 1,
                 )
-        rows += _numbers(model, named, frames[model, BASE].repository)
+        rows += _numbers(model, named, frames[model, base].repository)
     return rows
 
 
@@ -162,13 +163,52 @@ def _numbers(model: str, named: Mapping, repositories: pd.Series) -> Iterator[di
         repositories,
     )
     for ((condition, name), (counts, of)), number in zip(named.items(), numbers, strict=True):
-        number = replace(number, value=values[condition, name])
-        if number.high - number.low < 1e-12 and "_change" not in name:
+        value, low, high = values[condition, name], number.low, number.high
+        if high - low < 1e-12 and "_change" not in name:
             clusters = repositories.nunique()
-            low, high = wilson(number.value * clusters, clusters)
-            number = replace(number, low=low, high=high)
-        if of is _ratio:
-            number = replace(number, n=int(counts[:, 1].sum()))
+            low, high = wilson(value * clusters, clusters)
+        n = int(counts[:, 1].sum()) if of is _ratio else number.n
+        number = Rate(value, low, high, n)
         if name.endswith(("_percent", "_points")):
             number = number.percent()
         yield row(model, condition, name, number)
+
+
+def as_printed(table: pd.DataFrame, metrics: Mapping[str, str], digits: int = 1) -> pd.DataFrame:
+    """A line per model and condition, ours beside the paper's, the change relative to the base in brackets.
+
+    ``table`` has ``paper_value`` (``paper.attach``); ``metrics`` is {metric: heading}. A number that is not there
+    leaves its cell blank.
+    """
+    alone = table[~table.condition.str.contains(" - ", regex=False)]
+    wide = _wide(alone, ["value", "paper_value"])
+    cells = {}
+    for metric, heading in metrics.items():
+        changed = f"{metric.removesuffix('_percent')}_relative_change_percent"
+        for head, column in (("ours", "value"), ("paper", "paper_value")):
+            numbers = wide[column].reindex(columns=[metric, changed]).astype(float)
+            texts = numbers[metric].map(f"{{:.{digits}f}}".format, na_action="ignore")
+            changes = numbers[changed].map(" ({:+.1f}%)".format, na_action="ignore")
+            cells[heading, head] = texts.fillna("") + changes.fillna("")
+    return pd.DataFrame(cells)
+
+
+def side_by_side(table: pd.DataFrame, metrics: Sequence[str], digits: int = 1) -> pd.DataFrame:
+    """A line per model and condition, a column per metric: the number with its interval and n, blank without one.
+
+    Whole numbers without an interval (counts) stand alone.
+    """
+    found = table[table.metric.isin(metrics)]
+    if found.empty:
+        return pd.DataFrame()
+    counts = found.ci_low.isna() & (found.value.astype(float) % 1 == 0)
+    whole = found.value.map("{:.0f}".format)
+    wide = _wide(found.assign(text=whole.where(counts, readable(found, digits))), "text")
+    return wide[[name for name in metrics if name in wide]].fillna("")
+
+
+def _wide(table: pd.DataFrame, values: str | list[str]) -> pd.DataFrame:
+    """A line per model and condition, in their order, and a column per metric."""
+    index = ["model", "condition"]
+    lines = pd.MultiIndex.from_frame(table[index].drop_duplicates())
+    return table.pivot(index=index, columns="metric", values=values).reindex(lines)

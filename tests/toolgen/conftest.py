@@ -35,14 +35,13 @@ def tool():
 def functions(tmp_path_factory):
     """register_updates and label of one repository, area of another."""
     one, other = (tmp_path_factory.mktemp(name) for name in ("one", "other"))
-    for file, text in (
-        (one / "base.py", BASE),
-        (one / "container.py", CONTAINER),
-        (other / "shapes.py", SHAPES),
-    ):
-        file.write_text(text)
+    (one / "base.py").write_text(BASE)
+    (one / "container.py").write_text(CONTAINER)
+    (other / "shapes.py").write_text(SHAPES)
     return [
-        each for root in (one, other) for each in extract(Repository(root.name, root)).functions
+        function
+        for root in (one, other)
+        for function in extract(Repository(root.name, root)).functions
     ]
 
 

@@ -36,8 +36,8 @@ from transformers import (
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.models.load import folder_of, mini_models, split_revision
-from lookuplab.models.local import Checkpoint, LocalModel, distributions
+from lookuplab.models.load import folder_of, load
+from lookuplab.models.local import LocalModel, distributions
 from lookuplab.provenance import device, processor
 from lookuplab.scoring.rates import average, row
 from lookuplab.toolgen.pairs import (
@@ -145,11 +145,10 @@ def finetune(
     if output.exists():
         raise UserError(f"{output} exists; delete it, or give another output")
     output.parent.mkdir(parents=True, exist_ok=True)  # a place that cannot be written shows now
-    place, revision = split_revision(str(mini_models().get(str(base), base)))
     adapted = recipe.lora_rank is not None
     # what is frozen may be in the type that computes
     dtype = "bfloat16" if adapted and recipe.bf16 else "float32"
-    checkpoint = Checkpoint(place, revision, dtype=dtype, device_map="cpu")
+    checkpoint = load(str(base), dtype=dtype, device_map="cpu")
     module, tokenizer = checkpoint.module, checkpoint.tokenizer
     rows, left_out = _rows(checkpoint, pairs, recipe, marked)
     set_seed(recipe.seed)  # of the mark's rows and of LoRA's
@@ -223,7 +222,7 @@ def finetune(
 
 
 def _rows(
-    checkpoint: Checkpoint, pairs: Sequence[Pair | TextPair], recipe: Recipe, marked: bool
+    checkpoint: LocalModel, pairs: Sequence[Pair | TextPair], recipe: Recipe, marked: bool
 ) -> tuple[list[dict], Counter]:
     """The pairs as ``labelled``, and how many were left out for which reason; their marked form decides."""
     if marked and not any(MARK in pair.answer("encoder-decoder") for pair in pairs):
@@ -352,7 +351,7 @@ def with_lora(module: Any, recipe: Recipe, mark: int | None) -> PeftModel:
     return wrapped
 
 
-def _save_adapter(model: PeftModel, folder: Path, checkpoint: Checkpoint, output: Path) -> None:
+def _save_adapter(model: PeftModel, folder: Path, checkpoint: LocalModel, output: Path) -> None:
     """Write the adapter into ``folder``, which will be ``output``: a local base is named relative to that, one on the
     hub with its commit."""
     config, base = model.peft_config["default"], Path(checkpoint.source[0])

@@ -132,7 +132,7 @@ def test_a_corpus_is_read_packed_or_not_and_a_function_that_spells_the_mark_is_c
     assert left_out == {"spelling <COMP> themselves": 1}
 
 
-@pytest.mark.parametrize("line", ["", "{", "[]", '{"id": "a", "docstring": 3}'])
+@pytest.mark.parametrize("line", ["{", "[]", '{"id": "a", "docstring": 3}'])
 def test_a_line_that_is_no_record_is_one_clear_error(tmp_path, line):
     (tmp_path / "c.jsonl").write_text(json.dumps(RECORD) + "\n" + line + "\n")
     with pytest.raises(

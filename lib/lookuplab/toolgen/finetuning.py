@@ -361,7 +361,6 @@ def _save_adapter(model: PeftModel, folder: Path, checkpoint: LocalModel, output
     else:
         called = checkpoint.identity["checkpoint"]
         config.base_model_name_or_path, _, config.revision = called.rpartition("@")
-    config.inference_mode = True
     # a set: equal adapters should be equal files
     config.target_modules = sorted(config.target_modules)
     model.save_pretrained(folder, save_embedding_layers=False)

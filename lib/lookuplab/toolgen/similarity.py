@@ -8,7 +8,7 @@ import keyword
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import takewhile
+from os.path import commonprefix
 
 import numpy as np
 import parso
@@ -198,8 +198,7 @@ def identifier_metrics(prediction: str, reference: str) -> dict[str, float | Non
     tokens = [[leaf.value for leaf in leaves(text) if leaf.value.strip()] for text in texts]
 
     def common(found: list, wanted: list) -> float | None:
-        equal = takewhile(lambda pair: pair[0] == pair[1], zip(found, wanted, strict=False))
-        return len(list(equal)) / len(wanted) if wanted else None
+        return len(commonprefix([found, wanted])) / len(wanted) if wanted else None
 
     return {
         "next_identifier": names[0][:1] == names[1][:1] if names[1] else None,

@@ -163,7 +163,7 @@ def import_answers(file: Path) -> None:
 
     \b
     Example:
-      lookuplab store import from-the-cluster.sqlite
+      lookuplab store import from-another-machine.sqlite
     """
     from lookuplab.models.store import CompletionStore, merge
 

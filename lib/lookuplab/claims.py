@@ -1,6 +1,7 @@
-"""The papers' claims (``data/paper/claims.yaml``), judged by the numbers of one run's artifacts.
+"""The papers' claims (``data/paper/claims.yaml``), judged by the numbers of one run's artifacts. Two questions, apart.
 
-Each claim becomes comparisons: is one of our numbers, or the difference of two, on the claimed side of a bound?
+*Direction*: is the effect there, as claimed? Each claim becomes comparisons: is one of our numbers, or the difference
+of two, on the claimed side of a bound?
 
 - *holds*: the whole 95% interval is on the claimed side; *fails*: the whole interval is on the other side;
 - *not decided*: the interval contains the bound, or the artifact or one of its rows is missing;
@@ -9,8 +10,11 @@ Each claim becomes comparisons: is one of our numbers, or the difference of two,
   the change from the base model, as in the subscripts of Table 3, or ``dag_plus_plus/low - dag/low``), else that of two
   independent estimates (``scoring.rates.difference``), which is wider;
 - a number without an interval (a count) is exact;
-- a claim about *all* models fails with one failing model, one about *any* holds with one holding model; undecided
-  models leave the rest undecided.
+- a claim holds if all its comparisons do. It fails with a single one, but whoever looks at k comparisons finds one
+  below 2.5% by chance k times as often: the smallest chance is multiplied by k (Holm's first step). A claim about *any*
+  is the mirror image.
+
+*Size*: does our interval cover the number that the paper prints? *covers*, *smaller*, *larger*, *no printed value*.
 """
 
 import math
@@ -19,11 +23,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise, product
-from math import nan
+from math import inf, nan
 from pathlib import Path
 
 import pandas as pd
 import yaml
+from scipy.stats import norm
 
 from lookuplab import paper, paths
 from lookuplab.artifact import COLUMNS, read_csv
@@ -32,7 +37,9 @@ from lookuplab.scoring.rates import Rate, difference
 
 FILE = paths.PAPER / "claims.yaml"
 HOLDS, FAILS, UNDECIDED = "holds", "fails", "not decided"
-FIRST = (FAILS, UNDECIDED, HOLDS).index  # of several verdicts, the one that decides
+COVERS, SMALLER, LARGER, UNPRINTED = "covers", "smaller", "larger", "no printed value"
+SIDE = 0.025  # the chance that a true value lies beyond one end of a 95% interval
+ROLES = {"claim": "claims", "check": "checks of the benchmark", "finding": "findings of ours"}
 SIZES = ["tiny", "small", "base", "medium", "large", "xl"]
 
 
@@ -40,14 +47,17 @@ SIZES = ["tiny", "small", "base", "medium", "large", "xl"]
 class Claim:
     """What a paper says, and the test of it on the rows of ``figures/<profile>/<paper>/<artifact>.csv``.
 
-    ``place`` is the section, table or figure, ``why`` says where the numbers of the test come from. ``models`` for
-    which it must hold: all, any, or the largest of every family. ``test`` has a ``metric`` and a ``kind``:
+    ``place`` is the section, table or figure, ``also`` are other places that say the same of the same number, ``why``
+    says where the numbers of the test come from. ``role``: a claim, a ``check`` (true by construction) or a ``finding``
+    (ours, not the paper's). ``models`` for which it must hold: all, the largest of every family, or any, which means
+    any comparison. ``test`` has a ``metric``, perhaps the number that the paper ``printed`` elsewhere than in its tables
+    and figures, and a ``kind``:
 
-    - greater: every condition ``left`` > every condition ``right`` + ``by`` (0; negative: not lower by as much);
-    - at_least, at_most: metric >= or <= ``bound`` at every one of the ``conditions``;
-    - equal: ``expected`` {condition: number};
-    - monotone: ``direction`` (increasing, decreasing) ``over`` a list of conditions, or over the sizes of a family at
-      one condition ({size: condition}; ``across_families: true`` compares models of different families, too).
+    - greater: every condition ``left`` > every condition ``right`` + ``by`` (0; a negative margin: not lower by as much);
+    - within: ``ranges`` {condition: [from, to]}, null for an open end; from equal to to: exactly this number;
+    - monotone: ``direction`` (increasing, decreasing) ``over`` a list of conditions, over several such lists, or over
+      the sizes of a family at one condition ({size: condition}; ``across_families: true`` compares models of different
+      families, too).
     """
 
     id: str
@@ -58,6 +68,8 @@ class Claim:
     test: dict
     models: str = "all"
     why: str = ""
+    also: tuple[str, ...] = ()
+    role: str = "claim"
 
 
 @dataclass(frozen=True)
@@ -65,7 +77,8 @@ class Comparison:
     """One number of ours, or the difference of two (``quantity``: ``high - low > 0``), against its bound.
 
     ``model`` is the model, or the family of sizes, that it is about; ``n`` reads ``205+267`` for two independent
-    estimates and ``205 pairs`` for a paired change.
+    estimates and ``205 pairs`` for a paired change. ``for_chance`` is the chance of such a number if the claim is not
+    true, ``against_chance`` if it is: one-sided, from the interval's own half width on that side.
     """
 
     model: str
@@ -75,10 +88,29 @@ class Comparison:
     high: float = nan
     n: str = ""
     paper_value: float = nan
-    verdict: str = UNDECIDED
+    for_chance: float = 1.0
+    against_chance: float = 1.0
+
+    @property
+    def verdict(self) -> str:
+        """Of this comparison alone."""
+        return _verdict(self.for_chance, self.against_chance)
+
+    @property
+    def size(self) -> str:
+        """Whether the interval covers the paper's value, or lies below or above it."""
+        if math.isnan(self.value) or math.isnan(self.paper_value):
+            return UNPRINTED
+        return (
+            SMALLER
+            if self.high < self.paper_value
+            else LARGER
+            if self.low > self.paper_value
+            else COVERS
+        )
 
     def __str__(self) -> str:
-        """``mini-small high - low > 55: 86.31 [78.66, 92.88], n 205+267``"""
+        """``mini-small high - low > 0: 86.31 [78.66, 92.88], n 205+267, paper 72.78``"""
         text = f"{self.model} {self.quantity}: {number(self.value)}".strip()
         if self.low < self.high:
             text += f" [{number(self.low)}, {number(self.high)}]"
@@ -93,18 +125,46 @@ class Judgement:
     """``reported``: the same test on the paper's printed numbers, empty where there are none. ``note``: what is missing."""
 
     claim: Claim
-    verdict: str
     comparisons: tuple[Comparison, ...] = ()
     reported: tuple[Comparison, ...] = ()
     note: str = ""
 
     @property
+    def verdict(self) -> str:
+        """The direction: that of all comparisons together."""
+        if not self.comparisons:
+            return UNDECIDED
+        chances = [[one.for_chance, one.against_chance] for one in self.comparisons]
+        for_it, against = zip(*chances, strict=True)
+        if self.claim.models == "any":
+            return _verdict(len(chances) * min(for_it), max(against))
+        return _verdict(max(for_it), len(chances) * min(against))
+
+    @property
+    def size(self) -> str:
+        """``covers``, or how often each where the comparisons differ: ``covers 1, smaller 2``."""
+        found = Counter(one.size for one in self.comparisons if one.size != UNPRINTED)
+        return (
+            ", ".join(f"{name} {found[name]}" for name in (COVERS, SMALLER, LARGER) if found[name])
+            if len(found) > 1
+            else next(iter(found), UNPRINTED)
+        )
+
+    @property
     def ours(self) -> str:
-        """The first comparison with the claim's own verdict, and how many have it; else what is missing."""
-        same = [one for one in self.comparisons if one.verdict == self.verdict]
-        n = len(self.comparisons)
-        share = f"; {self.verdict} in {len(same)} of {n} comparisons" if n > 1 else ""
-        return f"{(same or self.comparisons)[0]}{share}" if n else self.note
+        """The comparison that decides, and how many have the claim's verdict alone; else what is missing."""
+        if not self.comparisons:
+            return self.note
+        decides = (
+            min(self.comparisons, key=lambda one: one.against_chance)
+            if (self.verdict == FAILS) != (self.claim.models == "any")
+            else max(self.comparisons, key=lambda one: one.for_chance)
+        )
+        n, same = (
+            len(self.comparisons),
+            sum(one.verdict == self.verdict for one in self.comparisons),
+        )
+        return f"{decides}" + f"; {self.verdict} in {same} of {n} comparisons" * (n > 1)
 
     @property
     def theirs(self) -> str:
@@ -116,6 +176,10 @@ class Judgement:
         against = sum(one.verdict != HOLDS for one in self.reported)
         contrary = f", {against} of them against the claim" if against else ""
         return f"{spread} in {len(found)} comparison{'s'[: len(found) > 1]}{contrary}"
+
+
+def _verdict(for_chance: float, against_chance: float) -> str:
+    return HOLDS if for_chance < SIDE else FAILS if against_chance < SIDE else UNDECIDED
 
 
 def load(file: Path = FILE) -> list[Claim]:
@@ -130,6 +194,8 @@ def load(file: Path = FILE) -> list[Claim]:
             list(questions(claim, ["any"]))  # has all fields of its kind
             if claim.id in claims or claim.models not in ("all", "any", "largest"):
                 raise ValueError("a second claim of this id, or models is not all, any or largest")
+            if claim.role not in ROLES:
+                raise ValueError(f"role is not one of {', '.join(ROLES)}")
             claims[claim.id] = claim
         except (TypeError, ValueError, KeyError) as error:
             raise UserError(
@@ -147,19 +213,15 @@ def judge_run(claims: list[Claim], folder: Path) -> list[Judgement]:
             judgements.append(judge(claim, read_csv(file)))
         else:
             note = f"no {file}: make it with lookuplab run {claim.artifact}"
-            judgements.append(Judgement(claim, UNDECIDED, (), _reported(claim), note))
+            judgements.append(Judgement(claim, (), _reported(claim), note))
     return judgements
 
 
 def judge(claim: Claim, frame: pd.DataFrame) -> Judgement:
     """One claim on its artifact's rows (the tidy columns; the paper's own values, without intervals, will do)."""
-    comparisons, verdicts = _comparisons(claim, frame), {}
-    for one in comparisons:
-        verdicts[one.model] = min(verdicts.get(one.model, HOLDS), one.verdict, key=FIRST)
-    decide = max if claim.models == "any" else min
-    verdict = decide(verdicts.values(), key=FIRST, default=UNDECIDED)
+    comparisons = _comparisons(claim, frame)
     note = "" if comparisons else f"no {claim.test['metric']} to compare"
-    return Judgement(claim, verdict, comparisons, _reported(claim), note)
+    return Judgement(claim, comparisons, _reported(claim), note)
 
 
 def table(judgements: list[Judgement]) -> pd.DataFrame:
@@ -167,11 +229,11 @@ def table(judgements: list[Judgement]) -> pd.DataFrame:
     rows = [
         vars(one.claim)
         | vars(each)
-        | {"verdict": one.verdict, "comparison": each.verdict, "note": one.note}
+        | {"verdict": one.verdict, "comparison": each.verdict, "size": each.size, "note": one.note}
         for one in judgements
         for each in one.comparisons or [Comparison("", "")]
     ]
-    return pd.DataFrame(rows).drop(columns=["test", "models", "why"])
+    return pd.DataFrame(rows).drop(columns=["test", "models", "why", "also"])
 
 
 def count(judgements: Iterable[Judgement]) -> str:
@@ -185,13 +247,33 @@ def text(judgements: list[Judgement], details: bool = False) -> str:
     lines = []
     for one in judgements:
         claim = one.claim
-        said = [claim.statement, f"ours: {one.ours}", f"paper: {one.theirs}"]
+        said = [
+            claim.statement,
+            *claim.also,
+            f"ours: {one.ours}",
+            f"paper: {one.theirs}; size: {one.size}",
+        ]
         if details:
             said.append(f"metric {claim.test['metric']}, models: {claim.models}. {claim.why}")
-            said += [f"- {each}: {each.verdict}" for each in one.comparisons]
+            said += [f"- {each}: {each.verdict}, {each.size}" for each in one.comparisons]
         lines.append(f"{one.verdict.upper():<13}{claim.id} ({claim.place}; {claim.artifact})")
         lines += [" " * 13 + each for each in said]
-    return "\n".join([*lines, f"{len(judgements)} claims: {count(judgements)}"])
+    return "\n".join([*lines, *summary(judgements)])
+
+
+def summary(judgements: list[Judgement]) -> Iterator[str]:
+    """A line for each role, and what chance alone would give."""
+    for role, name in ROLES.items():
+        if asked := [one for one in judgements if one.claim.role == role]:
+            yield f"{len(asked)} {name}: {count(asked)}"
+    judged = [one for one in judgements if one.claim.role != "check" and one.comparisons]
+    sizes = Counter(each.size for one in judged for each in one.comparisons)
+    printed = ", ".join(f"{name} {sizes[name]}" for name in (COVERS, SMALLER, LARGER))
+    yield f"sizes of the comparisons with a printed value: {printed}"
+    yield (
+        f"if every effect were exactly at its bound, chance alone would decide {2 * SIDE * len(judged):.0f} of these "
+        f"{len(judged)} claims and findings at most, half of them as holding"
+    )
 
 
 def number(value: float) -> str:
@@ -200,7 +282,8 @@ def number(value: float) -> str:
 
 
 def questions(claim: Claim, models: list[str]) -> Iterator[tuple]:
-    """What the claim's test asks: (subject, first, second or None, sense, bound); first and second are (model, condition).
+    """What the claim's test asks: (subject, first, second or None, from, to); first and second are (model, condition),
+    the bounds of their difference are open, those of a single number closed.
 
     Model by model, or along the sizes where sizes are compared.
     """
@@ -212,25 +295,31 @@ def questions(claim: Claim, models: list[str]) -> Iterator[tuple]:
             falling = {"increasing": 1, "decreasing": -1}[test["direction"]] < 0
             for subject, *ladder in _steps(test["over"], models, asked):
                 second, first = reversed(ladder) if falling else ladder
-                yield subject, first, second, ">", 0
+                yield subject, first, second, 0, inf
         case "greater":
             sides = (
                 [side] if isinstance(side, str) else side for side in (test["left"], test["right"])
             )
             for model, left, right in product(asked, *sides):
-                yield model, (model, left), (model, right), ">", test.get("by", 0)
+                yield model, (model, left), (model, right), test.get("by", 0), inf
+        case "within":
+            for model, (condition, ends) in product(asked, test["ranges"].items()):
+                low, high = (
+                    other if end is None else float(end)
+                    for end, other in zip(ends, (-inf, inf), strict=True)
+                )
+                yield model, (model, condition), None, low, high
         case kind:
-            sense = {"equal": "==", "at_least": ">=", "at_most": "<="}[kind]
-            bounds = test.get("expected") or dict.fromkeys(test["conditions"], float(test["bound"]))
-            for model, (condition, bound) in product(asked, bounds.items()):
-                yield model, (model, condition), None, sense, bound
+            raise ValueError(f"kind is {kind}, not greater, within or monotone")
 
 
 def _steps(over: list | dict, models: list[str], asked: list[str]) -> Iterator[tuple]:
     """(subject, (model, condition) before, and after a step): of conditions, or of sizes in or across families."""
     if isinstance(over, list):
-        for model, (before, after) in product(asked, pairwise(over)):
-            yield model, (model, before), (model, after)
+        ladders = [over] if isinstance(over[0], str) else over
+        for model, ladder in product(asked, ladders):
+            for before, after in pairwise(ladder):
+                yield model, (model, before), (model, after)
         return
     families = by_family(models)
     if over.get("across_families"):
@@ -275,39 +364,48 @@ def _comparisons(claim: Claim, frame: pd.DataFrame) -> tuple[Comparison, ...]:
         for rows in (frame[frame.metric == name] for name in names)
     )
     models, changes = list(dict.fromkeys(model for model, _ in known)), points | change
-    return tuple(_compare(*question, known, changes) for question in questions(claim, models))
+    printed = claim.test.get("printed", nan)
+    return tuple(_compare(*asked, known, changes, printed) for asked in questions(claim, models))
 
 
 def _compare(
     subject: str,
     first: tuple,
     second: tuple | None,
-    sense: str,
-    bound: float,
+    low: float,
+    high: float,
     known: dict,
     changes: dict,
+    printed: float,
 ) -> Comparison:
-    quantity, asked = first[1], [first]
+    ends = {low == high: f"== {low:g}", low == -inf: f"<= {high:g}", high == inf: f">= {low:g}"}
+    quantity, asked = f"{first[1]} {ends.get(True, f'in {low:g} to {high:g}')}", [first]
     if second:
         what = int(first[0] == second[0])  # conditions of one model, or models
-        quantity, asked = f"{first[what]} - {second[what]}", [first, second]
-    comparison = Comparison(subject, f"{quantity} {sense} {bound:g}")
+        quantity, asked = f"{first[what]} - {second[what]} > {low:g}", [first, second]
     if any(place not in known for place in asked):
-        return comparison
+        return Comparison(subject, quantity)
     rows = [known[place] for place in asked]
     found, n, theirs = _rate(rows[0]), "+".join(map(_count, rows)), rows[0]["paper_value"]
     if second:
         theirs -= rows[1]["paper_value"]
         found, n = _paired(first, second, changes) or (difference(found, _rate(rows[1])), n)
-    holds, fails = {  # a difference of exactly the bound is not greater
-        ">": (found.low > bound, found.high <= bound),
-        ">=": (found.low >= bound, found.high < bound),
-        "<=": (found.high <= bound, found.low > bound),
-        "==": (found.low <= bound <= found.high, not math.isnan(found.value)),
-    }[sense]
-    verdict = HOLDS if holds else FAILS if fails else UNDECIDED
-    about = comparison.model, comparison.quantity
-    return Comparison(*about, found.value, found.low, found.high, n, theirs, verdict)
+    if found.low == found.high or low == high:  # exact
+        is_true = low < found.value if second else low <= found.value <= high
+        chances = (0.0, 1.0) if is_true else (1.0, 0.0)
+    else:
+        down, up = found.value - found.low, found.high - found.value
+        chances = (
+            max(_chance(found.value - low, down), _chance(high - found.value, up)),
+            min(_chance(low - found.value, up), _chance(found.value - high, down)),
+        )
+    theirs = theirs if math.isnan(printed) else printed
+    return Comparison(subject, quantity, found.value, found.low, found.high, n, theirs, *chances)
+
+
+def _chance(distance: float, side: float) -> float:
+    """Of a number that far beyond a bound if the true one is not beyond it; ``side``: of its 95% interval, towards it."""
+    return float(norm.sf(norm.isf(SIDE) * distance / side)) if side else float(distance <= 0)
 
 
 def _paired(first: tuple, second: tuple, changes: dict) -> tuple[Rate, str] | None:

@@ -104,7 +104,9 @@ def artifact_lines(
     for one in judged:
         if (claim := one.claim).artifact == place.name:
             said = f"{claim.statement} ({claim.place}; `{claim.id}`)"
-            lines.append(f"- **{one.verdict}**: {said}. Ours: {one.ours}. Paper: {one.theirs}.")
+            lines.append(
+                f"- **{one.verdict}**: {said}. Ours: {one.ours}. Paper: {one.theirs}. Size: {one.size}."
+            )
     commit = (record["git"]["commit"] or "none")[:12] + " and changes" * bool(
         record["git"]["dirty"]
     )

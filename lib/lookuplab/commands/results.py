@@ -61,10 +61,11 @@ def claims(
 ) -> None:
     """Does what the papers claim hold in our runs?
 
-    Per claim: the paper's value, ours with its 95% interval, n, and a verdict. It *holds* or *fails* if the whole
-    interval is on one side of what is claimed, and is *not decided* if the interval contains it or the artifact is
-    missing. Two of our numbers are compared by the interval of their difference, the paired one if the artifact states
-    it. The exit code is 0 whatever the verdicts: a claim that fails is a result.
+    Per claim: the paper's value, ours with its 95% interval, n, and two verdicts. The direction *holds* or *fails* if
+    the whole interval is on one side of what is claimed, and is *not decided* if the interval contains the bound or the
+    artifact is missing. The size says whether our interval *covers* the number that the paper prints. Two of our
+    numbers are compared by the interval of their difference, the paired one if the artifact states it. The exit code is
+    0 whatever the verdicts: a claim that fails is a result.
 
     \b
     Examples:

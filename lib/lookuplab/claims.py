@@ -39,6 +39,7 @@ FILE = paths.PAPER / "claims.yaml"
 HOLDS, FAILS, UNDECIDED = "holds", "fails", "not decided"
 COVERS, SMALLER, LARGER, UNPRINTED = "covers", "smaller", "larger", "no printed value"
 SIDE = 0.025  # the chance that a true value lies beyond one end of a 95% interval
+NEAR = 1e-9  # an end that is the bound itself decides nothing
 ROLES = {"claim": "claims", "check": "checks of the benchmark", "finding": "findings of ours"}
 SIZES = ["tiny", "small", "base", "medium", "large", "xl"]
 
@@ -179,7 +180,8 @@ class Judgement:
 
 
 def _verdict(for_chance: float, against_chance: float) -> str:
-    return HOLDS if for_chance < SIDE else FAILS if against_chance < SIDE else UNDECIDED
+    least = SIDE - NEAR
+    return HOLDS if for_chance < least else FAILS if against_chance < least else UNDECIDED
 
 
 def load(file: Path = FILE) -> list[Claim]:

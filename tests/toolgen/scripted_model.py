@@ -8,7 +8,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from lookuplab.models.local import LocalModel
 from lookuplab.toolgen.marking import MARK
-from lookuplab.toolgen.pairs import add_mark
+from lookuplab.toolgen.pairs import add_mark, prompt_text
 
 END, UNKNOWN = "<end>", "<unk>"
 ASCII = [chr(code) for code in range(32, 127)] + ["\n"]
@@ -65,6 +65,12 @@ def scripted(
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return LocalModel(str(folder))
+
+
+def wanting(folder, function, *tokens, mark=True):
+    """A model that wants these tokens, one a step: each a text, or {text: probability}."""
+    script = [{one: 0.8} if isinstance(one, str) else one for one in tokens]
+    return scripted(folder, script=script, prompt=prompt_text(function, "decoder"), mark=mark)
 
 
 def _logits(tokenizer, row: dict[str, float]) -> torch.Tensor:

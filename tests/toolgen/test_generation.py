@@ -5,7 +5,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from repositories import BASE, CONTAINER
-from scripted_model import END, scripted
+from scripted_model import END, scripted, wanting
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding
@@ -24,14 +24,7 @@ from lookuplab.toolgen.generation import (
 )
 from lookuplab.toolgen.jedi_tool import Answer, JediTool, suggestions, unsaved
 from lookuplab.toolgen.marking import MARK
-from lookuplab.toolgen.pairs import prompt_text
 from lookuplab.toolgen.tool_use import NEVER, ToolUse
-
-
-def wanting(folder, function, *tokens, mark=True):
-    """A model that wants these tokens, one a step: each a text, or {text: probability}."""
-    script = [{one: 0.8} if isinstance(one, str) else one for one in tokens]
-    return scripted(folder, script=script, prompt=prompt_text(function, "decoder"), mark=mark)
 
 
 def write(model, functions, tool, use=ToolUse(), store=False, tokens=192):

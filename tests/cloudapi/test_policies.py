@@ -221,6 +221,7 @@ def test_folds_keep_apis_whole_share_out_every_class_and_ignore_the_order():
     for name, count in (("high", 6), ("low", 12)):
         assert np.bincount(dealt[classes == name]).tolist() == [count] * 5
     assert (folds(apis[order], classes[order], 5, 0) == dealt[order]).all()
+    assert (folds(apis, classes, 5, 1) != dealt).any()
 
 
 def test_choosing_on_the_tasks_reported_never_looks_worse():

@@ -67,8 +67,7 @@ class Judgement:
     ``call`` is the text of the first call (None: there is none, or it never ends) and ``name`` what it calls;
     ``reason`` says in words why an invalid call does not bind. ``exists_anywhere`` is the name-only variant of
     existence: the name belongs to some client of the provider. Flags: ``unresolved_splat`` (judged on the visible
-    arguments), ``open_signature`` (the API accepts an empty call), ``autofilled`` (botocore fills in a required member
-    of this API), ``unknown_target`` (no acceptable target is a method of the client, so nothing can be valid).
+    arguments), ``unknown_target`` (no acceptable target is a method of the client, so nothing can be valid).
     """
 
     valid: bool
@@ -116,8 +115,6 @@ def judge(
     if category == VALID and (closed := bind_error(spec, arguments, closed=True)):
         error = f"closed: {closed}"
     flags = {
-        "open_signature": spec and "open_signature" in spec.flags,
-        "autofilled": spec and "autofilled" in spec.flags,
         "unknown_target": not wanted & methods.keys(),
         "unresolved_splat": arguments and arguments.unresolved,
     }

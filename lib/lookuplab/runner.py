@@ -1,7 +1,7 @@
 """Executes jobs: each notebook in a process of its own, forked with the slow imports done, so many at a time.
 
-``run_one`` runs one job; ``run_jobs`` decides which may start. A notebook's process (``cells.execute``) ends with the
-one that waits for it, however that ends.
+``run_one`` runs one job, here or on a worker of a Dask cluster; ``run_jobs`` decides which may start. A notebook's
+process (``cells.execute``) ends with the one that waits for it, however that ends.
 """
 
 import gzip
@@ -10,11 +10,13 @@ import json
 import multiprocessing
 import os
 import re
+import socket
 import sys
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from multiprocessing import connection, forkserver
 from pathlib import Path
@@ -25,6 +27,7 @@ from tqdm import tqdm
 
 from lookuplab import paths, provenance
 from lookuplab.cells import Failure, execute
+from lookuplab.cluster import Cluster
 from lookuplab.errors import UserError
 from lookuplab.models.complete import COLUMNS, LOG, SHARE
 from lookuplab.models.store import canonical, digest
@@ -47,11 +50,20 @@ _LAUNCHER = re.compile(
 # 1. One notebook
 
 
-def run_one(job: Job, threads: int = 1) -> Failure | None:
-    """Execute a notebook in a process of its own and wait for its end."""
+def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
+    """Execute a notebook in a process of its own and wait for its end. ``host`` is the machine of a cluster's caller."""
+    if host not in ("", socket.gethostname()):
+        if not os.environ.get(STORE_VARIABLE):  # SQLite's WAL needs the memory of one machine
+            raise UserError(
+                f"the worker on {socket.gethostname()} shares {paths.STORE.name} with another machine, which SQLite "
+                f"cannot do; start it with {STORE_VARIABLE} set to a file on its own disk"
+            )
+        job = replace(job, store=os.environ[STORE_VARIABLE])
     job.output.parent.mkdir(parents=True, exist_ok=True)
     for suffix in (".ran", ".answers.csv"):  # of an earlier run
         job.beside(suffix).unlink(missing_ok=True)
+    # Dask's workers are daemons, which have no children
+    multiprocessing.current_process()._config["daemon"] = False
     receive, send = FORKS.Pipe(duplex=False)
     arguments = environment(job, threads), job.notebook.path, job.output, job.parameters, send
     process = FORKS.Process(target=execute, args=arguments)
@@ -91,7 +103,8 @@ def environment(job: Job, threads: int) -> dict[str, str]:
 def rank_and_count() -> tuple[int, int]:
     """(number of this process from 0, of how many) that ``accelerate launch`` (or torchrun) started with one command.
 
-    Raises UserError if they are on several machines. A batch system may set WORLD_SIZE alone: that is no launch.
+    Raises UserError if they are on several machines. A scheduler of a cluster may set WORLD_SIZE alone: that is no
+    launch.
     """
     names = ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
     if not all(name in os.environ for name in names):
@@ -99,8 +112,8 @@ def rank_and_count() -> tuple[int, int]:
     rank, count, here = (int(os.environ[name]) for name in names)
     if here != count:
         raise UserError(
-            "the processes of one launch share a completion store, so they must run on one machine; on several, launch "
-            f"other notebooks, each with a {STORE_VARIABLE} of its own"
+            "the processes of one launch share a completion store, so they must run on one machine; for several, give "
+            "notebooks to a cluster (--scheduler)"
         )
     return rank, count
 
@@ -124,31 +137,36 @@ def _launch_environment(rank: int, count: int) -> dict[str, str]:
 # 2. All of them
 
 
-def run_jobs(jobs: Sequence[Job], parallel: int = 1) -> list[Failure | None]:
+def run_jobs(
+    jobs: Sequence[Job], parallel: int = 1, cluster: Cluster | None = None
+) -> list[Failure | None]:
     """Run all jobs, with a progress bar; one that fails stops no other. Results are in the order of ``jobs``.
 
     Those of a paper start after its ``first`` ones have ended, the ``alone`` ones after all others and one by one.
     """
-    share, pool = max(1, cores() // parallel), ThreadPoolExecutor(parallel)
-    if jobs:
+    share, host = max(1, cores() // parallel), socket.gethostname() if cluster else ""
+    pool = cluster or ThreadPoolExecutor(parallel)
+    if jobs and not cluster:
         _start_forks(jobs, share)
     waiting, running, results = dict(enumerate(jobs)), {}, {}
     with tqdm(total=len(jobs), desc="notebooks", unit="", disable=None) as bar:
         while waiting or running:
             for at in startable(waiting, [jobs[at] for at, *_ in running.values()]):
                 job = waiting.pop(at)
-                future = pool.submit(run_one, job, job.profile.threads or share)
+                future = pool.submit(run_one, job, job.profile.threads or share, host)
                 running[future] = at, fingerprint(job), time.monotonic()
             bar.set_postfix_str(", ".join(_last_words(jobs[at]) for at, *_ in running.values()))
             for future in wait(running, 0.5, FIRST_COMPLETED).done:
                 at, ran_with, began = running.pop(future)
                 job = jobs[at]
-                results[at] = failure = future.result()
+                results[at] = failure = cluster.result(future) if cluster else future.result()
                 if not failure:
                     job.beside(".ran").write_text(ran_with + _artifacts(job), encoding="utf-8")
                 bar.update()
                 word, took = "failed" if failure else "done", time.monotonic() - began
                 bar.write(f"{word} {job.title} {took:.1f} s", sys.stderr)
+            # a result that is still referred to would be made again if its worker died
+            future = None
     return [results[at] for at in range(len(jobs))]
 
 

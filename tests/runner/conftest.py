@@ -2,13 +2,14 @@
 it.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
 import pytest
 from click.testing import CliRunner
 
-from lookuplab import paths, runner
+from lookuplab import cluster, paths, runner
 from lookuplab.cli import cli
 
 PARAMETERS = 'profile = "mini"  # which world\ntasks = 3  # how many\nrate = 0.5  # a share\nnames = ["a"]  # which\n'
@@ -50,7 +51,7 @@ class Kit:
 
 
 @pytest.fixture
-def kit(tmp_path, monkeypatch, warm_forks) -> Kit:
+def kit(tmp_path, monkeypatch, warm_forks) -> Iterator[Kit]:
     root = tmp_path / "my kit"
     places = {
         "ROOT": "",
@@ -67,4 +68,6 @@ def kit(tmp_path, monkeypatch, warm_forks) -> Kit:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("COLUMNS", "300")
     (root / "notebooks").mkdir(parents=True)
-    return Kit(root)
+    cluster.account.cache_clear()  # it knows the checkout
+    yield Kit(root)
+    cluster.account.cache_clear()

@@ -308,7 +308,7 @@ def test_a_launched_notebook_gets_its_share_of_prompts_and_gpus_and_nothing_of_t
     assert not {"RANK", "WORLD_SIZE", "MASTER_PORT"} & found.keys()
 
 
-def test_a_launch_that_cannot_work_is_refused_and_a_batch_system_s_variable_is_no_launch(
+def test_a_launch_that_cannot_work_is_refused_and_a_scheduler_s_variable_is_no_launch(
     kit, monkeypatch
 ):
     job = plan(read(kit.notebook("x")), load_profile("mini"))

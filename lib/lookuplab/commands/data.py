@@ -1,6 +1,7 @@
 """``lookuplab data``: downloads, what is built from them, and marked corpora."""
 
 import json
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Literal
@@ -66,6 +67,7 @@ def mark(
     variant: Literal["paper", "package"] = "paper",
     jobs: int | None = None,
     setting: tuple[str, ...] = (),
+    scheduler: str | None = None,
 ) -> None:
     """Extract functions with docstrings from folders or packages and mark, by Jedi, where completion helps.
 
@@ -79,14 +81,17 @@ def mark(
       lookuplab data mark rich click -o marked.jsonl
       lookuplab data mark path/to/repository --variant package -o marked.jsonl
       lookuplab data mark httpx -s max_lines=30 --jobs 8 -o marked.jsonl
+      lookuplab data mark httpx -o marked.jsonl --scheduler tcp://head-node:8786
 
     Args:
         output: JSON Lines, one function a line; a run that was cut off goes on there.
         variant: Algorithm 1, or the replication package's reading of it.
         jobs: Jedi processes. [default: one a processor]
         setting: NAME=VALUE changes one of the settings above; repeatable.
+        scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     from lookuplab import paper
+    from lookuplab.cluster import joined
     from lookuplab.paths import write_lines
     from lookuplab.toolgen.functions import Filters, extract, locate_all
     from lookuplab.toolgen.marking import marked, statistics_rows
@@ -94,7 +99,8 @@ def mark(
     filters, seen = with_settings(Filters(), setting), set()
     found = [extract(place, filters, seen) for place in locate_all(repositories)]
     functions = [function for one in found for function in one.functions]
-    records = marked(functions, variant, jobs, strict=False)
+    with joined(scheduler, jobs or os.cpu_count() or 1) as cluster:
+        records = marked(functions, variant, jobs, cluster=cluster, strict=False)
     write_lines(output, (json.dumps(one, ensure_ascii=False) for one in records))
     click.echo(f"{'':18}{'here':>12}{'paper':>12}")
     for row in statistics_rows(records, "training"):

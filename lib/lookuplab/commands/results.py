@@ -164,7 +164,7 @@ def import_answers(file: Path) -> None:
 
     \b
     Example:
-      lookuplab store import from-another-machine.sqlite
+      lookuplab store import from-the-cluster.sqlite
     """
     from lookuplab.models.store import CompletionStore, merge
 

@@ -21,6 +21,7 @@ def run(
     profile: str = "mini",
     parameter: tuple[str, ...] = (),
     dry_run: bool = False,
+    scheduler: str | None = None,
 ) -> None:
     """Execute one notebook under a profile and keep the executed copy under runs/.
 
@@ -41,6 +42,7 @@ def run(
         profile: smoke, mini, paper, or the path of a YAML file.
         parameter: NAME=VALUE sets a parameter; repeatable.
         dry_run: Only say what would run and what is missing.
+        scheduler: local or tcp://HOST:PORT: run on a Dask cluster, one started here or one that runs (docs/cluster.md).
     """
     from lookuplab import paths
     from lookuplab.notebooks import find, load_profile, plan
@@ -52,7 +54,7 @@ def run(
     own = paths.RUNS / "processes" / str(rank)
     places = {"output": own / f"{found.id}.ipynb", "figures": own / "figures"} if rank else {}
     job = plan(found, chosen, pairs(parameter), **places)
-    code = _execute([job], 1, dry_run, again=True)
+    code = _execute([job], 1, scheduler, dry_run, again=True)
     if code == 0 and rank == 0 and not dry_run:
         click.echo(
             f"executed copy: {job.output}\nfigures below: {job.figures / chosen.name / found.paper}"
@@ -68,6 +70,7 @@ def reproduce(
     jobs: int = 1,
     again: bool = False,
     dry_run: bool = False,
+    scheduler: str | None = None,
 ) -> None:
     """Execute every notebook of PAPER (all papers without it) and write figures/PROFILE/.
 
@@ -83,19 +86,21 @@ def reproduce(
       lookuplab reproduce cloudapibench -j 2
       lookuplab reproduce performance
       lookuplab reproduce --profile paper --dry-run
+      lookuplab reproduce --profile paper --scheduler tcp://head-node:8786
 
     Args:
         profile: smoke, mini, paper, or the path of a YAML file.
         jobs: Notebooks at a time.
         again: Also what is up to date.
         dry_run: Only say what would run and what is missing.
+        scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     from lookuplab.notebooks import all_notebooks, load_profile, plan
     from lookuplab.runner import keep_answers
 
     chosen = load_profile(profile)
     planned = [plan(one, chosen) for one in all_notebooks(paper) if paper or not one.on_demand]
-    code = _execute(planned, jobs, dry_run, again)
+    code = _execute(planned, jobs, scheduler, dry_run, again)
     if code == 0 and not dry_run:
         keep_answers(planned)
     sys.exit(code)
@@ -108,6 +113,7 @@ def sweep(
     parameter: tuple[str, ...] = (),
     profile: str = "mini",
     jobs: int = 1,
+    scheduler: str | None = None,
 ) -> None:
     """Execute one notebook for every combination of the values given.
 
@@ -118,11 +124,13 @@ def sweep(
     Examples:
       lookuplab sweep table1_base_models -p max_new_tokens=16,32,64
       lookuplab sweep fig1_perplexity -p models=mini-small,mini-large -p limit=100,300 -j 2
+      lookuplab sweep fig7a_retriever_precision -p k=1,2,3 --scheduler tcp://head-node:8786
 
     Args:
         parameter: NAME=A,B,C: the values of a parameter, lists in brackets; repeatable.
         profile: smoke, mini, paper, or the path of a YAML file.
         jobs: Notebooks at a time.
+        scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     import pandas as pd
 
@@ -139,7 +147,7 @@ def sweep(
         own, given = folder / f"{number:03d}", dict(zip(grid, case, strict=True))
         places = {"output": own / f"{found.name}.ipynb", "figures": own / "figures"}
         planned.append(plan(found, chosen, given, **places))
-    code = _execute(planned, jobs)
+    code = _execute(planned, jobs, scheduler)
     for job in planned:
         values = {f"parameter_{name}": str(job.values[name]) for name in grid}
         for file in sorted(job.figures.rglob("*.csv")):
@@ -231,16 +239,19 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
     click.echo(f"drawn: {', '.join(drawn)}")
 
 
-def _execute(planned: list, jobs: int, dry_run: bool = False, again: bool = False) -> int:
+def _execute(
+    planned: list, jobs: int, scheduler: str | None, dry_run: bool = False, again: bool = False
+) -> int:
     """Run what is planned, ``jobs`` at a time, or say what would run; print failures and return the exit code.
 
     Without ``again``, what has not changed since it last ran here is left out, unless it measures time. 0: all is well.
     1: some failed. 2: all that failed did so because of a UserError, bad input that only they could find.
     """
+    from lookuplab.cluster import joined
     from lookuplab.notebooks import check, missing
     from lookuplab.runner import rank_and_count, run_jobs, state
 
-    if rank_and_count()[1] > 1 and len(planned) > 1:
+    if rank_and_count()[1] > 1 and (len(planned) > 1 or scheduler):
         raise UserError(
             "only `lookuplab run` can be launched in several processes; others would write the same files"
         )
@@ -265,7 +276,8 @@ def _execute(planned: list, jobs: int, dry_run: bool = False, again: bool = Fals
         )
     began, jobs = time.monotonic(), max(1, jobs)
     try:
-        found = run_jobs(due, jobs)
+        with joined(scheduler, jobs) as cluster:
+            found = run_jobs(due, jobs, cluster)
     except KeyboardInterrupt:
         click.echo("\ninterrupted; what was generated is kept: give the same command", err=True)
         os._exit(130)  # what still runs ends with this process

@@ -1,6 +1,7 @@
 """``lookuplab score``: judge completions that were made elsewhere."""
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -158,6 +159,7 @@ def toolgen(
     *,
     output: Path | None = None,
     variant: Literal["paper", "package"] = "paper",
+    scheduler: str | None = None,
 ) -> None:
     """Similarity, dependency coverage and success rate of generated functions in their repositories.
 
@@ -174,14 +176,17 @@ def toolgen(
     Args:
         output: Write the judgements here, not to stdout.
         variant: The paper's metrics, or as the authors' package computes them.
+        scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     import pandas as pd
 
     from lookuplab.artifact import readable
+    from lookuplab.cluster import joined
     from lookuplab.toolgen import evaluation, tables
 
     tasks = [_function(record, place) for place, record in read_lines(file, output)]
-    judged = evaluation.judge(tasks, variant)
+    with joined(scheduler, os.cpu_count() or 1) as cluster:
+        judged = evaluation.judge(tasks, variant, cluster=cluster)
     frames = {("", "base"): judged}
     rows = tables.repository_rows(frames) + tables.similarity_rows(frames, variant=variant)
     numbers = pd.DataFrame(rows)
@@ -219,6 +224,7 @@ def ds1000(
     variant: Literal["official", "repaired"] = "official",
     leave_out: str = "",
     workers: int | None = None,
+    scheduler: str | None = None,
 ) -> None:
     """Run answers to DS-1000's problems against their tests, in a sandbox.
 
@@ -245,7 +251,9 @@ def ds1000(
         variant: DS-1000's own cutting of an answer's text, or one that loses no fenced or unindented answer.
         leave_out: ID,ID: do not score the answers to these problems.
         workers: Servers at a time. [default: one a CPU]
+        scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
+    from lookuplab.cluster import joined
     from lookuplab.scoring.rates import rate, shares
     from lookuplab.stackoverflow.ds1000 import indented, load, solution_of
     from lookuplab.stackoverflow.grader import Answer, Grader, grade
@@ -270,7 +278,8 @@ def ds1000(
     if unknown := set(left) - known.keys():
         raise UserError(f"--leave-out {min(unknown)}: no problem of {problems}")
     asked = [one for one in answers if one.problem_id not in left]
-    verdicts = grade(list(known.values()), asked, grader)
+    with joined(scheduler, grader.workers) as grader.cluster:
+        verdicts = grade(list(known.values()), asked, grader)
     table, frame = [], solved(list(known.values()), verdicts, [1])
     for name, part in [*frame.groupby("library"), ("total", frame)]:
         passed, samples = part[["passed"]].to_numpy(), part[["samples"]].to_numpy()

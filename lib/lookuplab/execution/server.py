@@ -85,6 +85,8 @@ class ForkServer:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    __del__ = __exit__  # a thread that ends leaves its server
+
     def close(self) -> None:
         """End the server, in order if it answers: then the CPU time of the programs counts as this one's children's."""
         if self._process is not None:

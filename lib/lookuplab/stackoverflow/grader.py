@@ -13,14 +13,13 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from queue import SimpleQueue
 
 from tqdm import tqdm
 
 from lookuplab import paths
+from lookuplab.cluster import Cluster, check_seen, kept
 from lookuplab.errors import UserError
 from lookuplab.execution.server import ENVIRONMENT, ForkServer, Limits, Outcome, Program, choose
 from lookuplab.models.store import AnswerStore, canonical, digest
@@ -93,8 +92,8 @@ class Grader:
     """Runs programs and keeps their outcomes.
 
     python: see ``environment``. sandbox, own: see ``execution.server.choose``. store: None is the file beside the
-    completion store, False keeps nothing. workers: servers at a time, by default one a CPU. limits: DS-1000's own,
-    as CPU time, which other work on the machine does not change.
+    completion store, False keeps nothing. workers: servers at a time, by default one a CPU; with a cluster, one a
+    worker's thread. limits: DS-1000's own, as CPU time, which other work on the machine does not change.
     """
 
     python: Path = Path(sys.executable)
@@ -103,6 +102,7 @@ class Grader:
     store: Path | bool | None = None
     workers: int = 0
     limits: Limits = Limits()
+    cluster: Cluster | None = None
     identity: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -145,20 +145,19 @@ class Grader:
     def _run(self, waiting: dict[str, Program]) -> Iterator[tuple[str, Outcome]]:
         """(key, outcome) as they come. Programs with like imports follow each other, so that few are made anew."""
         left = sorted(waiting, key=lambda one: (waiting[one].imports, one))
-        free: SimpleQueue[ForkServer] = SimpleQueue()
+        tasks = [(self.sandbox, self.python, self.limits, waiting[one]) for one in left]
+        if self.cluster is not None:
+            yield from ((left[at], outcome) for at, outcome in self.cluster.map(_run_there, tasks))
+            return
+        with ThreadPoolExecutor(self.workers) as threads:
+            yield from zip(left, threads.map(_run_there, tasks), strict=True)
 
-        def run(one: str) -> Outcome:
-            server = free.get()
-            try:
-                return server.run(waiting[one])
-            finally:
-                free.put(server)
 
-        with ExitStack() as opened, ThreadPoolExecutor(self.workers) as threads:
-            for _ in range(self.workers):
-                server = ForkServer(self.sandbox, self.python, self.limits)
-                free.put(opened.enter_context(server))
-            yield from zip(left, threads.map(run, left), strict=True)
+def _run_there(task: tuple[str, Path, Limits, Program]) -> Outcome:
+    """One program in a worker's thread, which keeps its server for the next."""
+    *conditions, program = task
+    check_seen(conditions[1])
+    return kept(ForkServer, *conditions).run(program)
 
 
 def grade(problems: Sequence[Problem], answers: Sequence[Answer], grader: Grader) -> list[Answer]:

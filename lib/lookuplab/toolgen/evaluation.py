@@ -17,11 +17,11 @@ from threading import Lock
 import pandas as pd
 from tqdm import tqdm
 
+from lookuplab.cluster import Cluster, check_seen, kept
 from lookuplab.errors import UserError
 from lookuplab.models.load import load_tokenizer
 from lookuplab.toolgen.analysers import (
     JudgementStore,
-    Worker,
     WorkerLost,
     key,
     repository_digest,
@@ -140,6 +140,7 @@ def judge(
     variant: str = "paper",
     workers: int | None = None,
     store: Path | str | None = None,
+    cluster: Cluster | None = None,
     strict: bool = False,
 ) -> pd.DataFrame:
     """One row for each task, in their order.
@@ -152,8 +153,8 @@ def judge(
     no answer (``passed`` is None then).
 
     ``store`` is a file, ":memory:", or None for the one beside the completion store. ``workers``: pairs of Jedi and
-    pylint processes, by default one for each CPU. A kill loses at most one answer a worker. ``strict``: raise UserError
-    for a lost answer.
+    pylint processes, by default one for each CPU; or those of ``cluster``. A kill loses at most one answer a worker.
+    ``strict``: raise UserError for a lost answer.
     """
     digests = {root: repository_digest(root) for root in {task.root for task in tasks}}
     cases, questions = [], {}
@@ -170,7 +171,7 @@ def judge(
         questions[success] = SuccessTool, *where, new.text, (new.line, new.end_line)
         cases.append((task, place, new, wanted, success))
     with JudgementStore(store) as answers:
-        known, lost = _answered(questions, answers, workers or os.cpu_count())
+        known, lost = _answered(questions, answers, workers or os.cpu_count(), cluster)
     if strict and lost:
         raise UserError(
             f"{len(lost)} questions to pylint or Jedi were lost ({', '.join(sorted(set(lost.values())))}); the others "
@@ -213,7 +214,7 @@ def judge(
 
 
 def _answered(
-    questions: Mapping[str, tuple], store: JudgementStore, workers: int
+    questions: Mapping[str, tuple], store: JudgementStore, workers: int, cluster: Cluster | None
 ) -> tuple[dict, dict]:
     """The answers by their keys, from the store or asked for now and stored; and why some were lost."""
     known, lost, lock = store.get(questions), {}, Lock()
@@ -237,8 +238,12 @@ def _answered(
                     name, question = take()
                 except IndexError:  # nothing is left
                     return
-                keep(name, *_ask(question, {DependencyTool: jedi, SuccessTool: pylint}))
+                keep(name, *_ask(question, {DependencyTool: jedi, SuccessTool: pylint}.get))
 
+    if cluster is not None:
+        for number, found in cluster.map(_ask, [question for _, question in left]):
+            keep(left[number][0], *found)
+        return known, lost
     with bar, ThreadPoolExecutor(workers) as threads:
         try:  # by repository and file, from both ends
             list(threads.map(work, ([left.popleft, left.pop] * workers)[:workers]))
@@ -247,13 +252,14 @@ def _answered(
     return known, lost
 
 
-def _ask(question: tuple, tools: Mapping[type, Worker]) -> tuple[object, str]:
-    """(answer, ""), or (None, why it was lost)."""
-    kind, *rest = question
+def _ask(question: tuple, tool: Callable = kept) -> tuple[object, str]:
+    """(answer, ""), or (None, why it was lost). On a worker of a cluster by the processes that it keeps."""
+    kind, root, *rest = question
+    check_seen(root)
     reason = ""
     for _ in range(2):  # what was lost is asked once more
         try:
-            return tools[kind].judge(*rest), ""
+            return tool(kind).judge(root, *rest), ""
         except WorkerLost as loss:
             reason = str(loss)
     return None, reason

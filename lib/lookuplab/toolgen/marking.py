@@ -27,6 +27,7 @@ from typing import Any
 import pandas as pd
 from tqdm import tqdm
 
+from lookuplab.cluster import Cluster, check_seen, kept
 from lookuplab.errors import UserError
 from lookuplab.models.store import AnswerStore
 from lookuplab.scoring.rates import average, rate, row
@@ -127,12 +128,13 @@ def marked(
     variant: str = "paper",
     workers: int | None = None,
     store: Path | str | None = None,
+    cluster: Cluster | None = None,
     strict: bool = True,
 ) -> list[dict[str, Any]]:
     """The functions' records in a marked corpus (Section III-B), in their order.
 
     What was marked is kept in ``store`` (a file, ":memory:", or None for the one beside the completion store), file by
-    file, so that a run that was killed goes on, until the repository changes.
+    file, so that a run that was killed goes on, until the repository changes. ``cluster`` marks on its workers.
     Functions with a question that timed out or crashed are not kept; ``strict`` raises UserError where there are any,
     as a busy machine must not change a number. Raises UserError for two functions of one id.
     """
@@ -146,7 +148,7 @@ def marked(
         missing = [one for one in functions if keys[one.id] not in found]
         bar = tqdm(total=len(missing), desc=f"marking ({variant})", unit=" functions", delay=1)
         with bar:
-            for new in _by_file(missing, variant, workers):
+            for new in _by_file(missing, variant, workers, cluster):
                 for id, marks in new:
                     found[keys[id]] = marks
                     if not LOST & set(marks["failures"]):
@@ -163,20 +165,29 @@ def marked(
 
 
 def _by_file(
-    functions: Sequence[Function], variant: str, workers: int | None
+    functions: Sequence[Function], variant: str, workers: int | None, cluster: Cluster | None
 ) -> Iterator[list[tuple[str, dict]]]:
     """(id, marks) of the functions of one file after the other, as they are done."""
     files = groupby(functions, key=lambda one: (one.root, one.file))
+    tasks = [(list(group), variant) for _, group in files]
+    if cluster is not None:
+        yield from (found for _, found in cluster.map(_mark_file, tasks))
+        return
     with JediTool(workers) as tool, ThreadPoolExecutor(tool.workers) as threads:
         try:
-            waiting = [threads.submit(_mark_file, list(file), variant, tool) for _, file in files]
+            waiting = [threads.submit(_mark_file, task, tool) for task in tasks]
             yield from (done.result() for done in as_completed(waiting))
         finally:
             threads.shutdown(cancel_futures=True)
 
 
-def _mark_file(functions: list[Function], variant: str, tool: JediTool) -> list[tuple[str, dict]]:
-    return [(one.id, mark(one, tool, variant)) for one in functions]
+def _mark_file(
+    task: tuple[list[Function], str], tool: JediTool | None = None
+) -> list[tuple[str, dict]]:
+    """The functions of one file, on a worker of a cluster by that worker's own tool."""
+    functions, variant = task
+    check_seen(functions[0].root)
+    return [(one.id, mark(one, tool or kept(JediTool, 1), variant)) for one in functions]
 
 
 def _record(function: Function, variant: str, marks: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,141 @@
+"""Tasks over a Dask cluster: the one place that knows of Dask (``pip install -e '.[cluster]'``, docs/cluster.md).
+
+Without ``--scheduler`` nothing here runs. Tasks are idempotent: if a worker dies, another one runs its task again, and
+the caller keeps what came back before. Workers have the caller's library, packages and checkout; each task compares
+them before it begins, so that this holds for a worker that joins late, too.
+"""
+
+import logging
+import platform
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, Future, as_completed
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from lookuplab import paths, provenance
+from lookuplab.errors import UserError
+
+CONNECT_SECONDS = 10  # a scheduler on the other side of a network answers in one
+_HERE = "what was done is kept, and the same command goes on from there"
+_thread = threading.local()
+
+
+class Cluster:
+    """A connected ``distributed.Client``: ``map`` for many tasks of a kind, ``submit`` and ``result`` for single ones."""
+
+    def __init__(self, client: Any, scheduler: str):
+        self.client, self.scheduler = client, scheduler
+        self.executor = client.get_executor(pure=False)
+
+    def submit(self, function: Callable, *arguments: object) -> Future:
+        """Have a worker call ``function``, which is pickled with its arguments."""
+        try:
+            return self.executor.submit(_on_worker, function, account(), *arguments)
+        except Exception as error:
+            raise error if self.client.status == "running" else self._gone() from error
+
+    def result(self, future: Future) -> Any:
+        """What the function returned or raised. Raises UserError for a scheduler that is gone, a worker of another
+        installation, and a task that took down every worker that tried it.
+        """
+        from distributed.scheduler import KilledWorker
+
+        try:
+            return future.result()
+        except CancelledError:
+            raise self._gone() from None
+        except KilledWorker as error:
+            raise UserError(
+                f"a task took down {error.allowed_failures + 1} workers, the last one "
+                f"{error.last_worker.address} (out of memory?); see their logs: {_HERE}"
+            ) from None
+
+    def map(self, function: Callable, tasks: Sequence) -> Iterator[tuple[int, Any]]:
+        """(position, ``function(task)``) as they come; raises what ``result`` raises, and withdraws the other tasks."""
+        futures = {self.submit(function, task): number for number, task in enumerate(tasks)}
+        try:
+            for future in as_completed(list(futures)):
+                # forgotten at once: else the scheduler would make the result again if its worker died
+                yield futures.pop(future), self.result(future)
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def _gone(self) -> UserError:
+        return UserError(f"the scheduler {self.scheduler} does not answer any more; {_HERE}")
+
+
+@contextmanager
+def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
+    """The cluster behind ``--scheduler``: None without one, for ``"local"`` one of ``workers`` processes here.
+
+    Raises UserError without Dask, for a malformed address, and if nothing answers within CONNECT_SECONDS.
+    """
+    if scheduler is None:
+        yield None
+        return
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise UserError(
+            "--scheduler needs Dask: pip install -c constraints.txt -e '.[cluster]'"
+        ) from None
+    for name in logging.root.manager.loggerDict:
+        if name.startswith("distributed"):  # what they tell at length is one line of ours
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+    options = {"n_workers": workers, "threads_per_worker": 1, "memory_limit": 0}
+    place = nullcontext(scheduler)
+    if scheduler == "local":
+        place = LocalCluster(dashboard_address=None, **options)
+    with place as address:
+        try:
+            client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise UserError(
+                f"no scheduler answers at {scheduler} ({error}); start one with `dask scheduler` and check address and "
+                "firewall, or say --scheduler local"
+            ) from None
+        with client:
+            yield Cluster(client, scheduler)
+
+
+@cache
+def account() -> dict[str, str]:
+    """What has to be equal on all machines for their results to be."""
+    return {
+        "checkout": str(paths.ROOT),
+        "Python": platform.python_version(),
+        "library": provenance.library_hash()[:12],
+        "packages": str(provenance.package_versions()),
+    }
+
+
+def kept(make: Callable[..., AbstractContextManager], *arguments: object) -> Any:
+    """A tool of this worker's thread, made by the first task that needs it; it ends with the worker."""
+    tools = vars(_thread)
+    if (make, arguments) not in tools:
+        tools[make, arguments] = make(*arguments).__enter__()
+    return tools[make, arguments]
+
+
+def check_seen(place: Path) -> None:
+    """A folder or file that tasks name is there on this machine, too. Raises UserError."""
+    if not place.exists():
+        raise UserError(
+            f"the worker on {socket.gethostname()} does not see {place}; a cluster needs a file system "
+            "that all its machines share (docs/cluster.md)"
+        )
+
+
+def _on_worker(function: Callable, expected: dict[str, str], *arguments: object) -> Any:
+    for what, here in account().items():
+        if here != expected[what]:
+            raise UserError(
+                f"the worker on {socket.gethostname()} has another {what}: {here}, not {expected[what]}; "
+                "start it from the same checkout and environment"
+            )
+    return function(*arguments)

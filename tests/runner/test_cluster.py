@@ -1,0 +1,261 @@
+"""A real scheduler with real worker processes: the same results as without, through kills."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from lookuplab import cluster, paths
+from lookuplab.cli import cli
+from lookuplab.errors import UserError
+
+pytest.importorskip("distributed")
+PATIENCE = 300  # seconds: on a busy machine one notebook takes a minute
+SAVES = """\
+import pandas as pd
+from lookuplab.artifact import Artifact
+row = dict(model="m", condition="all", metric="product", value=tasks * rate, n=tasks)
+Artifact("demo", "counts", profile).save(pd.DataFrame([row]))"""
+WAITS = """\
+import os, pathlib, time
+started = pathlib.Path(os.environ["LOOKUPLAB_HOME"]) / "started"
+with open(started, "a") as file:
+    print(tasks, file=file)
+while tasks > 1 and pathlib.Path(str(started) + ".wait").exists():
+    time.sleep(0.05)"""
+FUNCTIONS = 'def helper(x):\n    return x\n\n\ndef use{0}(y):\n    """Use it on what is given {0}."""\n    return helper(y)\n'
+
+
+class Running:
+    """A Dask scheduler and workers, as processes that can be killed; ``processes`` by "scheduler",
+    0, 1, ...
+    """
+
+    def __init__(self, folder: Path, home: Path, workers: int = 2):
+        self.folder, self.home, self.processes = folder, home, {}
+        self.start(
+            "scheduler",
+            "dask_scheduler",
+            "--port",
+            "0",
+            "--scheduler-file",
+            str(folder / "scheduler.json"),
+        )
+        wait_for(
+            lambda: (folder / "scheduler.json").exists() and (folder / "scheduler.json").read_text()
+        )
+        self.address = json.loads((folder / "scheduler.json").read_text())["address"]
+        for number in range(workers):
+            self.start(
+                number,
+                "dask_worker",
+                self.address,
+                "--nthreads",
+                "1",
+                "--memory-limit",
+                "0",
+                "--local-directory",
+                str(folder),
+                "--no-nanny",
+            )
+
+    def start(self, name: object, module: str, *arguments: str) -> None:
+        variables = {**os.environ, "LOOKUPLAB_HOME": str(self.home), "OMP_NUM_THREADS": "1"}
+        command = [
+            sys.executable,
+            "-m",
+            f"distributed.cli.{module}",
+            *arguments,
+            "--no-dashboard",
+            "--host",
+            "127.0.0.1",
+        ]
+        with open(self.folder / f"{name}.log", "w") as log:
+            self.processes[name] = subprocess.Popen(command, stdout=log, stderr=log, env=variables)
+
+    def kill(self, name: object) -> None:
+        self.processes[name].kill()
+        self.processes.pop(name).wait()
+
+    def __enter__(self) -> "Running":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name in list(self.processes):
+            self.kill(name)
+
+
+def wait_for(condition) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def running(kit, tmp_path_factory):
+    with Running(tmp_path_factory.mktemp("cluster"), kit.root) as found:
+        yield found
+
+
+def started(kit, count: int) -> list[str]:
+    """What has started, as soon as it is so many."""
+    file = kit.root / "started"
+    wait_for(lambda: file.exists() and len(file.read_text().splitlines()) >= count)
+    return file.read_text().splitlines()
+
+
+def in_background(*arguments: str) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-m", "lookuplab", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_sweep_through_a_killed_worker_equals_the_serial_one_byte_for_byte(kit, running):
+    kit.notebook("counts", WAITS, SAVES)
+    sweep = ["sweep", "counts", "-p", "tasks=1,2,3"]
+    assert kit.call(*sweep, "-j", "2")[0] == 0
+    (table,) = (kit.root / "runs/sweeps").rglob("sweep.csv")
+    serial = table.read_bytes()
+    for file in (table, *table.parent.rglob("*.ran")):
+        file.unlink()  # so that it is run again
+    (kit.root / "started").unlink()
+    (kit.root / "started.wait").touch()
+    with in_background(*sweep, "--scheduler", running.address) as process:
+        started(kit, 3)  # the first one is done, each worker is at one of the others
+        wait_for(lambda: [*table.parent.rglob("*.ran")])  # and its result has come back
+        running.kill(0)
+        (kit.root / "started.wait").unlink()
+        _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, said
+    assert table.read_bytes() == serial
+    assert sorted(started(kit, 4)) in (["1", "2", "2", "3"], ["1", "2", "3", "3"]), (
+        "only the lost one ran again"
+    )
+
+
+def test_a_dead_scheduler_is_one_line_and_what_was_done_is_kept(kit, running):
+    kit.notebook("counts", SAVES, WAITS)
+    (kit.root / "started.wait").touch()
+    with in_background(
+        "sweep", "counts", "-p", "tasks=2,3", "--scheduler", running.address
+    ) as process:
+        started(kit, 2)
+        running.kill("scheduler")
+        _, said = process.communicate(timeout=PATIENCE)
+    (kit.root / "started.wait").unlink()
+    assert process.returncode == 2, said
+    assert (
+        f"error: the scheduler {running.address} does not answer any more" in said
+        and "Traceback" not in said
+    )
+    assert len(list((kit.root / "runs/sweeps").rglob("counts.csv"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("head-node", "no scheduler answers at head-node"),
+        ("tcp://127.0.0.1:9", "no scheduler answers at tcp://127.0.0.1:9"),
+    ],
+)
+def test_what_is_no_scheduler_is_one_line(kit, monkeypatch, address, message):
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
+    kit.notebook("counts", SAVES)
+    code, said = kit.call("run", "counts", "--scheduler", address)
+    assert code == 2 and said.startswith(f"error: {message}") and said.count("\n") == 1, said
+
+
+def test_a_worker_of_another_checkout_is_refused(kit, tmp_path):
+    cluster.account.cache_clear()
+    with (
+        Running(tmp_path, kit.root / "other", workers=1) as running,
+        cluster.joined(running.address) as joined,
+        pytest.raises(UserError, match="has another checkout"),
+    ):
+        list(joined.map(len, ["a task"]))
+
+
+def test_a_local_cluster_runs_tasks_in_other_processes_and_raises_what_they_raise(kit):
+    cluster.account.cache_clear()
+    with cluster.joined("local") as joined:
+        assert sorted(joined.map(len, ["a", "bc"])) == [(0, 1), (1, 2)]
+        with pytest.raises(ZeroDivisionError):
+            list(joined.map((1).__truediv__, [0]))
+        with pytest.raises(UserError, match="a task took down 4 workers, the last one"):
+            list(joined.map(os._exit, [1]))
+
+
+@pytest.fixture(scope="module")
+def rooms(tmp_path_factory):
+    with Running(tmp_path_factory.mktemp("cluster"), paths.ROOT) as found:
+        yield found
+
+
+@pytest.mark.parametrize("task", ["mark", "lint", "grade"])
+def test_marking_linting_and_grading_write_the_same_file_on_a_cluster(
+    rooms, tmp_path, monkeypatch, task
+):
+    sys.path.append(str(Path(__file__).parents[1] / "stackoverflow"))
+    import written_problems as written
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "repo").mkdir()
+    for number in range(2):
+        (tmp_path / "repo" / f"m{number}.py").write_text(FUNCTIONS.format(number))
+    lines = {
+        "functions": [
+            {"id": at, "repository": "repo", "file": "m0.py", "line": 5, "prediction": text}
+            for at, text in enumerate(["    return helper(y)", "    return nothere(y)"])
+        ],
+        "problems": [written.record(), written.record(2)],
+        "answers": [
+            {"problem_id": number, "solution": text}
+            for number in (1, 2)
+            for text in (written.REFERENCE, "result = 0")
+        ],
+    }
+    for name, records in lines.items():
+        (tmp_path / f"{name}.jsonl").write_text(
+            "".join(json.dumps(record) + "\n" for record in records)
+        )
+    command, judged = {
+        "mark": (["data", "mark", "repo"], None),
+        "lint": (["score", "toolgen", "functions.jsonl"], [True, False]),
+        "grade": (
+            [
+                "score",
+                "ds1000",
+                "--problems",
+                "problems.jsonl",
+                "--environment",
+                sys.executable,
+                "--sandbox",
+                "none",
+                "answers.jsonl",
+            ],
+            [True, False] * 2,
+        ),
+    }[task]
+    found = []
+    for place in (["--jobs", "1"] if task == "mark" else [], ["--scheduler", rooms.address]):
+        monkeypatch.setenv(
+            "LOOKUPLAB_STORE", str(tmp_path / str(len(found)) / "completions.sqlite")
+        )
+        result = CliRunner().invoke(
+            cli, [*command, *place, "-o", f"{len(found)}.jsonl"], catch_exceptions=False
+        )
+        assert result.exit_code == 0, result.output
+        found.append((tmp_path / f"{len(found)}.jsonl").read_text())
+    assert found[0] == found[1] and found[0].count("\n") >= 2
+    assert (
+        judged is None or [json.loads(line)["passed"] for line in found[0].splitlines()] == judged
+    )

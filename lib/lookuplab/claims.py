@@ -24,6 +24,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise, product
 from math import inf, nan
+from operator import attrgetter
 from pathlib import Path
 
 import pandas as pd
@@ -37,7 +38,8 @@ from lookuplab.scoring.rates import Rate, difference
 
 FILE = paths.PAPER / "claims.yaml"
 HOLDS, FAILS, UNDECIDED = "holds", "fails", "not decided"
-COVERS, SMALLER, LARGER, UNPRINTED = "covers", "smaller", "larger", "no printed value"
+SIZE_VERDICTS = COVERS, SMALLER, LARGER = "covers", "smaller", "larger"
+UNPRINTED = "no printed value"
 SIDE = 0.025  # the chance that a true value lies beyond one end of a 95% interval
 NEAR = 1e-9  # an end that is the bound itself decides nothing
 ROLES = {"claim": "claims", "check": "checks of the benchmark", "finding": "findings of ours"}
@@ -102,13 +104,9 @@ class Comparison:
         """Whether the interval covers the paper's value, or lies below or above it."""
         if math.isnan(self.value) or math.isnan(self.paper_value):
             return UNPRINTED
-        return (
-            SMALLER
-            if self.high < self.paper_value
-            else LARGER
-            if self.low > self.paper_value
-            else COVERS
-        )
+        if self.high < self.paper_value:
+            return SMALLER
+        return LARGER if self.low > self.paper_value else COVERS
 
     def __str__(self) -> str:
         """``mini-small high - low > 0: 86.31 [78.66, 92.88], n 205+267, paper 72.78``"""
@@ -145,26 +143,20 @@ class Judgement:
     def size(self) -> str:
         """``covers``, or how often each where the comparisons differ: ``covers 1, smaller 2``."""
         found = Counter(one.size for one in self.comparisons if one.size != UNPRINTED)
-        return (
-            ", ".join(f"{name} {found[name]}" for name in (COVERS, SMALLER, LARGER) if found[name])
-            if len(found) > 1
-            else next(iter(found), UNPRINTED)
-        )
+        if len(found) < 2:
+            return next(iter(found), UNPRINTED)
+        return ", ".join(f"{name} {found[name]}" for name in SIZE_VERDICTS if found[name])
 
     @property
     def ours(self) -> str:
         """The comparison that decides, and how many have the claim's verdict alone; else what is missing."""
         if not self.comparisons:
             return self.note
-        decides = (
-            min(self.comparisons, key=lambda one: one.against_chance)
-            if (self.verdict == FAILS) != (self.claim.models == "any")
-            else max(self.comparisons, key=lambda one: one.for_chance)
-        )
-        n, same = (
-            len(self.comparisons),
-            sum(one.verdict == self.verdict for one in self.comparisons),
-        )
+        chance = attrgetter("against_chance" if self.verdict == FAILS else "for_chance")
+        one_is_enough = (self.verdict == FAILS) != (self.claim.models == "any")
+        decides = (min if one_is_enough else max)(self.comparisons, key=chance)
+        n = len(self.comparisons)
+        same = sum(one.verdict == self.verdict for one in self.comparisons)
         return f"{decides}" + f"; {self.verdict} in {same} of {n} comparisons" * (n > 1)
 
     @property
@@ -270,7 +262,7 @@ def summary(judgements: list[Judgement]) -> Iterator[str]:
             yield f"{len(asked)} {name}: {count(asked)}"
     judged = [one for one in judgements if one.claim.role != "check" and one.comparisons]
     sizes = Counter(each.size for one in judged for each in one.comparisons)
-    printed = ", ".join(f"{name} {sizes[name]}" for name in (COVERS, SMALLER, LARGER))
+    printed = ", ".join(f"{name} {sizes[name]}" for name in SIZE_VERDICTS)
     yield f"sizes of the comparisons with a printed value: {printed}"
     yield (
         f"if every effect were exactly at its bound, chance alone would decide {2 * SIDE * len(judged):.0f} of these "
@@ -380,11 +372,16 @@ def _compare(
     changes: dict,
     printed: float,
 ) -> Comparison:
-    ends = {low == high: f"== {low:g}", low == -inf: f"<= {high:g}", high == inf: f">= {low:g}"}
-    quantity, asked = f"{first[1]} {ends.get(True, f'in {low:g} to {high:g}')}", [first]
+    quantity, asked = f"{first[1]} in {low:g} to {high:g}", [first]
     if second:
         what = int(first[0] == second[0])  # conditions of one model, or models
         quantity, asked = f"{first[what]} - {second[what]} > {low:g}", [first, second]
+    elif low == high:
+        quantity = f"{first[1]} == {low:g}"
+    elif low == -inf:
+        quantity = f"{first[1]} <= {high:g}"
+    elif high == inf:
+        quantity = f"{first[1]} >= {low:g}"
     if any(place not in known for place in asked):
         return Comparison(subject, quantity)
     rows = [known[place] for place in asked]

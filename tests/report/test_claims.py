@@ -219,6 +219,12 @@ def test_claims_about_all_any_and_the_largest_models():
         assert {one: verdict(AT_LEAST, *rows, models=one) for one in expected} == expected
 
 
+@pytest.mark.parametrize(("models", "shown"), [("any", "good"), ("all", "bad")])
+def test_the_comparison_that_is_shown_is_the_one_that_decides(models, shown):
+    rows = [("good", "low", 60, 55, 65), ("bad", "low", 20, 15, 25), ("open", "low", 50, 40, 60)]
+    assert judged(AT_LEAST, *rows, models=models).ours.startswith(f"{shown} low >= 50")
+
+
 def test_what_is_missing_is_not_decided(tmp_path):
     row = judged(HIGH_LOW, ("m", "high", 5))
     assert row.verdict == UNDECIDED and math.isnan(row.comparisons[0].value)

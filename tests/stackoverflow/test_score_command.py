@@ -23,7 +23,7 @@ def score(problems_file, tmp_path, monkeypatch):
         answers.write_text(
             "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
         )
-        given = f"--environment {environment} --workers 1".split()
+        given = ["--environment", str(environment), "--workers", "1"]
         command = ["score", "ds1000", "--problems", str(problems), str(answers), *given, *options]
         return CliRunner().invoke(cli, command)
 

@@ -188,6 +188,9 @@ def load(file: Path = FILE) -> list[Claim]:
             list(questions(claim, ["any"]))  # has all fields of its kind
             if claim.id in claims or claim.models not in ("all", "any", "largest"):
                 raise ValueError("a second claim of this id, or models is not all, any or largest")
+            float(claim.test.get("printed", nan))
+            if isinstance(claim.also, str):
+                raise ValueError("also is not a list")
             if claim.role not in ROLES:
                 raise ValueError(f"role is not one of {', '.join(ROLES)}")
             claims[claim.id] = claim
@@ -295,7 +298,7 @@ def questions(claim: Claim, models: list[str]) -> Iterator[tuple]:
                 [side] if isinstance(side, str) else side for side in (test["left"], test["right"])
             )
             for model, left, right in product(asked, *sides):
-                yield model, (model, left), (model, right), test.get("by", 0), inf
+                yield model, (model, left), (model, right), float(test.get("by", 0)), inf
         case "within":
             for model, (condition, ends) in product(asked, test["ranges"].items()):
                 low, high = (

@@ -20,7 +20,6 @@ from lookuplab.runner import run_jobs
 
 sys.path.insert(0, str(Path(__file__).parent / "models"))
 import tiny_architectures
-from tiny_checkpoint import CHAT_TEMPLATE
 
 CONTEXT = (
     4096  # the full documentation of an API (5,000 characters) and an answer, in a small vocabulary
@@ -46,7 +45,7 @@ def tiny_models(tmp_path_factory) -> list[str]:
         tiny_architectures.save(root / name, name, pieces if name == "gemma" else bytewise, CONTEXT)
         for name in ARCHITECTURES
     ]
-    bytewise.chat_template = CHAT_TEMPLATE
+    bytewise.chat_template = tiny_architectures.CHAT_TEMPLATE
     return [
         *map(str, folders),
         f"{tiny_architectures.save(root / 'chat', 'llama', bytewise, CONTEXT)}?chat=true",

@@ -19,7 +19,7 @@ def cli() -> None:
 
 
 for one in (
-    *(run.run, run.reproduce, run.sweep, run.status, run.list_notebooks, run.draw),
+    *(run.run, run.reproduce, run.sweep, run.status, run.draw),
     *(data.data, score.score, train.train),
     *(results.store, results.verify, results.claims, results.report),
 ):

@@ -91,7 +91,7 @@ def find(name: str) -> Notebook:
     ]
     if not hits:
         near = suggestion(wanted, [text for text, _ in named + made])
-        raise UserError(f"no notebook {name!r}{near}; `lookuplab list` names them all")
+        raise UserError(f"no notebook {name!r}{near}; `lookuplab status` names them all")
     if len(hits) > 1:
         raise UserError(
             f"{name!r} names {len(hits)} notebooks: say {' or '.join(one.id for one in hits)}"

@@ -27,6 +27,17 @@ def located(path: Path | str) -> Path:
     return Path(path) if Path(path).exists() else ROOT / path
 
 
+def made(folder: Path) -> Path:
+    """The folder, made unless it is there. Raises UserError where none can be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"cannot use the folder {folder}: {error.strerror}; mend the path or its permissions"
+        ) from None
+    return folder
+
+
 @contextmanager
 def replacing(output: Path) -> Iterator[Path]:
     """A path beside ``output`` to write to; it replaces ``output`` when the block ends without an error.
@@ -37,7 +48,7 @@ def replacing(output: Path) -> Iterator[Path]:
     try:
         if output.exists() and not output.is_file():
             raise UserError(f"cannot write {output}: not a regular file")
-        output.parent.mkdir(parents=True, exist_ok=True)
+        made(output.parent)
         yield partial
         partial.replace(output)
     finally:

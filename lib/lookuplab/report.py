@@ -43,8 +43,7 @@ def build(profile: Profile, output: Path) -> Path:
         raise UserError(
             f"{output} holds other files, which a report would replace; name a new folder"
         )
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=f".{output.name}-", dir=output.parent) as folder:
+    with TemporaryDirectory(prefix=f".{output.name}-", dir=paths.made(output.parent)) as folder:
         sources, site = Path(folder, "sources"), Path(folder, "site")
         shutil.copytree(paths.ROOT / "docs", sources)
         shutil.copytree(figures, sources / "figures")

@@ -59,7 +59,7 @@ def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
                 f"cannot do; start it with {STORE_VARIABLE} set to a file on its own disk"
             )
         job = replace(job, store=os.environ[STORE_VARIABLE])
-    job.output.parent.mkdir(parents=True, exist_ok=True)
+    paths.made(job.output.parent)
     for suffix in (".ran", ".answers.csv"):  # of an earlier run
         job.beside(suffix).unlink(missing_ok=True)
     # Dask's workers are daemons, which have no children

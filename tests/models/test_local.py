@@ -195,22 +195,17 @@ def test_sampling_follows_temperature_and_top_p():
     )  # always at temperature 1
 
 
-@pytest.mark.parametrize("source", ["random", "mini-questions-small"])
-def test_draws_from_the_likeliest_tokens_are_those_from_the_sorted_vocabulary(source, monkeypatch):
+def test_draws_from_the_likeliest_tokens_are_those_from_the_sorted_vocabulary(monkeypatch):
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(200, 400, generator=generator) * torch.logspace(-1, 1, 200)[:, None]
     logits[::4] = logits[::4].round()  # ties, at the cut too
     logits[1::4, :-3] = -math.inf
-    if source != "random":
-        model = load(source)
-        ids = torch.tensor([model.prompt_ids("import pandas as pd\nresult = df.groupby(" * 20)])
-        logits = model.module(ids).logits[0].detach()
     chance = torch.rand(len(logits), generator=generator, dtype=torch.float64)
     for likely, temperature, top_p in product((16, 256), (0.2, 1.0), (0.5, 0.95)):
         decoding = Decoding(temperature=temperature, top_p=top_p)
         drawn = []
-        for count in (likely, logits.shape[1]):
-            monkeypatch.setattr("lookuplab.models.local.LIKELY", count)
+        for counts in ((likely,), ()):
+            monkeypatch.setattr("lookuplab.models.local.LIKELY", counts)
             drawn.append(choose(logits, logits, chance, decoding))
         assert all(map(torch.equal, *drawn))
 

@@ -30,15 +30,20 @@ CORPUS = [
 VOCABULARY = 400
 CONTEXT = 96
 SPECIAL = ["<s>", "</s>", "<pad>", "<unk>"]
+CHAT_TEMPLATE = (
+    "{% for message in messages %}<|{{ message.role }}|>\n{{ message.content }}\n{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>\n{% endif %}"
+)
 BOS, EOS, PAD = 0, 1, 2
 
 
-def byte_tokenizer(corpus=CORPUS, vocabulary=VOCABULARY) -> PreTrainedTokenizerFast:
+def byte_tokenizer(
+    corpus=CORPUS, vocabulary=VOCABULARY, alphabet=pre_tokenizers.ByteLevel.alphabet()
+) -> PreTrainedTokenizerFast:
     """Byte-level BPE, as GPT-2, StarCoder2, DeepSeek and Granite have it."""
     tokenizer = Tokenizer(models.BPE(unk_token=None))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary,
         special_tokens=SPECIAL,
@@ -117,9 +122,7 @@ def save(folder, architecture: str, tokenizer=None, context: int = CONTEXT):
     longest = {
         name: context for name in ("max_position_embeddings", "n_positions") if name in settings
     }
-    model = kind(
-        config(**{**settings, **longest, "vocab_size": max(VOCABULARY, len(tokenizer))})
-    ).eval()
+    model = kind(config(**{**settings, **longest, "vocab_size": len(tokenizer)})).eval()
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if weight.dim() > 1:
@@ -129,3 +132,11 @@ def save(folder, architecture: str, tokenizer=None, context: int = CONTEXT):
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+def save_chat(folder, vocabulary=170):
+    """A Llama with a chat template, whose tokens decode to ASCII each by itself, so that those of an answer spell it."""
+    printable = [chr(code) for code in range(33, 127)]
+    tokenizer = byte_tokenizer(CORPUS[:2], vocabulary, printable)
+    tokenizer.chat_template = CHAT_TEMPLATE
+    return save(folder, "llama", tokenizer, context=512)

@@ -9,21 +9,19 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import torch
-
-from lookuplab.models.local import distributions
+from lookuplab.models import Decoding, Prompt
 
 KEY = "sk-test-0123456789-very-secret"
 
 
 class TinyEndpoint(ThreadingHTTPServer):
-    """``model`` and ``tokenizer`` are those of transformers; ``url`` is what a client wants."""
+    """``model`` is a local one; ``url`` is what a client wants."""
 
     daemon_threads = True
 
-    def __init__(self, model, tokenizer):
+    def __init__(self, model):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.model, self.tokenizer, self.lock = model, tokenizer, threading.Lock()
+        self.model, self.lock = model, threading.Lock()
         self.url = f"http://127.0.0.1:{self.server_port}/v1"
         self.reset()
 
@@ -33,20 +31,14 @@ class TinyEndpoint(ThreadingHTTPServer):
         self.refuses_logprobs = self.wants_key = False
 
     def answer(self, body):
-        """(prompt ids, answer ids, log-probabilities of the answer ids, finish reason) with greedy decoding."""
-        if "messages" in body:
-            text = self.tokenizer.apply_chat_template(
-                body["messages"], tokenize=False, add_generation_prompt=True
-            )
-        else:
-            text = body["prompt"]
-        ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
-        out = self.model.generate(
-            torch.tensor([ids]), max_new_tokens=body["max_tokens"], do_sample=False
+        """The model's greedy answer."""
+        text = body.get("prompt") or self.model.tokenizer.apply_chat_template(
+            body["messages"], tokenize=False, add_generation_prompt=True
         )
-        new = out[0, len(ids) :].tolist()
-        logprobs = distributions(self.model, ids, new).log()[range(len(new)), new].tolist()
-        return ids, new, logprobs, "stop" if new[-1] == self.tokenizer.eos_token_id else "length"
+        decoding = Decoding(max_new_tokens=body["max_tokens"])
+        with self.lock:
+            ((done,),) = self.model.generate([(Prompt("p", text), 0)], decoding)
+        return done
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -105,29 +97,28 @@ class Handler(BaseHTTPRequestHandler):
             self.in_flight = 0
 
     def response(self, body):
-        server = self.server
-        with server.lock:
-            prompt, new, logprobs, finish = server.answer(body)
-        shown = [token for token in new if token != server.tokenizer.eos_token_id]
-        text = server.tokenizer.decode(shown)
+        done = self.server.answer(body)
+        text, finish = done.text, "stop" if done.finish_reason == "eos" else "length"
         for stop in body.get("stop") or ():
             if stop in text:
                 text, finish = text[: text.index(stop)], "stop"
-        pieces = [server.tokenizer.decode([token]) for token in new]
-        wanted = server.gives_logprobs and body.get("logprobs")
+        pieces = list(done.tokens)
+        if done.finish_reason == "eos":
+            pieces[-1] = "</s>"  # the end token is listed
+        wanted = self.server.gives_logprobs and body.get("logprobs")
         choice = {"index": 0, "finish_reason": finish, "logprobs": None}
         if "messages" in body:
             choice["message"] = {"role": "assistant", "content": text}
             listed = [
                 {"token": piece, "logprob": logprob, "top_logprobs": []}
-                for piece, logprob in zip(pieces, logprobs, strict=True)
+                for piece, logprob in zip(pieces, done.token_logprobs, strict=True)
             ]
             given = {"content": listed}
         else:
             choice["text"] = text
-            given = {"tokens": pieces, "token_logprobs": logprobs}
+            given = {"tokens": pieces, "token_logprobs": done.token_logprobs}
         if wanted:
             choice["logprobs"] = given
-        usage = {"prompt_tokens": len(prompt), "completion_tokens": len(new)}
+        usage = {"prompt_tokens": done.prompt_tokens, "completion_tokens": len(done.tokens)}
         usage["total_tokens"] = sum(usage.values())
         return {"id": "1", "created": 0, "model": "tiny", "choices": [choice], "usage": usage}

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from lookuplab.artifact import Artifact, read_csv, readable, to_csv
-from lookuplab.errors import UserError, explained
+from lookuplab.errors import UserError
 
 ROW = {
     "model": "m",
@@ -75,11 +75,6 @@ def test_a_csv_of_another_schema_is_refused(kit, tmp_path):
         read_csv(tmp_path / "x.csv")
 
 
-def test_the_runner_may_send_artifacts_elsewhere(kit, monkeypatch, tmp_path):
-    monkeypatch.setenv("LOOKUPLAB_FIGURES", str(tmp_path / "there"))
-    assert save(ROW) == tmp_path / "there" / "mini" / "demo"
-
-
 def test_provenance_names_models_data_and_seeds_but_no_place_on_this_machine(kit):
     data = kit.root / "data" / "tasks.jsonl"
     data.parent.mkdir()
@@ -107,13 +102,6 @@ def test_parameters_that_are_given_are_added_to_the_notebook_s(kit, monkeypatch)
 def test_data_that_is_missing_cannot_be_in_the_provenance(kit):
     with pytest.raises(UserError, match="no data at data/none"):
         save(ROW, data=["data/none"])
-
-
-def test_a_place_that_cannot_be_written_is_bad_input(kit):
-    (kit.root / "figures").write_text("a file where a folder should be")
-    with pytest.raises(NotADirectoryError) as error:
-        save(ROW)
-    assert "Not a directory; free some space or mend the path" in explained(error.value)
 
 
 def test_a_readable_number_has_its_interval_and_n_where_they_exist():

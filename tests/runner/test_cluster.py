@@ -160,18 +160,13 @@ def test_a_dead_scheduler_is_one_line_and_what_was_done_is_kept(kit, running):
     assert len(list((kit.root / "runs/sweeps").rglob("counts.csv"))) == 2
 
 
-@pytest.mark.parametrize(
-    ("address", "message"),
-    [
-        ("head-node", "no scheduler answers at head-node"),
-        ("tcp://127.0.0.1:9", "no scheduler answers at tcp://127.0.0.1:9"),
-    ],
-)
-def test_what_is_no_scheduler_is_one_line(kit, monkeypatch, address, message):
+@pytest.mark.parametrize("address", ["head-node", "tcp://127.0.0.1:9"])
+def test_what_is_no_scheduler_is_one_line(kit, monkeypatch, address):
     monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
     kit.notebook("counts", SAVES)
     code, said = kit.call("run", "counts", "--scheduler", address)
-    assert code == 2 and said.startswith(f"error: {message}") and said.count("\n") == 1, said
+    assert code == 2 and said.startswith(f"error: no scheduler answers at {address}"), said
+    assert said.count("\n") == 1
 
 
 def test_a_worker_of_another_checkout_is_refused(kit, tmp_path):

@@ -103,10 +103,6 @@ def test_wrong_bytes_and_wrong_entries_are_exit_code_2(get, file, changed, messa
     assert code == 2 and message in said and not file.exists(), said
 
 
-def test_a_file_without_a_known_hash_is_taken_as_it_comes(get, file):
-    assert get(size=0, sha256="")[0] == 0 and file.read_bytes() == CONTENT
-
-
 def test_an_address_that_is_gone_is_told_at_once(get, server):
     code, said = get(address=f"http://127.0.0.1:{server.server_port}/old.bin")
     assert code == 2 and "404" in said and said.count("\n") == 1 and len(server.asked) == 1

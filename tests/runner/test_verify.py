@@ -55,173 +55,138 @@ def run(kit):
     return kit
 
 
+def verified(kit, code: int, *said: str) -> str:
+    """What `lookuplab verify` prints, which holds all this."""
+    found, text = kit.call("verify")
+    assert found == code and not [one for one in said if one not in text], text
+    return text
+
+
 def test_an_equal_run_passes_with_the_counts_in_the_last_line(run):
-    code, text = run.call("verify")
-    assert (code, text.splitlines()[-1]) == (
-        0,
+    assert verified(run, 0).splitlines()[-1] == (
         "verify: 2 numbers in 1 artifacts equal, 0 different, 0 changed by 0 near ties; "
-        "1 pictures and 1 answers equal; 0 artifacts timed, not judged",
+        "1 pictures and 1 answers equal; 0 artifacts timed, not judged"
     )
 
 
 @pytest.mark.parametrize(
-    ("number", "planted", "said"),
+    ("rows", "said"),
     [
-        (
-            0,
-            "low,valid,33.3334,20,50,267,30",
-            "demo/table | m | low | valid: value 33.3333 -> 33.3334",
-        ),
-        (0, "low,valid,33.3333,20.0001,50,267,30", "ci_low 20 -> 20.0001"),
-        (0, "low,valid,33.3333,20,50.0001,267,30", "ci_high 50 -> 50.0001"),
-        (0, "low,valid,33.3333,20,50,268,30", "n 267 -> 268"),
-        (0, "low,valid,33.3333,20,50,267,", "paper_value 30 -> none"),
-        (1, "higher,valid,66.6667,60,70,267,", "demo/table | m | high | valid: there -> missing"),
+        (["low,valid,33.3334,20,50,267,30", ROWS[1]], "m | low | valid: value 33.3333 -> 33.3334"),
+        (["low,valid,33.3333,20.0001,50,267,30", ROWS[1]], "ci_low 20 -> 20.0001"),
+        (["low,valid,33.3333,20,50.0001,267,30", ROWS[1]], "ci_high 50 -> 50.0001"),
+        (["low,valid,33.3333,20,50,268,30", ROWS[1]], "n 267 -> 268"),
+        (["low,valid,33.3333,20,50,267,", ROWS[1]], "paper_value 30 -> none"),
+        ([ROWS[0]], "demo/table | m | high | valid: there -> missing"),
+        (ROWS[::-1], "demo/table: the same rows, but another CSV"),
     ],
-    ids=["value", "lower bound", "upper bound", "n", "paper's value", "row"],
+    ids=["value", "lower bound", "upper bound", "n", "paper's value", "row", "order"],
 )
-def test_any_number_that_differs_fails_though_it_lies_inside_the_interval(
-    run, number, planted, said
-):
-    rows = list(ROWS)
-    rows[number] = planted
+def test_any_number_that_differs_fails_though_it_lies_inside_the_interval(run, rows, said):
     write(run, *rows)
-    code, text = run.call("verify")
-    assert (
-        code == 1 and f"{said}\n" in text and text.splitlines()[-1].startswith("verify: FAILED: ")
-    )
-
-
-def test_rows_in_another_order_fail(run):
-    write(run, *ROWS[::-1])
-    assert run.call("verify")[0] == 1
+    verified(run, 1, said, "verify: FAILED: ")
 
 
 @pytest.mark.parametrize("extension", ["svg", "png"])
 def test_a_byte_of_a_picture_fails_though_all_numbers_are_equal(run, extension):
     file = run.root / f"figures/mini/demo/table.{extension}"
     file.write_bytes(file.read_bytes().replace(b"10.25", b"10.26"))
-    code, text = run.call("verify")
-    assert (
-        code == 1
-        and f"different: demo/table.{extension}: another picture" in text
-        and "verify: FAILED: 2 numbers" in text
-    )
+    said = f"different: demo/table.{extension}: another picture"
+    verified(run, 1, said, "verify: FAILED: 2 numbers")
 
 
 def test_a_file_that_is_missing_on_either_side_fails(run):
     write(run, *ROWS, name="second")
-    for extension in ("csv", "json", "svg", "png"):
-        (run.root / f"figures/mini/demo/table.{extension}").unlink()
-        code, text = run.call("verify")
-        assert code == 1 and f"demo/table.{extension}: there -> missing" in text
-        assert f"demo/second.{extension}: missing -> there" in text
+    (run.root / "figures/mini/demo/table.csv").unlink()
+    verified(run, 1, "demo/table.csv: there -> missing", "demo/second.svg: missing -> there")
 
 
 def test_figures_that_were_not_made_again_fail(run):
     subprocess.run(["git", "-C", str(run.root), "checkout", "-q", "figures"], check=True)
-    code, text = run.call("verify")
-    assert code == 1 and "demo/table: was not run again" in text
+    verified(run, 1, "demo/table: was not run again")
 
 
 def test_times_are_listed_and_not_judged_but_their_rows_must_be_there(kit):
     write(kit, *ROWS, timed=True)
     commit(kit)
-    assert kit.call("verify")[0] == 0, "not measured again"
+    verified(kit, 0)  # not measured again
     write(kit, "low,valid,99,,,,", ROWS[1], svg="<svg/>", timed=True)
-    code, text = kit.call("verify")
-    assert (
-        code == 0
-        and "timed, not judged: demo/table" in text
-        and "1 artifacts timed, not judged" in text
-    )
+    verified(kit, 0, "timed, not judged: demo/table", "1 artifacts timed, not judged")
     write(kit, ROWS[0], timed=True)
-    assert kit.call("verify")[0] == 1
+    verified(kit, 1)
+
+
+def changed(answer: tuple[str, ...], margin: str = "1e-05") -> tuple[str, ...]:
+    """Another answer to the same question."""
+    return (*answer[:4], "22222222", margin, "demo/table")
 
 
 def test_a_change_of_a_model_s_answer_fails_on_the_same_processor(run):
-    write_answers(run, (*ANSWER[:4], "22222222", "1e-05", "demo/table"))
-    code, text = run.call("verify")
-    assert code == 1 and "different: demo/table | mini | task/1 | sample 0: another answer" in text
+    write_answers(run, changed(ANSWER))
+    verified(run, 1, "different: demo/table | mini | task/1 | sample 0: another answer")
 
 
-@pytest.mark.parametrize(
-    "other", [{"processor": NEW, "threads": 1}, {"processor": OLD, "threads": 2}]
-)
-def test_last_digits_may_differ_on_another_processor_or_with_more_threads_and_no_more(run, other):
-    write(
-        run, "low,valid,33.3334,20,50,267,30", ROWS[1], svg=SVG.replace("10.25", "10.26"), **other
-    )
-    code, text = run.call("verify")
-    fresh = f"{other['processor']}, threads: {other['threads']}"
-    assert (
-        code == 0
-        and f"committed: {OLD}, threads: 1; fresh: {fresh} (floats may differ by 0.01% or 5e-05)"
-        in text
-    )
+@pytest.mark.parametrize(("processor", "threads"), [(NEW, 1), (OLD, 2)])
+def test_last_digits_may_differ_on_another_processor_or_with_more_threads_and_no_more(
+    run, processor, threads
+):
+    other = {"processor": processor, "threads": threads}
+    svg = SVG.replace("10.25", "10.26")
+    write(run, "low,valid,33.3334,20,50,267,30", ROWS[1], svg=svg, **other)
+    fresh = f"{processor}, threads: {threads} (floats may differ by 0.01% or 5e-05)"
+    verified(run, 0, f"committed: {OLD}, threads: 1; fresh: {fresh}")
     write(run, "low,valid,33.34,20,50,267,30", ROWS[1], **other)
-    assert run.call("verify")[0] == 1
+    verified(run, 1)
+
+
+EXPLAINED = ("low,valid,33.7079,20.1,50.2,267,30", ROWS[1])
+STEADY = ("m", *ANSWER[1:])
+SECOND = (*ANSWER[:3], "bbbbbbbb", "33333333", "", "demo/table")
+
+
+def elsewhere(kit, before: list, after: list, rows=ROWS) -> None:
+    """A run on another processor whose answers were ``before`` and are ``after``."""
+    kit.notebook("table", "pass")
+    write_answers(kit, *before)
+    commit(kit)
+    write(kit, *rows, processor=NEW)
+    write_answers(kit, *after)
 
 
 def test_a_near_tie_explains_another_count_on_another_processor_and_is_named(run):
-    run.notebook("table", "pass")
-    write(run, "low,valid,33.7079,20.1,50.2,267,30", ROWS[1], processor=NEW)
-    write_answers(run, (*ANSWER[:4], "22222222", "1e-05", "demo/table"))
-    code, text = run.call("verify")
-    assert code == 0 and "0 different, 1 changed by 1 near ties" in text.splitlines()[-1]
-    assert (
-        "near tie: demo/table | mini | task/1 | sample 0: another answer; the margin is 1e-05"
-        in text
+    elsewhere(run, [ANSWER, STEADY], [ANSWER, changed(STEADY)], EXPLAINED)
+    verified(
+        run,
+        0,
+        "0 different, 1 changed by 1 near ties",
+        "near tie: demo/table | m | task/1 | sample 0: another answer; the margin is 1e-05",
+        "explained: demo/table | m | low | valid: value 33.3333 -> 33.7079",
     )
-    assert "explained: demo/table | m | low | valid: value 33.3333 -> 33.7079" in text
-
-
-STEADY = ("m", *ANSWER[1:])
 
 
 @pytest.mark.parametrize(
     "answers",
     [
-        [(*ANSWER[:4], "22222222", "", "demo/table"), STEADY],
-        [ANSWER, STEADY, (*ANSWER[:4], "22222222", "1e-05", "demo/other")],
-        [(*ANSWER[:4], "22222222", "1e-05", "demo/table"), STEADY],
+        [changed(ANSWER, ""), STEADY],
+        [ANSWER, STEADY, (*changed(ANSWER)[:-1], "demo/other")],
+        [changed(ANSWER), STEADY],
     ],
     ids=["no near tie", "one of another notebook", "one of another model"],
 )
 def test_a_number_is_explained_by_a_near_tie_of_its_own_notebook_and_model_alone(run, answers):
-    run.notebook("table", "pass")
-    write_answers(run, ANSWER, STEADY)
-    commit(run)
-    write(run, "low,valid,33.7079,20.1,50.2,267,30", ROWS[1], processor=NEW)
-    write_answers(run, *answers)
-    code, text = run.call("verify")
-    assert code == 1 and "different: demo/table | m | low | valid" in text
+    elsewhere(run, [ANSWER, STEADY], answers, EXPLAINED)
+    verified(run, 1, "different: demo/table | m | low | valid")
 
 
 def test_every_changed_answer_must_have_been_a_near_tie(run):
-    first, second = ANSWER, (*ANSWER[:3], "bbbbbbbb", "33333333", "", "demo/table")
-    write_answers(run, first, second)
-    commit(run)
-    write(run, *ROWS, processor=NEW)
-    changed = (
-        (*first[:4], "22222222", "1e-05", "demo/table"),
-        (*second[:4], "44444444", "", "demo/table"),
-    )
-    write_answers(run, *changed)
-    code, text = run.call("verify")
-    assert code == 1 and "different: demo/table | mini | task/1 | sample 0: another answer" in text
+    elsewhere(run, [ANSWER, SECOND], [changed(ANSWER), changed(SECOND, "")])
+    verified(run, 1, "different: demo/table | mini | task/1 | sample 0: another answer")
 
 
 def test_a_question_made_from_a_near_tie_s_answer_is_explained_with_it(run):
-    first, second = ANSWER, (*ANSWER[:3], "bbbbbbbb", "33333333", "", "demo/table")
-    write_answers(run, first, second)
-    commit(run)
-    write(run, *ROWS, processor=NEW)
-    write_answers(
-        run, (*first[:4], "22222222", "1e-05", "demo/table"), (*second[:3], "cccccccc", *second[4:])
-    )
-    code, text = run.call("verify")
-    assert code == 0 and "changed by 1 near ties" in text
+    other = (*SECOND[:3], "cccccccc", *SECOND[4:])
+    elsewhere(run, [ANSWER, SECOND], [changed(ANSWER), other])
+    verified(run, 0, "changed by 1 near ties")
 
 
 def test_a_paper_is_compared_alone(run):

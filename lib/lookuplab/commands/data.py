@@ -153,11 +153,12 @@ def frequencies(
 
     from lookuplab.cloudapi import frequency
     from lookuplab.cloudapi.specs import INDEX, load_index
+    from lookuplab.paths import made
 
     files = islice(frequency.source_files(source), limit)
     shown = tqdm(files, "counting", limit, unit=" files", delay=1)
     frame, fates = frequency.count(shown, load_index(index or INDEX))
-    frame.to_csv(output)
+    frame.to_csv(made(output.parent) / output.name)
     click.echo(frequency.report(frame, fates))
 
 

@@ -164,7 +164,7 @@ def sweep(
 
 @command()
 def status(notebook: str | None = None, *, profile: str = "mini") -> None:
-    """Which notebooks (or NOTEBOOK) are up to date, and what the completion store holds.
+    """Every notebook (or NOTEBOOK), whether it is up to date, and its tables and figures; what the completion store holds.
 
     A notebook is out of date if itself, its parameters, the data, the library, the packages or its artifacts are not
     what they were when it ran here. No model is loaded, nothing is run.
@@ -184,25 +184,12 @@ def status(notebook: str | None = None, *, profile: str = "mini") -> None:
 
     chosen, place = load_profile(profile), CompletionStore.default_path()
     for one in [find(notebook)] if notebook else all_notebooks():
-        click.echo(f"{one.id:44}  {state(plan(one, chosen))}")
+        made = " ".join(id.split("/")[1] for id in one.artifacts)
+        click.echo(f"{one.id:44}  {state(plan(one, chosen)):12}  {made}".rstrip())
     click.echo(f"\nstore {place}")
     with CompletionStore(place if place.exists() else ":memory:") as store:
         for model, count, size in store.held():
             click.echo(f"{model:44}  {count:,} answers, {size / 1e6:,.1f} MB")
-
-
-@command(name="list")
-def list_notebooks() -> None:
-    """Name every notebook, with the tables and figures that it makes.
-
-    \b
-    Example:
-      lookuplab list
-    """
-    from lookuplab.notebooks import all_notebooks
-
-    for one in all_notebooks():
-        click.echo(" ".join([f"{one.id:44}", *(id.split("/")[1] for id in one.artifacts)]))
 
 
 @command()

@@ -8,8 +8,6 @@ import click
 
 from lookuplab.commands import Group, command, echo_counts, with_settings
 
-Sizes = Literal["all", "large", "medium", "small"]
-
 
 @click.group(cls=Group)
 def train() -> None:
@@ -25,12 +23,14 @@ def train() -> None:
     )  # threads that spin starve each other on a shared machine
 
 
-def _parts(chosen: str, *parts: str) -> tuple[str, ...]:
-    return parts if chosen == "all" else (chosen,)
-
-
 @command(train)
-def mini(*, size: Sizes = "all", epochs: int = 1, seed: int = 0, out: Path | None = None) -> None:
+def mini(
+    *,
+    size: Literal["all", "large", "medium", "small"] = "all",
+    epochs: int = 1,
+    seed: int = 0,
+    out: Path | None = None,
+) -> None:
     """Build the corpus, train the mini code models of three sizes, and write model folders with their cards.
 
     A killed run goes on from its last checkpoint when the same command is given again. Losses go to
@@ -50,65 +50,48 @@ def mini(*, size: Sizes = "all", epochs: int = 1, seed: int = 0, out: Path | Non
         out: Folder for the model folders [default: below data/mini].
     """
     from lookuplab.mini import corpus
+    from lookuplab.paths import made
 
-    sizes = _parts(size, "large", "medium", "small")
+    sizes = ("large", "medium", "small") if size == "all" else (size,)
     for folder in corpus.train(sizes, made(out or corpus.MODELS), epochs, seed):
         click.echo(folder)
 
 
 @command(train)
-def mini_toolgen(
-    *,
-    family: Literal["all", "gpt", "t5", "llama"] = "all",
-    out: Path | None = None,
-    work: Path | None = None,
-) -> None:
-    """The mini models of ToolGen: pre-trained on the functions of the installed packages, some of which Jedi marks, and
-    fine-tuned with and without marks.
+def mini_toolgen() -> None:
+    """The mini models of ToolGen: three families, pre-trained on the functions of the installed packages, some of which
+    Jedi marks, and fine-tuned with and without marks.
 
     What is in the folders is not made again: delete it to repeat a step. A killed run goes on when the same command is
     given again.
 
     \b
-    Examples:
-      lookuplab train mini-toolgen                  three families, base and ToolGen each
-      lookuplab train mini-toolgen --family llama
-
-    Args:
-        family: Which architecture.
-        out: Folder for the model folders [default: below data/mini].
-        work: Folder for checkpoints and logs [default: below runs/train].
+    Example:
+      lookuplab train mini-toolgen
     """
-    from lookuplab.mini import toolgen as models
+    from lookuplab.mini.toolgen import MODELS, VARIANTS, WORK, finetuned, marked_pairs
 
-    work, out = work or models.WORK, made(out or models.MODELS)
-    pairs = models.marked_pairs(work, out / "marks.jsonl.gz")
-    for name in _parts(family, "gpt", "t5", "llama"):
-        for variant in models.VARIANTS:
-            click.echo(models.finetuned(work, out, name, variant, pairs))
+    pairs = marked_pairs(WORK, MODELS / "marks.jsonl.gz")
+    for family in ("gpt", "t5", "llama"):
+        for variant in VARIANTS:
+            click.echo(finetuned(WORK, MODELS, family, variant, pairs))
 
 
 @command(train)
-def mini_questions(*, size: Sizes = "all", out: Path | None = None) -> None:
-    """The mini models that answer questions: fine-tuned on problems made of the docstring examples that the mini
-    benchmark does not use.
+def mini_questions() -> None:
+    """The mini models that answer questions: adapters over the mini models of three sizes, fine-tuned on problems made of
+    the docstring examples that the mini benchmark does not use.
 
     What is in the folders is not made again: delete it to repeat a step. A killed run goes on when the same command is
     given again.
 
     \b
-    Examples:
-      lookuplab train mini-questions                three sizes, as adapters over the mini models
-      lookuplab train mini-questions --size small
-
-    Args:
-        size: Which model.
-        out: Folder for the model folders [default: below data/mini].
+    Example:
+      lookuplab train mini-questions
     """
-    from lookuplab.mini import questions
+    from lookuplab.mini.questions import MODELS, train
 
-    sizes = _parts(size, "small", "medium", "large")
-    for folder in questions.train(sizes, made(out or questions.MODELS)):
+    for folder in train(("small", "medium", "large"), MODELS):
         click.echo(folder)
 
 
@@ -201,9 +184,3 @@ def toolgen(
     left_out += done["left_out"]
     echo_counts("left out:" if left_out else "", left_out)
     click.echo(f"written: {output}")
-
-
-def made(folder: Path) -> Path:
-    """The folder, made now: a place that cannot be written should show before the training, not after it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder

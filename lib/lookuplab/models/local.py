@@ -1,7 +1,7 @@
 """Models that run here: any causal or encoder-decoder checkpoint of Hugging Face Transformers.
 
-From top to bottom: what is on the disk (``Checkpoint``), the model that answers (``LocalModel``), the
-decode loop, and what a batch carries from one forward pass to the next.
+From top to bottom: the model that answers, a row of its batch and how the next token is chosen, and what a
+batch carries from one forward pass to the next.
 
 The loop is gpt-fast's: prefill once, then one token a step for all rows. What it adds to ``generate``
 of Transformers: batches of *different* prompts, stop rules that end a row while it is decoded,
@@ -52,18 +52,35 @@ CPU_TOKENS = 8192  # rows x longest prompt: more only pads and leaves the proces
 GPU_SHARE = 0.8  # of the free memory, for keys and values
 # drop finished rows when they are one in so many of the batch: each time the cache is copied
 COMPACT = 8
-LIKELY = 256  # tokens that a draw with top_p looks at first
+LIKELY = (16, 256)  # tokens that a draw with top_p looks at first, and then
 BLOCK = 64  # positions of room that the cache reserves at a time
 
 
-class Checkpoint:
-    """A checkpoint or an adapter on its base: a folder, or a name on the hub. Read as far as it is asked for.
+@dataclass
+class Work:
+    """What a local model has done since it was loaded, repeated work (after a lack of memory) included.
 
-    ``dtype`` is bfloat16 on GPUs and float32 on a CPU unless it is stated, whatever the files are in.
-    On GPUs ``device_map`` defaults to "auto": all of them, through accelerate. ``adapter`` is a PEFT
-    adapter's folder or hub name. ``context`` is the longest prompt plus completion in tokens, None
-    without a limit; ``causal`` says that answers continue the prompt (else they begin a text of their own).
-    UserError for whatever is missing, cannot be read, or does not fit on the GPUs.
+    ``passes`` are forward passes of a whole batch (an encoder's belongs to the first of its decoder),
+    ``prompt_tokens`` and ``new_tokens`` what went in and came out: samples of one prompt in one batch
+    read it once. Padding is not in it.
+    """
+
+    passes: int = 0
+    prompt_tokens: int = 0
+    new_tokens: int = 0
+
+
+class LocalModel:
+    """A checkpoint, or an adapter on its base, that answers prompts (see ``models.Model``): a folder, or a name on the hub.
+    Read as far as it is asked for.
+
+    ``chat``: True asks every prompt through the chat template, False none, None those that bring a
+    system prompt. ``dtype`` is bfloat16 on GPUs and float32 on a CPU unless it is stated, whatever the
+    files are in. On GPUs ``device_map`` defaults to "auto": all of them, through accelerate. ``adapter`` is
+    a PEFT adapter's folder or hub name. ``batch_size`` bounds the rows of a batch. ``context`` is the longest
+    prompt plus completion in tokens, None without a limit; the checkpoint says it, and the option overrides
+    it. ``causal`` says that answers continue the prompt (else they begin a text of their own). ``work``
+    counts what the model does. UserError for whatever is missing, cannot be read, or does not fit on the GPUs.
     """
 
     def __init__(
@@ -71,14 +88,18 @@ class Checkpoint:
         place: str,
         revision: str | None = None,
         *,
+        name: str | None = None,
+        chat: bool | None = None,
         dtype: str | None = None,
         device_map: str | None = None,
         adapter: str | None = None,
+        batch_size: int = ROWS,
+        context: int | None = None,
     ) -> None:
         folder = Path(place).expanduser()
-        self.name = place
+        self.name = name or (folder.resolve().name if folder.is_dir() else place)
         if folder.is_dir():
-            self.name, place = folder.resolve().name, str(folder)
+            place = str(folder)
         if is_adapter(folder):
             adapter, (place, revision) = place, base_of(folder)
         gpu = torch.cuda.is_available()
@@ -96,12 +117,19 @@ class Checkpoint:
         self.causal = not self.config.is_encoder_decoder
         # encoder-decoders here have relative positions and no limit
         text = self.config.get_text_config()
-        self.context = getattr(text, "max_position_embeddings", None) if self.causal else None
+        limit = getattr(text, "max_position_embeddings", None) if self.causal else None
+        self.chat, self.batch_size, self.context = chat, max(1, batch_size), context or limit
+        self.work = Work()
 
     @cached_property
     def identity(self) -> dict[str, str]:
-        """What changes the answers: content hash or name and commit, dtype, adapter. Needs no weights."""
-        (place, revision), found = self.source, {"dtype": self.dtype}
+        """What changes the answers: content hash or name and commit, dtype, adapter, context, chat template.
+
+        Needs no weights.
+        """
+        chat = {None: "by prompt", False: "never", True: "always"}[self.chat]
+        found = {"dtype": self.dtype, "context": str(self.context), "chat": chat}
+        place, revision = self.source
         if Path(place).is_dir():
             found["content"] = content_hash(Path(place))
         else:  # what a branch or tag stands for, told by the cache's folder: configurations need not say it
@@ -130,17 +158,26 @@ class Checkpoint:
 
     @cached_property
     def module(self):
-        """The Transformers model, with its weights. One that nobody holds any more is freed before."""
+        """The Transformers model, ready to decode. One that nobody holds any more is freed before."""
         gc.collect()
         torch.cuda.empty_cache()
+        module = _try(self.name, self._read)
+        head = module.get_output_embeddings()
+        if type(head) is torch.nn.Linear and head.weight.dtype != torch.float32:
+            # in bfloat16 logits between 16 and 32 are .125 apart; a copy, for embeddings may share the weight
+            head.weight = torch.nn.Parameter(head.weight.float(), requires_grad=False)
+            head.register_forward_pre_hook(lambda _, inputs: (inputs[0].float(),))
+        return module.eval()
+
+    def _read(self):
+        """The weights, the adapter's among them."""
         kind = AutoModelForCausalLM if self.causal else AutoModelForSeq2SeqLM
-        options = {
-            "dtype": getattr(torch, self.dtype),
-            "device_map": self.device_map,
+        module, report = kind.from_pretrained(
+            self.source[0],
+            dtype=getattr(torch, self.dtype),
+            device_map=self.device_map,
+            output_loading_info=True,
             **self._options,
-        }
-        module, report = _try(
-            self.name, kind.from_pretrained, self.source[0], output_loading_info=True, **options
         )
         if report["missing_keys"]:
             raise UserError(
@@ -153,85 +190,14 @@ class Checkpoint:
                 f"model {self.name} does not fit on the GPUs in {self.dtype}: part of it would run on the "
                 "CPU; take more GPUs or another dtype (NAME?dtype=bfloat16)"
             )
-        return _try(self.name, self._adapted, module) if self.adapter else module
-
-    def _adapted(self, module):
-        if len(self.tokenizer) > module.get_input_embeddings().num_embeddings:
-            module.resize_token_embeddings(len(self.tokenizer), mean_resizing=False)
-        with warnings.catch_warnings():  # PEFT 0.21 still asks for an attribute by its old name
-            warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
-            adapted = PeftModel.from_pretrained(module, str(self.adapter))
-        if self.dtype == "float32":
-            adapted.merge_and_unload()
-        return module
-
-
-def _try(name: str, load: Callable, *arguments: Any, **options: Any) -> Any:
-    """``load`` with the first line of whatever keeps it from loading."""
-    try:
-        return load(*arguments, **options)
-    except (
-        Exception
-    ) as error:  # Transformers, PEFT, the hub client and safetensors raise a dozen kinds
-        said = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise UserError(
-            f"cannot load model {name}: {said} (it must be a complete folder that save_pretrained wrote, "
-            "or the name of one on the hub that is cached or can be reached; private ones: hf auth login)"
-        ) from error
-
-
-@dataclass
-class Work:
-    """What a local model has done since it was loaded, repeated work (after a lack of memory) included.
-
-    ``passes`` are forward passes of a whole batch (an encoder's belongs to the first of its decoder),
-    ``prompt_tokens`` and ``new_tokens`` what went in and came out: samples of one prompt in one batch
-    read it once. Padding is not in it.
-    """
-
-    passes: int = 0
-    prompt_tokens: int = 0
-    new_tokens: int = 0
-
-
-class LocalModel(Checkpoint):
-    """A checkpoint that answers prompts (see ``models.Model``).
-
-    ``chat``: True asks every prompt through the chat template, False none, None those that bring a
-    system prompt. ``batch_size`` bounds the rows of a batch, ``context`` overrides what the checkpoint
-    says about its longest sequence. ``work`` counts what the model does.
-    """
-
-    def __init__(
-        self,
-        place: str,
-        revision: str | None = None,
-        *,
-        name: str | None = None,
-        chat: bool | None = None,
-        batch_size: int = ROWS,
-        context: int | None = None,
-        **options: str | None,
-    ) -> None:
-        super().__init__(place, revision, **options)
-        self.name, self.chat, self.work = name or self.name, chat, Work()
-        self.batch_size, self.context = max(1, batch_size), context or self.context
-
-    @cached_property
-    def identity(self) -> dict[str, str]:
-        """What changes the answers: that of the checkpoint, context, chat template."""
-        chat = {None: "by prompt", False: "never", True: "always"}[self.chat]
-        return {**super().identity, "context": str(self.context), "chat": chat}
-
-    @cached_property
-    def module(self):
-        """The Transformers model, ready to decode."""
-        module = super().module.eval()
-        head = module.get_output_embeddings()
-        if type(head) is torch.nn.Linear and head.weight.dtype != torch.float32:
-            # in bfloat16 logits between 16 and 32 are .125 apart; a copy, for embeddings may share the weight
-            head.weight = torch.nn.Parameter(head.weight.float(), requires_grad=False)
-            head.register_forward_pre_hook(lambda _, inputs: (inputs[0].float(),))
+        if self.adapter:
+            if len(self.tokenizer) > module.get_input_embeddings().num_embeddings:
+                module.resize_token_embeddings(len(self.tokenizer), mean_resizing=False)
+            with warnings.catch_warnings():  # PEFT 0.21 still asks for an attribute by its old name
+                warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
+                adapted = PeftModel.from_pretrained(module, str(self.adapter))
+            if self.dtype == "float32":
+                adapted.merge_and_unload()
         return module
 
     @cached_property
@@ -414,6 +380,21 @@ class LocalModel(Checkpoint):
             written += 1
 
 
+def _try(name: str, load: Callable, *arguments: Any, **options: Any) -> Any:
+    """``load`` with the first line of whatever keeps it from loading."""
+    try:
+        return load(*arguments, **options)
+    except UserError:
+        raise
+    # Transformers, PEFT, the hub client and safetensors raise a dozen kinds
+    except Exception as error:
+        said = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise UserError(
+            f"cannot load model {name}: {said} (it must be a complete folder that save_pretrained wrote, "
+            "or the name of one on the hub that is cached or can be reached; private ones: hf auth login)"
+        ) from error
+
+
 def encode(tokenizer, text: str, special: bool, causal: bool) -> list[int]:
     """Token ids of a text, with the tokenizer's own special tokens if ``special``.
 
@@ -561,27 +542,27 @@ def choose(
         alone, near = margin == torch.inf, torch.full_like(margin, torch.inf)
         chosen = torch.softmax(scores.double() / decoding.temperature, dim=-1)
         if decoding.top_p < 1:
-            chosen, near = nucleus(chosen, decoding.top_p)
+            chosen, names, near = nucleus(chosen, decoding.top_p)
         total = chosen.cumsum(-1)
         point = chance.double() * total[:, -1]
-        token = torch.searchsorted(total, point[:, None], right=True)[:, 0].clamp(
-            max=logits.shape[-1] - 1
-        )
-        upper = total.gather(-1, token[:, None])[:, 0]
-        lower = upper - chosen.gather(-1, token[:, None])[:, 0]
+        at = torch.searchsorted(total, point[:, None], right=True).clamp(max=total.shape[-1] - 1)
+        upper = total.gather(-1, at)[:, 0]
+        lower = upper - chosen.gather(-1, at)[:, 0]
+        token = (names.gather(-1, at) if decoding.top_p < 1 else at)[:, 0]
         margin = torch.minimum(torch.minimum(upper - point, point - lower), near)
         margin = margin.masked_fill(alone, torch.inf)
     return token, logits.gather(-1, token[:, None])[:, 0] - logits.logsumexp(-1), margin
 
 
-def nucleus(chances: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """``chances`` (rows, vocabulary) without the tokens behind those that together come to ``top_p``; the one that
-    crosses it stays. Also how near a sum at which it could cut was to ``top_p`` (rows,).
+def nucleus(chances: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The likeliest of ``chances`` (rows, vocabulary) in the order of the vocabulary, zero behind those that together come
+    to ``top_p`` (the one that crosses it stays); which tokens they are; and how near a sum at which it could cut was to
+    ``top_p`` (rows,).
 
     Of equally likely tokens at the cut those that come first in the vocabulary stay. To sort the whole vocabulary is
     slow, so that is done only where the ``LIKELY`` most likely tokens do not tell.
     """
-    for count in (LIKELY, chances.shape[-1]):
+    for count in (*LIKELY, chances.shape[-1]):
         if count < chances.shape[-1]:
             ranked, order = chances.topk(count)
         else:
@@ -591,8 +572,9 @@ def nucleus(chances: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Te
         tied = (ranked[:, 1:] == ranked[:, :-1]) & outside[:, 1:] & ~outside[:, :-1]
         if outside[:, -1].all() and not tied.any():
             break
-    kept = torch.zeros_like(chances).scatter(-1, order, ranked.masked_fill(outside, 0))
-    return kept, (before - top_p).abs().amin(-1)
+    names, places = order.sort(-1)
+    kept = ranked.masked_fill(outside, 0).gather(-1, places)
+    return kept, names, (before - top_p).abs().amin(-1)
 
 
 def uniforms(row: Row, decoding: Decoding) -> np.ndarray:

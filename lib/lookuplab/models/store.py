@@ -156,7 +156,6 @@ def export(target: Path, kinds: Sequence[type[AnswerStore]], models: Sequence[st
     source = existing(CompletionStore.default_path())
     if target.resolve() == source.resolve():
         raise UserError(f"{target} is the store itself; name another file")
-    target.parent.mkdir(parents=True, exist_ok=True)
     with paths.replacing(target) as partial:
         for kind in kinds:
             if kind.default_path().is_file():

@@ -7,8 +7,9 @@ read as in their code (nokia/codesearch), but for lemmas: spaCy's English model 
 import json
 import re
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -119,8 +120,8 @@ def best(scores: np.ndarray, k: int) -> np.ndarray:
 
 
 class Bm25(Ranker):
-    """Okapi BM25 over ``documents`` (id -> words): rank-bm25's numbers to the last bit, from one sparse matrix, (n, words),
-    instead of a dictionary a document.
+    """Okapi BM25 over ``documents`` (id -> words): rank-bm25's own numbers. It scores each word of a query once, for the
+    documents that hold it, instead of all documents for every query.
 
     ``words`` splits a query; a word given twice counts twice. As in rank-bm25, a negative idf becomes ``epsilon`` times
     the average.
@@ -135,28 +136,23 @@ class Bm25(Ranker):
         epsilon: float = 0.25,
     ):
         from rank_bm25 import BM25Okapi
-        from sklearn.feature_extraction import DictVectorizer
 
-        self.ids, self.words = sorted(documents), words
+        self.ids, self.words, self.holders = sorted(documents), words, defaultdict(list)
         texts = [documents[name] for name in self.ids]
         if not any(texts):
             raise UserError(f"nothing to search: {len(documents)} documents without a single word")
-        okapi, table = BM25Okapi(texts, k1=k1, b=b, epsilon=epsilon), DictVectorizer(sort=False)
-        self.weights = table.fit_transform(okapi.doc_freqs).tocsc()
-        self.columns, counts = table.vocabulary_, self.weights.data
-        idf = np.array([okapi.idf[word] for word in self.columns])
-        norm = k1 * (1 - b + b * np.array(okapi.doc_len) / okapi.avgdl)
-        rates = counts * (k1 + 1) / (counts + norm[self.weights.indices])
-        self.weights.data = np.repeat(idf, np.diff(self.weights.indptr)) * rates
+        self.okapi = BM25Okapi(texts, k1=k1, b=b, epsilon=epsilon)
+        for at, counts in enumerate(self.okapi.doc_freqs):
+            for word in counts:
+                self.holders[word].append(at)
+        self.scored = cache(lambda word: self.okapi.get_batch_scores([word], self.holders[word]))
 
     def scores_of(self, queries: Sequence[str]) -> np.ndarray:
         scores = np.zeros((len(queries), len(self.ids)))
         for line, query in zip(scores, queries, strict=True):
-            for column in (
-                self.columns[word] for word in self.words(query) if word in self.columns
-            ):
-                here = slice(*self.weights.indptr[column : column + 2])
-                line[self.weights.indices[here]] += self.weights.data[here]
+            for word in self.words(query):
+                if word in self.holders:
+                    line[self.holders[word]] += self.scored(word)
         return scores
 
 

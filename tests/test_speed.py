@@ -19,41 +19,35 @@ for run in (lambda: exec(work, {}), lambda: subprocess.run([sys.executable, "-c"
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-def test_both_ways_do_all_items_behind_the_same_warm_up_and_unequal_results_are_counted(
+def test_a_part_is_scaled_to_all_behind_the_same_warm_up_and_unequal_results_are_counted(
     monkeypatch,
 ):
-    spans = iter(
-        [(9.0, 8.0), (18.0, 4.0), (2.0, 3.0), (10.0, 6.0)]
-    )  # cold, then warm; the kit first
+    spans = iter([(9, 8), (18, 4), (2, 3), (10, 6)])  # cold, then warm; the kit first
+    asked, done = [], []
 
     def metered(run, items):
-        seconds, processor = next(spans)
-        return run(items), {"seconds": seconds, "processor_seconds": processor}
+        asked.append(items)
+        return run(items), dict(zip(("seconds", "processor_seconds"), next(spans), strict=True))
 
     monkeypatch.setattr(speed, "metered", metered)
-    asked = []
 
-    def way(name, last):
-        return lambda items: asked.append((name, items)) or [*items[:-1], last]
+    def kit(items):
+        done.append(items)
+        return items
 
-    ways = way("kit", 3), way("literal", 4)
-    ours, theirs, rows = speed.compared("part", *ways, [1, 2, 3], [5, 6], "m")
-    both = [("kit", [5, 6]), ("literal", [5, 6]), ("kit", [1, 2, 3]), ("literal", [1, 2, 3])]
-    assert asked == both and (ours, theirs) == ([1, 2, 3], [1, 2, 4])
-    found = dict(zip(rows.metric, rows.value, strict=True))
-    assert (found["seconds_ratio"], found["processor_seconds_ratio"], found["differing"]) == (
-        5,
-        2,
-        1,
-    )
-    assert (found["cold_seconds_ratio"], found["cold_processor_seconds_ratio"]) == (2, 0.5)
-    assert (found["seconds_kit"], found["cold_seconds_literal"]) == (2, 18)
-    assert set(rows.condition) == {"part"} and set(rows.n) == {3} and set(rows.model) == {"m"}
+    def wrong(items):
+        return [*items[:-1], 9]
+
+    rows = speed.compared("part", kit, wrong, [1, 2, 3], [5, 6], "m", every=2)[2]
+    assert asked == [[5], [5], [1, 2, 3], [1, 3]] and done == [[5], [5, 6], [1, 2, 3]]
+    found = {row.metric: (row.value, row.n) for row in rows.itertuples()}
+    assert found["cold_seconds_ratio"] == (2, 1) and found["cold_seconds_literal"] == (18, 1)
+    assert found["seconds_literal"] == (15, 2) and found["seconds_ratio"] == (7.5, 3)
+    assert found["seconds_kit"] == (2, 3) and found["differing"] == (1, 2)
 
 
 def test_two_items_warm_up_if_nothing_else_is_given(monkeypatch):
-    took = {"seconds": 1.0, "processor_seconds": 1.0}
+    took, asked = {"seconds": 1.0, "processor_seconds": 1.0}, []
     monkeypatch.setattr(speed, "metered", lambda run, items: (run(items), took))
-    asked = []
     rows = speed.compared("part", lambda items: asked.append(items) or items, list, [1, 2, 3])[2]
     assert asked == [[1, 2], [1, 2, 3]] and not rows.metric.str.startswith("cold").any()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # pandas computes the same whatever is installed beside it
 pd.set_option("compute.use_bottleneck", False, "compute.use_numexpr", False)
 KEY = ("paper", "artifact", "model", "condition", "metric")
-_NUMBERS = ("value", "ci_low", "ci_high", "n", "paper_value")
+_NUMBERS = ("value", "ci_low", "ci_high", "n", "clusters", "paper_value")
 COLUMNS = (*KEY, *_NUMBERS)
 REQUIRED = {"model", "condition", "metric", "value"}
 
@@ -54,8 +54,8 @@ class Artifact:
     ) -> pd.DataFrame:
         """Write ``<name>.csv`` and ``.json``; return the rows as written.
 
-        ``frame`` has one row per number: model, condition, metric, value and, if they exist, ci_low, ci_high, n and
-        paper_value; paper and artifact are filled in. ``models`` and ``data`` are those of ``provenance.describe``;
+        ``frame`` has one row per number: model, condition, metric, value and, if they exist, ci_low, ci_high, n,
+        clusters (how many independent observations the n are) and paper_value; paper and artifact are filled in. ``models`` and ``data`` are those of ``provenance.describe``;
         ``parameters`` are added to the notebook's own. ``timed`` says that the numbers are times or speeds, which no
         second run repeats. Raises UserError for an unknown or missing column, a row that occurs twice and an interval
         whose ends are swapped.
@@ -125,7 +125,7 @@ def to_csv(table: pd.DataFrame) -> str:
     """
     written = table.astype(object)
     for column in _NUMBERS:  # + 0.0: no "-0"
-        form = "{:.0f}" if column == "n" else "{:.6g}"
+        form = "{:.0f}" if column in ("n", "clusters") else "{:.6g}"
         written[column] = ["" if pd.isna(one) else form.format(one + 0.0) for one in table[column]]
     return written.to_csv(index=False, lineterminator="\n")
 

@@ -7,8 +7,9 @@ of two, on the claimed side of a bound?
 - *not decided*: the interval contains the bound, or the artifact or one of its rows is missing;
 - two numbers are compared through the interval of their difference: the paired one where the artifact states it
   (metric ``valid_change_points``, or ``bleu4_change`` where the metric is not a percentage; condition ``dag/low`` for
-  the change from the base model, as in the subscripts of Table 3, or ``dag_plus_plus/low - dag/low``), else that of two
-  independent estimates (``scoring.rates.difference``), which is wider;
+  the change from the base model, as in the subscripts of Table 3, or ``dag_plus_plus/low - dag/low``; model
+  ``mini-large - mini-small`` for the same condition of two models), else that of two independent estimates
+  (``scoring.rates.difference``), which is wider;
 - a number without an interval (a count) is exact;
 - a claim holds if all its comparisons do. It fails with a single one, but whoever looks at k comparisons finds one
   below 2.5% by chance k times as often: the smallest chance is multiplied by k (Holm's first step). A claim about *any*
@@ -411,13 +412,18 @@ def _chance(distance: float, side: float) -> float:
 
 
 def _paired(first: tuple, second: tuple, changes: dict) -> tuple[Rate, str] | None:
-    """The stated change between two conditions of one model, with its sign turned where it is stated the other way."""
-    (model, left), (other, right) = first, second
-    for new, old, sign in ((left, right, 1), (right, left, -1)):
+    """The stated change between two conditions of one model, or two models under one condition, with its sign turned
+    where it is stated the other way.
+    """
+    for (model, new), (other, old), sign in ((first, second, 1), (second, first, -1)):
+        names = model, f"{new} - {old}"
+        if model != other:
+            names = f"{model} - {other}", new if new == old else None
+        change = changes.get(names)
         # a row that names ``new`` alone changes from the base
-        from_base = old == "/".join(["base", *new.split("/")[1:]])
-        change = changes.get((model, f"{new} - {old}")) or from_base and changes.get((model, new))
-        if change and model == other:
+        if model == other and old == "/".join(["base", *new.split("/")[1:]]):
+            change = change or changes.get((model, new))
+        if change:
             found = _rate(change)
             turned = Rate(-found.value, -found.high, -found.low, 0)
             return (found if sign > 0 else turned), f"{_count(change)} pairs"
@@ -425,8 +431,11 @@ def _paired(first: tuple, second: tuple, changes: dict) -> tuple[Rate, str] | No
 
 
 def _rate(row: dict) -> Rate:
-    exact = math.isnan(row["ci_low"])
-    ends = [row["value"]] * 2 if exact else [row["ci_low"], row["ci_high"]]
+    ends = [row["ci_low"], row["ci_high"]]
+    if math.isnan(
+        row["ci_low"]
+    ):  # a count is exact; of an estimate without an interval nothing is known
+        ends = [row["value"]] * 2 if math.isnan(row["clusters"]) else [-inf, inf]
     return Rate(row["value"], *ends, 0)
 
 

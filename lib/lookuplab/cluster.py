@@ -1,18 +1,21 @@
 """Tasks over a Dask cluster: the one place that knows of Dask (``pip install -e '.[cluster]'``, docs/cluster.md).
 
-Without ``--scheduler`` nothing here runs. Tasks are idempotent: if a worker dies, another one runs its task again, and
+Without ``--scheduler`` nothing of it runs, and ``spread`` takes threads. Tasks are idempotent: if a worker dies, another one runs its task again, and
 the caller keeps what came back before. Workers have the caller's library, packages and checkout; each task compares
 them before it begins, so that this holds for a worker that joins late, too.
 """
 
 import logging
+import os
 import platform
 import socket
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError, Future, as_completed
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +115,33 @@ def account() -> dict[str, str]:
         "library": provenance.library_hash()[:12],
         "packages": str(provenance.package_versions()),
     }
+
+
+def spread(
+    function: Callable, tasks: Sequence, workers: int | None = None, cluster: Cluster | None = None
+) -> Iterator[tuple[int, Any]]:
+    """(position, ``function(task)``) as they come: from the cluster, or from so many threads here, by default one for
+    each processor. They take sorted tasks from both ends, so that each has like ones after each other.
+    """
+    if cluster is not None:
+        yield from cluster.map(function, tasks)
+        return
+    left, thread = deque(enumerate(tasks)), threading.local()
+    ends = cycle([left.popleft, left.pop])
+
+    def begin() -> None:
+        thread.take = next(ends)
+
+    def turn() -> tuple[int, Any]:
+        at, task = thread.take()
+        return at, function(task)
+
+    with ThreadPoolExecutor(workers or os.cpu_count(), initializer=begin) as threads:
+        try:
+            turns = [threads.submit(turn) for _ in tasks]
+            yield from (done.result() for done in as_completed(turns))
+        finally:  # after an error or an interrupt the threads end with the tasks that they are at
+            threads.shutdown(cancel_futures=True)
 
 
 def kept(make: Callable[..., AbstractContextManager], *arguments: object) -> Any:

@@ -34,10 +34,10 @@ from lookuplab.models.store import canonical, digest
 from lookuplab.notebooks import Job, all_notebooks, folder_of
 
 FORKS = multiprocessing.get_context("forkserver")
-# What most notebooks import: some eight seconds of a processor, done once for a run of several.
+# What most notebooks import: some seven seconds of a processor, done once for a run of several.
 IMPORTS = [
     *("lookuplab.cells", "pandas", "torch", "transformers.modeling_utils"),
-    *("scipy.stats", "accelerate", "peft"),
+    *("scipy.stats", "accelerate", "peft", "sklearn.metrics"),
 ]
 STORE_VARIABLE = "LOOKUPLAB_STORE"
 ANSWERS = "answers.csv.gz"

@@ -51,6 +51,24 @@ def test_the_command_rebuilds_the_committed_tasks_byte_for_byte(tmp_path):
     assert out.read_bytes() == benchmark.TASKS.read_bytes()
 
 
+def test_the_committed_tasks_ask_for_no_generic_name_and_a_new_build_can(tmp_path):
+    put, drop = "aws/s3.s3.put_object", "aws/sqs.sqs.delete_message"
+    described, blobs = "aws/ec2.ec2.describe_instances", "azure/blob.ContainerClient.delete_blobs"
+    rows = {put: (900, 101), drop: (10, 3), described: (900, 100), blobs: (54, 6)}
+    counts = pandas.DataFrame.from_dict(rows, "index", columns=["count_name", "count_bound"])
+    plain, found = (benchmark.candidates(load_index(), counts, names) for names in (False, True))
+    classes = {spec.id: place for place, specs in found.items() for spec in specs}
+    assert not rows.keys() & {spec.id for specs in plain.values() for spec in specs}
+    asked = {put: ("high", "aws"), drop: ("low", "aws"), blobs: ("medium", "azure")}
+    assert {api: classes.get(api) for api in rows} == {described: None} | asked
+    out, options = tmp_path / "tasks.jsonl", ["--generic-names", "--faithful"]
+    result = CliRunner().invoke(cli, ["data", "build", "benchmark", *options, "-o", str(out)])
+    assert "APIs to choose from with generic names: high aws" in result.output
+    made = load_tasks(out)
+    assert any("shared_name" in load_index().by_id[task.target].flags for task in made)
+    assert any("brand-new" in task.comment for task in made)
+
+
 def test_versions_and_equal_descriptions_are_acceptable_targets_but_no_shared_notice():
     notice = "This operation is not supported by directory buckets. "
     a, b = _api("list_objects", "Returns objects."), _api("list_objects_v2", "Returns others.")

@@ -3,6 +3,7 @@ hand (Sections 3 and 4).
 """
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,19 +13,20 @@ from lookuplab.cloudapi.dag import Passes
 from lookuplab.cloudapi.policies import (
     POLICIES,
     added_tokens,
-    adjusted,
     best,
-    both,
+    between_models,
     break_even_rows,
     calibration_rows,
     class_rows,
     compared_rows,
     curve,
+    fall_rows,
     folds,
     held_out_rows,
     lowest,
     optimum_rows,
     outcome,
+    perplexity_rows,
     policy_rows,
     precision_rows,
     risk_rows,
@@ -35,12 +37,14 @@ from lookuplab.cloudapi.policies import (
     valid_rates,
 )
 from lookuplab.errors import UserError
+from lookuplab.scoring.rates import averages, of_change, of_number, of_share
 
 COUNTS, GRID = np.array([200, 150, 20, 30, 2, 1]), np.linspace(0, 1, 101).round(2)
 SURE = np.array([0.95, 0.9, 0.6, 0.4, 0.3, 0.1])
 # Two tasks a class, each of its own API; the aggregates differ so that a mix-up shows.
 TABLE = pd.DataFrame({"minimum": SURE, "mean": 1 - SURE, "product": SURE, "api": list("abcdef")})
-TABLE = TABLE.assign(model="toy", task=TABLE.api, last=0.5, exists=SURE != 0.9, prompt_dropped=0)
+TABLE = TABLE.assign(model="toy", task=TABLE.api, last=0.5, exists_anywhere=SURE != 0.9)
+TABLE = TABLE.assign(exists=SURE < 0.9, prompt_dropped=0)
 TABLE["frequency"] = np.repeat(["high", "medium", "low"], 2)
 # Valid are three without documents, five with a hit, none with a miss.
 FIRST, HIT, MISS = (
@@ -61,8 +65,8 @@ def values(rows):
 def test_a_policy_retrieves_where_the_paper_says():
     found = ["".join(map(str, triggered(FIRST, policy).astype(int))) for policy in POLICIES]
     assert found == ["000000", "111111", "010000", "001111", "011111"]
-    everywhere = FIRST.assign(exists_anywhere=True)
-    assert not triggered(everywhere, "dag_index_lookup", exists="exists_anywhere").any()
+    stricter = triggered(FIRST, "dag_index_lookup", exists="exists")
+    assert "".join(map(str, stricter.astype(int))) == "110000", "no name of this client"
 
 
 def test_a_bad_threshold_and_no_confidence_are_one_clear_line():
@@ -86,7 +90,11 @@ def test_rows_are_by_class_and_a_metrics_end_is_its_unit():
     # None of a class without tasks.
     assert [row["condition"] for row in found[::3]] == ["way/high", "way/medium", "way/all"]
     assert [row["value"] for row in found] == [50, -25, 15, 100, 100, 35, 75, 37.5, 25]
-    assert (found[1]["ci_low"], found[1]["ci_high"], found[1]["n"]) == (-50, 0, 2)
+    kinds = [of_share, of_change, of_number]
+    for kind, row, values in zip(kinds, found[6:], numbers.values(), strict=True):
+        (number,) = averages(np.array(values)[:, None], FIRST[:4].api, kind=kind)
+        number = number if kind is of_number else number.percent()
+        assert (row["ci_low"], row["ci_high"]) == (number.low, number.high)
 
 
 def test_tasks_without_a_value_do_not_count():
@@ -96,12 +104,11 @@ def test_tasks_without_a_value_do_not_count():
     assert {row["n"] for row in found} == {1}
 
 
-def test_intervals_draw_whole_apis():
-    """Two APIs: a resample has the first twice, both, or the second twice: 2/4, 2/3, 2/2."""
+def test_intervals_rest_on_apis_not_on_tasks():
     table = FIRST[:3].assign(api=list("aab"), frequency="high", valid=[True, False, True])
     (found, *_) = valid_rates(table.assign(valid_closed=False))
     assert (found["condition"], found["metric"], found["n"]) == ("high", "valid_percent", 3)
-    assert (found["ci_low"], found["value"], found["ci_high"]) == (50, pytest.approx(200 / 3), 100)
+    assert found["value"] == pytest.approx(200 / 3) and found["clusters"] == 2
 
 
 def test_policy_rows_are_those_of_tables_2_and_3():
@@ -111,20 +118,10 @@ def test_policy_rows_are_those_of_tables_2_and_3():
     assert rows["dag/high", "triggered_percent"] == 50
 
 
-@pytest.mark.parametrize(
-    ("precision", "found"), [(100, [100 / 3, 2, 0, 0.5]), (0, [-50, 0, 3, 0.25])]
-)
-def test_gained_and_lost_tasks_are_those_of_one_draw_and_the_change_is_expected(precision, found):
-    ways = {name: both(PASSES, triggered(FIRST, name), precision) for name in ("base", "dag")}
+def test_two_ways_are_compared_task_by_task():
+    ways = {name: outcome(PASSES, triggered(FIRST, name), 100) for name in ("base", "dag")}
     rows = values(compared_rows(FIRST, ways, [("dag", "base")]))
-    metrics = ("valid_change_points", "gained_tasks", "lost_tasks", "p")
-    assert [rows["dag/all - base/all", metric] for metric in metrics] == found
-
-
-def test_all_comparisons_of_a_figure_are_adjusted_together():
-    rows = adjusted({"metric": m, "value": v} for m, v in (("p", 0.01), ("x", 3), ("p", 0.04)))
-    assert [row["metric"] for row in rows] == ["p_holm", "x", "p_holm"]
-    assert [row["value"] for row in rows] == pytest.approx([0.02, 3, 0.04])
+    assert rows["dag/all - base/all", "valid_change_points"] == 100 / 3
 
 
 def test_the_expectation_is_a_straight_line_from_miss_to_hit():
@@ -132,13 +129,46 @@ def test_the_expectation_is_a_straight_line_from_miss_to_hit():
     assert [rows[f"precision_{x}/high", "valid_percent"] for x in (0, 50, 100)] == [0, 50, 100]
     assert rows["precision_100/all", "sampled_valid_percent"] == 500 / 6
     assert rows["precision_50/low", "valid_change_points"] == 25
+    assert rows["precision_100/all - precision_0/all", "valid_change_points"] == 500 / 6
 
 
-def test_break_even_is_where_the_line_meets_the_base_model():
-    found = break_even_rows(PASSES)[-1]
-    assert found["condition"] == "break_even/all"
-    assert found["ci_low"] <= found["value"] == 100 * 3 / 5 <= found["ci_high"]
-    assert not break_even_rows(Passes(1, FIRST, MISS, HIT, None)), "a falling line"
+def test_break_even_is_where_the_line_meets_the_base_model_and_never_missing():
+    found = break_even_rows(PASSES)
+    assert [one["condition"][11:] for one in found] == ["high", "medium", "low", "all"]
+    assert [one["value"] for one in found] == pytest.approx([100, 50, 0, 60])
+    assert found[-1]["ci_low"] < 60 < found[-1]["ci_high"]
+    # Two valid with a hit where three are without documents: half more than all hits is needed.
+    weak = HIT.assign(valid=[True, False, True, False, False, False])
+    assert break_even_rows(Passes(1, FIRST, weak, MISS, None))[-1]["value"] == pytest.approx(150)
+    falling = [one["value"] for one in break_even_rows(Passes(1, FIRST, MISS, HIT, None))]
+    assert falling == [300, 300, -100, 300], "in the low class hits are as good as nothing"
+
+
+def test_perplexity_is_over_tokens_and_its_mixture_is_exact():
+    """Names of 1 and 3 tokens: base 1/2 each; hits certain; misses 1/4 each."""
+
+    scored = {
+        name: [
+            SimpleNamespace(tokens=one, token_logprobs=[math.log(chance)] * len(one))
+            for one in ("a", "bcd")
+        ]
+        for name, chance in {"base": 0.5, "hit": 1, "miss": 0.25}.items()
+    }
+    rows = perplexity_rows(FIRST[:2], scored, 75)
+    found = values(rows)
+    names = ("base", "hit", "miss", "dag")
+    perplexities = [found[f"{name}/high", "perplexity"] for name in names]
+    assert perplexities == [2, 1, 4, 4**0.25]
+    assert found["dag/high", "log_perplexity_change"] == -math.log(2) / 2
+    assert ("base/high", "log_perplexity_change") not in found
+    assert {row["n"] for row in rows} == {2}, "names, not tokens"
+
+
+def test_models_are_compared_task_by_task():
+    ways = [(FIRST, {"dag": FIRST.valid}), (FIRST.assign(model="big"), {"dag": HIT.valid})]
+    rows = between_models(ways, "valid_change_points")
+    assert {row["model"] for row in rows} == {"big - toy"}
+    assert values(rows)["dag/all", "valid_change_points"] == 100 * 2 / 6
 
 
 def test_tokens_are_those_of_the_first_pass_and_where_it_retrieves_of_the_second():
@@ -183,17 +213,26 @@ def test_the_optimum_has_a_range_that_loses_at_most_a_point():
     assert rows[0]["ci_low"] <= 0.41 <= rows[0]["ci_high"]
 
 
+def test_the_largest_fall_is_over_every_two_thresholds():
+    """Low: half a task is gained and never lost; high: both are halved at the end."""
+    falls = values(fall_rows(PASSES, GRID))
+    found = [falls[name, "largest_fall_points"] for name in ("high", "medium", "low", "all")]
+    assert found == [50, 25, 0, 25]
+
+
 def test_calibration_is_reported_by_class_by_aggregate_and_by_number_of_bins():
-    value = values(calibration_rows(FIRST, COUNTS))
+    many, few = pd.concat([FIRST] * 7), values(calibration_rows(FIRST, COUNTS))
+    value = values(calibration_rows(many, [*COUNTS] * 7))
     assert value["all", "auroc"] == 1 and value["minimum", "auroc"] == 1
     assert value["mean", "auroc"] == 0 and value["last", "auroc"] == 0.5
     assert value["minimum - mean", "auroc_change_points"] == 1
     assert value["frequency", "auroc"] == 8 / 9, "one pair is in the wrong order"
     assert value["all", "brier"] == np.mean(np.square([0.05, 0.1, 0.4, 0.4, 0.3, 0.1]))
-    assert value["bins_20", "ece"] == (0.05 + 0.1 + 0.4 + 0.4 + 0.3 + 0.1) / 6, "a bin a task"
-    rests = {name: value[name, "auroc_rests_on_tasks"] for name in ("high", "medium", "low", "all")}
+    exact = (0.05 + 0.1 + 0.4 + 0.4 + 0.3 + 0.1) / 6
+    assert few["bins_20", "ece"] == pytest.approx(exact), "a bin a task"
+    rests = {name: few[name, "auroc_rests_on_tasks"] for name in ("high", "medium", "low", "all")}
     assert rests == {"high": 0, "medium": 1, "low": 0, "all": 3}
-    assert ("high", "auroc") not in value and ("medium", "auroc") in value
+    assert ("all", "auroc") not in few, "three answers decide nothing"
 
 
 def test_the_lowest_share_is_whole_tasks_and_equal_scores_share_what_is_left():
@@ -245,5 +284,4 @@ def test_risk_is_the_share_of_wrong_answers_among_the_surest():
         assert value[place, "risk_percent"] == 50
     # three of six wrong, last: risks 0, 0, 0, 1/4, 2/5, 3/6
     least = (1 / 4 + 2 / 5 + 3 / 6) / 6
-    assert value["ideal", "aurc"] == least and value["confidence", "aurc"] == least
-    assert value["random", "aurc"] == 0.5 and value["frequency", "aurc"].expected > least
+    assert value["confidence", "aurc"] == least < value["frequency", "aurc"].expected

@@ -43,7 +43,7 @@ def break_even(base, hit, miss):
     return x * 100 if 0 <= x <= 1 else None""",
         "policy": """
 def retrieves(first, threshold):
-    return [not there or sure < threshold for there, sure in zip(first.exists, first.minimum)]""",
+    return [not there or sure < threshold for there, sure in zip(first.exists_anywhere, first.minimum)]""",
         "best": """
 def best_threshold(answered, precision):
     best, most = None, -1

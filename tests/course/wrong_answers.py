@@ -78,13 +78,13 @@ def break_even(base, hit, miss):  # also where the line falls
         "policy": [
             """
 def retrieves(first, threshold):  # both at once
-    return ~first["exists"] & (first["minimum"] < threshold)""",
+    return ~first["exists_anywhere"] & (first["minimum"] < threshold)""",
             """
 def retrieves(first, threshold):  # confidence alone
     return first["minimum"] < threshold""",
             """
 def retrieves(first, threshold):  # at the threshold, too
-    return ~first["exists"] | (first["minimum"] <= threshold)""",
+    return ~first["exists_anywhere"] | (first["minimum"] <= threshold)""",
         ],
         "best": [
             """

@@ -104,7 +104,7 @@ families = st.lists(
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(families, st.sampled_from(["client.", "x = ", "client", "", "名"]), st.integers(0, 99))
 def test_any_names_behind_any_prompt(llama, families, text, seed):

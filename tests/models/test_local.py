@@ -29,13 +29,20 @@ TOLERANCE = 1e-4
 
 
 @pytest.fixture(scope="module", params=ARCHITECTURES)
-def folder(request, tmp_path_factory):
-    return save(tmp_path_factory.mktemp(request.param), request.param)
+def model(request, tmp_path_factory):
+    folder = save(tmp_path_factory.mktemp(request.param), request.param)
+    return LocalModel(folder, batch_size=7)
 
 
 @pytest.fixture(scope="module")
 def llama(tmp_path_factory):
     return save(tmp_path_factory.mktemp("llama"), "llama")
+
+
+@pytest.fixture(scope="module")
+def plain(llama):
+    """One for tests that change nothing in it."""
+    return LocalModel(llama)
 
 
 def flat(batches):
@@ -63,8 +70,7 @@ def record_rows(model, fail_above=math.inf):
     return rows
 
 
-def test_greedy_equals_generate_and_log_probabilities_a_plain_forward_pass(folder):
-    model = LocalModel(folder, batch_size=7)
+def test_greedy_equals_generate_and_log_probabilities_a_plain_forward_pass(model):
     done = answers(model, Decoding(max_new_tokens=20))
     for prompt in PROMPTS[::3]:
         ids = model.tokenizer(prompt.text)["input_ids"]
@@ -83,13 +89,15 @@ def test_greedy_equals_generate_and_log_probabilities_a_plain_forward_pass(folde
 
 @pytest.mark.parametrize(
     "decoding",
-    [Decoding(max_new_tokens=20), Decoding(max_new_tokens=12, temperature=0.8, top_p=0.9, n=2)],
+    [Decoding(max_new_tokens=16), Decoding(max_new_tokens=8, temperature=0.8, top_p=0.9, n=2)],
     ids=["greedy", "sampled"],
 )
-def test_answers_are_the_same_at_batch_sizes_1_7_and_64(folder, decoding):
-    one, seven, many = (
-        answers(LocalModel(folder, batch_size=size), decoding) for size in (1, 7, 64)
-    )
+def test_answers_are_the_same_at_batch_sizes_1_7_and_64(model, decoding, monkeypatch):
+    found = []
+    for size in (1, 7, 64):
+        monkeypatch.setattr(model, "batch_size", size)
+        found.append(answers(model, decoding, PROMPTS[::2]))
+    one, seven, many = found
     for key, alone in one.items():
         for other in (seven[key], many[key]):
             assert (alone.text, alone.token_ids) == (other.text, other.token_ids)
@@ -97,8 +105,7 @@ def test_answers_are_the_same_at_batch_sizes_1_7_and_64(folder, decoding):
             assert alone.token_logprobs == pytest.approx(other.token_logprobs, abs=TOLERANCE)
 
 
-def test_scores_are_those_of_a_plain_forward_pass(folder):
-    model = LocalModel(folder, batch_size=7)
+def test_scores_are_those_of_a_plain_forward_pass(model):
     texts = ['put_object(Bucket="b")', "x", "", "é名\n"]
     pairs = [(prompt, texts[i % 4]) for i, prompt in enumerate(PROMPTS)]
     scored = flat(model.score(pairs))
@@ -122,8 +129,7 @@ def test_a_sentencepiece_like_vocabulary_spells_what_its_tokenizer_decodes(tmp_p
         assert model.tokenizer.decode(before, skip_special_tokens=True) + done.text == whole
 
 
-def test_rows_beyond_the_context_window_end_there(folder):
-    model = LocalModel(folder)
+def test_rows_beyond_the_context_window_end_there(model):
     done = answers(model, Decoding(max_new_tokens=1000 if model.causal else 5)).values()
     assert {one.finish_reason for one in done} <= {"length", "eos"}
     if model.causal:
@@ -132,13 +138,12 @@ def test_rows_beyond_the_context_window_end_there(folder):
         } <= {CONTEXT}
 
 
-def test_a_stop_string_ends_a_row_with_the_token_that_completes_it(llama):
-    model = LocalModel(llama)
-    for key, whole in answers(model, Decoding(max_new_tokens=20)).items():
+def test_a_stop_string_ends_a_row_with_the_token_that_completes_it(plain):
+    for key, whole in answers(plain, Decoding(max_new_tokens=20), PROMPTS[::3]).items():
         if stop := "".join(whole.tokens[4:6]):
             prompts = [one for one in PROMPTS if one.id == key[0]]
             done = answers(
-                model, Decoding(max_new_tokens=20, stop=("never written", stop)), prompts
+                plain, Decoding(max_new_tokens=20, stop=("never written", stop)), prompts
             )[key]
             assert done.token_ids == whole.token_ids[: len(done.token_ids)]
             assert done.finish_reason == "stop" and stop in done.text
@@ -230,19 +235,19 @@ def test_the_margin_is_the_distance_to_another_choice(decoding, chance, masked, 
     assert margin.item() == pytest.approx(expected, abs=1e-6)
 
 
-def test_an_answer_s_margin_is_its_narrowest_choice(llama):
-    model, before = LocalModel(llama), {}
+def test_an_answer_s_margin_is_its_narrowest_choice(plain):
+    before = {}
     for new in (1, 2, 8):
         margins = {
-            key: one.margin for key, one in answers(model, Decoding(max_new_tokens=new)).items()
+            key: one.margin for key, one in answers(plain, Decoding(max_new_tokens=new)).items()
         }
         assert all(margin <= before.get(key, margin) + TOLERANCE for key, margin in margins.items())
         before = margins
 
 
-def test_out_of_memory_halves_the_batch_and_changes_no_answer(llama):
-    expected = answers(LocalModel(llama), Decoding(max_new_tokens=6))
-    model = LocalModel(llama)
+def test_out_of_memory_halves_the_batch_and_changes_no_answer(llama, plain, monkeypatch):
+    monkeypatch.setattr("lookuplab.models.local.clear_device_cache", lambda **_: None)  # slow
+    expected, model = answers(plain, Decoding(max_new_tokens=6)), LocalModel(llama)
     rows = record_rows(model, fail_above=6)
     done = answers(model, Decoding(max_new_tokens=6))
     assert {key: one.token_ids for key, one in done.items()} == {
@@ -273,8 +278,8 @@ def test_batches_hold_prompts_of_similar_length_in_a_fixed_order(llama, monkeypa
     assert [len(batch) for batch in batches(requests)][:2] == [2, 2]
 
 
-def test_a_prompt_longer_than_the_context_is_an_error_or_cut_on_the_left(llama):
-    model, text = LocalModel(llama), "".join(f"name{i} = {i}\n" for i in range(60))
+def test_a_prompt_longer_than_the_context_is_an_error_or_cut_on_the_left(plain):
+    model, text = plain, "".join(f"name{i} = {i}\n" for i in range(60))
     with pytest.raises(
         UserError, match="prompt 'long' has .* tokens and the model's context is 96"
     ):
@@ -293,13 +298,9 @@ def test_truncation_keeps_the_begin_of_text_token():
     assert kept == [0, 13, 14]
 
 
-def test_an_empty_prompt_begins_with_the_begin_of_text_token(llama):
-    assert (
-        answers(LocalModel(llama), Decoding(max_new_tokens=2), [Prompt("p", "")])[
-            "p", 0
-        ].prompt_tokens
-        == 1
-    )
+def test_an_empty_prompt_begins_with_the_begin_of_text_token(plain):
+    done = answers(plain, Decoding(max_new_tokens=2), [Prompt("p", "")])["p", 0]
+    assert done.prompt_tokens == 1
 
 
 def test_an_encoder_decoder_s_answers_begin_with_the_token_that_its_configuration_names():

@@ -114,7 +114,7 @@ ARCHITECTURES = {  # IBM's Granite-Code 3B and 8B are published as Llamas, the 2
 }
 
 
-def save(folder, architecture: str, tokenizer=None, context: int = CONTEXT):
+def save(folder, architecture, tokenizer=None, context=CONTEXT, vocabulary=VOCABULARY):
     """Write the checkpoint; weights are large enough that its most likely tokens stand clear of each other."""
     torch.manual_seed(sum(map(ord, architecture)))
     tokenizer = tokenizer or byte_tokenizer()
@@ -122,7 +122,9 @@ def save(folder, architecture: str, tokenizer=None, context: int = CONTEXT):
     longest = {
         name: context for name in ("max_position_embeddings", "n_positions") if name in settings
     }
-    model = kind(config(**{**settings, **longest, "vocab_size": len(tokenizer)})).eval()
+    model = kind(
+        config(**{**settings, **longest, "vocab_size": max(vocabulary, len(tokenizer))})
+    ).eval()
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if weight.dim() > 1:
@@ -139,4 +141,4 @@ def save_chat(folder, vocabulary=170):
     printable = [chr(code) for code in range(33, 127)]
     tokenizer = byte_tokenizer(CORPUS[:2], vocabulary, printable)
     tokenizer.chat_template = CHAT_TEMPLATE
-    return save(folder, "llama", tokenizer, context=512)
+    return save(folder, "llama", tokenizer, context=512, vocabulary=0)

@@ -89,6 +89,16 @@ def test_table_4_is_complete_and_in_shares_of_the_invalid():
     assert tasks.loc["GPT-4o"].round().tolist() == [22, 55, 87]
 
 
+def test_a_number_stands_beside_ours_or_the_readme_says_why_it_does_not():
+    readme, keys = (paths.PAPER / "README.md").read_text("utf-8"), ["condition", "metric"]
+    for name in (file.stem for file in FILES if file.parent.name == CAPI):
+        made = paths.FIGURES / "mini" / CAPI / f"{name}.csv"
+        ours = pd.read_csv(made).set_index(keys).index if made.exists() else []
+        for condition, metric in TABLES[f"{CAPI}/{name}"].set_index(keys).index:
+            told = any(f"| `{name}` | {which} |" in readme for which in ("all", f"`{condition}`"))
+            assert told or (condition, metric) in ours, f"{name}: {condition}, {metric}"
+
+
 @pytest.mark.parametrize("artifact", ["table2_similarity", "table3_repository_metrics"])
 def test_toolgen_changes_are_relative_to_the_baseline(artifact):
     table = TABLES[f"toolgen/{artifact}"]

@@ -268,6 +268,17 @@ def test_a_change_between_two_policies_is_named_by_both(condition, value):
     assert (one.value, one.n) == (value, "100 pairs")
 
 
+@pytest.mark.parametrize(("pair", "value"), [("m-large - m-small", 6), ("m-small - m-large", -6)])
+def test_two_models_are_judged_on_their_paired_difference(pair, value):
+    rows = [("m-small", "all", 40, 30, 50), ("m-large", "all", 46, 36, 56)]
+    grows = {"kind": "monotone", "over": {"size": "all"}, "direction": "increasing"}
+    assert verdict(grows, *rows) == UNDECIDED
+    [one] = judged(
+        grows, *rows, changes=[(pair, "all", value, *sorted([value - 4, value + 3]))]
+    ).comparisons
+    assert (one.value, one.verdict, one.n) == (6, HOLDS, "100 pairs")
+
+
 def test_a_metric_that_is_not_a_percentage_has_its_paired_change_too():
     rows = [("m", "base", 0.4, 0.3, 0.5), ("m", "tool", 0.46, 0.36, 0.56)]
     test, names = (

@@ -44,8 +44,8 @@ def test_numbers_are_written_with_six_significant_digits(kit):
     )
     lines = (folder / "table.csv").read_text().splitlines()
     assert lines[1:] == [
-        "demo,table,m,low,valid,33.3333,20,50.5,267,",
-        "demo,table,m,high,valid,0,,50.5,,84.39",
+        "demo,table,m,low,valid,33.3333,20,50.5,267,,",
+        "demo,table,m,high,valid,0,,50.5,,,84.39",
     ]
 
 

@@ -38,45 +38,22 @@ class Running:
 
     def __init__(self, folder: Path, home: Path, workers: int = 2):
         self.folder, self.home, self.processes = folder, home, {}
-        self.start(
-            "scheduler",
-            "dask_scheduler",
-            "--port",
-            "0",
-            "--scheduler-file",
-            str(folder / "scheduler.json"),
-        )
-        wait_for(
-            lambda: (folder / "scheduler.json").exists() and (folder / "scheduler.json").read_text()
-        )
-        self.address = json.loads((folder / "scheduler.json").read_text())["address"]
+        file = folder / "scheduler.json"
+        self.start("scheduler", "dask_scheduler --port 0 --scheduler-file", str(file))
+        wait_for(lambda: file.exists() and file.read_text())
+        self.address = json.loads(file.read_text())["address"]
+        options = "--nthreads 1 --memory-limit 0 --no-nanny --local-directory"
         for number in range(workers):
-            self.start(
-                number,
-                "dask_worker",
-                self.address,
-                "--nthreads",
-                "1",
-                "--memory-limit",
-                "0",
-                "--local-directory",
-                str(folder),
-                "--no-nanny",
-            )
+            self.start(number, f"dask_worker {self.address} {options}", str(folder))
 
-    def start(self, name: object, module: str, *arguments: str) -> None:
+    def start(self, name: object, command: str, place: str) -> None:
         variables = {**os.environ, "LOOKUPLAB_HOME": str(self.home), "OMP_NUM_THREADS": "1"}
-        command = [
-            sys.executable,
-            "-m",
-            f"distributed.cli.{module}",
-            *arguments,
-            "--no-dashboard",
-            "--host",
-            "127.0.0.1",
-        ]
+        call = f"-m distributed.cli.{command}".split()
+        call += [place, "--no-dashboard", "--host", "127.0.0.1"]
         with open(self.folder / f"{name}.log", "w") as log:
-            self.processes[name] = subprocess.Popen(command, stdout=log, stderr=log, env=variables)
+            self.processes[name] = subprocess.Popen(
+                [sys.executable, *call], stdout=log, stderr=log, env=variables
+            )
 
     def kill(self, name: object) -> None:
         self.processes[name].kill()
@@ -206,39 +183,21 @@ def test_marking_linting_and_grading_write_the_same_file_on_a_cluster(
     (tmp_path / "repo").mkdir()
     for number in range(2):
         (tmp_path / "repo" / f"m{number}.py").write_text(FUNCTIONS.format(number))
+    place = {"repository": "repo", "file": "m0.py", "line": 5}
+    bodies = ["    return helper(y)", "    return nothere(y)"]
+    texts = [written.REFERENCE, "result = 0"]
     lines = {
-        "functions": [
-            {"id": at, "repository": "repo", "file": "m0.py", "line": 5, "prediction": text}
-            for at, text in enumerate(["    return helper(y)", "    return nothere(y)"])
-        ],
+        "functions": [place | {"id": body, "prediction": body} for body in bodies],
         "problems": [written.record(), written.record(2)],
-        "answers": [
-            {"problem_id": number, "solution": text}
-            for number in (1, 2)
-            for text in (written.REFERENCE, "result = 0")
-        ],
+        "answers": [{"problem_id": n, "solution": text} for n in (1, 2) for text in texts],
     }
     for name, records in lines.items():
-        (tmp_path / f"{name}.jsonl").write_text(
-            "".join(json.dumps(record) + "\n" for record in records)
-        )
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
+    grade = "score ds1000 answers.jsonl --problems problems.jsonl --sandbox none --environment"
     command, judged = {
-        "mark": (["data", "mark", "repo"], None),
-        "lint": (["score", "toolgen", "functions.jsonl"], [True, False]),
-        "grade": (
-            [
-                "score",
-                "ds1000",
-                "--problems",
-                "problems.jsonl",
-                "--environment",
-                sys.executable,
-                "--sandbox",
-                "none",
-                "answers.jsonl",
-            ],
-            [True, False] * 2,
-        ),
+        "mark": ("data mark repo".split(), None),
+        "lint": ("score toolgen functions.jsonl".split(), [True, False]),
+        "grade": ([*grade.split(), sys.executable], [True, False] * 2),
     }[task]
     found = []
     for place in (["--jobs", "1"] if task == "mark" else [], ["--scheduler", rooms.address]):

@@ -11,7 +11,7 @@ from lookuplab.models.load import table_name
 from lookuplab.notebooks import declared_parameters, find, fitted, load_profile, plan, read
 
 MODELS = 'profile = "mini"\ntasks = 3\nmodels = ["http://localhost/v1#any"]\nsome_file = ""\n'
-TRAIN = ["train", "toolgen", "--base", "x", "--corpus", "order.yaml", "-o", "m", "-s"]
+MARK = ["data", "mark", "x", "-o", "m", "-s"]
 
 
 @pytest.mark.parametrize("source", ["import os", "x = print(1)", "x = y", "x, y = 1, 2", "x = ("])
@@ -65,8 +65,8 @@ def test_a_parameters_cell_with_more_than_plain_values_is_refused(source):
         (["run", "models.ipynb"], "is not a notebook in today's format"),
         (["draw", "counts"], "error: nothing to draw"),
         (["draw", "cuonts"], "error: no notebook 'cuonts'; did you mean 'counts'?"),
-        ([*TRAIN, "epoch=1"], "no setting 'epoch'; there"),
-        ([*TRAIN, "epochs=many"], "setting 'epochs' is 10 by default, not 'many'"),
+        ([*MARK, "max_file=1"], "no setting 'max_file'; there"),
+        ([*MARK, "max_files=many"], "setting 'max_files' is 500 by default, not 'many'"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(kit, monkeypatch, arguments, message):
@@ -141,9 +141,10 @@ def test_a_notebook_is_found_by_path_by_name_and_by_what_it_makes(kit):
         find("counts")
 
 
-def test_every_artifact_that_is_committed_finds_its_notebook():
-    for file in (Path(__file__).parents[2] / "figures/mini").glob("*/*.csv"):
-        assert find(f"{file.parent.name}/{file.stem}")
+def test_every_artifact_that_is_committed_has_its_notebook():
+    made = {id for one in notebooks.all_notebooks() for id in one.artifacts}
+    files = (Path(__file__).parents[2] / "figures/mini").glob("*/*.csv")
+    assert {f"{file.parent.name}/{file.stem}" for file in files} <= made
 
 
 # Profiles

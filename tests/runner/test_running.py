@@ -36,7 +36,10 @@ def test_a_run_leaves_the_executed_copy_numbers_and_provenance(kit):
     assert code == 0, said
     assert kit.output("counts") == "ran\n"
     table = (kit.root / "figures/mini/demo/counts.csv").read_text().splitlines()
-    assert table[0] == "paper,artifact,model,condition,metric,value,ci_low,ci_high,n,paper_value"
+    assert (
+        table[0]
+        == "paper,artifact,model,condition,metric,value,ci_low,ci_high,n,clusters,paper_value"
+    )
     assert table[1:] == ["demo,counts,m,all,product,1.5,,,3,"]
     record = json.loads((kit.root / "figures/mini/demo/counts.json").read_text())
     assert record["parameters"] == {"profile": "mini", "tasks": 3, "rate": 0.5, "names": ["a"]}
@@ -129,8 +132,8 @@ def test_a_sweep_collects_every_number_beside_its_parameters_and_goes_on_where_i
         lines = table.read_text().splitlines()
         assert lines[0].startswith("parameter_tasks,parameter_rate,paper,artifact,")
         assert lines[1:] == [
-            "2,1.0,demo,counts,m,all,product,2,,,2,",
-            "4,1.0,demo,counts,m,all,product,4,,,4,",
+            "2,1.0,demo,counts,m,all,product,2,,,2,,",
+            "4,1.0,demo,counts,m,all,product,4,,,4,,",
         ]
 
 

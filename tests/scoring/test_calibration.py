@@ -12,15 +12,10 @@ from lookuplab.scoring.calibration import (
     ece_interval,
     reliability_rows,
 )
-from lookuplab.scoring.rates import wilson
 
 CORRECT = [False, True, False, True]
 CONFIDENCE = [0.1, 0.4, 0.6, 0.9]
 APART = list("abcd")
-
-
-def ends(found):
-    return found.low, found.value, found.high
 
 
 @pytest.fixture
@@ -32,21 +27,25 @@ def many():
 
 
 def test_auroc_counts_ordered_pairs_and_ties_half(many):
-    # three of the four (right, wrong) pairs
-    assert auroc_interval(CORRECT, CONFIDENCE, APART).value == 0.75
-    assert auroc_interval([True, False], [0.5, 0.5], ["a", "b"]).value == 0.5
+    # three of the four (right, wrong) pairs; 20 times, for a few answers have no AUROC
+    found = auroc_interval(CORRECT * 20, CONFIDENCE * 20, range(80))
+    assert found.value == 0.75 and found.low < 0.75 < found.high
+    assert auroc_interval([True, False] * 20, [0.5] * 40, range(40)).value == 0.5
     found = auroc_interval(*many)
     assert found.value == pytest.approx(roc_auc_score(*many[:2])) and found.n == 200
     assert found.low < found.value < found.high
-    assert math.isnan(auroc_interval([True, True], [0.1, 0.9], ["a", "b"]).value)
 
 
-def test_two_clusters_give_the_aurocs_of_their_mixtures():
-    # a orders its pair (1), b inverts it (0); both together: 1/2; the 95% interval is all of it
-    found = auroc_interval([True, False, True, False], [0.9, 0.1, 0.1, 0.9], list("aabb"))
-    assert ends(found) == (0, 0.5, 1)
-    # drawing a twice leaves no wrong answer, b twice no right one: what remains is the sample itself
-    assert ends(auroc_interval([True, False], [0.9, 0.1], ["a", "b"])) == (1, 1, 1)
+def test_fewer_than_20_of_the_rarer_answers_have_no_auroc():
+    for right, known in ((19, False), (20, True), (180, True), (181, False)):
+        correct = np.arange(200) < right
+        found = auroc_interval(correct, np.linspace(0, 1, 200), range(200))
+        assert math.isfinite(found.value) == known
+
+
+def test_a_perfect_order_is_not_certain():
+    found = auroc_interval([False] * 30 + [True] * 30, np.arange(60), range(60))
+    assert found.value == found.high == 1 and 0.9 < found.low < 1
 
 
 def test_a_difference_of_aurocs_is_that_of_the_two(many):
@@ -64,10 +63,17 @@ def test_ece_weighs_bins_by_their_size():
     assert ece_interval([True, False, True, True], [0.5, 0.5, 1, 1], APART, 2).value == 0
 
 
-def test_the_interval_of_ece_surrounds_it_whatever_the_order_of_the_answers(many):
-    found, order = ece_interval(*many), np.random.default_rng(2).permutation(200)
-    assert found.low < found.value < found.high
-    assert found == ece_interval(*(one[order] for one in many))
+@pytest.mark.parametrize("shift", [0, 0.05, 0.3])
+def test_the_interval_of_ece_holds_the_truth(shift):
+    # right with the stated confidence less the shift: of a calibrated model (0), every sample's error is above 0
+    generator, held = np.random.default_rng(0), []
+    for _ in range(100):
+        confidence = generator.uniform(0.3, 1, 200)
+        correct = generator.random(200) < confidence - shift
+        found = ece_interval(correct, confidence, range(200))
+        held.append(found.low <= shift <= found.high)
+        assert 0 < found.value
+    assert np.mean(held) >= 0.95
 
 
 def test_aurc_is_the_mean_risk_over_the_coverage():
@@ -77,8 +83,9 @@ def test_aurc_is_the_mean_risk_over_the_coverage():
     # equal confidences enter together
     found = aurc_interval([True, False, True, False], [0.9, 0.5, 0.5, 0.5], APART)
     assert found.value == pytest.approx(0.5 * 0.75)
-    # a is right at .9, b wrong at .5: a twice 0, both (0 + 1/2) / 2, b twice 1
-    assert ends(aurc_interval([True, False], [0.9, 0.5], ["a", "b"])) == (0, 0.25, 1)
+    # a is right at .9, b wrong at .5
+    found = aurc_interval([True, False], [0.9, 0.5], ["a", "b"])
+    assert found.low < found.value == 0.25 < found.high
 
 
 def test_reliability_rows_have_the_bins_mean_share_and_size():
@@ -90,7 +97,7 @@ def test_reliability_rows_have_the_bins_mean_share_and_size():
     ]
     assert [row["value"] for row in rows] == pytest.approx([0.25, 50, 0.75, 50])
     rows = reliability_rows("m", [True, True], [0.9, 0.9], ["a", "b"])
-    assert rows[1]["ci_low"] == 100 * wilson(2, 2)[0], "a bin that is all right is not certain"
+    assert rows[1]["ci_low"] < 50, "a bin that is all right is not certain"
 
 
 def test_equal_confidences_share_a_bin_in_any_order():

@@ -5,21 +5,26 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import ttest_1samp
+from statsmodels.stats.proportion import proportion_confint
 
 from lookuplab.errors import UserError
 from lookuplab.scoring.rates import (
     Rate,
     average,
     averages,
-    bootstrap,
     difference,
     holm,
+    jackknife,
     mcnemar,
+    of_change,
+    of_share,
     paired_difference,
     pass_at_k,
     perplexity,
     rate,
-    resampled_weights,
     wilson,
 )
 
@@ -36,63 +41,100 @@ def test_wilson_matches_the_formula():
     assert wilson(0, 0) == (0.0, 1.0) and wilson(0, 10)[0] == 0.0 and wilson(10, 10)[1] <= 1.0
 
 
-def test_weights_count_whole_clusters_and_all_repetitions_are_drawn():
-    drawn = [*resampled_weights(["b", "a", "b"], repetitions=2_500)]
-    assert [one.shape for one in drawn] == [(1000, 3), (1000, 3), (500, 3)]
-    weights = np.concatenate(drawn)
-    assert (weights[:, 0] == weights[:, 2]).all() and (weights[:, 0] + weights[:, 1] == 2).all()
+def test_two_clusters_by_hand():
+    # means 20 and 50 (weights 2 and 1): without one of them 50 and 20, variance (1/2) * (15² + 15²) = 225;
+    # Kish's number of clusters is 9 / 5, and one degree of freedom the least: t = 12.706
+    found = average([10, 30, 50], ["a", "a", "b"])
+    assert (found.value, found.n, found.clusters) == (30, 3, 2)
+    assert ends(found) == pytest.approx((30 - 12.7062 * 15, 30 + 12.7062 * 15), rel=1e-5)
 
 
-def test_two_clusters_give_the_three_possible_means():
-    # clusters (1, 1) and (0, 0): a resample has mean 0 (1/4), 1/2 (1/2) or 1 (1/4), so the 95% interval is all of it
-    assert average([1, 1, 0, 0], ["a", "a", "b", "b"]) == Rate(0.5, 0.0, 1.0, 4)
-    assert average([10, 30, 50], ["a", "a", "b"]) == Rate(30, 20, 50, 3)
-    assert average([7, 7], ["a", "b"]) == Rate(7, 7, 7, 2)
+def test_equal_clusters_have_students_interval_of_their_means():
+    values = np.random.default_rng(0).normal(size=60)
+    means = values.reshape(20, 3).mean(axis=1)
+    wanted = ttest_1samp(means, 0).confidence_interval()
+    assert ends(average(values, np.repeat(range(20), 3))) == pytest.approx(
+        (wanted.low, wanted.high)
+    )
 
 
-def test_clusters_weigh_by_their_values():
-    # clusters (1) and (0, 0, 0), a twice 1, both 1/4, b twice 0; on average (1 + 2 / 4 + 0) / 4
-    weights = np.concatenate([*resampled_weights([1, 2, 2, 2])])
-    means = weights[:, 0] / weights.sum(axis=1)
-    assert set(means) == {0, 0.25, 1} and means.mean() == pytest.approx(0.375, abs=0.02)
-
-
-def test_bootstrap_is_seeded_and_ignores_the_order():
+def test_any_statistic_of_weights_agrees_with_the_ratio_that_it_is():
     generator = np.random.default_rng(1)
-    values, clusters = generator.integers(0, 2, 60), generator.integers(0, 20, 60)
-    order = generator.permutation(60)
-
-    def found(values, clusters, seed):
-        return bootstrap(lambda weights: weights @ values, clusters, repetitions=500, seed=seed)
-
-    assert found(values, clusters, 3) == found(values[order], clusters[order], 3)
-    assert found(values, clusters, 3) != found(values, clusters, 4)
-
-
-def test_bootstrap_of_singletons_agrees_with_the_normal_interval():
-    assert ends(rate([1] * 300 + [0] * 300, range(600))) == pytest.approx((0.46, 0.54), abs=0.005)
+    parts, clusters = generator.integers(0, 5, 40), generator.integers(0, 12, 40)
+    wholes = parts + generator.integers(1, 5, 40)
+    (by_sums,) = averages(parts[:, None], clusters, wholes[:, None])
+    (by_weights,) = jackknife(lambda weights: weights @ parts / (weights @ wholes), clusters)
+    assert (by_weights.value, by_weights.clusters) == (by_sums.value, by_sums.clusters)
+    order = generator.permutation(40)
+    (again,) = averages(parts[order, None], clusters[order], wholes[order, None])
+    assert ends(again) == pytest.approx(ends(by_sums))
 
 
-def test_a_ratio_is_of_sums():
-    # clusters (1 of 2) and (3 of 3): a twice 1/2, both 4/5, b twice 1
-    assert averages([[1], [3]], ["a", "b"], [[2], [3]]) == [Rate(0.8, 0.5, 1.0, 5)]
+def test_a_share_is_clopper_and_pearsons_of_the_effective_number_of_tasks():
+    # 8 of 10 tasks of their own: variance .16 / 9, so 9 tasks, times (1.95996 / 2.26647)²: Student's t of 80 / 9 degrees,
+    # since their kurtosis is (1 - 3 * .16) / .16 = 3.25
+    size = 9 * (1.959964 / 2.266475) ** 2
+    wanted = proportion_confint(0.8 * size, size, method="beta")
+    assert ends(rate([1] * 8 + [0] * 2, range(10))) == pytest.approx(wanted, abs=1e-6)
+    # tasks that always agree in pairs are half as many
+    twice = rate([1] * 16 + [0] * 4, [*range(10)] * 2)
+    pairs = rate(np.repeat([1] * 8 + [0] * 2, 2), np.repeat(range(10), 2))
+    assert ends(pairs) == pytest.approx(wanted, abs=1e-6) and twice.clusters == 10
 
 
-@pytest.mark.parametrize(
-    ("values", "clusters", "independent"),
-    [
-        ([1] * 6, "aaabbb", (2, 2)),  # 6 valid tasks about 2 APIs are 2 observations
-        ([1, 0, 1, 0], "aabb", (1, 2)),
-        ([0.5, 0.5, 0, 1, 0, 1], "aabbbb", (1, 2)),
-        ([0.1, 0.2, 0.3, 0.2], "aaab", (0.4, 2)),  # equal but for rounding
-    ],
-)
-def test_equal_clusters_are_not_certain(values, clusters, independent):
-    assert ends(rate(values, list(clusters))) == pytest.approx(wilson(*independent))
+@pytest.mark.parametrize("values", [[1] * 6, [0] * 6, [1, 0, 1, 0, 1, 0]])
+def test_where_nothing_varies_nothing_is_certain(values):
+    clusters = list("aabbcc")
+    share = rate(values, clusters)
+    assert share.high - share.low > 0.5 and share.low <= share.value <= share.high
+    same = paired_difference(values, values, clusters)
+    assert same.low < same.value == 0 < same.high
+    assert np.isnan(ends(average(values, clusters))).all()
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1), st.integers(0, 4)), min_size=1))
+def test_no_number_is_outside_its_interval_and_no_share_beyond_0_and_1(tasks):
+    first, second, clusters = zip(*tasks, strict=True)
+    for found, least in (
+        (rate(first, clusters), 0),
+        (paired_difference(first, second, clusters), -1),
+    ):
+        assert least <= found.low <= found.value <= found.high <= 1
+
+
+def coverage(kind, sums, truth, sizes):
+    """How often ``kind``'s interval of the mean holds the ``truth``; sums: (draws, clusters) of ``sizes`` values."""
+    parts, wholes = sums.T, np.repeat(sizes[:, None], len(sums), axis=1)
+    found = averages(parts, range(len(sizes)), wholes, kind)
+    return np.mean([one.low <= truth <= one.high for one in found])
+
+
+@pytest.mark.parametrize("correlation", [0, 0.1, 0.5])
+@pytest.mark.parametrize("rate", [0.02, 0.1, 0.5])
+@pytest.mark.parametrize("sizes", [np.repeat([1, 2, 3], [30, 65, 15]), np.full(20, 10)])
+def test_intervals_of_shares_keep_their_level(sizes, rate, correlation):
+    generator, chances = np.random.default_rng(0), rate
+    if correlation:
+        strength = 1 / correlation - 1
+        chances = generator.beta(rate * strength, (1 - rate) * strength, (4_000, len(sizes)))
+    sums = generator.binomial(sizes, chances, (4_000, len(sizes)))
+    assert coverage(of_share, sums, rate, sizes) >= 0.93
+
+
+@pytest.mark.parametrize("gained, lost", [(0.02, 0), (0.1, 0.1), (0.3, 0.1)])
+@pytest.mark.parametrize("sizes", [np.repeat([1, 2, 3], [30, 65, 15]), np.full(20, 10)])
+def test_intervals_of_changes_keep_their_level(sizes, gained, lost):
+    shares = np.maximum([gained, lost, 1 - gained - lost], 1e-9)
+    generator, draws = np.random.default_rng(0), (4_000, len(sizes))
+    counts = generator.multinomial(
+        sizes, generator.dirichlet(9 * shares, draws)
+    )  # a correlation of .1
+    assert coverage(of_change, counts[..., 0] - counts[..., 1], gained - lost, sizes) >= 0.93
 
 
 def test_a_rate_without_clusters_is_wilsons_and_of_no_tasks_unknown():
-    assert rate([True] * 8 + [False] * 2) == Rate(0.8, *wilson(8, 10), 10)
+    assert rate([True] * 8 + [False] * 2) == Rate(0.8, *wilson(8, 10), 10, 10)
     assert math.isnan(rate([], []).value) and ends(rate([], [])) == (0, 1)
 
 
@@ -129,10 +171,12 @@ def test_difference_is_newcombes_for_wilson_intervals():
     assert result.n == 150
 
 
-def test_paired_difference_draws_clusters():
-    # clusters a (+.5, 0) and b (-.25): a resample is a twice (.25), both (.25 / 3) or b twice (-.25)
-    result = paired_difference([0, 1, 0.5], [0.5, 1, 0.25], clusters=["a", "a", "b"])
-    assert (result.low, result.value, result.high) == pytest.approx((-0.25, 0.25 / 3, 0.25))
+def test_a_change_is_students_with_one_more_cluster_that_changed():
+    # 8 pairs of their own, 2 gained: mean 1/4, variance (6 * 1/16 + 2 * 9/16) / 8 / 7, and 1 / (8 + 2)²; 7 degrees
+    found = paired_difference([0] * 8, [1, 1, 0, 0, 0, 0, 0, 0])
+    reach = 2.364624 * (1.5 / 56 + 0.01) ** 0.5
+    assert ends(found) == pytest.approx((0.25 - reach, 0.25 + reach), abs=1e-6)
+    assert ends(paired_difference([0, 0], [0, 0])) == (-1, 1), "two pairs say nothing"
 
 
 def test_mcnemar_counts_only_changes():
@@ -149,10 +193,11 @@ def test_holm_adjusts_step_by_step():
 
 
 def test_perplexity_is_over_tokens_not_over_continuations():
-    # bits 1, 1, 1, 2 -> mean 1.25, not the 1.5 of the two continuations' means; resamples have 1, 1.25 or 2
+    # bits 1, 1, 1, 2 -> mean 1.25, not the 1.5 of the two continuations' means
     result = perplexity([[HALF, HALF, HALF], [QUARTER]], ["a", "b"])
-    assert (result.value, *ends(result)) == pytest.approx((2**1.25, 2, 4)) and result.n == 4
-    # a, a | b with bits 0, 2 | 2: resampling a and b gives means 1 (a twice), 4/3 or 2 bits, never 0
-    assert ends(perplexity([[0.0], [QUARTER], [QUARTER]], ["a", "a", "b"])) == pytest.approx((2, 4))
+    assert result.value == pytest.approx(2**1.25) and result.n == 4 and result.clusters == 2
+    many = perplexity([[HALF], [HALF, HALF], [QUARTER]] * 20, range(60))
+    bits = average([1, 1, 1, 2] * 20, np.repeat(range(60), [1, 2, 1] * 20))
+    assert ends(many) == pytest.approx((2**bits.low, 2**bits.high))
     # one cluster says nothing about the spread
-    assert ends(perplexity([[HALF], [QUARTER]], ["same", "same"])) == (1, math.inf)
+    assert np.isnan(ends(perplexity([[HALF], [QUARTER]], ["same", "same"]))).all()

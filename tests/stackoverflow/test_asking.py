@@ -5,7 +5,6 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from lookuplab.errors import UserError
-from lookuplab.models import Decoding, load
 from lookuplab.stackoverflow import asking
 from lookuplab.stackoverflow.asking import prompt
 from lookuplab.stackoverflow.corpus import Snippet
@@ -63,9 +62,20 @@ def test_the_last_description_gives_first_then_code_and_the_problem_last(
     assert " ".join(done.text.split()).startswith(begins)
 
 
-def test_the_problem_gives_first_where_that_is_asked_for(tokenizer):
-    done = made(tokenizer, WHOLE - 2, trim="question-first")
-    assert tuple(done.lost.values()) == (0, 0, 2) and done.text.endswith("p3 p4 answer")
+def test_as_many_tokens_are_cut_from_the_question_as_the_descriptions_have(tokenizer):
+    long = "q " * 20 + PROBLEM
+    cut = [
+        prompt(long, EXAMPLES, 999, 10, tokenizer, trim=trim, shortened=True)
+        for trim in asking.TRIMS
+    ]
+    assert [tuple(one.lost.values()) for one in cut] == [(9, 0, 0), (0, 0, 9)]
+    assert cut[0].tokens == cut[1].tokens == WHOLE + 20 - 9
+
+
+def test_random_examples_depend_on_the_problem_alone(problems):
+    drawn = asking.at_random(SNIPPETS, problems, 2)
+    assert drawn == asking.at_random(SNIPPETS[::-1], problems[::-1], 2)
+    assert all(len(set(found)) == 2 for found in drawn.values())
 
 
 @pytest.mark.parametrize("trim", ["description-first", "question-first"])
@@ -87,34 +97,11 @@ SNIPPETS = [
     Snippet(f"s{i}", f"Describe {word}.", f"result = {word}(numbers)", "mine", "MIT")
     for i, word in enumerate(("max", "min", "sum", "sorted"))
 ]
-DECODING = Decoding(max_new_tokens=8, temperature=0.2, top_p=0.95, n=2)
 
 
 @pytest.fixture
 def problems(problems_file):
     return load_problems(problems_file())
-
-
-@pytest.fixture(scope="module")
-def model():
-    return load("mini-small")
-
-
-def ask(model, problems, examples):
-    found = {problem.id: SNIPPETS for problem in problems}
-    return asking.ask(model, problems, found, examples, 2000, DECODING, store=False)
-
-
-def test_without_examples_the_model_reads_the_problem_as_it_is(problems, model):
-    asked = ask(model, problems, 0)
-    assert [asked.prompts[one.id].text for one in problems] == [one.prompt for one in problems]
-    places = [(one.problem_id, one.sample) for one in asked.answers]
-    assert places == [(one.id, sample) for one in problems for sample in range(2)]
-
-
-def test_a_sample_does_not_depend_on_what_else_is_asked(problems, model):
-    every, alone = ask(model, problems, 2).answers, ask(model, problems[1:2], 2).answers
-    assert [one for one in every if one.problem_id == problems[1].id] == alone
 
 
 def test_what_the_budget_cut_is_counted(problems):

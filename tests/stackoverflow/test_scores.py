@@ -1,6 +1,5 @@
 """pass@k, gains and drops on hand-made verdicts; near misses: where a failure lies, and how far it is from right."""
 
-import pandas as pd
 import pytest
 import written_problems as written
 from rapidfuzz.distance import Levenshtein
@@ -40,52 +39,69 @@ def answers(passed=PASSED):
     ]
 
 
-def test_each_group_has_its_pass_at_k_and_its_average_pass_rate(problems):
-    rows = scores.rows(scores.solved(problems, answers(), (1, 2)), "m", "k=0/")
-    values = {
-        (row["condition"][4:], row["metric"]): (round(row["value"], 4), row["n"]) for row in rows
+def tables(problems, **passed):
+    """Way -> samples of problems 1, 2, ... that passed, of one model "m"."""
+    return {
+        ("m", way): scores.solved(problems, answers(dict(zip("12345", one, strict=False))), [1, 2])
+        for way, one in passed.items()
     }
-    assert values["all", "pass_at_1_percent"] == (35, 5)  # (1 + 1/2 + 0 + 1/4 + 0) / 5
-    assert values["all", "pass_at_2_percent"] == (50, 5)  # (1 + 1 + 0 + 1/2 + 0) / 5
-    assert values["all", "average_pass_rate_percent"] == (round(100 * 4 / 12, 4), 12)
-    assert values["Numpy", "pass_at_1_percent"] == (50, 3)
-    assert values["Pandas", "pass_at_1_percent"] == (25, 1)
-    assert values["Surface", "pass_at_2_percent"] == (50, 2)
-    assert values["Origin", "pass_at_2_percent"] == (75, 2)
-    assert all(0 <= row["ci_low"] <= row["value"] <= row["ci_high"] <= 100 for row in rows)
+
+
+def values(rows):
+    return {(row["condition"], row["metric"]): (round(row["value"], 4), row["n"]) for row in rows}
+
+
+def test_each_part_has_its_pass_at_k_and_perturbations_what_they_cost(problems):
+    parts = ["all", "Numpy", "Pandas", "Sklearn", "Origin", "Surface", "Semantic"]
+    rows = scores.rows({("m", "k"): scores.solved(problems, answers(), (1, 2))}, parts=parts)
+    found = values(rows)
+    assert found["k/all", "pass_at_1_percent"] == (35, 5)  # (1 + 1/2 + 0 + 1/4 + 0) / 5
+    assert found["k/all", "pass_at_2_percent"] == (50, 5)  # (1 + 1 + 0 + 1/2 + 0) / 5
+    assert found["k/Numpy", "pass_at_1_percent"] == (50, 3)
+    assert found["k/Pandas", "pass_at_1_percent"] == (25, 1)
+    assert found["k/Surface", "pass_at_2_percent"] == (50, 2)
+    assert found["k/Origin", "pass_at_2_percent"] == (75, 2)
+    # against the problem that it was made from; that of 5 is not there
+    assert found["k/Surface", "pass_at_1_drop_points"] == (50, 1)
+    assert found["k/Semantic", "pass_at_1_drop_points"] == (100, 1)
+    assert len(found) == 2 * 6 + 2 * 2
     with pytest.raises(UserError, match="pass@3"):
         scores.solved(problems, answers(), [3])
 
 
 def test_intervals_are_of_origins_not_of_problems(problems):
     # 1, 2 and 3 share an origin; all fail or pass together, so nothing is known but of one origin
-    table = scores.solved(problems[:3], answers({"1": [1], "2": [1], "3": [0]}), [1])
-    (row, *_) = scores.rows(table, "m")
+    (row, *_) = scores.rows(tables(problems, way=((1, 1), (1, 1), (0, 0))))
     assert row["ci_high"] - row["ci_low"] > 70
 
 
-def test_a_drop_is_against_the_problem_it_was_made_from(problems):
-    drops = scores.drops(scores.solved(problems, answers(), [1]), 1, "m")
-    found = {row["condition"]: (row["value"], row["n"]) for row in drops}
-    assert found == {"Surface": (50, 1), "Semantic": (100, 1)}
-    alone = scores.solved(problems, answers({"2": (1,), "4": (1,)}), [1])
-    assert scores.drops(alone, 1, "m") == []
+def test_changes_are_paired_by_problem_by_family_and_between_models(problems):
+    before, after = ((0, 0), (1, 0), (1, 1)), ((1, 0), (1, 1), (1, 1))
+    of_m = tables(problems, none=before, some=after)
+    of_n = {("n", way): of_m["m", "none"] for _, way in of_m}
+    found = values(scores.rows(of_m | of_n, [("none", "some")], ["all", "Surface"])[-6:])
+    both = "some/{0} - none/{0}".format
+    assert found[both("all"), "pass_at_1_change_difference_points"] == (-33.3333, 3)
+    rows = values(scores.rows(of_m, [("none", "some")], ["all", "Surface", "Semantic"]))
+    assert rows[both("all"), "pass_at_1_change_points"] == (33.3333, 3)  # (.5 + .5 + 0) / 3
+    assert rows[both("all"), "pass_at_2_change_points"] == (33.3333, 3)  # (1 + 0 + 0) / 3
+    # the origin gained .5, its perturbations .5 and 0: the first loses as much as before, the second more
+    assert rows[both("Surface"), "pass_at_1_drop_points_change"] == (0, 1)
+    assert rows[both("Semantic"), "pass_at_1_drop_points_change"] == (50, 1)
 
 
-def test_a_gain_is_the_mean_difference_of_pass_at_k_in_points(problems):
-    before, after = (
-        scores.solved(problems, answers(dict(zip("123", passed, strict=True))), [1, 2])
-        for passed in (((0, 0), (1, 0), (1, 1)), ((1, 0), (1, 1), (1, 1)))
-    )
-    first, second = scores.gain_rows(before, after, "m", "examples_1")
-    assert first["value"] == second["value"] == pytest.approx(100 / 3)
-    assert (first["metric"], first["n"]) == ("pass_at_1_gain_points", 3)
-
-
-def test_the_first_k_ranks_decide_and_no_later_one():
-    given = answers({"a": [0, 1, 0], "b": [0, 0, 1], "c": [0, 0, 0]})
-    assert scores.first_passes(given, 1) == {"a": False, "b": False, "c": False}
-    assert scores.first_passes(given[::-1], 2) == {"a": True, "b": False, "c": False}
+def test_up_to_is_the_greatest_change_and_its_lower_end_allows_for_the_choice():
+    one = {"model": "a", "condition": "c", "metric": "pass_at_5_change_points", "n": 9}
+    rows = [
+        one | {"value": 4.0, "ci_low": 2.0, "ci_high": 6.0},
+        one | {"model": "b", "value": 5.0, "ci_low": -5.0, "ci_high": 15.0},
+    ]
+    found = scores.greatest(rows)
+    # 2.5% shared by two lower ends: 2.2414 standard errors in place of 1.96
+    assert found["ci_low"] == pytest.approx(4 - 2 * 2.2414 / 1.96, abs=1e-4)
+    assert (found["value"], found["ci_high"], found["model"]) == (5, 15, "")
+    assert found["metric"] == "pass_at_5_maximum_change_points"
+    assert scores.greatest(rows[:1])["ci_low"] == 2
 
 
 @pytest.mark.parametrize(
@@ -132,21 +148,15 @@ def test_each_failed_answer_has_a_row_that_says_where_it_failed(problems_file):
         Answer("3", 0, "return 1"),
     ]
     grader = Grader(store=False, workers=1)
-    found = pd.DataFrame(scores.near_misses(problems, grade(problems, given, grader), grader, "m"))
-    columns = ["problem_id", "sample", "failure", "cases_passed", "cases"]
+    found = scores.near_misses(problems, grade(problems, given, grader), grader, "m")
+    columns = ["problem_id", "sample", "compile_error", "test_execution", "test_string"]
     assert [tuple(row) for row in found[columns].to_numpy()] == [
-        ("1", 1, "compile error", 0, 2),
-        ("1", 2, "test_execution", 1, 2),
-        ("2", 0, "test_string", 2, 2),
-        ("3", 0, "compile error", 0, 2),
+        ("1", 1, True, False, False),
+        ("1", 2, False, True, False),
+        ("2", 0, False, False, True),
+        ("3", 0, True, False, False),
     ]
     assert [*found.one_token[:2]] == [*found.near_miss[:2]] == [True, False]
-    assert [*found.edit_distance[:2]] == [1, len(" - min(numbers)")]
     assert found.error.all()
-    shares = {
-        row["metric"]: (round(row["value"], 3), row["n"])
-        for row in scores.near_miss_rows(found, problems)
-    }
-    assert shares["near_miss_percent"] == (25, 4) and shares["some_cases_percent"] == (50, 4)
-    assert shares["compile_error_percent"] == (50, 4)
-    assert shares["edit_distance"] == (round(found.edit_distance.mean(), 3), 4)
+    shares = {row["metric"]: (row["value"], row["n"]) for row in scores.near_miss_rows(found)}
+    assert shares["near_miss_percent"] == (25, 4) and shares["compile_error_percent"] == (50, 4)

@@ -18,6 +18,7 @@ from lookuplab.cli import cli, main
 from lookuplab.models.load import load
 from lookuplab.toolgen.finetuning import (
     LLAMA,
+    PACKAGE,
     PAPER,
     Order,
     Recipe,
@@ -234,6 +235,16 @@ def test_lora_on_four_projections_of_codellama_7b_is_the_papers_quarter_percent(
     trained, everything = trained_share(LlamaConfig(), PAPER["codellama"])
     assert everything == 6_738_415_616
     assert trained == 32 * 4 * 2 * 16 * 4096 and round(100 * trained / everything, 2) == 0.25
+
+
+def test_the_packages_lora_trains_and_stores_embedding_and_head(bases, tmp_path):
+    trained, _ = trained_share(LlamaConfig(), PACKAGE["codellama"])
+    assert trained == 32 * 4 * 2 * 8 * 4096 + 2 * 32_000 * 4096
+    tune(bases / "llama", tmp_path / "m", replace(LORA, lora_embeddings=True, lora_dropout=0.05))
+    before, after = (load(str(folder)).module for folder in (bases / "llama", tmp_path / "m"))
+    for name in ("get_input_embeddings", "get_output_embeddings"):
+        old, new = (getattr(module, name)().weight for module in (before, after))
+        assert (old != new[: len(old)]).any(-1).sum() > 10
 
 
 PAIR = Pair("r/f", "Double it.", "def f(x):", f"    return {MARK}x")

@@ -1,5 +1,7 @@
 """Functions of a repository: exact text and positions, the package's filters, and nothing lost without a reason."""
 
+import json
+
 import pytest
 
 from lookuplab import paths, python_sources
@@ -11,6 +13,8 @@ from lookuplab.toolgen.functions import (
     first_sentence,
     locate,
     locate_all,
+    package_docstring,
+    without_comments,
 )
 
 PLAIN = (
@@ -162,6 +166,50 @@ def test_links_and_hidden_folders_are_not_followed(tmp_path):
 def test_the_first_sentence_ends_at_a_full_stop_or_an_empty_line():
     assert first_sentence("Read v1.5 files\n    at once. Then close.") == "Read v1.5 files at once."
     assert first_sentence("\n    Read it\n\n    Really.") == "Read it"
+
+
+def test_a_docstring_of_the_package_ends_where_its_rules_say():
+    cases = {
+        "Read it. Then close.": "Read it",
+        "Read\n  it.\n\n  Really.": "Read it.",
+        "Read it\n    :param x: y": "Read it",
+        "Read it\n    Really": "Read it",
+    }
+    assert list(map(package_docstring, cases)) == list(cases.values())
+
+
+@pytest.mark.parametrize(
+    "docstring",
+    [
+        "Note what it says here",
+        "We read it all",
+        "returns: all of it",
+        "Is it all so?",
+        "See https://x for more",
+        "Read a=b of it",
+        "Read it -- or not",
+        f"Read {'x' * 26} of it",
+    ],
+)
+def test_some_docstrings_are_refused_by_the_package_alone(tmp_path, docstring):
+    text = PLAIN.replace("Add the two given numbers.", docstring)
+    assert len(take(tmp_path, text).functions) == 1
+    refused = {"function: docstring that the package refuses": 1}
+    assert take(tmp_path, text, variant="package").left_out == refused
+
+
+def test_a_function_that_was_asked_for_in_training_is_left_out(tmp_path):
+    line = {"docstring": "Add the two given numbers.", "signature": "def plain(a,\n b):"}
+    (tmp_path / "c.jsonl").write_text(json.dumps(line) + "\n")
+    trained_on = str(tmp_path / "c.jsonl")
+    twice = PLAIN + "\n\n" + PLAIN.replace("plain", "other")
+    [left] = take(tmp_path, twice, trained_on=trained_on).functions
+    assert left.qualified_name == "other"
+
+
+def test_without_comments_there_are_no_blank_lines_and_strings_keep_their_signs():
+    text = "    # a\n    x = '#'  # b\n\n    y = [  # c\n        x]"
+    assert without_comments(text) == "    x = '#'  \n    y = [  \n        x]"
 
 
 def test_packages_among_the_sources_are_found_by_import_name_and_nothing_else_is():

@@ -70,6 +70,7 @@ def test_a_name_that_jedi_did_not_offer_is_an_exception(tmp_path, functions, too
         ("calls", 2, 1),
         ("calls_per_function", 2, 1),
         ("not_offered_calls", 0, 2),
+        ("failed_calls", 0, 2),
     ]
     done[0] = replace(done[0], completion=replace(done[0].completion, text="    self.nothere"))
     del done.questions
@@ -83,8 +84,8 @@ def test_a_question_that_is_lost_twice_ends_the_run_and_an_error_of_jedi_s_leave
     tmp_path, functions, monkeypatch
 ):
     model = wanting(tmp_path, functions[0], "    ", "self", ".", MARK, "nothere", END)
-    answers = [Answer(failure="error in Jedi: KeyError"), *2 * [Answer(failure="timed out")]]
-    monkeypatch.setattr(JediTool, "_asked", lambda *_: answers.pop(0))
+    answers = [Answer(failure="error in Jedi: KeyError"), Answer(failure="timed out")]
+    monkeypatch.setattr(JediTool, "complete", lambda *_: answers.pop(0))
     with JediTool(1) as failing:
         done = write(model, functions[:1], failing)
     assert list(done.questions.failure) == ["error in Jedi: KeyError"]
@@ -127,7 +128,7 @@ def test_rows_of_different_repositories_share_a_batch_and_choose_what_is_offered
             LocalModel(str(marking_model), batch_size=size),
             copies(functions, 5),
             tool,
-            ToolUse(variant=variant, gate=0),
+            ToolUse(variant=variant, gate=0, boundary=True),
             tokens=24,
         )
         for size in (5, 1)
@@ -135,7 +136,7 @@ def test_rows_of_different_repositories_share_a_batch_and_choose_what_is_offered
     tokens = ([one.completion.token_ids for one in done] for done in (together, alone))
     assert next(tokens) == next(tokens)
     asked = together.questions
-    pd.testing.assert_frame_equal(asked, alone.questions)
+    pd.testing.assert_frame_equal(asked, alone.questions, rtol=1e-4)
     assert asked.offered.all() and ((asked.chosen != "") & (asked.names > 0)).sum() > 3
 
 
@@ -269,6 +270,5 @@ def test_what_a_gate_leaves_of_right_and_wrong_calls():
         ("gate_0.6", "right_percent"): 50,
         ("gate_1", "kept_right_percent"): 0,
         ("gate_1", "kept_wrong_percent"): 0,
-        ("marks", "auroc"): 0.75,
     }
     assert (gated(1).gate, gated(0.8).gate, gated(0.8, "package").ends) == (NEVER, 0.8, "mean")

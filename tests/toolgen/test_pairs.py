@@ -5,7 +5,7 @@ import json
 
 import pytest
 from tiny_architectures import CORPUS, byte_tokenizer, metaspace_tokenizer
-from tokenizers import decoders, normalizers
+from tokenizers import AddedToken, decoders, normalizers
 
 from lookuplab.errors import UserError
 from lookuplab.models.constraint import Trie
@@ -81,6 +81,16 @@ def test_taken_out_by_its_id_the_mark_leaves_the_unmarked_function(tokenizer):
         assert spelled(tokenizer, prompt, example.answer, mark) == bare.answer(kind)
 
 
+def test_the_mark_of_the_authors_tokenizers_is_taken_as_theirs_and_spells_nothing(tokenizer):
+    """They add it as a plain token."""
+    tokenizer.add_tokens([AddedToken("<lsp>", lstrip=False, rstrip=False)])
+    mark, end = tokenizer.convert_tokens_to_ids("<lsp>"), frozenset([tokenizer.eos_token_id])
+    assert Vocabulary(tokenizer, end).mark == mark == add_mark(tokenizer) == len(tokenizer) - 1
+    [example] = encode(tokenizer, [PAIR], "decoder")
+    assert example.exact and example.answer.count(mark) == 9
+    assert decoded(tokenizer, [[mark]]) == [""]
+
+
 def test_behind_a_mark_a_name_has_the_tokens_that_decoding_holds_ready_for_it():
     tokenizer = byte_tokenizer()
     mark = add_mark(tokenizer)
@@ -108,6 +118,13 @@ def test_the_prompt_has_no_marks_and_the_docstring_is_indented_as_the_first_line
     for body, indent in bodies.items():
         pair = Pair("p", "Say.", "def f(x=<COMP>y):", body)
         assert pair.prompt("decoder") == f"def f(x=y):\n{indent}'''Say.'''\n"
+
+
+def test_the_package_asks_an_encoder_decoder_with_the_signature_without_def_and_colon():
+    pair = Pair("p", "Say.", "async def f(x) -> int:", "    return x", "package")
+    expected = "### Description:\nSay.\n\n### Signature:\nf(x) -> int"
+    assert pair.prompt("encoder-decoder") == expected
+    assert pair.answer("encoder-decoder").startswith("async def f(x) -> int:\n")
 
 
 RECORD = {

@@ -9,7 +9,7 @@ from lookuplab import python_sources
 from lookuplab.errors import UserError
 from lookuplab.provenance import file_hash
 from lookuplab.toolgen.jedi_tool import JediTool
-from lookuplab.toolgen.success import SuccessTool, fresh_messages
+from lookuplab.toolgen.success import fresh_messages, messages_of
 
 TEXT = "import iniconfig\nimport planted\n\n\ndef use():\n    iniconfig.no_such_name\n    planted.no_such_name\n"
 
@@ -38,9 +38,8 @@ def test_jedi_sees_the_sources_and_not_what_is_installed(repository):
 
 
 def test_pylint_sees_the_sources_and_not_what_is_installed(repository):
-    with SuccessTool() as tool:
-        found = tool.judge(repository, "user.py", TEXT), fresh_messages(repository, "user.py")
-    for messages in found:
+    warm = messages_of(repository, "user.py", TEXT)
+    for messages in warm, fresh_messages(repository, "user.py"):
         assert [tuple(one[:2]) for one in messages] == [("E1101", 6)]
 
 

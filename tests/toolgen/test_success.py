@@ -5,9 +5,10 @@ from contextlib import suppress
 
 import pytest
 
+from lookuplab.toolgen import success
 from lookuplab.toolgen.analysers import WorkerLost
-from lookuplab.toolgen.insertion import insert, locate
-from lookuplab.toolgen.success import SuccessTool, fresh_messages, verdict
+from lookuplab.toolgen.insertion import Inserted, insert, locate
+from lookuplab.toolgen.success import fresh_messages, messages_of, verdict
 
 BASE = "class Base:\n    def __init__(self):\n        self.a = 1\n\n\nclass Other:\n    pass\n"
 USER = """from base import Base, Other
@@ -35,10 +36,11 @@ CASES = [
 ]
 
 
-def against(tool, root, inserted, variant="paper"):
+def against(root, inserted, variant="paper", limit=60):
     """What pylint has against an inserted function: nothing, it passes."""
     lines = inserted.line, inserted.end_line
-    return verdict(tool.judge(root, "user.py", inserted.text, lines), inserted, variant)
+    found = messages_of(root, "user.py", inserted.text, lines, limit=limit)
+    return verdict(found, inserted, variant)
 
 
 @pytest.fixture(scope="module")
@@ -49,23 +51,17 @@ def repository(tmp_path_factory):
     return root
 
 
-@pytest.fixture(scope="module")
-def tool():
-    with SuccessTool() as warm:
-        yield warm
-
-
 @pytest.mark.parametrize(("body", "error"), CASES)
 def test_a_method_with_an_imported_base_passes_or_fails_as_a_fresh_pylint_says(
-    tool, repository, tmp_path, body, error
+    repository, tmp_path, body, error
 ):
     """The last case gives a class of another module an attribute: it must be gone again for the others."""
     shutil.copytree(repository, copy := tmp_path / "copy")
     inserted = insert(USER, locate(USER, 6), "        " + body)
     (copy / "user.py").write_text(inserted.text)
     fresh = fresh_messages(copy, "user.py")
-    assert tool.judge(repository, "user.py", inserted.text) == fresh
-    found = against(tool, repository, inserted)
+    assert messages_of(repository, "user.py", inserted.text) == fresh
+    found = against(repository, inserted)
     assert found == verdict(fresh, inserted)
     assert {name for name, *_ in found} == {error} - {None}
 
@@ -76,43 +72,70 @@ def test_what_the_original_file_did_to_other_modules_is_undone(tmp_path, gift):
     original = USER.replace("        return x\n\n", f"        {gift}\n        return x\n\n", 1)
     (tmp_path / "user.py").write_text(original)
     inserted = insert(original, locate(original, 6), "        return x")
-    with SuccessTool() as warm:
-        assert warm.judge(tmp_path, "user.py", original) == []
-        assert [name for name, *_ in warm.judge(tmp_path, "user.py", inserted.text)] == ["E1101"]
-        assert not against(warm, tmp_path, inserted)  # outside of the function
-        assert warm.judge(tmp_path, "user.py", original) == []
+    assert messages_of(tmp_path, "user.py", original) == []
+    found = messages_of(tmp_path, "user.py", inserted.text)
+    assert [name for name, *_ in found] == ["E1101"]
+    assert not against(tmp_path, inserted)  # outside of the function
+    assert messages_of(tmp_path, "user.py", original) == []
 
 
-def test_modules_of_the_same_name_in_two_folders_are_not_mixed_up(tool, repository, tmp_path):
+def test_modules_of_the_same_name_in_two_folders_are_not_mixed_up(repository, tmp_path):
     (tmp_path / "base.py").write_text(
         "class Other:\n    zzz = 1\n\n\nclass Base(Other):\n    pass\n"
     )
     (tmp_path / "user.py").write_text(USER)
     inserted = insert(USER, locate(USER, 6), "        return self.zzz")
-    passed = [not against(tool, root, inserted) for root in (repository, tmp_path, repository)]
+    passed = [not against(root, inserted) for root in (repository, tmp_path, repository)]
     assert passed == [False, True, False]
 
 
-def test_a_syntax_error_reported_behind_the_function_fails_except_in_the_packages_window(
-    tool, repository
+def test_what_a_module_gives_to_another_is_there_only_for_those_who_import_it(tmp_path):
+    for name, text in {
+        "owner": "class Owner:\n    pass\n",
+        "giver": "from owner import Owner\n\nOwner.gift = 1\n",
+        "friend": "import giver\n\n\ndef f():\n    return giver.Owner().gift\n",
+        "stranger": "from owner import Owner\n\n\ndef f():\n    return Owner().gift\n",
+        "far": "import friend\n\n\ndef f():\n    return friend.giver.Owner().gift\n",
+    }.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    order = "stranger friend stranger far stranger friend".split()
+    files = [tmp_path / f"{name}.py" for name in order]
+    warm = [messages_of(tmp_path, file.name, file.read_text()) for file in files]
+    assert [bool(found) for found in warm] == [name == "stranger" for name in order]
+    assert warm[:4] == [fresh_messages(tmp_path, file.name) for file in files[:4]]
+
+
+def test_a_syntax_error_reported_behind_the_function_fails_unless_it_is_behind_the_packages_window(
+    repository,
 ):
+    """Line 12 is the first that shows that the function has no body: three lines behind its last."""
     inserted = insert(USER, locate(USER, 9), "def g(self):")
-    assert against(tool, repository, inserted) and not against(
-        tool, repository, inserted, "package"
-    )
+    assert against(repository, inserted) and not against(repository, inserted, "package")
+    nearer = Inserted(inserted.text, inserted.line, inserted.end_line + 1)
+    assert against(repository, nearer, "package")
+
+
+def test_a_crash_of_pylint_is_no_pass(tmp_path, repository, monkeypatch):
+    monkeypatch.setenv("PYLINTHOME", str(tmp_path))  # it writes a report there
+    monkeypatch.setattr(success.BufferLinter, "check_astroid_module", lambda *_, **__: 1 / 0)
+    inserted = insert(USER, locate(USER, 6), "        return x")
+    question = {"root": repository, "file": "user.py", "text": USER, "lines": None, "limit": 60}
+    ours, theirs = success.FORK.Pipe()
+    success.FORK.Process(target=lambda: theirs.send(success.Process().answer(question))).start()
+    found = ours.recv()["messages"]
+    for variant in ("paper", "package"):
+        assert [name for name, *_ in verdict(found, inserted, variant)] == ["F0002"]
 
 
 def test_a_check_that_takes_too_long_is_lost_and_the_next_one_is_answered(repository):
-    with SuccessTool(limit=0) as warm:
-        inserted = insert(USER, locate(USER, 6), "        return x")
-        with pytest.raises(WorkerLost, match="timeout"):
-            against(warm, repository, inserted)
-        warm.limit = 60
-        assert not against(warm, repository, inserted)
+    inserted = insert(USER, locate(USER, 6), "        return x")
+    with pytest.raises(WorkerLost, match="timed out"):
+        against(repository, inserted, limit=0)
+    assert not against(repository, inserted)
 
 
-def test_code_that_pylint_dies_of_is_lost_or_judged_and_the_next_one_is_answered(tool, repository):
+def test_code_that_pylint_dies_of_is_lost_or_judged_and_the_next_one_is_answered(repository):
     deep = "        return " + "(" * 150 + "x" + ")" * 150 + " + x" * 3000
     with suppress(WorkerLost):
-        against(tool, repository, insert(USER, locate(USER, 6), deep))
-    assert not against(tool, repository, insert(USER, locate(USER, 6), "        return x"))
+        assert against(repository, insert(USER, locate(USER, 6), deep))
+    assert not against(repository, insert(USER, locate(USER, 6), "        return x"))

@@ -6,7 +6,6 @@ import pytest
 
 from lookuplab.errors import UserError
 from lookuplab.scoring.rates import rate
-from lookuplab.toolgen.dependencies import KINDS
 from lookuplab.toolgen.tables import as_printed, repository_rows, side_by_side, similarity_rows
 
 WANTED = [
@@ -20,17 +19,12 @@ WANTED = [
 def frame(predicted, covered, passed) -> pd.DataFrame:
     """Four functions of two repositories; they want 4, 1, 0 and 3 methods."""
     found = pd.DataFrame({"id": list("abcd"), "repository": list("rrss"), "wanted": WANTED})
-    found = found.assign(**dict.fromkeys([f"dependencies_{kind}" for kind in KINDS], 0))
-    found = found.assign(**dict.fromkeys([f"covered_{kind}" for kind in KINDS], 0))
-    wanted = [4, 1, 0, 3]
     return found.assign(
         predicted=predicted,
         exact_match=np.equal(predicted, WANTED),
         edit_similarity=[0.5, 1.0, 0.0, 0.5],
-        dependencies=wanted,
+        dependencies=[4, 1, 0, 3],
         covered=covered,
-        dependencies_method=wanted,
-        covered_method=covered,
         passed=pd.Series(passed, dtype=object),
         failures=["" if one else "E0602" for one in passed],
         lost=["crash" if one is None else "" for one in passed],
@@ -61,10 +55,9 @@ def test_repository_metrics_are_pooled_and_per_function_and_leave_out_what_has_n
     each = 100 * (1 / 4 + 0 + 1 / 3) / 3
     assert found["depcov_per_function_percent"][:2] == (pytest.approx(each), 3)
     assert found["succrate_percent"][:2] == (pytest.approx(100 / 3), 3)
-    assert found["depcov_method_percent"][0] == 25 and "depcov_class_percent" not in found
     assert found["next_identifier_percent"][1] == 3
-    names = "failed_E0602", "lost", "without_dependency"
-    assert [found[f"{name}_functions"][0] for name in names] == [3, 1, 1]
+    names = "failed_E0602", "crashed", "pylint_lost", "jedi_lost", "without_dependency"
+    assert [found[f"{name}_functions"][0] for name in names] == [3, 0, 1, 0, 1]
 
 
 def test_intervals_are_those_of_rates_clustered_by_repository(frames):
@@ -72,18 +65,26 @@ def test_intervals_are_those_of_rates_clustered_by_repository(frames):
     expected = rate(tool.passed.astype(bool), tool.repository).percent()
     row = numbers(repository_rows(frames), "toolgen")["succrate_percent"]
     assert row == (expected.value, 4, expected.low, expected.high)
-    agree = rate([True] * 4, tool.repository).percent()  # Wilson's for two trials
+    agree = rate([True] * 4, tool.repository).percent()
     row = numbers(similarity_rows(frames), "toolgen")["exact_match_percent"]
     assert row == (100, 4, pytest.approx(agree.low), 100) and agree.low < 35
+    some = tool.assign(covered=[1, 1, 0, 0], dependencies=[1, 1, 0, 0])
+    row = numbers(repository_rows({("m", "base"): some}))["depcov_percent"]
+    assert row[2] == pytest.approx(rate([True], ["r"]).percent().low)  # one repository has any
 
 
 def test_a_change_is_paired_relative_to_the_base_and_in_points(frames):
     rows = repository_rows(frames)
     relative = numbers(rows, "toolgen")["depcov_relative_change_percent"]
     assert relative[0] == pytest.approx(200)  # from 2 of 8 to 6
-    # repository r: from 1 to 4 of 5; s: from 1 to 2 of 3
-    ends = pytest.approx(100 / 3), pytest.approx(60)
-    assert numbers(rows, "toolgen - base")["depcov_change_points"] == (50, 4, *ends)
+    changes = numbers(rows, "toolgen - base")
+    assert changes["depcov_change_points"] == (
+        50,
+        8,
+        -100,
+        100,
+    )  # of 8 dependencies, two repositories
+    assert changes["succrate_change_points"][1] == 3  # functions with both verdicts
 
 
 def test_success_is_compared_by_mcnemar_on_the_functions_with_both_verdicts(frames):
@@ -97,6 +98,8 @@ def test_similarity_is_of_the_corpus_and_counts_the_tokens_of_each_model(frames)
     found, tool = numbers(rows), numbers(rows, "toolgen")
     # 6 of 7 words and 3 of 3 pairs agree, with one added to each; 7 words stand against 14
     assert found["bleu4"][0] == pytest.approx((7 / 8) ** 0.25 * np.exp(1 - 14 / 7))
+    parts = [found[f"bleu4_{name}"][0] for name in ("precision", "brevity_penalty", "length_ratio")]
+    assert parts == pytest.approx([(7 / 8) ** 0.25, np.exp(-1), 0.5])
     assert tool["bleu4"][0] == tool["codebleu_syntax"][0] == 1
     assert found["editsim_percent"][0] == 50
     assert found["bleu4"] != numbers(letters)["bleu4"]
@@ -123,7 +126,7 @@ TABLE = pd.DataFrame(
         ("m", "toolgen", "depcov_percent", 12.0, 10.0, 14.0, 40, 12.1),
         ("m", "toolgen", "depcov_relative_change_percent", 50.0, 20.0, 70.0, 10, 45.8),
         ("m", "toolgen - base", "succrate_p", 0.125, NAN, NAN, 10, NAN),
-        ("m", "base", "lost_functions", 3.0, NAN, NAN, 10, NAN),
+        ("m", "base", "crashed_functions", 3.0, NAN, NAN, 10, NAN),
         ("b", "base", "bleu4", 0.25, 0.2, 0.3, 10, NAN),
     ],
     columns=COLUMNS,
@@ -138,8 +141,8 @@ def test_ours_stand_beside_the_paper_s_with_the_relative_change_in_brackets():
 
 
 def test_numbers_have_interval_and_n_and_counts_stand_alone():
-    found = side_by_side(TABLE, ["lost_functions", "absent", "depcov_percent"])
-    assert list(found) == ["lost_functions", "depcov_percent"]
+    found = side_by_side(TABLE, ["crashed_functions", "absent", "depcov_percent"])
+    assert list(found) == ["crashed_functions", "depcov_percent"]
     assert list(found.loc[("m", "base")]) == ["3", "8.0 [7.0, 9.0] n=40"]
     assert list(found.loc[("m", "toolgen")]) == ["", "12.0 [10.0, 14.0] n=40"] and len(found) == 2
     assert list(side_by_side(TABLE, ["succrate_p"], digits=3).succrate_p) == ["0.125 n=10"]

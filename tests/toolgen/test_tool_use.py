@@ -31,7 +31,8 @@ def write(tmp_path):
         def ask(text):
             asked.append(text)
             answer = Future()
-            answer.set_result(Answer(tuple(next(answers))))
+            names = tuple(next(answers))
+            answer.set_result(Answer(names, names))
             return answer
 
         def constrain(prompt, before):
@@ -44,12 +45,26 @@ def write(tmp_path):
     return written
 
 
+@pytest.mark.parametrize("variant", ["paper", "package"])
 @pytest.mark.parametrize(("gate", "asked"), [(0.39, [""]), (0.5, []), (1.5, [])])
-def test_a_mark_below_the_gate_is_not_written_and_calls_nothing(write, gate, asked):
-    table = {"=": {MARK: 0.4, "x": 0.3}, MARK: {"bar": 0.7, "foo": 0.2, "baz": 0.05}}
-    written = write(table, ToolUse(gate=gate), ["foo", "baz"])
-    assert (written.text, written.asked) == ("foo" if asked else "x", asked)
-    assert written.marks == len(asked)
+def test_below_the_gate_the_mark_is_not_written_but_in_the_package_only_the_question_is_left_out(
+    write, gate, asked, variant
+):
+    """And there no mark follows the mark, though it is the most probable token."""
+    table = {"=": {MARK: 0.4, "x": 0.3}, MARK: {MARK: 0.5, "bar": 0.3, "foo": 0.1, "baz": 0.05}}
+    written = write(table, ToolUse(variant=variant, gate=gate), ["foo", "baz"])
+    free = "bar" if variant == "package" else "x"
+    assert (written.text, written.asked) == ("foo" if asked else free, asked)
+    assert written.marks == len(asked or ["bar"] * (variant == "package"))
+
+
+@pytest.mark.parametrize("offered", ["alpha=", "lambda", "__doc__", "'key'"])
+def test_the_package_offers_all_that_jedi_would_insert_unless_it_skips_it_all(write, offered):
+    table = ASKED | {MARK: {"x": 0.6, offered: 0.3}}
+    package = ToolUse(variant="package")
+    assert write(table, package, [offered, "name"]).text == offered
+    skipped = offered in ("lambda", "__doc__")
+    assert write(table, package, [offered]).text == ("x" if skipped else offered)
 
 
 def test_the_end_of_text_inside_the_trie_waits_for_the_name(write):
@@ -108,9 +123,19 @@ def test_figure_5_leads_to_registered_updates(write):
     assert written.pieces == ["", "_", "register", "ed", "_", "up", "dates", ""]
 
 
-def test_behind_a_name_comes_what_cannot_continue_it(write):
+@pytest.mark.parametrize("ends", ["first", "mean"])
+def test_behind_a_name_comes_what_cannot_continue_it_and_without_a_boundary_anything(write, ends):
     table = {MARK: {"foo": 0.9}, "foo": {"bar": 0.6, MARK: 0.3, "(": 0.05}}
-    assert write(ASKED | table, ToolUse(), ["foo"]).text == "foo("
+    assert write(ASKED | table, ToolUse(ends=ends), ["foo"]).text == "foo("
+    free = ToolUse(ends=ends, boundary=False)
+    assert write(ASKED | table, free, ["foo", "foo_"]).text == "foobar"
+
+
+def test_stored_answers_are_keyed_by_what_was_asked_for_and_the_boundary_only_where_it_is_missing():
+    assert str(ToolUse()) == "trigger mark, variant paper, gate 0.0, ends first"
+    assert str(ToolUse("dot")) == "trigger dot, variant paper, gate 0.0, ends break"
+    assert str(ToolUse(boundary=False)).endswith("boundary False")
+    assert str(ToolUse(variant="package", boundary=True)).endswith("boundary True")
 
 
 def test_without_suggestions_the_row_goes_on_freely_and_no_mark_follows_the_mark(write):

@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -28,6 +28,7 @@ TASKS = paths.MINI / "cloudapi" / "tasks.jsonl"
 COMPOSITION = {"high": 205, "medium": 150, "low": 267}
 AWS_SHARE = 2 / 3  # choice: both providers are in every class (Figure 10), numbers are not given
 PROMPTS_PER_API = 3  # at most (Appendix A.2, step 6)
+GENERIC = {"generic_name", "shared_name"}  # flags of names that do not say alone which API is meant
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Task:
 
     @property
     def target(self) -> str:
-        """The API asked for: the cluster that intervals are resampled by."""
+        """The API asked for: the cluster that intervals rest on."""
         return self.targets[0]
 
 
@@ -68,14 +69,34 @@ def stable_order(key: str, seed: int) -> str:
     return hashlib.sha256(f"{seed} {key}".encode()).hexdigest()
 
 
-def obstacle(spec: ApiSpec) -> str:
-    """Why no task asks for an operation, "" where one can: a flag, or no usable description."""
-    return next(iter(spec.flags), "" if purpose(spec) else "no description of a known verb")
+def obstacle(spec: ApiSpec, allowed: Container[str] = ()) -> str:
+    """Why no task asks for an operation, "" where one can: a flag that is not allowed, or no usable description."""
+    flags = (flag for flag in spec.flags if flag not in allowed)
+    return next(flags, "" if purpose(spec) else "no description of a known verb")
 
 
 def unambiguous(index: ApiIndex) -> list[ApiSpec]:
-    """The operations that tasks can ask for."""
+    """The operations that tasks can ask for by their names alone."""
     return [spec for spec in index.operations if not obstacle(spec)]
+
+
+def candidates(
+    index: ApiIndex, counts: pandas.DataFrame, generic_names: bool = False
+) -> dict[tuple[str, str], list[ApiSpec]]:
+    """(class, provider) -> the APIs that tasks can ask for; ``counts`` as in ``build``.
+
+    With ``generic_names`` also those whose signature takes anything (``delete_blobs``), and those whose name others have
+    (``put_object`` of s3, ``delete_message`` of sqs), where their class is sure: ``count_name`` is too high for them and
+    ``count_bound`` too low, so both must be of the class. High is then bound more than 100 times, low named at most 10.
+    """
+    found, rows = defaultdict(list), counts.to_dict("index")
+    for spec in index.operations:
+        times = rows.get(spec.id, dict.fromkeys(counts, 0))
+        frequency, at_least = (frequency_class(times[f"count_{of}"]) for of in ("name", "bound"))
+        sure = GENERIC if frequency == at_least else set()
+        if not obstacle(spec, {"open_signature"} | sure if generic_names else ()):
+            found[frequency, spec.provider].append(spec)
+    return found
 
 
 def acceptable_targets(spec: ApiSpec, index: ApiIndex) -> tuple[str, ...]:
@@ -100,7 +121,11 @@ def acceptable_targets(spec: ApiSpec, index: ApiIndex) -> tuple[str, ...]:
 
 
 def sample(
-    specs: Sequence[ApiSpec], counts: Mapping[str, int], n_tasks: int, seed: int
+    specs: Sequence[ApiSpec],
+    counts: Mapping[str, int],
+    n_tasks: int,
+    seed: int,
+    faithful: bool = False,
 ) -> list[tuple[ApiSpec, str]]:
     """At most ``n_tasks`` pairs (API, comment), spread over required arguments and frequencies.
 
@@ -114,7 +139,7 @@ def sample(
         buckets[min(len(spec.required), 5), octave].append(spec)
     for spec in _in_turn([buckets[key] for key in sorted(buckets)]):
         prompts = 1 + int(stable_order(spec.id, seed + 1), 16) % PROMPTS_PER_API
-        comments = distinct_comments(spec, 2 * PROMPTS_PER_API)
+        comments = distinct_comments(spec, 2 * PROMPTS_PER_API, faithful)
         if spec.provider != "python":
             comments = comments[: len(comments) // 2]
         chosen += [(spec, comment) for comment in comments[:prompts]]
@@ -129,17 +154,21 @@ def _in_turn(buckets: list[list]) -> list:
 
 
 def build(
-    index: ApiIndex, counts: pandas.DataFrame, seed: int = 0, per_class: int | None = None
+    index: ApiIndex,
+    counts: pandas.DataFrame,
+    seed: int = 0,
+    per_class: int | None = None,
+    generic_names: bool = False,
+    faithful: bool = False,
 ) -> list[Task]:
     """The benchmark; with ``per_class`` at most that many tasks of each class and provider.
 
-    ``counts`` has ``count_name`` and ``count_bound`` by API id; an API that is not in it occurs nowhere. Raises UserError
-    where too few APIs are in a class.
+    ``counts`` has ``count_name`` and ``count_bound`` by API id; an API that is not in it occurs nowhere. ``generic_names``
+    as in ``candidates``; ``faithful`` as in ``distinct_comments``. The committed tasks are built without both. Raises
+    UserError where too few APIs are in a class.
     """
     count_name, count_bound = (Counter(counts[f"count_{of}"].to_dict()) for of in ("name", "bound"))
-    members, tasks, seen = defaultdict(list), [], Counter()
-    for spec in unambiguous(index):
-        members[frequency_class(count_name[spec.id]), spec.provider].append(spec)
+    members, tasks, seen = candidates(index, counts, generic_names), [], Counter()
     for frequency, total in COMPOSITION.items():
         n_aws = round(total * AWS_SHARE)
         quotas = {"aws": n_aws, "azure": total - n_aws}
@@ -147,7 +176,7 @@ def build(
             quotas = dict.fromkeys(index.providers, per_class)
         for provider, n_tasks in quotas.items():
             found = members[frequency, provider]
-            pairs = sample(found, count_name, n_tasks, seed)
+            pairs = sample(found, count_name, n_tasks, seed, faithful)
             if len(pairs) < n_tasks and per_class is None:
                 raise UserError(
                     f"only {len(pairs)} of {n_tasks} {frequency}-frequency {provider} tasks can be "

@@ -44,6 +44,8 @@ _CLAUSE = re.compile(
 # No clause ends in these.
 _DANGLING = frozenset("the a an of for to and or in with that from on your is".split())
 _THIRD_PERSON = ("s$", ""), ("es$", ""), ("ies$", "y")
+# A sentence that begins with a small letter, a name.
+_NEXT_SENTENCE = re.compile(r"(?<=\w{3})\. (?=[a-z])")
 MAX_WORDS = 16
 
 
@@ -92,26 +94,32 @@ def purpose(spec: ApiSpec) -> Intent | None:
     return intent(spec.description, LIBRARY_VERBS if spec.provider == "python" else VERBS)
 
 
-def reword(meaning: Intent, rng: random.Random, keep: float = 0.0) -> str:
-    """One wording of the intent; each part keeps its plain form with probability ``keep``."""
+def reword(meaning: Intent, rng: random.Random, keep: float = 0.0, faithful: bool = False) -> str:
+    """One wording of the intent; each part keeps its plain form with probability ``keep``.
+
+    ``faithful``: no new number, owner or thing ("a new" is not "another", "the specified" not "one").
+    """
 
     def choose(options: Sequence[str]) -> str:
         return options[0] if rng.random() < keep else rng.choice(options)
 
-    rest = meaning.rest
-    for pattern, options in PHRASES.items():
+    verbs, phrases, rest = LIBRARY_VERBS, PHRASES, meaning.rest
+    if faithful:
+        verbs, phrases = verbs | _TABLES["faithful_verbs"], _TABLES["faithful_phrases"]
+        rest = _NEXT_SENTENCE.split(rest)[0]
+    for pattern, options in phrases.items():
         rest = re.sub(pattern, lambda _: choose(options), rest, flags=re.IGNORECASE)  # noqa: B023
-    return " ".join(f"{choose(LIBRARY_VERBS[meaning.verb])} {rest}".split())
+    return " ".join(f"{choose(verbs[meaning.verb])} {rest}".split())
 
 
-def distinct_comments(spec: ApiSpec, count: int) -> list[str]:
+def distinct_comments(spec: ApiSpec, count: int, faithful: bool = False) -> list[str]:
     """Up to ``count`` different wordings of what the API is for, capitalised; none contains its name in any case style,
-    none stands in the description.
+    none stands in the description. ``faithful`` as in ``reword``.
     """
     meaning, found = purpose(spec), {}
     rng, source = random.Random(f"comment {spec.id}"), normalised(spec.description)
     for _ in range(40 * count if meaning else 0):
-        comment = reword(meaning, rng, keep=0.25)
+        comment = reword(meaning, rng, 0.25, faithful)
         plain = normalised(comment)
         if not leaks_name(comment, spec.name) and plain not in source:
             found.setdefault(plain, comment[0].upper() + comment[1:])

@@ -279,23 +279,3 @@ def passes(
     hits, misses, retrieved = documents(tasks, first, k, service, options.get("index"))
     shown_hits, shown_misses = (ask(model, tasks, shown, **options) for shown in (hits, misses))
     return Passes(k, first, shown_hits, shown_misses, retrieved)
-
-
-def constrained(
-    model: Model, tasks: Sequence[Task], free: Passes, retrieve: np.ndarray, **options
-) -> Passes:
-    """Beyond the paper: look the name up while it is written.
-
-    ``free`` with constrained names (see ``ask``) in the hit and miss answers of the tasks that ``retrieve``, (tasks,)
-    booleans; they get the documents of the free first pass. The answers of the others stay.
-    """
-    if not retrieve.any():
-        return free
-    asked = [task for task, again in zip(tasks, retrieve, strict=True) if again]
-    hits, misses, _ = documents(asked, free.first[retrieve], free.k, index=options.get("index"))
-
-    def held(frame: pd.DataFrame, shown: Shown) -> pd.DataFrame:
-        new = ask(model, asked, shown, constrained=True, **options)
-        return pd.concat([frame[~retrieve], new.set_index(frame.index[retrieve])]).sort_index()
-
-    return replace(free, hit=held(free.hit, hits), miss=held(free.miss, misses))

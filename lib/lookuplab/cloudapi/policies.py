@@ -8,7 +8,10 @@ by API, since up to three tasks ask for the same one.
 """
 
 import hashlib
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
 from operator import itemgetter
 
 import numpy as np
@@ -18,16 +21,16 @@ from lookuplab.artifact import readable
 from lookuplab.cloudapi.benchmark import COMPOSITION
 from lookuplab.cloudapi.dag import AGGREGATES, Passes
 from lookuplab.errors import UserError
+from lookuplab.models import Completion
 from lookuplab.retrieval.precision import expected, hit_tasks
 from lookuplab.scoring.calibration import aurc_interval, auroc_interval, ece_interval
 from lookuplab.scoring.rates import (
     Rate,
     averages,
     bare_row,
-    bootstrap,
-    estimates,
-    holm,
-    mcnemar,
+    of_change,
+    of_number,
+    of_share,
     rate,
     row,
     shares,
@@ -45,14 +48,15 @@ def triggered(
     first: pd.DataFrame,
     policy: str,
     threshold: float = THRESHOLD,
-    exists: str = "exists",
+    exists: str = "exists_anywhere",
 ) -> np.ndarray:
     """(tasks,) booleans: does the policy retrieve, given the first pass (a frame of ``dag.ask``)?
 
-    *base* never, *dag* always; *dag_index_lookup* where the invoked API is not in the index (Section 4.1);
+    *base* never, *dag* always; *dag_index_lookup* where the invoked "API name" is not "in the API index" (Section 4.1);
     *dag_confidence* where its confidence is below the threshold (4.2); *dag_plus_plus* where either holds (4.3).
-    ``exists`` is the column that says whether the name is in the index: of the prompt's client, or ``exists_anywhere``
-    of the provider. UserError for another policy, a threshold outside 0 to 1, and where there is no confidence.
+    ``exists`` is the column that says whether the name is known: ``exists_anywhere`` in the index, as in the paper, or
+    ``exists`` among the methods of the prompt's client, which is stricter. UserError for another policy, a threshold
+    outside 0 to 1, and where there is no confidence.
     """
     if policy not in POLICIES or not 0 <= threshold <= 1:
         raise UserError(
@@ -106,14 +110,6 @@ def sampled_hits(first: pd.DataFrame, precision: float = PRECISION, seed: int = 
     return first.task.isin(hit_tasks(classes, precision, seed)).to_numpy()
 
 
-def both(
-    passes: Passes, retrieve: np.ndarray, precision: float = PRECISION, seed: int = 0
-) -> tuple[np.ndarray, np.ndarray]:
-    """(expectation, one draw) of the outcome of a policy, (tasks,) each."""
-    retrievers = precision, sampled_hits(passes.first, precision, seed)
-    return tuple(outcome(passes, retrieve, hits) for hits in retrievers)
-
-
 def by_class(first: pd.DataFrame) -> Mapping[str, np.ndarray]:
     """Class (and "all") -> (tasks,) mask, the classes that occur."""
     frequency = first.frequency.to_numpy()
@@ -141,8 +137,8 @@ def class_rows(
             counted = mask & ~np.isnan(values[:, 0])
             if not counted.any():
                 continue
-            mean = estimates if metric.endswith("_percent") else averages
-            found = mean(values[counted], first.api[counted])
+            kind = {"percent": of_share, "points": of_change}.get(metric.split("_")[-1], of_number)
+            found = averages(values[counted], first.api[counted], kind=kind)
             for name, number in zip(names, found, strict=True):
                 condition = " - ".join(f"{side}/{label}".strip("/") for side in name.split(" - "))
                 number = number.percent() if metric.endswith(("_percent", "_points")) else number
@@ -159,6 +155,50 @@ def valid_rates(table: pd.DataFrame) -> list[dict]:
     return rows
 
 
+def perplexity_rows(
+    first: pd.DataFrame, scored: Mapping[str, Sequence[Completion]], precision: float = PRECISION
+) -> list[dict]:
+    """Figure 1 (right): the ``perplexity`` of the right names, exp of the mean negative log-probability of their tokens,
+    ``way/<class>``; ``n`` counts the names.
+
+    scored: *base*, *hit* and *miss* -> each task's name as ``models.score`` gives it, in the order of ``first``. *dag* is
+    added: the mean is linear in the precision, so the mixture of hit and miss is exact. ``log_perplexity_change``: how
+    much higher its logarithm is than the base model's, on the same names.
+    """
+    surprise = {
+        name: -np.array([sum(one.token_logprobs) for one in of]) for name, of in scored.items()
+    }
+    surprise["dag"] = expected(surprise["hit"], surprise["miss"], precision)
+    numbers = {("perplexity", name): values for name, values in surprise.items()}
+    for name in ("hit", "miss", "dag"):
+        numbers["log_perplexity_change", name] = surprise[name] - surprise["base"]
+    tokens, rows = np.array([[len(one.tokens)] for one in scored["base"]]), []
+    for label, mask in by_class(first).items():
+        for (metric, name), values in numbers.items():
+            (found,) = averages(values[mask, None], first.api[mask], tokens[mask])
+            if metric == "perplexity":
+                ends = {end: math.exp(getattr(found, end)) for end in ("value", "low", "high")}
+                found = replace(found, **ends)
+            found = replace(found, n=int(mask.sum()))
+            rows.append(row(first.model.iloc[0], f"{name}/{label}", metric, found))
+    return rows
+
+
+def between_models(
+    ways: Sequence[tuple[pd.DataFrame, Mapping[str, np.ndarray]]], metric: str
+) -> list[dict]:
+    """The paired difference of every two models on the same tasks, as rows of the model ``<new> - <old>``.
+
+    ways: for each model its first pass and name -> (tasks,) values.
+    """
+    rows = []
+    for (first, before), (second, after) in combinations(ways, 2):
+        both = second.assign(model=f"{second.model.iloc[0]} - {first.model.iloc[0]}")
+        for name, values in after.items():
+            rows += class_rows(both, name, {metric: np.subtract(values, before[name], dtype=float)})
+    return rows
+
+
 def policy_rows(
     passes: Passes, name: str, retrieve: np.ndarray, precision: float = PRECISION, seed: int = 0
 ) -> list[dict]:
@@ -168,42 +208,29 @@ def policy_rows(
     ``valid_change_points`` the paired difference of the expectation to the base model, ``triggered_percent`` how often
     documentation was retrieved.
     """
-    valid, drawn = both(passes, retrieve, precision, seed)
+    valid = outcome(passes, retrieve, precision)
     numbers = {
         "valid_percent": valid,
-        "sampled_valid_percent": drawn,
+        "sampled_valid_percent": outcome(
+            passes, retrieve, sampled_hits(passes.first, precision, seed)
+        ),
         "valid_change_points": valid - passes.first.valid,
+        "triggered_percent": retrieve,
     }
-    return class_rows(passes.first, name, numbers | {"triggered_percent": retrieve})
+    return class_rows(passes.first, name, numbers)
 
 
 def compared_rows(
-    first: pd.DataFrame, ways: Mapping[str, tuple], pairs: Iterable[tuple[str, str]]
+    first: pd.DataFrame, ways: Mapping[str, np.ndarray], pairs: Iterable[tuple[str, str]]
 ) -> list[dict]:
-    """Pairs (new, old) of ways to answer the same tasks, conditions ``<new>/<class> - <old>/<class>``.
+    """``valid_change_points`` of pairs (new, old) of ways to answer the same tasks, ``<new>/<class> - <old>/<class>``.
 
-    ways: name -> ``both``. ``valid_change_points`` is the paired change of the expectation. On one draw of hits:
-    ``gained_tasks`` (valid in the new way only), ``lost_tasks`` (in the old only) and the ``p`` of McNemar's exact test
-    (``adjusted`` makes Holm's).
+    ways: name -> (tasks,) outcomes; the change is paired.
     """
-    rows = []
-    for new, old in pairs:
-        (after, drawn_after), (before, drawn_before) = ways[new], ways[old]
-        changes = class_rows(first, f"{new} - {old}", {"valid_change_points": after - before})
-        rows += changes
-        for line, mask in zip(changes, by_class(first).values(), strict=True):
-            lost, gained, p = mcnemar(drawn_before[mask], drawn_after[mask])
-            for metric, value in {"gained_tasks": gained, "lost_tasks": lost, "p": p}.items():
-                rows.append(bare_row(line["model"], line["condition"], metric, value, line["n"]))
-    return rows
-
-
-def adjusted(rows: Iterable[dict]) -> list[dict]:
-    """The rows with every ``p`` replaced by ``p_holm``, adjusted over all of them: the comparisons of one figure."""
-    table = pd.DataFrame(rows)
-    tests = table.metric == "p"
-    table.loc[tests, "value"] = holm(table.value[tests])
-    return table.assign(metric=table.metric.where(~tests, "p_holm")).to_dict("records")
+    changes = (
+        (f"{new} - {old}", {"valid_change_points": ways[new] - ways[old]}) for new, old in pairs
+    )
+    return [line for change in changes for line in class_rows(first, *change)]
 
 
 def side_by_side(
@@ -235,38 +262,42 @@ def added_tokens(first: pd.DataFrame, documented: pd.DataFrame) -> np.ndarray:
 
 
 def precision_rows(passes: Passes, precisions: Sequence[float], seed: int = 0) -> list[dict]:
-    """Figure 7a: rows ``precision_<x>/<class>`` at each precision in percent.
-
-    ``valid_percent`` is the exact expectation over which tasks are hits, ``sampled_valid_percent`` the paper's way: one
-    draw of the hits; ``valid_change_points`` the paired change of the expectation from the base model.
+    """Figure 7a: ``policy_rows`` of retrieving always, ``precision_<x>/<class>`` at each precision in percent, and the
+    paired change from the first precision to the last one.
     """
-    names = [f"precision_{x:g}" for x in precisions]
-    found = [both(passes, True, x, seed) for x in precisions]
-    valid, drawn = np.stack(found, axis=-1)
-    rows = class_rows(passes.first, names, {"valid_percent": valid, "sampled_valid_percent": drawn})
-    for name, change in zip(names, valid.T - passes.first.valid.to_numpy(dtype=float), strict=True):
-        rows += class_rows(passes.first, name, {"valid_change_points": change})
-    return rows
+    always, ways, rows = np.full(len(passes.first), True), {}, []
+    for x in precisions:
+        name = f"precision_{x:g}"
+        ways[name] = outcome(passes, always, x)
+        rows += policy_rows(passes, name, always, x, seed)
+    rows += compared_rows(passes.first, ways, [([*ways][-1], [*ways][0])])
+    return [line for line in rows if line["metric"] != "triggered_percent"]
 
 
 def break_even_rows(passes: Passes) -> list[dict]:
     """Rows ``break_even/<class>``: the precision (%) from which retrieval is at least as good as no retrieval.
 
-    The expectation is a straight line from miss to hit, so one point is exact. A class has no row if the line does not
-    rise or meets the base model nowhere from 0 to 100. In the interval a resample without a crossing counts as 0 or
-    100, the end that it lies beyond.
+    The expectation is a straight line from miss to hit, so where it meets the base model is exact, beyond 0 and 100 too:
+    above 100 no retriever is good enough, below 0 any is. -100 and 300 stand for all beyond them and, where the line does
+    not rise, for hits that are as good as the base model and that are not. The interval holds the precisions whose paired
+    change from the base model has an interval that holds 0.
     """
-    first, rows = passes.first, []
-    frames = first, passes.miss, passes.hit
-    base, miss, hit = (frame.valid.to_numpy(dtype=float) for frame in frames)
-    for name, mask in by_class(first).items():
-        needed, gained = (base - miss)[mask, None], (hit - miss)[mask, None]
-        if gained.sum() > 0 and 0 <= needed.sum() <= gained.sum():
-            (found,) = averages(needed, first.api[mask], gained)
-            low, high = np.clip((found.low, found.high), 0, 1)
-            found = Rate(found.value, low, high, len(needed)).percent()
-            condition = f"break_even/{name}"
-            rows.append(row(first.model.iloc[0], condition, "precision_percent", found))
+    rows, grid = [], range(-100, 301)
+    frames = passes.first.valid, passes.miss.valid, passes.hit.valid
+    base, miss, hit = (valid.to_numpy(dtype=float) for valid in frames)
+    numbers = {"change_points": np.outer(hit - miss, grid) / 100 - (base - miss)[:, None]}
+    for name, mask in by_class(passes.first).items():
+        lines = class_rows(passes.first, [""] * len(grid), numbers, {name: mask})
+        needed, gained = (100 * (base - miss)[mask]).sum(), (hit - miss)[mask].sum()
+        at = needed / gained if gained > 0 else 300 if needed > 100 * gained else -100
+        at = min(max(at, -100), 300)
+        low, high = (
+            next((x for x, line in zip(grid, lines, strict=True) if line[end] >= 0), 300)
+            for end in ("ci_high", "ci_low")
+        )
+        found = {"value": at, "ci_low": min(at, low), "ci_high": max(at, high)}
+        place = {"condition": f"break_even/{name}", "metric": "precision_percent"}
+        rows.append(lines[0] | place | found)
     return rows
 
 
@@ -334,25 +365,44 @@ def optimum_rows(
 ) -> list[dict]:
     """The best threshold over all tasks, as rows of metric ``threshold``.
 
-    *optimal*, the smallest of the best, with the interval of the best threshold over resamples of the APIs;
-    *optimal_range_low*, *optimal_range_high*: the thresholds around it that lose at most one point.
+    *optimal*, the smallest of the best; its interval holds every threshold that is not significantly worse than it, task
+    by task. *optimal_range_low*, *optimal_range_high*: the thresholds around it that lose at most one point.
     """
-    values, model = curve(passes, thresholds, hits)[0], passes.first.model.iloc[0]
-    (optimal,) = bootstrap(
-        lambda weights: thresholds[best(weights @ values / weights.sum(axis=1, keepdims=True))],
-        passes.first.api,
-    )
+    values, first = curve(passes, thresholds, hits)[0], passes.first
     means = values.mean(axis=0)
     at = best(means)
+    behind = averages(values[:, [at]] - values, first.api, kind=of_change)
+    good = thresholds[[one.low <= 0 for one in behind]]
+    optimal = Rate(thresholds[at], good.min(), good.max(), len(values), behind[0].clusters)
     worse = np.flatnonzero(means < means[at] - NEAR / 100 - 1e-12)
     ends = {
         "low": worse[worse < at].max(initial=-1) + 1,
         "high": worse[worse > at].min(initial=len(means)) - 1,
     }
+    model = first.model.iloc[0]
     return [row(model, "optimal", "threshold", optimal)] + [
         bare_row(model, f"optimal_range_{end}", "threshold", thresholds[place], len(values))
         for end, place in ends.items()
     ]
+
+
+def fall_rows(
+    passes: Passes, thresholds: Sequence[float], hits: float | np.ndarray = PRECISION
+) -> list[dict]:
+    """``largest_fall_points`` of each class: how much validity falls, at most, from a threshold to any higher one.
+
+    0 where it never falls. ``ci_high`` bounds the falls from the best threshold so far to every later one.
+    """
+    values, rows = curve(passes, thresholds, hits)[0], []
+    for name, mask in by_class(passes.first).items():
+        means = values[mask].mean(axis=0)
+        peaks = [means[: at + 1].argmax() for at in range(len(means))]
+        numbers = {"largest_fall_points": values[:, peaks] - values}
+        falls = class_rows(passes.first, [""] * len(peaks), numbers, {name: mask})
+        worst = max(falls, key=itemgetter("value"))
+        ends = max(0.0, worst["ci_low"]), max(line["ci_high"] for line in falls)
+        rows.append(worst | dict(zip(("ci_low", "ci_high"), ends, strict=True)))
+    return rows
 
 
 def lowest(score, shares: Sequence[float]) -> np.ndarray:
@@ -439,9 +489,8 @@ def held_out_rows(
         rows.append(bare_row(model, name, "threshold", value, len(first)))
     for name, valid in ways.items():
         rows += class_rows(first, name, {"valid_percent": valid})
-    for new, old in (("best_in_sample", "held_out"), ("held_out", "fixed")):
-        rows += class_rows(first, f"{new} - {old}", {"valid_change_points": ways[new] - ways[old]})
-    return rows
+    pairs = ("best_in_sample", "held_out"), ("held_out", "fixed")
+    return [*rows, *compared_rows(first, ways, pairs)]
 
 
 def risk_rows(
@@ -450,8 +499,7 @@ def risk_rows(
     """How wrong the answers are that are given without documentation: ``risk_percent`` of ``coverage_50/order``.
 
     The surest ``coverage`` of the tasks is answered, the rest would be looked up. Orders as in ``share_rows``, but
-    *ideal* answers every right one first. Per order ``aurc``, the area below; *random*'s is the error rate. Where every
-    resample agrees (all right, say) the interval is Wilson's of the APIs answered, as in ``rates.rate``.
+    *ideal* answers every right one first. Of confidence and frequency ``aurc``, the area below.
     """
     model, rows = first.model.iloc[0], []
     valid, apis = first.valid.to_numpy(dtype=bool), first.api.to_numpy()
@@ -465,7 +513,4 @@ def risk_rows(
             rows.append(row(model, *place, risk.percent()))
     for name, order in informed.items():
         rows.append(row(model, name, "aurc", aurc_interval(valid, order, apis)))
-    rows.append(row(model, "random", "aurc", rate(~valid, apis)))
-    # One task enters after the other.
-    ideal = np.mean(np.cumsum(np.sort(~valid)) / np.arange(1, len(valid) + 1))
-    return [*rows, bare_row(model, "ideal", "aurc", ideal, len(valid))]
+    return rows

@@ -65,8 +65,8 @@ class Judgement:
     """What one completion is worth.
 
     ``call`` is the text of the first call (None: there is none, or it never ends) and ``name`` what it calls;
-    ``reason`` says in words why an invalid call does not bind. ``exists_anywhere`` is the name-only variant of
-    existence: the name belongs to some client of the provider. Flags: ``unresolved_splat`` (judged on the visible
+    ``reason`` says in words why an invalid call does not bind. ``exists_anywhere``: the name is in the API
+    index, whichever client's it is (Section 4.1). Flags: ``unresolved_splat`` (judged on the visible
     arguments), ``unknown_target`` (no acceptable target is a method of the client, so nothing can be valid).
     """
 
@@ -126,7 +126,7 @@ def judge(
         name=name,
         reason=error or "",
         flags=tuple(flag for flag, raised in flags.items() if raised),
-        exists_anywhere=(provider, name) in index.names,
+        exists_anywhere=any((one, name) in index.names for one in index.providers),
     )
 
 

@@ -65,6 +65,7 @@ def mark(
     *,
     output: Path,
     variant: Literal["paper", "package"] = "paper",
+    tokenizer: str | None = None,
     jobs: int | None = None,
     setting: tuple[str, ...] = (),
     scheduler: str | None = None,
@@ -72,20 +73,21 @@ def mark(
     """Extract functions with docstrings from folders or packages and mark, by Jedi, where completion helps.
 
     Settings (-s): max_files (500; repositories with more are left out), max_file_lines (1000; files), max_lines (50;
-    functions) and max_tokens (512; Python tokens of a function).
+    functions), max_tokens (512; Python tokens of a function) and max_model_tokens (128; those of --tokenizer).
 
     What is left out is counted and printed with its reason; nothing stops at a bad file.
 
     \b
     Examples:
       lookuplab data mark rich click -o marked.jsonl
-      lookuplab data mark path/to/repository --variant package -o marked.jsonl
+      lookuplab data mark repositories/* --variant package --tokenizer Salesforce/codet5p-220m-py -o marked.jsonl
       lookuplab data mark httpx -s max_lines=30 --jobs 8 -o marked.jsonl
       lookuplab data mark httpx -o marked.jsonl --scheduler tcp://head-node:8786
 
     Args:
         output: JSON Lines, one function a line; a run that was cut off goes on there.
-        variant: Algorithm 1, or the replication package's reading of it.
+        variant: Algorithm 1, or the replication package's reading of it, with its rules for docstrings.
+        tokenizer: A model in whose tokens functions may not be too long. [default: any length]
         jobs: Jedi processes. [default: one a processor]
         setting: NAME=VALUE changes one of the settings above; repeatable.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
@@ -96,8 +98,13 @@ def mark(
     from lookuplab.toolgen.functions import Filters, extract, locate_all
     from lookuplab.toolgen.marking import marked, statistics_rows
 
-    filters, seen = with_settings(Filters(), setting), set()
-    found = [extract(place, filters, seen) for place in locate_all(repositories)]
+    filters, seen = with_settings(Filters(variant=variant), setting), set()
+    count = None
+    if tokenizer:
+        from lookuplab.toolgen.evaluation import most_tokens
+
+        count = most_tokens([tokenizer])
+    found = [extract(place, filters, seen, count) for place in locate_all(repositories)]
     functions = [function for one in found for function in one.functions]
     with joined(scheduler, jobs or os.cpu_count() or 1) as cluster:
         records = marked(functions, variant, jobs, cluster=cluster, strict=False)
@@ -179,19 +186,27 @@ def build_cloudapi() -> None:
 
 @command(build, "benchmark")
 def build_benchmark(
-    *, frequencies: Path | None = None, seed: int = 0, output: Path | None = None
+    *,
+    frequencies: Path | None = None,
+    seed: int = 0,
+    generic_names: bool = False,
+    faithful: bool = False,
+    output: Path | None = None,
 ) -> None:
     """Build the 622 CloudAPIBench tasks from the API index and a frequency table.
 
     \b
     Examples:
       lookuplab data build benchmark
-      lookuplab data build benchmark --frequencies stack.csv -o tasks.jsonl
+      lookuplab data build benchmark --frequencies stack.csv --generic-names --faithful -o tasks.jsonl
 
     Args:
         frequencies: CSV with columns api, count_name, count_bound, as `lookuplab data frequencies` writes it.
             [default: the mini corpus's counts]
         seed: Which APIs are dealt.
+        generic_names: Ask for put_object and other names of several clients, too, where the counts by name and by client
+            agree on the class.
+        faithful: Word the comments so that they mean what the SDK says; those of the committed tasks are freer.
         output: JSON Lines file. [default: the mini profile's tasks]
     """
     import pandas
@@ -206,8 +221,12 @@ def build_benchmark(
         counts = pandas.DataFrame(dict.fromkeys(COUNTS, assign(seed)))
     else:
         counts = read_frequencies(frequencies)
-    tasks = benchmark.build(index, counts, seed)
+    tasks = benchmark.build(index, counts, seed, None, generic_names, faithful)
     benchmark.write_tasks(tasks, output)
+    for asked in (False, True)[: 1 + generic_names]:
+        found = benchmark.candidates(index, counts, asked)
+        sizes = ", ".join(f"{' '.join(key)} {len(found[key])}" for key in sorted(found))
+        click.echo(f"APIs to choose from{' with generic names' * asked}: {sizes}")
     click.echo(f"{len(tasks)} tasks of {len({task.target for task in tasks})} APIs -> {output}")
 
 

@@ -11,13 +11,7 @@ from lookuplab.errors import UserError
 
 
 @command()
-def verify(
-    paper: str | None = None,
-    *,
-    profile: str = "mini",
-    commit: str = "HEAD",
-    fresh: Path | None = None,
-) -> None:
+def verify(paper: str | None = None, *, profile: str = "mini", commit: str = "HEAD") -> None:
     """Compare figures/PROFILE/ in the working tree with git's HEAD: numbers, pictures, answers. Nothing is run.
 
     On the same type of processor, with as many threads, everything must be equal, byte by byte. Otherwise floats may
@@ -28,12 +22,11 @@ def verify(
     Examples:
       lookuplab reproduce && lookuplab verify
       lookuplab verify cloudapibench
-      lookuplab verify --commit v1.0 --fresh path/to/other/figures
+      lookuplab verify --commit v1.0
 
     Args:
         profile: smoke, mini, paper, or the path of a YAML file.
         commit: What git has as the committed side.
-        fresh: A figures folder instead of the working tree's.
     """
     from lookuplab import verify as verifying
     from lookuplab.notebooks import all_notebooks, load_profile
@@ -41,7 +34,7 @@ def verify(
     chosen, known = load_profile(profile), all_notebooks()
     all_notebooks(paper)  # refuses an unknown one
     old = verifying.committed(chosen.name, commit, paper)
-    new = verifying.fresh((fresh or paths.FIGURES) / chosen.name)
+    new = verifying.fresh(paths.FIGURES / chosen.name)
     papers = {file.split("/")[0] for file in old}  # what git has nothing of is yours
     new = {file: content for file, content in new.items() if file.split("/")[0] in papers}
     makers = {artifact: one.id for one in known for artifact in (one.id, *one.artifacts)}

@@ -91,8 +91,8 @@ def cloudapi(file: BinaryIO, *, output: Path | None = None, index: Path | None =
     packages, service. A candidate is what the model wrote behind the prompt's `client.`, taken literally: nothing is
     stripped. `target` may be a list of names, one of which must bind.
 
-    Writes id, valid, valid_closed, category, call, name (what is called), reason, flags and exists_anywhere (a method of
-    some client) per line. If the lines carry labels (`valid`, `category`), it reports the agreement.
+    Writes id, valid, valid_closed, category, call, name (what is called), reason, flags and exists_anywhere (the name
+    is in the index) per line. If the lines carry labels (`valid`, `category`), it reports the agreement.
 
     \b
     Examples:
@@ -165,7 +165,8 @@ def toolgen(
 
     The fields of a line are id, repository (a folder), file (relative to it), line (of the `def` to replace; what is
     there is the reference) and prediction (the whole function, or its body). No file of a repository is changed. What
-    Jedi and pylint said is kept beside the completion store, so that a run that was stopped goes on where it was.
+    Jedi and pylint said is kept beside the completion store, so that a run that was stopped goes on where it was. The
+    package's coverage needs marked_body, the reference's body as `lookuplab data mark --variant package` writes it.
 
     Intervals are clustered by repository. BLEU-4 is on tokens between blanks, since no model is known here.
 
@@ -208,7 +209,8 @@ def _function(record: dict, where: str) -> Any:
         text = read_source(path)
         insert(text, locate(text, record["line"]), record["prediction"])
         name = path.relative_to(root).as_posix()
-        return Task(record["id"], root, name, record["line"], record["prediction"])
+        marked = record.get("marked_body", "")
+        return Task(record["id"], root, name, record["line"], record["prediction"], marked)
     except (KeyError, TypeError, ValueError, AttributeError, OSError, UserError) as error:
         raise UserError(f"{where}: {type(error).__name__}: {error}") from None
 

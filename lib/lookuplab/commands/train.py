@@ -121,7 +121,14 @@ def toolgen(
     corpus: Path,
     output: Path,
     variant: Literal["toolgen", "base"] = "toolgen",
-    recipe: Literal["codegpt", "codet5", "codellama"] = "codegpt",
+    recipe: Literal[
+        "codegpt",
+        "codet5",
+        "codellama",
+        "package-codegpt",
+        "package-codet5",
+        "package-codellama",
+    ] = "codegpt",
     setting: tuple[str, ...] = (),
     limit: int | None = None,
     half: bool = False,
@@ -135,8 +142,8 @@ def toolgen(
 
     Settings (-s) are those of a recipe: epochs, learning_rate, batch_size (pairs a step, over all processes and parts),
     accumulation (parts of a batch, one after the other: less memory), seed, lora_rank (null trains all weights),
-    lora_alpha, warmup_steps (below 1: a share of all steps), max_tokens (longer pairs are left out; null: the model's
-    context), and, true or false, loss_on_prompt, bf16, group_by_length (of pairs in a batch: less padding) and
+    lora_alpha, lora_dropout, warmup_steps (below 1: a share of all steps), max_tokens (longer pairs are left out; null: the model's
+    context), and, true or false, loss_on_prompt, lora_embeddings (trains them, too), bf16, group_by_length (of pairs in a batch: less padding) and
     checkpoint_activations (less memory, more time).
 
     \b
@@ -154,14 +161,14 @@ def toolgen(
         corpus: JSON Lines of `lookuplab data mark`, or the same as .gz.
         output: Folder to write; must not exist.
         variant: With marks, or the same functions without.
-        recipe: The paper's settings; -s changes single ones.
+        recipe: The paper's settings, or the replication package's; -s changes single ones.
         setting: NAME=VALUE changes one of the settings above; repeatable.
         limit: Only the first functions of the corpus.
         half: Store the weights in fp16.
         save_every: Steps to a checkpoint.
         work: Folder for checkpoints and logs [default: below runs/train].
     """
-    from lookuplab.toolgen.finetuning import PAPER, finetune
+    from lookuplab.toolgen.finetuning import RECIPES, finetune
     from lookuplab.toolgen.pairs import read
 
     pairs, left_out = read(corpus)
@@ -169,7 +176,7 @@ def toolgen(
         base,
         pairs[:limit],
         output,
-        with_settings(PAPER[recipe], setting),
+        with_settings(RECIPES[recipe], setting),
         marked=variant == "toolgen",
         half=half,
         save_every=save_every,

@@ -246,9 +246,7 @@ def _answered(
             with bar, closing(answer(list(mine.values()))) as batches:
                 for batch in batches:
                     done = {waiting.pop((one.id, one.sample)): one for one in batch}
-                    store.add(
-                        {key: {**asdict(one), "model": model.name} for key, one in done.items()}
-                    )
+                    store.add({key: vars(one) | {"model": model.name} for key, one in done.items()})
                     require_logprobs(one.token_logprobs for one in batch)
                     bar.update(len(batch))
                 if waiting:

@@ -1,4 +1,4 @@
-"""How good rankings are: one value a query, so that the caller can average, bootstrap and compare by query.
+"""How good rankings are: one value a query, so that the caller can average and compare by query.
 
 ``rankings`` maps query ids to document ids, best first, none twice; ``relevant`` maps query ids to their relevant
 documents, at least one. Values come in the order of ``rankings``.

@@ -11,7 +11,6 @@ from decimal import Decimal
 import numpy as np
 
 from lookuplab.errors import UserError
-from lookuplab.retrieval import check_k
 
 
 def hit(ranking: Sequence[str], targets: Sequence[str], k: int) -> tuple[str, ...]:
@@ -30,7 +29,8 @@ def miss(ranking: Sequence[str], targets: Sequence[str], k: int) -> tuple[str, .
 
 
 def _top(ranking: Sequence[str], k: int) -> tuple[str, ...]:
-    check_k(k)
+    if k < 1:
+        raise UserError(f"k is {k}; the number of retrieved documents must be 1 or more")
     if len(ranking) < k:  # fewer documents than asked for would pass for a smaller k
         raise UserError(
             f"a ranking gives {len(ranking)} of k = {k} documents; rank deeper or lower k"

@@ -1,43 +1,63 @@
 """Does a confidence say how often the answer is right? (CloudAPIBench, Section 4.2 and Figure 9a)
 
 Throughout: ``correct`` is (n,) booleans, ``confidence`` is (n,) numbers from 0 to 1, ``clusters`` (n,) labels, equal
-for answers that are resampled together. Brier's score is a mean: ``rates.rate`` of ``(confidence - correct) ** 2``.
+for answers that depend on each other. Brier's score is a mean: ``rates.rate`` of ``(confidence - correct) ** 2``.
 """
 
 from collections.abc import Callable
-from functools import partial
 from math import nan
 
 import numpy as np
-from scipy.stats import rankdata
+from scipy.stats import chi2, norm, rankdata
 
-from lookuplab.scoring.rates import Rate, bare_row, bootstrap, rate, row
+from lookuplab.scoring.rates import (
+    LEVEL,
+    TAIL,
+    Rate,
+    averages,
+    bare_row,
+    jackknife,
+    of_change,
+    of_share,
+    rate,
+    row,
+)
+
+RARE = 20  # right answers and wrong ones that an AUROC needs, at least
 
 
 def auroc_interval(correct, confidence, clusters, less=None) -> Rate:
     """Chance that a right answer has a higher confidence than a wrong one (ties half).
 
-    less: (n,) other confidences in the same answers, whose AUROC is subtracted, on the same resamples.
-    NaN where all answers are right, or all wrong.
+    less: (n,) other confidences in the same answers, whose AUROC is subtracted, answer by answer.
+    NaN where fewer than RARE answers are right, or wrong: a handful of them decides it.
     """
-    if len(set(correct)) < 2:
+    if min(np.bincount(np.asarray(correct, dtype=int), minlength=2)) < RARE:
         return Rate(nan, nan, nan, len(correct))
     of, of_less = (
         _counted(_auroc, correct, one) if one is not None else lambda weights: 0
         for one in (confidence, less)
     )
-    return bootstrap(lambda weights: of(weights) - of_less(weights), clusters)[0]
+    kind = of_share if less is None else of_change
+    return jackknife(lambda weights: of(weights) - of_less(weights), clusters, kind)[0]
 
 
 def ece_interval(correct, confidence, clusters, bins: int = 10) -> Rate:
     """Expected calibration error: distance of share right and mean confidence in equal-mass bins, by their size.
 
-    A resample is noisier than the sample and its error, a mean of distances, therefore larger on average: plain
-    percentiles would often lie wholly above the value. So they are lowered by that excess, down to 0 at most.
+    Noise never cancels in a sum of distances: that of a calibrated model is above 0, too. So the interval is Scheffe's,
+    all errors whose gaps in the bins are together compatible with the observed ones. It holds the truth more often than
+    in 95% of the samples, and reaches 0 where nothing shows that the model is not calibrated.
     """
-    statistic = _counted(partial(_ece, bins=bins), correct, confidence)
-    (found,) = bootstrap(statistic, clusters, centred=True)
-    return Rate(found.value, max(found.low, 0.0), found.high, found.n)
+    gap = np.asarray(correct, dtype=float) - np.asarray(confidence, dtype=float)
+    inside = _bins(confidence, bins)[:, None] == np.arange(1, bins + 1)
+    found = averages(gap[:, None] * inside, clusters, kind=of_change)
+    value = sum(abs(one.value) for one in found)
+    reach = np.sqrt(sum((one.high - one.low) ** 2 for one in found)) / 2
+    reach *= np.sqrt(chi2.ppf(LEVEL, bins)) / norm.isf(TAIL)
+    return Rate(
+        value, max(value - reach, 0.0), min(value + reach, 1.0), len(gap), found[0].clusters
+    )
 
 
 def aurc_interval(correct, confidence, clusters) -> Rate:
@@ -46,14 +66,14 @@ def aurc_interval(correct, confidence, clusters) -> Rate:
     Coverage is the share of tasks answered, the most confident first and equal confidences together; risk the share of
     wrong answers among them, weighted by the coverage that it was reached with.
     """
-    return bootstrap(_counted(_aurc, correct, confidence), clusters)[0]
+    return jackknife(_counted(_aurc, correct, confidence), clusters, of_share)[0]
 
 
 def _counted(statistic: Callable, correct, confidence) -> Callable[[np.ndarray], np.ndarray]:
     """A statistic of the right and wrong answers at each level of confidence, as one of weights, (r, n) -> (r,).
 
     The statistic maps weighted counts of right and wrong answers, (r, levels) each, and the ascending levels (levels,)
-    to (r,). Sorting once makes 10,000 resamples of 622 answers a matter of a second.
+    to (r,). It sorts once for all rows of weights.
     """
     confidence = np.asarray(confidence, dtype=float)
     order = np.argsort(confidence, kind="stable")
@@ -75,17 +95,6 @@ def _auroc(right: np.ndarray, wrong: np.ndarray, levels: np.ndarray) -> np.ndarr
         return (right * below).sum(axis=1) / (right.sum(axis=1) * wrong.sum(axis=1))
 
 
-def _ece(right: np.ndarray, wrong: np.ndarray, levels: np.ndarray, bins: int) -> np.ndarray:
-    """A level belongs to the bin of its average rank, so equal confidences share a bin."""
-    counts = right + wrong
-    total = counts.sum(axis=1, keepdims=True)
-    rank = np.cumsum(counts, axis=1) - (counts - 1) / 2
-    member = np.ceil(rank * bins / total).clip(1, bins) - 1
-    gap = right - counts * levels
-    sums = [np.abs((gap * (member == bin)).sum(axis=1)) for bin in range(bins)]
-    return sum(sums) / total[:, 0]
-
-
 def _aurc(right: np.ndarray, wrong: np.ndarray, levels: np.ndarray) -> np.ndarray:
     """The highest confidence enters first."""
     counts, wrong = (right + wrong)[:, ::-1], wrong[:, ::-1]
@@ -102,10 +111,15 @@ def reliability_rows(model: str, correct, confidence, clusters, bins: int = 10) 
     (0 to 1), ``correct_percent`` its share of right answers; ``n`` the bin's size.
     """
     correct, confidence, clusters = map(np.asarray, (correct, confidence, clusters))
-    member, rows = np.ceil(rankdata(confidence) * bins / len(confidence)), []
+    member, rows = _bins(confidence, bins), []
     for number, one in enumerate(np.unique(member), start=1):
         inside, condition = member == one, f"bin_{number}"
         mean, right = confidence[inside].mean(), rate(correct[inside], clusters[inside])
         rows.append(bare_row(model, condition, "confidence", mean, right.n))
         rows.append(row(model, condition, "correct_percent", right.percent()))
     return rows
+
+
+def _bins(confidence, bins: int) -> np.ndarray:
+    """(n,) numbers from 1: bins of equal mass, by average rank, so that equal confidences share one."""
+    return np.ceil(rankdata(confidence) * bins / len(confidence))

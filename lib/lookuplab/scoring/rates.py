@@ -1,44 +1,51 @@
 """Numbers with their 95% intervals, and the rows of the tidy schema that hold them.
 
-Tasks about the same API (or origin problem, or repository) fail together, so they are resampled together: intervals
-are percentile bootstraps over whole clusters, with one seed. Wilson's is for independent tasks.
+Tasks about the same API (or origin problem, or repository) succeed and fail together, so whole *clusters* are the
+independent observations. The variance of every number is the jackknife's over clusters, and Student's t widens its
+interval where clusters are few, uneven, or all but a few alike. On that variance rest three kinds of intervals
+(``Kind``): of shares (Korn and Graubard 1998), of changes, and of numbers without bounds. How often they hold the
+truth is simulated in ``mini/interval_coverage``.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from math import comb, inf, nan
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import comb, nan
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import binomtest
+from scipy.stats import beta, binomtest, norm, t
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
 from lookuplab.errors import UserError
 
-REPETITIONS, LEVEL = 10_000, 0.95
-CHUNK = 1_000  # resamples weighed at a time: bounds the memory to CHUNK x values numbers
+LEVEL = 0.95
+TAIL = (1 - LEVEL) / 2
+CHUNK = 1_000  # clusters left out at a time: bounds the memory to CHUNK x values numbers
+NOTHING, TINY = 1e-15, 1e-300  # a variance of rounding errors alone; no division by 0
 
 
 @dataclass(frozen=True)
 class Rate:
-    """A number with its interval; ``n`` counts the values behind it (tasks, tokens, pairs). Shares are 0 to 1."""
+    """A number with its interval; ``n`` counts the values behind it (tasks, tokens, pairs) and ``clusters`` the
+    independent observations among them. Shares are 0 to 1."""
 
     value: float
     low: float
     high: float
     n: int
+    clusters: float = nan
 
     def percent(self) -> "Rate":
         """The same in percent, as the artifacts' ``*_percent`` metrics want it."""
-        return Rate(100 * self.value, 100 * self.low, 100 * self.high, self.n)
+        return replace(self, value=100 * self.value, low=100 * self.low, high=100 * self.high)
 
 
 def row(model: str, condition: str, metric: str, number: Rate) -> dict:
     """One number with its interval, as every artifact has it."""
     key = {"model": model, "condition": condition, "metric": metric, "value": number.value}
-    return key | {"ci_low": number.low, "ci_high": number.high, "n": number.n}
+    ends = {"ci_low": number.low, "ci_high": number.high}
+    return key | ends | {"n": number.n, "clusters": number.clusters}
 
 
 def bare_row(model: str, condition: str, metric: str, value: float, n: int) -> dict:
@@ -46,93 +53,110 @@ def bare_row(model: str, condition: str, metric: str, value: float, n: int) -> d
     return row(model, condition, metric, Rate(float(value), nan, nan, n))
 
 
+# Intervals from a value, its variance, and the clusters behind it. All arguments may be arrays of one shape.
+
+Kind = Callable[..., tuple]
+
+
+def of_share(value, variance, freedom, clusters) -> tuple:
+    """A number from 0 to 1: Clopper and Pearson's interval for as many independent observations as have this variance
+    (Korn and Graubard 1998). Where clusters do not differ at all, they are the observations."""
+    value = np.clip(value, 0, 1)
+    size = np.where(
+        variance > NOTHING, value * (1 - value) / np.maximum(variance, NOTHING), clusters
+    )
+    size = size * (norm.isf(TAIL) / t.isf(TAIL, freedom)) ** 2
+    low = beta.ppf(TAIL, value * size, size - value * size + 1)
+    high = beta.isf(TAIL, value * size + 1, size - value * size)
+    return np.nan_to_num(low, nan=0), np.nan_to_num(high, nan=1)  # for values of 0 and 1
+
+
+def of_change(value, variance, freedom, clusters) -> tuple:
+    """The difference of two numbers from 0 to 1. As if one more cluster had changed: that nothing changed in a few
+    clusters does not mean that nothing ever does (in the spirit of Agresti and Min 2005)."""
+    low, high = of_number(value, variance + 1 / (clusters + 2) ** 2, freedom, clusters)
+    return np.maximum(low, -1), np.minimum(high, 1)
+
+
+def of_number(value, variance, freedom, clusters) -> tuple:
+    """Any number: Student's t. NaN where nothing varied, or from a single cluster: nothing is known."""
+    reach = np.where(variance > NOTHING, t.isf(TAIL, freedom) * np.sqrt(variance), nan)
+    return value - reach, value + reach
+
+
 def wilson(successes: float, n: int) -> tuple[float, float]:
-    """Wilson's score interval for ``successes`` out of ``n``; (0, 1) when nothing was observed."""
+    """Wilson's score interval for ``successes`` out of ``n`` independent tries; (0, 1) when nothing was observed."""
     if n == 0:
         return 0.0, 1.0
     low, high = proportion_confint(successes, n, alpha=1 - LEVEL, method="wilson")
     return float(max(low, 0.0)), float(min(high, 1.0))
 
 
-@lru_cache(maxsize=8)
-def _drawn(clusters: int, repetitions: int, seed: int) -> np.ndarray:
-    """How often each cluster is in each resample, (repetitions, clusters). Rows of a table share them."""
-    size = repetitions, clusters
-    places = np.random.default_rng(seed).integers(clusters, size=size)
-    places += clusters * np.arange(repetitions)[:, None]
-    counts = np.bincount(places.ravel(), minlength=places.size)
-    return counts.reshape(size).astype(np.uint16)
+def averages(parts, clusters, wholes=None, kind: Kind = of_number) -> list[Rate]:
+    """Sum of each column of ``parts`` over that of ``wholes``, (n, m) each; without ``wholes`` the mean of each column.
 
-
-def resampled_weights(clusters, repetitions=REPETITIONS, seed=0) -> Iterator[np.ndarray]:
-    """How often each of n values is in each resample of whole clusters, (at most CHUNK, n) at a time.
-
-    clusters: (n,) labels, equal for values that belong together. The same for the same labels and seed.
-    """
-    labels, member = np.unique(np.asarray(clusters), return_inverse=True)
-    for start in range(0, repetitions, CHUNK):
-        counts = _drawn(len(labels), repetitions, seed)[start : start + CHUNK]
-        yield counts.astype(float).take(member, axis=1)
-
-
-def bootstrap(
-    statistic: Callable, clusters, repetitions=REPETITIONS, seed=0, centred=False
-) -> list[Rate]:
-    """A statistic of the sample with its percentile interval over resamples of whole clusters.
-
-    statistic: maps weights, (r, n) numbers of how often each value counts, to (r,) or, for m statistics on the same
-    resamples, to (r, m). NaN where a resample has no value; such resamples are left out. Returns m numbers.
-    centred: lower the interval by what resamples exceed the sample on average, for statistics that noise increases.
-    """
-    value = np.atleast_1d(statistic(np.ones((1, len(clusters))))[0])
-    weights = resampled_weights(clusters, repetitions, seed)
-    drawn = np.concatenate([statistic(some) for some in weights]).reshape(repetitions, -1)
-    ends = np.nanquantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-    if centred:
-        ends -= np.nanmean(drawn, axis=0) - value
-    return [Rate(*map(float, one), len(clusters)) for one in zip(value, *ends, strict=True)]
-
-
-def averages(parts, clusters, wholes=None) -> list[Rate]:
-    """Sum of each column of ``parts`` over that of ``wholes``, (n, m) each, on the same resamples.
-
-    Without ``wholes`` the mean of each column. ``n`` is the sum of the wholes.
+    ``n`` is the sum of the wholes; without any the value is unknown.
     """
     parts = np.asarray(parts, dtype=float)
-    wholes = np.ones_like(parts) if wholes is None else np.asarray(wholes)
-    labels, member = np.unique(np.asarray(clusters), return_inverse=True)
-    # a resample is a vector of the clusters' weights, so all columns are one matrix product
+    wholes = np.ones_like(parts) if wholes is None else np.asarray(wholes, dtype=float)
+    _, member = np.unique(np.asarray(clusters), return_inverse=True)
     part, whole = (
         np.stack([np.bincount(member, column) for column in each.T], axis=1)
         for each in (parts, wholes)
     )
-    drawn = bootstrap(lambda weights: weights @ part / np.maximum(weights @ whole, 1e-12), labels)
-    sizes = [round(float(column.sum())) for column in wholes.T]
-    found = zip(drawn, parts.sum(axis=0) / wholes.sum(axis=0), sizes, strict=True)
-    return [Rate(float(value), one.low, one.high, n) for one, value, n in found]
+    total, size = parts.sum(axis=0), wholes.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return _numbers(kind, total / size, (total - part) / (size - whole), whole, size.round())
 
 
-def shares(parts, clusters, wholes) -> list[Rate]:
-    """``averages`` from 0 to 1 that never claim certainty.
+def jackknife(
+    statistic: Callable, clusters, kind: Kind | Sequence[Kind] = of_number, wholes=None
+) -> list[Rate]:
+    """A smooth statistic of the sample with its interval.
 
-    If every cluster has the same share (all valid, say), every resample is equal; then the interval is Wilson's with
-    the number of clusters as n, the independent observations that we have.
+    statistic: maps weights, (r, n) numbers of how often each value counts, to (r,) or, for m statistics, to (r, m); NaN
+    where it has no value. wholes: (n, m), what each value adds to the ``n`` of each statistic, by default 1. Returns m
+    numbers, of one kind or of a kind each.
     """
-    found = averages(parts, clusters, wholes)
-    for at, number in enumerate(found):
-        if number.high - number.low < 1e-12:
-            independent = len(set(np.asarray(clusters)[wholes[:, at] > 0]))
-            ends = wilson(number.value * independent, independent)
-            found[at] = Rate(number.value, *ends, number.n)
+    labels, member = np.unique(np.asarray(clusters), return_inverse=True)
+    value = np.atleast_1d(statistic(np.ones((1, len(member))))[0])
+    left_out = (
+        np.arange(start, min(start + CHUNK, len(labels)))[:, None] != member
+        for start in range(0, len(labels), CHUNK)
+    )
+    without = np.concatenate([statistic(weights.astype(float)) for weights in left_out])
+    wholes = np.ones((len(member), len(value))) if wholes is None else np.asarray(wholes)
+    sizes = np.stack([np.bincount(member, column) for column in wholes.T], axis=1)
+    return _numbers(kind, value, without.reshape(len(labels), -1), sizes, sizes.sum(axis=0).round())
+
+
+def _numbers(kind: Kind | Sequence[Kind], values, without, sizes, counts) -> list[Rate]:
+    """values: (m,) statistics; without: (c, m), each without one of the clusters, NaN where nothing is left; sizes:
+    (c, m), what each cluster weighs; counts: (m,), the n of each."""
+    there = (sizes > 0) & np.isfinite(without)
+    clusters, left = (sizes > 0).sum(axis=0), there.sum(axis=0)
+    means = np.where(there, without, 0).sum(axis=0) / np.maximum(left, 1)
+    apart = np.where(there, without - means, 0)
+    squares, fourths = (apart**2).sum(axis=0), (apart**4).sum(axis=0)
+    variance = np.where(left > 1, squares * (clusters - 1) / np.maximum(clusters, 1), 0)
+    # how well a variance is known: worse from uneven clusters (Kish), and where a few make most of it (kurtosis)
+    even = sizes.sum(axis=0) ** 2 / np.maximum((sizes**2.0).sum(axis=0), TINY)
+    kurtosis = left * fourths / np.maximum(squares**2, TINY)
+    freedom = np.maximum(np.minimum(even - 1, 2 * left / np.maximum(kurtosis - 1, TINY)), 1)
+    kinds = [kind] * len(values) if callable(kind) else list(kind)
+    ends = {one: one(values, variance, freedom, clusters) for one in set(kinds)}
+    found = []
+    for at, (one, value) in enumerate(zip(kinds, values, strict=True)):
+        low, high = (float(end[at]) for end in ends[one])
+        # rounding puts no number outside its interval
+        low, high = min(low, value), max(high, value)
+        found.append(Rate(float(value), low, high, int(counts[at]), int(clusters[at])))
     return found
 
 
-def estimates(values, clusters) -> list[Rate]:
-    """``shares`` of each column of ``values``, (n, m) from 0 to 1, in the n values."""
-    values = np.asarray(values, dtype=float)
-    if not len(values):
-        return [Rate(nan, 0.0, 1.0, 0)] * values.shape[1]
-    return shares(values, clusters, np.ones_like(values))
+def shares(parts, clusters, wholes) -> list[Rate]:
+    """``averages`` from 0 to 1."""
+    return averages(parts, clusters, wholes, of_share)
 
 
 def average(values, clusters) -> Rate:
@@ -141,11 +165,19 @@ def average(values, clusters) -> Rate:
 
 
 def rate(values, clusters=None) -> Rate:
-    """``estimates`` of one column, (n,) booleans or numbers from 0 to 1; without ``clusters`` Wilson's interval."""
+    """The mean of (n,) booleans or numbers from 0 to 1; without ``clusters`` Wilson's interval."""
     values = np.asarray(values, dtype=float)
     if clusters is None and len(values):
-        return Rate(float(values.mean()), *wilson(values.sum(), len(values)), len(values))
-    return estimates(values[:, None], clusters)[0]
+        ends = wilson(values.sum(), len(values))
+        return Rate(float(values.mean()), *ends, len(values), len(values))
+    return averages(values[:, None], clusters, kind=of_share)[0]
+
+
+def paired_difference(first, second, clusters=None) -> Rate:
+    """Mean of ``second - first``, (n,) each from 0 to 1 on the same ids; by default every id is its own cluster."""
+    change = np.asarray(second, dtype=float) - np.asarray(first, dtype=float)
+    clusters = np.arange(len(change)) if clusters is None else clusters
+    return averages(change[:, None], clusters, kind=of_change)[0]
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
@@ -166,19 +198,12 @@ def perplexity(logprobs: Sequence[Sequence[float]], clusters) -> Rate:
     """exp of the mean negative log-probability over all tokens (CloudAPIBench, Figure 1 right).
 
     logprobs: one sequence of natural-log token probabilities per continuation. clusters: one label per continuation.
-    ``n`` is the tokens. From a single cluster nothing is known about the spread: the interval is then (1, inf).
+    ``n`` is the tokens. No interval (NaN) from a single cluster, which tells nothing about the spread.
     """
-    flat = -np.concatenate(logprobs)
-    labels = np.repeat(np.asarray(clusters), [len(one) for one in logprobs])
-    if len(set(clusters)) == 1:
-        return Rate(float(np.exp(flat.mean())), 1.0, inf, len(flat))
-    return bootstrap(lambda weights: np.exp(weights @ flat / weights.sum(axis=1)), labels)[0]
-
-
-def paired_difference(first, second, clusters=None) -> Rate:
-    """Mean of ``second - first``, (n,) each on the same ids; by default every id is its own cluster."""
-    change = np.asarray(second, dtype=float) - np.asarray(first, dtype=float)
-    return average(change, np.arange(len(change)) if clusters is None else clusters)
+    sums = [[-sum(one)] for one in logprobs]
+    (mean,) = averages(sums, clusters, [[len(one)] for one in logprobs])
+    ends = np.maximum(np.exp([mean.low, mean.high]), 1).tolist()
+    return replace(mean, value=float(np.exp(mean.value)), low=ends[0], high=ends[1])
 
 
 def difference(first: Rate, second: Rate) -> Rate:

@@ -6,10 +6,10 @@ tokens from the prompt". Three things it leaves open, as they are here: the exam
 description and code lose their end; a problem loses its beginning, because its end says where the answer goes.
 """
 
+import random
 from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt
@@ -17,7 +17,7 @@ from lookuplab.models.complete import Store, complete
 from lookuplab.models.load import load, mini_models
 from lookuplab.retrieval.rankers import Ranker
 from lookuplab.stackoverflow.corpus import Snippet
-from lookuplab.stackoverflow.ds1000 import STOP, Problem, indented, solution_of
+from lookuplab.stackoverflow.ds1000 import CHAT, STOP, Problem, indented, solution_of
 from lookuplab.stackoverflow.grader import Answer, Grader, environment, grade
 
 TRIMS = ("description-first", "question-first")
@@ -46,12 +46,15 @@ def prompt(
     max_new_tokens: int,
     tokenizer,
     trim: str = TRIMS[0],
+    shortened: bool = False,
 ) -> Trimmed:
     """``problem`` behind ``examples`` (best first), cut so that ``max_new_tokens`` more fit into ``budget``.
 
     The best example stands last, next to the problem; one whose description and code are gone is left out. trim:
     "description-first" is the paper's (descriptions, then code, then the problem); "question-first" cuts the problem
-    before the examples, for comparison. Raises UserError for another trim and a budget without room.
+    before the examples, for comparison. shortened: no longer than without its descriptions, so that the first loses
+    these and nothing else, the second as many tokens of the problem. Raises UserError for another trim and a budget
+    without room.
     """
     room = budget - max_new_tokens
     if room < 1 or trim not in TRIMS:
@@ -71,13 +74,15 @@ def prompt(
         frames = [TEMPLATE.format(description=one, code=code) for one, code in pairs if one or code]
         return "".join(frames) + parts[question]
 
-    def tokens(step: tuple, part: str) -> int:
-        return len(tokenizer(text(parts | {step: part}), verbose=False)["input_ids"])
+    def tokens(*changes: tuple) -> int:
+        return len(tokenizer(text(parts | dict(changes)), verbose=False)["input_ids"])
 
+    if shortened:
+        room = min(room, tokens(*((step, "") for step in order if step[0] == "description")))
     how = {"add_special_tokens": False, "return_offsets_mapping": True, "verbose": False}
     for step in order:
         whole = parts[step]
-        if tokens(step, whole) <= room:
+        if tokens() <= room:
             break
         spans = tokenizer(whole, **how)["offset_mapping"]
         if step == question:  # its last tokens, one at least
@@ -85,10 +90,10 @@ def prompt(
         else:
             shorter = [whole[:end] for _, end in [(0, 0), *spans][:-1]]
         if shorter:
-            fitting = bisect(shorter[1:], room, key=partial(tokens, step))
+            fitting = bisect(shorter[1:], room, key=lambda part, step=step: tokens((step, part)))
             parts[step] = shorter[fitting]
             lost[step[0]] += len(shorter) - fitting
-    return Trimmed(text(parts), tokens(question, parts[question]), lost)
+    return Trimmed(text(parts), tokens(), lost)
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,14 @@ def look_up(
     return {problem: [known[one] for one in ids] for problem, ids in ranked.items()}
 
 
+def at_random(
+    snippets: Sequence[Snippet], problems: Sequence[Problem], k: int
+) -> dict[str, list[Snippet]]:
+    """Problem id -> ``k`` snippets drawn by a generator seeded with that id: what no one looked up."""
+    ordered = sorted(snippets, key=lambda one: one.id)
+    return {one.id: random.Random(one.id).sample(ordered, k) for one in problems}
+
+
 def ask(
     model,
     problems: Sequence[Problem],
@@ -115,24 +128,34 @@ def ask(
     examples: int,
     budget: int,
     decoding: Decoding = DECODING,
-    trim: str = TRIMS[0],
     store: Store = None,
+    **cut,
 ) -> Asked:
     """Ask for every problem with its first ``examples`` of ``found``, within ``budget`` tokens of the model's own.
 
-    ``trim`` as in ``prompt``. Each prompt has its problem's id whatever stands before the problem, so that sample i
-    with two examples is drawn with the seed of sample i without any.
+    ``cut``: the options of ``prompt``. A chat model is told what DS-1000 tells one (``CHAT``). Each prompt has its
+    problem's id whatever stands before the problem, so that sample i with two examples is drawn with the seed of sample
+    i without any.
     """
-    known = {problem.id: problem for problem in problems}
-    limits = budget, decoding.max_new_tokens, model.tokenizer, trim
+    known, chat = {problem.id: problem for problem in problems}, CHAT if model.chat else None
+    room = budget - (len(model.tokenizer(chat)["input_ids"]) if chat else 0)
     made = {
-        one: prompt(problem.prompt, found[one][:examples] if examples else [], *limits)
+        one: prompt(
+            problem.prompt,
+            found[one][:examples] if examples else [],
+            room,
+            decoding.max_new_tokens,
+            model.tokenizer,
+            **cut,
+        )
         for one, problem in known.items()
     }
-    prompts = [Prompt(one, trimmed.text) for one, trimmed in made.items()]
+    prompts = [Prompt(one, trimmed.text, chat) for one, trimmed in made.items()]
     done = complete(model, prompts, decoding, store)
+    variant = "repaired" if chat else "official"
     answers = [
-        Answer(one.id, one.sample, indented(known[one.id], solution_of(one.text))) for one in done
+        Answer(one.id, one.sample, indented(known[one.id], solution_of(one.text, variant)))
+        for one in done
     ]
     return Asked(answers, made)
 
@@ -158,11 +181,14 @@ class Trial:
         """The k of pass@k: one sample, and all of them."""
         return sorted({1, self.decoding.n})
 
-    def account(self, names: Sequence[str] = ()) -> dict[str, object]:
-        """What ``Artifact.save`` says of the numbers of these models, by default of all."""
-        models = [self.identities[name] for name in names or self.names]
-        seeds = {"samples": self.decoding.seed}
-        return {"models": models, "seeds": seeds, "parameters": self.grader.conditions}
+    @property
+    def account(self) -> dict[str, object]:
+        """What ``Artifact.save`` says of the answers."""
+        return {
+            "models": self.identities.values(),
+            "seeds": {"samples": self.decoding.seed},
+            "parameters": {"grader": self.grader.conditions},
+        }
 
 
 def ask_and_run(
@@ -175,7 +201,7 @@ def ask_and_run(
     python: str = "",
     sandbox: str = "",
 ) -> Trial:
-    """Ask each model each way, a name for options of ``ask``, and run the answers.
+    """Ask each model each way, a name for options of ``ask`` (which may have its own ``found``), and run the answers.
 
     python: a name for ``grader.environment``. sandbox as in ``execution.server.choose``; the kit's own models may do
     without one.
@@ -186,8 +212,8 @@ def ask_and_run(
         model = load(name)
         trial.identities[model.name] = model.identity
         for way, options in ways.items():
-            made = ask(model, problems, found, decoding=trial.decoding, **options)
-            trial.asked[model.name, way] = made
+            options = {"found": found, "decoding": trial.decoding, **options}
+            trial.asked[model.name, way] = ask(model, problems, **options)
     for key, one in trial.asked.items():
         trial.asked[key] = replace(one, answers=grade(problems, one.answers, grader))
     return trial

@@ -16,6 +16,12 @@ from lookuplab.errors import UserError
 
 MINI = paths.MINI / "stackoverflow"
 PUBLISHED = ("so-ds", "staqc", "conala")  # downloads of data/sources.toml
+_MINI_FILES = {
+    ("mini", "snippets"): ["snippets"],
+    ("mini-retrieval", "snippets"): ["snippets", "held_out"],
+    ("mini", "valid"): ["queries_valid"],
+    ("mini", "test"): ["queries_test"],
+}
 LICENCE = "CC BY-SA, as Stack Overflow"  # of snippets that name none in the published files
 
 
@@ -48,18 +54,35 @@ def load(name: str | Path) -> list[Snippet]:
     "conala" must have been fetched. Raises UserError for what is not there, for a line without code or description,
     and for an id that occurs twice.
     """
-    if name == "mini-retrieval":
-        return load("mini") + load(MINI / "held_out.jsonl.gz")
-    path = MINI / "snippets.jsonl.gz" if name == "mini" else _place(name, "snippets")
-    licence = LICENCE if name in PUBLISHED else ""
-    snippets = list(_functions(path) if path.is_dir() else _snippets(path, licence))
+    snippets, licence = [], LICENCE if name in PUBLISHED else ""
+    for path in files(name):
+        snippets += _functions(path) if path.is_dir() else _snippets(path, licence)
     ids = {snippet.id for snippet in snippets}
     if not ids or len(ids) < len(snippets):
         raise UserError(
-            f"{path}: {len(snippets)} snippets with {len(ids)} ids; ids must differ, and a folder needs .py files with "
+            f"{name}: {len(snippets)} snippets with {len(ids)} ids; ids must differ, and a folder needs .py files with "
             "functions that have a docstring"
         )
     return snippets
+
+
+def files(name: str | Path, part: str = "snippets") -> list[Path]:
+    """The files of a corpus' snippets, or of its queries (part "valid" or "test"), as in ``load`` and ``queries``.
+
+    Raises UserError, which says how to get them.
+    """
+    if stems := _MINI_FILES.get((name, part)):
+        return [MINI / f"{stem}.jsonl.gz" for stem in stems]
+    if name in PUBLISHED:
+        if found := sorted((paths.DOWNLOADS / f"{name}-{part}").glob("*.jsonl.gz")):
+            return found[:1]
+        raise UserError(f"{name}-{part} is not there: `lookuplab data get {name}-{part}`")
+    if not (place := paths.located(name)).exists():
+        raise UserError(
+            f"no snippet corpus {str(name)!r}: name one of mini, mini-retrieval, {', '.join(PUBLISHED)}, a JSON Lines "
+            "file, or a folder of .py files"
+        )
+    return [place]
 
 
 def queries(name: str | Path, split: str = "test") -> list[Query]:
@@ -68,8 +91,7 @@ def queries(name: str | Path, split: str = "test") -> list[Query]:
     Equal questions are one query with all of their snippets, as in nokia/codesearch. The mini corpus answers "valid"
     from "mini" and "test" from "mini-retrieval". Raises UserError as ``load``, and for a line without a relevant id.
     """
-    file = MINI / f"queries_{split}.jsonl.gz" if name == "mini" else _place(name, split)
-    relevant: dict[str, list[str]] = {}
+    (file,), relevant = files(name, split), {}
     for number, record in records(file):
         text, ids = record.get("query"), record.get("relevant_ids")
         if not (text and ids):
@@ -150,17 +172,3 @@ def _functions(folder: Path) -> Iterator[Snippet]:
                 node.body = node.body[1:] or [ast.Pass()]
                 description = " ".join(doc.split("\n\n")[0].split())
                 yield Snippet(f"{place}:{node.lineno}", description, ast.unparse(node), place, "")
-
-
-def _place(name: str | Path, part: str) -> Path:
-    """Where a file of a published corpus lies, or one's own. Raises UserError, which says how to get it."""
-    if name in PUBLISHED:
-        if files := sorted((paths.DOWNLOADS / f"{name}-{part}").glob("*.jsonl.gz")):
-            return files[0]
-        raise UserError(f"{name}-{part} is not there: `lookuplab data get {name}-{part}`")
-    if not (place := paths.located(name)).exists():
-        raise UserError(
-            f"no snippet corpus {str(name)!r}: name one of mini, mini-retrieval, {', '.join(PUBLISHED)}, a JSON Lines "
-            "file, or a folder of .py files"
-        )
-    return place

@@ -24,6 +24,9 @@ LIBRARIES = ("Pandas", "Numpy", "Sklearn", "Scipy", "Pytorch", "Tensorflow", "Ma
 PAPER_LIBRARIES = LIBRARIES[:6]  # without Matplotlib (Section 4.1): 845 of the 1,000 problems
 PERTURBATIONS = ("Origin", "Surface", "Semantic", "Difficult-Rewrite")
 STOP = ("</code>", "# SOLUTION END")  # where DS-1000 stops a generation
+# What its authors' script tells chat models before the prompt
+CHAT = """Write a short code following the given format and indentation. Place the executable code between <code> and \
+</code> tags, without any other non-executable things."""
 PARTS = ("test_execution", "test_string")  # the test's functions: of the values, of the text
 INSERT = "[insert]"  # where a context puts the solution
 
@@ -44,7 +47,7 @@ class Problem:
 
     @property
     def cluster(self) -> str:
-        """Equal for a problem and its perturbations, which fail together: what intervals resample."""
+        """Equal for a problem and its perturbations, which fail together: the cluster that intervals rest on."""
         return f"{self.library} {self.origin}"
 
     @property
@@ -55,7 +58,7 @@ class Problem:
 
     @property
     def inside_function(self) -> bool:
-        """Whether the solution is the inside of a function that the prompt, or the context, has begun."""
+        """Whether the solution is the body of a function whose head stands in the prompt or in the context."""
         before = template(self.context).partition(INSERT)[0].rstrip()
         last = self.prompt.rstrip().rpartition("\n")[2]
         return before.endswith(":") or last.startswith((" ", "\t"))
@@ -124,7 +127,7 @@ def program(problem: Problem, solution: str, parts: Iterable[str] = PARTS) -> Pr
 
     ``imports`` are the third-party imports that have run before the solution's first line, by the context itself and
     by the text around the solution: what a server may have imported before. The packages come first, each by itself, so
-    that many problems share them. ``parts`` leaves a part of the test away, for an analysis of failures.
+    that many problems share them. ``parts``: those of the test that run, for an analysis of failures.
     """
     calls = [f"{part}(code)\n" for part in PARTS if part in parts and f"{part}(" in problem.context]
     text = f"{problem.context}\ncode = {solution!r}\n" + "".join(calls)
@@ -163,7 +166,7 @@ def solution_of(text: str, variant: str = "official") -> str:
     "official" is DS-1000's post-processing in its order: cut at ``</code>``, drop every opening fence of Python, cut
     at a fence, cut at a line END SOLUTION, drop ``<code>``. It loses an answer whose fence names no language.
     "repaired" takes the first fenced block where the answer opens with a fence, of whatever language, or has one
-    behind words that are no code, and also cuts at the stop word "# SOLUTION END", which the model may run over.
+    behind words that are no code, and also cuts at the stop word "# SOLUTION END", which a model may write past.
     """
     text = text.split("</code>")[0]
     if variant == "repaired":

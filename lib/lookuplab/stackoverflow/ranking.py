@@ -9,19 +9,22 @@ import hashlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from huggingface_hub import snapshot_download
 
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.retrieval import rankers as kinds
 from lookuplab.retrieval.metrics import ndcg_at, recall_at, reciprocal_rank, success_at
 from lookuplab.retrieval.rankers import Ranker, code_words, query_words
-from lookuplab.scoring.rates import average, rate, row
+from lookuplab.scoring.rates import paired_difference, rate, row
+from lookuplab.stackoverflow import corpus as corpora
 from lookuplab.stackoverflow.corpus import Query, Snippet, pages
 from lookuplab.stackoverflow.ds1000 import Problem
 
@@ -89,6 +92,16 @@ def _vectors(snippets: Sequence[Snippet], place: str | Path) -> Mapping[str, np.
     return kinds.load_words(folder)
 
 
+def sources(corpus: str | Path, words: str | Path, encoder: str | Path) -> list[Path]:
+    """The files and folders that a ranking by these depends on, for its provenance: of an encoder on the hub the copy
+    in the cache.
+    """
+    folders = [paths.located(place) for place in (words, encoder) if place]
+    if encoder and not folders[-1].exists():
+        folders[-1] = Path(snapshot_download(str(encoder), local_files_only=True))
+    return corpora.files(corpus) + folders
+
+
 def training_lines(snippets: Sequence[Snippet]) -> list[list[str]]:
     """What the word vectors of a corpus are learned from: three lines of words a snippet, its description in the middle
     of its code, before it and after it (nokia/codesearch).
@@ -113,31 +126,26 @@ def measured(rankers: Mapping[str, Ranker], queries: Sequence[Query]) -> pd.Data
 
 
 def quality_rows(
-    values: pd.DataFrame, model: str, clusters: Mapping[str, str] | None = None
+    values: pd.DataFrame,
+    model: str,
+    pairs: Iterable[tuple[str, str]] = (),
+    clusters: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
     """The mean of each measure and ranker with its 95% interval over queries, as an artifact's rows.
 
-    ``values`` come from ``measured``; ``model`` names the corpus in the artifact's column of that name. ``clusters``:
-    query -> what it shares with others (the origin of a perturbed problem); without it queries are independent.
+    For pairs of rankers also the first less the second, query by query: metric ``<measure>_change``, condition ``FIRST -
+    SECOND``. ``values`` come from ``measured``; ``model`` names the corpus in the artifact's column of that name.
+    ``clusters``: query -> what it shares with others (the origin of a perturbed problem); without it queries are
+    independent.
     """
-    groups = values["query"].map(clusters) if clusters else values["query"]
-    return pd.DataFrame(
-        row(model, name, measure, rate(part[measure], groups[part.index]))
-        for name, part in values.groupby("ranker", sort=False)
-        for measure in MEASURES
-    )
-
-
-def difference_rows(
-    values: pd.DataFrame, model: str, ranker: str, others: Sequence[str]
-) -> pd.DataFrame:
-    """``ranker`` less each of ``others``, query by query: the mean difference of each measure with its 95% interval."""
-    table = values.set_index(["ranker", "query"])[list(MEASURES)]
-    return pd.DataFrame(
-        row(model, f"{ranker}/{other}", f"{measure}_difference", average(less, less.index))
-        for other in others
-        for measure, less in (table.loc[ranker] - table.loc[other]).items()
-    )
+    table = values.pivot(index="query", columns="ranker")
+    groups, found = table.index.map(clusters or str), []
+    for name, measure in product(values.ranker.unique(), MEASURES):
+        found.append(row(model, name, measure, rate(table[measure, name], groups)))
+    for (one, other), measure in product(pairs, MEASURES):
+        less = paired_difference(table[measure, other], table[measure, one], groups)
+        found.append(row(model, f"{one} - {other}", f"{measure}_change", less))
+    return pd.DataFrame(found)
 
 
 def questions(

@@ -1,24 +1,22 @@
-"""From verdicts to the rows of a table: pass@k, what examples add and perturbations cost, and how near failures came.
+"""From verdicts to the rows of a table: pass@k, its changes, what perturbations cost, and how near failures came.
 
 Rows are dictionaries of the tidy schema: model, condition, metric, value, ci_low, ci_high, n. Intervals are clustered
 by origin problem: a problem and its perturbations fail together.
 """
 
 import ast
-import re
-import tokenize
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 
 import pandas as pd
+import parso
 from rapidfuzz.distance import Levenshtein
+from scipy.stats import norm
 
-from lookuplab.execution.server import Program
-from lookuplab.scoring.rates import average, pass_at_k, rate, row, shares
+from lookuplab.scoring.rates import average, paired_difference, pass_at_k, rate, row
 from lookuplab.stackoverflow.asking import Asked
 from lookuplab.stackoverflow.ds1000 import (
     INSERT,
-    LIBRARIES,
     PARTS,
     PERTURBATIONS,
     Problem,
@@ -27,11 +25,8 @@ from lookuplab.stackoverflow.ds1000 import (
 )
 from lookuplab.stackoverflow.grader import Answer, Grader
 
-FAILURES = ("compile error", "test_execution", "test_string")
-# The loop over the cases, as DS-1000's and the mini benchmark's test_execution have it
-_LOOP = re.compile(r"(def test_execution\(.*\n(?:(?!def ).*\n)*?    for i in range\()(\d+)(\):)")
+SHARES = "compile_error test_execution test_string one_token one_argument near_miss".split()
 _OPEN = ast.Name("the value of an argument", ast.Load())  # no program has this name
-_SKIPPED = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.ENDMARKER)
 
 
 def solved(
@@ -51,52 +46,75 @@ def solved(
     return table
 
 
-def rows(table: pd.DataFrame, model: str, prefix: str = "") -> list[dict]:
-    """pass@k and the average pass rate in percent, of ``solved``: over all problems, by library and by perturbation.
+def change(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+    """``after`` with what each problem has more of pass@k than in ``before``, -1 to 1: of two tables of ``solved``, or of
+    two changes."""
+    return after.assign(**(after.filter(like="pass_at") - before.filter(like="pass_at")))
 
-    The condition is "all", a library's or a perturbation's name, after ``prefix``. The average pass rate is DS-1000's own
-    measure (the paper's Section 4.2): the share of samples that pass; its ``n`` counts samples. It is pass@1 where every
-    problem has equally many samples.
+
+def rows(
+    tables: Mapping[tuple[str, str], pd.DataFrame],
+    pairs: Iterable[tuple[str, str]] = (),
+    parts: Sequence[str] = ("all",),
+) -> list[dict]:
+    """pass@k of (model, way) -> table of ``solved``, in percent, condition ``<way>/<part>``.
+
+    For pairs (old, new) of ways also the change on the same problems, ``pass_at_<k>_change_points``, condition
+    ``<new>/<part> - <old>/<part>``, and, ``_change_difference_points``, the last model's change less the first's.
+    parts: "all", libraries, perturbations. A perturbation has besides what it costs (the paper's Figure 5): its problems
+    below those that they were made from, ``pass_at_<k>_drop_points``, and the change of that. DS-1000's own measure, the
+    average pass rate of the samples (Section 4.2), is pass@1 where every problem has equally many.
     """
-    found = []
-    for name in ("all", *LIBRARIES, *PERTURBATIONS):
-        part = table[(table.library == name) | (table.perturbation == name) | (name == "all")]
-        if len(part):
-            rates = {name: rate(part[name], part.cluster) for name in part.filter(like="pass_at")}
-            passed, samples = part[["passed"]].to_numpy(), part[["samples"]].to_numpy()
-            (rates["average_pass_rate"],) = shares(passed, part.cluster, samples)
-            found += [
-                row(model, prefix + name, f"{metric}_percent", number.percent())
-                for metric, number in rates.items()
-            ]
+    found, models = [], list(dict.fromkeys(model for model, _ in tables))
+    for (model, way), table in tables.items():
+        found += _rows(table, model, way + "/{0}", parts)
+    for old, new in pairs:
+        said = f"{new}/{{0}} - {old}/{{0}}", parts
+        changes = [change(tables[model, old], tables[model, new]) for model in models]
+        for model, table in zip(models, changes, strict=True):
+            found += _rows(table, model, *said, "_change")
+        if len(models) > 1:
+            further = change(changes[0], changes[-1])
+            found += _rows(further, f"{models[-1]} - {models[0]}", *said, "_change_difference")
     return found
 
 
-def drops(table: pd.DataFrame, k: int, model: str, prefix: str = "") -> list[dict]:
-    """What each kind of perturbation costs (the paper's Figure 5): percentage points of pass@k below the origins.
-
-    Each perturbed problem of ``solved`` is compared with the problem that it was made from; those whose origin has no
-    answer are left away. A value above 0 is a loss.
-    """
-    value, found = f"pass_at_{k}", []
+def _rows(
+    table: pd.DataFrame, model: str, condition: str, parts: Sequence[str], kind: str = ""
+) -> list[dict]:
     origins = table[table.perturbation == PERTURBATIONS[0]].set_index(["library", "library_id"])
-    made = table.join(origins[value].rename("before"), on=["library", "origin"], how="inner")
-    for name in PERTURBATIONS[1:]:
-        part = made[made.perturbation == name]
-        if len(part):
-            number = average(100 * part.before - 100 * part[value], part.cluster)
-            found.append(row(model, prefix + name, f"{value}_drop_points", number))
+    found = []
+    for part, k in product(parts, table.filter(like="pass_at")):
+        some = table[(table.library == part) | (table.perturbation == part) | (part == "all")]
+        made = some.join(origins[k].rename("before"), on=["library", "origin"], how="inner")
+        numbers = {}
+        if len(some) and kind:
+            numbers[f"{kind}_points"] = paired_difference(0 * some[k], some[k], some.cluster)
+        elif len(some):
+            numbers["_percent"] = rate(some[k], some.cluster)
+        if len(made) and part in PERTURBATIONS[1:]:
+            less = paired_difference(made[k], made.before, made.cluster)
+            numbers[f"_drop_points{kind}"] = less
+        found += [
+            row(model, condition.format(part), k + metric, one.percent())
+            for metric, one in numbers.items()
+        ]
     return found
 
 
-def gain_rows(before: pd.DataFrame, after: pd.DataFrame, model: str, condition: str) -> list[dict]:
-    """What examples add, in percentage points of pass@k on the same problems of ``solved``, with a bootstrap paired by
-    problem and clustered by origin; metric ``pass_at_<k>_gain_points``."""
-    change = 100 * after.filter(like="pass_at") - 100 * before.filter(like="pass_at")
-    return [
-        row(model, condition, f"{k}_gain_points", average(points, after.cluster))
-        for k, points in change.items()
-    ]
+def greatest(changes: Sequence[dict]) -> dict:
+    """The greatest of several rows of changes, for a claim that says "up to"; condition "maximum".
+
+    The greatest change is at least as large as each of them. Whoever looks at m lower ends must be as sure of all
+    (Bonferroni); their distances are stretched as those of a normal distribution.
+    """
+    stretched = norm.isf(0.025 / len(changes)) / norm.isf(0.025)
+    ends = [one["value"] - stretched * (one["value"] - one["ci_low"]) for one in changes]
+    best = max(changes, key=lambda one: one["value"])
+    metric = best["metric"].replace("change", "maximum_change")
+    high = max(one["ci_high"] for one in changes)
+    names = {"model": "", "condition": "maximum", "metric": metric}
+    return best | names | {"ci_low": max(ends), "ci_high": high}
 
 
 def trim_rows(problems: Sequence[Problem], asked: Asked, model: str, condition: str) -> list[dict]:
@@ -110,83 +128,47 @@ def trim_rows(problems: Sequence[Problem], asked: Asked, model: str, condition: 
     return [row(model, condition, metric, number) for metric, number in numbers.items()]
 
 
-def first_passes(answers: Iterable[Answer], k: int) -> dict[str, bool]:
-    """Problem id -> whether one of its first ``k`` samples passed: ranks are no random samples, so not pass@k."""
-    first = pd.DataFrame([one for one in answers if one.sample < k])
-    return first.groupby("problem_id", sort=False).passed.any().to_dict()
-
-
 def near_misses(
     problems: Iterable[Problem], answers: Iterable[Answer], grader: Grader, model: str
-) -> list[dict]:
+) -> pd.DataFrame:
     """One row for each answer that failed, in the order of ``answers``.
 
     The paper counted 40% of one model's failures, looked at by hand, as near misses: "minor syntactic errors or missing
     an argument" (Section 5). Here that is a rule: near_miss is ``one_token`` or ``one_argument`` of one call away from
-    the reference. failure: the first of FAILURES that applies: the code does not compile where the test puts it; a
-    value is wrong or an exception raised; only what the test asks of the code's text is missing. cases_passed: of the
-    test's ``cases`` inputs, each tried in a run of its own, how many gave the right value. edit_distance: in
-    characters; token_distance: in tokens, comments and line ends left away.
+    the reference. compile_error: where the test puts it; test_execution: a value is wrong or an exception raised;
+    test_string: only what the test asks of the code's text is missing. token_distance: without comments and line ends.
     """
     known = {problem.id: problem for problem in problems}
     failed = [(one, known[one.problem_id]) for one in answers if not one.passed]
-    runs = [case_programs(problem, one.solution) for one, problem in failed]
-    outcomes = iter(grader.outcomes([one for each in runs for one in each], "trying each case"))
+    of_values = [program(problem, one.solution, PARTS[:1]) for one, problem in failed]
     found = []
-    for (one, problem), each in zip(failed, runs, strict=True):
-        passed = [next(outcomes).passed for _ in each]
+    for (one, problem), run in zip(failed, grader.outcomes(of_values), strict=True):
+        compiles = _tree(problem, one.solution) is not None
         distance = Levenshtein.distance(_tokens(one.solution), _tokens(problem.reference))
         argument = argument_apart(problem, one.solution)
         found.append(
             {
                 "model": model,
                 **vars(one),
-                "failure": FAILURES[(1 + all(passed)) * bool(passed)],
-                "cases_passed": sum(passed),
-                "cases": cases(problem),
-                "edit_distance": Levenshtein.distance(
-                    one.solution.strip(), problem.reference.strip()
-                ),
+                "cluster": problem.cluster,
+                "compile_error": not compiles,
+                "test_execution": compiles and not run.passed,
+                "test_string": compiles and run.passed,
                 "token_distance": distance,
                 "one_token": distance <= 1,
                 "one_argument": argument,
                 "near_miss": distance <= 1 or argument,
             }
         )
-    return found
+    return pd.DataFrame(found)
 
 
-def near_miss_rows(failures: pd.DataFrame, problems: Iterable[Problem]) -> list[dict]:
-    """Shares of the failed answers in percent, and their mean edit distance, by model; condition "all".
-
-    ``failures``: rows of ``near_misses``; ``some_cases_percent`` failed, but not for every input.
-    """
-    clusters, found = {problem.id: problem.cluster for problem in problems}, []
-    for model, part in failures.groupby("model", sort=False):
-        labels = part.problem_id.map(clusters)
-        shares = {name.replace(" ", "_"): part.failure == name for name in FAILURES}
-        shares |= {"some_cases": part.cases_passed > 0}
-        shares |= {name: part[name] for name in ("one_token", "one_argument", "near_miss")}
-        rates = {f"{name}_percent": rate(one, labels).percent() for name, one in shares.items()}
-        rates["edit_distance"] = average(part.edit_distance, labels)
-        found += [row(model, "all", metric, number) for metric, number in rates.items()]
-    return found
-
-
-def cases(problem: Problem) -> int:
-    """How many inputs test_execution tries; 1 where it has no loop over them."""
-    return int(found[2]) if (found := _LOOP.search(problem.context)) else 1
-
-
-def case_programs(problem: Problem, solution: str) -> list[Program]:
-    """The official program for each of the test's inputs by itself, without the test of the text; none for a solution
-    that does not compile where the test puts it."""
-    if not _tree(problem, solution):
-        return []
-    whole = program(problem, solution, PARTS[:1])
+def near_miss_rows(failures: pd.DataFrame) -> list[dict]:
+    """Shares of the failed answers of ``near_misses`` in percent, by model; condition "all"."""
     return [
-        replace(whole, text=_LOOP.sub(rf"\g<1>{case}, {case + 1}\g<3>", whole.text, count=1))
-        for case in range(cases(problem))
+        row(model, "all", f"{name}_percent", rate(part[name], part.cluster).percent())
+        for model, part in failures.groupby("model", sort=False)
+        for name in SHARES
     ]
 
 
@@ -200,16 +182,11 @@ def _tree(problem: Problem, solution: str) -> ast.Module | None:
 
 
 def _tokens(code: str) -> list[str]:
-    """Python's tokens; as far as they go in code that is none, and then words and signs."""
-    lines, found, row, column = code.strip("\n").splitlines(keepends=True), [], 1, 0
-    try:
-        for token in tokenize.generate_tokens(iter(lines).__next__):
-            row, column = token.end
-            # indents are blank, and so are some errors
-            if token.type not in _SKIPPED and token.string.strip():
-                found.append(token.string)
-    except (tokenize.TokenError, SyntaxError):
-        found += re.findall(r"\w+|[^\w\s]", "".join(lines[row - 1 :])[column:])
+    """Python's tokens, also of code that is none."""
+    leaf, found = parso.parse(code).get_first_leaf(), []
+    while leaf:
+        found += [leaf.value] if leaf.value.strip() else []
+        leaf = leaf.get_next_leaf()
     return found
 
 
@@ -223,7 +200,7 @@ def argument_apart(problem: Problem, solution: str) -> bool:
 
 
 def _changed(tree: ast.Module) -> tuple[set[str], set[str]]:
-    """Every text that the tree has with one argument left away; with the value of one argument left open.
+    """Every text that the tree has without one argument; with the value of one argument left open.
 
     Only an argument that holds no call is left open: otherwise the whole of ``print(...)`` would be one argument.
     """

@@ -1,11 +1,10 @@
 """Jedi and pylint in processes of their own, and the store of what they said.
 
 An analyser may hang or crash on other people's code; the measurement goes on. Each kind is loaded once, in a parent
-process (``serve``), which forks a worker for whoever asks. Answers are kept beside the completion store, so that a
-second run asks nobody.
+process (``serve``), which forks a worker when none is free. Workers live as long as this process does, so that what
+they have read serves whoever asks next. Answers are kept beside the completion store: a second run asks nobody.
 """
 
-import functools
 import gc
 import hashlib
 import json
@@ -13,9 +12,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle, send_handle
@@ -30,59 +31,76 @@ PATIENCE = 5  # wall-clock time over computing time: no result may depend on how
 
 
 class WorkerLost(Exception):
-    """No answer, because of a ``timeout`` or a ``crash``. The next question is asked of a fresh process."""
+    """No answer, twice: the process "timed out" or "crashed". The next question is asked of another one."""
 
 
+@dataclass
 class Worker:
-    """A process that answers questions: a fork, made by the first question, of ``python -m module``."""
+    """A process that answers questions. ``home``: whose child it is, its module, the sources that it reads, and what
+    it must not leave; ``seen``: what it was asked about, in which state."""
 
-    def __init__(self, module: str, limit: float = 60.0):
-        self.module, self.limit = module, limit  # the limit: seconds of computing for one answer
-        self.channel: Connection | None = None
-        self.sources = ""  # that it reads
-        self.seen: set = set()  # what it has been asked about, for whoever chooses among workers
-
-    def ask(self, question: dict, seconds: float) -> dict:
-        """The answer within ``seconds`` on the clock; raises WorkerLost."""
-        began, sources = time.monotonic(), str(python_sources.folder())
-        try:
-            if self.sources != sources:
-                self.close()
-            if self.channel is None:
-                self.sources, (self.channel, theirs) = sources, Pipe()
-                with theirs:
-                    send_handle(parent(self.module, sources)[1], theirs.fileno(), 0)
-            self.channel.send_bytes(json.dumps([seconds, question]).encode())
-            return json.loads(self.channel.recv_bytes())
-        except (EOFError, OSError):
-            self.close()
-            late = time.monotonic() - began >= seconds
-            raise WorkerLost("timeout" if late else "crash") from None
-
-    def close(self) -> None:
-        """The process ends, when it has finished what it is at; harmless when there is none."""
-        if self.channel is not None:
-            self.channel.close()
-            self.channel = None
-            self.seen.clear()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_) -> None:
-        self.close()
+    home: tuple
+    channel: Connection
+    seen: dict = field(default_factory=dict)
 
 
-@functools.cache
-def parent(module: str, sources: str) -> tuple[subprocess.Popen, Connection]:
-    """The process that forks the workers of a kind, and where it takes their channels. It ends with this one.
+_free: list[Worker] = []
+_parents: dict[tuple, tuple[subprocess.Popen, Connection]] = {}
+_lock = threading.Lock()
 
-    ``-P``: a repository's own ``types.py`` must not stand in for the library's.
+
+def ask(module: str, question: dict, seconds: float, seen: Mapping, within: str = "") -> dict:
+    """The answer of a worker that runs ``module``, within ``seconds`` on the clock.
+
+    It is the free worker that has seen most of this question's places, ``seen``: place -> state. One that has seen a
+    place in another state, or was asked ``within`` something else, gives way to a new one. What is lost is asked once
+    more; raises WorkerLost.
     """
+    home = os.getpid(), module, str(python_sources.folder()), within
+    for _ in range(2):
+        began = time.monotonic()
+        try:
+            with _lock:
+                worker = _taken(home, seen)
+            worker.channel.send_bytes(json.dumps([seconds, question]).encode())
+            answer = json.loads(worker.channel.recv_bytes())
+            worker.seen.update(seen)
+            with _lock:
+                _free.append(worker)
+        except (EOFError, OSError):
+            late = time.monotonic() - began >= seconds
+            answer = {"lost": "timed out" if late else "crashed"}
+        if "lost" not in answer:
+            return answer
+    raise WorkerLost(answer["lost"])
+
+
+def _taken(home: tuple, seen: Mapping) -> Worker:
+    """The best of the free workers, or a new one in its place."""
+
+    def rank(one: Worker) -> tuple[bool, int]:
+        fits = one.home == home and all(one.seen.get(at, seen[at]) == seen[at] for at in seen)
+        return fits, len(one.seen.keys() & seen.keys())
+
+    if kin := [one for one in _free if one.home[:2] == home[:2]]:
+        best = max(kin, key=rank)
+        _free.remove(best)
+        if rank(best)[0]:
+            return best
+        best.channel.close()  # the process ends
+    process, control = _parents.get(home[:3], (None, None))
+    if process is None or process.poll() is not None:
+        control, theirs = Pipe()
+        # -P: a repository's own types.py must not stand in for the library's
+        command = [sys.executable, "-P", "-m", home[1]]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        with theirs:  # the parent ends with this process
+            process = subprocess.Popen(command, stdin=theirs, **quiet)
+        _parents[home[:3]] = process, control
     ours, theirs = Pipe()
-    with theirs, open(os.devnull, "w") as nowhere:
-        command = [sys.executable, "-P", "-m", module]
-        return subprocess.Popen(command, stdin=theirs, stdout=nowhere, stderr=nowhere), ours
+    with theirs:
+        send_handle(control, theirs.fileno(), 0)
+    return Worker(home, ours)
 
 
 def serve(answer: Callable[[dict], dict]) -> None:

@@ -5,21 +5,22 @@ the repository are collected as a set; the coverage is the share that the genera
 expressions without arguments and subscripts: ``foo(bar(baz)).a[i].b`` gives ``foo``, ``bar``, ``foo().a`` and
 ``foo().a[].b`` (and ``baz``, if that is the repository's). No keys: no value, and counted.
 
-The replication package's coverage is not offered: it takes its keys from the marks by regular expressions, counts
-library names, too, takes ``==`` for an assignment, and divides by zero without a key.
+The replication package takes its keys from the marks by regular expressions instead (``package_coverage``). The numbers
+that the paper prints came from it.
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from lookuplab import python_sources
-from lookuplab.toolgen.analysers import PATIENCE, Worker, serve
+from lookuplab.toolgen.analysers import PATIENCE, ask, serve
 from lookuplab.toolgen.insertion import Place
 from lookuplab.toolgen.jedi_worker import script
+from lookuplab.toolgen.pairs import MARK
 from lookuplab.toolgen.similarity import is_name, leaves
 
-KINDS = ("method", "attribute", "function", "class", "module")  # a module's variable: an attribute
 BRACKETS = {")": "(", "]": "[", "}": "{"}
 AUGMENTED = ("+=", "-=", "*=", "/=", "//=", "%=", "@=", "&=", "|=", "^=", ">>=", "<<=", "**=")
 NOT_ITS_OWN = {"site-packages", "dist-packages", "node_modules"}
@@ -64,35 +65,54 @@ def expressions(text: str) -> list[Expression]:
     return [one for one in found if one.key.removeprefix("().") not in own]
 
 
-def covered(dependencies: Sequence[Sequence[str]], prediction: str) -> list[bool]:
-    """For each dependency (key, kind) whether the predicted body has its expression, too."""
-    found = {expression.key for expression in expressions(prediction)}
-    return [key in found for key, _ in dependencies]
+def covered(dependencies: Sequence[str], prediction: str) -> int:
+    """How many of the dependencies the predicted body has, too."""
+    return len(set(dependencies) & {expression.key for expression in expressions(prediction)})
 
 
-class DependencyTool(Worker):
-    """Jedi in a process of its own."""
+KEY = rf"\W(\w+\.)*{re.escape(MARK)}(\w+)\s*(?:[^\w.=]|$)"  # a marked word, and the word before its dot
+BOUND = r"\s{0}(\W+\w+)*\s*=|as\s+{0}\s*:|for\s+{0}(\W+\w+)*\s+in|from\s+{1}(\W+\w+)*\s+import"
 
-    def __init__(self, limit: float = 60.0):
-        super().__init__("lookuplab.toolgen.dependencies", limit)
 
-    def judge(self, root: Path, file: str, text: str, place: Place) -> list[list[str]] | None:
-        """[key, kind] of the dependencies of the function at ``place`` in ``text``, the content of ``file`` below
-        ``root``: those of its body, each key once, ``kind`` one of KINDS. None where Jedi raises; raises WorkerLost."""
-        lines = [place.line, place.body_line, place.end_line]
-        question = {"root": str(root), "file": file, "text": text, "lines": lines}
-        return self.ask(question, PATIENCE * self.limit)["found"]
+def package_coverage(marked: str, signature: str, prediction: str) -> dict[str, int]:
+    """``dependencies`` and ``covered`` of the replication package: marked words of a reference that do not look like
+    local names.
+
+    ``marked`` is the reference with its marks, ``prediction`` a whole function (``similarity.package_text``). Names of
+    libraries count, a word between two marked brackets is lost, ``==`` is taken for an assignment, and a mark takes the
+    blank before it along. All of that is the package's. Without keys it divides by zero; here both are 0.
+    """
+    plain, keys = re.sub(f" {MARK} ?", "", marked), set()
+    for found in re.finditer(KEY, marked):
+        key = (found[1] or "") + found[2]
+        name = key.partition(".")[0]
+        parameter = name == key and re.search(rf"\b{name}\b", signature)
+        if not (parameter or re.search(BOUND.format(name, re.escape(key)), plain)):
+            keys.add(key)
+    hit = [key for key in keys if re.search(rf"(?<!\w){re.escape(key)}(?!\w)", prediction)]
+    return {"dependencies": len(keys), "covered": len(hit)}
+
+
+def dependencies_of(
+    root: Path, file: str, text: str, place: Place, limit: float = 60.0
+) -> list[str] | None:
+    """The dependencies of the function at ``place`` in ``text``, the content of ``file`` below ``root``: the keys of its
+    body, each once. None where Jedi raises; raises WorkerLost after ``limit`` seconds of computing."""
+    lines = [place.line, place.body_line, place.end_line]
+    question = {"root": str(root), "file": file, "text": text, "lines": lines}
+    seen = dict.fromkeys([root, root / file])
+    return ask("lookuplab.toolgen.dependencies", question, PATIENCE * limit, seen)["found"]
 
 
 def _answer(question: dict) -> dict:
-    root, text, kinds = Path(question["root"]).resolve(), question["text"], {}
+    root, text, keys = Path(question["root"]).resolve(), question["text"], {}
     line, body_line, end_line = question["lines"]
     path = root / question["file"]
     body = "\n".join(text.split("\n")[body_line - 1 : end_line])
     try:
         with script(question["root"], question["file"], text) as asked:
             for key, at, column in expressions(body):
-                if key in kinds:
+                if key in keys:
                     continue
                 for name in asked.goto(at + body_line - 1, column, follow_imports=True):
                     place = name.module_path and name.module_path.resolve()
@@ -101,17 +121,10 @@ def _answer(question: dict) -> dict:
                         continue
                     itself = place == path.resolve() and name.type != "module"
                     if not (itself and line <= name.line <= end_line):
-                        kinds.setdefault(key, _kind(name))
-        return {"found": list(kinds.items())}
+                        keys[key] = True
+        return {"found": list(keys)}
     except Exception:  # Jedi raises nearly anything on code that it does not understand
         return {"found": None}
-
-
-def _kind(name) -> str:
-    if name.type == "function":
-        parent = name.parent()
-        return "method" if parent is not None and parent.type == "class" else "function"
-    return name.type if name.type in ("class", "module") else "attribute"
 
 
 if __name__ == "__main__":

@@ -1,23 +1,18 @@
 """Held-out functions and what became of them: which ones are generated, and one row for each that was.
 
-Generated functions are judged, each in its repository, by several workers and never twice. A worker has one Jedi and one
-pylint process. Workers take questions from the two ends of a sorted list, so that what a process has read serves the
-next question, too.
+Generated functions are judged, each in its repository, by several workers and never twice.
 """
 
 import hashlib
-import os
-from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
 
 import pandas as pd
 from tqdm import tqdm
 
-from lookuplab.cluster import Cluster, check_seen, kept
+from lookuplab.cluster import Cluster, check_seen, spread
 from lookuplab.errors import UserError
 from lookuplab.models.load import load_tokenizer
 from lookuplab.toolgen.analysers import (
@@ -27,11 +22,24 @@ from lookuplab.toolgen.analysers import (
     repository_digest,
     within_imports,
 )
-from lookuplab.toolgen.dependencies import KINDS, DependencyTool, covered
-from lookuplab.toolgen.functions import Filters, Function, Repository, extract
+from lookuplab.toolgen.dependencies import covered, dependencies_of, package_coverage
+from lookuplab.toolgen.functions import (
+    Filters,
+    Function,
+    Repository,
+    extract,
+    without_comments,
+)
 from lookuplab.toolgen.insertion import function_of, insert, locate, read_source
-from lookuplab.toolgen.similarity import edit_similarity, identifier_metrics, normalized
-from lookuplab.toolgen.success import SuccessTool, verdict
+from lookuplab.toolgen.marking import marked
+from lookuplab.toolgen.similarity import (
+    blanked,
+    edit_similarity,
+    identifier_metrics,
+    normalized,
+    package_text,
+)
+from lookuplab.toolgen.success import BEYOND, VERSION, messages_of, verdict
 
 LEAST = 5  # functions of each repository: fewer say nothing about it
 
@@ -99,7 +107,8 @@ def most_tokens(models: Sequence[str]) -> Callable[[str], int]:
 class Task:
     """A generated function and the place that it is for: the `def` on ``line`` of ``file``, below ``root``.
 
-    ``prediction`` is the whole function or its body, without marks.
+    ``prediction`` is the whole function or its body, without marks; ``marked`` is the reference's body with the marks of
+    the replication package, which its dependency coverage counts.
     """
 
     id: str | int
@@ -107,6 +116,7 @@ class Task:
     file: str
     line: int
     prediction: str
+    marked: str = ""
 
 
 def judged_all(
@@ -122,8 +132,13 @@ def judged_all(
     ``predictions``: name -> {id: prediction}; with (model, condition) for names, the result is what ``tables`` takes.
     Raises UserError where an analyser gave no answer: a busy machine must not change a number.
     """
+    marks = {}
+    if variant == "package":
+        kept = ":memory:" if store == ":memory:" else None
+        records = marked(functions, variant, workers, kept)
+        marks = {one["id"]: one["marked_body"] for one in records}
     tasks = [
-        Task(one.id, one.root, one.file, one.line, texts[one.id])
+        Task(one.id, one.root, one.file, one.line, texts[one.id], marks.get(one.id, ""))
         for texts in predictions.values()
         for one in functions
     ]
@@ -146,14 +161,14 @@ def judge(
     """One row for each task, in their order.
 
     Columns: ``id``, ``repository`` (its folder); ``predicted`` and ``wanted``, the texts that similarity is of: the
-    bodies, or with ``variant="package"`` the whole functions, so that signature and docstring stand in both;
+    bodies, or with ``variant="package"`` those of ``similarity.package_text`` (the signature stands in both);
     ``exact_match`` up to white space; ``edit_similarity`` and those of ``similarity.identifier_metrics``, 0 to 1 or
-    None; ``dependencies`` and ``covered``, counts, and the same a kind (``covered_method``); ``passed``, ``messages``
+    None; ``dependencies`` and ``covered``, counts (the package's from ``Task.marked``); ``passed``, ``messages``
     (pylint's, see ``success``) and ``failures``, the ids of these messages joined by blanks; ``lost``, why pylint gave
     no answer (``passed`` is None then).
 
-    ``store`` is a file, ":memory:", or None for the one beside the completion store. ``workers``: pairs of Jedi and
-    pylint processes, by default one for each CPU; or those of ``cluster``. A kill loses at most one answer a worker.
+    ``store`` is a file, ":memory:", or None for the one beside the completion store. ``workers``: how many
+    questions at a time, by default one for each CPU; or those of ``cluster``. A kill loses at most one answer a worker.
     ``strict``: raise UserError for a lost answer.
     """
     digests = {root: repository_digest(root) for root in {task.root for task in tasks}}
@@ -164,14 +179,28 @@ def judge(
         place = locate(text, task.line)
         new = insert(text, place, task.prediction)
         at = {"file": within_imports(task.root / task.file), "line": task.line}
-        wanted = key("dependencies", digest, text=text, **at)
-        success = key("success", digest, text=new.text, end_line=new.end_line, **at)
+        wanted = key("uses", digest, text=text, **at)
+        success = key("success", digest, text=new.text, end_line=new.end_line, check=VERSION, **at)
         # a reference's dependencies are asked once, whatever was predicted
-        questions[wanted] = DependencyTool, *where, text, place
-        questions[success] = SuccessTool, *where, new.text, (new.line, new.end_line)
+        if variant == "paper":
+            questions[wanted] = dependencies_of, *where, text, place
+        lines = new.line, new.end_line + BEYOND
+        questions[success] = messages_of, *where, new.text, lines, digest
         cases.append((task, place, new, wanted, success))
     with JudgementStore(store) as answers:
-        known, lost = _answered(questions, answers, workers or os.cpu_count(), cluster)
+        known, lost = answers.get(questions), {}
+        left = [name for name in questions if name not in known]
+        left.sort(key=lambda name: [str(part) for part in questions[name][1:3]])
+        bar = tqdm(total=len(left), desc="judging", unit=" questions", delay=1)
+        asked = spread(_ask, [questions[name] for name in left], workers, cluster)
+        with bar, closing(asked):
+            for at, (answer, reason) in asked:
+                if reason:
+                    lost[left[at]] = reason
+                else:
+                    answers.put(left[at], answer)
+                    known[left[at]] = answer
+                bar.update()
     if strict and lost:
         raise UserError(
             f"{len(lost)} questions to pylint or Jedi were lost ({', '.join(sorted(set(lost.values())))}); the others "
@@ -179,10 +208,17 @@ def judge(
         )
     rows = []
     for task, place, new, wanted, success in cases:
-        _, body = function_of(place, task.prediction)
-        texts = [body, place.body]
+        whole, body = function_of(place, task.prediction)
+        texts, found, digits = [body, place.body], {}, 6
         if variant == "package":
-            texts = ["\n".join(filter(None, (place.header, text))) for text in texts]
+            read = whole.startswith(place.header)  # by a model that writes a body
+            texts = [
+                package_text(place, body, read) if read else blanked(whole),
+                package_text(place, without_comments(place.body), read),
+            ]
+            marks = package_text(place, task.marked, read)
+            found = package_coverage(marks, place.signature, texts[0])
+            digits = 2  # whole percents
         dependencies, messages = known.get(wanted), known.get(success)
         against = verdict(messages or (), new, variant)
         row = {
@@ -191,75 +227,25 @@ def judge(
             "predicted": texts[0],
             "wanted": texts[1],
             "exact_match": normalized(texts[0]) == normalized(texts[1]),
-            "edit_similarity": round(edit_similarity(*texts) / 100, 6),
-            "dependencies": None,
-            "covered": None,
+            "edit_similarity": round(edit_similarity(*texts) / 100, digits),
+            "dependencies": found.get("dependencies"),
+            "covered": found.get("covered"),
             "passed": None if messages is None else not against,
             "lost": lost.get(success, ""),
             "messages": against,
             "failures": " ".join(dict.fromkeys(name for name, *_ in against)),
         }
-        flags = covered(dependencies or (), body)
         if dependencies is not None:
-            row |= {"dependencies": len(flags), "covered": sum(flags)}
-        for kind in KINDS:
-            own = [
-                flag
-                for flag, (_, one) in zip(flags, dependencies or (), strict=True)
-                if one == kind
-            ]
-            row |= {f"dependencies_{kind}": len(own), f"covered_{kind}": sum(own)}
+            row |= {"dependencies": len(dependencies), "covered": covered(dependencies, body)}
         rows.append(row | identifier_metrics(body, place.body))
     return pd.DataFrame(rows)
 
 
-def _answered(
-    questions: Mapping[str, tuple], store: JudgementStore, workers: int, cluster: Cluster | None
-) -> tuple[dict, dict]:
-    """The answers by their keys, from the store or asked for now and stored; and why some were lost."""
-    known, lost, lock = store.get(questions), {}, Lock()
-    left = [(name, question) for name, question in questions.items() if name not in known]
-    left = deque(sorted(left, key=lambda item: [str(part) for part in item[1][1:3]]))
-    bar = tqdm(total=len(left), desc="judging", unit=" questions", delay=1)
-
-    def keep(name: str, answer: object, reason: str) -> None:
-        with lock:
-            if reason:
-                lost[name] = reason
-            else:
-                store.put(name, answer)
-                known[name] = answer
-            bar.update()
-
-    def work(take: Callable[[], tuple]) -> None:
-        with DependencyTool() as jedi, SuccessTool() as pylint:
-            while True:
-                try:
-                    name, question = take()
-                except IndexError:  # nothing is left
-                    return
-                keep(name, *_ask(question, {DependencyTool: jedi, SuccessTool: pylint}.get))
-
-    if cluster is not None:
-        for number, found in cluster.map(_ask, [question for _, question in left]):
-            keep(left[number][0], *found)
-        return known, lost
-    with bar, ThreadPoolExecutor(workers) as threads:
-        try:  # by repository and file, from both ends
-            list(threads.map(work, ([left.popleft, left.pop] * workers)[:workers]))
-        finally:
-            left.clear()  # after an error or an interrupt the workers end with the question that they are at
-    return known, lost
-
-
-def _ask(question: tuple, tool: Callable = kept) -> tuple[object, str]:
-    """(answer, ""), or (None, why it was lost). On a worker of a cluster by the processes that it keeps."""
-    kind, root, *rest = question
+def _ask(question: tuple) -> tuple[object, str]:
+    """(answer, ""), or (None, why it was lost)."""
+    of, root, *rest = question
     check_seen(root)
-    reason = ""
-    for _ in range(2):  # what was lost is asked once more
-        try:
-            return tool(kind).judge(root, *rest), ""
-        except WorkerLost as loss:
-            reason = str(loss)
-    return None, reason
+    try:
+        return of(root, *rest), ""
+    except WorkerLost as lost:
+        return None, str(lost)

@@ -22,7 +22,6 @@ from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.generation import DECODING, generate
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.marking import MARK
-from lookuplab.toolgen.pairs import prompt_text
 from lookuplab.toolgen.tool_use import Question, ToolUse, Vocabulary
 
 if TYPE_CHECKING:
@@ -146,7 +145,7 @@ def walk(
         for step, (allowed, may_end) in zip(held, question.choices, strict=True):
             step.question, step.allowed = question, allowed
             step.forced = len(allowed) == 1 and not may_end
-    prompt = prompt_text(function, written.model.kind)
+    prompt = written.model.prompts()[0].text
     ids = model.prompt_ids(prompt)
     probabilities = distributions(model.module, ids, list(answer.token_ids)).cpu()
     return Walk(function, prompt, steps, probabilities, vocabulary)

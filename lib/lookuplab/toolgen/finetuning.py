@@ -14,7 +14,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -79,7 +79,8 @@ class Recipe:
 
     The paper states epochs, rate, batch, seed and LoRA's two numbers; the rest are the defaults of Transformers.
     ``batch_size`` counts pairs a step, over all processes and accumulated parts. ``lora_rank`` None trains all weights;
-    ``lora_targets`` None means the attention's four projections. ``max_tokens`` is the longest pair (decoder:
+    ``lora_targets`` None means the attention's four projections; ``lora_embeddings`` trains and stores embedding and
+    head beside them, whole. ``max_tokens`` is the longest pair (decoder:
     prompt and answer together; encoder-decoder: each), None leaves it to the model's context. ``loss_on_prompt`` is for
     decoders. ``bf16`` is autocast. ``group_by_length`` puts pairs of like length into a batch: less padding, another
     order.
@@ -92,6 +93,8 @@ class Recipe:
     lora_rank: int | None = None
     lora_alpha: int = 16
     lora_targets: tuple[str, ...] | None = None
+    lora_dropout: float = 0.0
+    lora_embeddings: bool = False
     warmup_steps: float = 0.0  # below 1: a share of all steps
     max_tokens: int | None = None
     loss_on_prompt: bool = False
@@ -113,6 +116,15 @@ PAPER = {
     "codet5": Recipe(),
     "codellama": Recipe(epochs=2, lora_rank=16, lora_alpha=16),
 }
+# The replication package's, for corpora marked by its variant; its CodeT5 is Salesforce/codet5p-220m-py. It keeps the best
+# checkpoint on 3,000 validation samples; here the last one is kept.
+_PACKAGE = Recipe(warmup_steps=100, loss_on_prompt=True, group_by_length=True)
+PACKAGE = {
+    "codegpt": _PACKAGE,
+    "codet5": _PACKAGE,
+    "codellama": replace(_PACKAGE, epochs=2, lora_rank=8, lora_dropout=0.05, lora_embeddings=True),
+}
+RECIPES = PAPER | {f"package-{name}": recipe for name, recipe in PACKAGE.items()}
 
 
 def finetune(
@@ -333,19 +345,22 @@ def with_lora(module: Any, recipe: Recipe, mark: int | None) -> PeftModel:
     """The model with LoRA on the attention's four projections, everything else frozen.
 
     The row of the token ``mark`` in the embedding, and in the head where the two are not tied, is trained with it: a
-    head's row that stays random can hardly win an argmax.
+    head's row that stays random can hardly win an argmax. (``lora_embeddings`` trains all their rows.)
     """
     family, embedding = module.config.model_type, module.get_input_embeddings()
+    whole = recipe.lora_embeddings
     head = module.get_output_embeddings()
     layers = [embedding] if head.weight is embedding.weight else [embedding, head]
     rows = {name: [mark] for name, layer in module.named_modules() if layer in layers}
     config = LoraConfig(
         r=recipe.lora_rank,
         lora_alpha=recipe.lora_alpha,
+        lora_dropout=recipe.lora_dropout,
         fan_in_fan_out=family == "gpt2",  # its projections are stored transposed
         target_modules=list(recipe.lora_targets or ATTENTION.get(family, LLAMA)),
         task_type="SEQ_2_SEQ_LM" if module.config.is_encoder_decoder else "CAUSAL_LM",
-        trainable_token_indices=None if mark is None else rows,
+        modules_to_save=[name.rpartition(".")[2] for name in rows] if whole else None,
+        trainable_token_indices=None if mark is None or whole else rows,
     )
     wrapped = get_peft_model(module, config)
     config.base_model_name_or_path = ""  # else PEFT asks the hub at every checkpoint

@@ -6,6 +6,8 @@ without a byte order mark. An f-string is one token, as everywhere in Python 3.1
 """
 
 import ast
+import contextlib
+import functools
 import inspect
 import io
 import keyword
@@ -13,13 +15,14 @@ import re
 import tokenize
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
-from lookuplab.toolgen.insertion import read_source
+from lookuplab.toolgen.insertion import column_of, read_source
+from lookuplab.toolgen.pairs import corpus_lines
 
 _LAYOUT = {
     tokenize.NL,
@@ -29,6 +32,10 @@ _LAYOUT = {
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 }
+# What no docstring of the replication package looks like, in small letters.
+REFUSED = re.compile(
+    r"^(deprecated|todo|note|test|overrides|we |you |this |\w+:)|[?!]$|<img |https://|---| -- |=|[^ ]{26}"
+)
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef
 _Block = ast.stmt | ast.excepthandler | ast.match_case
 
@@ -45,6 +52,10 @@ class Repository:
 class Filters:
     """Limits of the replication package; ``max_bytes`` is ours: no file of megabytes is parsed.
 
+    With ``variant="package"`` its rules for docstrings hold, too (``package_docstring``, REFUSED), and no
+    ``async def`` is taken. ``trained_on`` is a marked corpus: functions whose docstring and signature
+    occur there are left out.
+
     ``max_lines``, ``min_lines`` and ``max_tokens`` (Python tokens) are those of signature and body,
     without docstring, comments and blank lines; ``max_model_tokens`` counts the same text by a
     model's tokenizer, where one is given.
@@ -60,6 +71,8 @@ class Filters:
     min_docstring_words: int = 3
     max_docstring_words: int = 256
     excluded_prefix: str = "test_"
+    variant: str = "paper"
+    trained_on: str = ""
 
 
 @dataclass(frozen=True, order=True)
@@ -169,6 +182,8 @@ def extract(
     ``filters.max_model_tokens`` is not asked.
     """
     result, seen = Extraction(), set() if seen is None else seen
+    if filters.trained_on:
+        seen |= _trained_on(paths.located(filters.trained_on))
     files = python_files(repository.root)
     result.files = len(files)
     if len(files) > filters.max_files:
@@ -183,7 +198,7 @@ def extract(
         for name, node in definitions(tree):
             try:
                 function = _function(repository, path, lines, tokens, name, node, filters)
-                key = (function.docstring, " ".join(function.signature.split()))
+                key = _asked(vars(function))
                 code = f"{function.signature}\n{function.body}"
                 if key in seen:
                     raise LeftOut("same docstring and signature as another")
@@ -213,14 +228,40 @@ def first_sentence(docstring: str) -> str:
     return re.split(r"(?<=[.!?])\s", " ".join(paragraph.split()), maxsplit=1)[0]
 
 
+def package_docstring(docstring: str) -> str:
+    """What the replication package makes of a docstring: up to a blank line, ``:param``, ``:return``,
+    without a last line that begins with a capital letter, up to a full stop; on one line.
+    """
+    text = docstring.strip().strip("\"'").strip()
+    for end in ("\n\n", ":param", ":return"):
+        text = text.partition(end)[0].strip()
+    return " ".join(re.sub(r"\n\s*[A-Z].*$", "", text).split()).partition(". ")[0]
+
+
+def without_comments(text: str) -> str:
+    """Code without its comments and blank lines, as the replication package has it."""
+    lines = text.split("\n")
+    with contextlib.suppress(tokenize.TokenError, SyntaxError):
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                at, column = token.start
+                lines[at - 1] = lines[at - 1][:column]
+    return "\n".join(filter(str.strip, lines))
+
+
+@functools.cache
+def _trained_on(corpus: Path) -> set[tuple[str, str]]:
+    return set(map(_asked, corpus_lines(corpus, ["docstring", "signature"])))
+
+
+def _asked(function: Mapping) -> tuple[str, str]:
+    """What a model is asked with: docstring and signature, whatever its white space."""
+    return function["docstring"], " ".join(function["signature"].split())
+
+
 def lines_of(text: str) -> list[str]:
     """Lines with their ends. Only ``\\n`` ends one: str.splitlines also splits at form feeds."""
     return list(io.StringIO(text, newline="\n"))
-
-
-def column_of(line: str, byte_column: int) -> int:
-    """The character column of ``ast``'s column, which counts UTF-8 bytes."""
-    return len(line.encode()[:byte_column].decode(errors="replace"))
 
 
 def _parsed(path: Path, filters: Filters) -> tuple[list[str], ast.Module, list[tokenize.TokenInfo]]:
@@ -270,7 +311,13 @@ def _function(
         for token in own
         if token.type not in _LAYOUT and not doc.lineno <= token.start[0] < body_line
     ]
-    docstring = first_sentence(ast.get_docstring(node))
+    package = filters.variant == "package"
+    if package and isinstance(node, ast.AsyncFunctionDef):
+        raise LeftOut("async")
+    if package:
+        docstring = package_docstring(ast.get_docstring(node, clean=False))
+    else:
+        docstring = first_sentence(ast.get_docstring(node))
     filled = {line for token in code for line in range(token.start[0], token.end[0] + 1)}
     for what, found, least, most in (
         (
@@ -286,6 +333,8 @@ def _function(
             raise LeftOut(f"not {least} to {most} {what}")
     if not re.match("[A-Za-z]", docstring):
         raise LeftOut("docstring does not begin with a letter")
+    if package and REFUSED.search(docstring.lower()):
+        raise LeftOut("docstring that the package refuses")
     indent = lines[start[0] - 1][: start[1]]
     # Lines that lose no indentation: the inside of strings, and what stands further left.
     kept = {n for n in range(start[0], end[0] + 1) if not lines[n - 1].startswith(indent)}

@@ -9,8 +9,8 @@ from several processes.
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pandas as pd
@@ -20,7 +20,7 @@ from lookuplab.errors import UserError
 from lookuplab.models import Completion, Decoding, Prompt
 from lookuplab.models.complete import Store, complete
 from lookuplab.models.load import content_hash
-from lookuplab.models.local import LocalModel
+from lookuplab.models.local import CPU_TOKENS, LocalModel
 from lookuplab.scoring.calibration import auroc_interval
 from lookuplab.scoring.rates import average, bare_row, paired_difference, rate, row
 from lookuplab.toolgen.functions import Function, python_files
@@ -75,16 +75,19 @@ class ToolModel:
         """The model's, and what changes the tool's answers. The repository's content is part of a
         prompt's place.
         """
-        use = ", ".join(f"{name} {value}" for name, value in asdict(self.use).items())
         tool = f"{python_sources.identity('jedi', 'parso')}, answers {VERSION}"
-        return {**self.model.identity, "tool": tool, "tool use": use}
+        return {**self.model.identity, "tool": tool, "tool use": str(self.use)}
 
     def prompts(self) -> list[Prompt]:
         """What the model is asked for each function; a prompt's id is the function's."""
         roots = {one.root for one in self.functions}
         content = {root: content_hash(root, python_files(root))[:32] for root in roots}
         return [
-            Prompt(one.id, prompt_text(one, self.kind), place=f"{one.id} in {content[one.root]}")
+            Prompt(
+                one.id,
+                prompt_text(one, self.kind, self.use.variant),
+                place=f"{one.id} in {content[one.root]}",
+            )
             for one in self.functions
         ]
 
@@ -105,12 +108,34 @@ class ToolModel:
             rules[prompt.id] = ToolConstraint(self.use, self.vocabulary, before, asked)
             return rules[prompt.id]
 
-        with ThreadPoolExecutor(self.tool.workers) as threads:
-            for batch in self.model.generate(requests, decoding, constrain):
-                yield [
-                    replace(one, record=rules.pop(one.id).record()) if one.id in rules else one
-                    for one in batch
-                ]
+        with ThreadPoolExecutor(self.tool.workers) as threads, ThreadPoolExecutor(2) as writers:
+            turns = self._turns(requests)
+            batches = [self.model.generate(turn, decoding, constrain) for turn in turns]
+            waiting = {writers.submit(next, each, None): each for each in batches}
+            while waiting:
+                done = next(as_completed(waiting))
+                each = waiting.pop(done)
+                if batch := done.result():
+                    waiting[writers.submit(next, each, None)] = each
+                    yield [
+                        replace(one, record=rules.pop(one.id).record()) if one.id in rules else one
+                        for one in batch
+                    ]
+
+    def _turns(self, requests: Sequence[tuple[Prompt, int]]) -> Sequence[Sequence]:
+        """On a CPU the requests in two parts: while one waits for the tool, the model writes the
+        other. Each has every other one of the model's own batches, so that no answer changes.
+        """
+        if self.model.module.device.type != "cpu":
+            return [requests]
+        size = {one.text: len(self.model.prompt_ids(one.text)) for one, _ in requests}
+        left = sorted(requests, key=lambda one: (-size[one[0].text], one[0].id, one[1]))
+        turns = [], []
+        while left:
+            rows = max(1, min(self.model.batch_size, CPU_TOKENS // size[left[0][0].text]))
+            turns[0].extend(left[:rows])
+            turns, left = turns[::-1], left[rows:]
+        return turns
 
 
 class Generations(list):
@@ -144,6 +169,7 @@ class Generations(list):
                 rest = re.match(r"\w*", answer.text[start:])[0]
                 chosen = question.begun + rest
                 names = [name for name in question.offered if name.startswith(question.begun)]
+                names = [re.match(r"\w*", name)[0] for name in names]  # not the = of ``name=``
                 cut = answer.finish_reason == "length" and start + len(rest) == len(answer.text)
                 offered = (
                     chosen in names
@@ -181,8 +207,8 @@ def generate(
 
 def call_rows(written: Mapping[tuple[str, str], Generations]) -> list[dict]:
     """Per (model, condition) that used the tool: ``calls`` of all functions, ``calls_per_function``
-    with its interval over repositories, and ``not_offered_calls``, names that were chosen where the
-    tool offered others only, of ``n`` calls.
+    with its interval over repositories, ``not_offered_calls``, names that were chosen where the tool
+    offered others only, and ``failed_calls``, those without an answer; both of ``n`` calls.
     """
     rows = []
     for key, functions, asked in _asked(written):
@@ -192,6 +218,7 @@ def call_rows(written: Mapping[tuple[str, str], Generations]) -> list[dict]:
         rows.append(bare_row(*key, "calls", len(asked), len(functions)))
         rows.append(row(*key, "calls_per_function", each))
         rows.append(bare_row(*key, "not_offered_calls", wrong, len(asked)))
+        rows.append(bare_row(*key, "failed_calls", (asked.failure != "").sum(), len(asked)))
     return rows
 
 
@@ -252,7 +279,7 @@ def gate_rows(
     for gate in others:
         where, condition = frames[gate].repository, f"{names[gate]} - {names[first]}"
         similarity = paired_difference(texts[first], texts[gate], where).percent()
-        calls = paired_difference(counts[first], counts[gate], where)
+        calls = average(counts[gate] - counts[first], where)
         rows.append(row(model, condition, "editsim_change_points", similarity))
         rows.append(row(model, condition, "calls_per_function_change", calls))
     return rows
@@ -275,8 +302,8 @@ def removal_rows(model: str, asked: pd.DataFrame, gates: Sequence[float]) -> lis
             if len(flags):
                 share = rate(flags, asked.repository[flags.index]).percent()
                 rows.append(row(model, f"gate_{gate:g}", f"{name}_percent", share))
-    if right.any() and not right.all():
-        auroc = auroc_interval(right, asked.probability, asked.repository)
+    auroc = auroc_interval(right, asked.probability, asked.repository)
+    if not math.isnan(auroc.value):
         rows.append(row(model, "marks", "auroc", auroc))
     return rows
 

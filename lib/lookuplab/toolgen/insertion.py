@@ -22,8 +22,8 @@ UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)  # what ast.
 class Place:
     """Where a function stands in its file: 1-based lines, all inclusive, and its parts as written there.
 
-    ``header`` is the text from `def` to the last line before the ``body``, docstring included. ``indent`` is that of
-    the `def` line, ``body_indent`` that of the body.
+    ``header`` is the text from `def` to the last line before the ``body``, ``signature`` the same without the
+    ``docstring``. ``indent`` is that of the `def` line, ``body_indent`` that of the body.
     """
 
     name: str
@@ -34,6 +34,8 @@ class Place:
     header: str
     body: str
     body_line: int
+    signature: str
+    docstring: str
 
 
 def read_source(path: Path) -> str:
@@ -60,17 +62,23 @@ def locate(text: str, line: int) -> Place:
     lines, first = text.split("\n"), node.body[0]
     start = min(each.lineno for each in (first, *getattr(first, "decorator_list", ())))
     row, indent = lines[start - 1], _indent(lines[line - 1])
-    column = len(row.encode()[: first.col_offset].decode())  # ast counts bytes
+    column = column_of(row, first.col_offset)
+    docstring = ast.get_docstring(node, clean=False)
     if row[:column].strip():  # def f(): return 1
         inner, body_line = indent + "    ", start
-        header = [*lines[line - 1 : start - 1], row[:column].rstrip()]
+        header = signature = [*lines[line - 1 : start - 1], row[:column].rstrip()]
         body = [inner + row[column:], *lines[start : node.end_lineno]]
     else:
-        documented = ast.get_docstring(node, clean=False) is not None
-        inner, body_line = _indent(row), first.end_lineno + 1 if documented else start
+        inner, body_line = _indent(row), start if docstring is None else first.end_lineno + 1
         header, body = lines[line - 1 : body_line - 1], lines[body_line - 1 : node.end_lineno]
-    texts = "\n".join(header), "\n".join(body)
-    return Place(node.name, line, node.end_lineno, indent, inner, *texts, body_line)
+        signature = lines[line - 1 : start - 1]
+    parts = "\n".join(header), "\n".join(body), body_line, "\n".join(signature), docstring or ""
+    return Place(node.name, line, node.end_lineno, indent, inner, *parts)
+
+
+def column_of(line: str, byte_column: int) -> int:
+    """The character column of ``ast``'s column, which counts UTF-8 bytes."""
+    return len(line.encode()[:byte_column].decode(errors="replace"))
 
 
 _parsed = lru_cache(maxsize=32)(ast.parse)  # a file is asked for all its functions in a row

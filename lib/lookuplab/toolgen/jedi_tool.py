@@ -10,26 +10,18 @@ import functools
 import keyword
 import os
 import re
-import threading
-from collections import Counter
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from lookuplab.errors import UserError
 from lookuplab.models.store import AnswerStore
-from lookuplab.toolgen.analysers import (
-    Worker,
-    WorkerLost,
-    key,
-    repository_digest,
-    within_imports,
-)
+from lookuplab.toolgen import analysers
+from lookuplab.toolgen.analysers import WorkerLost, key, repository_digest, within_imports
 from lookuplab.toolgen.functions import Function
 
-TIME_LIMIT = 10.0  # CPU seconds a call: a few hundred times the usual one
 PATIENCE = 6  # wall-clock time, as a multiple of the limit, after which a call hangs
+MODULE = "lookuplab.toolgen.jedi_worker"
 VERSION = 2  # raise it whenever the same question would get another answer than before
-_idle: list[Worker] = []  # of tools that were closed: what they have read serves the next one
 LOST = {"timed out", "crashed"}  # failures of the machine: another time there may be an answer
 _VALUES = {"True", "False", "None"}
 _LEXEME = re.compile(
@@ -75,26 +67,18 @@ class Suggestions(AnswerStore):
 
 
 class JediTool:
-    """A number of workers for a number of threads; use it in a ``with`` block.
+    """TOOL-COMPLETE, for a number of threads at a time; use it in a ``with`` block.
 
     Full answers are remembered. ``store`` is the file that keeps them, None the one beside the
     completion store, False memory alone. A repository must not change while the tool is open.
-    ``failures`` counts the calls that failed, by reason.
     """
 
+    time_limit = 10.0  # CPU seconds a call: a few hundred times the usual one
+
     def __init__(
-        self,
-        workers: int | None = None,
-        time_limit: float = TIME_LIMIT,
-        store: Path | Literal[False] | None = False,
-    ):
-        self.workers, self.time_limit = workers or os.cpu_count() or 1, time_limit
-        self.failures: Counter = Counter()
-        self._free = [
-            _idle.pop() if _idle else Worker("lookuplab.toolgen.jedi_worker")
-            for _ in range(self.workers)
-        ]
-        self._freed = threading.Condition()
+        self, workers: int | None = None, store: Path | Literal[False] | None = False
+    ) -> None:
+        self.workers = workers or os.cpu_count() or 1
         self._kept = Suggestions(":memory:" if store is False else store)
         self._digest = functools.cache(repository_digest)
 
@@ -102,53 +86,32 @@ class JediTool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        _idle.extend(self._free)
         self._kept.db.close()
 
     def complete(
         self, root: Path, file: str, text: str, line: int, column: int, wanted: str | None = None
     ) -> Answer:
-        """Completions at a caret in an unsaved buffer, from whichever worker is free.
+        """Completions at a caret in an unsaved buffer.
 
         ``text`` stands for the file ``file`` under ``root``; ``line`` counts from 1, ``column``
         from 0 in characters. With ``wanted`` only that name is looked for, which is many times
-        faster: the answer holds it iff the full answer does (and may hold others). What is lost is
-        asked once more.
+        faster: the answer holds it iff the full answer does (and may hold others).
         """
-        question = {"text": text, "line": line, "column": column}
+        question, known = {"text": text, "line": line, "column": column}, ""
         if wanted is None:
             place = {"file": within_imports(root / file), "tool": VERSION, **question}
             known = key("suggestions", self._digest(root), **place)
             for found in self._kept.get([known]).values():
                 return Answer(*map(tuple, found))
         question |= {"root": str(root), "file": file, "wanted": wanted, "limit": self.time_limit}
-        answer = self._asked(question)
-        if answer.failure in LOST:
-            answer = self._asked(question)
-        if wanted is None and not answer.failure:
-            self._kept.put(known, answer[:2])
-        return answer
-
-    def _asked(self, question: dict) -> Answer:
-        """By a free worker: best one that has parsed this file already, else this repository."""
-        where = {question["root"], (question["root"], question["file"])}
-        with self._freed:
-            self._freed.wait_for(lambda: self._free)
-            worker = max(self._free, key=lambda one: len(where & one.seen))
-            self._free.remove(worker)
+        patience = max(1.0, PATIENCE * self.time_limit)
         try:
-            found = worker.ask(question, max(1.0, PATIENCE * self.time_limit))
-            worker.seen |= where
+            answer = analysers.ask(MODULE, question, patience, dict.fromkeys([root, root / file]))
         except WorkerLost as lost:
-            found = {"failure": "timed out" if str(lost) == "timeout" else "crashed"}
-        finally:
-            with self._freed:
-                self._free.append(worker)
-                self._freed.notify()
-        if "failure" in found:
-            self.failures[found["failure"]] += 1
-            return Answer(failure=found["failure"])
-        return Answer(*zip(*found["names"], strict=True))
+            return Answer(failure=str(lost))
+        if known and "found" in answer:
+            self._kept.put(known, answer["found"])
+        return Answer(*map(tuple, answer.get("found", ())), failure=answer.get("failure", ""))
 
 
 def unsaved(

@@ -277,12 +277,13 @@ def answer(question: dict) -> dict:
         try:
             # once more each tenth of a second, as Python drops what is raised in a destructor
             signal.setitimer(signal.ITIMER_PROF, max(limit, 1e-6), 0.1)
-            return {"names": completions(**question)}
+            found = completions(**question)
+            return {"found": [[one[at] for one in found] for at in range(2)]}
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
     except TooLong:
         cache.parser_cache.clear()  # parso edits trees in place, and may have been at it
-        return {"failure": "timed out"}
+        return {"lost": "timed out"}
     except Exception as error:  # whatever Jedi trips over is counted by the caller
         return {"failure": f"error in Jedi: {type(error).__name__}"}
 

@@ -54,13 +54,12 @@ class Writer:
     """Algorithms 2 and 3 with a decoder-only model, one function at a time: each token from a forward pass over prompt and
     all tokens before it, without a cache, and after each token the whole text spelled anew.
 
-    The rules are those of ``ToolUse("mark", variant, gate=0, ends="first")``: names are tokenised
-    behind the mark, a break follows them, and a mark without suggestions is not repeated. A name
-    that was tokenised once is not again.
+    The rules are those of ``ToolUse()``: names are tokenised behind the mark, a break follows them, and a mark without
+    suggestions is not repeated. A name that was tokenised once is not again.
     """
 
-    def __init__(self, model: LocalModel, variant: str = "paper") -> None:
-        self.model, self.variant, self.tool = model, variant, SerialJedi()
+    def __init__(self, model: LocalModel) -> None:
+        self.model, self.tool = model, SerialJedi()
         self.vocabulary = Vocabulary(model.tokenizer, model.end_of_text)
 
     @torch.inference_mode()
@@ -110,7 +109,7 @@ class Writer:
         """
         if text.endswith(UNFINISHED):  # within a character; no name can follow
             return None
-        offered = suggestions(ask(self.tool, function, text, "decoder", self.variant))
+        offered = suggestions(ask(self.tool, function, text, "decoder"))
         begun, vocabulary, tree = re.search(r"\w*\Z", text)[0], self.vocabulary, {}
         paths, closed = vocabulary.spellings(vocabulary.mark, offered, begun)
         ended = [[*path, END] for path in paths]

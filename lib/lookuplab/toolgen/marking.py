@@ -7,11 +7,15 @@ The paper's ISBUILTIN is stated by one example; Figure 4 leaves ``self`` unmarke
 sees the *incomplete* function (Section II-B, and the state of Algorithm 2): the file up to the
 caret, then what follows the function in the file.
 
-Rows are those of the tidy schema. Their intervals resample whole repositories; with few of them
-they say how much a number hangs on single ones, not what other repositories would give.
+``variant="package"`` is the replication package's reading: a closed list of words is skipped
+(``SKIPPED``), any other word or literal of the body is asked about, and marked if it is just what
+completing would insert. (Its marks in signatures are taken out again before they are used, so they
+are not asked for here; and as no skipped word is marked, none of its marks has to be dropped because
+its completions, less that list, lack the word.) Its texts have no comments and no blank lines.
+
+Rows are those of the tidy schema. Their intervals rest on whole repositories.
 """
 
-import ast
 import builtins
 import gzip
 import hashlib
@@ -19,7 +23,7 @@ import json
 import keyword
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -27,30 +31,40 @@ from typing import Any
 import pandas as pd
 from tqdm import tqdm
 
-from lookuplab.cluster import Cluster, check_seen, kept
+from lookuplab.cluster import Cluster, check_seen, spread
 from lookuplab.errors import UserError
 from lookuplab.models.store import AnswerStore
-from lookuplab.scoring.rates import average, rate, row
+from lookuplab.scoring.rates import average, bare_row, rate, row
 from lookuplab.toolgen.analysers import key, repository_digest
-from lookuplab.toolgen.functions import Function, Token, column_of
+from lookuplab.toolgen.functions import Function, Token, without_comments
 from lookuplab.toolgen.jedi_tool import LOST, VERSION, JediTool
 from lookuplab.toolgen.pairs import MARK, Pair, corpus_lines
 
 VARIANTS = ("paper", "package")
-MARKING_VERSION = 1  # raise it whenever a function would get other marks by the same answers
+MARKING_VERSION = {
+    "paper": 1,
+    "package": 2,
+}  # raise it whenever a function would get other marks by the same answers
 _NO_FUNCTIONS = {"copyright", "credits", "exit", "license", "quit"}  # of the prompt alone
 BUILTINS = frozenset(name for name in dir(builtins) if name.isidentifier()) - _NO_FUNCTIONS
 RECEIVERS = frozenset({"self", "cls"})
-PLACES = (
-    "behind self.",
-    "behind another dot",
-    "keyword argument",
-    "name that is read",
-    "name that is bound",
-    "in an import",
-    "in the signature",
-    "no identifier",
+_DUNDERS = """annotations class delattr dict dir doc eq format getattribute getstate hash init
+    init_subclass module ne new reduce reduce_ex repr setattr setstate sizeof slots str"""
+_FUNCTIONS = """abs all any ascii bin bool bytearray bytes callable chr classmethod compile complex
+    delattr dict dir divmod enumerate eval exec filter float format frozenset getattr globals hasattr
+    hash help hex id input int isinstance issubclass iter len list locals map max memoryview min next
+    object oct open ord pow print property range repr reversed round set setattr slice sorted
+    staticmethod str sum super tuple type vars zip"""
+_ERRORS = """Arithmetic Assertion Attribute EOF FloatingPoint Import Indentation Index Key Memory
+    Name NotImplemented OS Overflow Reference Runtime Syntax System Tab Type UnboundLocal Unicode
+    UnicodeDecode UnicodeEncode UnicodeTranslate Value ZeroDivision"""
+SKIPPED = frozenset(
+    [*keyword.kwlist, "self", *_FUNCTIONS.split()]
+    + [f"__{name}__" for name in _DUNDERS.split()]
+    + [f"{name}Error" for name in _ERRORS.split()]
+    + ["GeneratorExit", "KeyboardInterrupt", "StopIteration", "SystemExit"]
 )
+PLACES = ("behind self.", "behind another dot", "before =", "elsewhere")
 
 
 class Marks(AnswerStore):
@@ -60,21 +74,22 @@ class Marks(AnswerStore):
 
 
 def candidates(function: Function, variant: str = "paper") -> Iterator[Token]:
-    """The tokens before which the tool is asked. The package asks in the signature too, and before
-    literals.
-    """
+    """The tokens of the body before which the tool is asked."""
     previous = ""
     for token in function.tokens:
-        wanted = not (token.text.startswith("__") and token.text.endswith("__"))
+        text = token.text
         if variant == "package":
-            skipped = BUILTINS | {"self"} | set(keyword.kwlist)
-            wanted &= token.text not in skipped and token.text[0] not in "()[]{}:;,.+-*/%=<>!@&|^~"
+            wanted = text not in SKIPPED and text[0] not in "()[]{}:;,.+-*/%=<>!@&|^~"
         else:
-            hidden = previous != "." and token.text in RECEIVERS | BUILTINS
-            wanted &= token.is_name and token.line >= function.body_line and not hidden
-        if wanted:
+            hidden = previous != "." and text in RECEIVERS | BUILTINS
+            wanted = token.is_name and not hidden and not _dunder(text)
+        if wanted and token.line >= function.body_line:
             yield token
-        previous = token.text
+        previous = text
+
+
+def _dunder(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
 
 
 def buffer_at(lines: list[str], function: Function, token: Token, variant: str = "paper") -> str:
@@ -107,20 +122,21 @@ def mark(function: Function, tool: JediTool, variant: str = "paper") -> dict[str
     return {"positions": positions, "asked": len(tokens), "failures": dict(failures)}
 
 
-def augmented(function: Function, positions: Sequence[Sequence[int]]) -> Pair:
-    """The pair of docstring and augmented function: MARK before each marked token."""
-
-    def with_marks(text: str, first: int) -> str:
-        lines = text.split("\n")
-        for line, column in sorted(positions, reverse=True):
-            if first <= line < first + len(lines):
-                at = column - len(function.indent) * (line not in function.kept)
-                lines[line - first] = lines[line - first][:at] + MARK + lines[line - first][at:]
-        return "\n".join(lines)
-
-    signature = with_marks(function.signature, function.line)
-    body = with_marks(function.body, function.body_line)
-    return Pair(function.id, function.docstring, signature, body)
+def augmented(
+    function: Function, positions: Sequence[Sequence[int]], variant: str = "paper"
+) -> Pair:
+    """The pair of docstring and augmented function: MARK before each marked token of the body."""
+    signature, lines = function.signature, function.body.split("\n")
+    for line, column in sorted(positions, reverse=True):
+        at, number = (
+            column - len(function.indent) * (line not in function.kept),
+            line - function.body_line,
+        )
+        lines[number] = lines[number][:at] + MARK + lines[number][at:]
+    body = "\n".join(lines)
+    if variant == "package":
+        signature, body = without_comments(signature), without_comments(body)
+    return Pair(function.id, function.docstring, signature, body, variant)
 
 
 def marked(
@@ -139,16 +155,18 @@ def marked(
     as a busy machine must not change a number. Raises UserError for two functions of one id.
     """
     digests = {root: repository_digest(root) for root in {one.root for one in functions}}
-    versions = {"variant": variant, "tool": VERSION, "marking": MARKING_VERSION}
+    versions = {"variant": variant, "tool": VERSION, "marking": MARKING_VERSION[variant]}
     keys = {one.id: key("marks", digests[one.root], id=one.id, **versions) for one in functions}
     if len(keys) < len(functions):
         raise UserError("two repositories have one name, so that ids collide; rename one folder")
     with Marks(store) as opened:
         found = opened.get(keys.values())
         missing = [one for one in functions if keys[one.id] not in found]
+        files = groupby(missing, key=lambda one: (one.root, one.file))
+        tasks = [(list(group), variant) for _, group in files]
         bar = tqdm(total=len(missing), desc=f"marking ({variant})", unit=" functions", delay=1)
-        with bar:
-            for new in _by_file(missing, variant, workers, cluster):
+        with bar, closing(spread(_mark_file, tasks, workers, cluster)) as done:
+            for _, new in done:
                 for id, marks in new:
                     found[keys[id]] = marks
                     if not LOST & set(marks["failures"]):
@@ -164,34 +182,16 @@ def marked(
     return records
 
 
-def _by_file(
-    functions: Sequence[Function], variant: str, workers: int | None, cluster: Cluster | None
-) -> Iterator[list[tuple[str, dict]]]:
-    """(id, marks) of the functions of one file after the other, as they are done."""
-    files = groupby(functions, key=lambda one: (one.root, one.file))
-    tasks = [(list(group), variant) for _, group in files]
-    if cluster is not None:
-        yield from (found for _, found in cluster.map(_mark_file, tasks))
-        return
-    with JediTool(workers) as tool, ThreadPoolExecutor(tool.workers) as threads:
-        try:
-            waiting = [threads.submit(_mark_file, task, tool) for task in tasks]
-            yield from (done.result() for done in as_completed(waiting))
-        finally:
-            threads.shutdown(cancel_futures=True)
-
-
-def _mark_file(
-    task: tuple[list[Function], str], tool: JediTool | None = None
-) -> list[tuple[str, dict]]:
-    """The functions of one file, on a worker of a cluster by that worker's own tool."""
+def _mark_file(task: tuple[list[Function], str]) -> list[tuple[str, dict]]:
+    """(id, marks) of the functions of one file."""
     functions, variant = task
     check_seen(functions[0].root)
-    return [(one.id, mark(one, tool or kept(JediTool, 1), variant)) for one in functions]
+    with JediTool() as tool:
+        return [(one.id, mark(one, tool, variant)) for one in functions]
 
 
 def _record(function: Function, variant: str, marks: dict[str, Any]) -> dict[str, Any]:
-    pair = augmented(function, marks["positions"])
+    pair = augmented(function, marks["positions"], variant)
     own = ("id", "repository", "file", "line", "docstring", "signature", "body", "source")
     return {
         **{name: getattr(function, name) for name in own},
@@ -269,8 +269,14 @@ _MEANS = {
 }
 
 
+def failure_rows(records: Sequence[Mapping[str, Any]], condition: str) -> list[dict[str, Any]]:
+    """``failed_calls``: questions without an answer, of all that were asked."""
+    failed = sum(sum(one["failures"].values()) for one in records)
+    return [bare_row("", condition, "failed_calls", failed, sum(one["asked"] for one in records))]
+
+
 def by_repository(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Marks a function in each repository; functions are the resampled units here."""
+    """Marks a function in each repository; functions are the clusters here."""
     counts = pd.DataFrame(records).groupby("repository", sort=False).marks
     return pd.DataFrame(
         row("", f"evaluation/{name}", "marks_per_function", average(marks, range(len(marks))))
@@ -330,32 +336,12 @@ def offered_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def places(function: Function) -> dict[Token, str]:
-    """Where each token of a function stands: one of PLACES. A name is bound where it is no
-    expression that is read.
-    """
-    lines, keywords, read, imports = function.lines(), set(), set(), set()
-    for node in ast.walk(ast.parse("".join(lines))):
-        match node:
-            case ast.Import() | ast.ImportFrom():
-                imports.update(range(node.lineno, node.end_lineno + 1))
-            case ast.keyword(arg=str()) | ast.Name(ctx=ast.Load() | ast.Del()):
-                at = node.lineno, column_of(lines[node.lineno - 1], node.col_offset)
-                (keywords if isinstance(node, ast.keyword) else read).add(at)
-    found, before = {}, ["", ""]
-    for token in function.tokens:
-        at = (token.line, token.column)
-        if token.line < function.body_line:
-            place = "in the signature"
-        elif not token.is_name:
-            place = "no identifier"
-        elif token.line in imports:
-            place = "in an import"
-        elif before[1] == ".":
-            place = "behind self." if before[0] in RECEIVERS else "behind another dot"
-        elif at in keywords:
-            place = "keyword argument"
+    """Where each token of a function stands: one of PLACES; before ``=`` a name is bound, or that of an argument."""
+    texts, found = ["", "", *(token.text for token in function.tokens), ""], {}
+    for at, token in enumerate(function.tokens):
+        owner, dot, _, behind = texts[at : at + 4]
+        if dot == ".":
+            found[token] = "behind self." if owner in RECEIVERS else "behind another dot"
         else:
-            place = "name that is read" if at in read else "name that is bound"
-        found[token] = place
-        before = [before[1], token.text]
+            found[token] = "before =" if behind == "=" else "elsewhere"
     return found

@@ -7,7 +7,8 @@ The two formats are the replication package's. A decoder-only model goes on behi
         for update in <COMP>updates: ...
 
 An encoder-decoder model reads ``### Description:`` and ``### Signature:`` and writes the function without its
-docstring. The mark is one token of the vocabulary and a special one, so that it spells nothing. It is taken out of a row
+docstring; with ``variant="package"`` it reads the signature without `def` and colon. The mark is one token of the
+vocabulary and a special one, so that it spells nothing. It is taken out of a row
 of tokens by its id, never out of a text: around the mark a tokenizer splits words otherwise, and ``in <COMP>items``
 would become ``initems``.
 """
@@ -21,12 +22,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tokenizers import AddedToken
+from tokenizers import AddedToken, Tokenizer
 
 from lookuplab.errors import UserError
 from lookuplab.models.tokens import TAIL, continuations, decoded
 
-MARK = "<COMP>"  # one added token of the vocabulary
+MARK = "<COMP>"  # one added token of the vocabulary; in texts the mark is always this
+MARKS = (MARK, "<lsp>")  # the paper's, and the one of the authors' checkpoints
 KINDS = ("decoder", "encoder-decoder")
 IGNORED = -100  # the label of a token without a loss
 
@@ -40,10 +42,11 @@ class Pair:
     docstring: str
     signature: str
     body: str
+    variant: str = "paper"
 
     def prompt(self, kind: str) -> str:
         """What a model of that kind reads: no marks."""
-        return prompt_text(self.unmarked(), kind)
+        return prompt_text(self.unmarked(), kind, self.variant)
 
     def answer(self, kind: str) -> str:
         """What it writes: the body, or the function without docstring."""
@@ -108,7 +111,8 @@ def read(path: Path) -> tuple[list[Pair], Counter]:
         if any(MARK in one[name] for name in own):
             left_out[f"spelling {MARK} themselves"] += 1
         else:
-            found.append(Pair(one["id"], one["docstring"], *(one[name] for name in marked)))
+            texts = (one["id"], one["docstring"], *(one[name] for name in marked))
+            found.append(Pair(*texts, one.get("variant", "paper")))
     return found, left_out
 
 
@@ -117,7 +121,7 @@ def kind_of(config: Any) -> str:
     return "encoder-decoder" if config.is_encoder_decoder else "decoder"
 
 
-def prompt_text(function: Any, kind: str) -> str:
+def prompt_text(function: Any, kind: str, variant: str = "paper") -> str:
     """What the model reads of a function, which has ``docstring``, ``signature`` and ``body``; of the body a
     decoder-only model sees the indentation (four blanks where there is none).
 
@@ -126,19 +130,35 @@ def prompt_text(function: Any, kind: str) -> str:
     docstring, signature = function.docstring, function.signature
     if kind == "encoder-decoder":
         described = f"### Description:\n{docstring}\n\n" if docstring else ""
+        if variant == "package":
+            signature = re.sub(r"^(async\s+)?def\s+", "", signature).strip(" :")
         return f"{described}### Signature:\n{signature}"
     found = re.search(r"^([ \t]+)\S", function.body, re.MULTILINE)
     indent = found.group(1) if found else "    "
     return f"{signature}\n" + (f"{indent}'''{docstring}'''\n" if docstring else "")
 
 
+def mark_of(tokenizer: Any) -> str:
+    """The tokenizer's own of MARKS; MARK where it has none."""
+    known = tokenizer.get_added_vocab()
+    return next((mark for mark in MARKS if mark in known), MARK)
+
+
 def add_mark(tokenizer: Any, module: Any = None) -> int:
-    """Make MARK a token, give it a row in the model's embeddings if one is given, return its id. Does so once only."""
-    mark = AddedToken(MARK, special=True, normalized=False, lstrip=False, rstrip=False)
+    """Make the mark a special token, give it a row in the model's embeddings if one is given, return its id. Does so
+    once only."""
+    text = mark_of(tokenizer)
+    known = tokenizer.get_added_vocab().get(text)
+    if known is not None and not tokenizer.added_tokens_decoder[known].special:
+        state = json.loads(tokenizer.backend_tokenizer.to_str())  # else a plain token stays plain
+        for one in state["added_tokens"]:
+            one["normalized"] &= one["content"] != text
+        tokenizer._tokenizer = Tokenizer.from_str(json.dumps(state))
+    mark = AddedToken(text, special=True, normalized=False, lstrip=False, rstrip=False)
     tokenizer.add_tokens([mark], special_tokens=True)
     if module is not None and module.get_input_embeddings().num_embeddings < len(tokenizer):
         module.resize_token_embeddings(len(tokenizer), mean_resizing=False)
-    return tokenizer.convert_tokens_to_ids(MARK)
+    return tokenizer.convert_tokens_to_ids(text)
 
 
 def encode(tokenizer: Any, pairs: Sequence[Pair | TextPair], kind: str) -> list[Example]:
@@ -146,9 +166,9 @@ def encode(tokenizer: Any, pairs: Sequence[Pair | TextPair], kind: str) -> list[
 
     Only a decoder's prompt begins with the tokenizer's begin-of-text token, where it has one of its own.
     """
-    end, examples = tokenizer.eos_token_id, []
+    end, mark, examples = tokenizer.eos_token_id, mark_of(tokenizer), []
     for pair in pairs:
-        answer, tail = pair.answer(kind), []
+        answer, tail = pair.answer(kind).replace(MARK, mark), []
         prompt = tokenizer(pair.prompt(kind), verbose=False)["input_ids"]
         if kind == "decoder":
             prompt = prompt[:-1] if len(prompt) > 1 and prompt[-1] == end else prompt
@@ -164,7 +184,7 @@ def encode(tokenizer: Any, pairs: Sequence[Pair | TextPair], kind: str) -> list[
 def _spells(tokenizer: Any, tail: list[int], row: list[int], text: str) -> bool:
     """Whether a row, behind the last tokens of its prompt, spells its text: marks, special tokens, do not."""
     before, whole = decoded(tokenizer, [tail, tail + row])
-    return whole == before + text.replace(MARK, "")
+    return whole == before + text.replace(mark_of(tokenizer), "")
 
 
 def _in_pieces(tokenizer: Any, tail: list[int], text: str) -> list[int] | None:
@@ -172,9 +192,9 @@ def _in_pieces(tokenizer: Any, tail: list[int], text: str) -> list[int] | None:
 
     Tokenizers of the SentencePiece kind put a blank before every piece (Llama's ``self.<COMP> add``).
     """
-    mark = tokenizer.convert_tokens_to_ids(MARK)
+    mark = tokenizer.convert_tokens_to_ids(mark_of(tokenizer))
     row: list[int] = []
-    for number, piece in enumerate(text.split(MARK)):
+    for number, piece in enumerate(text.split(mark_of(tokenizer))):
         if number:
             row.append(mark)
             tail = [*tokenizer("x.", add_special_tokens=False)["input_ids"], mark]

@@ -1,12 +1,14 @@
 """How much a generated function looks like its reference: BLEU-4, CodeBLEU, edit similarity, identifiers.
 
 Paper, Section IV-C, Table II. BLEU and CodeBLEU are ratios of sums over the functions of a corpus, so that both are
-computed from the counts of its pairs, and a resample of the corpus from the same counts with weights.
+computed from the counts of its pairs, and so is a part of the corpus.
 """
 
 import keyword
+import re
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from os.path import commonprefix
 
@@ -21,7 +23,8 @@ from parso.tree import Leaf
 from rapidfuzz import fuzz
 from tree_sitter import Parser
 
-from lookuplab.toolgen.insertion import indented
+from lookuplab.toolgen.functions import package_docstring, without_comments
+from lookuplab.toolgen.insertion import Place, indented
 
 ORDERS = 4
 COMPONENTS = ("ngram", "weighted_ngram", "syntax", "dataflow")
@@ -31,6 +34,22 @@ KEYWORDS = set((PACKAGE_DIR / "keywords" / "python.txt").read_text(encoding="utf
 def normalized(text: str) -> str:
     """Every run of white space as one blank, none at the ends."""
     return " ".join(text.split())
+
+
+def blanked(text: str) -> str:
+    """Nothing is left of what stands between two equal quotes of a line but ``''``: the replication package scores
+    such texts."""
+    for quote in "'\"":
+        text = re.sub(f"{quote}[^{quote}\n]*{quote}", "''", text)
+    return text.strip()
+
+
+def package_text(place: Place, body: str, documented: bool) -> str:
+    """The function at ``place`` with another body, as the replication package compares it: its literals ``blanked``,
+    behind the signature its own docstring, which only models that continue a prompt have in their texts."""
+    said = f"{place.body_indent}'''{package_docstring(place.docstring)}'''"
+    parts = without_comments(place.signature), said if documented else "", body
+    return blanked("\n".join(filter(None, parts)))
 
 
 def edit_similarity(prediction: str, reference: str) -> float:
@@ -49,10 +68,19 @@ def bleu_counts(prediction: Sequence, reference: Sequence) -> list[int]:
 
 
 def bleu(counts: np.ndarray) -> np.ndarray:
-    """BLEU-4, 0 to 1, of summed counts (..., 10): +1 on every order, brevity penalty of the whole corpus."""
+    """BLEU-4, 0 to 1, of summed counts (..., 10): the product of the next two."""
+    return precision(counts) * brevity_penalty(counts)
+
+
+def precision(counts: np.ndarray) -> np.ndarray:
+    """The geometric mean of the precisions of n-grams, +1 on every order."""
     matches, totals = counts[..., :ORDERS], counts[..., ORDERS : 2 * ORDERS]
-    precision = np.exp(np.log((matches + 1) / (totals + 1)).mean(axis=-1))
-    return precision * _brevity(counts[..., -2], counts[..., -1])
+    return np.exp(np.log((matches + 1) / (totals + 1)).mean(axis=-1))
+
+
+def brevity_penalty(counts: np.ndarray) -> np.ndarray:
+    """Of the whole corpus."""
+    return _brevity(counts[..., -2], counts[..., -1])
 
 
 def _brevity(predicted: np.ndarray, wanted: np.ndarray) -> np.ndarray:
@@ -62,47 +90,44 @@ def _brevity(predicted: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 
 def components(sums: np.ndarray) -> np.ndarray:
-    """The COMPONENTS (..., 4) of summed counts (..., 25); NaN for data flow where there is none."""
-    grams, weighted, rest, _ = np.split(sums, (2 * ORDERS, 4 * ORDERS, -2), axis=-1)
+    """The COMPONENTS (..., 4) of summed counts (..., 23); NaN for data flow where there is none."""
+    grams, weighted, rest = np.split(sums, (2 * ORDERS, 4 * ORDERS), axis=-1)
     predicted, wanted, fixed, trees, all_trees, flows, all_flows = np.moveaxis(rest, -1, 0)
     words = []
     for counts, length in (grams, wanted), (weighted, fixed):
         matches, totals = counts[..., :ORDERS], counts[..., ORDERS:]
         # a tenth of a match for orders without one (Chen and Cherry's method 1), 0 without a common word
-        precision = np.exp(np.log(np.where(matches == 0, 0.1, matches) / totals).mean(axis=-1))
-        words.append((matches[..., 0] > 0) * precision * _brevity(predicted, length))
+        shares = np.exp(np.log(np.where(matches == 0, 0.1, matches) / totals).mean(axis=-1))
+        words.append((matches[..., 0] > 0) * shares * _brevity(predicted, length))
     flow = flows / np.where(all_flows > 0, all_flows, np.nan)
     return np.stack([*words, trees / all_trees, flow], axis=-1)
 
 
 def code_bleu(sums: np.ndarray, variant: str = "paper") -> np.ndarray:
-    """CodeBLEU (...) of summed counts (..., 25): the mean of its components, nothing for a missing data flow.
+    """CodeBLEU (...) of summed counts (..., 23): the mean of its components, nothing for a missing data flow.
 
-    ``variant="package"`` scores as the package ``codebleu`` does: a data-flow match of 0, be it that nothing agrees or
-    that there is none, counts as 1.
+    ``variant="package"``: a missing data flow counts as 0, as in the replication package. (The package ``codebleu``
+    of the Python index counts one that is missing or agrees in nothing as 1.)
     """
     parts = components(sums)
-    if variant == "package":
-        parts[..., 3] = np.where(parts[..., 3] > 0, parts[..., 3], 1.0)
-    return np.nanmean(parts, axis=-1)
+    return np.nanmean(np.nan_to_num(parts) if variant == "package" else parts, axis=-1)
 
 
-def code_bleu_counts(prediction: str, reference: str) -> list[float]:
-    """What CodeBLEU needs of one pair, (25,). Both are moved to the margin: a body is no broken code.
+def code_bleu_counts(prediction: str, reference: str, variant: str = "paper") -> list[float]:
+    """What CodeBLEU needs of one pair, (23,). Both are moved to the margin: a body is no broken code. Syntax and data
+    flow leave out comments and docstrings, which ``variant="package"`` keeps.
 
     Matches and totals of n-grams of orders 1 to 4, the same weighted, both lengths and the length that the package
-    takes for a weighted reference, subtrees of the syntax matched and all, data flows matched and all, the pair's own
-    share of data flows, and whether it has any.
+    takes for a weighted reference, subtrees of the syntax matched and all, data flows matched and all.
     """
     texts = [indented(text, "").strip() for text in (prediction, reference)]
     found, wanted = (text.split() for text in texts)
     grams = bleu_counts(found, wanted)
     weights = {word: 1 if word in KEYWORDS else 0.2 for word in wanted}
     weighted = [modified_recall([(wanted, weights)], found, n + 1) for n in range(ORDERS)]
-    roots = [_root(text) for text in texts]
+    roots = [_root(text, variant) for text in texts]
     known, trees = set(_subtrees(roots[0])), _subtrees(roots[1])
     ours, edges = (Counter(_edges(root)) for root in roots)
-    flows, all_flows = (edges & ours).total(), edges.total()
     return [
         *grams[:ORDERS],
         *(max(1, total) for total in grams[ORDERS : 2 * ORDERS]),
@@ -113,19 +138,17 @@ def code_bleu_counts(prediction: str, reference: str) -> list[float]:
         2,  # the package measures the pair (words, weights)
         sum(tree in known for tree in trees),
         len(trees),
-        flows,
-        all_flows,
-        flows / (all_flows or 1),
-        all_flows > 0,
+        (edges & ours).total(),
+        edges.total(),
     ]
 
 
-def _root(text: str):
-    """The syntax tree of a text without comments and docstrings; broken code has one, too."""
-    try:
-        text = remove_comments_and_docstrings(text, "python")
-    except Exception:  # tokenize refuses broken code in many ways; the package keeps such a text
-        pass
+def _root(text: str, variant: str):
+    """The syntax tree of a text; broken code has one, too."""
+    if variant == "paper":
+        # tokenize refuses broken code in many ways; the package codebleu keeps such a text
+        with suppress(Exception):
+            text = remove_comments_and_docstrings(text, "python")
     parser = Parser(get_tree_sitter_language("python"))
     return parser.parse(text.encode("utf-8", "replace")).root_node
 

@@ -7,14 +7,12 @@ are.
 The process here is a warm pylint: loaded once, the modules that files import read once, each file checked in a forked
 copy. The copy makes a check as independent as a fresh process: what an edited file leaves behind in astroid's caches
 ends with it, and a check that hangs or crashes takes nothing along. In the copy, the edited file's original is
-forgotten: its module and the attributes that it gave to classes of other modules. What a copy had to read, it names, and
-the process reads it before the next check; what was inferred, no check hands on to another.
+forgotten, and so are the attributes that modules gave to objects of others (``imported.Class.late = 1``) until the check
+needs the module that gave them. What a copy had to read, it names, and the process reads it before the next check; what
+was inferred, no check hands on to another.
 
 Where only one function's lines are asked for, the other functions of the file are read but not walked through: what
 pylint says about a function does not depend on the bodies that it has visited before, only on what they define.
-
-One difference to a fresh process remains: modules read for an earlier file stay read, and if one of them sets an
-attribute on a class from outside, that attribute exists for a later file that does not import it.
 """
 
 import ast
@@ -26,8 +24,9 @@ import signal
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import chain
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -43,10 +42,13 @@ from pylint.reporters import CollectingReporter
 from pylint.utils import ASTWalker
 
 from lookuplab import python_sources
-from lookuplab.toolgen.analysers import PATIENCE, Worker, WorkerLost, imports_begin, serve
+from lookuplab.toolgen.analysers import PATIENCE, ask, imports_begin, serve
 from lookuplab.toolgen.insertion import UNPARSABLE, Inserted
 
 CHECKS = ("E0001", "E1101", "E0602")  # syntax-error, no-member, undefined-variable
+CRASHES = ("F0002", "F0010")  # pylint itself failed on the file: never a pass
+BEYOND = 2  # lines behind a function that the replication package counts as its own
+VERSION = 2  # raise it whenever the same question would get other messages than before
 MODULE = "lookuplab.toolgen.success"
 FORK = get_context("fork")
 Message = list  # one finding: pylint's id, the 1-based line in the edited file, and its words
@@ -57,47 +59,46 @@ def verdict(
 ) -> list[Message]:
     """Those of the edited file's messages that are held against the inserted function; none: it passes.
 
-    ``variant="package"`` counts only messages between the first and the last inserted line. A syntax error is often
-    reported behind them (``def f(x):`` before blank lines), so by default one anywhere in the file fails: the file
-    parsed with the reference.
+    ``variant="package"`` counts messages between the first inserted line and two lines behind the last. A syntax error
+    may be reported further below (``def f(x):`` before blank lines), so by default one anywhere in the file fails: the
+    file parsed with the reference. A crash of pylint always fails.
     """
-    lines = range(inserted.line, inserted.end_line + 1)
-    anywhere = "E0001" if variant == "paper" else ""
-    return [one for one in messages if one[0] in CHECKS and (one[1] in lines or one[0] == anywhere)]
+    paper = variant == "paper"
+    lines = range(inserted.line, inserted.end_line + 1 + (0 if paper else BEYOND))
+    anywhere = (*CRASHES, "E0001") if paper else CRASHES
+    return [one for one in messages if one[0] in anywhere or (one[0] in CHECKS and one[1] in lines)]
 
 
-class SuccessTool(Worker):
-    """A warm pylint in a process of its own. The repositories' files are read and never written.
+def messages_of(
+    root: Path,
+    file: str,
+    text: str,
+    lines: tuple[int, int] | None = None,
+    digest: str = "",
+    limit: float = 60.0,
+) -> list[Message]:
+    """pylint's findings for ``text`` as the content of ``file``, relative to ``root``, of which nothing is written;
+    raises WorkerLost after ``limit`` seconds of computing.
 
-    One process serves all files whose imports begin in the same folder (the one that holds the outermost package), so
-    that packages installed side by side share what was read. Ask for the files of one such folder after each other.
+    ``lines``: the first and last line of a function, the other functions' findings are left out (and faster). A process
+    serves all files whose imports begin in the same folder (the one that holds the outermost package), so that packages
+    installed side by side share what was read, as long as the repository's ``digest`` is the same. Ask for the files of
+    one such folder after each other.
     """
-
-    def __init__(self, limit: float = 60.0):
-        super().__init__(MODULE, limit)
-        self.folder: Path | None = None  # where the imports of the process begin
-
-    def judge(
-        self, root: Path, file: str, text: str, lines: tuple[int, int] | None = None
-    ) -> list[Message]:
-        """pylint's findings for ``text`` as the content of ``file``, relative to ``root``; raises WorkerLost.
-
-        ``lines``: the first and last line of a function, the other functions' findings are left out (and faster).
-        """
-        if (folder := imports_begin((root / file).resolve().parent)) != self.folder:
-            self.close()
-            self.folder = folder
-        question = {"root": str(root), "file": file, "text": text, "lines": lines}
-        seconds = 2 * PATIENCE * self.limit + 10  # reading, then the check
-        answer = self.ask(question | {"limit": self.limit}, seconds)
-        if "lost" in answer:
-            raise WorkerLost(answer["lost"])
-        return answer["messages"]
+    question = {"root": str(root), "file": file, "text": text, "lines": lines, "limit": limit}
+    seconds = 2 * PATIENCE * limit + 10  # reading, then the check
+    folder = imports_begin((root / file).resolve().parent)
+    return ask(MODULE, question, seconds, {root: digest, root / file: ""}, str(folder))["messages"]
 
 
 def fresh_messages(root: Path, file: str) -> list[Message]:
     """The literal reading: one pylint process for one file, which must hold the generated function on the disk."""
-    options = "--rcfile=", "--disable=all", f"--enable={','.join(CHECKS)}", "--output-format=json"
+    options = (
+        "--rcfile=",
+        "--disable=all",
+        f"--enable={','.join(CHECKS + CRASHES)}",
+        "--output-format=json",
+    )
     command = [sys.executable, "-P", "-m", MODULE, *options, file]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True)
     found = json.loads(done.stdout or "[]")
@@ -121,7 +122,7 @@ class BufferLinter(Linter):
         self.path, self.text, self.lines = "", "", None
         self.load_default_plugins()
         self.disable("all")
-        for check in CHECKS:
+        for check in CHECKS + CRASHES:
             self.enable(check)
         self.set_reporter(CollectingReporter())
 
@@ -144,6 +145,18 @@ class BufferLinter(Linter):
         return super().check_astroid_module(ast_node, walker, **checkers)
 
 
+class Modules(dict):
+    """astroid's modules by name, and a function that is told which of them is asked for."""
+
+    def __init__(self, known: dict, met: Callable[[str], None]):
+        super().__init__(known)
+        self.met = met
+
+    def __getitem__(self, name: str):
+        self.met(name)
+        return super().__getitem__(name)
+
+
 class Process:
     """The process's state: what it has read, and the modules that the last copy had to read."""
 
@@ -153,7 +166,12 @@ class Process:
         self.wanted: list[tuple[str, str]] = []
         # file -> attributes that it set on objects of other modules (``imported.Class.late = 1``)
         self.gifts: dict[str, list[tuple]] = defaultdict(list)
-        read_assignment = AstroidBuilder.delayed_assattr
+        # module -> the modules that it needed when it was read; and those that are being read, the innermost last
+        self.needs: dict[str, set[str]] = defaultdict(set)
+        self.reading, self.is_copy = [""], False
+        modules = Modules(astroid.MANAGER.astroid_cache, self.meet)
+        astroid.MANAGER.astroid_cache = astroid.MANAGER.brain["astroid_cache"] = modules
+        read_assignment, finish = AstroidBuilder.delayed_assattr, AstroidBuilder._post_build
 
         def read_and_note(builder: AstroidBuilder, node) -> None:
             read_assignment(builder, node)
@@ -166,10 +184,31 @@ class Process:
                             if node in table.get(node.attrname, ()) and one.root() is not root:
                                 self.gifts[root.file].append((table, node.attrname, node))
 
+        def finish_and_note(builder: AstroidBuilder, module, *others):
+            self.needs[self.reading[-1]].add(module.name)
+            self.reading.append(module.name)
+            try:
+                return finish(builder, module, *others)
+            finally:
+                self.reading.pop()
+
         AstroidBuilder.delayed_assattr = read_and_note
+        AstroidBuilder._post_build = finish_and_note
+
+    def meet(self, name: str) -> None:
+        """Someone needs a module. In the copy, it and what it needed give now what they gave when they were read."""
+        self.needs[self.reading[-1]].add(name)
+        left = [name] if self.is_copy else []
+        while left:
+            name = left.pop()
+            module = dict.get(astroid.MANAGER.astroid_cache, name)
+            if module is not None:
+                for table, attribute, node in self.gifts.pop(module.file, ()):
+                    table.setdefault(attribute, []).append(node)
+                left += self.needs.pop(name, ())
 
     def answer(self, question: dict) -> dict:
-        """{"messages": [...]} of ``file`` with ``text`` in it, or {"lost": "timeout" | "crash"}.
+        """{"messages": [...]} of ``file`` with ``text`` in it, or {"lost": "timed out" or "crashed"}.
 
         ``root``: the working directory; ``lines``: first and last line of the function that matters, or None for the
         whole file; ``limit``: seconds of computing.
@@ -182,17 +221,17 @@ class Process:
         copy = FORK.Process(target=self.check, args=(question, sending))
         copy.start()
         sending.close()
-        answer = {"lost": "timeout"}
+        answer = {"lost": "timed out"}
         if receiving.poll(PATIENCE * question["limit"]):
             try:
                 answer = receiving.recv()
             except EOFError:
-                answer = {"lost": "crash"}
+                answer = {"lost": "crashed"}
         copy.kill()
         copy.join()
         receiving.close()
         if copy.exitcode == -signal.SIGXCPU:
-            answer = {"lost": "timeout"}
+            answer = {"lost": "timed out"}
         self.wanted = answer.pop("read", [])
         return answer
 
@@ -221,11 +260,12 @@ class Process:
         linter.lines = question["lines"]
         for name in [name for name, module in cache.items() if module.file == linter.path]:
             del cache[name]
-        for table, name, node in self.gifts[linter.path]:
+        for table, name, node in chain.from_iterable(self.gifts.values()):
             table[name] = [use for use in table.get(name, ()) if use is not node]
             if not table[name]:
                 del table[name]
-        known = set(cache)
+        self.gifts.pop(linter.path, None)
+        known, self.is_copy = set(cache), True
         linter.check([file])
         found = [[one.msg_id, one.line, one.msg] for one in linter.reporter.messages]
         read = [
@@ -233,7 +273,7 @@ class Process:
             for name, module in cache.items()
             if name and name not in known and module.file != linter.path
         ]
-        sending.send({"messages": [one for one in found if one[0] != "F0002"], "read": read})
+        sending.send({"messages": found, "read": read})
 
 
 if __name__ == "__main__":

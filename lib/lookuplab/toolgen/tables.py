@@ -1,17 +1,15 @@
 """Tables II and III from the frames of ``evaluation.judged_all``: their rows (values, intervals, ToolGen against base), and
 how a reader sees them.
 
-Every metric is a function of sums over functions, so one resampling of whole repositories serves all of them, and both
-conditions of a comparison: the same functions on both sides. **What such an interval is worth:** with few repositories
-(the mini profile has 6) the percentile bootstrap knows few different resamples and is too narrow; it says how much the
-number hangs on single repositories, not what other repositories would give. Where all repositories agree exactly, it
-is Wilson's for as many trials as there are repositories.
+Every metric is a function of sums over functions. Intervals leave out one repository after the other (``rates.jackknife``),
+on both sides of a comparison at once: with few repositories (the mini profile has 6) they are wide, as they should be.
+``n`` is what a number is a mean over: functions, dependencies, tokens; of a change, on the side that has fewer.
 
 Frames are given as {(model, condition): frame}, all of one model over the same functions; conditions are ``base``,
 ``toolgen`` and any other, such as ``monitor``. Rows are dictionaries of the tidy schema: model, condition, metric,
 value, ci_low, ci_high, n. The paper's relative changes stand under their condition (``toolgen``), the differences under
 ``toolgen - base``: in points of 100 for percentages, else in the metric's own unit (``bleu4_change``). A metric without
-a value (a kind of dependency that no reference has) has no row.
+a value (coverage where nothing was to be covered) has no row.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,13 +20,20 @@ import pandas as pd
 
 from lookuplab.artifact import readable
 from lookuplab.errors import UserError
-from lookuplab.scoring.rates import Rate, bare_row, bootstrap, mcnemar, row, wilson
+from lookuplab.scoring.rates import (
+    bare_row,
+    jackknife,
+    mcnemar,
+    of_change,
+    of_number,
+    of_share,
+    row,
+)
 from lookuplab.toolgen import similarity
-from lookuplab.toolgen.dependencies import KINDS
-from lookuplab.toolgen.success import CHECKS
+from lookuplab.toolgen.success import CHECKS, CRASHES
 
 Frames = Mapping[tuple[str, str], pd.DataFrame]
-# Name -> counts of each function (n, k), and the function of their sums (..., k) with values 0 to 1.
+# Name -> counts of each function (n, k), and the function of their sums (..., k).
 Metrics = dict[str, tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]]
 BASE = "base"
 
@@ -37,52 +42,53 @@ def similarity_rows(
     frames: Frames,
     tokenize: Mapping[str, Callable[[str], Sequence]] | None = None,
     variant: str = "paper",
+    base: str = BASE,
 ) -> list[dict]:
-    """Table II: BLEU-4, CodeBLEU with its components, edit similarity, exact match, and their changes from ``base``.
+    """Table II: BLEU-4 with its parts, CodeBLEU with its components, edit similarity, exact match, and their changes
+    from ``base``.
 
     ``tokenize``: model -> its tokens of a text, which the paper's BLEU-4 counts; words between blanks for a model that
-    is not in it. ``variant`` is CodeBLEU's (see ``similarity``); the texts' is that of ``evaluation.judge``.
+    is not in it. ``variant`` is CodeBLEU's; the texts' is that of ``evaluation.judge``.
     """
 
     def metrics(model, frame) -> Metrics:
         split = (tokenize or {}).get(model, str.split)
         pairs = list(zip(frame.predicted, frame.wanted, strict=True))
         words = np.array([similarity.bleu_counts(*map(split, pair)) for pair in pairs])
-        code = np.array([similarity.code_bleu_counts(*pair) for pair in pairs])
+        code = np.array([similarity.code_bleu_counts(*pair, variant) for pair in pairs])
         parts = {
             f"codebleu_{name}": (code, lambda sums, at=at: similarity.components(sums)[..., at])
             for at, name in enumerate(similarity.COMPONENTS)
         }
         return {
             "bleu4": (words, similarity.bleu),
+            "bleu4_precision": (words, similarity.precision),
+            "bleu4_brevity_penalty": (words, similarity.brevity_penalty),
+            "bleu4_length_ratio": (words[:, -2:], _ratio),
             "codebleu": (code, partial(similarity.code_bleu, variant=variant)),
             **parts,
-            "codebleu_dataflow_mean": (code[:, -2:], _ratio),
             "editsim_percent": _mean(frame.edit_similarity),
             "exact_match_percent": _mean(frame.exact_match),
         }
 
-    return _rows(frames, metrics, ("bleu4", "codebleu", "editsim_percent"), BASE)
+    return _rows(frames, metrics, ("bleu4", "codebleu", "editsim_percent"), base)
 
 
 def repository_rows(frames: Frames, base: str = BASE) -> list[dict]:
-    """Table III: dependency coverage (pooled, a function, a kind), success rate, identifiers; changes from ``base``.
+    """Table III: dependency coverage (pooled, a function), success rate, identifiers; changes from ``base``.
 
-    And per condition ``failed_<message id>_functions``, ``lost_functions`` (without a verdict) and
+    And per condition ``failed_<message id>_functions``, ``crashed_functions`` (pylint met an error of its own, which
+    fails), ``pylint_lost_functions`` (no verdict), ``jedi_lost_functions`` (dependencies unknown) and
     ``without_dependency_functions``; per comparison ``succrate_gained_functions``, ``succrate_lost_functions`` and
     the ``succrate_p`` of McNemar's exact test on the functions with both verdicts.
     """
 
     def metrics(model, frame) -> Metrics:
-        def covered(end=""):
-            return frame[[f"covered{end}", f"dependencies{end}"]].to_numpy(float)
-
-        kinds = {f"depcov_{kind}_percent": (covered(f"_{kind}"), _ratio) for kind in KINDS}
+        covered = frame[["covered", "dependencies"]].to_numpy(float)
         names = "next_identifier", "identifier_sequence", "prefix"
         return {
-            "depcov_percent": (np.nan_to_num(covered()), _ratio),
-            "depcov_per_function_percent": _mean(_ratio(covered())),
-            **kinds,
+            "depcov_percent": (np.nan_to_num(covered), _ratio),
+            "depcov_per_function_percent": _mean(_ratio(covered)),
             "succrate_percent": _mean(frame.passed),
             **{f"{name}_percent": _mean(frame[name]) for name in names},
         }
@@ -90,7 +96,12 @@ def repository_rows(frames: Frames, base: str = BASE) -> list[dict]:
     rows = _rows(frames, metrics, ("depcov_percent", "succrate_percent"), base)
     for (model, condition), frame in frames.items():
         counts = {f"failed_{name}": frame.failures.str.contains(name) for name in sorted(CHECKS)}
-        counts |= {"lost": frame.lost != "", "without_dependency": frame.dependencies == 0}
+        counts |= {
+            "crashed": frame.failures.str.contains("|".join(CRASHES)),
+            "pylint_lost": frame.lost != "",
+            "jedi_lost": frame.dependencies.isna(),
+            "without_dependency": frame.dependencies == 0,
+        }
         rows += [
             bare_row(model, condition, f"{name}_functions", found.sum(), len(frame))
             for name, found in counts.items()
@@ -117,6 +128,11 @@ def _ratio(sums: np.ndarray) -> np.ndarray:
     return part / np.where(whole > 0, whole, np.nan)
 
 
+def _wholes(counts: np.ndarray, of: Callable) -> np.ndarray:
+    """What each function adds to the n of a metric, (n,)."""
+    return counts[:, 1] if of is _ratio else np.ones(len(counts))
+
+
 def _compared(frames: Frames, base: str) -> Iterator[tuple[str, str]]:
     """(model, condition) of every condition that has a base to be compared with."""
     for model, condition in frames:
@@ -131,44 +147,52 @@ def _rows(frames: Frames, metrics: Callable, changes: Sequence[str], base: str) 
     tables = {key: metrics(key[0], frame) for key, frame in frames.items()}
     rows = []
     for (model, condition), found in tables.items():
-        named = {(condition, name): metric for name, metric in found.items()}
+        named = {(condition, name): (*metric, _wholes(*metric)) for name, metric in found.items()}
         rows += _numbers(model, named, frames[model, condition].repository)
     for model, condition in _compared(frames, base):
         named = {}
         for name, (before, of) in tables[model, base].items():
-            counts = np.stack([before, tables[model, condition][name][0]], axis=1)  # (n, 2, k)
+            after, _ = tables[model, condition][name]
+            counts = np.stack([before, after], axis=1)  # (n, 2, k)
+            wholes = np.minimum(_wholes(before, of), _wholes(after, of))
             short = name.removesuffix("_percent")
             unit = f"{short}_change" + "_points" * (short != name)
             named[f"{condition} - {base}", unit] = (
                 counts,
                 lambda sums, of=of: np.diff(of(sums))[..., 0],
+                wholes,
             )
             if name in changes:
                 named[condition, f"{short}_relative_change_percent"] = (
                     counts,
                     lambda sums, of=of: _ratio(of(sums)[..., ::-1]) - 1,
+                    wholes,
                 )
         rows += _numbers(model, named, frames[model, base].repository)
     return rows
 
 
 def _numbers(model: str, named: Mapping, repositories: pd.Series) -> Iterator[dict]:
-    """The rows of metrics given as (condition, name) -> counts and function; one without a value has none."""
-    values = {at: float(of(counts.sum(axis=0))) for at, (counts, of) in named.items()}
+    """The rows of metrics given as (condition, name) -> counts, function, wholes; one without a value has none."""
+    values = {at: float(of(counts.sum(axis=0))) for at, (counts, of, _) in named.items()}
     named = {at: metric for at, metric in named.items() if not np.isnan(values[at])}
-    numbers = bootstrap(
+    kinds = [
+        of_number
+        if "_relative_" in name or "_ratio" in name
+        else of_change
+        if "_change" in name
+        else of_share
+        for _, name in named
+    ]
+    numbers = jackknife(
         lambda weights: np.stack(
-            [of(np.tensordot(weights, counts, 1)) for counts, of in named.values()], axis=-1
+            [of(np.tensordot(weights, counts, 1)) for counts, of, _ in named.values()], axis=-1
         ),
         repositories,
+        kinds,
+        np.stack([wholes for *_, wholes in named.values()], axis=1),
     )
-    for ((condition, name), (counts, of)), number in zip(named.items(), numbers, strict=True):
-        value, low, high = values[condition, name], number.low, number.high
-        if high - low < 1e-12 and "_change" not in name:
-            clusters = repositories.nunique()
-            low, high = wilson(value * clusters, clusters)
-        n = int(counts[:, 1].sum()) if of is _ratio else number.n
-        number = Rate(value, low, high, n)
+    for (condition, name), number in zip(named, numbers, strict=True):
         if name.endswith(("_percent", "_points")):
             number = number.percent()
         yield row(model, condition, name, number)

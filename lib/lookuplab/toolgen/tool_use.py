@@ -3,8 +3,8 @@ one row.
 
 A row is free until the tool is asked. The answer becomes a trie of tokens, in which the model
 chooses; behind the name comes a *break*, a token that cannot continue an identifier, and the row is
-free again. Neither Algorithm 3 nor the replication package has that boundary: there a chosen
-``foo`` may run on into ``foobar``, which nobody offered.
+free again. Neither Algorithm 3 nor the replication package has that boundary: without it
+(``boundary=False``) a chosen ``foo`` may run on into ``foobar``, which nobody offered.
 
 Without suggestions (an empty list, a failed call) the row goes on unconstrained. The mark has
 spelled nothing, and it may not follow itself: the same question would have the same answer.
@@ -23,7 +23,8 @@ from lookuplab.errors import UserError
 from lookuplab.models.constraint import NameTries, Trie
 from lookuplab.models.tokens import TAIL, UNFINISHED, decoded
 from lookuplab.toolgen.jedi_tool import Answer, behind_a_dot, suggestions
-from lookuplab.toolgen.marking import MARK, VARIANTS
+from lookuplab.toolgen.marking import SKIPPED, VARIANTS
+from lookuplab.toolgen.pairs import add_mark, mark_of
 
 NEVER = 2.0  # what no probability reaches
 
@@ -35,28 +36,44 @@ class ToolUse:
     ``trigger``: "mark" asks where the model writes the mark, "dot" behind a dot that follows an
     expression (monitor-guided decoding: no fine-tuning, any model), None never; a mark that
     triggers nothing is not written.
-    ``gate``: the mark is written only if its probability is at least this (0: wherever it is the
-    most likely token).
+    ``gate``: the tool is asked only if the mark's probability is at least this (0: wherever the mark
+    is the most likely token). A mark below it is not written; with the variant "package" it is, and
+    only the question is left out.
     ``ends``: at a node that ends one suggestion and continues to others, "first" ends there
     (Algorithm 3), "mean" goes on unless the mean probability of the name's tokens exceeds that with
-    the best child, "break" takes a child or a break, whichever the model prefers. None is the
-    variant's: 0 and "first" for "paper", 0.8 and "mean" for "package". Monitor-guided decoding
-    masks until a break, so that "dot" has "break".
-    ``variant`` also decides how the tool is asked (``jedi_tool.unsaved``).
+    the best child, "break" takes a child or a break, whichever the model prefers. Monitor-guided
+    decoding masks until a break, so that "dot" has "break".
+    ``boundary``: a break follows the name; else the row is free where the name ends.
+    None is the variant's: 0, "first" and a boundary for "paper", 0.8, "mean" and none for "package".
+    ``variant`` also decides how the tool is asked (``jedi_tool.unsaved``), how the prompt is written
+    (``pairs.prompt_text``), and what is offered: with "package" whatever Jedi would insert, keywords,
+    ``__x__`` and ``name=`` too, unless it is nothing but words of ``marking.SKIPPED``.
     """
 
     trigger: str | None = "mark"
     variant: str = "paper"
     gate: float | None = None
     ends: str | None = None
+    boundary: bool | None = None
 
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:
             raise UserError(f"variant is {self.variant!r}; it must be {' or '.join(VARIANTS)}")
-        gate, ends = (0.0, "first") if self.variant == "paper" else (0.8, "mean")
+        paper = self.variant == "paper"
+        gate, ends = (0.0, "first") if paper else (0.8, "mean")
         ends = "break" if self.trigger == "dot" else ends
         object.__setattr__(self, "gate", gate if self.gate is None else float(self.gate))
         object.__setattr__(self, "ends", self.ends or ends)
+        if self.boundary is None:
+            object.__setattr__(self, "boundary", paper or self.trigger == "dot")
+
+    def __str__(self) -> str:
+        """As stored answers are keyed: the paper's variant has a boundary unless it says otherwise."""
+        known = {"variant": "paper", "boundary": True}
+        parts = asdict(self)
+        if parts | known == parts:
+            del parts["boundary"]
+        return ", ".join(f"{name} {value}" for name, value in parts.items())
 
 
 class Vocabulary(NameTries):
@@ -67,7 +84,10 @@ class Vocabulary(NameTries):
     def __init__(self, tokenizer, end_of_text: frozenset[int]) -> None:
         super().__init__(tokenizer, end_of_text)
         self.tokenizer = tokenizer
-        self.mark: int | None = tokenizer.get_added_vocab().get(MARK)
+        marked = mark_of(tokenizer) in tokenizer.get_added_vocab()
+        self.mark: int | None = (
+            add_mark(tokenizer) if marked else None
+        )  # a special token from now on
 
     def piece(self, token: int) -> str:
         """What one token spells behind other text, "" for ids behind the tokenizer's last: models
@@ -136,27 +156,30 @@ class ToolConstraint:
     def record(self) -> list[dict]:
         """The row's questions (see ``Question``), when it is written."""
         self._collect()
-        return [asdict(question) for question in self._questions]
+        return [vars(question) for question in self._questions]
 
     def restrict(self, logits: torch.Tensor) -> tuple[torch.Tensor, float] | None:
         self._collect()
         mark, margin = self._vocabulary.mark, math.inf
-        if self._node is None:
-            least = NEVER if self._unanswered or self._use.trigger != "mark" else self._use.gate
-            if mark is None or least <= 0:
-                return None
-            sure = (logits[mark] - logits.logsumexp(-1)).exp().item()
-            if sure < least:
-                logits = logits.clone()
-                logits[mark] = -torch.inf
-            return logits, abs(sure - least)
-        tokens, may_end = self._choices()
-        if tokens and may_end and self._use.ends == "mean":
-            sure = (logits[tokens].max() - logits.logsumexp(-1)).exp().item()
-            mean = self._sum / max(1, self._count)
-            tokens, may_end = (tokens, False) if sure >= mean else ([], True)
-            margin = abs(sure - mean)
-        return self._vocabulary.only(logits, tokens, may_end), margin
+        if self._node is not None:
+            tokens, may_end = self._choices()
+            if tokens and may_end and self._use.ends == "mean":
+                sure = (logits[tokens].max() - logits.logsumexp(-1)).exp().item()
+                mean = self._sum / max(1, self._count)
+                tokens, may_end = (tokens, False) if sure >= mean else ([], True)
+                margin = abs(sure - mean)
+            if tokens or self._use.boundary:
+                return self._vocabulary.only(logits, tokens, may_end), margin
+            self._node = None
+        forbidden = self._unanswered or self._use.trigger != "mark"
+        least = NEVER if forbidden else self._use.gate
+        if mark is None or least <= 0:
+            return None if margin == math.inf else (logits, margin)
+        sure = (logits[mark] - logits.logsumexp(-1)).exp().item()
+        if sure < least and (forbidden or self._use.variant == "paper"):
+            logits = logits.clone()
+            logits[mark] = -torch.inf
+        return logits, min(margin, abs(sure - least))
 
     def push(self, token: int, logprob: float) -> None:
         self._tokens.append(token)
@@ -167,11 +190,16 @@ class ToolConstraint:
             if self._node is not None and not self._node.closed:
                 self._sum += math.exp(logprob)
                 self._count += 1
-                return
-            self._node = None  # the break was read, alone or in this token
+                free = self._node.terminal and (self._use.ends == "first" or not self._node)
+                if self._use.boundary or not free:
+                    return
+            self._node = None  # the name is over, or the break was read, alone or in this token
         dot = self._use.trigger == "dot" and re.search(r"\.\w*\Z", self._vocabulary.piece(token))
         marked = self._use.trigger == "mark" and token == self._vocabulary.mark
         if not (marked or dot):
+            return
+        if marked and self._use.variant == "package" and math.exp(logprob) < self._use.gate:
+            self._unanswered = True
             return
         tail = list(self._before[-TAIL:])
         start, whole = decoded(self._vocabulary.tokenizer, [tail, [*tail, *self._tokens]])
@@ -189,14 +217,20 @@ class ToolConstraint:
         if self._answer is None:
             return
         question, answer, self._answer = self._questions[-1], self._answer.result(), None
-        question.offered = suggestions(answer, self._use.trigger)
+        question.offered = self._offered(answer, question.begun)
         question.failure = answer.failure
         paths, closed = self._vocabulary.spellings(
             self._tokens[-1], question.offered, question.begun
         )
-        self._node = Trie.of(paths, closed) if paths else None
+        self._node = Trie.of(paths, closed if self._use.boundary else ()) if paths else None
         self._unanswered = self._node is None
         self._sum = self._count = 0.0
+
+    def _offered(self, answer: Answer, begun: str) -> tuple[str, ...]:
+        if self._use.variant == "paper" or self._use.trigger == "dot":
+            return suggestions(answer, self._use.trigger)
+        left = [one.strip() for one in answer.inserted if one.strip()]
+        return () if SKIPPED.issuperset(left) else tuple(begun + one for one in left)
 
     def _choices(self) -> tuple[list[int], bool]:
         """What of suggestions may come next, and whether the name may end."""

@@ -40,7 +40,7 @@ def test_a_run_leaves_the_executed_copy_numbers_and_provenance(kit):
         table[0]
         == "paper,artifact,model,condition,metric,value,ci_low,ci_high,n,clusters,paper_value"
     )
-    assert table[1:] == ["demo,counts,m,all,product,1.5,,,3,"]
+    assert table[1:] == ["demo,counts,m,all,product,1.5,,,3,,"]
     record = json.loads((kit.root / "figures/mini/demo/counts.json").read_text())
     assert record["parameters"] == {"profile": "mini", "tasks": 3, "rate": 0.5, "names": ["a"]}
     assert record["packages"]["torch"].startswith("2.13.0") and record["threads"] == 1

@@ -353,7 +353,8 @@ def _family_and_size(model: str) -> tuple[str, float]:
 
 
 def _comparisons(claim: Claim, frame: pd.DataFrame) -> tuple[Comparison, ...]:
-    """The claim's questions, answered by the rows of its metric."""
+    """The claim's questions, answered by the rows of its metric; not asked of a model (a control, say) that has none of
+    the claim's conditions."""
     metric = claim.test["metric"]
     names = metric, f"{metric.removesuffix('_percent')}_change_points", f"{metric}_change"
     frame = frame.reindex(columns=list(COLUMNS)).fillna({"model": "", "condition": ""})
@@ -362,6 +363,8 @@ def _comparisons(claim: Claim, frame: pd.DataFrame) -> tuple[Comparison, ...]:
         for rows in (frame[frame.metric == name] for name in names)
     )
     models, changes = list(dict.fromkeys(model for model, _ in known)), points | change
+    asked = {place[1] for _, *places, _, _ in questions(claim, models) for place in places if place}
+    models = [one for one in models if any((one, each) in known for each in asked)] or models
     printed = claim.test.get("printed", nan)
     return tuple(_compare(*asked, known, changes, printed) for asked in questions(claim, models))
 

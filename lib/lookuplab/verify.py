@@ -152,6 +152,11 @@ def _compare_rows(
         pd.read_csv(io.BytesIO(csv), dtype=str, keep_default_na=False).set_index(list(KEY))
         for csv in (before, after)
     )
+    if list(old) != list(new):
+        verdict.differences.append(
+            f"{name}: the columns are {', '.join(new)}, not {', '.join(old)}"
+        )
+        return
     for key in old.index.symmetric_difference(new.index):
         verdict.differences.append(f"{' | '.join((name, *key[2:]))}: {_where(key in old.index)}")
     if is_same is None:

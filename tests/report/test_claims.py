@@ -234,6 +234,12 @@ def test_what_is_missing_is_not_decided(tmp_path):
     assert file.verdict == UNDECIDED and file.note.endswith("lookuplab run an_artifact")
 
 
+def test_a_control_that_has_none_of_the_conditions_is_not_asked():
+    rows = ("m", "high", 80, 70, 90), ("m", "low", 20, 10, 30)
+    assert verdict(HIGH_LOW, *rows, ("control", "pass", 0, 0, 0)) == HOLDS
+    assert verdict(HIGH_LOW, *rows, ("control", "low", 0, 0, 0)) == UNDECIDED
+
+
 def test_families_are_ordered_by_size():
     granite = [f"ibm-granite/granite-{name}" for name in ("3b-code-base-2k", "20b-code-base-8k")]
     found = by_family([granite[1], "GPT-4o", granite[0], "x-1.3B", "x-350M"])

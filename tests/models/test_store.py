@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -72,6 +73,12 @@ def test_three_processes_write_the_same_new_file_at_the_same_time(tmp_path):
     assert [child.wait(timeout=60) for child in children] == [0, 0, 0]
     with CompletionStore(tmp_path / "s.sqlite") as store:
         assert len(store) == 60
+
+
+def test_threads_write_through_one_connection():
+    with AnswerStore(":memory:") as store, ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda at: store.put(str(at), at), range(4_000)))
+        assert len(store) == 4_000
 
 
 def test_what_is_no_store_is_refused_and_left_alone(tmp_path):

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -35,6 +36,7 @@ class AnswerStore:
 
     def __init__(self, path: str | os.PathLike | None = None):
         self.path = path or self.default_path()
+        self.writing = threading.Lock()  # a transaction is the connection's, not a thread's
         with self._readable_errors():
             if str(self.path) != ":memory:":
                 Path(self.path).parent.mkdir(parents=True, exist_ok=True)
@@ -87,14 +89,14 @@ class AnswerStore:
 
     def put(self, key: str, answer: object) -> None:
         """Keep one answer, in place of another one."""
-        with self._readable_errors(), self.db:
+        with self._readable_errors(), self.writing, self.db:
             row = key, json.dumps(answer)
             self.db.execute(f"INSERT OR REPLACE INTO {self.name} VALUES (?, ?)", row)
 
     def add(self, answers: Mapping[str, object]) -> None:
         """Keep a batch, in one transaction. An answer that another process has stored first stays as it is."""
         rows = [(key, json.dumps(answer)) for key, answer in answers.items()]
-        with self._readable_errors(), self.db:
+        with self._readable_errors(), self.writing, self.db:
             self.db.executemany(f"INSERT OR IGNORE INTO {self.name} VALUES (?, ?)", rows)
 
     def __len__(self) -> int:

@@ -172,7 +172,7 @@ def test_difference_is_newcombes_for_wilson_intervals():
 
 
 def test_a_change_is_students_with_one_more_cluster_that_changed():
-    # 8 pairs of their own, 2 gained: mean 1/4, variance (6 * 1/16 + 2 * 9/16) / 8 / 7, and 1 / (8 + 2)²; 7 degrees
+    # 8 pairs of their own, 2 gained: mean 1/4, variance (6 * 1/16 + 2 * 9/16) / 8 / 7, and 1 / (8 + 2)²: of 8 values, 8 clusters; 7 degrees
     found = paired_difference([0] * 8, [1, 1, 0, 0, 0, 0, 0, 0])
     reach = 2.364624 * (1.5 / 56 + 0.01) ** 0.5
     assert ends(found) == pytest.approx((0.25 - reach, 0.25 + reach), abs=1e-6)

@@ -53,12 +53,13 @@ def bare_row(model: str, condition: str, metric: str, value: float, n: int) -> d
     return row(model, condition, metric, Rate(float(value), nan, nan, n))
 
 
-# Intervals from a value, its variance, and the clusters behind it. All arguments may be arrays of one shape.
+# Intervals from a value, its variance and how well that is known, the clusters and the values behind it: numbers, or arrays of
+# one shape.
 
 Kind = Callable[..., tuple]
 
 
-def of_share(value, variance, freedom, clusters) -> tuple:
+def of_share(value, variance, freedom, clusters, n) -> tuple:
     """A number from 0 to 1: Clopper and Pearson's interval for as many independent observations as have this variance
     (Korn and Graubard 1998). Where clusters do not differ at all, they are the observations."""
     value = np.clip(value, 0, 1)
@@ -71,14 +72,15 @@ def of_share(value, variance, freedom, clusters) -> tuple:
     return np.nan_to_num(low, nan=0), np.nan_to_num(high, nan=1)  # for values of 0 and 1
 
 
-def of_change(value, variance, freedom, clusters) -> tuple:
-    """The difference of two numbers from 0 to 1. As if one more cluster had changed: that nothing changed in a few
-    clusters does not mean that nothing ever does (in the spirit of Agresti and Min 2005)."""
-    low, high = of_number(value, variance + 1 / (clusters + 2) ** 2, freedom, clusters)
+def of_change(value, variance, freedom, clusters, n) -> tuple:
+    """The difference of two numbers from 0 to 1. With the variance of a change more than was seen: that nothing changed
+    in a few clusters does not mean that nothing ever does (in the spirit of Agresti and Min 2005)."""
+    unseen = 1 / ((n + 2) * (clusters + 2))
+    low, high = of_number(value, variance + unseen, freedom, clusters, n)
     return np.maximum(low, -1), np.minimum(high, 1)
 
 
-def of_number(value, variance, freedom, clusters) -> tuple:
+def of_number(value, variance, freedom, clusters, n) -> tuple:
     """Any number: Student's t. NaN where nothing varied, or from a single cluster: nothing is known."""
     reach = np.where(variance > NOTHING, t.isf(TAIL, freedom) * np.sqrt(variance), nan)
     return value - reach, value + reach
@@ -144,7 +146,7 @@ def _numbers(kind: Kind | Sequence[Kind], values, without, sizes, counts) -> lis
     kurtosis = left * fourths / np.maximum(squares**2, TINY)
     freedom = np.maximum(np.minimum(even - 1, 2 * left / np.maximum(kurtosis - 1, TINY)), 1)
     kinds = [kind] * len(values) if callable(kind) else list(kind)
-    ends = {one: one(values, variance, freedom, clusters) for one in set(kinds)}
+    ends = {one: one(values, variance, freedom, clusters, counts) for one in set(kinds)}
     found = []
     for at, (one, value) in enumerate(zip(kinds, values, strict=True)):
         low, high = (float(end[at]) for end in ends[one])

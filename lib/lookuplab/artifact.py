@@ -55,8 +55,8 @@ class Artifact:
         """Write ``<name>.csv`` and ``.json``; return the rows as written.
 
         ``frame`` has one row per number: model, condition, metric, value and, if they exist, ci_low, ci_high, n,
-        clusters (how many independent observations the n are) and paper_value; paper and artifact are filled in. ``models`` and ``data`` are those of ``provenance.describe``;
-        ``parameters`` are added to the notebook's own. ``timed`` says that the numbers are times or speeds, which no
+        clusters (how many independent observations the n are) and paper_value; paper and artifact are filled in.
+        ``models`` and ``data`` are those of ``provenance.describe``; ``parameters`` are added to the notebook's own. ``timed`` says that the numbers are times or speeds, which no
         second run repeats. Raises UserError for an unknown or missing column, a row that occurs twice and an interval
         whose ends are swapped.
         """

@@ -435,9 +435,8 @@ def _paired(first: tuple, second: tuple, changes: dict) -> tuple[Rate, str] | No
 
 def _rate(row: dict) -> Rate:
     ends = [row["ci_low"], row["ci_high"]]
-    if math.isnan(
-        row["ci_low"]
-    ):  # a count is exact; of an estimate without an interval nothing is known
+    # a count is exact; of an estimate without an interval nothing is known
+    if math.isnan(row["ci_low"]):
         ends = [row["value"]] * 2 if math.isnan(row["clusters"]) else [-inf, inf]
     return Rate(row["value"], *ends, 0)
 

@@ -23,12 +23,9 @@ from lookuplab.scoring.rates import (
     of_share,
     paired_difference,
     pass_at_k,
-    perplexity,
     rate,
     wilson,
 )
-
-HALF, QUARTER = math.log(0.5), math.log(0.25)
 
 
 def ends(found):
@@ -190,14 +187,3 @@ def test_holm_adjusts_step_by_step():
     # sorted .01 .03 .04 -> 3 * .01, max(that, 2 * .03), max(that, 1 * .04)
     assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
     assert len(holm([])) == 0
-
-
-def test_perplexity_is_over_tokens_not_over_continuations():
-    # bits 1, 1, 1, 2 -> mean 1.25, not the 1.5 of the two continuations' means
-    result = perplexity([[HALF, HALF, HALF], [QUARTER]], ["a", "b"])
-    assert result.value == pytest.approx(2**1.25) and result.n == 4 and result.clusters == 2
-    many = perplexity([[HALF], [HALF, HALF], [QUARTER]] * 20, range(60))
-    bits = average([1, 1, 1, 2] * 20, np.repeat(range(60), [1, 2, 1] * 20))
-    assert ends(many) == pytest.approx((2**bits.low, 2**bits.high))
-    # one cluster says nothing about the spread
-    assert np.isnan(ends(perplexity([[HALF], [QUARTER]], ["same", "same"]))).all()

@@ -53,8 +53,8 @@ def bare_row(model: str, condition: str, metric: str, value: float, n: int) -> d
     return row(model, condition, metric, Rate(float(value), nan, nan, n))
 
 
-# Intervals from a value, its variance and how well that is known, the clusters and the values behind it: numbers, or arrays of
-# one shape.
+# Intervals from a value, its variance and how well that is known, the clusters and the values behind it: numbers, or
+# arrays of one shape.
 
 Kind = Callable[..., tuple]
 
@@ -194,18 +194,6 @@ def pass_at_k(n: int, c: int, k: int) -> float:
             f"pass@{k} needs 1 <= k <= n, and there are n = {n} samples: draw more, or ask for a smaller k"
         )
     return 1 - comb(n - c, k) / comb(n, k)
-
-
-def perplexity(logprobs: Sequence[Sequence[float]], clusters) -> Rate:
-    """exp of the mean negative log-probability over all tokens (CloudAPIBench, Figure 1 right).
-
-    logprobs: one sequence of natural-log token probabilities per continuation. clusters: one label per continuation.
-    ``n`` is the tokens. No interval (NaN) from a single cluster, which tells nothing about the spread.
-    """
-    sums = [[-sum(one)] for one in logprobs]
-    (mean,) = averages(sums, clusters, [[len(one)] for one in logprobs])
-    ends = np.maximum(np.exp([mean.low, mean.high]), 1).tolist()
-    return replace(mean, value=float(np.exp(mean.value)), low=ends[0], high=ends[1])
 
 
 def difference(first: Rate, second: Rate) -> Rate:

@@ -41,10 +41,8 @@ from lookuplab.toolgen.jedi_tool import LOST, VERSION, JediTool
 from lookuplab.toolgen.pairs import MARK, Pair, corpus_lines
 
 VARIANTS = ("paper", "package")
-MARKING_VERSION = {
-    "paper": 1,
-    "package": 2,
-}  # raise it whenever a function would get other marks by the same answers
+# raise it whenever a function would get other marks by the same answers
+MARKING_VERSION = {"paper": 1, "package": 2}
 _NO_FUNCTIONS = {"copyright", "credits", "exit", "license", "quit"}  # of the prompt alone
 BUILTINS = frozenset(name for name in dir(builtins) if name.isidentifier()) - _NO_FUNCTIONS
 RECEIVERS = frozenset({"self", "cls"})
@@ -128,10 +126,8 @@ def augmented(
     """The pair of docstring and augmented function: MARK before each marked token of the body."""
     signature, lines = function.signature, function.body.split("\n")
     for line, column in sorted(positions, reverse=True):
-        at, number = (
-            column - len(function.indent) * (line not in function.kept),
-            line - function.body_line,
-        )
+        number = line - function.body_line
+        at = column - len(function.indent) * (line not in function.kept)
         lines[number] = lines[number][:at] + MARK + lines[number][at:]
     body = "\n".join(lines)
     if variant == "package":

@@ -138,7 +138,7 @@ def test_a_second_run_asks_nothing_and_a_new_prediction_one_question(
     frame, functions, predictions, tmp_path, monkeypatch
 ):
     asked, ask = [], evaluation._ask
-    monkeypatch.setattr(evaluation, "_ask", lambda *each: asked.append(each) or ask(*each))
+    monkeypatch.setattr(evaluation, "_ask", lambda group: asked.extend(group) or ask(group))
 
     def again(texts):
         asked.clear()

@@ -26,7 +26,7 @@ from lookuplab import python_sources
 from lookuplab.models.store import AnswerStore, canonical, digest
 from lookuplab.toolgen.functions import python_files
 
-JUDGING_VERSION = 3  # raise it whenever the same question would get another answer than before
+JUDGING_VERSION = 4  # raise it whenever the same question would get another answer than before
 PATIENCE = 5  # wall-clock time over computing time: no result may depend on how busy the machine is
 
 
@@ -94,8 +94,9 @@ def _taken(home: tuple, seen: Mapping) -> Worker:
         # -P: a repository's own types.py must not stand in for the library's
         command = [sys.executable, "-P", "-m", home[1]]
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        always = os.environ | {"PYTHONHASHSEED": "0"}  # sets of names come in one order
         with theirs:  # the parent ends with this process
-            process = subprocess.Popen(command, stdin=theirs, **quiet)
+            process = subprocess.Popen(command, stdin=theirs, env=always, **quiet)
         _parents[home[:3]] = process, control
     ours, theirs = Pipe()
     with theirs:

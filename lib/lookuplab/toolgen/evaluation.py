@@ -4,6 +4,7 @@ Generated functions are judged, each in its repository, by several workers and n
 """
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -168,7 +169,7 @@ def judge(
     no answer (``passed`` is None then).
 
     ``store`` is a file, ":memory:", or None for the one beside the completion store. ``workers``: how many
-    questions at a time, by default one for each CPU; or those of ``cluster``. A kill loses at most one answer a worker.
+    questions at a time, by default one for each CPU; or those of ``cluster``. A kill loses at most one file's answers a worker.
     ``strict``: raise UserError for a lost answer.
     """
     digests = {root: repository_digest(root) for root in {task.root for task in tasks}}
@@ -189,18 +190,23 @@ def judge(
         cases.append((task, place, new, wanted, success))
     with JudgementStore(store) as answers:
         known, lost = answers.get(questions), {}
-        left = [name for name in questions if name not in known]
-        left.sort(key=lambda name: [str(part) for part in questions[name][1:3]])
+        left, files = [name for name in questions if name not in known], defaultdict(list)
+        for name in left:
+            of, root, file, *_ = questions[name]
+            files[str(root), file, of].append(name)  # by one process: a file is read once
+        groups = [files[at] for at in sorted(files, key=lambda at: (*at[:2], at[2].__name__))]
         bar = tqdm(total=len(left), desc="judging", unit=" questions", delay=1)
-        asked = spread(_ask, [questions[name] for name in left], workers, cluster)
+        tasks = [[questions[name] for name in group] for group in groups]
+        asked = spread(_ask, tasks, workers, cluster)
         with bar, closing(asked):
-            for at, (answer, reason) in asked:
-                if reason:
-                    lost[left[at]] = reason
-                else:
-                    answers.put(left[at], answer)
-                    known[left[at]] = answer
-                bar.update()
+            for at, found in asked:
+                for name, (answer, reason) in zip(groups[at], found, strict=True):
+                    if reason:
+                        lost[name] = reason
+                    else:
+                        answers.put(name, answer)
+                        known[name] = answer
+                bar.update(len(found))
     if strict and lost:
         raise UserError(
             f"{len(lost)} questions to pylint or Jedi were lost ({', '.join(sorted(set(lost.values())))}); the others "
@@ -241,11 +247,13 @@ def judge(
     return pd.DataFrame(rows)
 
 
-def _ask(question: tuple) -> tuple[object, str]:
-    """(answer, ""), or (None, why it was lost)."""
-    of, root, *rest = question
-    check_seen(root)
-    try:
-        return of(root, *rest), ""
-    except WorkerLost as lost:
-        return None, str(lost)
+def _ask(questions: list[tuple]) -> list[tuple[object, str]]:
+    """Of each question (answer, ""), or (None, why it was lost)."""
+    found = []
+    for of, root, *rest in questions:
+        check_seen(root)
+        try:
+            found.append((of(root, *rest), ""))
+        except WorkerLost as lost:
+            found.append((None, str(lost)))
+    return found

@@ -21,7 +21,7 @@ from lookuplab.toolgen.functions import Function
 
 PATIENCE = 6  # wall-clock time, as a multiple of the limit, after which a call hangs
 MODULE = "lookuplab.toolgen.jedi_worker"
-VERSION = 2  # raise it whenever the same question would get another answer than before
+VERSION = 3  # raise it whenever the same question would get another answer than before
 LOST = {"timed out", "crashed"}  # failures of the machine: another time there may be an answer
 _VALUES = {"True", "False", "None"}
 _LEXEME = re.compile(

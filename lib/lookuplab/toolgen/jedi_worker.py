@@ -12,7 +12,7 @@ import functools
 import gc
 import pickle
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,10 +26,10 @@ from jedi.api.completion import (
 from jedi.api.environment import InterpreterEnvironment
 from jedi.api.helpers import higher_recursion_limit
 from jedi.file_io import KnownContentFileIO
-from jedi.inference import filters, flow_analysis, imports, references
+from jedi.inference import base_value, filters, flow_analysis, imports, references, utils
 from jedi.inference.context import get_global_filters
 from jedi.inference.gradual.conversion import convert_values
-from jedi.inference.value import TreeInstance
+from jedi.inference.value import TreeInstance, dynamic_arrays
 from jedi.inference.value.instance import SelfAttributeFilter
 from jedi.parser_utils import get_parent_scope
 from parso import cache, python_bytes_to_unicode
@@ -93,6 +93,48 @@ class OneName(Completion):
     def _of(self, value, context) -> list:
         found = value.get_filters(origin_scope=context.tree_node)
         return [name for one in found for name in one.get(self._wanted)]
+
+
+class Ordered(dict):
+    """What stands in for a set in Jedi: its members come in the order in which they were put in.
+
+    Jedi's values have no order of their own, so that in a set they come as they lie in memory, and as its inference has
+    limits, a question would find now this, now that.
+    """
+
+    def __init__(self, members: Iterable = ()):
+        super().__init__(dict.fromkeys(members))
+
+    def __or__(self, others: Iterable) -> "Ordered":
+        return Ordered([*self, *others])
+
+    def __ior__(self, others: Iterable) -> "Ordered":
+        self.update(dict.fromkeys(others))
+        return self
+
+    def __and__(self, others: Iterable) -> "Ordered":
+        return Ordered(one for one in self if one in others)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self))
+
+    def add(self, member: object) -> None:
+        self[member] = None
+
+
+for module in (base_value, dynamic_arrays, imports, references, utils):
+    module.set = module.frozenset = Ordered
+base_value.NO_VALUES._set = Ordered()
+
+
+def project_files(state, contexts) -> Iterator:
+    """As Jedi's, by name: it reads the first thirty files that hold a word, and a folder's order is its disk's."""
+    besides = {one.py__file__() for one in contexts}
+    found = references.recurse_find_python_files(references.FolderIO(state.project.path))
+    return (one for one in sorted(found, key=lambda one: one.path) if one.path not in besides)
+
+
+references._find_project_modules = project_files
 
 
 class TooLong(BaseException):

@@ -4,12 +4,10 @@ Paper, Section IV-C: syntax-error (E0001), no-member (E1101) and undefined-varia
 is the repository's root; a repository's own pylint configuration is not consulted, its inline ``# pylint:`` comments
 are.
 
-The process here is a warm pylint: loaded once, the modules that files import read once, each file checked in a forked
-copy. The copy makes a check as independent as a fresh process: what an edited file leaves behind in astroid's caches
-ends with it, and a check that hangs or crashes takes nothing along. In the copy, the edited file's original is
-forgotten, and so are the attributes that modules gave to objects of others (``imported.Class.late = 1``) until the check
-needs the module that gave them. What a copy had to read, it names, and the process reads it before the next check; what
-was inferred, no check hands on to another.
+The process here is a warm pylint of one file: loaded once, the modules that the file needs read once, each text of it
+checked in a forked copy. A check is then as independent as a fresh process, of other texts and of other files: what it
+leaves behind in astroid's caches ends with the copy, and one that hangs or crashes takes nothing along. In the copy, the
+file as it stands is forgotten, and so are the attributes that it gave to others' objects (``imported.Class.late = 1``).
 
 Where only one function's lines are asked for, the other functions of the file are read but not walked through: what
 pylint says about a function does not depend on the bodies that it has visited before, only on what they define.
@@ -23,10 +21,8 @@ import resource
 import signal
 import subprocess
 import sys
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from itertools import chain
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -35,20 +31,20 @@ import astroid
 from astroid.builder import AstroidBuilder
 from astroid.context import _invalidate_cache
 from astroid.inference_tip import clear_inference_tip_cache
-from astroid.nodes import ClassDef, FunctionDef
+from astroid.nodes import ClassDef, FunctionDef, NodeNG
 from astroid.nodes._base_nodes import LookupMixIn
 from pylint.lint import PyLinter, Run, augmented_sys_path, discover_package_path
 from pylint.reporters import CollectingReporter
 from pylint.utils import ASTWalker
 
 from lookuplab import python_sources
-from lookuplab.toolgen.analysers import PATIENCE, ask, imports_begin, serve
+from lookuplab.toolgen.analysers import PATIENCE, ask, serve
 from lookuplab.toolgen.insertion import UNPARSABLE, Inserted
 
 CHECKS = ("E0001", "E1101", "E0602")  # syntax-error, no-member, undefined-variable
 CRASHES = ("F0002", "F0010")  # pylint itself failed on the file: never a pass
 BEYOND = 2  # lines behind a function that the replication package counts as its own
-VERSION = 2  # raise it whenever the same question would get other messages than before
+VERSION = 3  # raise it whenever the same question would get other messages than before
 MODULE = "lookuplab.toolgen.success"
 FORK = get_context("fork")
 Message = list  # one finding: pylint's id, the 1-based line in the edited file, and its words
@@ -81,14 +77,12 @@ def messages_of(
     raises WorkerLost after ``limit`` seconds of computing.
 
     ``lines``: the first and last line of a function, the other functions' findings are left out (and faster). A process
-    serves all files whose imports begin in the same folder (the one that holds the outermost package), so that packages
-    installed side by side share what was read, as long as the repository's ``digest`` is the same. Ask for the files of
-    one such folder after each other.
+    serves one file, as long as the repository's ``digest`` is the same: ask for the texts of a file after each other.
     """
     question = {"root": str(root), "file": file, "text": text, "lines": lines, "limit": limit}
-    seconds = 2 * PATIENCE * limit + 10  # reading, then the check
-    folder = imports_begin((root / file).resolve().parent)
-    return ask(MODULE, question, seconds, {root: digest, root / file: ""}, str(folder))["messages"]
+    seconds = 3 * PATIENCE * limit + 10  # finding what the file needs, reading it, then the check
+    at = root / file
+    return ask(MODULE, question, seconds, {root: digest, at: ""}, str(at))["messages"]
 
 
 def fresh_messages(root: Path, file: str) -> list[Message]:
@@ -145,67 +139,30 @@ class BufferLinter(Linter):
         return super().check_astroid_module(ast_node, walker, **checkers)
 
 
-class Modules(dict):
-    """astroid's modules by name, and a function that is told which of them is asked for."""
-
-    def __init__(self, known: dict, met: Callable[[str], None]):
-        super().__init__(known)
-        self.met = met
-
-    def __getitem__(self, name: str):
-        self.met(name)
-        return super().__getitem__(name)
-
-
 class Process:
-    """The process's state: what it has read, and the modules that the last copy had to read."""
+    """The state of one file's process: whether it has read the file's imports, and what the file gave to others."""
 
     def __init__(self):
         gc.disable()  # syntax trees stay; looking through them for garbage took half of the time
-        self.linter = BufferLinter()
-        self.wanted: list[tuple[str, str]] = []
-        # file -> attributes that it set on objects of other modules (``imported.Class.late = 1``)
-        self.gifts: dict[str, list[tuple]] = defaultdict(list)
-        # module -> the modules that it needed when it was read; and those that are being read, the innermost last
-        self.needs: dict[str, set[str]] = defaultdict(set)
-        self.reading, self.is_copy = [""], False
-        modules = Modules(astroid.MANAGER.astroid_cache, self.meet)
-        astroid.MANAGER.astroid_cache = astroid.MANAGER.brain["astroid_cache"] = modules
-        read_assignment, finish = AstroidBuilder.delayed_assattr, AstroidBuilder._post_build
+        self.linter, self.is_warm = BufferLinter(), False
+        self.gifts: list[
+            tuple[dict, NodeNG]
+        ] = []  # (attributes of another module's object, assignment)
+        read_assignment = AstroidBuilder.delayed_assattr
 
         def read_and_note(builder: AstroidBuilder, node) -> None:
             read_assignment(builder, node)
-            root = node.root()
+            if (root := node.root()).file != self.linter.path:
+                return
             with suppress(astroid.InferenceError):
                 for owner in node.expr.infer():
                     for one in (owner, getattr(owner, "_proxied", None)):
                         for kind in ("instance_attrs", "locals"):
                             table = getattr(one, kind, None) or {}
                             if node in table.get(node.attrname, ()) and one.root() is not root:
-                                self.gifts[root.file].append((table, node.attrname, node))
-
-        def finish_and_note(builder: AstroidBuilder, module, *others):
-            self.needs[self.reading[-1]].add(module.name)
-            self.reading.append(module.name)
-            try:
-                return finish(builder, module, *others)
-            finally:
-                self.reading.pop()
+                                self.gifts.append((table, node))
 
         AstroidBuilder.delayed_assattr = read_and_note
-        AstroidBuilder._post_build = finish_and_note
-
-    def meet(self, name: str) -> None:
-        """Someone needs a module. In the copy, it and what it needed give now what they gave when they were read."""
-        self.needs[self.reading[-1]].add(name)
-        left = [name] if self.is_copy else []
-        while left:
-            name = left.pop()
-            module = dict.get(astroid.MANAGER.astroid_cache, name)
-            if module is not None:
-                for table, attribute, node in self.gifts.pop(module.file, ()):
-                    table.setdefault(attribute, []).append(node)
-                left += self.needs.pop(name, ())
 
     def answer(self, question: dict) -> dict:
         """{"messages": [...]} of ``file`` with ``text`` in it, or {"lost": "timed out" or "crashed"}.
@@ -214,9 +171,32 @@ class Process:
         whole file; ``limit``: seconds of computing.
         """
         os.chdir(question["root"])
-        with suppress(*UNPARSABLE):
-            ast.parse(question["text"])  # what does not parse is judged without any other file
-            self.read(question["file"])
+        self.linter.path = os.path.abspath(question["file"])
+        if not self.is_warm:
+            with suppress(*UNPARSABLE):
+                ast.parse(question["text"])  # what does not parse is judged without any other file
+                self.read(question)
+                self.is_warm = True
+        return {name: found for name, found in self.checked(question).items() if name != "read"}
+
+    def read(self, question: dict) -> None:
+        """Read the modules that a check of the file as it stands does. Nothing but reading comes of it: inferences are
+        dropped, and what goes wrong, the check itself will meet and report."""
+        needed = self.checked(question | {"text": None, "lines": None}).get("read", ())
+        with augmented_sys_path([discover_package_path(question["file"], [])]):
+            for name, source in needed:
+                with suppress(Exception):
+                    if source:
+                        astroid.MANAGER.ast_from_file(source, name)
+                    else:
+                        astroid.MANAGER.ast_from_module_name(name)
+        _invalidate_cache()
+        clear_inference_tip_cache()
+        LookupMixIn.lookup.cache_clear()
+        ClassDef._metaclass_lookup_attribute.cache_clear()
+
+    def checked(self, question: dict) -> dict:
+        """What ``check`` sends from a copy of this process: its messages and the modules that it had to read."""
         receiving, sending = FORK.Pipe(duplex=False)
         copy = FORK.Process(target=self.check, args=(question, sending))
         copy.start()
@@ -230,43 +210,22 @@ class Process:
         copy.kill()
         copy.join()
         receiving.close()
-        if copy.exitcode == -signal.SIGXCPU:
-            answer = {"lost": "timed out"}
-        self.wanted = answer.pop("read", [])
-        return answer
-
-    def read(self, file: str) -> None:
-        """Read what the last check had to. Nothing but reading comes of it: inferences are dropped, and what goes wrong,
-        the check itself will meet and report."""
-        with augmented_sys_path([discover_package_path(file, [])]):
-            for name, source in self.wanted:
-                with suppress(Exception):
-                    if source:
-                        astroid.MANAGER.ast_from_file(source, name)
-                    else:
-                        astroid.MANAGER.ast_from_module_name(name)
-        if self.wanted:
-            _invalidate_cache()
-            clear_inference_tip_cache()
-            LookupMixIn.lookup.cache_clear()
-            ClassDef._metaclass_lookup_attribute.cache_clear()
+        return {"lost": "timed out"} if copy.exitcode == -signal.SIGXCPU else answer
 
     def check(self, question: dict, sending: Connection) -> None:
         """The copy's work."""
         soft = max(1, int(question["limit"]))
         resource.setrlimit(resource.RLIMIT_CPU, (soft, soft + 1))
-        linter, cache, file = self.linter, astroid.MANAGER.astroid_cache, question["file"]
-        linter.path, linter.text = os.path.abspath(file), question["text"]
-        linter.lines = question["lines"]
+        linter, cache = self.linter, astroid.MANAGER.astroid_cache
+        linter.text, linter.lines = question["text"], question["lines"]
         for name in [name for name, module in cache.items() if module.file == linter.path]:
             del cache[name]
-        for table, name, node in chain.from_iterable(self.gifts.values()):
-            table[name] = [use for use in table.get(name, ()) if use is not node]
-            if not table[name]:
-                del table[name]
-        self.gifts.pop(linter.path, None)
-        known, self.is_copy = set(cache), True
-        linter.check([file])
+        for table, node in self.gifts:
+            table[node.attrname] = [use for use in table.get(node.attrname, ()) if use is not node]
+            if not table[node.attrname]:
+                del table[node.attrname]
+        known = set(cache)
+        linter.check([question["file"]])
         found = [[one.msg_id, one.line, one.msg] for one in linter.reporter.messages]
         read = [
             (name, module.file if (module.file or "").endswith(".py") else "")

@@ -2,8 +2,11 @@
 and are counted. And what a worker keeps between questions changes no answer.
 """
 
+from types import SimpleNamespace
+
 import parso
 import pytest
+from jedi.inference.base_value import ValueSet
 
 from lookuplab.toolgen import analysers, jedi_worker
 from lookuplab.toolgen.functions import extract, locate
@@ -187,3 +190,16 @@ def test_the_next_question_about_a_buffer_parses_what_has_changed(tmp_path):
         with jedi_worker.script(str(tmp_path), "kinds.py", text) as script:
             trees.append(script._module_node)
     assert trees[0] is trees[1]
+
+
+def test_values_and_files_of_jedi_come_in_an_order_of_their_own(tmp_path):
+    """Not in that of their hashes, which lie in memory, and of a folder's entries, which lie on the disk."""
+    both = ValueSet([5, 3]) | ValueSet.from_sets([ValueSet([9, 5]), ValueSet([1])])
+    assert list(both) == [5, 3, 9, 1] and list(both & ValueSet([1, 9])) == [9, 1]
+    assert both == ValueSet([1, 9, 5, 3]) and hash(both) == hash(ValueSet([1, 9, 5, 3]))
+    names = [f"{hash(n) % 1000:03}.py" for n in map(str, range(40))]
+    for name in names:
+        (tmp_path / name).touch()
+    state = SimpleNamespace(project=SimpleNamespace(path=tmp_path))
+    found = [one.path.name for one in jedi_worker.project_files(state, [])]
+    assert found == sorted(set(names))

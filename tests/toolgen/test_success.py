@@ -89,7 +89,7 @@ def test_modules_of_the_same_name_in_two_folders_are_not_mixed_up(repository, tm
     assert passed == [False, True, False]
 
 
-def test_what_a_module_gives_to_another_is_there_only_for_those_who_import_it(tmp_path):
+def test_what_a_module_gives_to_another_is_there_only_for_texts_that_import_it(tmp_path):
     for name, text in {
         "owner": "class Owner:\n    pass\n",
         "giver": "from owner import Owner\n\nOwner.gift = 1\n",
@@ -103,6 +103,11 @@ def test_what_a_module_gives_to_another_is_there_only_for_those_who_import_it(tm
     warm = [messages_of(tmp_path, file.name, file.read_text()) for file in files]
     assert [bool(found) for found in warm] == [name == "stranger" for name in order]
     assert warm[:4] == [fresh_messages(tmp_path, file.name) for file in files[:4]]
+    stranger = files[0].read_text()
+    giving = stranger.replace("    return", "    import giver\n\n    giver.Owner()\n    return")
+    texts = giving, stranger, giving
+    found = [messages_of(tmp_path, "stranger.py", text) for text in texts]
+    assert [bool(messages) for messages in found] == [False, True, False]
 
 
 def test_a_syntax_error_reported_behind_the_function_fails_unless_it_is_behind_the_packages_window(

@@ -51,3 +51,14 @@ def test_every_picture_is_what_its_csv_draws(tmp_path, monkeypatch):
     assert CliRunner().invoke(cli, ["draw"], catch_exceptions=False).exit_code == 0
     assert len(before) > 30
     assert [file.stem for file in before if file.read_bytes() != before[file]] == []
+
+
+def test_the_page_of_claims_is_what_the_figures_say(figures, tmp_path):
+    for name, content in figures.items():
+        if name.endswith(".csv"):
+            paths.made((tmp_path / "mini" / name).parent)
+            (tmp_path / "mini" / name).write_bytes(content)
+    page = CliRunner().invoke(cli, ["claims", "--markdown", "--figures", str(tmp_path)])
+    assert page.output == (paths.ROOT / "CLAIMS.md").read_text(encoding="utf-8"), (
+        "run lookuplab claims --markdown > CLAIMS.md"
+    )

@@ -259,6 +259,34 @@ def text(judgements: list[Judgement], details: bool = False) -> str:
     return "\n".join([*lines, *summary(judgements)])
 
 
+def markdown(judgements: list[Judgement]) -> str:
+    """A page with one table for each paper: every claim with the paper's numbers, ours, both verdicts and the command
+    that makes the artifact again.
+    """
+    lines = ["- " + line for line in summary(judgements)]
+    for folder, title in paper.titles().items():
+        rows = [
+            (
+                f"{one.claim.statement} ({one.claim.place}; `{one.claim.id}`)",
+                one.theirs,
+                one.ours,
+                f"**{one.verdict}**" + f" ({one.claim.role})" * (one.claim.role != "claim"),
+                one.size,
+                f"`lookuplab run {one.claim.artifact}`",
+            )
+            for one in judgements
+            if one.claim.paper == folder
+        ]
+        if rows:
+            names = "claim", "paper", "ours", "direction", "size", "command"
+            lines += ["", f"## {title}", ""]
+            lines += [f"| {' | '.join(row)} |" for row in (names, ["---"] * len(names))]
+            lines += [
+                f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |" for row in rows
+            ]
+    return "\n".join(lines)
+
+
 def summary(judgements: list[Judgement]) -> Iterator[str]:
     """A line for each role, and what chance alone would give."""
     for role, name in ROLES.items():

@@ -9,12 +9,19 @@ from collections.abc import Mapping
 from functools import cache
 
 import pandas as pd
+import yaml
 
 from lookuplab import paths
 from lookuplab.artifact import KEY
 from lookuplab.errors import UserError
 
 COLUMNS = [*KEY, "value", "n", "place", "note"]
+
+
+def titles() -> dict[str, str]:
+    """Each paper's folder and title: the references of CITATION.cff, by their ``abbreviation`` in small letters."""
+    cited = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text(encoding="utf-8"))["references"]
+    return {reference["abbreviation"].lower(): reference["title"] for reference in cited}
 
 
 def values(paper: str, artifact: str | None = None) -> pd.DataFrame:

@@ -12,12 +12,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import nbformat
-import yaml
 
 from lookuplab import claims, paths
 from lookuplab.artifact import read_csv
 from lookuplab.errors import UserError
 from lookuplab.notebooks import Notebook, Profile, all_notebooks
+from lookuplab.paper import titles as titles_of_papers
 
 TITLE = "What happens when a code model may look something up?"
 MARK = ".lookuplab-report"  # marks a folder as a report, which the next one may replace
@@ -60,7 +60,7 @@ def build(profile: Profile, output: Path) -> Path:
 
 def write_pages(profile: Profile, sources: Path) -> None:
     """Write the pages of a run into ``sources``, where those of ``docs/`` and its ``figures`` are already."""
-    judged, titles = claims.judge_run(claims.load(), sources / "figures"), paper_titles()
+    judged, titles = claims.judge_run(claims.load(), sources / "figures"), titles_of_papers()
     written = sorted(file.stem for file in sources.glob("*.md"))
     papers = defaultdict(list)
     for notebook in all_notebooks():
@@ -138,12 +138,6 @@ def write_notebook(notebook: Notebook, profile: Profile, page: Path) -> None:
     page.parent.mkdir(parents=True, exist_ok=True)
     document.cells.insert(1, nbformat.v4.new_markdown_cell(f"*{note}.*"))
     nbformat.write(document, page)
-
-
-def paper_titles() -> dict[str, str]:
-    """folder -> the title of the reference in CITATION.cff whose ``abbreviation``, in small letters, it is."""
-    cited = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text(encoding="utf-8"))["references"]
-    return {reference["abbreviation"].lower(): reference["title"] for reference in cited}
 
 
 def _toctree(pages: list[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -10,10 +11,15 @@ from openai.types.chat import ChatCompletion
 from tiny_architectures import save_chat
 from tiny_endpoint import KEY, TinyEndpoint
 
+from lookuplab.artifact import read_csv
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt
 from lookuplab.models.complete import complete, score
 from lookuplab.models.load import load
+from lookuplab.notebooks import Profile, find, plan
+from lookuplab.runner import run_jobs
+from lookuplab.toolgen.generation import generate
+from lookuplab.toolgen.jedi_tool import JediTool
 
 PROMPTS = [
     Prompt("a", "client = boto3."),
@@ -195,6 +201,27 @@ def test_an_endpoint_without_log_probabilities_is_told_where_they_are_needed(end
 def test_an_endpoint_that_refuses_to_be_asked_for_log_probabilities_still_answers(endpoint, chat):
     endpoint.refuses_logprobs = True
     assert [answer.token_logprobs for answer in ask(endpoint, chat=chat)] == [None] * 3
+
+
+def test_a_notebook_of_cloudapibench_tells_of_a_remote_model_what_it_tells_of_its_weights(
+    endpoint, tiny, tmp_path, warm_forks
+):
+    """DAG++ goes by the confidence, which an endpoint tells."""
+    tables = []
+    for place in tiny, f"{endpoint.url}#tiny?tokenizer={tiny}":
+        given = {"models": [str(place)], "limit": 6, "max_new_tokens": 24}
+        profile = Profile(Path("remote.yaml"), parameters=given)
+        places = {"figures": tmp_path, "store": tmp_path / "completions.sqlite"}
+        job = plan(find("table3_dag_plus_plus"), profile, output=tmp_path / "run.ipynb", **places)
+        assert run_jobs([job]) == [None]
+        table = read_csv(tmp_path / "remote/cloudapibench/table3_dag_plus_plus.csv")
+        tables.append(table.drop(columns="model"))
+    assert endpoint.bodies and tables[0].equals(tables[1])
+
+
+def test_an_endpoint_cannot_use_a_tool_between_two_tokens(endpoint):
+    with JediTool() as tool, pytest.raises(UserError, match="between two tokens"):
+        generate(load(f"{endpoint.url}#tiny"), [], tool)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 import lookuplab
 from lookuplab import claims, notebooks, paths, report
 from lookuplab.cli import cli
+from lookuplab.paper import titles
 
 LOADED = {"img": "src", "script": "src", "iframe": "src", "link": "href"}
 WRITTEN = [
@@ -60,7 +61,7 @@ def judged() -> list[claims.Judgement]:
 
 def test_the_front_page_leads_to_every_paper_with_its_verdicts(pages):
     front = pages["index.html"]
-    for paper in report.paper_titles():
+    for paper in titles():
         assert f"notebooks/{paper}.html" in front.links
         assert claims.count(one for one in judged() if one.claim.paper == paper) in front.text
 
@@ -142,18 +143,14 @@ def test_a_written_page_links_to_what_is_there(file):
 def test_the_readme_names_every_notebook_of_the_papers():
     text = (paths.ROOT / "README.md").read_text(encoding="utf-8")
     assert [
-        one.id
-        for one in notebooks.all_notebooks()
-        if one.paper in report.paper_titles() and one.id not in text
+        one.id for one in notebooks.all_notebooks() if one.paper in titles() and one.id not in text
     ] == []
 
 
 def test_every_paper_is_cited_and_the_version_is_the_kits():
     citation = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert citation["version"] == lookuplab.__version__
-    assert report.paper_titles().keys() == {
-        folder.name for folder in paths.PAPER.iterdir() if folder.is_dir()
-    }
+    assert titles().keys() == {folder.name for folder in paths.PAPER.iterdir() if folder.is_dir()}
 
 
 def test_what_cannot_be_built_is_one_line_and_other_files_stay(tmp_path, monkeypatch):

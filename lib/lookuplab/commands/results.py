@@ -9,6 +9,16 @@ from lookuplab import paths
 from lookuplab.commands import Group, command
 from lookuplab.errors import UserError
 
+CLAIMS = """# The papers' claims and our verdicts
+
+Written by `lookuplab claims --markdown --profile {0.name}`. Profile {0.name}: {0.description}.{unrun}
+
+*Direction*: a claim **holds** or **fails** if our whole 95% interval, in brackets, lies on one side of what is claimed;
+otherwise it is **not decided**. *Size*: whether that interval covers the number that the paper prints. *Ours* is the
+comparison that decides.
+"""
+UNRUN = " Nothing has been run with the papers' own models yet."
+
 
 @command()
 def verify(paper: str | None = None, *, profile: str = "mini", commit: str = "HEAD") -> None:
@@ -51,6 +61,7 @@ def claims(
     figures: Path | None = None,
     details: bool = False,
     csv: bool = False,
+    markdown: bool = False,
 ) -> None:
     """Does what the papers claim hold in our runs?
 
@@ -72,6 +83,7 @@ def claims(
         figures: Another folder with one folder per profile.
         details: Every comparison, and where the numbers of the test come from.
         csv: Print CSV, one row per comparison.
+        markdown: Print the page CLAIMS.md, a table for each paper.
     """
     from lookuplab import claims as judging
     from lookuplab.notebooks import load_profile
@@ -86,8 +98,13 @@ def claims(
     if not asked:
         raise UserError(f"no claim about {paper}")
     judged = judging.judge_run(asked, folder)
-    table = judging.table(judged).to_csv(index=False).rstrip() if csv else ""
-    click.echo(table or judging.text(judged, details))
+    if csv:
+        click.echo(judging.table(judged).to_csv(index=False).rstrip())
+    elif markdown:
+        click.echo(CLAIMS.format(chosen, unrun="" if (folder.parent / "paper").is_dir() else UNRUN))
+        click.echo(judging.markdown(judged))
+    else:
+        click.echo(judging.text(judged, details))
 
 
 @command()

@@ -50,7 +50,7 @@ class ToolModel:
     """A local model with the tool at hand: a ``models.Model``, so that ``complete`` stores,
     resumes and batches. It answers the prompts of ``prompts`` for ``functions``.
 
-    UserError for a trigger by marks and a model without one.
+    UserError for a model behind an endpoint, and for a trigger by marks and a model without one.
     """
 
     def __init__(
@@ -60,6 +60,10 @@ class ToolModel:
         tool: JediTool,
         use: ToolUse = ToolUse(),
     ) -> None:
+        if not isinstance(model, LocalModel):
+            raise UserError(
+                f"{model.name}: an endpoint cannot ask a tool between two tokens; use a local model"
+            )
         self.model, self.functions, self.tool, self.use = model, functions, tool, use
         self.name = model.name
         self.kind = kind_of(model.config)  # one of ``pairs.KINDS``

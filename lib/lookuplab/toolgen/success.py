@@ -182,7 +182,7 @@ class Process:
     def read(self, question: dict) -> None:
         """Read the modules that a check of the file as it stands does. Nothing but reading comes of it: inferences are
         dropped, and what goes wrong, the check itself will meet and report."""
-        needed = self.checked(question | {"text": None, "lines": None}).get("read", ())
+        needed = self.checked(question | {"text": None, "lines": (0, 0)}).get("read", ())
         with augmented_sys_path([discover_package_path(question["file"], [])]):
             for name, source in needed:
                 with suppress(Exception):

@@ -112,9 +112,12 @@ def grouped_bars(
     turned = {"rotation": 25, "ha": "right"} if crowded else {}
     axes.set_xticks(range(len(names)), labels, **turned)
     axes.set_ylim(0, top)
-    handles |= marks
+    if not counts and rows["ci_low"].notna().any():
+        marks["95% interval"] = Line2D([], [], color=DARK, marker="|", linestyle="none")
     place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0}
-    axes.legend(handles.values(), handles, frameon=False, **place)
+    how = {"alignment": "left", "frameon": False, "title": _heading(kinds)}
+    handles |= marks
+    axes.legend(handles.values(), handles, **how, **place)
     return figure
 
 
@@ -140,9 +143,11 @@ def dots_with_intervals(
     height = 1.3 + len(heads) * max(0.5 if len(heads) < 20 else 0.2, 0.2 * len(palette))
     figure, cells = _panels(rows, panels, title, xlabel, "", height)
     for axes, here in cells:
+        several = here.groupby("head")["class"].nunique().reindex(heads).ne(1).to_numpy()
         for position, (name, colour) in enumerate(palette.items()):
             ours = here[here["class"] == name].set_index("head").reindex(heads)
-            y = np.arange(len(heads)) + (position - (len(palette) - 1) / 2) * 0.8 / len(palette)
+            beside = (position - (len(palette) - 1) / 2) * 0.8 / len(palette)
+            y = np.arange(len(heads)) + beside * several
             style = {"fmt": "o", "color": colour, "markersize": 5, "capsize": 2}
             axes.errorbar(ours["value"], y, xerr=_whiskers(ours), **style)
             axes.plot(ours["paper_value"], y, **PAPER | {"markersize": 4.5}, zorder=5)
@@ -153,7 +158,7 @@ def dots_with_intervals(
         for between in np.arange(len(labels) - 1) + 0.5:
             axes.axhline(between, color=PALE, linewidth=0.8, zorder=0)
     keys = {name: {"color": colour, "marker": "o"} for name, colour in palette.items()}
-    _key(figure, keys, rows)
+    _key(figure, keys, rows, {"marker": "|", "markersize": 9, "markeredgewidth": 1.5})
     return figure
 
 
@@ -216,7 +221,7 @@ def curves(
             else:
                 axes.axvline(place, color=GREY, linestyle=":", linewidth=1.2, zorder=1)
                 keys[label] = {"color": GREY, "linestyle": ":"}
-    _key(figure, keys, rows[~rows["is_base"]])
+    _key(figure, keys, rows[~rows["is_base"]], {"marker": "s", "markersize": 9, "alpha": 0.3})
     return figure
 
 
@@ -329,17 +334,31 @@ def _rows(frame: pd.DataFrame, *metrics: str | None) -> pd.DataFrame:
 
 
 def _whiskers(rows: pd.DataFrame) -> np.ndarray:
-    """Distances down and up, (2, rows); 0 where there is no interval."""
+    """Distances down and up, (2, rows); NaN, which draws nothing, where there is no interval."""
     distances = [rows["value"] - rows["ci_low"], rows["ci_high"] - rows["value"]]
-    return np.nan_to_num(np.array(distances)).clip(min=0)
+    return np.array(distances, dtype=float).clip(min=0)
 
 
-def _key(figure: Figure, keys: Mapping[str, dict], rows: pd.DataFrame) -> None:
-    """One legend of {label: style} for all panels, on their right; with the paper's mark if a row has its value."""
-    keys = {**keys, "paper": PAPER} if rows["paper_value"].notna().any() else keys
+def _key(figure: Figure, keys: Mapping[str, dict], rows: pd.DataFrame, interval: dict) -> None:
+    """One legend of {label: style} for all panels, on their right; with the style of an interval and the paper's mark if
+    a row has one.
+    """
+    keys = dict(keys)
+    if rows["ci_low"].notna().any():
+        keys["95% interval"] = {"color": GREY, "linestyle": "none"} | interval
+    if rows["paper_value"].notna().any():
+        keys["paper"] = PAPER
     if keys:
         handles = [Line2D([], [], label=label, **style) for label, style in keys.items()]
-        figure.legend(handles=handles, loc="outside right upper", frameon=False)
+        how = {"alignment": "left", "frameon": False, "title": _heading(keys)}
+        figure.legend(handles=handles, loc="outside right upper", **how)
+
+
+def _heading(names: Iterable[str]) -> str:
+    """What a legend's first name is one of."""
+    first = next(iter(names))
+    known = {"high": "API frequency", "aws": "provider", "azure": "provider"}
+    return known.get(first, "model size" if first.rpartition("-")[2] in SIZE_COLOURS else "")
 
 
 def _present(wanted: Iterable[str], found: pd.Series) -> list[str]:

@@ -204,19 +204,23 @@ def test_an_endpoint_that_refuses_to_be_asked_for_log_probabilities_still_answer
 
 
 def test_a_notebook_of_cloudapibench_tells_of_a_remote_model_what_it_tells_of_its_weights(
-    endpoint, tiny, tmp_path, warm_forks
+    tmp_path, warm_forks, monkeypatch
 ):
     """DAG++ goes by the confidence, which an endpoint tells."""
-    tables = []
-    for place in tiny, f"{endpoint.url}#tiny?tokenizer={tiny}":
-        given = {"models": [str(place)], "limit": 6, "max_new_tokens": 24}
-        profile = Profile(Path("remote.yaml"), parameters=given)
-        places = {"figures": tmp_path, "store": tmp_path / "completions.sqlite"}
-        job = plan(find("table3_dag_plus_plus"), profile, output=tmp_path / "run.ipynb", **places)
-        assert run_jobs([job]) == [None]
-        table = read_csv(tmp_path / "remote/cloudapibench/table3_dag_plus_plus.csv")
-        tables.append(table.drop(columns="model"))
-    assert endpoint.bodies and tables[0].equals(tables[1])
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    name, tables = "mini-small", []
+    with TinyEndpoint(load(name)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for place in name, f"{server.url}#tiny?tokenizer={name}":
+            given = {"models": [place], "limit": 3, "max_new_tokens": 24}
+            profile = Profile(Path("remote.yaml"), parameters=given)
+            run = {"output": tmp_path / "run.ipynb", "store": tmp_path / "completions.sqlite"}
+            job = plan(find("table3_dag_plus_plus"), profile, figures=tmp_path, **run)
+            assert run_jobs([job]) == [None]
+            table = read_csv(tmp_path / "remote/cloudapibench/table3_dag_plus_plus.csv")
+            tables.append(table.drop(columns="model"))
+        server.shutdown()
+    assert server.bodies and tables[0].equals(tables[1])
 
 
 def test_an_endpoint_cannot_use_a_tool_between_two_tokens(endpoint):

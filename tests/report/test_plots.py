@@ -105,7 +105,7 @@ def test_bars_are_the_values_with_their_intervals_and_the_papers_marks():
     segments = [one[:, 1].tolist() for lines in axes.collections for one in lines.get_segments()]
     assert segments == [[2, 9], [8, 20], [50, 72], [75, 84]]
     assert [y for _, y in diamonds(axes)] == [11.61, 84.39]
-    assert texts(axes.get_legend().get_texts()) == ["low", "high", "paper"]
+    assert texts(axes.get_legend().get_texts()) == ["low", "high", "paper", "95% interval"]
 
 
 def test_counts_are_written_on_their_bars():
@@ -135,8 +135,26 @@ def test_the_base_is_a_level_in_the_colour_of_its_class():
 def test_the_legend_names_what_is_drawn_once():
     more = {"points": "sampled_valid_percent", "marks": {"chosen": 80, "best": (70, 80)}}
     figure = curves(classes=["low", "high"], **more)
-    assert named(figure) == ["low", "high", "base", "sampled", "chosen", "best", "paper"]
-    assert named(curves(CURVE[CURVE.condition.str.endswith("low")])) == ["low"]
+    assert named(figure) == [
+        "low",
+        "high",
+        "base",
+        "sampled",
+        "chosen",
+        "best",
+        "95% interval",
+        "paper",
+    ]
+    low = CURVE[CURVE.condition.str.endswith("low")]
+    assert named(curves(low)) == ["low", "95% interval"]
+
+
+def test_a_number_without_an_interval_has_no_whisker():
+    bare = RATES.copy()
+    bare.loc[bare.model == "mini-small", ["ci_low", "ci_high"]] = NAN
+    (axes,) = plots.grouped_bars(bare, "valid_percent", order=["high"]).axes
+    ends = [float(y) for line in axes.lines if line.get_marker() == "_" for y in line.get_ydata()]
+    assert ends == pytest.approx([NAN, 75, NAN, 84], nan_ok=True)
 
 
 def test_models_are_panels_on_the_same_axes_or_lines_of_one():
@@ -157,7 +175,7 @@ def test_policies_stand_from_top_to_bottom_with_a_dot_per_class():
     assert high.lines[0].get_xdata().tolist() == [67, 84]
     segments = [one[:, 0].tolist() for one in high.lines[2][0].get_segments()]
     assert segments == [[60, 74], [80, 88]]
-    assert named(figure) == ["low", "high", "paper"]
+    assert named(figure) == ["low", "high", "95% interval", "paper"]
 
 
 def test_lengths_are_coloured_by_rate_and_labelled_with_their_share():

@@ -1,11 +1,13 @@
 """``lookuplab run``, ``reproduce``, ``sweep``, ``status`` and ``draw``: notebooks under a profile."""
 
+import io
 import json
 import os
 import re
 import sys
 import textwrap
 import time
+from contextlib import redirect_stdout
 from itertools import product
 
 import click
@@ -217,7 +219,10 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
         files = [chosen.figures / chosen.name / f"{id}.json" for id in notebook.artifacts]
         if notebook.drawing and all(file.is_file() for file in files):
             recorded = json.loads(files[0].read_text(encoding="utf-8"))["parameters"]
-            exec(notebook.drawing, {"Artifact": Artifact, **notebook.parameters, **recorded})
+            with redirect_stdout(
+                io.StringIO()
+            ):  # outside of a notebook, a figure is displayed as its name
+                exec(notebook.drawing, {"Artifact": Artifact, **notebook.parameters, **recorded})
             drawn += notebook.artifacts
     if not drawn:
         raise UserError(

@@ -96,10 +96,10 @@ class OneName(Completion):
 
 
 class Ordered(dict):
-    """What stands in for a set in Jedi: its members come in the order in which they were put in.
+    """Takes the place of Jedi's sets: members keep the order in which they were added.
 
-    Jedi's values have no order of their own, so that in a set they come as they lie in memory, and as its inference has
-    limits, a question would find now this, now that.
+    Jedi's values hash by their address in memory, so the order of a set differs from process to process. Inference stops
+    at limits on depth and number, so the same question would get different answers.
     """
 
     def __init__(self, members: Iterable = ()):
@@ -128,7 +128,7 @@ base_value.NO_VALUES._set = Ordered()
 
 
 def project_files(state, contexts) -> Iterator:
-    """As Jedi's, by name: it reads the first thirty files that hold a word, and a folder's order is its disk's."""
+    """As Jedi's, but sorted by path: it reads the first thirty files with a word, in the order of the file system."""
     besides = {one.py__file__() for one in contexts}
     found = references.recurse_find_python_files(references.FolderIO(state.project.path))
     return (one for one in sorted(found, key=lambda one: one.path) if one.path not in besides)

@@ -31,7 +31,7 @@ from lookuplab.toolgen.tool_use import Vocabulary
 class SerialJedi:
     """TOOL-COMPLETE (Section II-B) in this process, in the place of a ``JediTool``: for each call a
     fresh script, with Jedi's own project and default environment, in which the whole file is parsed
-    and every completion listed. It sees the same sources.
+    and every completion listed. It sees the same sources, and its sets keep the same order.
     """
 
     def complete(

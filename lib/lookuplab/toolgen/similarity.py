@@ -89,6 +89,7 @@ def _brevity(predicted: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         return np.where(predicted >= wanted, 1.0, np.exp(1 - wanted / predicted))
 
 
+@np.errstate(divide="ignore", invalid="ignore")  # an empty prediction has no n-grams
 def components(sums: np.ndarray) -> np.ndarray:
     """The COMPONENTS (..., 4) of summed counts (..., 23); NaN for data flow where there is none."""
     grams, weighted, rest = np.split(sums, (2 * ORDERS, 4 * ORDERS), axis=-1)

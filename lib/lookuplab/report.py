@@ -17,7 +17,7 @@ from lookuplab import claims, paths
 from lookuplab.artifact import read_csv
 from lookuplab.errors import UserError
 from lookuplab.notebooks import Notebook, Profile, all_notebooks
-from lookuplab.paper import titles as titles_of_papers
+from lookuplab.paper import titles
 
 TITLE = "What happens when a code model may look something up?"
 MARK = ".lookuplab-report"  # marks a folder as a report, which the next one may replace
@@ -60,7 +60,7 @@ def build(profile: Profile, output: Path) -> Path:
 
 def write_pages(profile: Profile, sources: Path) -> None:
     """Write the pages of a run into ``sources``, where those of ``docs/`` and its ``figures`` are already."""
-    judged, titles = claims.judge_run(claims.load(), sources / "figures"), titles_of_papers()
+    judged, named = claims.judge_run(claims.load(), sources / "figures"), titles()
     written = sorted(file.stem for file in sources.glob("*.md"))
     papers = defaultdict(list)
     for notebook in all_notebooks():
@@ -68,7 +68,7 @@ def write_pages(profile: Profile, sources: Path) -> None:
     front = [f"# {TITLE}", "", f"Profile {profile.name}: {profile.description}.", ""]
     for paper, notebooks in papers.items():
         verdicts = [one for one in judged if one.claim.paper == paper]
-        title = titles.get(paper, paper.capitalize())
+        title = named.get(paper, paper.capitalize())
         page = [f"# {title}", ""]
         for notebook in notebooks:
             write_notebook(notebook, profile, sources / "notebooks" / f"{notebook.id}.ipynb")

@@ -88,6 +88,8 @@ def claims(
     from lookuplab import claims as judging
     from lookuplab.notebooks import load_profile
 
+    if csv and markdown:
+        raise UserError("--csv and --markdown are two forms of the same output; give one of them")
     chosen = load_profile(profile)
     folder = (figures or chosen.figures) / chosen.name
     if figures and not folder.is_dir():

@@ -219,9 +219,8 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
         files = [chosen.figures / chosen.name / f"{id}.json" for id in notebook.artifacts]
         if notebook.drawing and all(file.is_file() for file in files):
             recorded = json.loads(files[0].read_text(encoding="utf-8"))["parameters"]
-            with redirect_stdout(
-                io.StringIO()
-            ):  # outside of a notebook, a figure is displayed as its name
+            # outside of a notebook, a figure is displayed as its name
+            with redirect_stdout(io.StringIO()):
                 exec(notebook.drawing, {"Artifact": Artifact, **notebook.parameters, **recorded})
             drawn += notebook.artifacts
     if not drawn:

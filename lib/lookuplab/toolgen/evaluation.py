@@ -249,9 +249,9 @@ def judge(
 
 def _ask(questions: list[tuple]) -> list[tuple[object, str]]:
     """Of each question (answer, ""), or (None, why it was lost)."""
+    check_seen(questions[0][1])  # the file's repository
     found = []
     for of, root, *rest in questions:
-        check_seen(root)
         try:
             found.append((of(root, *rest), ""))
         except WorkerLost as lost:

@@ -81,8 +81,7 @@ def messages_of(
     """
     question = {"root": str(root), "file": file, "text": text, "lines": lines, "limit": limit}
     seconds = 3 * PATIENCE * limit + 10  # finding what the file needs, reading it, then the check
-    at = root / file
-    return ask(MODULE, question, seconds, {root: digest, at: ""}, str(at))["messages"]
+    return ask(MODULE, question, seconds, {root: digest}, str(root / file))["messages"]
 
 
 def fresh_messages(root: Path, file: str) -> list[Message]:
@@ -145,9 +144,8 @@ class Process:
     def __init__(self):
         gc.disable()  # syntax trees stay; looking through them for garbage took half of the time
         self.linter, self.is_warm = BufferLinter(), False
-        self.gifts: list[
-            tuple[dict, NodeNG]
-        ] = []  # (attributes of another module's object, assignment)
+        # (attributes of another module's object, the file's assignment to one of them)
+        self.gifts: list[tuple[dict, NodeNG]] = []
         read_assignment = AstroidBuilder.delayed_assattr
 
         def read_and_note(builder: AstroidBuilder, node) -> None:

@@ -40,25 +40,31 @@ def test_all_artifacts_were_made_by_one_commit(records):
     assert len({record["git"]["commit"] for record in records.values()}) == 1
 
 
-def test_every_picture_is_what_its_csv_draws(tmp_path, monkeypatch):
+def test_every_picture_and_sentence_is_what_its_csv_gives(tmp_path, monkeypatch):
     """By the cells tagged ``draw``, without a model."""
     shutil.copytree(paths.FIGURES / "mini", tmp_path / "mini")
     monkeypatch.setattr(paths, "FIGURES", tmp_path)
     monkeypatch.setenv("LOOKUPLAB_FIGURES", "")  # the command sets it
-    before = {file: file.read_bytes() for file in tmp_path.rglob("*.svg")}
+    before = {
+        file: file.read_bytes() for end in ("svg", "txt") for file in tmp_path.rglob(f"*.{end}")
+    }
     for file in before:
         file.unlink()
     assert CliRunner().invoke(cli, ["draw"], catch_exceptions=False).exit_code == 0
-    assert len(before) > 30
-    assert [file.stem for file in before if file.read_bytes() != before[file]] == []
+    assert len(before) > 70
+    assert [file.name for file in before if file.read_bytes() != before[file]] == []
 
 
-def test_the_page_of_claims_is_what_the_figures_say(figures, tmp_path):
+@pytest.mark.parametrize(
+    "page, command", [("CLAIMS.md", ["claims", "--markdown"]), ("RESULTS.md", ["results"])]
+)
+def test_the_pages_say_what_the_figures_say(figures, tmp_path, monkeypatch, page, command):
     for name, content in figures.items():
-        if name.endswith(".csv"):
-            paths.made((tmp_path / "mini" / name).parent)
-            (tmp_path / "mini" / name).write_bytes(content)
-    page = CliRunner().invoke(cli, ["claims", "--markdown", "--figures", str(tmp_path)])
-    assert page.output == (paths.ROOT / "CLAIMS.md").read_text(encoding="utf-8"), (
-        "run lookuplab claims --markdown > CLAIMS.md"
+        file = tmp_path / "figures" / "mini" / name
+        paths.made(file.parent)
+        file.write_bytes(content)
+    monkeypatch.setattr(paths, "FIGURES", tmp_path / "figures")
+    told = CliRunner().invoke(cli, command, catch_exceptions=False).output
+    assert told == (paths.ROOT / page).read_text(encoding="utf-8"), (
+        f"lookuplab {command[0]} > {page}"
     )

@@ -17,6 +17,7 @@ from lookuplab import paths, provenance
 from lookuplab.errors import UserError
 
 if TYPE_CHECKING:
+    from IPython.display import Markdown
     from matplotlib.figure import Figure
 
 # pandas computes the same whatever is installed beside it
@@ -99,6 +100,36 @@ class Artifact:
             ):
                 figure.savefig(part, bbox_inches="tight", **options)
         return figure
+
+    def quote(self, condition: str, metric: str, model: str = "", digits: int = 1) -> str:
+        """A saved number with its interval, to be put into a sentence: ``59.3% [48.5, 69.7]``. Without ``model`` the last model
+        that has it; "not measured" if none has.
+        """
+        saved = self.read()
+        found = saved[(saved.condition == condition) & (saved.metric == metric)]
+        found = found[found.model == model] if model else found
+        if found.empty:
+            return "not measured"
+        one = found.iloc[-1]
+        if pd.isna(one.ci_low) and one.value % 1 == 0:
+            digits = 0
+        unit = (
+            "%" if metric.endswith("_percent") else " points" if metric.endswith("_points") else ""
+        )
+        ends = (
+            []
+            if pd.isna(one.ci_low)
+            else [f" [{one.ci_low:,.{digits}f}, {one.ci_high:,.{digits}f}]"]
+        )
+        return "".join([f"{one.value:,.{digits}f}{unit}", *ends])
+
+    def tell(self, text: str) -> "Markdown":
+        """Write the result in words, ``<name>.txt``, for RESULTS.md; and show it."""
+        from IPython.display import Markdown
+
+        with paths.replacing(self.place.with_suffix(".txt")) as part:
+            part.write_text(text + "\n", encoding="utf-8")
+        return Markdown(text)
 
     def _checked(self, frame: pd.DataFrame) -> pd.DataFrame:
         wrong = set(frame.columns) - set(COLUMNS) or REQUIRED - set(frame.columns)

@@ -21,7 +21,7 @@ def cli() -> None:
 for one in (
     *(run.run, run.reproduce, run.sweep, run.status, run.draw),
     *(data.data, score.score, train.train),
-    *(results.store, results.verify, results.claims, results.report),
+    *(results.store, results.verify, results.claims, results.results, results.report),
 ):
     cli.add_command(one)
 

@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 from collections import defaultdict
+from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -56,6 +57,52 @@ def build(profile: Profile, output: Path) -> Path:
         shutil.rmtree(output, ignore_errors=True)
         site.rename(output)
     return output / "index.html"
+
+
+def results(profile: Profile) -> str:
+    """The page RESULTS.md: of every notebook question and method, of its artifacts picture and result, and the verdicts."""
+    figures, named = profile.figures / profile.name, titles()
+    judged = claims.judge_run(claims.load(), figures)
+    papers: dict[str, list] = {paper: [] for paper in named}
+    for notebook in sorted(all_notebooks(), key=lambda one: one.order != "first"):
+        found = [id for id in notebook.artifacts if (figures / f"{id}.csv").is_file()]
+        if found:
+            papers.setdefault(notebook.paper, []).append((notebook, found))
+    page = []
+    for paper, notebooks in papers.items():
+        verdicts = [one for one in judged if one.claim.paper == paper]
+        page += [f"## {named.get(paper, paper.capitalize())}", ""]
+        page += [f"{claims.count(verdicts)}.", ""] if verdicts else []
+        for notebook, found in notebooks:
+            title, *introduction = _introduction(notebook)
+            page += [f"### {title}", "", *introduction, ""]
+            for id in found:
+                place = figures / id
+                if place.with_suffix(".png").is_file():
+                    link = place.with_suffix(".png").relative_to(profile.figures.parent).as_posix()
+                    page += [f"![Chart of the result below]({link})", ""]
+                if place.with_suffix(".txt").is_file():
+                    told = place.with_suffix(".txt").read_text(encoding="utf-8").strip()
+                    page += [f"**Result** (`{place.name}`). {told}", ""]
+            made = {id.partition("/")[2] for id in found}
+            page += [
+                f"- **{one.verdict}**{f' ({one.claim.role})' * (one.claim.role != 'claim')} (size: {one.size}): {one.claim.statement} (`{one.claim.id}`)"
+                for one in verdicts
+                if one.claim.artifact in made
+            ]
+            record = json.loads((figures / f"{found[0]}.json").read_text(encoding="utf-8"))
+            took = f"{record['wall_seconds']:.0f} s on {record['processor']}"
+            page += ["", f"`lookuplab run {notebook.id}`: {took}.", ""]
+    return "\n".join(page).rstrip()
+
+
+def _introduction(notebook: Notebook) -> list[str]:
+    """A notebook's title and its paragraphs before the first code: what is asked, and how."""
+    cells = nbformat.read(notebook.path, as_version=4).cells
+    texts = takewhile(lambda cell: cell.cell_type == "markdown", cells)
+    opening = [cell.source for cell in texts if not cell.source.startswith("## ")]
+    title, _, rest = "\n\n".join(opening).partition("\n")
+    return [title.removeprefix("# "), rest.strip()]
 
 
 def write_pages(profile: Profile, sources: Path) -> None:

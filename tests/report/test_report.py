@@ -140,13 +140,6 @@ def test_a_written_page_links_to_what_is_there(file):
         assert place.startswith("https://") or (file.parent / place).exists(), place
 
 
-def test_the_readme_names_every_notebook_of_the_papers():
-    text = (paths.ROOT / "README.md").read_text(encoding="utf-8")
-    assert [
-        one.id for one in notebooks.all_notebooks() if one.paper in titles() and one.id not in text
-    ] == []
-
-
 def test_every_paper_is_cited_and_the_version_is_the_kits():
     citation = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert citation["version"] == lookuplab.__version__

@@ -1,4 +1,4 @@
-"""``lookuplab verify``, ``claims``, ``report`` and ``store``: what runs have left. Nothing is run."""
+"""``lookuplab verify``, ``claims``, ``results``, ``report`` and ``store``: what runs have left. Nothing is run."""
 
 import sys
 from pathlib import Path
@@ -16,6 +16,14 @@ Written by `lookuplab claims --markdown --profile {0.name}`. Profile {0.name}: {
 *Direction*: a claim **holds** or **fails** if our whole 95% interval, in brackets, lies on one side of what is claimed;
 otherwise it is **not decided**. *Size*: whether that interval covers the number that the paper prints. *Ours* is the
 comparison that decides.
+"""
+RESULTS = """# Results
+
+Written by `lookuplab results --profile {0.name}`. Profile {0.name}: {0.description}.{unrun}
+
+Numbers in brackets are 95% intervals. A claim **holds** or **fails** if the whole interval of the comparison that decides lies
+on one side of what is claimed; *size* says whether it covers what the paper prints ([CLAIMS.md](CLAIMS.md) has all comparisons).
+Times are those of the committed run; what other notebooks had stored was not generated again.
 """
 UNRUN = " Nothing has been run with the papers' own models yet."
 
@@ -107,6 +115,28 @@ def claims(
         click.echo(judging.markdown(judged))
     else:
         click.echo(judging.text(judged, details))
+
+
+@command()
+def results(*, profile: str = "mini") -> None:
+    """Print the page RESULTS.md: question, method, picture and result of every notebook, with the verdicts on the claims.
+
+    Nothing is run: sentences and pictures are those of the last run (`lookuplab draw` makes them again from the numbers).
+
+    \b
+    Example:
+      lookuplab results > RESULTS.md
+
+    Args:
+        profile: smoke, mini, paper, or the path of a YAML file.
+    """
+    from lookuplab import report as building
+    from lookuplab.notebooks import load_profile
+
+    chosen = load_profile(profile)
+    run = (chosen.figures / "paper").is_dir()
+    click.echo(RESULTS.format(chosen, unrun="" if run else UNRUN))
+    click.echo(building.results(chosen))
 
 
 @command()

@@ -18,6 +18,7 @@ of two, on the claimed side of a bound?
 *Size*: does our interval cover the number that the paper prints? *covers*, *smaller*, *larger*, *no printed value*.
 """
 
+import json
 import math
 import re
 from collections import Counter
@@ -259,10 +260,17 @@ def text(judgements: list[Judgement], details: bool = False) -> str:
     return "\n".join([*lines, *summary(judgements)])
 
 
-def markdown(judgements: list[Judgement]) -> str:
+def markdown(judgements: list[Judgement], figures: Path) -> str:
     """A page with one table for each paper: every claim with the paper's numbers, ours, both verdicts and the command
-    that makes the artifact again.
+    that makes the artifact in ``figures`` again, with the seconds that it took.
     """
+
+    def took(claim: Claim) -> str:
+        file = figures / claim.paper / f"{claim.artifact}.json"
+        if not file.exists():
+            return ""
+        return f" ({json.loads(file.read_text('utf-8'))['wall_seconds']:.0f} s)"
+
     lines = ["- " + line for line in summary(judgements)]
     for folder, title in paper.titles().items():
         rows = [
@@ -272,7 +280,7 @@ def markdown(judgements: list[Judgement]) -> str:
                 one.ours,
                 f"**{one.verdict}**" + f" ({one.claim.role})" * (one.claim.role != "claim"),
                 one.size,
-                f"`lookuplab run {one.claim.artifact}`",
+                f"`lookuplab run {one.claim.artifact}`{took(one.claim)}",
             )
             for one in judgements
             if one.claim.paper == folder

@@ -196,7 +196,8 @@ def status(notebook: str | None = None, *, profile: str = "mini") -> None:
 
 @command()
 def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
-    """Draw the pictures of all artifacts again, or of the notebook that makes ARTIFACT, from their CSVs.
+    """Draw the pictures and write the results in words of all artifacts again, or of the notebook that makes ARTIFACT, from
+    their CSVs.
 
     No model is loaded: of a notebook, only the cells tagged `draw` run, with the parameters that the artifact's JSON
     records.

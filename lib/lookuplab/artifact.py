@@ -113,15 +113,11 @@ class Artifact:
         one = found.iloc[-1]
         if pd.isna(one.ci_low) and one.value % 1 == 0:
             digits = 0
-        unit = (
-            "%" if metric.endswith("_percent") else " points" if metric.endswith("_points") else ""
-        )
-        ends = (
-            []
-            if pd.isna(one.ci_low)
-            else [f" [{one.ci_low:,.{digits}f}, {one.ci_high:,.{digits}f}]"]
-        )
-        return "".join([f"{one.value:,.{digits}f}{unit}", *ends])
+        unit = {"percent": "%", "points": " points"}.get(metric.rpartition("_")[2], "")
+        text = f"{one.value:,.{digits}f}{unit}"
+        if pd.isna(one.ci_low):
+            return text
+        return f"{text} [{one.ci_low:,.{digits}f}, {one.ci_high:,.{digits}f}]"
 
     def tell(self, text: str) -> "Markdown":
         """Write the result in words, ``<name>.txt``, for RESULTS.md; and show it."""

@@ -131,6 +131,12 @@ class Judgement:
     note: str = ""
 
     @property
+    def marked(self) -> str:
+        """The verdict in Markdown, with its role where it is none of a claim."""
+        role = self.claim.role
+        return f"**{self.verdict}**" + f" ({role})" * (role != "claim")
+
+    @property
     def verdict(self) -> str:
         """The direction: that of all comparisons together."""
         if not self.comparisons:
@@ -278,7 +284,7 @@ def markdown(judgements: list[Judgement], figures: Path) -> str:
                 f"{one.claim.statement} ({one.claim.place}; `{one.claim.id}`)",
                 one.theirs,
                 one.ours,
-                f"**{one.verdict}**" + f" ({one.claim.role})" * (one.claim.role != "claim"),
+                one.marked,
                 one.size,
                 f"`lookuplab run {one.claim.artifact}`{took(one.claim)}",
             )

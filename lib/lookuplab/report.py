@@ -36,10 +36,7 @@ def build(profile: Profile, output: Path) -> Path:
     """
     from sphinx.cmd.build import build_main
 
-    figures = profile.figures / profile.name
-    if not any(figures.glob("*/*.csv")):
-        command = f"lookuplab reproduce --profile {profile.name}"
-        raise UserError(f"no figures of profile {profile.name!r} yet; `{command}` makes them")
+    figures = figures_of(profile)
     if output.exists() and not (output / MARK).exists():
         raise UserError(
             f"{output} holds other files, which a report would replace; name a new folder"
@@ -59,9 +56,20 @@ def build(profile: Profile, output: Path) -> Path:
     return output / "index.html"
 
 
+def figures_of(profile: Profile) -> Path:
+    """The folder of a profile's artifacts. Raises UserError where there are none yet."""
+    figures = profile.figures / profile.name
+    if not any(figures.glob("*/*.csv")):
+        command = f"lookuplab reproduce --profile {profile.name}"
+        raise UserError(f"no figures of profile {profile.name!r} yet; `{command}` makes them")
+    return figures
+
+
 def results(profile: Profile) -> str:
-    """The page RESULTS.md: of every notebook question and method, of its artifacts picture and result, and the verdicts."""
-    figures, named = profile.figures / profile.name, titles()
+    """The page RESULTS.md: of every notebook question and method, of its artifacts picture and result, and the verdicts.
+    Raises UserError where there are no figures yet.
+    """
+    figures, named = figures_of(profile), titles()
     judged = claims.judge_run(claims.load(), figures)
     papers: dict[str, list] = {paper: [] for paper in named}
     for notebook in sorted(all_notebooks(), key=lambda one: one.order != "first"):
@@ -86,7 +94,7 @@ def results(profile: Profile) -> str:
                     page += [f"**Result** (`{place.name}`). {told}", ""]
             made = {id.partition("/")[2] for id in found}
             page += [
-                f"- **{one.verdict}**{f' ({one.claim.role})' * (one.claim.role != 'claim')} (size: {one.size}): {one.claim.statement} (`{one.claim.id}`)"
+                f"- {one.marked} (size: {one.size}): {one.claim.statement} (`{one.claim.id}`)"
                 for one in verdicts
                 if one.claim.artifact in made
             ]

@@ -140,6 +140,13 @@ def test_a_written_page_links_to_what_is_there(file):
         assert place.startswith("https://") or (file.parent / place).exists(), place
 
 
+def test_the_page_of_results_names_every_notebook_of_the_papers():
+    text = (paths.ROOT / "RESULTS.md").read_text(encoding="utf-8")
+    assert [
+        one.id for one in notebooks.all_notebooks() if one.paper in titles() and one.id not in text
+    ] == []
+
+
 def test_every_paper_is_cited_and_the_version_is_the_kits():
     citation = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert citation["version"] == lookuplab.__version__
@@ -152,6 +159,7 @@ def test_what_cannot_be_built_is_one_line_and_other_files_stay(tmp_path, monkeyp
     assert done.exit_code == 2 and done.stderr.count("\n") == 1 and "other files" in done.stderr
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
     monkeypatch.setattr(paths, "FIGURES", tmp_path)
-    done = CliRunner().invoke(cli, ["report"])
     message = "no figures of profile 'mini' yet; `lookuplab reproduce --profile mini` makes them"
-    assert done.exit_code == 2 and done.stderr == f"error: {message}\n"
+    for name in ("report", "results"):
+        done = CliRunner().invoke(cli, [name])
+        assert done.exit_code == 2 and done.stderr == f"error: {message}\n" and not done.stdout

@@ -117,7 +117,7 @@ def claims(
     if csv:
         click.echo(judging.table(judged).to_csv(index=False).rstrip())
     elif markdown:
-        click.echo(CLAIMS.format(chosen, unrun="" if (folder.parent / "paper").is_dir() else UNRUN))
+        click.echo(_headed(CLAIMS, chosen, folder.parent))
         click.echo(judging.markdown(judged, folder))
     else:
         click.echo(judging.text(judged, details))
@@ -140,9 +140,14 @@ def results(*, profile: str = "mini") -> None:
     from lookuplab.notebooks import load_profile
 
     chosen = load_profile(profile)
-    run = (chosen.figures / "paper").is_dir()
-    click.echo(RESULTS.format(chosen, unrun="" if run else UNRUN))
-    click.echo(building.results(chosen))
+    page = building.results(chosen)
+    click.echo(_headed(RESULTS, chosen, chosen.figures))
+    click.echo(page)
+
+
+def _headed(page: str, profile, figures: Path) -> str:
+    """The head of a page, which says whether the papers' own models were run."""
+    return page.format(profile, unrun="" if (figures / "paper").is_dir() else UNRUN)
 
 
 @command()

@@ -25,6 +25,7 @@ from lookuplab.cloudapi.specs import ApiIndex
 from lookuplab.errors import UserError
 
 COUNTS = ["count_name", "count_bound"]
+CLASSES = {"class": "str", "class_stability": "float"}  # columns that a table may have
 TEXT_FIELDS = ("content", "text", "code")
 PATH_FIELDS = ("repo_name", "max_stars_repo_name", "path", "max_stars_repo_path")
 
@@ -206,11 +207,20 @@ def _last_name(function: ast.expr) -> str:
 
 
 def read_frequencies(path: Path) -> pandas.DataFrame:
-    """``count_name`` and ``count_bound`` by API id. Raises UserError for what is no such table."""
-    types = dict.fromkeys(COUNTS, "uint64")
+    """``count_name`` and ``count_bound`` by API id, and ``class`` and ``class_stability`` where the table has them. Raises
+    UserError for what is no such table.
+    """
+    types = dict.fromkeys(COUNTS, "uint64") | CLASSES
     try:
-        return pandas.read_csv(path, usecols=["api", *COUNTS], index_col="api", dtype=types)
-    except (OSError, ValueError) as error:
+        frame = pandas.read_csv(
+            path, usecols=lambda name: name == "api" or name in types, dtype=types
+        )
+        frame = frame.set_index("api").fillna({"class": ""})
+        frame[COUNTS]
+        if odd := {*frame.get("class", ())} - {"low", "medium", "high", ""}:
+            raise ValueError(f"{min(odd)!r} is no class of frequency")
+        return frame
+    except (OSError, ValueError, KeyError) as error:
         raise UserError(f"{path}: {error}; make it with `lookuplab data frequencies`") from None
 
 

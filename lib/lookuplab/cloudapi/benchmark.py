@@ -248,6 +248,23 @@ def tasks_of(
     return tasks
 
 
+def corrected(tasks: Sequence[Task], path: Path, index: ApiIndex) -> list[Task]:
+    """The tasks with the comments of a CSV (``id``, ``comment`` and, unless they stay, ``targets``) in place of their own:
+    issues that a reader noticed, fixed by hand (Appendix A.2, steps 7 and 8). Raises UserError for what fits no task.
+    """
+    try:
+        rows = pandas.read_csv(path, dtype=str, keep_default_na=False).set_index("id")
+        known = {task.id: task for task in tasks}
+        for name, comment, targets in rows[["comment", "targets"]].itertuples():
+            task = known[name]
+            chosen = tuple(index.by_id[api].id for api in targets.split()) or task.targets
+            prompt = task_prompt(index.by_id[task.target], comment)
+            known[name] = replace(task, comment=comment, prompt=prompt, targets=chosen)
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(f"{path} holds no comments for these tasks ({error})") from None
+    return list(known.values())
+
+
 def write_tasks(tasks: Sequence[Task], path: Path) -> None:
     """One JSON object a line, in the order of the dataclass's fields, without what is not known."""
     rows = ({name: v for name, v in asdict(task).items() if v is not None} for task in tasks)

@@ -216,6 +216,7 @@ def build_benchmark(
     generic_names: bool = False,
     faithful: bool = False,
     aws_share: float | None = None,
+    comments: Path | None = None,
     output: Path | None = None,
 ) -> None:
     """Build the 622 CloudAPIBench tasks from the API index and a frequency table.
@@ -237,6 +238,7 @@ def build_benchmark(
             agree on the class.
         faithful: Word the comments so that they mean what the SDK says; those of the committed tasks are freer.
         aws_share: Share of AWS in each class, 0 to 1. [default: two thirds]
+        comments: CSV with columns id, comment, targets: comments fixed by hand, and other targets where they are stated.
         output: JSON Lines file. [default: the mini profile's tasks]
     """
     import pandas
@@ -255,6 +257,8 @@ def build_benchmark(
     if not 0 <= share <= 1:
         raise UserError(f"--aws-share {share}: give a share, from 0 to 1")
     tasks = benchmark.build(index, counts, seed, None, generic_names, faithful, share)
+    if comments:
+        tasks = benchmark.corrected(tasks, comments, index)
     benchmark.write_tasks(tasks, output)
     made = Counter((task.frequency, task.provider) for task in tasks)
     for frequency, total in benchmark.COMPOSITION.items():

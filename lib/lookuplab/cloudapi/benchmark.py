@@ -87,7 +87,9 @@ def candidates(
 ) -> dict[tuple[str, str], list[ApiSpec]]:
     """(class, provider) -> the APIs that tasks can ask for; ``counts`` as in ``build``.
 
-    A class that ``counts`` states is taken as it is, an empty one leaves the API out; else ``frequency_class`` decides.
+    A class that ``counts`` states is taken as it is, an empty one leaves the API out; else ``frequency_class`` decides, and
+    a cloud API that is often named and never bound is left out: the name is another's (``create_instances`` of EC2's
+    resource, not of lightsail).
     With ``generic_names`` also those whose signature takes anything (``delete_blobs``), and those whose name others have
     (``put_object`` of s3, ``delete_message`` of sqs), where their class is sure: ``count_name`` is too high for them and
     ``count_bound`` too low, so both must be of the class. High is then bound more than 100 times, low named at most 10.
@@ -97,7 +99,8 @@ def candidates(
     for spec in index.operations:
         times = rows.get(spec.id, dict.fromkeys(counts, 0))
         by_name, at_least = (frequency_class(times[f"count_{of}"]) for of in ("name", "bound"))
-        frequency = times.get("class", by_name)
+        homonym = by_name != "low" and not times["count_bound"] and spec.provider != "python"
+        frequency = times.get("class", "" if homonym else by_name)
         sure = GENERIC if "class" in times or by_name == at_least else set()
         if frequency and not obstacle(spec, {"open_signature"} | sure if generic_names else ()):
             found[frequency, spec.provider].append(spec)

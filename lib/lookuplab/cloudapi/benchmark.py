@@ -36,8 +36,8 @@ class Task:
     """One task: complete ``prompt`` with a valid call of any of ``targets`` (API ids; the first is
     the one asked for).
 
-    ``frequency`` is the class of ``count_name`` (calls and definitions with the API's name, the
-    paper's count) or that of the frequency table; ``count_bound`` counts only calls resolved to the API's own client.
+    ``frequency`` is the class of ``count_name`` (calls and definitions with the API's name, the paper's count) or that of
+    the frequency table; ``count_bound`` counts only calls resolved to the API's own client.
     ``n_required`` counts required arguments. ``class_stability``: in which share of resamples of the counted repositories
     the API keeps its class, where the table says so.
     """
@@ -139,9 +139,8 @@ def sample(
     """At most ``n_tasks`` pairs (API, comment), spread over required arguments and frequencies.
 
     APIs are dealt in turn from buckets of equal (number of required arguments, octave of the count), those of the next
-    tenth of ``stability`` when the stabler ones are used up; a hash decides the
-    order in a bucket and whether an API gives one, two or three prompts. Of the wordings of an SDK's API at most half are
-    used, so that the mini corpus has others.
+    tenth of ``stability`` when the stabler ones are used up; a hash decides the order in a bucket and whether an API gives
+    one, two or three prompts. Of the wordings of an SDK's API at most half are used, so that the mini corpus has others.
     """
     tiers, chosen = defaultdict(lambda: defaultdict(list)), []
     for spec in sorted(specs, key=lambda s: stable_order(s.id, seed)):
@@ -183,40 +182,37 @@ def build(
     """The benchmark; with ``per_class`` at most that many tasks of each class and provider.
 
     ``counts`` has ``count_name`` and ``count_bound`` by API id, and may have ``class`` and ``class_stability``; an API that
-    is not in it occurs nowhere. ``generic_names``
-    as in ``candidates``; ``faithful`` as in ``distinct_comments``. The committed tasks are built without both. Where one
-    provider has too few APIs of a class, the other gives the rest. Raises UserError where both have too few.
+    is not in it occurs nowhere. ``generic_names`` as in ``candidates``; ``faithful`` as in ``distinct_comments``. The
+    committed tasks are built without both. Where one provider has too few APIs of a class, the other gives the rest.
+    Raises UserError where both have too few.
     """
     members, chosen = candidates(index, counts, generic_names), []
     counts = counts.reindex([spec.id for spec in index.operations], fill_value=0)
     count_name = counts.count_name.to_dict()
     stability = counts.class_stability.to_dict() if "class_stability" in counts else None
+
+    def dealt(frequency: str, numbers: Mapping[str, int]) -> dict[str, list]:
+        return {
+            one: sample(members[frequency, one], count_name, n, seed, faithful, stability)
+            for one, n in numbers.items()
+        }
+
     for frequency, total in COMPOSITION.items():
         wanted = quotas(total, aws_share)
         if per_class is not None:
             wanted = dict.fromkeys(index.providers, per_class)
-        pairs = {
-            provider: sample(
-                members[frequency, provider],
-                count_name,
-                total if per_class is None else per_class,
-                seed,
-                faithful,
-                stability,
-            )
-            for provider in wanted
-        }
-        given = {provider: min(n, len(pairs[provider])) for provider, n in wanted.items()}
-        for provider in wanted if per_class is None else ():
-            missing = total - sum(given.values())
-            given[provider] += min(missing, len(pairs[provider]) - given[provider])
-        if per_class is None and sum(given.values()) < total:
-            provider = next(one for one in wanted if given[one] < wanted[one])
-            raise UserError(
-                f"only {given[provider]} of {wanted[provider]} {frequency}-frequency {provider} tasks can be "
-                f"made: the frequency table has {len(members[frequency, provider])} such APIs; count over more code"
-            )
-        chosen += chain.from_iterable(pairs[provider][:n] for provider, n in given.items())
+        pairs = dealt(frequency, wanted)
+        missing = {one: n - len(pairs[one]) for one, n in wanted.items() if n > len(pairs[one])}
+        if missing and per_class is None:
+            more = sum(missing.values())
+            pairs = dealt(frequency, {one: n + more for one, n in wanted.items()})
+            if sum(map(len, pairs.values())) < total:
+                one = next(iter(missing))
+                raise UserError(
+                    f"only {len(pairs[one])} of {wanted[one]} {frequency}-frequency {one} tasks can be "
+                    f"made: the frequency table has {len(members[frequency, one])} such APIs; count over more code"
+                )
+        chosen += chain.from_iterable(pairs.values())
     return tasks_of(chosen, index, counts, Counter())
 
 

@@ -206,6 +206,11 @@ def test_a_file_that_holds_no_counts_is_refused_in_one_line(tmp_path):
         (tmp_path / f"{number}.gz").write_bytes(text)
         with pytest.raises(UserError, match="holds no counts by repository"):
             public.by_repository(tmp_path / f"{number}.gz", load_index())
+    for text in ("api,count_name\na,1\n", "name\n"):
+        (tmp_path / "some.csv").write_text(text)
+        (tmp_path / public.BY_REPOSITORY).write_bytes(gzip.compress(b""))
+        with pytest.raises(UserError, match="is no frequency table of all operations"):
+            public.build(tmp_path / "some.csv", load_index())
     odd = tmp_path / "odd.csv"
     odd.write_text("api,count_name,count_bound,class\na,1,1,often\n")
     with pytest.raises(UserError, match="'often' is no class of frequency"):

@@ -3,8 +3,8 @@
 ``count_name`` is the paper's: calls and definitions with the API's name in files that are specific
 to its provider, so APIs of equal name share it. ``count_bound`` counts the calls on the API's own
 client, as far as the file shows it: on ``boto3.client("svc")``, on a constructed Azure client or on
-one of its operation groups. Clients that come out of functions or are handed in stay unbound, so it
-is a lower bound; it is 0 for packages, whose objects have too many origins.
+one of its operation groups. Clients that other files make or hand in stay unbound, so it is a lower
+bound; it is 0 for packages, whose objects have too many origins.
 
 Files are counted once however often they are copied, and the SDKs' own sources not at all: one
 vendored copy of an SDK mentions each of its APIs and moves hundreds into another class.
@@ -203,12 +203,10 @@ _RETURNED = {
     "create_container_if_not_exists": {"ContainerProxy"},
     "get_database_client": {"DatabaseProxy"},
     "create_database": {"DatabaseProxy"},
-    "upload_blob": {"BlobClient"},
     "create_database_if_not_exists": {"DatabaseProxy"},
+    "upload_blob": {"BlobClient"},
 }
-_LOOP = (
-    ast.Pass()
-)  # what a name is that a loop gives its values: unknown, whatever else it was given
+_LOOP = ast.Pass()  # the value of a loop's variable: unknown, whatever else the name was given
 
 
 class _Reader(ast.NodeVisitor):
@@ -273,10 +271,9 @@ class _Reader(ast.NodeVisitor):
                     self.names[node.name] += 1
                     self._bind(ast.Name(node.name), node)
                     self._function = node
-                inside = (
-                    self._scope is self._class
-                )  # names of a class's body are not those of its methods
-                self._scope = (self._scope.parents if inside else self._scope).new_child()
+                # names of a class's body are not those of its methods
+                around = self._scope.parents if self._scope is self._class else self._scope
+                self._scope = around.new_child()
                 self._inside[node] = self._scope
                 given = node.args
                 for one in (*given.posonlyargs, *given.args, *given.kwonlyargs):
@@ -344,14 +341,13 @@ class _Reader(ast.NodeVisitor):
                 group = name.replace("_", "")  # compute_client.virtual_machines
                 return found | {f"{manager}.{group}" for manager in owners}
             case ast.Call(func=function):
-                return self._made(
-                    node, self._aliases.get(_last_name(function), _last_name(function)), scope
-                )
+                return self._made(node, function, scope)
         return set()
 
-    def _made(self, call: ast.Call, name: str, scope: ChainMap) -> set[str]:
-        """What a call of a function of this name returns."""
-        function, first = call.func, getattr(next(iter(call.args), None), "value", None)
+    def _made(self, call: ast.Call, function: ast.expr, scope: ChainMap) -> set[str]:
+        """What a call returns."""
+        name = self._aliases.get(_last_name(function), _last_name(function))
+        first = getattr(next(iter(call.args), None), "value", None)
         if isinstance(first, str) and name in ("client", "create_client"):
             return {first}
         if isinstance(first, str) and name == "resource":
@@ -359,9 +355,8 @@ class _Reader(ast.NodeVisitor):
         if name.startswith("from_") and isinstance(function, ast.Attribute):
             owner = _last_name(function.value)  # BlobClient.from_connection_string
             return {self._aliases.get(owner, owner)}
-        own = self._any(
-            one for f in self._defined(call, scope) for one in self._returned.get(f, ())
-        )
+        defined = self._defined(call, scope)
+        own = self._any(one for f in defined for one in self._returned.get(f, ()))
         return own | _RETURNED.get(name, set()) | ({name} if name[:1].isupper() else set())
 
     def _any(self, given: Iterable[tuple[ast.AST | None, ChainMap]]) -> set[str]:

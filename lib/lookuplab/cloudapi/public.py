@@ -90,9 +90,18 @@ def stability(found: np.ndarray, index: ApiIndex, draws: int = DRAWS, seed: int 
 
 
 def build(table: Path, index: ApiIndex) -> pandas.DataFrame:
-    """Write the classes of ``table``, whose other columns stay, from the counts by repository beside it."""
+    """Write the classes of ``table``, whose other columns stay, from the counts by repository beside it. Raises UserError
+    for what is no table of all operations.
+    """
     found = by_repository(table.with_name(BY_REPOSITORY), index)
-    frame = pandas.read_csv(table, index_col="api").loc[[spec.id for spec in index.operations]]
+    ids = [spec.id for spec in index.operations]
+    try:
+        frame = pandas.read_csv(table).set_index("api")
+        if missing := {*ids} - {*frame.index}:
+            raise ValueError(f"no row for {min(missing)}")
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(f"{table} is no frequency table of all operations ({error})") from None
+    frame = frame.loc[ids]
     named = classes(found.sum(axis=1), index)
     frame["repositories_client"] = found[1].sum(axis=0)
     frame["class"] = np.array([*CLASSES, ""])[named]

@@ -20,6 +20,9 @@ PLACES = """
     aws media media put_object
     aws kms kms encrypt
     azure blob BlobClient stage_block
+    azure blob BlobServiceClient get_blob_client
+    azure blob ContainerClient get_blob_client
+    azure cosmos ContainerProxy create_item
     azure compute ComputeManagementClient close
     azure compute VirtualMachinesOperations begin_start
     azure compute Operations list
@@ -57,6 +60,17 @@ def test_calls_and_definitions_count_by_name_but_mentions_do_not():
         'c = d = boto3.client("s3")\nlist(map(lambda x: d.put_object(), []))',
         'c = None\nwith boto3.client("s3") as c:\n    c.put_object()',
         'def f():\n    c = boto3.client("s3")\n    c.put_object()\ndef g():\n    c = boto3.client("kms")',
+        'class A:\n    c: Any = boto3.client("s3")\n    def go(self): self.c.put_object()',
+        'def f(self, c=None):\n    self.c = c or boto3.client("s3")\n    self.c.put_object()',
+        'c = boto3.client("s3") if x else None\nd, e = c, 1\nd.put_object()',
+        'def make():\n    return boto3.client("s3")\nmake().put_object()',
+        'class A:\n    @property\n    def c(self): return boto3.client("s3")\n'
+        "    def go(self): self.c.put_object()",
+        'def f(c: "S3Client | None"): c.put_object()',
+        "def f(c): c.put_object()\nf(boto3.client('s3'))",
+        'from boto3 import client as make\nmake("s3").put_object()',
+        'boto3.resource("s3").meta.client.put_object()',
+        'c = None\ndef f():\n    global c\n    c = boto3.client("s3")\ndef g(): c.put_object()',
     ],
 )
 def test_a_call_on_an_assigned_client_is_bound_to_its_service(text):
@@ -71,6 +85,11 @@ def test_a_call_on_an_assigned_client_is_bound_to_its_service(text):
         "c = boto3.client(name)\nc.put_object()",
         'c = boto3.client("kms")\nc.put_object()',
         'c = boto3.client("s3")\nc = boto3.client("media")\nc.put_object()',
+        'c = boto3.client("s3")\ndef f(c): c.put_object()',
+        'c = boto3.client("s3")\nfor c in others: c.put_object()',
+        'c = boto3.client("s3")\n[c.put_object() for c in others]',
+        'c = boto3.client("s3")\nlambda c: c.put_object()',
+        "def f(c): c.put_object()\nf(c)\nc = f(c) or c",
     ],
 )
 def test_other_objects_stay_unbound(text):
@@ -88,6 +107,20 @@ def test_azure_classes_and_operation_groups_are_bound():
         "azure/compute.VirtualMachinesOperations.begin_start": (2, 1),
         "azure/compute.Operations.list": (1, 1),
         "azure/storage.Operations.list": (1, 0),
+    }
+
+
+def test_what_azures_clients_return_is_bound():
+    text = (
+        "from azure.storage.blob import BlobServiceClient as Service\ns = Service(1)\n"
+        "b = s.get_blob_client(2)\nb.stage_block()\n"
+        "d = CosmosClient(1).get_database_client(2)\nd.get_container_client(3).create_item(4)\n"
+    )
+    assert counted(text, path="x.py") == {
+        "azure/blob.BlobServiceClient.get_blob_client": (1, 1),
+        "azure/blob.ContainerClient.get_blob_client": (1, 0),
+        "azure/blob.BlobClient.stage_block": (1, 1),
+        "azure/cosmos.ContainerProxy.create_item": (1, 1),
     }
 
 
@@ -127,7 +160,10 @@ def test_sdk_sources_are_known_by_their_path():
     sdks = "boto3/session.py v/botocore/auth.py azure/mgmt/compute/models.py"
     sdks += " azure-storage-blob/azure/storage/blob/_models.py azure-sdk-for-python/sdk/x.py"
     assert all(is_sdk_source(path, "") for path in sdks.split())
-    for path in ("examples/boto3/upload.py", "azure/upload.py", "azure-samples/x.py"):
+    users = (
+        "examples/boto3/upload.py azure/upload.py azure-samples/x.py azure/cosmos/agent_memory/x.py"
+    )
+    for path in [*users.split(), "src/azure-cli/azure/cli/command_modules/vm/custom.py"]:
         assert not is_sdk_source(path, "")
 
 
@@ -152,7 +188,28 @@ def test_the_same_files_come_from_every_kind_of_place(tmp_path, kind):
         place /= "rows.jsonl.gz"
         place.write_bytes(gzip.compress("\n".join(map(json.dumps, ROWS)).encode()))
     found = [(path.removesuffix(".py"), text) for path, text in source_files(str(place))]
-    assert found == [("boto/a", "f.encrypt()"), ("me/b", "g()")]
+    assert found == [("boto/a", "f.encrypt()"), ("b" if kind != "py" else "me/b", "g()")]
+
+
+def test_the_owner_of_a_repository_makes_no_file_specific_and_its_name_does(tmp_path):
+    names = {"aws-samples/x": "f.encrypt()", "me/my-aws": "g.encrypt()"}
+    rows = ({"repo_name": name, "path": "y.py", "content": text} for name, text in names.items())
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    _, fates = count(source_files(str(tmp_path / "rows.jsonl")), INDEX)
+    assert fates == {"read": 2, "other": 1, "aws": 1}
+
+
+def test_the_code_cells_of_notebooks_are_read(tmp_path):
+    cells = [
+        {"cell_type": "markdown", "source": ["f.encrypt()"]},
+        {"cell_type": "code", "source": ["!pip install boto3\n", "import boto3\n", "f.encrypt()"]},
+        {"cell_type": "code", "source": "%%bash\naws s3 ls"},
+    ]
+    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells}))
+    (tmp_path / "b.ipynb").write_text("no notebook")
+    frame, fates = count(source_files(str(tmp_path)), INDEX)
+    assert frame.count_name["aws/kms.kms.encrypt"] == 1
+    assert fates == {"read": 2, "aws": 1, "other": 1}
 
 
 def read_sources(place):

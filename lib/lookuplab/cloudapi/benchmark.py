@@ -11,8 +11,8 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from itertools import zip_longest
+from dataclasses import asdict, dataclass, replace
+from itertools import chain, zip_longest
 from pathlib import Path
 
 import pandas
@@ -36,9 +36,10 @@ class Task:
     """One task: complete ``prompt`` with a valid call of any of ``targets`` (API ids; the first is
     the one asked for).
 
-    ``frequency`` is the class of ``count_name`` (calls and definitions with the API's name, the
-    paper's count); ``count_bound`` counts only calls resolved to the API's own client.
-    ``n_required`` counts required arguments.
+    ``frequency`` is the class of ``count_name`` (calls and definitions with the API's name, the paper's count) or that of
+    the frequency table; ``count_bound`` counts only calls resolved to the API's own client.
+    ``n_required`` counts required arguments. ``class_stability``: in which share of resamples of the counted repositories
+    the API keeps its class, where the table says so.
     """
 
     id: str
@@ -52,6 +53,7 @@ class Task:
     count_name: int
     count_bound: int
     n_required: int
+    class_stability: float | None = None
 
     @property
     def target(self) -> str:
@@ -85,16 +87,22 @@ def candidates(
 ) -> dict[tuple[str, str], list[ApiSpec]]:
     """(class, provider) -> the APIs that tasks can ask for; ``counts`` as in ``build``.
 
+    A class that ``counts`` states is taken as it is, an empty one leaves the API out; else ``frequency_class`` decides, and
+    a cloud API that is often named and never bound is left out: the name is another's (``create_instances`` of EC2's
+    resource, not of lightsail).
     With ``generic_names`` also those whose signature takes anything (``delete_blobs``), and those whose name others have
     (``put_object`` of s3, ``delete_message`` of sqs), where their class is sure: ``count_name`` is too high for them and
     ``count_bound`` too low, so both must be of the class. High is then bound more than 100 times, low named at most 10.
+    A stated class is sure.
     """
     found, rows = defaultdict(list), counts.to_dict("index")
     for spec in index.operations:
         times = rows.get(spec.id, dict.fromkeys(counts, 0))
-        frequency, at_least = (frequency_class(times[f"count_{of}"]) for of in ("name", "bound"))
-        sure = GENERIC if frequency == at_least else set()
-        if not obstacle(spec, {"open_signature"} | sure if generic_names else ()):
+        by_name, at_least = (frequency_class(times[f"count_{of}"]) for of in ("name", "bound"))
+        homonym = by_name != "low" and not times["count_bound"] and spec.provider != "python"
+        frequency = times.get("class", "" if homonym else by_name)
+        sure = GENERIC if "class" in times or by_name == at_least else set()
+        if frequency and not obstacle(spec, {"open_signature"} | sure if generic_names else ()):
             found[frequency, spec.provider].append(spec)
     return found
 
@@ -126,18 +134,21 @@ def sample(
     n_tasks: int,
     seed: int,
     faithful: bool = False,
+    stability: Mapping[str, float] | None = None,
 ) -> list[tuple[ApiSpec, str]]:
     """At most ``n_tasks`` pairs (API, comment), spread over required arguments and frequencies.
 
-    APIs are dealt in turn from buckets of equal (number of required arguments, octave of the count); a hash decides the
-    order in a bucket and whether an API gives one, two or three prompts. Of the wordings of an SDK's API at most half are
-    used, so that the mini corpus has others.
+    APIs are dealt in turn from buckets of equal (number of required arguments, octave of the count), those of the next
+    tenth of ``stability`` when the stabler ones are used up; a hash decides the order in a bucket and whether an API gives
+    one, two or three prompts. Of the wordings of an SDK's API at most half are used, so that the mini corpus has others.
     """
-    buckets, chosen = defaultdict(list), []
+    tiers, chosen = defaultdict(lambda: defaultdict(list)), []
     for spec in sorted(specs, key=lambda s: stable_order(s.id, seed)):
         octave = int(math.log2(counts[spec.id] + 1))
-        buckets[min(len(spec.required), 5), octave].append(spec)
-    for spec in _in_turn([buckets[key] for key in sorted(buckets)]):
+        tier = -int(10 * stability[spec.id]) if stability else 0
+        tiers[tier][min(len(spec.required), 5), octave].append(spec)
+    dealt = (_in_turn([tiers[n][key] for key in sorted(tiers[n])]) for n in sorted(tiers))
+    for spec in chain.from_iterable(dealt):
         prompts = 1 + int(stable_order(spec.id, seed + 1), 16) % PROMPTS_PER_API
         comments = distinct_comments(spec, 2 * PROMPTS_PER_API, faithful)
         if spec.provider != "python":
@@ -153,6 +164,12 @@ def _in_turn(buckets: list[list]) -> list:
     return [item for row in zip_longest(*buckets) for item in row if item is not None]
 
 
+def quotas(total: int, aws_share: float = AWS_SHARE) -> dict[str, int]:
+    """How many of a class's tasks each provider gives."""
+    n_aws = round(total * aws_share)
+    return {"aws": n_aws, "azure": total - n_aws}
+
+
 def build(
     index: ApiIndex,
     counts: pandas.DataFrame,
@@ -160,50 +177,97 @@ def build(
     per_class: int | None = None,
     generic_names: bool = False,
     faithful: bool = False,
+    aws_share: float = AWS_SHARE,
 ) -> list[Task]:
     """The benchmark; with ``per_class`` at most that many tasks of each class and provider.
 
-    ``counts`` has ``count_name`` and ``count_bound`` by API id; an API that is not in it occurs nowhere. ``generic_names``
-    as in ``candidates``; ``faithful`` as in ``distinct_comments``. The committed tasks are built without both. Raises
-    UserError where too few APIs are in a class.
+    ``counts`` has ``count_name`` and ``count_bound`` by API id, and may have ``class`` and ``class_stability``; an API that
+    is not in it occurs nowhere. ``generic_names`` as in ``candidates``; ``faithful`` as in ``distinct_comments``. The
+    committed tasks are built without both. Where one provider has too few APIs of a class, the other gives the rest.
+    Raises UserError where both have too few.
     """
-    count_name, count_bound = (Counter(counts[f"count_{of}"].to_dict()) for of in ("name", "bound"))
-    members, tasks, seen = candidates(index, counts, generic_names), [], Counter()
+    members, chosen = candidates(index, counts, generic_names), []
+    counts = counts.reindex([spec.id for spec in index.operations], fill_value=0)
+    count_name = counts.count_name.to_dict()
+    stability = counts.class_stability.to_dict() if "class_stability" in counts else None
+
+    def dealt(frequency: str, numbers: Mapping[str, int]) -> dict[str, list]:
+        return {
+            one: sample(members[frequency, one], count_name, n, seed, faithful, stability)
+            for one, n in numbers.items()
+        }
+
     for frequency, total in COMPOSITION.items():
-        n_aws = round(total * AWS_SHARE)
-        quotas = {"aws": n_aws, "azure": total - n_aws}
+        wanted = quotas(total, aws_share)
         if per_class is not None:
-            quotas = dict.fromkeys(index.providers, per_class)
-        for provider, n_tasks in quotas.items():
-            found = members[frequency, provider]
-            pairs = sample(found, count_name, n_tasks, seed, faithful)
-            if len(pairs) < n_tasks and per_class is None:
+            wanted = dict.fromkeys(index.providers, per_class)
+        pairs = dealt(frequency, wanted)
+        missing = {one: n - len(pairs[one]) for one, n in wanted.items() if n > len(pairs[one])}
+        if missing and per_class is None:
+            more = sum(missing.values())
+            pairs = dealt(frequency, {one: n + more for one, n in wanted.items()})
+            if sum(map(len, pairs.values())) < total:
+                one = next(iter(missing))
                 raise UserError(
-                    f"only {len(pairs)} of {n_tasks} {frequency}-frequency {provider} tasks can be "
-                    f"made: the frequency table has {len(found)} such APIs; count over more code"
+                    f"only {len(pairs[one])} of {wanted[one]} {frequency}-frequency {one} tasks can be "
+                    f"made: the frequency table has {len(members[frequency, one])} such APIs; count over more code"
                 )
-            for spec, comment in pairs:
-                seen[spec.id] += 1
-                task = Task(
-                    id=f"{spec.id}#{seen[spec.id]}",
-                    prompt=task_prompt(spec, comment),
-                    comment=comment,
-                    targets=acceptable_targets(spec, index),
-                    provider=provider,
-                    service=spec.service,
-                    client=spec.client,
-                    frequency=frequency,
-                    count_name=count_name[spec.id],
-                    count_bound=count_bound[spec.id],
-                    n_required=len(spec.required),
-                )
-                tasks.append(task)
+        chosen += chain.from_iterable(pairs.values())
+    return tasks_of(chosen, index, counts, Counter())
+
+
+def tasks_of(
+    pairs: Sequence[tuple[ApiSpec, str]],
+    index: ApiIndex,
+    counts: pandas.DataFrame,
+    seen: Counter[str],
+) -> list[Task]:
+    """A task for each (API, comment); ``seen`` counts those of an API that are there already."""
+    seen, tasks = seen.copy(), []
+    for spec, comment in pairs:
+        seen[spec.id] += 1
+        task = Task(
+            id=f"{spec.id}#{seen[spec.id]}",
+            prompt=task_prompt(spec, comment),
+            comment=comment,
+            targets=acceptable_targets(spec, index),
+            provider=spec.provider,
+            service=spec.service,
+            client=spec.client,
+            frequency=frequency_class(int(counts.count_name[spec.id])),
+            count_name=int(counts.count_name[spec.id]),
+            count_bound=int(counts.count_bound[spec.id]),
+            n_required=len(spec.required),
+        )
+        if "class" in counts:
+            task = replace(task, frequency=counts["class"][spec.id])
+        if "class_stability" in counts:
+            task = replace(task, class_stability=float(counts.class_stability[spec.id]))
+        tasks.append(task)
     return tasks
 
 
+def corrected(tasks: Sequence[Task], path: Path, index: ApiIndex) -> list[Task]:
+    """The tasks with the comments of a CSV (``id``, ``comment`` and, unless they stay, ``targets``) in place of their own:
+    issues that a reader noticed, fixed by hand (Appendix A.2, steps 7 and 8). Raises UserError for what fits no task.
+    """
+    try:
+        rows = pandas.read_csv(path, dtype=str, keep_default_na=False).set_index("id")
+        known = {task.id: task for task in tasks}
+        for name, comment, targets in rows[["comment", "targets"]].itertuples():
+            task = known[name]
+            chosen = tuple(index.by_id[api].id for api in targets.split()) or task.targets
+            prompt = task_prompt(index.by_id[task.target], comment)
+            known[name] = replace(task, comment=comment, prompt=prompt, targets=chosen)
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(f"{path} holds no comments for these tasks ({error})") from None
+    return list(known.values())
+
+
 def write_tasks(tasks: Sequence[Task], path: Path) -> None:
-    """One JSON object a line, in the order of the dataclass's fields."""
-    write_lines(path, (json.dumps(asdict(task), ensure_ascii=False) for task in tasks))
+    """One JSON object a line, in the order of the dataclass's fields, without what is not known."""
+    rows = ({name: v for name, v in asdict(task).items() if v is not None} for task in tasks)
+    write_lines(path, (json.dumps(row, ensure_ascii=False) for row in rows))
 
 
 def load_tasks(path: Path | str = TASKS, limit: int | None = None) -> list[Task]:

@@ -9,6 +9,7 @@ from typing import Literal
 import click
 
 from lookuplab.commands import Group, command, echo_counts, with_settings
+from lookuplab.errors import UserError
 
 
 @click.group(cls=Group)
@@ -184,6 +185,29 @@ def build_cloudapi() -> None:
     click.echo(f"{sdks.build(sdks.INDEX.parent)} APIs written to {sdks.INDEX.parent}")
 
 
+@command(build, "classes")
+def build_classes(*, table: Path | None = None) -> None:
+    """Classify the APIs of a frequency table by the numbers of repositories that call them, and resample these.
+
+    Needs per_repository.jsonl.gz beside the table; data/public/cloudapi/README.md derives the rule. Takes a minute.
+
+    \b
+    Example:
+      lookuplab data build classes
+
+    Args:
+        table: CSV with a column api, plain or gzipped. [default: data/public/cloudapi/frequencies.csv.gz]
+    """
+    from lookuplab.cloudapi import public
+    from lookuplab.cloudapi.specs import load_index
+
+    table = table or public.FREQUENCIES
+    frame = public.build(table, load_index())
+    for name, of_class in frame.groupby("class").class_stability:
+        stable = (of_class >= public.STABLE).sum()
+        click.echo(f"{name or 'none':6} {len(of_class):>6,} APIs, {stable:,} stable -> {table}")
+
+
 @command(build, "benchmark")
 def build_benchmark(
     *,
@@ -191,22 +215,30 @@ def build_benchmark(
     seed: int = 0,
     generic_names: bool = False,
     faithful: bool = False,
+    aws_share: float | None = None,
+    comments: Path | None = None,
     output: Path | None = None,
 ) -> None:
     """Build the 622 CloudAPIBench tasks from the API index and a frequency table.
 
+    Where one provider has too few APIs of a class, the other gives the rest, and a line says so.
+
     \b
     Examples:
       lookuplab data build benchmark
+      lookuplab data build benchmark --frequencies data/public/cloudapi/frequencies.csv.gz -o tasks.jsonl
       lookuplab data build benchmark --frequencies stack.csv --generic-names --faithful -o tasks.jsonl
 
     Args:
-        frequencies: CSV with columns api, count_name, count_bound, as `lookuplab data frequencies` writes it.
+        frequencies: CSV with columns api, count_name, count_bound, as `lookuplab data frequencies` writes it. A column
+            `class` stands above the counts, and of a column `class_stability` the stablest come first.
             [default: the mini corpus's counts]
         seed: Which APIs are dealt.
         generic_names: Ask for put_object and other names of several clients, too, where the counts by name and by client
             agree on the class.
         faithful: Word the comments so that they mean what the SDK says; those of the committed tasks are freer.
+        aws_share: Share of AWS in each class, 0 to 1. [default: two thirds]
+        comments: CSV with columns id, comment, targets: comments fixed by hand, and other targets where they are stated.
         output: JSON Lines file. [default: the mini profile's tasks]
     """
     import pandas
@@ -221,8 +253,19 @@ def build_benchmark(
         counts = pandas.DataFrame(dict.fromkeys(COUNTS, assign(seed)))
     else:
         counts = read_frequencies(frequencies)
-    tasks = benchmark.build(index, counts, seed, None, generic_names, faithful)
+    share = benchmark.AWS_SHARE if aws_share is None else aws_share
+    if not 0 <= share <= 1:
+        raise UserError(f"--aws-share {share}: give a share, from 0 to 1")
+    tasks = benchmark.build(index, counts, seed, None, generic_names, faithful, share)
+    if comments:
+        tasks = benchmark.corrected(tasks, comments, index)
     benchmark.write_tasks(tasks, output)
+    made = Counter((task.frequency, task.provider) for task in tasks)
+    for frequency, total in benchmark.COMPOSITION.items():
+        for provider, wanted in benchmark.quotas(total, share).items():
+            if (n := made[frequency, provider]) < wanted:
+                said = f"{frequency}: {provider} has APIs for {n} of its {wanted} tasks"
+                click.echo(f"{said}; the other provider gives {wanted - n} more")
     for asked in (False, True)[: 1 + generic_names]:
         found = benchmark.candidates(index, counts, asked)
         sizes = ", ".join(f"{' '.join(key)} {len(found[key])}" for key in sorted(found))

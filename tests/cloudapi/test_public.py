@@ -1,0 +1,217 @@
+"""Public counts: the rule of the classes, how sure they are, and the tasks made from them."""
+
+import gzip
+import json
+from collections import Counter
+
+import numpy as np
+import pandas
+import pytest
+from click.testing import CliRunner
+
+from lookuplab.cli import cli
+from lookuplab.cloudapi import public
+from lookuplab.cloudapi.benchmark import COMPOSITION, load_tasks
+from lookuplab.cloudapi.comments import leaks_name, normalised
+from lookuplab.cloudapi.frequency import read_frequencies
+from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_index
+from lookuplab.errors import UserError
+
+FOLDER = public.FREQUENCIES.parent
+SEED = int("f15c8efd", 16)  # of the commit that added the card: data/public/cloudapi/README.md
+
+
+@pytest.fixture(scope="module")
+def table():
+    return read_frequencies(public.FREQUENCIES)
+
+
+@pytest.fixture(scope="module")
+def tasks():
+    return load_tasks(FOLDER / "tasks.jsonl")
+
+
+def named(numbers, flags=(), provider="aws"):
+    """The class of one API that so many repositories name, name beside its client, and bind."""
+    api = ApiSpec(provider, "s3", "s3", "do_it", (), flags=flags)
+    [found] = public.classes(np.array(numbers)[:, None], ApiIndex([api]))
+    return [*public.CLASSES, ""][found]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "aws", "azure"),
+    [
+        ((0, 0, 0), "low", "low"),
+        ((1, 1, 0), "medium", "low"),
+        ((2, 1, 0), "medium", "medium"),
+        ((6, 2, 0), "medium", "medium"),
+        ((7, 3, 0), "high", "medium"),
+        ((11, 4, 0), "high", "high"),
+        ((1, 0, 0), "", "low"),  # a homonym: nobody who names it has a client of its service
+        ((7, 2, 2), "", ""),
+    ],
+)
+def test_the_class_is_that_of_the_repositories_of_which_a_third_show_the_client(
+    numbers, aws, azure
+):
+    assert (named(numbers), named(numbers, provider="azure")) == (aws, azure)
+
+
+@pytest.mark.parametrize(
+    ("flag", "numbers", "expected"),
+    [
+        ("generic_name", (90, 90, 7), "high"),
+        ("generic_name", (90, 90, 6), ""),
+        ("generic_name", (5, 1, 1), "medium"),
+        ("generic_name", (0, 0, 0), "low"),
+        ("shared_name", (90, 90, 1), "high"),
+        ("shared_name", (90, 90, 0), ""),
+    ],
+)
+def test_a_name_of_several_clients_must_be_bound(flag, numbers, expected):
+    assert named(numbers, (flag,)) == expected
+
+
+def test_stability_is_the_share_of_resamples_that_keep_the_class():
+    """Two repositories, one of which calls the API: drawn again, it is missing in a quarter of the draws (0 0), once in a
+    half, twice in a quarter; one or two repositories are medium. Nobody calls the other API: low in every draw.
+    """
+    index = ApiIndex([ApiSpec("aws", "s3", "s3", name, ()) for name in ("do_it", "drop_it")])
+    found = np.zeros((3, 2, 2), bool)
+    found[:, 0, 0] = True
+    kept = public.stability(found, index, draws=4000)
+    assert kept[0] == pytest.approx(0.75, abs=0.03) and kept[1] == 1
+    times = np.random.default_rng(0).multinomial(2, [0.5, 0.5], size=50)
+    assert public.stability(found, index, draws=50)[0] == (times[:, 0] > 0).mean()
+
+
+def test_the_table_is_what_the_counts_by_repository_add_up_to(table):
+    index, sums = load_index(), Counter()
+    with gzip.open(FOLDER / public.BY_REPOSITORY, "rt") as lines:
+        for row in map(json.loads, lines):
+            sums.update({(provider, name): n for provider, name, n in row["names"]})
+    assert all(table.count_name[s.id] == sums[s.provider, s.name] for s in index.operations)
+    found = public.by_repository(FOLDER / public.BY_REPOSITORY, index)
+    names = np.array([*public.CLASSES, ""])[public.classes(found.sum(axis=1), index)]
+    assert found.shape[1] == len(pandas.read_csv(FOLDER / "sources.csv")) == 405
+    assert (table.loc[[s.id for s in index.operations], "class"] == names).all()
+    drawn = public.stability(found, index, draws=100)
+    assert np.abs(drawn - table.class_stability[[s.id for s in index.operations]]).max() < 0.25
+
+
+def test_apis_whose_class_the_paper_states_have_it_but_for_one(table):
+    stated = {
+        "aws/iam.iam.add_user_to_group": "high",
+        "aws/networkmanager.networkmanager.get_network_resources": "low",
+        "azure/blob.ContainerClient.delete_blobs": "medium",
+        "azure/callautomation.CallConnectionClient.send_dtmf_tones": "low",
+        "azure/servicefabric.ServiceFabricClientAPIs.get_deployed_application_health": "low",
+        "azure/servicefabric.ServiceFabricClientAPIs.get_compose_deployment_upgrade_progress": "low",
+    }
+    assert table["class"][list(stated)].to_dict() == stated
+    assert table["class"]["aws/autoscaling.autoscaling.complete_lifecycle_action"] == "medium"
+    for homonym in (
+        "lightsail.lightsail.create_instances",
+        "amplifybackend.amplifybackend.get_token",
+    ):
+        assert table["class"][f"aws/{homonym}"] == ""
+    popular = (
+        "aws/s3.s3.put_object aws/ec2.ec2.describe_instances azure/blob.BlobClient.upload_blob"
+    )
+    assert {*table["class"][popular.split()]} == {"high"}
+
+
+def built(tmp_path, *options):
+    out = tmp_path / "tasks.jsonl"
+    told = [
+        "--frequencies",
+        str(public.FREQUENCIES),
+        "--generic-names",
+        "--faithful",
+        "-o",
+        str(out),
+    ]
+    return CliRunner().invoke(cli, ["data", "build", "benchmark", *told, *options]), out
+
+
+def test_the_command_rebuilds_the_committed_tasks_and_says_which_provider_is_short(tmp_path):
+    comments = ["--comments", str(FOLDER / "comments.csv")]
+    result, out = built(tmp_path, "--seed", str(SEED), *comments)
+    assert result.exit_code == 0, result.output
+    assert out.read_bytes() == (FOLDER / "tasks.jsonl").read_bytes()
+    assert (
+        "high: azure has APIs for 53 of its 68 tasks; the other provider gives 15 more"
+        in result.output
+    )
+
+
+def test_the_share_of_aws_is_a_choice(tmp_path):
+    result, out = built(tmp_path, "--aws-share", "0.9")
+    made = Counter((task.frequency, task.provider) for task in load_tasks(out))
+    assert {made[name, "aws"] for name in COMPOSITION} == {184, 135, 240}
+    assert "the other provider" not in result.output
+    result, _ = built(tmp_path, "--aws-share", "2")
+    assert result.exit_code == 2 and "give a share, from 0 to 1" in result.output
+
+
+def test_composition_and_classes_are_the_tables(tasks, table):
+    assert Counter(task.frequency for task in tasks) == COMPOSITION
+    assert max(Counter(task.target for task in tasks).values()) <= 3
+    assert len({task.prompt for task in tasks}) == len({task.id for task in tasks}) == 622
+    for task in tasks:
+        row = table.loc[task.target]
+        said = (task.frequency, task.class_stability, task.count_name, task.count_bound)
+        assert said == (row["class"], row.class_stability, row.count_name, row.count_bound)
+    for name in COMPOSITION:
+        of_class = [task for task in tasks if task.frequency == name]
+        assert {0, 1, 2, 3, 4} <= {task.n_required for task in of_class}
+        assert {task.provider for task in of_class} == {"aws", "azure"}
+
+
+def test_stable_apis_come_first(tasks):
+    for name in COMPOSITION:
+        aws = [t for t in tasks if t.frequency == name and t.provider == "aws"]
+        assert min(task.class_stability for task in aws) >= public.STABLE
+        azure = [t for t in tasks if t.frequency == name and t.provider == "azure"]
+        tenths = [int(10 * task.class_stability) for task in azure]
+        assert tenths == sorted(tenths, reverse=True)
+
+
+def test_no_comment_gives_the_name_away_or_repeats_the_description(tasks):
+    for task in tasks:
+        spec = load_index().by_id[task.target]
+        assert not leaks_name(task.comment, spec.name), task.id
+        assert normalised(task.comment) not in normalised(spec.description), task.id
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("id,comment,targets\nx#1,Do it,\n", "'x#1'"),
+        ("id,comment\n", "targets"),
+        ("id,comment,targets\n{id},Do it,no/such.api\n", "no/such.api"),
+    ],
+)
+def test_comments_that_fit_no_task_are_refused_in_one_line(tmp_path, tasks, text, said):
+    from lookuplab.cloudapi.benchmark import corrected
+
+    path = tmp_path / "comments.csv"
+    path.write_text(text.format(id=tasks[0].id))
+    with pytest.raises(UserError, match=f"holds no comments for these tasks.*{said}"):
+        corrected(tasks, path, load_index())
+
+
+def test_a_file_that_holds_no_counts_is_refused_in_one_line(tmp_path):
+    for number, text in enumerate((b"text", gzip.compress(b'{"names": 1}'))):
+        (tmp_path / f"{number}.gz").write_bytes(text)
+        with pytest.raises(UserError, match="holds no counts by repository"):
+            public.by_repository(tmp_path / f"{number}.gz", load_index())
+    for text in ("api,count_name\na,1\n", "name\n"):
+        (tmp_path / "some.csv").write_text(text)
+        (tmp_path / public.BY_REPOSITORY).write_bytes(gzip.compress(b""))
+        with pytest.raises(UserError, match="is no frequency table of all operations"):
+            public.build(tmp_path / "some.csv", load_index())
+    odd = tmp_path / "odd.csv"
+    odd.write_text("api,count_name,count_bound,class\na,1,1,often\n")
+    with pytest.raises(UserError, match="'often' is no class of frequency"):
+        read_frequencies(odd)

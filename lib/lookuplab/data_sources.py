@@ -12,6 +12,12 @@ from lookuplab.provenance import file_hash
 
 KINDS = ("file", "model", "dataset", "environment", "sources")
 UNPINNED = "main"
+WHERE = {
+    "model": "huggingface.co/",
+    "dataset": "huggingface.co/datasets/",
+    "environment": "the package index, pinned in data/",
+    "sources": "the package index, pinned in data/",
+}
 
 
 @dataclass(frozen=True)
@@ -32,12 +38,31 @@ class Source:
     sha256: str = ""
     revision: str = UNPINNED
     streamed: bool = False
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict, hash=False)
+
+    def __str__(self) -> str:
+        """What it is, its size, where it comes from and its licence; of a model also the memory that it takes."""
+        where = self.address if "://" in self.address else f"{WHERE[self.kind]}{self.address}"
+        weights = self.facts.get("parameters", 0) * 2
+        memory = f", {size(weights)} of memory in bfloat16" * bool(weights)
+        much = size(self.bytes) if self.bytes else "size unknown"
+        return f"{self.name}, {much} from {where}{memory}; licence: {self.licence}"
+
+    @property
+    def bytes(self) -> int:
+        """The size of a file; of a model, its parameters in the dtype of its files; 0 if unknown."""
+        width = {"float32": 4}.get(self.facts.get("dtype"), 2)
+        return self.size or self.facts.get("parameters", 0) * width
 
     @property
     def path(self) -> Path:
         """Where a file is kept; hub models and data sets stay in the hub's own cache."""
         return paths.DOWNLOADS / self.name / self.address.rsplit("/", 1)[-1].split("?")[0]
+
+
+def size(n: int) -> str:
+    """Bytes for people: ``12.1 GB``, ``0.4 MB``."""
+    return f"{n / 1e9:,.1f} GB" if n >= 1e8 else f"{n / 1e6:,.1f} MB"
 
 
 def load() -> dict[str, Source]:

@@ -37,7 +37,7 @@ def list_sources() -> None:
 
     for source in data_sources.load().values():
         mark = "*" if data_sources.is_fetched(source) else " "
-        size = f"{source.size / 1e6:,.1f} MB" if source.size else source.kind
+        size = data_sources.size(source.bytes) if source.bytes else source.kind
         click.echo(f"{mark} {source.name:22} {size:10} {source.address}")
         click.echo(f"    {source.purpose}\n    licence: {source.licence}")
 

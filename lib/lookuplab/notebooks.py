@@ -289,6 +289,12 @@ class Job:
                 if isinstance(item, str) and item:
                     yield name, item
 
+    @property
+    def said_without(self) -> str:
+        """``without openai:gpt-4o: no key in OPENAI_API_KEY``"""
+        keys = ", ".join(sorted({*map(missing_key, self.without)}))
+        return f"without {', '.join(self.without)}: no key in {keys}"
+
     def keys_needed(self) -> list[str]:
         """The variables without which none of the profile's models of a parameter can be asked."""
         found = [
@@ -366,7 +372,9 @@ def plan_all(
     known = {name for one in chosen for name in one.parameters}
     for name in given:
         if name not in known:
-            raise UserError(f"no notebook here has a parameter {name!r}{suggestion(name, known)}")
+            papers = ", ".join(sorted({one.paper for one in chosen}))
+            near = suggestion(name, known)
+            raise UserError(f"the notebooks of {papers} have no parameter {name!r}{near}")
     changed = replace(profile, given={**profile.given, **given})
     return [plan(one, changed) for one in chosen]
 
@@ -422,7 +430,10 @@ def missing(job: Job) -> Iterator[tuple[str, str]]:
                 yield f"no mini model {bare(item)!r}; there are: {there}", ""
         elif item.startswith(OPENAI):
             if key := missing_key(item):
-                yield f"model {item!r} needs a key", f"set {key}, or leave it out of {name!r}"
+                yield (
+                    f"model {item!r} needs a key",
+                    f"set the environment variable {key}, or leave it out of {name!r}",
+                )
         elif _is_path(name, item):
             place = folder_of(item)
             if not place.exists() and place not in fetched:

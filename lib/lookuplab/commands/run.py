@@ -237,9 +237,10 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
     from lookuplab.artifact import Artifact
     from lookuplab.notebooks import all_notebooks, find, load_profile, with_figures
 
-    chosen, drawn = with_figures(load_profile(profile)), []
+    notebooks, drawn = [find(artifact)] if artifact else all_notebooks(), []
+    chosen = with_figures(load_profile(profile))
     os.environ["LOOKUPLAB_FIGURES"] = str(chosen.figures)
-    for notebook in [find(artifact)] if artifact else all_notebooks():
+    for notebook in notebooks:
         files = [chosen.figures / chosen.name / f"{id}.json" for id in notebook.artifacts]
         if notebook.drawing and all(file.is_file() for file in files):
             recorded = json.loads(files[0].read_text(encoding="utf-8"))["parameters"]
@@ -269,6 +270,8 @@ def _preview(planned: list, anyway: bool) -> None:
         for name, value in job.parameters.items():
             if name not in ("profile", "roles"):
                 click.echo(f"     {name} = {str(value):.110}")
+        if job.without:
+            click.echo(f"  {job.said_without}")
         for source in downloads(job):
             said = f"{source.name}, as above" if source in every else source
             is_there = every.setdefault(source, data_sources.is_fetched(source))
@@ -302,22 +305,19 @@ def _execute(
     1: some failed. 2: all that failed did so because of a UserError, bad input that only they could find.
     """
     from lookuplab.cluster import joined
-    from lookuplab.notebooks import check, missing_key
+    from lookuplab.notebooks import check
     from lookuplab.runner import rank_and_count, run_jobs, state
 
     if rank_and_count()[1] > 1 and (len(planned) > 1 or scheduler):
         raise UserError(
             "only `lookuplab run` can be launched in several processes; others would write the same files"
         )
-    for job in planned:
-        if job.without:
-            keys = ", ".join(sorted({*map(missing_key, job.without)}))
-            left = ", ".join(job.without)
-            click.echo(f"{job.notebook.id}: without {left}: no key in {keys}", err=True)
     if dry_run:
         _preview(planned, anyway)
         return 0
     for job in planned:
+        if job.without:
+            click.echo(f"{job.notebook.id} runs {job.said_without}", err=True)
         check(job, anyway)
     due = [
         job

@@ -81,8 +81,3 @@ def test_the_command_makes_every_figure_of_the_model_from_the_hub(call, checkout
     assert any(path.endswith("/model.safetensors") for path in hub.asked)
     code, said = call(COMMAND)
     assert code == 0 and "3 of 3 notebooks are up to date" in said, said
-
-
-def test_its_claims_are_judged_where_they_are_or_by_name(call):
-    code, said = call("lookuplab claims cloudapibench --profile paper --csv")
-    assert code == 0 and "table1_base_models" in said and "no /" not in said

@@ -44,7 +44,7 @@ class Source:
         """What it is, its size, where it comes from and its licence; of a model also the memory that it takes."""
         where = self.address if "://" in self.address else f"{WHERE[self.kind]}{self.address}"
         weights = self.facts.get("parameters", 0) * 2
-        memory = f", {size(weights)} of memory in bfloat16" * bool(weights)
+        memory = f", {size(weights)} of memory for its weights in bfloat16" * bool(weights)
         much = size(self.bytes) if self.bytes else "size unknown"
         return f"{self.name}, {much} from {where}{memory}; licence: {self.licence}"
 

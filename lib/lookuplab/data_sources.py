@@ -15,9 +15,7 @@ UNPINNED = "main"
 WHERE = {
     "model": "huggingface.co/",
     "dataset": "huggingface.co/datasets/",
-    "environment": "the package index, pinned in data/",
-    "sources": "the package index, pinned in data/",
-}
+}  # else the package index
 
 
 @dataclass(frozen=True)
@@ -38,11 +36,12 @@ class Source:
     sha256: str = ""
     revision: str = UNPINNED
     streamed: bool = False
-    facts: dict[str, Any] = field(default_factory=dict, hash=False)
+    facts: dict[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """What it is, its size, where it comes from and its licence; of a model also the memory that it takes."""
-        where = self.address if "://" in self.address else f"{WHERE[self.kind]}{self.address}"
+        where = WHERE.get(self.kind, "the package index: ") + self.address
+        where = self.address if self.kind == "file" else where
         weights = self.facts.get("parameters", 0) * 2
         memory = f", {size(weights)} of memory for its weights in bfloat16" * bool(weights)
         much = size(self.bytes) if self.bytes else "size unknown"

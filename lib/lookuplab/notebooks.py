@@ -437,8 +437,10 @@ def missing(job: Job) -> Iterator[tuple[str, str]]:
         elif _is_path(name, item):
             place = folder_of(item)
             if not place.exists() and place not in fetched:
+                is_model_of_index = place.parent == paths.DOWNLOADS / "models"
+                step = f"`lookuplab data get {place.name}`" if is_model_of_index else ""
                 steps = (text for path, text in job.profile.steps.items() if item.startswith(path))
-                yield f"parameter {name!r} names {item!r}, which does not exist", next(steps, "")
+                yield f"parameter {name!r} names {item!r}, which does not exist", next(steps, step)
             elif place.exists() and names_a_model and not is_model(place):
                 how = "name one that save_pretrained wrote"
                 yield f"{item!r} is not a checkpoint (a folder with config.json)", how

@@ -273,15 +273,17 @@ def _preview(planned: list, anyway: bool) -> None:
         if job.without:
             click.echo(f"  {job.said_without}")
         for source in downloads(job):
-            said = f"{source.name}, as above" if source in every else source
-            is_there = every.setdefault(source, data_sources.is_fetched(source))
+            key = source.name, source.revision
+            said = f"{source.name}, as above" if key in every else source
+            every[key] = source
+            is_there = data_sources.is_fetched(source)
             click.echo(f"  {'has' if is_there else 'fetches'}: {said}")
         for problem, step in missing(job):
             click.echo(f"  missing: {problem}")
             steps |= {step: None} if step else {}
         if not anyway and (problem := foreign_tasks(job)):
             click.echo(f"  refused: {problem}")
-    due = [source for source, is_there in every.items() if not is_there]
+    due = [source for source in every.values() if not data_sources.is_fetched(source)]
     unknown = sum(not source.bytes for source in due)
     more = f" and {unknown} of unknown size" * bool(unknown)
     click.echo(

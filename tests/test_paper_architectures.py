@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from lookuplab import data_sources, paths
 from lookuplab.cloudapi.benchmark import load_tasks
@@ -60,6 +61,39 @@ def test_every_architecture_of_the_paper_has_its_tiny_checkpoint():
         if source.purpose.startswith("CloudAPIBench")
     ]
     assert {source.facts["architecture"] for source in sources if source.facts} <= tiny
+
+
+def test_the_real_shapes_have_as_many_parameters_as_the_models_on_the_hub():
+    """So that two layers of them are two layers of the papers' models."""
+    for name, (_, _, depth) in tiny_architectures.REAL.items():
+        with torch.device("meta"):
+            one, two = (
+                sum(weight.numel() for weight in tiny_architectures.real(name, layers).parameters())
+                for layers in (1, 2)
+            )
+        assert one + (depth - 1) * (two - one) == data_sources.find(name).facts["parameters"], name
+
+
+def test_real_widths_and_vocabularies_go_through_table_1_in_bfloat16(tmp_path, warm_forks):
+    """Two layers of a model of each paper; docs/gpu_memory.md has the memory that these and larger ones take."""
+    corpus = [task.prompt for task in load_tasks()[::4]]
+    tokenizer = tiny_architectures.byte_tokenizer(corpus, 1200)
+    names = ["starcoder2-3b", "incoder-1b", "codegpt-small-py"]
+    for name in names:
+        tiny_architectures.save_real(tmp_path / name, name, tokenizer)
+    models = [f"{tmp_path / name}?dtype=bfloat16" for name in names]
+    profile = Profile(
+        Path("wide.yaml"), parameters={"models": models, "limit": 3, "max_new_tokens": 4}
+    )
+    [notebook] = [one for one in all_notebooks("cloudapibench") if one.name == "table1_base_models"]
+    job = plan(
+        notebook,
+        profile,
+        output=tmp_path / "table1.ipynb",
+        figures=tmp_path / "figures",
+        store=tmp_path / "completions.sqlite",
+    )
+    assert run_jobs([job]) == [None]
 
 
 @pytest.mark.parametrize("notebook", CHOSEN, ids=[notebook.name for notebook in CHOSEN])

@@ -12,6 +12,10 @@ from lookuplab.provenance import file_hash
 
 KINDS = ("file", "model", "dataset", "environment", "sources")
 UNPINNED = "main"
+WHERE = {
+    "model": "huggingface.co/",
+    "dataset": "huggingface.co/datasets/",
+}  # else the package index
 
 
 @dataclass(frozen=True)
@@ -34,10 +38,30 @@ class Source:
     streamed: bool = False
     facts: dict[str, Any] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        """What it is, its size, where it comes from and its licence; of a model also the memory that it takes."""
+        where = WHERE.get(self.kind, "the package index: ") + self.address
+        where = self.address if self.kind == "file" else where
+        weights = self.facts.get("parameters", 0) * 2
+        memory = f", {size(weights)} of memory for its weights in bfloat16" * bool(weights)
+        much = size(self.bytes) if self.bytes else "size unknown"
+        return f"{self.name}, {much} from {where}{memory}; licence: {self.licence}"
+
+    @property
+    def bytes(self) -> int:
+        """The size of a file; of a model, its parameters in the dtype of its files; 0 if unknown."""
+        width = {"float32": 4}.get(self.facts.get("dtype"), 2)
+        return self.size or self.facts.get("parameters", 0) * width
+
     @property
     def path(self) -> Path:
         """Where a file is kept; hub models and data sets stay in the hub's own cache."""
         return paths.DOWNLOADS / self.name / self.address.rsplit("/", 1)[-1].split("?")[0]
+
+
+def size(n: int) -> str:
+    """Bytes for people: ``12.1 GB``, ``0.4 MB``."""
+    return f"{n / 1e9:,.1f} GB" if n >= 1e8 else f"{n / 1e6:,.1f} MB"
 
 
 def load() -> dict[str, Source]:

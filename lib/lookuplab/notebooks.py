@@ -6,12 +6,13 @@ another type, a model or file that is not there.
 
 import ast
 import difflib
+import hashlib
 import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,21 @@ import yaml
 
 from lookuplab import data_sources, paths
 from lookuplab.errors import UserError
-from lookuplab.models.load import OPENAI, bare, is_model, is_remote, mini_models, split_revision
+from lookuplab.models.load import (
+    OPENAI,
+    bare,
+    is_model,
+    is_remote,
+    mini_models,
+    split_options,
+    split_revision,
+    table_name,
+)
+from lookuplab.provenance import relative
 
 PROFILES = Path(__file__).with_name("profiles")
 KEY_VARIABLE = "OPENAI_API_KEY"
+PUBLIC_TASKS = "data/public/cloudapi/tasks.jsonl"  # their classes are counted over public code
 _MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
 _FILES = re.compile(r"_(file|folder)$")  # and paths, however those start
 _PATH = re.compile(r"data/|runs/|\.{0,2}/|~")  # the first two lie in the checkout
@@ -145,24 +157,47 @@ class Profile:
     ``parameters`` apply to every notebook that declares them, ``notebooks[id]`` to one notebook, which must.
     ``committed`` says that the figures are kept in the repository, else they are written under ``runs/``. ``threads``
     is how many a notebook computes with; 0 shares the cores among the notebooks that run at a time, but then the last
-    bits of floating point depend on their number.
+    bits of floating point depend on their number. ``steps`` says of paths among the parameters how you make them, of
+    those below a path, too. ``given`` are texts from the command line, over all else; with them, figures go under
+    ``runs/``, never over committed ones, unless the profile is ``by_model`` and they name nothing but models: then
+    those models have a folder of their own, ``<profile>/<models>``.
     """
 
     file: Path
     description: str = ""
     committed: bool = False
+    by_model: bool = False
     threads: int = 0
     parameters: dict[str, Any] = field(default_factory=dict)
     notebooks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    steps: dict[str, str] = field(default_factory=dict)
+    given: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
-        return self.file.stem
+        """``paper``, or ``paper/bigcode--starcoder2-3b`` where the command line names the models."""
+        if not self._of_models:
+            return self.file.stem
+        models = [
+            _each(item, _absolute) for text in self.given.values() for item in fitted([""], text)
+        ]
+        folder = "+".join(dict.fromkeys(_folder_name(relative(model)) for model in models))
+        return f"{self.file.stem}/{folder}"
+
+    @property
+    def _of_models(self) -> bool:
+        return self.by_model and bool(self.given) and all(map(_MODELS.search, self.given))
 
     @property
     def figures(self) -> Path:
         """The folder above ``<profile>/<paper>/<artifact>``."""
-        return paths.FIGURES if self.committed else paths.RUNS / "figures"
+        is_kept = self.committed and (self._of_models or not self.given)
+        return paths.FIGURES if is_kept else paths.RUNS / "figures"
+
+    def models_run(self) -> list[str]:
+        """Models with figures of their own, as ``<profile>/MODEL`` names them."""
+        folder = self.figures / self.name
+        return sorted({_model_name(file.parts[-3]) for file in folder.glob("*/*/*.csv")})
 
     def overrides(self, notebook: Notebook) -> dict[str, Any]:
         """What this profile sets in one notebook."""
@@ -177,8 +212,12 @@ def profile_names() -> list[str]:
 
 
 def load_profile(name: str) -> Profile:
-    """One of the kit's profiles by name, or your own by the path of its YAML file. Raises UserError."""
-    file = Path(name) if name.endswith((".yaml", ".yml")) else PROFILES / f"{name}.yaml"
+    """One of the kit's profiles by name, or your own by the path of its YAML file; ``paper/OWNER/MODEL`` is the paper
+    profile with that model in place of the paper's. Raises UserError.
+    """
+    is_file = name.endswith((".yaml", ".yml"))
+    stem, _, models = (name, "", "") if is_file else name.partition("/")
+    file = Path(name) if is_file else PROFILES / f"{stem}.yaml"
     if not file.is_file():
         known = profile_names()
         raise UserError(
@@ -188,9 +227,28 @@ def load_profile(name: str) -> Profile:
         profile = Profile(file, **(yaml.safe_load(file.read_text(encoding="utf-8")) or {}))
         for names in (profile.parameters, profile.notebooks, *profile.notebooks.values()):
             dict(**names)
-        return profile
     except (yaml.YAMLError, TypeError, ValueError, AttributeError) as error:
         raise UserError(f"profile {file}: {' '.join(str(error).split())}") from error
+    if not models:
+        return profile
+    if not profile.by_model:
+        raise UserError(f"profile {stem!r} has no folder for each model: leave out /{models}")
+    return replace(profile, given={"models": models if "/" in models else _model_name(models)})
+
+
+def with_figures(profile: Profile) -> Profile:
+    """The profile if it has figures, else the same with the one model that has. Raises UserError if none or several
+    have.
+    """
+    if any((profile.figures / profile.name).glob("*/*.csv")):
+        return profile
+    command, models = f"lookuplab reproduce --profile {profile.file.stem}", profile.models_run()
+    if len(models) == 1:
+        return replace(profile, given={"models": models[0]})
+    if models:
+        named = ", ".join(f"{profile.name}/{model}" for model in models)
+        raise UserError(f"profile {profile.name!r} was run model by model: name one of {named}")
+    raise UserError(f"no figures of profile {profile.name!r} yet; `{command}` makes them")
 
 
 @dataclass(frozen=True)
@@ -198,7 +256,8 @@ class Job:
     """One notebook to execute: ``parameters`` are injected, ``values`` are all of its parameters after that.
 
     ``output`` is the executed copy, ``figures`` the folder above ``<profile>/<paper>`` for its artifacts, ``store`` the
-    file of its completion store, if it is not the usual one.
+    file of its completion store, if it is not the usual one. ``without`` are models of the profile that are left out
+    because their key is not set.
     """
 
     notebook: Notebook
@@ -207,6 +266,7 @@ class Job:
     output: Path
     figures: Path
     store: str = ""
+    without: tuple[str, ...] = ()
 
     @property
     def values(self) -> dict[str, Any]:
@@ -229,6 +289,23 @@ class Job:
                 if isinstance(item, str) and item:
                     yield name, item
 
+    @property
+    def said_without(self) -> str:
+        """``without openai:gpt-4o: no key in OPENAI_API_KEY``"""
+        keys = ", ".join(sorted({*map(missing_key, self.without)}))
+        return f"without {', '.join(self.without)}: no key in {keys}"
+
+    def keys_needed(self) -> list[str]:
+        """The variables without which none of the profile's models of a parameter can be asked."""
+        found = [
+            missing_key(model) for name, model in self.models() if name not in self.profile.given
+        ]
+        return sorted({*found} - {""})
+
+    def models(self) -> Iterator[tuple[str, str]]:
+        """(parameter, model) for every model that it names."""
+        return ((name, item) for name, item in self.named() if _MODELS.search(name))
+
 
 def plan(
     notebook: Notebook,
@@ -241,13 +318,19 @@ def plan(
 ) -> Job:
     """A job whose parameters have the notebook's names and types.
 
-    ``given`` are texts from the command line; with them, figures go under ``runs/``, never over committed ones. Models
-    on the hub get the revision that ``data/sources.toml`` pins. Raises UserError for an unknown name or another type.
+    ``given`` are texts from the command line, names that this notebook must declare; of those of the profile it takes
+    what it declares. Models on the hub get the revision that ``data/sources.toml`` pins. Where a list of the profile's
+    models has some whose key is not set, the others are run. Raises UserError for an unknown name or another type.
     """
-    origin, known = f"profile {profile.name!r}", notebook.parameters
+    origin, known, given = f"profile {profile.name!r}", notebook.parameters, given or {}
+    profile = replace(profile, given={**profile.given, **given})
     asked = [(name, value, origin) for name, value in profile.overrides(notebook).items()]
-    asked += [(name, text, "the command line") for name, text in (given or {}).items()]
-    parameters = {}
+    asked += [
+        (name, text, "the command line")
+        for name, text in profile.given.items()
+        if name in known or name in given
+    ]
+    parameters, without = {}, []
     for name, value, origin in asked:
         if name not in known:
             raise UserError(
@@ -261,17 +344,39 @@ def plan(
             raise UserError(
                 f"{notebook.id}: parameter {name!r} is of type {kind} (here {known[name]!r}), but {origin} gives {value!r}"
             ) from None
-        if name in (given or {}):
+        if name in profile.given:
             value = _each(value, _absolute)
         parameters[name] = _each(value, _pinned) if _MODELS.search(name) else value
+    for name, value in (known | parameters).items():
+        if _MODELS.search(name) and isinstance(value, list) and name not in profile.given:
+            lacking = [model for model in value if missing_key(model)]
+            if 0 < len(lacking) < len(value):
+                parameters[name] = [model for model in value if model not in lacking]
+                without += lacking
     return Job(
         notebook,
         profile,
         parameters,
         output or paths.RUNS / profile.name / notebook.paper / f"{notebook.name}.ipynb",
-        figures or (paths.RUNS / "figures" if given else profile.figures),
+        figures or profile.figures,
         str(store),
+        tuple(without),
     )
+
+
+def plan_all(
+    notebooks: Iterable[Notebook], profile: Profile, given: Mapping[str, str]
+) -> list[Job]:
+    """A job for each notebook, which takes of ``given`` what it declares. Raises UserError for a name that none does."""
+    chosen = list(notebooks)
+    known = {name for one in chosen for name in one.parameters}
+    for name in given:
+        if name not in known:
+            papers = ", ".join(sorted({one.paper for one in chosen}))
+            near = suggestion(name, known)
+            raise UserError(f"the notebooks of {papers} have no parameter {name!r}{near}")
+    changed = replace(profile, given={**profile.given, **given})
+    return [plan(one, changed) for one in chosen]
 
 
 def fitted(declared: Any, value: Any) -> Any:
@@ -305,34 +410,102 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def missing(job: Job) -> Iterator[str]:
-    """What the parameters name and this machine lacks, with what to do about it. Asks no network."""
+def missing_key(model: str) -> str:
+    """The variable with the key that a model needs, if it is not set; else nothing."""
+    place, options = split_options(model)
+    variable = options.get("key_variable", KEY_VARIABLE)
+    return variable if place.startswith(OPENAI) and not os.environ.get(variable, "").strip() else ""
+
+
+def missing(job: Job) -> Iterator[tuple[str, str]]:
+    """What the parameters name and this machine lacks, and how you make it, if the profile says so. What is fetched of
+    itself is not missing. Asks no network.
+    """
+    fetched = {source.path for source in downloads(job)}
     for name, item in job.named():
         names_a_model = _MODELS.search(name)
         if names_a_model and item.startswith("mini-"):
             if bare(item) not in mini_models():
-                yield f"no mini model {bare(item)!r}; there are: {', '.join(mini_models()) or 'none yet'}"
+                there = ", ".join(mini_models()) or "none yet"
+                yield f"no mini model {bare(item)!r}; there are: {there}", ""
         elif item.startswith(OPENAI):
-            if not os.environ.get(KEY_VARIABLE, "").strip():
-                yield f"model {item!r} needs a key: set the environment variable {KEY_VARIABLE}, or leave it out of {name!r}"
+            if key := missing_key(item):
+                yield (
+                    f"model {item!r} needs a key",
+                    f"set the environment variable {key}, or leave it out of {name!r}",
+                )
         elif _is_path(name, item):
             place = folder_of(item)
-            if not place.exists():
-                yield f"parameter {name!r} names {item!r}, which does not exist; {job.profile.file} may say how it is made"
-            elif names_a_model and not is_model(place):
-                yield f"{item!r} is not a checkpoint (a folder with config.json); name one that save_pretrained wrote"
+            if not place.exists() and place not in fetched:
+                is_model_of_index = place.parent == paths.DOWNLOADS / "models"
+                step = f"`lookuplab data get {place.name}`" if is_model_of_index else ""
+                steps = (text for path, text in job.profile.steps.items() if item.startswith(path))
+                yield f"parameter {name!r} names {item!r}, which does not exist", next(steps, step)
+            elif place.exists() and names_a_model and not is_model(place):
+                how = "name one that save_pretrained wrote"
+                yield f"{item!r} is not a checkpoint (a folder with config.json)", how
 
 
-def check(job: Job) -> None:
-    """Everything that the parameters name is there, and models on the hub can be fetched: a run of hours should not
-    fail at its third model. Raises UserError.
+def foreign_tasks(job: Job) -> str:
+    """Why models should not answer the job's tasks, "" if they may: the classes of the mini tasks are counts in the corpus
+    that the mini models learned from.
+    """
+    tasks, strangers = job.values.get("tasks_file"), {}
+    if tasks and folder_of(tasks).resolve() == paths.MINI / "cloudapi" / "tasks.jsonl":
+        for _, model in job.models():
+            is_own = _is_path("", model) and paths.MINI in folder_of(model).resolve().parents
+            if not (is_own or model.startswith("mini-")):
+                strangers[table_name(model)] = None
+    return (
+        ""
+        if not strangers
+        else (
+            f"the mini tasks' frequency classes mean nothing to {', '.join(strangers)}, which learned from other code: give "
+            f"--profile paper, or -p tasks_file={PUBLIC_TASKS} (--anyway runs it all the same)"
+        )
+    )
+
+
+def downloads(job: Job) -> list[data_sources.Source]:
+    """What a job fetches, or has fetched, over the network: models from the hub, and entries of ``data/sources.toml``."""
+    known = data_sources.load() if (paths.DATA / "sources.toml").is_file() else {}
+    found = []
+    for name, item in job.named():
+        if item in known and known[item].kind == "environment":
+            found.append(known[item])
+        elif name in ("corpus", "queries_of"):
+            parts = ("snippets",) if name == "corpus" else ("valid", "test")
+            found += [known[f"{item}-{part}"] for part in parts if f"{item}-{part}" in known]
+        elif (_MODELS.search(name) or name == "encoder") and _is_on_hub(item):
+            address, revision = split_revision(bare(item))
+            listed = [
+                one for one in known.values() if (one.kind, one.address) == ("model", address)
+            ]
+            page = "see its page on the hub"
+            found += listed[:1] or [data_sources.Source(address, "model", address, page, "")]
+            if revision:
+                found[-1] = replace(found[-1], revision=revision)
+        else:
+            found += [
+                one for one in known.values() if one.kind == "file" and one.path == folder_of(item)
+            ]
+    return list({(one.name, one.revision): one for one in found}.values())
+
+
+def check(job: Job, anyway: bool = False) -> None:
+    """Everything that the parameters name is there or is fetched now, and models on the hub can be fetched: a run of
+    hours should not fail at its third model. ``anyway`` allows any model on the mini tasks. Raises UserError.
     """
     from huggingface_hub import hf_hub_download
 
-    for problem in missing(job):
+    problems = [": ".join(filter(None, problem)) for problem in missing(job)]
+    for problem in filter(None, [*problems, "" if anyway else foreign_tasks(job)]):
         raise UserError(f"{job.notebook.id}: {problem}")
-    for name, model in job.named():
-        if _MODELS.search(name) and _is_on_hub(model):
+    for source in downloads(job):
+        if source.kind != "model":
+            data_sources.get(source)
+    for _, model in job.models():
+        if _is_on_hub(model):
             repository, revision = split_revision(bare(model))
             try:
                 hf_hub_download(repository, "config.json", revision=revision)
@@ -360,6 +533,18 @@ def _is_on_hub(model: str) -> bool:
 
 def _each(value: Any, change: Callable[[Any], Any]) -> Any:
     return [change(item) for item in value] if isinstance(value, list) else change(value)
+
+
+def _folder_name(model: str) -> str:
+    """``bigcode--starcoder2-3b``, ``bigcode--starcoder2-3b@main``: no two models on the hub share it."""
+    name = re.sub(r"[^\w.@=+-]+", "--", model).strip(".-")
+    return (
+        name if len(name) <= 80 else f"{name[:70]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    )
+
+
+def _model_name(folder: str) -> str:
+    return folder.replace("--", "/").replace("+", ",")
 
 
 def _absolute(item: Any) -> Any:

@@ -32,11 +32,11 @@ def build(profile: Profile, output: Path) -> Path:
     """Write the site of a profile's last run to the folder ``output``; returns the page to open.
 
     A report that is already there is replaced once the new one is complete. Raises UserError for a folder with other
-    files, and where there are no figures yet.
+    files.
     """
     from sphinx.cmd.build import build_main
 
-    figures = figures_of(profile)
+    figures = profile.figures / profile.name
     if output.exists() and not (output / MARK).exists():
         raise UserError(
             f"{output} holds other files, which a report would replace; name a new folder"
@@ -56,20 +56,9 @@ def build(profile: Profile, output: Path) -> Path:
     return output / "index.html"
 
 
-def figures_of(profile: Profile) -> Path:
-    """The folder of a profile's artifacts. Raises UserError where there are none yet."""
-    figures = profile.figures / profile.name
-    if not any(figures.glob("*/*.csv")):
-        command = f"lookuplab reproduce --profile {profile.name}"
-        raise UserError(f"no figures of profile {profile.name!r} yet; `{command}` makes them")
-    return figures
-
-
 def results(profile: Profile) -> str:
-    """The page RESULTS.md: of every notebook question and method, of its artifacts picture and result, and the verdicts.
-    Raises UserError where there are no figures yet.
-    """
-    figures, named = figures_of(profile), titles()
+    """The page RESULTS.md: of every notebook question and method, of its artifacts picture and result, and the verdicts."""
+    figures, named = profile.figures / profile.name, titles()
     judged = claims.judge_run(claims.load(), figures)
     papers: dict[str, list] = {paper: [] for paper in named}
     for notebook in sorted(all_notebooks(), key=lambda one: one.order != "first"):

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookuplab.cli import cli
+from lookuplab.cloudapi import frequency
 from lookuplab.cloudapi.benchmark import load_tasks
 from lookuplab.cloudapi.frequency import count, is_sdk_source, read_frequencies, source_files
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_index
@@ -210,6 +211,45 @@ def test_the_code_cells_of_notebooks_are_read(tmp_path):
     frame, fates = count(source_files(str(tmp_path)), INDEX)
     assert frame.count_name["aws/kms.kms.encrypt"] == 1
     assert fates == {"read": 2, "aws": 1, "other": 1}
+
+
+def test_processes_count_what_one_does(tmp_path):
+    files = [
+        (f"{n}/boto.py", f"f.encrypt()\ng{n % 7}.put_object()\n{'(' * (n % 2)}") for n in range(900)
+    ]
+    files += [("x.py", "s.encrypt()")] * 5
+    alone, spread = (count(iter(files), INDEX, jobs) for jobs in (1, 2))
+    assert alone[0].equals(spread[0]) and alone[1] == spread[1]
+    assert alone[1] == {"read": 905, "other": 5, "aws": 14, "copy": 886, "unparsed": 7}
+
+
+def test_files_of_no_provider_reach_no_parser(monkeypatch):
+    monkeypatch.setattr(frequency, "usage", None)
+    assert count([("x.py", "put_object()")] * 3, INDEX)[1] == {"read": 3, "other": 3}
+
+
+@pytest.mark.parametrize(
+    ("source", "asked"),
+    [
+        ("a/b", {"path": "a/b", "name": None, "split": "train"}),
+        ("a/b:c", {"path": "a/b", "name": "c", "split": "train"}),
+        (
+            "a/b:c?data_dir=data/python&split=test",
+            {"path": "a/b", "name": "c", "split": "test", "data_dir": "data/python"},
+        ),
+    ],
+)
+def test_a_data_set_on_the_hub_takes_a_configuration_and_options(monkeypatch, source, asked):
+    calls = []
+    monkeypatch.setattr("datasets.load_dataset", lambda **options: calls.append(options) or [])
+    assert list(source_files(source)) == [] and calls == [asked | {"streaming": True}]
+
+
+def test_the_stack_v2_is_refused_by_name_and_by_its_fields(tmp_path):
+    (tmp_path / "rows.jsonl").write_text('{"blob_id": "1", "path": "a.py"}\n')
+    for source in ("bigcode/the-stack-v2-dedup:Python", str(tmp_path)):
+        with pytest.raises(UserError, match="holds identifiers, no text: fetch the files from"):
+            list(source_files(source))
 
 
 def read_sources(place):

@@ -1,5 +1,7 @@
 """A tiny random checkpoint of every architecture that the three papers use, with small trained tokenizers."""
 
+import json
+
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
@@ -112,6 +114,120 @@ ARCHITECTURES = {  # IBM's Granite-Code 3B and 8B are published as Llamas, the 2
     "t5": (T5ForConditionalGeneration, T5Config, T5),
     "xglm": (XGLMForCausalLM, XGLMConfig, XGLM),
 }
+
+
+# What config.json on the hub says of the papers' models, by the name of data/sources.toml; the depth comes last. That the
+# parameters come out as they are counted there is tested.
+STARCODER2 = {
+    "vocab_size": 49152,
+    "use_bias": True,
+    "sliding_window": 4096,
+    "max_position_embeddings": 16384,
+}
+GEMMA = {"vocab_size": 256000, "head_dim": 256, "max_position_embeddings": 8192}
+LLAMA = {"vocab_size": 32256, "max_position_embeddings": 16384}
+GRANITE = dict(
+    LLAMA, vocab_size=49152, tie_word_embeddings=True, attention_bias=True, mlp_bias=True
+)
+
+
+def _wide(hidden, inner, heads, groups, **more):
+    return dict(
+        hidden_size=hidden,
+        intermediate_size=inner,
+        num_attention_heads=heads,
+        num_key_value_heads=groups,
+        **more,
+    )
+
+
+REAL = {
+    "starcoder2-3b": ("starcoder2", _wide(3072, 12288, 24, 2, **STARCODER2), 30),
+    "starcoder2-7b": ("starcoder2", _wide(4608, 18432, 36, 4, **STARCODER2), 32),
+    "starcoder2-15b": (
+        "starcoder2",
+        _wide(6144, 24576, 48, 4, tie_word_embeddings=False, **STARCODER2),
+        40,
+    ),
+    "codegemma-2b": ("gemma", _wide(2048, 16384, 8, 1, **GEMMA), 18),
+    "codegemma-7b": ("gemma", _wide(3072, 24576, 16, 16, **GEMMA), 28),
+    "granite-code-3b": ("llama", _wide(2560, 10240, 32, 32, **GRANITE), 32),
+    "granite-code-8b": ("llama", _wide(4096, 14336, 32, 8, **GRANITE), 36),
+    "granite-code-20b": (
+        "gpt_bigcode",
+        {"vocab_size": 49152, "n_embd": 6144, "n_inner": 24576, "n_head": 48, "n_positions": 8192},
+        52,
+    ),
+    "deepseek-coder-1_3b": ("llama", _wide(2048, 5504, 16, 16, **LLAMA), 24),
+    "deepseek-coder-6_7b": ("llama", _wide(4096, 11008, 32, 32, **LLAMA), 32),
+    "deepseek-coder-33b": ("llama", _wide(7168, 19200, 56, 8, **LLAMA), 62),
+    "codellama-7b-python": (
+        "llama",
+        _wide(4096, 11008, 32, 32, **dict(LLAMA, vocab_size=32000)),
+        32,
+    ),
+    "codegpt-small-py": (
+        "gpt2",
+        {"vocab_size": 50001, "n_embd": 768, "n_head": 12, "n_positions": 1024},
+        12,
+    ),
+    "codet5-base": (
+        "t5",
+        {"vocab_size": 32100, "d_model": 768, "d_kv": 64, "d_ff": 3072, "num_heads": 12},
+        12,
+    ),
+    "incoder-1b": (
+        "xglm",
+        {
+            "vocab_size": 50518,
+            "d_model": 2048,
+            "ffn_dim": 8192,
+            "attention_heads": 32,
+            "max_position_embeddings": 2048,
+        },
+        24,
+    ),
+}
+
+
+def real(name, layers=None):
+    """A model of the papers at its real width and vocabulary, with so many layers (all without it)."""
+    architecture, settings, depth = REAL[name]
+    kind, config, small = ARCHITECTURES[architecture]
+    deep = {
+        one: layers or depth
+        for one in ("num_hidden_layers", "n_layer", "num_layers")
+        if one in small
+    }
+    ids = {one: small[one] for one in ("bos_token_id", "eos_token_id", "pad_token_id")}
+    more = {one: small[one] for one in ("multi_query", "decoder_start_token_id") if one in small}
+    return kind(config(**settings, **deep, **ids, **more))
+
+
+def save_real(folder, name, tokenizer, layers=2):
+    """Write it in bfloat16 with a tokenizer of as many words, most of which no text has; return its parameters."""
+    with torch.device("meta"):
+        model = real(name, layers).to(torch.bfloat16).eval()
+    model.to_empty(device="cpu")
+    torch.manual_seed(0)
+    noise = (
+        torch.empty(2**20).normal_(0, 0.02).to(torch.bfloat16)
+    )  # drawing each weight would take minutes
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.copy_(
+                noise.repeat(-(-weight.numel() // len(noise)))[: weight.numel()].view(weight.shape)
+            )
+    model.tie_weights()
+    state = json.loads(tokenizer.backend_tokenizer.to_str())
+    words = state["model"]["vocab"]
+    words |= {f"word {at}": at for at in range(len(words), REAL[name][1]["vocab_size"])}
+    PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer.from_str(json.dumps(state)),
+        **{f"{one}_token": getattr(tokenizer, f"{one}_token") for one in ("bos", "eos", "pad")},
+    ).save_pretrained(folder)
+    model.save_pretrained(folder)
+    return sum(weight.numel() for weight in model.parameters())
 
 
 def save(folder, architecture, tokenizer=None, context=CONTEXT, vocabulary=VOCABULARY):

@@ -86,6 +86,17 @@ def test_a_part_left_by_an_earlier_run_is_used(get, server, file):
     assert file.read_bytes() == CONTENT and server.asked == ["bytes=1000-"]
 
 
+def test_a_run_fetches_what_its_notebook_reads(kit, get, file):
+    get()
+    file.unlink()
+    source = 'profile = "mini"\nsome_file = "data/downloads/corpus/corpus.bin"\n'
+    kit.notebook("reads", parameters=source)
+    code, said = kit.call("run", "reads", "--dry-run")
+    assert f"fetches: corpus, {len(CONTENT) / 1e6:.1f} MB from http://127.0.0.1:" in said
+    assert "missing" not in said and not file.exists()
+    assert kit.call("run", "reads")[0] == 0 and file.read_bytes() == CONTENT
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [

@@ -1,14 +1,26 @@
 """What a notebook is given is checked before anything starts: bad input is one line and exit code 2."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from lookuplab import data_sources, notebooks
+from lookuplab import data_sources, notebooks, paths
 from lookuplab.cli import cli
 from lookuplab.errors import UserError
 from lookuplab.models.load import table_name
-from lookuplab.notebooks import declared_parameters, find, fitted, load_profile, plan, read
+from lookuplab.notebooks import (
+    PUBLIC_TASKS,
+    declared_parameters,
+    find,
+    fitted,
+    foreign_tasks,
+    load_profile,
+    plan,
+    read,
+    with_figures,
+)
 
 MODELS = 'profile = "mini"\ntasks = 3\nmodels = ["http://localhost/v1#any"]\nsome_file = ""\n'
 MARK = ["data", "mark", "x", "-o", "m", "-s"]
@@ -61,9 +73,15 @@ def test_a_parameters_cell_with_more_than_plain_values_is_refused(source):
         (["reproduce", "-j", "-1"], "-1 is not in the range x>=0"),
         (["sweep", "counts", "-p", "tasks=1,two"], "gives 'two'"),
         (["reproduce", "demos"], "error: no paper 'demos'; did you mean 'demo'?"),
+        (
+            ["reproduce", "-p", "tasks=1"],
+            "error: papers differ in their parameters: name the PAPER",
+        ),
+        (["reproduce", "demo", "-p", "task=1"], "no parameter 'task'; did you mean 'tasks'?"),
+        (["claims", "--profile", "mini/x"], "profile 'mini' has no folder for each model"),
         (["rn", "counts"], "error: No such command 'rn'"),
         (["run", "models.ipynb"], "is not a notebook in today's format"),
-        (["draw", "counts"], "error: nothing to draw"),
+        (["draw", "counts"], "error: no figures of profile 'mini' yet; `lookuplab reproduce"),
         (["draw", "cuonts"], "error: no notebook 'cuonts'; did you mean 'counts'?"),
         ([*MARK, "max_file=1"], "no setting 'max_file'; there"),
         ([*MARK, "max_files=many"], "setting 'max_files' is 500 by default, not 'many'"),
@@ -194,6 +212,78 @@ def test_a_run_gets_the_pinned_revision_and_a_name_may_ask_for_another():
     assert given == [f"bigcode/starcoder2-3b@{pin}?chat=true", "mini-small", "openai:x"]
 
 
+def test_models_alone_have_figures_of_their_own_and_other_changes_go_under_runs():
+    def placed(profile, **given):
+        job = plan(find("table1_base_models"), load_profile(profile), given)
+        assert job.values["profile"] == job.profile.name
+        return (job.figures / job.profile.name).relative_to(paths.ROOT).as_posix()
+
+    own = "figures/paper/bigcode--starcoder2-3b"
+    assert placed("paper") == "figures/paper"
+    assert placed("paper", models="bigcode/starcoder2-3b") == own
+    assert placed("paper", models="bigcode/starcoder2-3b@main") == f"{own}@main"
+    assert placed("paper", models="a/b,c/d?chat=true") == "figures/paper/a--b+c--d--chat=true"
+    assert placed("paper", models="bigcode/starcoder2-3b", limit="3") == "runs/figures/paper"
+    assert placed("mini", models="mini-small") == "runs/figures/mini"
+
+
+@pytest.mark.parametrize("name", ["bigcode/starcoder2-3b", "bigcode--starcoder2-3b"])
+def test_a_profile_with_a_model_is_the_run_with_that_model(name):
+    notebook, profile = find("table1_base_models"), load_profile("paper")
+    given = {"models": "bigcode/starcoder2-3b"}
+    assert plan(notebook, load_profile(f"paper/{name}")) == plan(notebook, profile, given)
+
+
+def test_figures_of_a_profile_are_found_if_one_model_was_run_and_named_if_several(kit):
+    profile = load_profile("paper")
+    for model in ("a/b", "c/d"):
+        file = paths.FIGURES / replace(profile, given={"models": model}).name / "demo/counts.csv"
+        file.parent.mkdir(parents=True)
+        file.touch()
+        if model == "a/b":
+            assert with_figures(profile).name == "paper/a--b"
+    with pytest.raises(UserError, match="name one of paper/a/b, paper/c/d"):
+        with_figures(profile)
+
+
+def test_without_its_key_a_model_is_left_out_and_a_notebook_that_has_no_other_too(kit, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    for name, models in {"one": ["openai:g"], "both": ["openai:g", "http://any/v1#x"]}.items():
+        kit.notebook(name, "print(models)", parameters=f'profile = "mini"\nmodels = {models}\n')
+    code, said = kit.call("reproduce", "demo")
+    assert code == 0 and "left out: demo/one: its models need OPENAI_API_KEY" in said
+    assert "demo/both runs without openai:g: no key in OPENAI_API_KEY" in said
+    assert kit.output("both") == "['http://any/v1#x']\n"
+    code, said = kit.call("reproduce", "demo", "-p", "models=openai:g")
+    assert code == 2 and "needs a key: set the environment variable OPENAI_API_KEY" in said
+    monkeypatch.setenv("OPENAI_API_KEY", "any")
+    assert plan(find("both"), load_profile("mini")).values["models"][0] == "openai:g"
+
+
+def test_other_models_than_the_mini_ones_are_refused_on_the_mini_tasks():
+    def said(profile="mini", **given):
+        return foreign_tasks(plan(find("own/model"), load_profile(profile), given))
+
+    assert not said() and not said(own_models="mini-large?batch_size=2")
+    for model in ("bigcode/starcoder2-3b", "./my_checkpoint", "http://localhost/v1#x", "openai:x"):
+        assert PUBLIC_TASKS in said(own_models=model) and table_name(model) in said(
+            own_models=model
+        )
+        assert not said(own_models=model, tasks_file=PUBLIC_TASKS)
+        assert not said("paper", own_models=model)
+
+
+def test_the_refusal_is_one_line_and_anyway_lifts_it():
+    call = ["run", "table1_base_models", "-p", "models=bigcode/starcoder2-3b"]
+    refused = CliRunner().invoke(cli, call)
+    assert refused.exit_code == 2 and refused.output.count("\n") == 1
+    assert "mean nothing to bigcode/starcoder2-3b" in refused.output
+    shown = [
+        CliRunner().invoke(cli, [*call, "--dry-run", *more]).output for more in ([], ["--anyway"])
+    ]
+    assert ["refused: " in one for one in shown] == [True, False]
+
+
 def test_a_dry_run_says_what_would_run_and_what_is_missing_and_starts_nothing(kit, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     source = 'profile = "mini"\ntasks = 3\nsome_file = ""\nmodels = ["x/y", "openai:g", "mini-x"]\n'
@@ -201,17 +291,16 @@ def test_a_dry_run_says_what_would_run_and_what_is_missing_and_starts_nothing(ki
         kit.notebook(name, parameters=source)
     (kit.root / "notebooks" / "order.yaml").write_text("first: [demo/b]\n")
     own = kit.root / "own.yaml"
-    own.write_text("parameters: {tasks: 9, some_file: data/none.jsonl}")
+    own.write_text(
+        "parameters: {tasks: 9, some_file: data/none.jsonl}\nsteps: {data/none: write it by hand}"
+    )
     code, said = kit.call("reproduce", "--profile", str(own), "--dry-run")
     assert code == 0, said
     assert said.index("demo/b") < said.index("demo/a") and "tasks = 9" in said
-    assert (
-        f"missing: parameter 'some_file' names 'data/none.jsonl', which does not exist; {own} may say"
-        in said
-    )
-    assert (
-        "set the environment variable OPENAI_API_KEY" in said and "no mini model 'mini-x'" in said
-    )
+    assert "missing: parameter 'some_file' names 'data/none.jsonl', which does not exist\n" in said
+    assert "yours to do first: write it by hand\n" in said
+    assert "no key in OPENAI_API_KEY" in said and "no mini model 'mini-x'" in said
+    assert "fetches: x/y, size unknown from huggingface.co/x/y; licence: see its page" in said
     assert not (kit.root / "runs").exists()
 
 

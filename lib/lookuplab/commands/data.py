@@ -38,7 +38,7 @@ def list_sources() -> None:
 
     for source in data_sources.load().values():
         mark = "*" if data_sources.is_fetched(source) else " "
-        size = f"{source.size / 1e6:,.1f} MB" if source.size else source.kind
+        size = data_sources.size(source.bytes) if source.bytes else source.kind
         click.echo(f"{mark} {source.name:22} {size:10} {source.address}")
         click.echo(f"    {source.purpose}\n    licence: {source.licence}")
 
@@ -136,24 +136,32 @@ def build() -> None:
 
 @command(data)
 def frequencies(
-    source: str, *, output: Path, limit: int | None = None, index: Path | None = None
+    source: str,
+    *,
+    output: Path,
+    limit: int | None = None,
+    index: Path | None = None,
+    jobs: int | None = None,
 ) -> None:
     """Count how often each cloud API occurs in SOURCE, by the paper's recipe (A.2, steps 3 and 5).
 
     SOURCE is a folder with .py files, a .jsonl(.gz) or .parquet file with a field `content`, `text` or `code` (and
-    `path`), a folder of such files, or a data set on the Hugging Face hub (owner/name or owner/name:configuration),
-    which is streamed. Writes a CSV with the columns api, count_name and count_bound, one row an operation.
+    `path`), a folder of such files, or a data set on the Hugging Face hub, which is streamed: owner/name or
+    owner/name:configuration, with options of `load_dataset` behind a question mark. Files that use no SDK are passed
+    over before they are parsed. Writes a CSV with the columns api, count_name and count_bound, one row an operation.
 
     \b
     Examples:
       lookuplab data frequencies my_code/ -o frequencies.csv
       lookuplab data frequencies corpus.jsonl.gz -o frequencies.csv
       lookuplab data frequencies codeparrot/codeparrot-clean --limit 100000 -o frequencies.csv
+      lookuplab data frequencies 'bigcode/the-stack-dedup?data_dir=data/python' -o frequencies.csv
 
     Args:
         output: CSV file.
         limit: Read at most this many files.
         index: Another API index than the committed one.
+        jobs: Processes that parse. [default: one a processor]
     """
     from itertools import islice
 
@@ -165,7 +173,7 @@ def frequencies(
 
     files = islice(frequency.source_files(source), limit)
     shown = tqdm(files, "counting", limit, unit=" files", delay=1)
-    frame, fates = frequency.count(shown, load_index(index or INDEX))
+    frame, fates = frequency.count(shown, load_index(index or INDEX), jobs or os.cpu_count() or 1)
     frame.to_csv(made(output.parent) / output.name)
     click.echo(frequency.report(frame, fates))
 

@@ -88,7 +88,7 @@ def claims(
     \b
     Examples:
       lookuplab claims                          every claim, mini profile
-      lookuplab claims cloudapibench --profile paper
+      lookuplab claims cloudapibench --profile paper/bigcode/starcoder2-3b
       lookuplab claims --details
       lookuplab claims --csv > claims.csv
 
@@ -100,11 +100,13 @@ def claims(
         markdown: Print the page CLAIMS.md, a table for each paper.
     """
     from lookuplab import claims as judging
-    from lookuplab.notebooks import load_profile
+    from lookuplab.notebooks import load_profile, with_figures
 
     if csv and markdown:
         raise UserError("--csv and --markdown are two forms of the same output; give one of them")
     chosen = load_profile(profile)
+    if not figures:
+        chosen = with_figures(chosen)
     folder = (figures or chosen.figures) / chosen.name
     if figures and not folder.is_dir():
         raise UserError(
@@ -137,9 +139,9 @@ def results(*, profile: str = "mini") -> None:
         profile: smoke, mini, paper, or the path of a YAML file.
     """
     from lookuplab import report as building
-    from lookuplab.notebooks import load_profile
+    from lookuplab.notebooks import load_profile, with_figures
 
-    chosen = load_profile(profile)
+    chosen = with_figures(load_profile(profile))
     page = building.results(chosen)
     click.echo(_headed(RESULTS, chosen, chosen.figures))
     click.echo(page)
@@ -168,9 +170,9 @@ def report(*, profile: str = "mini", output: Path | None = None) -> None:
         output: The folder to write [default: runs/report/PROFILE]; a report that is there is replaced.
     """
     from lookuplab import report as building
-    from lookuplab.notebooks import load_profile
+    from lookuplab.notebooks import load_profile, with_figures
 
-    chosen = load_profile(profile)
+    chosen = with_figures(load_profile(profile))
     click.echo(f"open {building.build(chosen, output or paths.RUNS / 'report' / chosen.name)}")
 
 

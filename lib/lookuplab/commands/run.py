@@ -23,13 +23,15 @@ def run(
     profile: str = "mini",
     parameter: tuple[str, ...] = (),
     dry_run: bool = False,
+    anyway: bool = False,
     scheduler: str | None = None,
 ) -> None:
     """Execute one notebook under a profile and keep the executed copy under runs/.
 
     NOTEBOOK is its name, that of a table or figure which it makes (either with its folder before it: `paper/name`), or
     a path. Figure, numbers and provenance go to figures/PROFILE/; with -p to runs/figures/PROFILE/, so that your own
-    parameters never replace the committed numbers. An unknown parameter or a value of another type is refused.
+    parameters never replace the committed numbers. If -p changes nothing but models in the paper profile, they go to
+    figures/paper/MODEL/. An unknown parameter or a value of another type is refused.
 
     \b
     Examples:
@@ -43,7 +45,8 @@ def run(
     Args:
         profile: smoke, mini, paper, or the path of a YAML file.
         parameter: NAME=VALUE sets a parameter; repeatable.
-        dry_run: Only say what would run and what is missing.
+        dry_run: Only say what would run, what is fetched and what is missing.
+        anyway: Let any model answer the mini tasks, whose frequency classes mean something to the mini models alone.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster, one started here or one that runs (docs/cluster.md).
     """
     from lookuplab import paths
@@ -56,11 +59,10 @@ def run(
     own = paths.RUNS / "processes" / str(rank)
     places = {"output": own / f"{found.id}.ipynb", "figures": own / "figures"} if rank else {}
     job = plan(found, chosen, pairs(parameter), **places)
-    code = _execute([job], 1, scheduler, dry_run, again=True)
+    code = _execute([job], 1, scheduler, dry_run, again=True, anyway=anyway)
     if code == 0 and rank == 0 and not dry_run:
-        click.echo(
-            f"executed copy: {job.output}\nfigures below: {job.figures / chosen.name / found.paper}"
-        )
+        figures = job.figures / job.profile.name / found.paper
+        click.echo(f"executed copy: {job.output}\nfigures below: {figures}")
     sys.exit(code)
 
 
@@ -69,9 +71,11 @@ def reproduce(
     paper: str | None = None,
     *,
     profile: str = "mini",
+    parameter: tuple[str, ...] = (),
     jobs: int = 1,
     again: bool = False,
     dry_run: bool = False,
+    anyway: bool = False,
     scheduler: str | None = None,
 ) -> None:
     """Execute every notebook of PAPER (all papers without it) and write figures/PROFILE/.
@@ -79,6 +83,9 @@ def reproduce(
     A notebook is left out if it ran here and neither it nor its parameters, the data, the library, the packages or its
     artifacts have changed since. Notebooks that measure speed run only if PAPER is ``performance``, one at a time
     whatever --jobs says. If a notebook fails, its cell and error are printed, the others go on, and the exit code is 1.
+    One whose models all need a key that is not set is left out; where only some do, the others are run.
+
+    With -p, every notebook of PAPER takes what it declares; figures go where `lookuplab run` puts them.
 
     The models' answers behind the figures are listed in figures/PROFILE/answers.csv.gz, for `lookuplab verify`.
 
@@ -87,23 +94,36 @@ def reproduce(
       lookuplab reproduce
       lookuplab reproduce cloudapibench -j 2
       lookuplab reproduce performance
+      lookuplab reproduce cloudapibench --profile paper -p models=bigcode/starcoder2-3b
       lookuplab reproduce --profile paper --dry-run
       lookuplab reproduce --profile paper --scheduler tcp://head-node:8786
 
     Args:
         profile: smoke, mini, paper, or the path of a YAML file.
+        parameter: NAME=VALUE sets a parameter of the notebooks of PAPER; repeatable.
         jobs: Notebooks at a time.
         again: Also what is up to date.
-        dry_run: Only say what would run and what is missing.
+        dry_run: Only say what would run, what is fetched and what is missing.
+        anyway: Let any model answer the mini tasks, whose frequency classes mean something to the mini models alone.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
-    from lookuplab.notebooks import all_notebooks, load_profile, plan
+    from lookuplab.notebooks import all_notebooks, load_profile, plan_all
     from lookuplab.runner import keep_answers
 
-    chosen = load_profile(profile)
-    planned = [plan(one, chosen) for one in all_notebooks(paper) if paper or not one.on_demand]
-    code = _execute(planned, jobs, scheduler, dry_run, again)
-    if code == 0 and not dry_run:
+    given = pairs(parameter)
+    if given and not paper:
+        raise UserError("papers differ in their parameters: name the PAPER that -p is for")
+    chosen = [one for one in all_notebooks(paper) if paper or not one.on_demand]
+    planned = []
+    for job in plan_all(chosen, load_profile(profile), given):
+        if needed := job.keys_needed():
+            click.echo(
+                f"left out: {job.notebook.id}: its models need {', '.join(needed)}", err=True
+            )
+        else:
+            planned.append(job)
+    code = _execute(planned, jobs, scheduler, dry_run, again, anyway)
+    if code == 0 and planned and not dry_run:
         keep_answers(planned)
     sys.exit(code)
 
@@ -115,6 +135,7 @@ def sweep(
     parameter: tuple[str, ...] = (),
     profile: str = "mini",
     jobs: int = 1,
+    anyway: bool = False,
     scheduler: str | None = None,
 ) -> None:
     """Execute one notebook for every combination of the values given.
@@ -132,6 +153,7 @@ def sweep(
         parameter: NAME=A,B,C: the values of a parameter, lists in brackets; repeatable.
         profile: smoke, mini, paper, or the path of a YAML file.
         jobs: Notebooks at a time.
+        anyway: Let any model answer the mini tasks, whose frequency classes mean something to the mini models alone.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     import pandas as pd
@@ -149,7 +171,7 @@ def sweep(
         own, given = folder / f"{number:03d}", dict(zip(grid, case, strict=True))
         places = {"output": own / f"{found.name}.ipynb", "figures": own / "figures"}
         planned.append(plan(found, chosen, given, **places))
-    code = _execute(planned, jobs, scheduler)
+    code = _execute(planned, jobs, scheduler, anyway=anyway)
     for job in planned:
         values = {f"parameter_{name}": str(job.values[name]) for name in grid}
         for file in sorted(job.figures.rglob("*.csv")):
@@ -176,6 +198,7 @@ def status(notebook: str | None = None, *, profile: str = "mini") -> None:
       lookuplab status
       lookuplab status table1_base_models
       lookuplab status --profile paper
+      lookuplab status --profile paper/bigcode/starcoder2-3b
 
     Args:
         profile: smoke, mini, paper, or the path of a YAML file.
@@ -212,11 +235,12 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
         profile: smoke, mini, paper, or the path of a YAML file.
     """
     from lookuplab.artifact import Artifact
-    from lookuplab.notebooks import all_notebooks, find, load_profile
+    from lookuplab.notebooks import all_notebooks, find, load_profile, with_figures
 
-    chosen, drawn = load_profile(profile), []
+    notebooks, drawn = [find(artifact)] if artifact else all_notebooks(), []
+    chosen = with_figures(load_profile(profile))
     os.environ["LOOKUPLAB_FIGURES"] = str(chosen.figures)
-    for notebook in [find(artifact)] if artifact else all_notebooks():
+    for notebook in notebooks:
         files = [chosen.figures / chosen.name / f"{id}.json" for id in notebook.artifacts]
         if notebook.drawing and all(file.is_file() for file in files):
             recorded = json.loads(files[0].read_text(encoding="utf-8"))["parameters"]
@@ -231,8 +255,51 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
     click.echo(f"drawn: {', '.join(drawn)}")
 
 
+def _preview(planned: list, anyway: bool) -> None:
+    """Say of every job what is set for it, what it fetches and what is missing; in the end what is fetched and left to
+    you in all.
+    """
+    from lookuplab import data_sources
+    from lookuplab.notebooks import downloads, foreign_tasks, missing
+    from lookuplab.provenance import relative
+
+    every, steps = {}, {}
+    for job in sorted(planned, key=lambda job: job.notebook.order != "first"):
+        place = relative(job.figures / job.profile.name / job.notebook.paper)
+        click.echo(f"{job.notebook.id} -> {place}")
+        for name, value in job.parameters.items():
+            if name not in ("profile", "roles"):
+                click.echo(f"     {name} = {str(value):.110}")
+        if job.without:
+            click.echo(f"  {job.said_without}")
+        for source in downloads(job):
+            key = source.name, source.revision
+            said = f"{source.name}, as above" if key in every else source
+            every[key] = source
+            is_there = data_sources.is_fetched(source)
+            click.echo(f"  {'has' if is_there else 'fetches'}: {said}")
+        for problem, step in missing(job):
+            click.echo(f"  missing: {problem}")
+            steps |= {step: None} if step else {}
+        if not anyway and (problem := foreign_tasks(job)):
+            click.echo(f"  refused: {problem}")
+    due = [source for source in every.values() if not data_sources.is_fetched(source)]
+    unknown = sum(not source.bytes for source in due)
+    more = f" and {unknown} of unknown size" * bool(unknown)
+    click.echo(
+        f"to fetch in all: {len(due)} downloads, {data_sources.size(sum(one.bytes for one in due))}{more}"
+    )
+    for step in steps:
+        click.echo(f"yours to do first: {step}")
+
+
 def _execute(
-    planned: list, jobs: int, scheduler: str | None, dry_run: bool = False, again: bool = False
+    planned: list,
+    jobs: int,
+    scheduler: str | None,
+    dry_run: bool = False,
+    again: bool = False,
+    anyway: bool = False,
 ) -> int:
     """Run what is planned, ``jobs`` at a time, or say what would run; print failures and return the exit code.
 
@@ -240,7 +307,7 @@ def _execute(
     1: some failed. 2: all that failed did so because of a UserError, bad input that only they could find.
     """
     from lookuplab.cluster import joined
-    from lookuplab.notebooks import check, missing
+    from lookuplab.notebooks import check
     from lookuplab.runner import rank_and_count, run_jobs, state
 
     if rank_and_count()[1] > 1 and (len(planned) > 1 or scheduler):
@@ -248,15 +315,12 @@ def _execute(
             "only `lookuplab run` can be launched in several processes; others would write the same files"
         )
     if dry_run:
-        for job in sorted(planned, key=lambda job: job.notebook.order != "first"):
-            click.echo(job.notebook.id)
-            for name, value in job.values.items():
-                click.echo(f"     {name} = {str(value):.110}")
-            for problem in missing(job):
-                click.echo(f"  missing: {problem}")
+        _preview(planned, anyway)
         return 0
     for job in planned:
-        check(job)
+        if job.without:
+            click.echo(f"{job.notebook.id} runs {job.said_without}", err=True)
+        check(job, anyway)
     due = [
         job
         for job in planned

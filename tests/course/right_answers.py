@@ -143,7 +143,7 @@ def verdict(low, high, sense, bound):
 def size(low, high, printed):
     if numpy.isnan(printed):
         return "no printed value"
-    return "covers" if low <= printed <= high else "larger" if printed < low else "smaller"""",
+    return ("covers" if low <= printed <= high else "larger" if printed < low else "smaller")""",
         "claim": '''
 entry = """
 - id: another-name

@@ -4,7 +4,7 @@ import re
 
 import nbformat
 import pytest
-from lessons import FOLDER, LESSONS, cells, exercises
+from lessons import FOLDER, LESSONS, autograded, cells, exercises
 from nbgrader.nbgraderformat import MetadataValidator
 from right_answers import RIGHT
 from wrong_answers import WRONG
@@ -17,6 +17,26 @@ def test_solutions_and_other_right_answers_pass_and_wrong_ones_fail(lesson, fate
     assert fates(lesson, "right") == fates(lesson, "solution again") == {"passes"}
     assert "passes" not in fates(lesson, "wrong")
     assert fates(lesson, "unsolved") <= {"NotImplementedError", "AssertionError"}
+
+
+@each
+def test_wrappers_are_right_and_earn_nothing(lesson, fates):
+    assert fates(lesson, "wrapper") <= {"AssertionError"}
+    assert fates(lesson, "wrapper, not blocked") <= {"passes"}
+
+
+@each
+def test_nbgrader_gives_full_marks_for_solutions_and_none_for_nothing_and_for_wrappers(
+    lesson, bundle, shared, monkeypatch
+):
+    monkeypatch.setenv("LOOKUPLAB_STORE", str(shared / "completions.sqlite"))
+    scores = autograded(lesson, bundle)
+    full = scores["solved"][1]
+    assert full >= 8 and scores == {
+        "solved": (full, full),
+        "empty": (0, full),
+        "wrapped": (0, full),
+    }
 
 
 @each

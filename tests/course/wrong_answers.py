@@ -289,13 +289,13 @@ def needed(share, width):  # Wald's formula
         "size": [
             """
 def size(low, high, printed):  # turned round
-    return "no printed value" if printed != printed else "larger" if high < printed else "smaller" if low > printed else "covers"""",
+    return ("no printed value" if printed != printed else "larger" if high < printed else "smaller" if low > printed else "covers")""",
             """
 def size(low, high, printed):  # always compares
-    return "smaller" if high < printed else "larger" if low > printed else "covers"""",
+    return ("smaller" if high < printed else "larger" if low > printed else "covers")""",
             """
 def size(low, high, printed):  # ends are outside
-    return "no printed value" if printed != printed else "smaller" if high <= printed else "larger" if low >= printed else "covers"""",
+    return ("no printed value" if printed != printed else "smaller" if high <= printed else "larger" if low >= printed else "covers")""",
         ],
         "claim": [
             '''

@@ -13,11 +13,6 @@ def valid_shares(table):
         ],
         "auroc": [
             """
-from lookuplab.scoring.calibration import auroc_interval
-
-def auroc(valid, confidence):
-    return auroc_interval(valid, confidence, range(len(valid))).value""",
-            """
 def auroc(valid, confidence):
     from sklearn.metrics import roc_auc_score as hidden
     return hidden(valid, confidence)""",
@@ -114,14 +109,6 @@ from lookuplab.scoring import rates
 
 def mcnemar(lost, gained):
     return rates.mcnemar([True] * lost + [False] * gained, [False] * lost + [True] * gained).p""",
-        ],
-        "cluster": [
-            """
-from lookuplab.scoring import rates
-
-def cluster_interval(values, clusters, repetitions=1000, seed=0):
-    found = rates.rate(values, clusters)
-    return found.low, found.high""",
         ],
         "paired": [
             """

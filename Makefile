@@ -5,10 +5,13 @@ RUN := $(VENV)/bin/python -m
 PIP := $(RUN) pip --disable-pip-version-check install --quiet -c constraints.txt
 JOBS ?= 2
 
-.PHONY: help reproduce test lint lab clean
+# The lessons as students get them: in the bundle, the lessons; in the full checkout, a copy that is made once and kept.
+LESSONS := $(if $(wildcard notebooks/course/bundle.py),runs/course/student,notebooks/course)
+
+.PHONY: help reproduce test lint lab course course-lab clean
 
 help:  ## what there is
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1 \2/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1 \2/p' Makefile
 
 reproduce: $(VENV)/.installed  ## every notebook in the mini profile: figures/mini/, what the papers' claims come to, and the report
 	@$(RUN) lookuplab reproduce --profile mini -j $(JOBS)
@@ -24,6 +27,16 @@ lint: $(VENV)/.installed-lint  ## what ruff says about the code and its format
 
 lab: $(VENV)/.installed  ## JupyterLab on the notebooks
 	@JUPYTER_PREFER_ENV_PATH=1 $(RUN) jupyterlab --notebook-dir=notebooks
+
+course: $(VENV)/.installed-course  ## the student bundle, without solutions and hidden tests: runs/course/lookuplab-course.zip
+	@$(VENV)/bin/python notebooks/course/bundle.py
+
+course-lab: $(VENV)/.installed $(LESSONS)  ## JupyterLab on the lessons without solutions
+	@JUPYTER_PREFER_ENV_PATH=1 $(RUN) jupyterlab --notebook-dir=$(LESSONS)
+
+runs/course/student: | $(VENV)/.installed-course
+	@$(VENV)/bin/python notebooks/course/bundle.py
+	@cp -R runs/course/release/course $@
 
 clean:  ## remove the virtual environment and what runs left behind
 	rm -rf -- $(VENV) runs
@@ -44,6 +57,10 @@ $(VENV)/.installed: pyproject.toml constraints.txt data/python-sources.txt | $(V
 
 $(VENV)/.installed-test: $(VENV)/.installed
 	@$(PIP) -e '.[test]'
+	@touch $@
+
+$(VENV)/.installed-course: $(VENV)/.installed
+	@$(PIP) -e '.[course]'
 	@touch $@
 
 $(VENV)/.installed-lint: pyproject.toml constraints.txt | $(VENV)/bin/python

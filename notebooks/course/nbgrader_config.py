@@ -19,8 +19,8 @@ c.CourseDirectory.course_id = "lookuplab"
 c.CourseDirectory.root = str(work)
 c.CourseDirectory.source_directory = os.path.relpath(here.parent, work)
 c.CourseDirectory.ignore = [
-    "README.md",
-    "nbgrader_config.py",
+    "*.md",
+    "*.py",
     ".ipynb_checkpoints",
     "__pycache__",
     "*.pyc",

@@ -23,12 +23,21 @@ def shared(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def released(shared):
+def bundle(shared):
+    """The unpacked student bundle, with what an install adds to it."""
+    with FileLock(shared / "bundle.lock"):
+        unpacked = shared / "lookuplab-course"
+        if not unpacked.exists():
+            lessons.bundle(shared)
+            if (lessons.paths.DATA / "downloads").exists():
+                (unpacked / "data" / "downloads").symlink_to(lessons.paths.DATA / "downloads")
+    return unpacked
+
+
+@pytest.fixture(scope="session")
+def released(bundle):
     """The folder of the student versions."""
-    with FileLock(shared / "released.lock"):
-        if not (shared / "release").exists():
-            lessons.student_versions(shared)
-    return shared / "release" / "course"
+    return bundle / "notebooks" / "course"
 
 
 @pytest.fixture

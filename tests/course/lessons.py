@@ -2,12 +2,16 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import nbformat
+from nbgrader.api import Gradebook
 from right_answers import RIGHT
+from wrappers import WRAPPERS
 from wrong_answers import WRONG
 
 from lookuplab import paths
@@ -36,10 +40,16 @@ def _fate(answer, check):
         except Exception as error:
             return type(error).__name__
     return "passes"
-_found = []
+@_contextlib.contextmanager
+def _all_is_given(*given, without=()):
+    yield
+from lookuplab import grading as _grading
+_found, _by_hand = [], _grading.by_hand
 for _name, _answers, _solution, _check in _json.loads({cases!r}):
     for _case, _answer, _its_check in _answers:
+        _grading.by_hand = _all_is_given if _case == "wrapper, not blocked" else _by_hand
         _found.append([_name, _case, _fate(_answer, _its_check)])
+        _grading.by_hand = _by_hand
         exec(_solution, globals())  # others rest on it
     _found.append([_name, "solution again", _fate(_solution, _check)])
 print(_json.dumps(_found))"""
@@ -60,12 +70,56 @@ def exercises(lesson: str) -> list[str]:
     ]
 
 
-def student_versions(folder: Path) -> None:
-    """What a teacher does: ``nbgrader generate_assignment course``, into ``folder``/release/course."""
-    command = [sys.executable, "-m", "nbgrader", "generate_assignment", "course"]
+def bundle(folder: Path) -> Path:
+    """What a teacher does: ``make course``, into ``folder``. Returns the unpacked student bundle."""
     variables = {**os.environ, "LOOKUPLAB_COURSE": str(folder)}
-    done = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, env=variables)
+    command = [sys.executable, FOLDER / "bundle.py"]
+    done = subprocess.run(command, capture_output=True, text=True, env=variables)
     assert done.returncode == 0, done.stderr
+    with zipfile.ZipFile(folder / "lookuplab-course.zip") as packed:
+        packed.extractall(folder)
+    return folder / "lookuplab-course"
+
+
+def autograded(lesson: str, unpacked: Path) -> dict[str, tuple[float, float]]:
+    """What three students hand in, graded by ``nbgrader autograde``: {student: (score, maximum)} of exercises in code.
+
+    One hands in the solutions, one the bundle as it is, one calls what the kit has. The kit is the bundle's.
+    """
+    folder = unpacked.parent / lesson
+    folder.mkdir()
+    shutil.copy(unpacked.parent / "gradebook.db", folder)
+    solved = {name: cell.source for name, cell in cells(FOLDER / f"{lesson}.ipynb").items()}
+    wrapped = {name: answers[0] for name, answers in WRAPPERS[lesson].items()}
+    for student, answers in {"solved": solved, "empty": {}, "wrapped": wrapped}.items():
+        notebook = nbformat.read(
+            unpacked / "notebooks" / "course" / f"{lesson}.ipynb", as_version=4
+        )
+        for cell in notebook.cells:
+            mark = cell.metadata.get("nbgrader", {})
+            if mark.get("solution"):
+                cell.source = answers.get(mark["grade_id"], cell.source)
+        place = folder / "submitted" / student / "course" / f"{lesson}.ipynb"
+        place.parent.mkdir(parents=True)
+        nbformat.write(notebook, place)
+    command = [sys.executable, "-m", "nbgrader", "autograde", "course", "--create"]
+    variables = {"LOOKUPLAB_COURSE": str(folder), "LOOKUPLAB_HOME": str(unpacked)}
+    variables["PYTHONPATH"] = str(unpacked / "lib")
+    done = subprocess.run(
+        [*command, f"--notebook={lesson}"],
+        cwd=FOLDER,
+        capture_output=True,
+        text=True,
+        env=os.environ | variables,
+    )
+    assert done.returncode == 0, done.stderr
+    with Gradebook(f"sqlite:///{folder}/gradebook.db") as book:
+        found = {}
+        for student in ("solved", "empty", "wrapped"):
+            grades = book.find_submission_notebook(lesson, "course", student).grades
+            code = [grade for grade in grades if grade.cell.cell_type == "code"]
+            found[student] = sum(one.auto_score for one in code), sum(one.max_score for one in code)
+        return found
 
 
 def run(lesson: str, released: Path, folder: Path) -> list[list[str]]:
@@ -82,7 +136,7 @@ def run(lesson: str, released: Path, folder: Path) -> list[list[str]]:
 
 def cases(lesson: str, released: Path) -> list[list]:
     """An exercise's name; [case, answer, check] for nothing written (with what students see of the check), the wrong
-    answers and the other right one; solution and check.
+    answers, the wrappers and the other right one; solution and check.
     """
     solved, student = cells(FOLDER / f"{lesson}.ipynb"), cells(released / f"{lesson}.ipynb")
     found = []
@@ -90,6 +144,8 @@ def cases(lesson: str, released: Path) -> list[list]:
         check = solved[f"{name}_check"].source
         answers = [["unsolved", student[name].source, student[f"{name}_check"].source]]
         answers += [["wrong", answer, check] for answer in WRONG[lesson][name]]
+        for case in ("wrapper", "wrapper, not blocked"):
+            answers += [[case, answer, check] for answer in WRAPPERS[lesson].get(name, ())]
         answers += [["right", RIGHT[lesson][name], check]]
         found.append([name, answers, solved[name].source, check])
     return found

@@ -1,6 +1,31 @@
 """Other right answers than the solutions, one per lesson and exercise."""
 
 RIGHT = {
+    "lesson0_tokens": {
+        "pieces": """
+def pieces(name):
+    import re
+    return re.findall("^[^_]+|_[^_]+", name) + ["("]""",
+        "probabilities": """
+def probabilities(counted):
+    shares = numpy.array(list(counted.values())) / numpy.sum(list(counted.values()))
+    return dict(zip(counted, shares.tolist()))""",
+        "greedy": """
+def greedy(model, start, most=8):
+    if start == "(" or most == 1:
+        return [start]
+    best, *_ = sorted(model[start].items(), key=lambda pair: -pair[1])
+    return [start] + greedy(model, best[0], most - 1)""",
+        "logprob": """
+def logprob(model, tokens):
+    chances = [model[a][b] if a in model and b in model[a] else 0 for a, b in zip(tokens, tokens[1:])]
+    with numpy.errstate(divide="ignore"):
+        return float(numpy.log(chances).sum())""",
+        "score": """
+def score(question, document, rarity):
+    counted = Counter(question.lower().split())
+    return sum(rarity[word] for word in counted if word in document and word in rarity)""",
+    },
     "lesson1_hallucination": {
         "exists": """
 def exists(task, name):
@@ -94,36 +119,31 @@ def passing(walks, gate):
     },
     "lesson4_claims": {
         "wilson": """
-def wilson(k, n):
-    from statsmodels.stats.proportion import proportion_confint
-    return proportion_confint(k, n, method="wilson")""",
+def wilson(k, n, z=1.96):
+    middle, reach = (k + z * z / 2) / (n + z * z), z * (k * (n - k) / n + z * z / 4) ** 0.5 / (n + z * z)
+    return middle - reach, middle + reach""",
+        "needed": """
+def needed(share, width):
+    low, high = 0, 1  # too few, enough
+    def wide(n):
+        return wilson(share * n, n)[1] - wilson(share * n, n)[0] > width
+    while wide(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if wide(middle) else (low, middle)
+    return high""",
         "verdict": """
 def verdict(low, high, sense, bound):
     if low != low or high != high:
         return "not decided"
     inside = {">": lambda x: x > bound, ">=": lambda x: x >= bound, "<=": lambda x: x <= bound}[sense]
     return {(True, True): "holds", (False, False): "fails"}.get((inside(low), inside(high)), "not decided")""",
-        "mcnemar": """
-def mcnemar(before, after):
-    lost = sum(bool(b) and not a for b, a in zip(before, after))
-    gained = sum(bool(a) and not b for b, a in zip(before, after))
-    return lost, gained, scipy.stats.binomtest(lost, lost + gained).pvalue if lost + gained else 1""",
-        "cluster": """
-def cluster_interval(values, clusters, repetitions=1000, seed=1):
-    import random
-    chance, groups = random.Random(seed), {}
-    for value, label in zip(values, clusters):
-        groups.setdefault(label, []).append(float(value))
-    groups, means = list(groups.values()), []
-    for _ in range(repetitions):
-        drawn = chance.choices(groups, k=len(groups))
-        means.append(sum(map(sum, drawn)) / sum(map(len, drawn)))
-    means.sort()
-    return means[int(0.025 * repetitions)], means[int(0.975 * repetitions)]""",
-        "holm": """
-def holm(p_values):
-    from statsmodels.stats.multitest import multipletests
-    return multipletests(p_values, method="holm")[1]""",
+        "size": """
+def size(low, high, printed):
+    if numpy.isnan(printed):
+        return "no printed value"
+    return ("covers" if low <= printed <= high else "larger" if printed < low else "smaller")""",
         "claim": '''
 entry = """
 - id: another-name
@@ -138,5 +158,38 @@ entry = """
     over: [base/high, precision_50/high]
     direction: decreasing
 """''',
+    },
+    "lesson5_comparisons": {
+        "changed": """
+def changed(before, after):
+    change = numpy.asarray(after, dtype=int) - numpy.asarray(before, dtype=int)
+    return (change < 0).sum(), (change > 0).sum()""",
+        "mcnemar": """
+def mcnemar(lost, gained):
+    return scipy.stats.binomtest(lost, lost + gained).pvalue if lost + gained else 1""",
+        "cluster": """
+def cluster_interval(values, clusters, repetitions=1000, seed=1):
+    import random
+    chance, groups = random.Random(seed), {}
+    for value, label in zip(values, clusters):
+        groups.setdefault(label, []).append(float(value))
+    groups, means = list(groups.values()), []
+    for _ in range(repetitions):
+        drawn = chance.choices(groups, k=len(groups))
+        means.append(sum(map(sum, drawn)) / sum(map(len, drawn)))
+    means.sort()
+    return means[int(0.025 * repetitions)], means[int(0.975 * repetitions)]""",
+        "paired": """
+def paired_interval(before, after, clusters, repetitions=2000):
+    table = pandas.DataFrame({"change": numpy.subtract(after, before, dtype=float), "label": clusters}).groupby("label").change
+    sums, sizes = table.sum().to_numpy(), table.size().to_numpy()
+    drawn = numpy.random.default_rng(5).integers(len(sums), size=(repetitions, len(sums)))
+    return tuple(numpy.quantile(sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1), [0.025, 0.975]))""",
+        "holm": """
+def holm(p_values):
+    order, found, largest = numpy.argsort(p_values), numpy.zeros(len(p_values)), 0
+    for factor, at in zip(range(len(p_values), 0, -1), order):
+        found[at] = largest = max(largest, min(1, factor * p_values[at]))
+    return found""",
     },
 }

@@ -1,6 +1,75 @@
 """Wrong answers that students give, per lesson and exercise, each a typical mistake."""
 
 WRONG = {
+    "lesson0_tokens": {
+        "pieces": [
+            """
+def pieces(name):  # without the end
+    first, *rest = name.split("_")
+    return [first, *("_" + word for word in rest)]""",
+            """
+def pieces(name):  # without underscores
+    return [*name.split("_"), "("]""",
+        ],
+        "probabilities": [
+            """
+def probabilities(counted):  # percent
+    return {token: 100 * n / sum(counted.values()) for token, n in counted.items()}""",
+            """
+def probabilities(counted):  # of the most frequent one
+    return {token: n / max(counted.values()) for token, n in counted.items()}""",
+            """
+def probabilities(counted):  # all alike
+    return {token: 1 / len(counted) for token in counted}""",
+        ],
+        "greedy": [
+            """
+def greedy(model, start, most=8):  # runs in circles for ever, but for the number of tokens that it forgets
+    written = [start]
+    while written[-1] != "(" and len(written) < 100:
+        written.append(max(model[written[-1]], key=model[written[-1]].get))
+    return written""",
+            """
+def greedy(model, start, most=8):  # without the start
+    written, token = [], start
+    while token != "(" and len(written) < most:
+        token = max(model[token], key=model[token].get)
+        written.append(token)
+    return written""",
+            """
+def greedy(model, start, most=8):  # the first token
+    written = [start]
+    while written[-1] != "(" and len(written) < most:
+        written.append(sorted(model[written[-1]])[0])
+    return written""",
+        ],
+        "logprob": [
+            """
+def logprob(model, tokens):  # fails at 0
+    return sum(math.log(model[a][b]) for a, b in zip(tokens, tokens[1:]))""",
+            """
+def logprob(model, tokens):  # the logarithm of a product that is too small
+    product = 1.0
+    for a, b in zip(tokens, tokens[1:]):
+        product *= model.get(a, {}).get(b, 0)
+    return math.log(product) if product else -math.inf""",
+            """
+def logprob(model, tokens):  # to the base of 2
+    chances = [model.get(a, {}).get(b, 0) for a, b in zip(tokens, tokens[1:])]
+    return sum(math.log2(chance) if chance else -math.inf for chance in chances)""",
+        ],
+        "score": [
+            """
+def score(question, document, rarity):  # how many words
+    return len(set(question.lower().split()) & document)""",
+            """
+def score(question, document, rarity):  # repeated words count again
+    return sum(rarity.get(word, 0) for word in question.lower().split() if word in document)""",
+            """
+def score(question, document, rarity):  # capitals are other letters
+    return sum(rarity.get(word, 0) for word in set(question.split()) & document)""",
+        ],
+    },
     "lesson1_hallucination": {
         "exists": [
             """
@@ -206,24 +275,62 @@ def verdict(low, high, sense, bound):  # > as >=
     return "holds" if holds else "fails" if fails else "not decided"
 """,
         ],
+        "needed": [
+            """
+def needed(share, width):  # half the interval
+    n = 1
+    while (wilson(share * n, n)[1] - wilson(share * n, n)[0]) / 2 > width:
+        n += 1
+    return n""",
+            """
+def needed(share, width):  # Wald's formula
+    return max(1, int(numpy.ceil((2 * 1.96) ** 2 * share * (1 - share) / width ** 2)))""",
+        ],
+        "size": [
+            """
+def size(low, high, printed):  # turned round
+    return ("no printed value" if printed != printed else "larger" if high < printed else "smaller" if low > printed else "covers")""",
+            """
+def size(low, high, printed):  # always compares
+    return ("smaller" if high < printed else "larger" if low > printed else "covers")""",
+            """
+def size(low, high, printed):  # ends are outside
+    return ("no printed value" if printed != printed else "smaller" if high <= printed else "larger" if low >= printed else "covers")""",
+        ],
+        "claim": [
+            '''
+entry = """
+- {id: my-claim, paper: cloudapibench, place: Section 3.2, statement: turned round, artifact: fig7a_retriever_precision,
+   test: {kind: greater, metric: valid_percent, left: precision_50/high, right: base/high}}
+"""''',
+            '''
+entry = """
+- {id: my-claim, paper: cloudapibench, place: Section 3.2, statement: rare APIs, artifact: fig7a_retriever_precision,
+   test: {kind: greater, metric: valid_percent, left: base/low, right: precision_50/low}}
+"""''',
+        ],
+    },
+    "lesson5_comparisons": {
+        "changed": [
+            """
+def changed(before, after):  # exchanged
+    return sum(b and not a for a, b in zip(before, after)), sum(a and not b for a, b in zip(before, after))""",
+            """
+def changed(before, after):  # the difference alone
+    return 0, int(numpy.sum(after)) - int(numpy.sum(before))""",
+        ],
         "mcnemar": [
             """
-def mcnemar(before, after):  # one-sided
-    before, after = numpy.asarray(before, dtype=bool), numpy.asarray(after, dtype=bool)
-    lost, gained = int((before & ~after).sum()), int((~before & after).sum())
+def mcnemar(lost, gained):  # one-sided
     n = lost + gained
-    return lost, gained, sum(comb(n, i) for i in range(min(lost, gained) + 1)) / 2 ** n""",
+    return sum(comb(n, i) for i in range(min(lost, gained) + 1)) / 2 ** n""",
             """
-def mcnemar(before, after):  # the approximation by chi squared
-    before, after = numpy.asarray(before, dtype=bool), numpy.asarray(after, dtype=bool)
-    lost, gained = int((before & ~after).sum()), int((~before & after).sum())
-    return lost, gained, float(scipy.stats.chi2.sf((lost - gained) ** 2 / max(1, lost + gained), 1))""",
+def mcnemar(lost, gained):  # the approximation by chi squared
+    return float(scipy.stats.chi2.sf((lost - gained) ** 2 / max(1, lost + gained), 1))""",
             """
-def mcnemar(before, after):  # gained and lost exchanged
-    before, after = numpy.asarray(before, dtype=bool), numpy.asarray(after, dtype=bool)
-    one, other = int((~before & after).sum()), int((before & ~after).sum())
-    n = one + other
-    return one, other, min(1.0, 2 * sum(comb(n, i) for i in range(min(one, other) + 1)) / 2 ** n)""",
+def mcnemar(lost, gained):  # can be larger than 1
+    n = lost + gained
+    return 2 * sum(comb(n, i) for i in range(min(lost, gained) + 1)) / 2 ** n""",
         ],
         "cluster": [
             """
@@ -237,6 +344,18 @@ def cluster_interval(values, clusters, repetitions=1000, seed=0):  # every clust
     means = pandas.Series(numpy.asarray(values, dtype=float)).groupby(numpy.asarray(clusters)).mean().to_numpy()
     drawn = [generator.choice(means, len(means)).mean() for _ in range(repetitions)]
     return tuple(numpy.quantile(drawn, [0.025, 0.975]))""",
+        ],
+        "paired": [
+            """
+def paired_interval(before, after, clusters):  # turned round
+    return cluster_interval(numpy.asarray(before, dtype=float) - numpy.asarray(after, dtype=float), clusters)""",
+            """
+def paired_interval(before, after, clusters):  # as if they were independent
+    one, two = cluster_interval(before, clusters), cluster_interval(after, clusters)
+    return two[0] - one[1], two[1] - one[0]""",
+            """
+def paired_interval(before, after, clusters):  # forgets the clusters
+    return cluster_interval(numpy.asarray(after, dtype=float) - numpy.asarray(before, dtype=float), numpy.arange(len(before)))""",
         ],
         "holm": [
             """
@@ -253,18 +372,6 @@ def holm(p_values):  # sorted
 def holm(p_values):  # does not keep the order of the values
     ranks = numpy.argsort(numpy.argsort(p_values))
     return [min(1.0, (len(p_values) - rank) * p) for rank, p in zip(ranks, p_values)]""",
-        ],
-        "claim": [
-            '''
-entry = """
-- {id: my-claim, paper: cloudapibench, place: Section 3.2, statement: turned round, artifact: fig7a_retriever_precision,
-   test: {kind: greater, metric: valid_percent, left: precision_50/high, right: base/high}}
-"""''',
-            '''
-entry = """
-- {id: my-claim, paper: cloudapibench, place: Section 3.2, statement: rare APIs, artifact: fig7a_retriever_precision,
-   test: {kind: greater, metric: valid_percent, left: base/low, right: precision_50/low}}
-"""''',
         ],
     },
 }

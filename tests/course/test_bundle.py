@@ -1,0 +1,121 @@
+"""What students get: all that they need, nothing that answers for them, and the same in a container."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from lessons import FOLDER, LESSONS, cells
+from wrappers import WRAPPERS
+
+from lookuplab import paths
+from lookuplab.grading import by_hand
+from lookuplab.scoring import rates
+
+PARTS = re.compile(r"### BEGIN (?:SOLUTION|HIDDEN TESTS)\n(.*?)### END", re.DOTALL)
+WITHOUT_TORCH = """
+import json, sys
+sys.modules["torch"] = None
+for cell in json.load(open(sys.argv[1]))["cells"]:
+    if cell["cell_type"] == "code":
+        exec("".join(cell["source"]), globals())
+"""
+
+
+def test_the_bundle_has_neither_solutions_nor_hidden_tests_nor_the_tests_of_the_kit(bundle):
+    sources = [nbformat.read(FOLDER / f"{lesson}.ipynb", as_version=4) for lesson in LESSONS]
+    hidden = [part for one in sources for cell in one.cells for part in PARTS.findall(cell.source)]
+    assert len(hidden) > 60
+    for file in bundle.rglob("*"):
+        assert file.name not in ("bundle.py", "nbgrader_config.py", "tests"), file
+        if file.suffix == ".ipynb":
+            text = "\n".join(cell.source for cell in nbformat.read(file, as_version=4).cells)
+            assert not [part for part in hidden if part in text], file
+            assert "BEGIN SOLUTION" not in text and "HIDDEN TESTS" not in text, file
+
+
+def test_the_bundle_opens_its_own_lessons_and_has_the_page_for_students(bundle):
+    plan = subprocess.run(
+        ["make", "-n", "course-lab"], cwd=bundle, capture_output=True, text=True, check=True
+    ).stdout
+    assert plan.splitlines()[-1].endswith("--notebook-dir=notebooks/course")
+    assert sorted(one.stem for one in (bundle / "notebooks" / "course").iterdir()) == LESSONS
+    assert (bundle / "README.md").read_text() == (FOLDER / "STUDENTS.md").read_text()
+
+
+def test_without_nbgrader_the_bundle_is_refused_with_one_line():
+    command = [sys.executable, "-S", FOLDER / "bundle.py"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "no nbgrader" in done.stderr
+
+
+def test_lesson_0_runs_without_torch():
+    command = [sys.executable, "-c", WITHOUT_TORCH, FOLDER / "lesson0_tokens.ipynb"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=paths.ROOT)
+    assert done.returncode == 0, done.stderr
+
+
+def test_points_in_the_readme_are_those_of_the_lessons():
+    readme, total = (FOLDER / "README.md").read_text(), 0
+    for lesson in LESSONS:
+        marks = [cell.metadata.nbgrader for cell in cells(FOLDER / f"{lesson}.ipynb").values()]
+        code, words = (
+            sum(mark.points for mark in marks if mark.grade and mark.cell_type == kind)
+            for kind in ("code", "markdown")
+        )
+        assert re.search(rf"\| `{lesson}` \|.*\| {code} \+ {words} \|", readme), (
+            lesson,
+            code,
+            words,
+        )
+        assert f"## Plan of `{lesson}`" in readme
+        total += code + words
+    assert f"{total} points in all" in readme
+
+
+def test_the_container_installs_what_the_makefile_installs_and_copies_what_is_there():
+    text = (paths.ROOT / "binder" / "Dockerfile").read_text().replace("\\\n", " ")
+    installs = re.findall(r"pip install --no-cache-dir -c constraints.txt (.*)", text)
+    makefile = (paths.ROOT / "Makefile").read_text()
+    torch, kit = re.findall(r"\$\(PIP\) (torch\S*|-e \.)\n", makefile)
+    assert installs == ["nbgrader", torch, f"{kit} notebook"]
+    ignored = (paths.ROOT / ".dockerignore").read_text().split()
+    named = {"constraints.txt", *re.findall(r"python (\S+\.py)", text)}
+    assert all((paths.ROOT / name).is_file() for name in named)
+    assert not [name for name in named if name.split("/")[0] in ignored]
+    made = (FOLDER / "bundle.py").read_text()
+    for packed in re.findall(r"runs/course/(\S+\.zip)", text):
+        assert f'"{packed}"' in made and f'f"{Path(packed).stem}/' in made
+    assert (
+        "python-sources" in text and json.loads(re.search(r"CMD (\[.*\])", text)[1])[0] == "jupyter"
+    )
+
+
+@pytest.mark.parametrize("given", [(), (rates.wilson,)])
+def test_code_of_the_kit_runs_by_hand_only_where_it_is_given(given):
+    def retries(k, n, kit=rates.wilson):
+        try:
+            return kit(k, n)
+        except AssertionError:
+            return kit(k, n)
+
+    if given:
+        with by_hand(*given):
+            assert 0 < retries(3, 4)[0] < 0.75  # and what it calls itself
+        return
+    with pytest.raises(AssertionError, match=r"the answer calls lookuplab\.scoring\.rates\.wilson"):
+        with by_hand():
+            retries(3, 4)
+    assert sys.getprofile() is None
+
+
+def test_switching_the_watch_off_is_noticed():
+    with pytest.raises(AssertionError, match="sys.setprofile"), by_hand():
+        sys.setprofile(None)
+
+
+def test_every_lesson_says_what_can_be_wrapped():
+    assert sorted(WRAPPERS) == LESSONS

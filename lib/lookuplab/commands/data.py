@@ -68,7 +68,9 @@ def get_source(name: str, *, yes: bool = False) -> None:
         with suppress(click.Abort):  # nobody there to ask
             yes = yes or click.confirm("Do you accept it?", err=True)
         if not yes:
-            raise UserError(f"{name}: its licence was not accepted (--yes does); nothing was fetched")
+            raise UserError(
+                f"{name}: its licence was not accepted (--yes does); nothing was fetched"
+            )
     click.echo(data_sources.get(source))
 
 

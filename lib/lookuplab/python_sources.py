@@ -30,7 +30,6 @@ PINS = paths.DATA / f"{NAME}.txt"
 _KEPT = (".py", ".pyi", "/py.typed", ".dist-info/METADATA", ".dist-info/RECORD")
 # The pinned wheels, whatever system asks for them: the hashes decide.
 _WHEELS = (
-    "--only-binary=:all:",
     "--implementation=cp",
     "--python-version=3.11.9",
     *(f"--platform={tag}_x86_64" for tag in ("manylinux_2_28", "manylinux_2_17", "manylinux2014")),
@@ -67,24 +66,9 @@ def get() -> Path:
     _place().parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=_place().parent) as temporary:
         wheels, unpacked = Path(temporary, "wheels"), Path(temporary, "sources")
-        call = [
-            "pip",
-            "--disable-pip-version-check",
-            "--no-input",
-            "download",
-            "--no-deps",
-            "--require-hashes",
-            *_WHEELS,
-            "-r",
-            str(PINS),
-            "-d",
-            str(wheels),
-        ]
-        if subprocess.run(
-            [sys.executable, "-m", *call], stdout=2
-        ).returncode:  # its progress, and errors, to stderr
+        if said := download(wheels, "--require-hashes", *_WHEELS, "-r", str(PINS)):
             raise UserError(
-                f"pip does not bring the sources of {PINS.name}, for the reason above; mend that, then run "
+                f"pip does not bring the sources of {PINS.name}: {said}; mend that, then run "
                 f"`lookuplab data get {NAME}`"
             )
         for wheel in sorted(wheels.iterdir()):
@@ -98,6 +82,19 @@ def get() -> Path:
             if not is_fetched():
                 raise
     return _place()
+
+
+def download(folder: Path, *wanted: str) -> str:
+    """Let pip download wheels to a folder, none of which it runs; returns what went wrong, in one line."""
+    call = ["pip", "--disable-pip-version-check", "--no-input", "download", "--no-deps"]
+    call += ["--only-binary=:all:", *wanted, "-d", str(folder)]
+    # its progress to stderr
+    done = subprocess.run(
+        [sys.executable, "-m", *call], stdout=2, stderr=subprocess.PIPE, text=True
+    )
+    said = [line for line in done.stderr.splitlines() if line.strip()] if done.returncode else []
+    errors = [line.removeprefix("ERROR: ") for line in said if line.startswith("ERROR: ")]
+    return " ".join((errors or said or ["it was ended"] * bool(done.returncode))[-1:])
 
 
 @functools.cache

@@ -55,8 +55,11 @@ def ask(endpoint, prompts=PROMPTS, decoding=SHORT, store=False, **options):
     return complete(load(f"{endpoint.url}#tiny", **options), prompts, decoding, store)
 
 
-@pytest.mark.parametrize("chat", [False, True])
-def test_answers_and_log_probabilities_are_those_of_the_local_weights(endpoint, tiny, chat):
+@pytest.mark.parametrize(("chat", "like_llama_cpp"), [(False, False), (False, True), (True, False)])
+def test_answers_and_log_probabilities_are_those_of_the_local_weights(
+    endpoint, tiny, chat, like_llama_cpp
+):
+    endpoint.like_llama_cpp = like_llama_cpp
     prompts = [*PROMPTS, Prompt("d", "x = f(", "be brief")]
     local = complete(load(str(tiny), chat=chat), prompts, SHORT, False)
     for answer, one in zip(ask(endpoint, prompts, chat=chat), local, strict=True):

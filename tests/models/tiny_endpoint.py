@@ -28,7 +28,7 @@ class TinyEndpoint(ThreadingHTTPServer):
     def reset(self):
         self.failures, self.bodies, self.most_at_once, self.at_once = [], [], 0, 0
         self.seconds, self.gives_logprobs = 0.0, True
-        self.refuses_logprobs = self.wants_key = False
+        self.refuses_logprobs = self.wants_key = self.like_llama_cpp = False
 
     def answer(self, body):
         """The model's greedy answer."""
@@ -109,13 +109,15 @@ class Handler(BaseHTTPRequestHandler):
         choice = {"index": 0, "finish_reason": finish, "logprobs": None}
         if "messages" in body:
             choice["message"] = {"role": "assistant", "content": text}
+        else:
+            choice["text"] = text
+        if "messages" in body or self.server.like_llama_cpp:
             listed = [
                 {"token": piece, "logprob": logprob, "top_logprobs": []}
                 for piece, logprob in zip(pieces, done.token_logprobs, strict=True)
             ]
             given = {"content": listed}
         else:
-            choice["text"] = text
             given = {"tokens": pieces, "token_logprobs": done.token_logprobs}
         if wanted:
             choice["logprobs"] = given

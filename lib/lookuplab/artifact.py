@@ -15,6 +15,7 @@ import pandas as pd
 
 from lookuplab import paths, provenance
 from lookuplab.errors import UserError
+from lookuplab.models.load import table_name
 
 if TYPE_CHECKING:
     from IPython.display import Markdown
@@ -103,11 +104,11 @@ class Artifact:
 
     def quote(self, condition: str, metric: str, model: str = "", digits: int = 1) -> str:
         """A saved number with its interval, to be put into a sentence: ``59.3% [48.5, 69.7]``. Without ``model`` the last model
-        that has it; "not measured" if none has.
+        that has it; "not measured" if none has. ``model`` as a parameter names it: its folder, name on the hub or address.
         """
         saved = self.read()
         found = saved[(saved.condition == condition) & (saved.metric == metric)]
-        found = found[found.model == model] if model else found
+        found = found[found.model == table_name(model)] if model else found
         if found.empty:
             return "not measured"
         one = found.iloc[-1]

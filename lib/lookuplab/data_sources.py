@@ -261,6 +261,6 @@ def _convert(file: Path, folder: Path) -> None:
     )
     # else it is refused: what is read from GGUF counts as quantised
     module.hf_quantizer = None
-    del module.config.quantization_config
+    module.config.__dict__.pop("quantization_config", None)
     module.save_pretrained(folder)
     AutoTokenizer.from_pretrained(**place).save_pretrained(folder)

@@ -99,6 +99,12 @@ def test_parameters_that_are_given_are_added_to_the_notebook_s(kit, monkeypatch)
     assert record["parameters"] == {"corpus": "mini", "sandbox": "unshare"}
 
 
+def test_a_number_is_quoted_by_the_name_of_its_model_in_tables(kit):
+    save(ROW | {"model": "tiny"})
+    for name in ("tiny", "tiny?dtype=float32", "http://localhost:8000/v1#tiny"):
+        assert Artifact("demo", "table", "mini").quote("low", "valid", name).startswith("33.3")
+
+
 def test_data_that_is_missing_cannot_be_in_the_provenance(kit):
     with pytest.raises(UserError, match="no data at data/none"):
         save(ROW, data=["data/none"])

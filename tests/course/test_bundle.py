@@ -40,7 +40,11 @@ def test_the_bundle_has_neither_solutions_nor_hidden_tests_nor_the_tests_of_the_
 
 def test_the_bundle_opens_its_own_lessons_and_has_the_page_for_students(bundle):
     plan = subprocess.run(
-        ["make", "-n", "course-lab"], cwd=bundle, capture_output=True, text=True, check=True
+        ["make", "--no-print-directory", "-n", "course-lab"],
+        cwd=bundle,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
     assert plan.splitlines()[-1].endswith("--notebook-dir=notebooks/course")
     assert sorted(one.stem for one in (bundle / "notebooks" / "course").iterdir()) == LESSONS

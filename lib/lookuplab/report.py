@@ -78,8 +78,7 @@ def results(profile: Profile) -> str:
                 if place.with_suffix(".png").is_file():
                     link = place.with_suffix(".png").relative_to(profile.figures.parent).as_posix()
                     page += [f"![Chart of the result below]({link})", ""]
-                if place.with_suffix(".txt").is_file():
-                    told = place.with_suffix(".txt").read_text(encoding="utf-8").strip()
+                if told := sentence(place):
                     page += [f"**Result** (`{place.name}`). {told}", ""]
             made = {id.partition("/")[2] for id in found}
             page += [
@@ -91,6 +90,12 @@ def results(profile: Profile) -> str:
             took = f"{record['wall_seconds']:.0f} s on {record['processor']}"
             page += ["", f"`lookuplab run {notebook.id}`: {took}.", ""]
     return "\n".join(page).rstrip()
+
+
+def sentence(place: Path) -> str:
+    """An artifact's result in a sentence, "" where its notebook wrote none."""
+    file = place.with_suffix(".txt")
+    return file.read_text(encoding="utf-8").strip() if file.is_file() else ""
 
 
 def _introduction(notebook: Notebook) -> list[str]:
@@ -144,6 +149,8 @@ def artifact_lines(
     if place.with_suffix(".svg") in files:
         words = f"Chart of {place.name}; its numbers are in the table below"
         lines += [f"![{words}](../figures/{id}.svg)", ""]
+    if told := sentence(place):
+        lines += [told, ""]
     for one in judged:
         if (claim := one.claim).artifact == place.name:
             said = f"{claim.statement} ({claim.place}; `{claim.id}`)"

@@ -73,6 +73,7 @@ def test_a_paper_s_page_has_every_artifact_with_its_picture_files_and_verdicts(p
         assert any(link.endswith(file.name) for link in page.links), "no download"
         drawn = any(place.endswith(f"/{file.stem}.svg") for place in page.loaded)
         assert drawn == file.with_suffix(".svg").exists()
+        assert report.sentence(file) in page.text.replace("’", "'")
         for one in judged():
             if (one.claim.paper, one.claim.artifact) == (file.parent.name, file.stem):
                 assert (

@@ -245,6 +245,11 @@ def test_a_data_set_on_the_hub_takes_a_configuration_and_options(monkeypatch, so
     assert list(source_files(source)) == [] and calls == [asked | {"streaming": True}]
 
 
+def test_a_file_that_is_not_there_is_no_file_without_calls(tmp_path):
+    with pytest.raises(UserError, match="there is no file .*lost.py"):
+        list(source_files(str(tmp_path / "lost.py")))
+
+
 def test_the_stack_v2_is_refused_by_name_and_by_its_fields(tmp_path):
     (tmp_path / "rows.jsonl").write_text('{"blob_id": "1", "path": "a.py"}\n')
     for source in ("bigcode/the-stack-v2-dedup:Python", str(tmp_path)):

@@ -66,6 +66,8 @@ def source_files(source: str) -> Iterator[tuple[str, str]]:
     root = place if place.is_dir() else place.parent
     kinds = (".py", ".ipynb")
     found = (path for kind in kinds for path in place.rglob(f"*{kind}"))
+    if place.suffix in kinds and not place.is_file():
+        raise UserError(f"there is no file {source}")
     scripts = [place] if place.suffix in kinds else sorted(found)
     for script in filter(Path.is_file, scripts):
         text = script.read_text("utf-8", "replace")

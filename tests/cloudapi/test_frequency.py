@@ -97,32 +97,37 @@ def test_other_objects_stay_unbound(text):
     assert counted(text)[S3] == (1, 0)
 
 
-def test_azure_classes_and_operation_groups_are_bound():
-    text = (
-        'from azure.storage.blob import BlobClient\nb = BlobClient.from_connection_string("x")\n'
-        "b.stage_block()\nblob.BlobClient(1).stage_block()\nm = ComputeManagementClient(a, b)\n"
-        "m.virtual_machines.begin_start()\nm.disks.begin_start()\nm.operations.list()\n"
-    )
-    assert counted(text, path="x.py") == {
-        "azure/blob.BlobClient.stage_block": (2, 2),
-        "azure/compute.VirtualMachinesOperations.begin_start": (2, 1),
-        "azure/compute.Operations.list": (1, 1),
-        "azure/storage.Operations.list": (1, 0),
-    }
-
-
-def test_what_azures_clients_return_is_bound():
-    text = (
-        "from azure.storage.blob import BlobServiceClient as Service\ns = Service(1)\n"
-        "b = s.get_blob_client(2)\nb.stage_block()\n"
-        "d = CosmosClient(1).get_database_client(2)\nd.get_container_client(3).create_item(4)\n"
-    )
-    assert counted(text, path="x.py") == {
-        "azure/blob.BlobServiceClient.get_blob_client": (1, 1),
-        "azure/blob.ContainerClient.get_blob_client": (1, 0),
-        "azure/blob.BlobClient.stage_block": (1, 1),
-        "azure/cosmos.ContainerProxy.create_item": (1, 1),
-    }
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(
+            'from azure.storage.blob import BlobClient\nb = BlobClient.from_connection_string("x")\n'
+            "b.stage_block()\nblob.BlobClient(1).stage_block()\nm = ComputeManagementClient(a, b)\n"
+            "m.virtual_machines.begin_start()\nm.disks.begin_start()\nm.operations.list()\n",
+            {
+                "azure/blob.BlobClient.stage_block": (2, 2),
+                "azure/compute.VirtualMachinesOperations.begin_start": (2, 1),
+                "azure/compute.Operations.list": (1, 1),
+                "azure/storage.Operations.list": (1, 0),
+            },
+            id="classes and operation groups",
+        ),
+        pytest.param(
+            "from azure.storage.blob import BlobServiceClient as Service\ns = Service(1)\n"
+            "b = s.get_blob_client(2)\nb.stage_block()\n"
+            "d = CosmosClient(1).get_database_client(2)\nd.get_container_client(3).create_item(4)\n",
+            {
+                "azure/blob.BlobServiceClient.get_blob_client": (1, 1),
+                "azure/blob.ContainerClient.get_blob_client": (1, 0),
+                "azure/blob.BlobClient.stage_block": (1, 1),
+                "azure/cosmos.ContainerProxy.create_item": (1, 1),
+            },
+            id="what clients return",
+        ),
+    ],
+)
+def test_azures_clients_are_bound(text, expected):
+    assert counted(text, path="x.py") == expected
 
 
 def test_copies_and_sdk_sources_are_left_out_and_python_2_is_counted_by_regular_expression():

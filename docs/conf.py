@@ -10,6 +10,7 @@ SearchEnglish.stem = functools.cache(SearchEnglish.stem)  # a tenth of the build
 
 project = "lookuplab"
 release = lookuplab.__version__
+root_doc = "index"
 extensions = ["myst_nb"]
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3

@@ -1,13 +1,12 @@
-"""A static site of a profile's last runs: every artifact with its verdicts, every notebook, the documentation.
+"""The last runs as pages: RESULTS.md, CLAIMS.md, and a static site with every notebook, all numbers and the documentation.
 
-The pages are Markdown, written from the artifacts' files and ``docs/``; Sphinx with MyST-NB turns them into a site.
-Nothing is executed and nothing is fetched.
+The site is laid out as the repository is, so that its Markdown needs no other links; Sphinx with MyST-NB builds it. Nothing
+is executed and nothing is fetched.
 """
 
 import json
 import re
 import shutil
-from collections import defaultdict
 from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,8 +19,32 @@ from lookuplab.errors import UserError
 from lookuplab.notebooks import Notebook, Profile, all_notebooks
 from lookuplab.paper import titles
 
-TITLE = "What happens when a code model may look something up?"
 MARK = ".lookuplab-report"  # marks a folder as a report, which the next one may replace
+CLAIMS = """# The papers' claims and our verdicts
+
+Written by `lookuplab claims --markdown --profile {0.name}`. Profile {0.name}: {0.description}.{unrun}
+
+For evaluators: `make reproduce` makes all of it again in half an hour on two cores, and `lookuplab verify` compares every number
+with the committed one. A single row is made again by its command; the seconds are those of the committed run, whose processor
+stands in RESULTS.md, and in which what one notebook had stored was not generated again for the next. *Ours* is the value to
+expect, to the last digit on the same type of processor. Tested on Linux with Python 3.11 (other Pythons are refused); macOS, WSL and
+notebooks in the cloud are untested.
+
+*Direction*: a claim **holds** or **fails** if our whole 95% interval, in brackets, lies on one side of what is claimed;
+otherwise it is **not decided**. *Size*: whether that interval covers the number that the paper prints. *Ours* is the
+comparison that decides.
+"""
+RESULTS = """# Results
+
+Written by `lookuplab results --profile {0.name}`. Profile {0.name}: {0.description}.{unrun}
+
+Numbers in brackets are 95% intervals. A claim **holds** or **fails** if the whole interval of the comparison that decides lies
+on one side of what is claimed; *size* says whether it covers what the paper prints ([CLAIMS.md](CLAIMS.md) has all comparisons).
+Times are those of the committed run; what other notebooks had stored was not generated again.
+"""
+UNRUN = " Nothing has been run with the papers' own models yet."
+
+_PICTURE = re.compile(r"^!\[(.*)\]\(((?:\.\./)*)figures/mini/(\S+)\.png\)$", re.MULTILINE)
 _WIDGET = "application/vnd.jupyter.widget-view+json"  # works in JupyterLab only
 _FOR_TEACHERS = re.compile(
     r"^( *)### BEGIN (SOLUTION|HIDDEN TESTS)\n.*?^ *### END \2(\n|$)", re.DOTALL | re.MULTILINE
@@ -36,19 +59,15 @@ def build(profile: Profile, output: Path) -> Path:
     """
     from sphinx.cmd.build import build_main
 
-    figures = profile.figures / profile.name
     if output.exists() and not (output / MARK).exists():
         raise UserError(
             f"{output} holds other files, which a report would replace; name a new folder"
         )
     with TemporaryDirectory(prefix=f".{output.name}-", dir=paths.made(output.parent)) as folder:
         sources, site = Path(folder, "sources"), Path(folder, "site")
-        shutil.copytree(paths.ROOT / "docs", sources)
-        shutil.copytree(figures, sources / "figures")
-        for name in ("CHANGELOG.md", "CITATION.cff"):
-            shutil.copy(paths.ROOT / name, sources)
-        write_pages(profile, sources)
-        if build_main(["-q", "-j", "auto", "-b", "html", str(sources), str(site)]):
+        write_sources(profile, sources)
+        settings = ["-q", "-j", "auto", "-b", "html", "-c", str(sources / "docs")]
+        if build_main([*settings, str(sources), str(site)]):
             raise UserError("Sphinx could not build the report, for the reason above")
         (site / MARK).touch()
         shutil.rmtree(output, ignore_errors=True)
@@ -56,40 +75,146 @@ def build(profile: Profile, output: Path) -> Path:
     return output / "index.html"
 
 
-def results(profile: Profile) -> str:
-    """The page RESULTS.md: of every notebook question and method, of its artifacts picture and result, and the verdicts."""
-    figures, named = profile.figures / profile.name, titles()
-    judged = claims.judge_run(claims.load(), figures)
-    papers: dict[str, list] = {paper: [] for paper in named}
-    for notebook in sorted(all_notebooks(), key=lambda one: one.order != "first"):
-        found = [id for id in notebook.artifacts if (figures / f"{id}.csv").is_file()]
-        if found:
-            papers.setdefault(notebook.paper, []).append((notebook, found))
-    page = []
-    for paper, notebooks in papers.items():
-        verdicts = [one for one in judged if one.claim.paper == paper]
-        page += [f"## {named.get(paper, paper.capitalize())}", ""]
-        page += [f"{claims.count(verdicts)}.", ""] if verdicts else []
-        for notebook, found in notebooks:
-            title, *introduction = _introduction(notebook)
-            page += [f"### {title}", "", *introduction, ""]
-            for id in found:
-                place = figures / id
-                if place.with_suffix(".png").is_file():
-                    link = place.with_suffix(".png").relative_to(profile.figures.parent).as_posix()
-                    page += [f"![Chart of the result below]({link})", ""]
-                if told := sentence(place):
-                    page += [f"**Result** (`{place.name}`). {told}", ""]
-            made = {id.partition("/")[2] for id in found}
-            page += [
-                f"- {one.marked} (size: {one.size}): {one.claim.statement} (`{one.claim.id}`)"
-                for one in verdicts
-                if one.claim.artifact in made
+def write_sources(profile: Profile, sources: Path) -> None:
+    """Everything that the site shows, at its place in the repository."""
+    run, rooms = Run(profile), []
+    shutil.copytree(paths.ROOT / "docs", sources / "docs")
+    for name in run.names:
+        shutil.copytree(run.figures / name, sources / "figures" / name, dirs_exist_ok=True)
+    for name in ("CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff"):
+        shutil.copy(paths.ROOT / name, sources)
+    summary = [headed(RESULTS, profile, run.figures)]
+    for room, notebooks in run.rooms.items():
+        for notebook in notebooks:
+            write_notebook(notebook, profile, sources / "notebooks" / f"{notebook.id}.ipynb")
+        listed = _toctree("Notebooks", [one.name for one in notebooks])
+        story, found = run.told(paths.NOTEBOOKS / room / "README.md"), run.section(room, "../../")
+        page = [story, *["## All results", ""] * bool(found), *found]
+        rooms.append(f"notebooks/{room}/README")
+        (sources / f"{rooms[-1]}.md").write_text("\n".join([*page, listed]), encoding="utf-8")
+        counts = run.verdicts(room)
+        summary.append(f"- [{run.title(room)}]({rooms[-1]}.md)" + f": {counts}" * bool(counts))
+    documents = [f"docs/{file.stem}" for file in sorted((sources / "docs").glob("*.md"))]
+    front = [
+        run.told(paths.ROOT / "README.md"),
+        _toctree("Results", ["RESULTS", *rooms, "CLAIMS"]),
+        _toctree("Documentation", [*documents, "CONTRIBUTING", "CHANGELOG"]),
+    ]
+    judged = claims.markdown(run.judged[profile.name], run.folder)
+    verdicts = [headed(CLAIMS, profile, run.figures), judged]
+    written = {"index": front, "RESULTS": summary, "CLAIMS": verdicts}
+    for name, page in written.items():
+        (sources / f"{name}.md").write_text("\n".join(page), encoding="utf-8")
+
+
+def headed(page: str, profile: Profile, figures: Path) -> str:
+    """The head of a page, CLAIMS or RESULTS, which says whether the papers' own models were run."""
+    return page.format(profile, unrun="" if (figures / "paper").is_dir() else UNRUN)
+
+
+def results_page(profile: Profile) -> str:
+    """The page RESULTS.md: of every notebook question, method, pictures, results and verdicts, paper by paper."""
+    run = Run(profile)
+    page = [headed(RESULTS, profile, run.figures)]
+    for room in run.rooms:
+        if lines := run.section(room):
+            page += [f"## {run.title(room)}", "", *lines]
+    return "\n".join(page).rstrip()
+
+
+class Run:
+    """A profile's last run and, beside it, the other runs in the same folder of figures.
+
+    ``names`` of the runs, the profile's own first; ``judged``: by run the verdicts on all claims; ``rooms``: folder of
+    notebooks -> those in it, papers first.
+    """
+
+    def __init__(self, profile: Profile):
+        self.figures, self.folder = profile.figures, profile.figures / profile.name
+        places = sorted({file.parents[1] for file in self.figures.rglob("*.csv")})
+        others = [place.relative_to(self.figures).as_posix() for place in places]
+        self.names, known = list(dict.fromkeys([profile.name, *others])), claims.load()
+        self.judged = {name: claims.judge_run(known, self.figures / name) for name in self.names}
+        self.rooms: dict[str, list[Notebook]] = {paper: [] for paper in titles()}
+        for notebook in sorted(all_notebooks(), key=lambda one: one.order != "first"):
+            self.rooms.setdefault(notebook.paper, []).append(notebook)
+
+    def title(self, room: str) -> str:
+        page = (paths.NOTEBOOKS / room / "README.md").read_text(encoding="utf-8")
+        return page.partition("\n")[0].removeprefix("# ")
+
+    def verdicts(self, room: str) -> str:
+        """How many claims of a paper hold, fail, are not decided; "" for a room without claims."""
+        return claims.count(one for one in self.judged[self.names[0]] if one.claim.paper == room)
+
+    def told(self, file: Path) -> str:
+        """A page of the repository with this run's pictures, the result below each, and the verdict behind each claim."""
+
+        def pictured(found: re.Match) -> str:
+            words, up, name = found.groups()
+            link = f"{up}figures/{self.names[0]}/{name}.svg"
+            drawn = (self.folder / f"{name}.svg").is_file()
+            return f"![{words}]({link})\n\n{sentence(self.folder / name)}" if drawn else ""
+
+        verdicts = {one.claim.id: f" **{one.verdict}**" for one in self.judged[self.names[0]]}
+        text = _PICTURE.sub(pictured, file.read_text(encoding="utf-8"))
+        return re.sub("`([a-z0-9-]+)`", lambda one: one[0] + verdicts.get(one[1], ""), text)
+
+    def section(self, room: str, up: str = "") -> list[str]:
+        """The results of a room's notebooks. ``up`` leads from the page to the root; a page of the site, which is not there,
+        also has all numbers and where they come from.
+        """
+        page = [f"{found}.", ""] if (found := self.verdicts(room)) else []
+        for notebook in self.rooms[room]:
+            made = [
+                (name, id)
+                for id in notebook.artifacts
+                for name in self.names
+                if (self.figures / name / f"{id}.csv").is_file()
             ]
-            record = json.loads((figures / f"{found[0]}.json").read_text(encoding="utf-8"))
+            if not made:
+                continue
+            title, *introduction = _introduction(notebook)
+            page += [f"### [{title}]({up}notebooks/{notebook.id}.ipynb)", "", *introduction, ""]
+            for name, id in made:
+                place, called = self.figures / name / id, f"`{Path(id).name}`"
+                called += f", {name}" * (len(self.names) > 1)
+                if place.with_suffix(".png").is_file():
+                    kind = "svg" if up else "png"
+                    page += [f"![Chart of the result below]({up}figures/{name}/{id}.{kind})", ""]
+                if told := sentence(place):
+                    page += [f"**Result** ({called}). {told}", ""]
+                page += _numbers(place, f"{up}figures/{name}/{notebook.paper}") if up else []
+            for found in zip(*self.judged.values(), strict=True):
+                claim = found[0].claim
+                verdicts = [
+                    f"{one.marked} (size: {one.size}{f', {name}' * (len(self.names) > 1)})"
+                    for name, one in zip(self.names, found, strict=True)
+                    if (name, f"{claim.paper}/{claim.artifact}") in made
+                ]
+                if verdicts:
+                    page.append(f"- {', '.join(verdicts)}: {claim.statement} (`{claim.id}`)")
+            name, id = made[0]
+            record = json.loads((self.figures / name / f"{id}.json").read_text(encoding="utf-8"))
             took = f"{record['wall_seconds']:.0f} s on {record['processor']}"
             page += ["", f"`lookuplab run {notebook.id}`: {took}.", ""]
-    return "\n".join(page).rstrip()
+        return page
+
+
+def _numbers(place: Path, folder: str) -> list[str]:
+    """An artifact's provenance, its files in ``folder`` as the page sees it, and its table."""
+    record = json.loads(place.with_suffix(".json").read_text(encoding="utf-8"))
+    git = record["git"]
+    commit = (git["commit"] or "none")[:12] + " and changes" * bool(git["dirty"])
+    table = read_csv(place.with_suffix(".csv")).drop(columns=["paper", "artifact"])
+    shown = table.to_html(index=False, na_rep="", border=0, classes="numbers")
+    links = [
+        f"{{download}}`{file.suffix[1:]} <{folder}/{file.name}>`"
+        for file in sorted(place.parent.glob(f"{place.name}.*"))
+    ]
+    made = f"Commit {commit}, {record['processor']}, {record['device']}. Files:"
+    numbers = f"<details><summary>{len(table)} numbers</summary><div class='scroll'>{shown}</div></details>"
+    return [" ".join([made, *links]), "", "```{raw} html", numbers, "```", ""]
 
 
 def sentence(place: Path) -> str:
@@ -105,68 +230,6 @@ def _introduction(notebook: Notebook) -> list[str]:
     opening = [cell.source for cell in texts if not cell.source.startswith("## ")]
     title, _, rest = "\n\n".join(opening).partition("\n")
     return [title.removeprefix("# "), rest.strip()]
-
-
-def write_pages(profile: Profile, sources: Path) -> None:
-    """Write the pages of a run into ``sources``, where those of ``docs/`` and its ``figures`` are already."""
-    judged, named = claims.judge_run(claims.load(), sources / "figures"), titles()
-    written = sorted(file.stem for file in sources.glob("*.md"))
-    papers = defaultdict(list)
-    for notebook in all_notebooks():
-        papers[notebook.paper].append(notebook)
-    front = [f"# {TITLE}", "", f"Profile {profile.name}: {profile.description}.", ""]
-    for paper, notebooks in papers.items():
-        verdicts = [one for one in judged if one.claim.paper == paper]
-        title = named.get(paper, paper.capitalize())
-        page = [f"# {title}", ""]
-        for notebook in notebooks:
-            write_notebook(notebook, profile, sources / "notebooks" / f"{notebook.id}.ipynb")
-            for id in notebook.artifacts:
-                if (sources / "figures" / f"{id}.csv").is_file():
-                    page += artifact_lines(id, notebook, sources, verdicts)
-        page += ["## Notebooks", "", *_toctree([notebook.id for notebook in notebooks])]
-        (sources / "notebooks" / f"{paper}.md").write_text("\n".join(page), encoding="utf-8")
-        front.append(f"- [{title}](notebooks/{paper}.md): {claims.count(verdicts) or 'no claims'}")
-    front += ["", *_toctree([*(f"notebooks/{paper}" for paper in papers), *written])]
-    (sources / "index.md").write_text("\n".join(front), encoding="utf-8")
-
-
-def artifact_lines(
-    id: str, notebook: Notebook, sources: Path, judged: list[claims.Judgement]
-) -> list[str]:
-    """An artifact's section: picture, claims, numbers, provenance."""
-    place = sources / "figures" / id
-    record = json.loads(place.with_suffix(".json").read_text(encoding="utf-8"))
-    files = sorted(place.parent.glob(f"{place.name}.*"))
-    links = [f"{{download}}`{file.suffix[1:]} <../figures/{id}{file.suffix}>`" for file in files]
-    lines = [
-        f"## {place.name}",
-        "",
-        f"Made by [{notebook.id}]({notebook.id}.ipynb). Files:",
-        *links,
-        "",
-    ]
-    if place.with_suffix(".svg") in files:
-        words = f"Chart of {place.name}; its numbers are in the table below"
-        lines += [f"![{words}](../figures/{id}.svg)", ""]
-    if told := sentence(place):
-        lines += [told, ""]
-    for one in judged:
-        if (claim := one.claim).artifact == place.name:
-            said = f"{claim.statement} ({claim.place}; `{claim.id}`)"
-            lines.append(
-                f"- **{one.verdict}**: {said}. Ours: {one.ours}. Paper: {one.theirs}. Size: {one.size}."
-            )
-    commit = (record["git"]["commit"] or "none")[:12] + " and changes" * bool(
-        record["git"]["dirty"]
-    )
-    table = read_csv(place.with_suffix(".csv")).drop(columns=["paper", "artifact"])
-    shown = table.to_html(index=False, na_rep="", border=0, classes="numbers")
-    made = (
-        f"Commit {commit}, {record['processor']}, {record['device']}, {record['wall_seconds']} s."
-    )
-    numbers = f"<details><summary>{len(table)} numbers</summary><div class='scroll'>{shown}</div></details>"
-    return [*lines, "", made, "", "```{raw} html", numbers, "```", ""]
 
 
 def write_notebook(notebook: Notebook, profile: Profile, page: Path) -> None:
@@ -191,5 +254,6 @@ def write_notebook(notebook: Notebook, profile: Profile, page: Path) -> None:
     nbformat.write(document, page)
 
 
-def _toctree(pages: list[str]) -> list[str]:
-    return ["```{toctree}", ":maxdepth: 1", ":titlesonly:", "", *pages, "```", ""]
+def _toctree(caption: str, pages: list[str]) -> str:
+    head = ["```{toctree}", ":hidden:", f":caption: {caption}", ":titlesonly:", ""]
+    return "\n".join(["", *head, *pages, "```", ""])

@@ -59,16 +59,30 @@ def judged() -> list[claims.Judgement]:
     return claims.judge_run(claims.load(), paths.FIGURES / "mini")
 
 
-def test_the_front_page_leads_to_every_paper_with_its_verdicts(pages):
-    front = pages["index.html"]
+def test_the_front_page_and_the_page_of_results_lead_to_every_paper_with_its_verdicts(pages):
+    front, results = pages["index.html"], pages["RESULTS.html"]
     for paper in titles():
-        assert f"notebooks/{paper}.html" in front.links
-        assert claims.count(one for one in judged() if one.claim.paper == paper) in front.text
+        assert f"notebooks/{paper}/README.html" in {*front.links} & {*results.links}
+        assert claims.count(one for one in judged() if one.claim.paper == paper) in results.text
+
+
+def test_a_paper_s_story_has_a_result_below_each_picture_and_a_verdict_behind_each_claim(pages):
+    verdicts = {one.claim.id: one.verdict for one in judged()}
+    for paper in titles():
+        story = (paths.NOTEBOOKS / paper / "README.md").read_text(encoding="utf-8")
+        text = pages[f"notebooks/{paper}/README.html"].text.replace("’", "'")
+        pictures, named = (
+            re.findall(r"figures/(mini/.+)\.png", story),
+            re.findall("`([a-z]+-[a-z0-9-]+)`", story),
+        )
+        assert len(pictures) >= 6 and len(named) >= 4
+        assert all(text.count(report.sentence(paths.FIGURES / one)) >= 2 for one in pictures)
+        assert all(f"{name} {verdicts[name]}" in text for name in named)
 
 
 def test_a_paper_s_page_has_every_artifact_with_its_picture_files_and_verdicts(pages):
     for file in (paths.FIGURES / "mini").glob("*/*.csv"):
-        page = pages[f"notebooks/{file.parent.name}.html"]
+        page = pages[f"notebooks/{file.parent.name}/README.html"]
         assert file.stem in page.text
         assert any(link.endswith(file.name) for link in page.links), "no download"
         drawn = any(place.endswith(f"/{file.stem}.svg") for place in page.loaded)
@@ -76,10 +90,9 @@ def test_a_paper_s_page_has_every_artifact_with_its_picture_files_and_verdicts(p
         assert report.sentence(file) in page.text.replace("’", "'")
         for one in judged():
             if (one.claim.paper, one.claim.artifact) == (file.parent.name, file.stem):
-                assert (
-                    f"{one.verdict} : {one.claim.statement}" in page.text
-                    and one.claim.id in page.text
-                )
+                verdict, claim = one.marked.replace("*", ""), one.claim
+                said = f"{verdict} (size: {one.size}): {claim.statement} ( {claim.id} )"
+                assert said in page.text.replace("’", "'")
 
 
 def test_every_notebook_has_a_page(pages):

@@ -9,30 +9,6 @@ from lookuplab import paths
 from lookuplab.commands import Group, command
 from lookuplab.errors import UserError
 
-CLAIMS = """# The papers' claims and our verdicts
-
-Written by `lookuplab claims --markdown --profile {0.name}`. Profile {0.name}: {0.description}.{unrun}
-
-For evaluators: `make reproduce` makes all of it again in half an hour on two cores, and `lookuplab verify` compares every number
-with the committed one. A single row is made again by its command; the seconds are those of the committed run, whose processor
-stands in RESULTS.md, and in which what one notebook had stored was not generated again for the next. *Ours* is the value to
-expect, to the last digit on the same type of processor. Tested on Linux with Python 3.11 (other Pythons are refused); macOS, WSL and
-notebooks in the cloud are untested.
-
-*Direction*: a claim **holds** or **fails** if our whole 95% interval, in brackets, lies on one side of what is claimed;
-otherwise it is **not decided**. *Size*: whether that interval covers the number that the paper prints. *Ours* is the
-comparison that decides.
-"""
-RESULTS = """# Results
-
-Written by `lookuplab results --profile {0.name}`. Profile {0.name}: {0.description}.{unrun}
-
-Numbers in brackets are 95% intervals. A claim **holds** or **fails** if the whole interval of the comparison that decides lies
-on one side of what is claimed; *size* says whether it covers what the paper prints ([CLAIMS.md](CLAIMS.md) has all comparisons).
-Times are those of the committed run; what other notebooks had stored was not generated again.
-"""
-UNRUN = " Nothing has been run with the papers' own models yet."
-
 
 @command()
 def verify(paper: str | None = None, *, profile: str = "mini", commit: str = "HEAD") -> None:
@@ -100,6 +76,7 @@ def claims(
         markdown: Print the page CLAIMS.md, a table for each paper.
     """
     from lookuplab import claims as judging
+    from lookuplab import report as building
     from lookuplab.notebooks import load_profile, with_figures
 
     if csv and markdown:
@@ -119,7 +96,7 @@ def claims(
     if csv:
         click.echo(judging.table(judged).to_csv(index=False).rstrip())
     elif markdown:
-        click.echo(_headed(CLAIMS, chosen, folder.parent))
+        click.echo(building.headed(building.CLAIMS, chosen, folder.parent))
         click.echo(judging.markdown(judged, folder))
     else:
         click.echo(judging.text(judged, details))
@@ -141,15 +118,7 @@ def results(*, profile: str = "mini") -> None:
     from lookuplab import report as building
     from lookuplab.notebooks import load_profile, with_figures
 
-    chosen = with_figures(load_profile(profile))
-    page = building.results(chosen)
-    click.echo(_headed(RESULTS, chosen, chosen.figures))
-    click.echo(page)
-
-
-def _headed(page: str, profile, figures: Path) -> str:
-    """The head of a page, which says whether the papers' own models were run."""
-    return page.format(profile, unrun="" if (figures / "paper").is_dir() else UNRUN)
+    click.echo(building.results_page(with_figures(load_profile(profile))))
 
 
 @command()

@@ -56,8 +56,11 @@ def replacing(output: Path) -> Iterator[Path]:
         yield partial
         partial.replace(output)
     finally:
-        with suppress(OSError):
-            partial.unlink()
+        for left in output.parent.glob(
+            f"{partial.name}*"
+        ):  # SQLite writes files of its own beside it
+            with suppress(OSError):
+                left.unlink()
 
 
 def write_lines(output: Path, lines: Iterable[str]) -> None:

@@ -1,6 +1,9 @@
 """The site of the committed figures, built once and read as files."""
 
+import os
 import re
+import subprocess
+import sys
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,6 +17,7 @@ from click.testing import CliRunner
 import lookuplab
 from lookuplab import claims, notebooks, paths, report
 from lookuplab.cli import cli
+from lookuplab.models.store import CompletionStore
 from lookuplab.paper import titles
 
 LOADED = {"img": "src", "script": "src", "iframe": "src", "link": "href"}
@@ -177,3 +181,33 @@ def test_what_cannot_be_built_is_one_line_and_other_files_stay(tmp_path, monkeyp
     for name in ("report", "results"):
         done = CliRunner().invoke(cli, [name])
         assert done.exit_code == 2 and done.stderr == f"error: {message}\n" and not done.stdout
+
+
+def test_a_full_disk_is_one_line_and_nothing_is_left(tmp_path):
+    store = tmp_path / "answers.sqlite"
+    with CompletionStore(store) as answers:
+        answers.add({f"{n:032}": {"model": "any", "text": "x" * 4000} for n in range(1000)})
+    disk, lookuplab = tmp_path / "disk", [sys.executable, "-m", "lookuplab"]
+    disk.mkdir()
+    for command in (["report", "-o", f"{disk}/site"], ["store", "export", f"{disk}/all.sqlite"]):
+        script = f'mount -t tmpfs -o size=2m {disk} || exit 77; "$@"; echo $? $(ls -A {disk})'
+        done = subprocess.run(
+            [
+                "unshare",
+                "--map-root-user",
+                "--mount",
+                "sh",
+                "-c",
+                script,
+                "-",
+                *lookuplab,
+                *command,
+            ],
+            env=os.environ | {"LOOKUPLAB_STORE": str(store)},
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            pytest.skip(f"no disk of our own here: {done.stderr}")
+        assert done.stdout == "2\n" and done.stderr.count("\n") == 1, done.stderr
+        assert "No space left" in done.stderr or "disk is full" in done.stderr

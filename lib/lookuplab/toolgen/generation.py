@@ -276,7 +276,11 @@ def gate_rows(
     if total := len(asked[first]):
         shares = {gate: 100 * len(asked[gate]) / total for gate in frames}
         rows += [bare_row(model, names[at], "calls_percent", shares[at], total) for at in frames]
-    return rows
+    conditions, own = list(dict.fromkeys(one["condition"] for one in rows)), ("editsim_", "calls_")
+    return sorted(  # Table III's first
+        rows,
+        key=lambda one: one["metric"].startswith(own) and 1 + conditions.index(one["condition"]),
+    )
 
 
 def removal_rows(model: str, asked: pd.DataFrame, gates: Sequence[float]) -> list[dict]:

@@ -138,7 +138,7 @@ def test_a_second_run_asks_nothing_and_a_new_prediction_one_question(
     frame, functions, predictions, tmp_path, monkeypatch
 ):
     asked, ask = [], evaluation._ask
-    monkeypatch.setattr(evaluation, "_ask", lambda group: asked.extend(group) or ask(group))
+    monkeypatch.setattr(evaluation, "_ask", lambda *one: asked.append(one) or ask(*one))
 
     def again(texts):
         asked.clear()

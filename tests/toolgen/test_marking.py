@@ -157,7 +157,9 @@ def test_functions_with_a_lost_question_are_counted_and_not_kept(repository, tmp
         late.setattr(JediTool, "complete", lambda *_: Answer(failure="timed out"))
         records = marked(functions, store=store, strict=False)
         assert [record["failures"] for record in records] == [{"timed out": 4}] * 4
-        with pytest.raises(UserError, match="4 functions have questions to Jedi that timed out"):
+        with pytest.raises(
+            UserError, match=r"4 questions to pylint or Jedi were lost \(timed out\)"
+        ):
             marked(functions, store=store)
     assert [one["marks"] for one in marked(functions, store=store)] == [3] * 4
 

@@ -14,15 +14,21 @@ import subprocess
 import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle, send_handle
 from pathlib import Path
 
+from tqdm import tqdm
+
 from lookuplab import python_sources
+from lookuplab.cluster import Cluster, check_seen, spread
+from lookuplab.errors import UserError
 from lookuplab.models.store import AnswerStore, canonical, digest
 from lookuplab.toolgen.functions import python_files
 
@@ -126,6 +132,50 @@ def serve(answer: Callable[[dict], dict]) -> None:
             found = answer(question)
             signal.setitimer(signal.ITIMER_REAL, 0)
             channel.send_bytes(json.dumps(found).encode())
+
+
+def answered(
+    store: AnswerStore,
+    questions: Mapping[str, tuple],
+    answer: Callable[..., tuple[object, str]],
+    strict: bool,
+    workers: int | None = None,
+    cluster: Cluster | None = None,
+) -> tuple[dict[str, object], dict[str, str]]:
+    """The answers by key, from the store or anew, and why some were lost, by key.
+
+    A question is (repository, file, kind, ...), and ``answer`` takes one and returns the answer and why it was lost, ""
+    if it was not. Questions of a kind about a file are asked one after the other, for what was read serves the next, by
+    so many ``workers``, by default one for each CPU, or by those of ``cluster``. A kill loses at most one file's answers
+    a worker. ``strict`` raises UserError where an answer was lost: a busy machine must not change a number.
+    """
+    with store:
+        found, lost, files = store.get(questions), {}, defaultdict(list)
+        for name, question in questions.items():
+            if name not in found:
+                files[tuple(map(str, question[:3]))].append(name)
+        groups = [files[at] for at in sorted(files)]
+        tasks = [[questions[name] for name in group] for group in groups]
+        bar = tqdm(total=sum(map(len, groups)), desc=store.name, unit=" questions", delay=1)
+        with bar, closing(spread(partial(_of_file, answer), tasks, workers, cluster)) as asked:
+            for at, new in asked:
+                for name, (found[name], reason) in zip(groups[at], new, strict=True):
+                    if reason:
+                        lost[name] = reason
+                    else:
+                        store.put(name, found[name])
+                bar.update(len(new))
+    if strict and lost:
+        raise UserError(
+            f"{len(lost)} questions to pylint or Jedi were lost ({', '.join(sorted(set(lost.values())))}); the others "
+            "are kept: run it again, with less other work on this machine"
+        )
+    return found, lost
+
+
+def _of_file(answer: Callable, questions: list[tuple]) -> list[tuple[object, str]]:
+    check_seen(questions[0][0])  # the file's repository
+    return [answer(*question) for question in questions]
 
 
 class JudgementStore(AnswerStore):

@@ -4,21 +4,19 @@ Generated functions are judged, each in its repository, by several workers and n
 """
 
 import hashlib
-from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
-from tqdm import tqdm
 
-from lookuplab.cluster import Cluster, check_seen, spread
+from lookuplab.cluster import Cluster
 from lookuplab.errors import UserError
 from lookuplab.models.load import load_tokenizer
 from lookuplab.toolgen.analysers import (
     JudgementStore,
     WorkerLost,
+    answered,
     key,
     repository_digest,
     within_imports,
@@ -131,7 +129,7 @@ def judged_all(
     serves the others.
 
     ``predictions``: name -> {id: prediction}; with (model, condition) for names, the result is what ``tables`` takes.
-    Raises UserError where an analyser gave no answer: a busy machine must not change a number.
+    Raises UserError where an analyser gave no answer.
     """
     marks = {}
     if variant == "package":
@@ -168,14 +166,13 @@ def judge(
     (pylint's, see ``success``) and ``failures``, the ids of these messages joined by blanks; ``lost``, why pylint gave
     no answer (``passed`` is None then).
 
-    ``store`` is a file, ":memory:", or None for the one beside the completion store. ``workers``: how many
-    questions at a time, by default one for each CPU; or those of ``cluster``. A kill loses at most one file's answers a worker.
-    ``strict``: raise UserError for a lost answer.
+    ``store`` is a file, ":memory:", or None for the one beside the completion store; ``workers``, ``cluster`` and
+    ``strict`` are those of ``analysers.answered``.
     """
     digests = {root: repository_digest(root) for root in {task.root for task in tasks}}
     cases, questions = [], {}
     for task in tasks:
-        where, digest = (task.root, task.file), digests[task.root]
+        file, digest = (task.root, task.file), digests[task.root]
         text = read_source(task.root / task.file)
         place = locate(text, task.line)
         new = insert(text, place, task.prediction)
@@ -184,34 +181,11 @@ def judge(
         success = key("success", digest, text=new.text, end_line=new.end_line, check=VERSION, **at)
         # a reference's dependencies are asked once, whatever was predicted
         if variant == "paper":
-            questions[wanted] = dependencies_of, *where, text, place
+            questions[wanted] = *file, "uses", text, place
         lines = new.line, new.end_line + BEYOND
-        questions[success] = messages_of, *where, new.text, lines, digest
+        questions[success] = *file, "success", new.text, lines, digest
         cases.append((task, place, new, wanted, success))
-    with JudgementStore(store) as answers:
-        known, lost = answers.get(questions), {}
-        left, files = [name for name in questions if name not in known], defaultdict(list)
-        for name in left:
-            of, root, file, *_ = questions[name]
-            files[str(root), file, of].append(name)  # by one process: a file is read once
-        groups = [files[at] for at in sorted(files, key=lambda at: (*at[:2], at[2].__name__))]
-        bar = tqdm(total=len(left), desc="judging", unit=" questions", delay=1)
-        tasks = [[questions[name] for name in group] for group in groups]
-        asked = spread(_ask, tasks, workers, cluster)
-        with bar, closing(asked):
-            for at, found in asked:
-                for name, (answer, reason) in zip(groups[at], found, strict=True):
-                    if reason:
-                        lost[name] = reason
-                    else:
-                        answers.put(name, answer)
-                        known[name] = answer
-                bar.update(len(found))
-    if strict and lost:
-        raise UserError(
-            f"{len(lost)} questions to pylint or Jedi were lost ({', '.join(sorted(set(lost.values())))}); the others "
-            "are kept: run it again, with less other work on this machine"
-        )
+    known, lost = answered(JudgementStore(store), questions, _ask, strict, workers, cluster)
     rows = []
     for task, place, new, wanted, success in cases:
         whole, body = function_of(place, task.prediction)
@@ -247,13 +221,9 @@ def judge(
     return pd.DataFrame(rows)
 
 
-def _ask(questions: list[tuple]) -> list[tuple[object, str]]:
-    """Of each question (answer, ""), or (None, why it was lost)."""
-    check_seen(questions[0][1])  # the file's repository
-    found = []
-    for of, root, *rest in questions:
-        try:
-            found.append((of(root, *rest), ""))
-        except WorkerLost as lost:
-            found.append((None, str(lost)))
-    return found
+def _ask(root: Path, file: str, kind: str, *question: object) -> tuple[object, str]:
+    """(Answer, ""), or (None, why it was lost)."""
+    try:
+        return (dependencies_of if kind == "uses" else messages_of)(root, file, *question), ""
+    except WorkerLost as lost:
+        return None, str(lost)

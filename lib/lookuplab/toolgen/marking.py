@@ -23,19 +23,16 @@ import json
 import keyword
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from tqdm import tqdm
 
-from lookuplab.cluster import Cluster, check_seen, spread
+from lookuplab.cluster import Cluster
 from lookuplab.errors import UserError
 from lookuplab.models.store import AnswerStore
 from lookuplab.scoring.rates import average, bare_row, rate, row
-from lookuplab.toolgen.analysers import key, repository_digest
+from lookuplab.toolgen.analysers import answered, key, repository_digest
 from lookuplab.toolgen.functions import Function, Token, without_comments
 from lookuplab.toolgen.jedi_tool import LOST, VERSION, JediTool
 from lookuplab.toolgen.pairs import MARK, Pair, corpus_lines
@@ -145,45 +142,24 @@ def marked(
 ) -> list[dict[str, Any]]:
     """The functions' records in a marked corpus (Section III-B), in their order.
 
-    What was marked is kept in ``store`` (a file, ":memory:", or None for the one beside the completion store), file by
-    file, so that a run that was killed goes on, until the repository changes. ``cluster`` marks on its workers.
-    Functions with a question that timed out or crashed are not kept; ``strict`` raises UserError where there are any,
-    as a busy machine must not change a number. Raises UserError for two functions of one id.
+    What was marked is kept in ``store`` (a file, ":memory:", or None for the one beside the completion store) until the
+    repository changes, but for functions with a question that timed out or crashed. ``workers``, ``cluster`` and
+    ``strict`` are those of ``analysers.answered``. Raises UserError for two functions of one id.
     """
     digests = {root: repository_digest(root) for root in {one.root for one in functions}}
     versions = {"variant": variant, "tool": VERSION, "marking": MARKING_VERSION[variant]}
     keys = {one.id: key("marks", digests[one.root], id=one.id, **versions) for one in functions}
     if len(keys) < len(functions):
         raise UserError("two repositories have one name, so that ids collide; rename one folder")
-    with Marks(store) as opened:
-        found = opened.get(keys.values())
-        missing = [one for one in functions if keys[one.id] not in found]
-        files = groupby(missing, key=lambda one: (one.root, one.file))
-        tasks = [(list(group), variant) for _, group in files]
-        bar = tqdm(total=len(missing), desc=f"marking ({variant})", unit=" functions", delay=1)
-        with bar, closing(spread(_mark_file, tasks, workers, cluster)) as done:
-            for _, new in done:
-                for id, marks in new:
-                    found[keys[id]] = marks
-                    if not LOST & set(marks["failures"]):
-                        opened.put(keys[id], marks)
-                bar.update(len(new))
-    records = [_record(one, variant, found[keys[one.id]]) for one in functions]
-    lost = [record["id"] for record in records if LOST & set(record["failures"])]
-    if lost and strict:
-        raise UserError(
-            f"{len(lost)} functions have questions to Jedi that timed out or crashed, first "
-            f"{lost[0]}; the others are kept: run it again, with less other work on this machine"
-        )
-    return records
+    questions = {keys[one.id]: (one.root, one.file, variant, one) for one in functions}
+    found, _ = answered(Marks(store), questions, _marks, strict, workers, cluster)
+    return [_record(one, variant, found[keys[one.id]]) for one in functions]
 
 
-def _mark_file(task: tuple[list[Function], str]) -> list[tuple[str, dict]]:
-    """(id, marks) of the functions of one file."""
-    functions, variant = task
-    check_seen(functions[0].root)
+def _marks(root: Path, file: str, variant: str, function: Function) -> tuple[dict, str]:
     with JediTool() as tool:
-        return [(one.id, mark(one, tool, variant)) for one in functions]
+        found = mark(function, tool, variant)
+    return found, " and ".join(LOST & found["failures"].keys())
 
 
 def _record(function: Function, variant: str, marks: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ are.
 The process here is a warm pylint of one file: loaded once, the modules that the file needs read once, each text of it
 checked in a forked copy. A check is then as independent as a fresh process, of other texts and of other files: what it
 leaves behind in astroid's caches ends with the copy, and one that hangs or crashes takes nothing along. In the copy, the
-file as it stands is forgotten, and so are the attributes that it gave to others' objects (``imported.Class.late = 1``).
+file as it stands is forgotten; the attributes that it gives to others' objects (``imported.Class.late = 1``) are not read.
 
 Where only one function's lines are asked for, the other functions of the file are read but not walked through: what
 pylint says about a function does not depend on the bodies that it has visited before, only on what they define.
@@ -26,12 +26,13 @@ from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
+from unittest.mock import patch
 
 import astroid
 from astroid.builder import AstroidBuilder
 from astroid.context import _invalidate_cache
 from astroid.inference_tip import clear_inference_tip_cache
-from astroid.nodes import ClassDef, FunctionDef, NodeNG
+from astroid.nodes import ClassDef, FunctionDef
 from astroid.nodes._base_nodes import LookupMixIn
 from pylint.lint import PyLinter, Run, augmented_sys_path, discover_package_path
 from pylint.reporters import CollectingReporter
@@ -139,28 +140,11 @@ class BufferLinter(Linter):
 
 
 class Process:
-    """The state of one file's process: whether it has read the file's imports, and what the file gave to others."""
+    """One file's process, and whether it has read the file's imports."""
 
     def __init__(self):
         gc.disable()  # syntax trees stay; looking through them for garbage took half of the time
         self.linter, self.is_warm = BufferLinter(), False
-        # (attributes of another module's object, the file's assignment to one of them)
-        self.gifts: list[tuple[dict, NodeNG]] = []
-        read_assignment = AstroidBuilder.delayed_assattr
-
-        def read_and_note(builder: AstroidBuilder, node) -> None:
-            read_assignment(builder, node)
-            if (root := node.root()).file != self.linter.path:
-                return
-            with suppress(astroid.InferenceError):
-                for owner in node.expr.infer():
-                    for one in (owner, getattr(owner, "_proxied", None)):
-                        for kind in ("instance_attrs", "locals"):
-                            table = getattr(one, kind, None) or {}
-                            if node in table.get(node.attrname, ()) and one.root() is not root:
-                                self.gifts.append((table, node))
-
-        AstroidBuilder.delayed_assattr = read_and_note
 
     def answer(self, question: dict) -> dict:
         """{"messages": [...]} of ``file`` with ``text`` in it, or {"lost": "timed out" or "crashed"}.
@@ -179,9 +163,17 @@ class Process:
 
     def read(self, question: dict) -> None:
         """Read the modules that a check of the file as it stands does. Nothing but reading comes of it: inferences are
-        dropped, and what goes wrong, the check itself will meet and report."""
+        dropped, what goes wrong, the check itself will meet and report, and the file, should one of these modules import
+        it, gives no attributes to their objects."""
+
+        def assign(builder: AstroidBuilder, node) -> None:
+            if node.root().file != self.linter.path:
+                astroids(builder, node)
+
+        astroids = AstroidBuilder.delayed_assattr
         needed = self.checked(question | {"text": None, "lines": (0, 0)}).get("read", ())
-        with augmented_sys_path([discover_package_path(question["file"], [])]):
+        imports = augmented_sys_path([discover_package_path(question["file"], [])])
+        with imports, patch.object(AstroidBuilder, "delayed_assattr", assign):
             for name, source in needed:
                 with suppress(Exception):
                     if source:
@@ -218,10 +210,6 @@ class Process:
         linter.text, linter.lines = question["text"], question["lines"]
         for name in [name for name, module in cache.items() if module.file == linter.path]:
             del cache[name]
-        for table, node in self.gifts:
-            table[node.attrname] = [use for use in table.get(node.attrname, ()) if use is not node]
-            if not table[node.attrname]:
-                del table[node.attrname]
         known = set(cache)
         linter.check([question["file"]])
         found = [[one.msg_id, one.line, one.msg] for one in linter.reporter.messages]

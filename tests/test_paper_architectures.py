@@ -1,38 +1,41 @@
-"""A tiny random checkpoint of every architecture of the paper goes through every cell of the CloudAPIBench notebooks.
+"""A tiny random checkpoint of every architecture of the paper goes through every cell of CloudAPIBench's Table 1.
 
-One notebook for each way in which models are asked: greedily, with documentation and for the probabilities of the
-answer (Table 3), for those of a given text, and constrained to names. The others ask in the same ways.
+Some also go through a notebook for each other way in which models are asked: with documentation and for the
+probabilities of the answer (Table 3, also of an endpoint), for those of a given text, and constrained to names.
 
-Its answers mean nothing, so most of them name no API at all: what a notebook does then is tested too.
+Their answers mean nothing, so most of them name no API at all: what a notebook does then is tested too.
 """
 
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 import torch
 
 from lookuplab import data_sources, paths
+from lookuplab.artifact import read_csv
 from lookuplab.cloudapi.benchmark import load_tasks
 from lookuplab.cloudapi.prompts import docstring
 from lookuplab.cloudapi.specs import load_index
-from lookuplab.notebooks import Profile, all_notebooks, plan
+from lookuplab.models.load import load, load_tokenizer
+from lookuplab.notebooks import Profile, find, plan
 from lookuplab.runner import run_jobs
 
 sys.path.insert(0, str(Path(__file__).parent / "models"))
 import tiny_architectures
+from tiny_endpoint import TinyEndpoint
 
 CONTEXT = (
     4096  # the full documentation of an API (5,000 characters) and an answer, in a small vocabulary
 )
 ARCHITECTURES = ("starcoder2", "gemma", "llama", "gpt_bigcode", "granite")
-WAYS = ("table3_dag_plus_plus", "fig1_perplexity", "constrained_invocation")
-CHOSEN = [notebook for notebook in all_notebooks("cloudapibench") if notebook.name in WAYS]
+WIDE = ("starcoder2-3b", "codegpt-small-py")
 
 
 @pytest.fixture(scope="session")
-def tiny_models(tmp_path_factory) -> list[str]:
-    """One folder an architecture, and a Llama that is asked through a chat template."""
+def tiny_models(tmp_path_factory) -> dict[str, str]:
+    """A folder for each architecture, and a Llama that is asked through a chat template."""
     tasks, specs = load_tasks(paths.MINI / "cloudapi" / "tasks.jsonl"), load_index().specs
     corpus = [task.prompt for task in tasks[::4]] + [
         docstring([spec], "specification") for spec in specs[::40]
@@ -42,15 +45,14 @@ def tiny_models(tmp_path_factory) -> list[str]:
         for make in (tiny_architectures.byte_tokenizer, tiny_architectures.metaspace_tokenizer)
     )
     root = tmp_path_factory.mktemp("tiny models")
-    folders = [
-        tiny_architectures.save(root / name, name, pieces if name == "gemma" else bytewise, CONTEXT)
-        for name in ARCHITECTURES
-    ]
+    for name in ARCHITECTURES:
+        made = pieces if name == "gemma" else bytewise
+        tiny_architectures.save(root / name, name, made, CONTEXT)
     bytewise.chat_template = tiny_architectures.CHAT_TEMPLATE
-    return [
-        *map(str, folders),
-        f"{tiny_architectures.save(root / 'chat', 'llama', bytewise, CONTEXT)}?chat=true",
-    ]
+    tiny_architectures.save(root / "chat", "llama", bytewise, CONTEXT)
+    return {name: str(root / name) for name in ARCHITECTURES} | {
+        "chat": f"{root / 'chat'}?chat=true"
+    }
 
 
 def test_every_architecture_of_the_paper_has_its_tiny_checkpoint():
@@ -64,7 +66,7 @@ def test_every_architecture_of_the_paper_has_its_tiny_checkpoint():
 
 
 def test_the_real_shapes_have_as_many_parameters_as_the_models_on_the_hub():
-    """So that two layers of them are two layers of the papers' models."""
+    """So that a layer of them is a layer of the papers' models."""
     for name, (_, _, depth) in tiny_architectures.REAL.items():
         with torch.device("meta"):
             one, two = (
@@ -74,48 +76,51 @@ def test_the_real_shapes_have_as_many_parameters_as_the_models_on_the_hub():
         assert one + (depth - 1) * (two - one) == data_sources.find(name).facts["parameters"], name
 
 
-def test_real_widths_and_vocabularies_go_through_table_1_in_bfloat16(tmp_path, warm_forks):
-    """Two layers of a model of each paper; docs/gpu_memory.md has the memory that these and larger ones take."""
-    corpus = [task.prompt for task in load_tasks()[::4]]
-    tokenizer = tiny_architectures.byte_tokenizer(corpus, 1200)
-    names = ["starcoder2-3b", "incoder-1b", "codegpt-small-py"]
-    for name in names:
-        tiny_architectures.save_real(tmp_path / name, name, tokenizer)
-    models = [f"{tmp_path / name}?dtype=bfloat16" for name in names]
-    profile = Profile(
-        Path("wide.yaml"), parameters={"models": models, "limit": 3, "max_new_tokens": 4}
-    )
-    [notebook] = [one for one in all_notebooks("cloudapibench") if one.name == "table1_base_models"]
-    job = plan(
-        notebook,
-        profile,
-        output=tmp_path / "table1.ipynb",
-        figures=tmp_path / "figures",
-        store=tmp_path / "completions.sqlite",
-    )
-    assert run_jobs([job]) == [None]
+def run(name, models, tmp_path) -> None:
+    """Run a notebook on three tasks; it writes a table."""
+    values = {"model": models[0], "models": models, "limit": 3, "max_new_tokens": 8}
+    profile = Profile(Path("tiny.yaml"), parameters=values)
+    places = {"output": tmp_path / "run.ipynb", "store": tmp_path / "completions.sqlite"}
+    assert run_jobs([plan(find(name), profile, figures=tmp_path, **places)]) == [None]
+    assert list((tmp_path / "tiny" / "cloudapibench").glob("*.csv"))
 
 
-@pytest.mark.parametrize("notebook", CHOSEN, ids=[notebook.name for notebook in CHOSEN])
-def test_every_architecture_goes_through_the_notebook(notebook, tiny_models, tmp_path, warm_forks):
-    base = [
-        name for name in tiny_models if not name.endswith("?chat=true")
-    ]  # chat is not constrained
-    profile = Profile(
-        Path("tiny.yaml"),
-        parameters={
-            "model": tiny_models[0],
-            "models": base if notebook.name == "constrained_invocation" else tiny_models,
-            "limit": 3,
-            "max_new_tokens": 8,
-        },
+def test_every_architecture_and_real_widths_in_bfloat16_go_through_table_1(
+    tiny_models, tmp_path, warm_forks
+):
+    """The wide ones have one layer; docs/gpu_memory.md has the memory that these and larger ones take."""
+    tokenizer = load_tokenizer(tiny_models["starcoder2"])
+    for name in WIDE:
+        tiny_architectures.save_real(tmp_path / name, name, tokenizer, layers=1)
+    wide = [f"{tmp_path / name}?dtype=bfloat16" for name in WIDE]
+    run("table1_base_models", [*tiny_models.values(), *wide], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("notebook", "chosen"),
+    [
+        ("fig1_perplexity", ["gemma", "chat"]),
+        ("constrained_invocation", ["gemma", "granite"]),  # chat is not constrained
+    ],
+)
+def test_other_ways_of_asking_go_through(notebook, chosen, tiny_models, tmp_path, warm_forks):
+    run(notebook, [tiny_models[name] for name in chosen], tmp_path)
+
+
+def test_table_3_tells_of_an_endpoint_what_it_tells_of_its_weights(
+    tiny_models, tmp_path, warm_forks, monkeypatch
+):
+    """DAG++ goes by the confidence, which an endpoint tells."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with TinyEndpoint(load("mini-small")) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        served = f"{server.url}#tiny?tokenizer=mini-small"
+        models = [tiny_models["chat"], tiny_models["gemma"], "mini-small", served]
+        run("table3_dag_plus_plus", models, tmp_path)
+        server.shutdown()
+    rows = read_csv(tmp_path / "tiny" / "cloudapibench" / "table3_dag_plus_plus.csv")
+    local, remote = (
+        rows[rows.model == name].drop(columns="model").reset_index(drop=True)
+        for name in ("mini-small", "tiny")
     )
-    job = plan(
-        notebook,
-        profile,
-        output=tmp_path / f"{notebook.name}.ipynb",
-        figures=tmp_path / "figures",
-        store=tmp_path / "completions.sqlite",
-    )
-    assert run_jobs([job]) == [None]
-    assert list((tmp_path / "figures" / "tiny" / "cloudapibench").glob("*.csv"))
+    assert server.bodies and len(local) and remote.equals(local)

@@ -33,8 +33,7 @@ PROMPTS = [
     )
     for i in range(8)
 ]
-FREE = [replace(prompt, choices=None) for prompt in PROMPTS]
-LONG = Decoding(max_new_tokens=50)
+LONG = Decoding(max_new_tokens=30)  # the longest name has 24 letters
 TOKENIZERS = {"bytes": byte_tokenizer, "pieces": metaspace_tokenizer}
 KINDS = [("gpt2", "bytes"), ("llama", "pieces"), ("t5", "pieces")]
 
@@ -97,19 +96,19 @@ def test_log_probabilities_are_those_of_the_free_model(model):
         assert done[prompt.id, 0].token_logprobs == pytest.approx(chosen, abs=1e-4)
 
 
-identifiers = st.from_regex(r"[a-z_é名][a-z_0-9é名]{0,9}", fullmatch=True).filter(str.isidentifier)
+identifiers = st.from_regex(r"[a-z_é名][a-z_0-9é名]{0,5}", fullmatch=True).filter(str.isidentifier)
 families = st.lists(
     st.tuples(identifiers, st.sampled_from(["", "s", "_by_id", "前", "t"])), min_size=1, max_size=6
 )
 
 
 @settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(families, st.sampled_from(["client.", "x = ", "client", "", "名"]), st.integers(0, 99))
 def test_any_names_behind_any_prompt(llama, families, text, seed):
     names = tuple(name for stem, end in families for name in (stem, stem + end))
-    decoding = Decoding(max_new_tokens=60, temperature=1.5, seed=seed)
+    decoding = Decoding(max_new_tokens=40, temperature=1.5, seed=seed)
     for done in answers(llama, decoding, [Prompt("p", text, choices=names)]).values():
         assert first_name(done.text) in names
 

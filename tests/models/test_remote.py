@@ -2,7 +2,6 @@
 
 import logging
 import threading
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,13 +10,10 @@ from openai.types.chat import ChatCompletion
 from tiny_architectures import save_chat
 from tiny_endpoint import KEY, TinyEndpoint
 
-from lookuplab.artifact import read_csv
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt
 from lookuplab.models.complete import complete, score
 from lookuplab.models.load import load
-from lookuplab.notebooks import Profile, find, plan
-from lookuplab.runner import run_jobs
 from lookuplab.toolgen.generation import generate
 from lookuplab.toolgen.jedi_tool import JediTool
 
@@ -206,26 +202,6 @@ def test_an_endpoint_that_refuses_to_be_asked_for_log_probabilities_still_answer
     assert [answer.token_logprobs for answer in ask(endpoint, chat=chat)] == [None] * 3
 
 
-def test_a_notebook_of_cloudapibench_tells_of_a_remote_model_what_it_tells_of_its_weights(
-    tmp_path, warm_forks, monkeypatch
-):
-    """DAG++ goes by the confidence, which an endpoint tells."""
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    name, tables = "mini-small", []
-    with TinyEndpoint(load(name)) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        for place in name, f"{server.url}#tiny?tokenizer={name}":
-            given = {"models": [place], "limit": 3, "max_new_tokens": 24}
-            profile = Profile(Path("remote.yaml"), parameters=given)
-            run = {"output": tmp_path / "run.ipynb", "store": tmp_path / "completions.sqlite"}
-            job = plan(find("table3_dag_plus_plus"), profile, figures=tmp_path, **run)
-            assert run_jobs([job]) == [None]
-            table = read_csv(tmp_path / "remote/cloudapibench/table3_dag_plus_plus.csv")
-            tables.append(table.drop(columns="model"))
-        server.shutdown()
-    assert server.bodies and tables[0].equals(tables[1])
-
-
 def test_an_endpoint_cannot_use_a_tool_between_two_tokens(endpoint):
     with JediTool() as tool, pytest.raises(UserError, match="between two tokens"):
         generate(load(f"{endpoint.url}#tiny"), [], tool)
@@ -261,43 +237,31 @@ def test_tokens_are_counted_with_the_tokenizer_that_is_named(tiny):
         load("http://host/v1#m").tokenizer  # noqa: B018
 
 
-def answered(response, decoding=Decoding(), chat=False):
-    """What becomes of a response as the client builds it: without checking."""
-    model, create = (
-        load("http://host/v1#m", chat=chat),
-        SimpleNamespace(create=lambda **_: response),
-    )
+@pytest.mark.parametrize(
+    ("text", "tokens", "finish", "decoding", "expected"),
+    [
+        ("f()", ["f", "()", "</s>"], "eos", Decoding(), ("f", "()")),  # the end token is left out
+        # a stop string that was cut out of a token leaves the token whole
+        ("f(", ["f", "()\n", "\n"], "stop", Decoding(stop=(")",)), ("f", "()\n")),
+        ("", [], "eos", Decoding(), ()),
+    ],
+)
+@pytest.mark.parametrize("chat", [False, True])
+def test_tokens_are_those_that_spell_the_text(chat, text, tokens, finish, decoding, expected):
+    """Responses as the client builds them: without checking. A chat answer may have no content."""
+    logprobs = [-1.0, -2.0, -3.0][: len(tokens)]
+    if chat:
+        pairs = zip(tokens, logprobs, strict=True)
+        listed = [{"token": token, "logprob": value} for token, value in pairs]
+        said = {"message": {"content": text or None}, "logprobs": {"content": listed}}
+    else:
+        said = {"text": text, "logprobs": {"tokens": tokens, "token_logprobs": logprobs}}
+    kind = ChatCompletion if chat else TextResponse
+    response = kind.construct(choices=[{"index": 0, "finish_reason": "stop", **said}])
+    model = load("http://host/v1#m", chat=chat)
+    create = SimpleNamespace(create=lambda **_: response)
     model._client = SimpleNamespace(completions=create, chat=SimpleNamespace(completions=create))
-    return model._answer(Prompt("a", "x = "), 2, decoding)
-
-
-def text_response(text, tokens, logprobs, finish="stop"):
-    given = {"tokens": tokens, "token_logprobs": logprobs}
-    choice = {"index": 0, "text": text, "finish_reason": finish, "logprobs": given}
-    usage = {"prompt_tokens": 3, "completion_tokens": 3, "total_tokens": 6}
-    return TextResponse.construct(choices=[choice], usage=usage)
-
-
-def test_the_end_token_behind_the_text_is_left_out():
-    done = answered(text_response("f()", ["f", "()", "</s>"], [-1.0, -2.0, -3.0]))
-    assert (done.sample, done.tokens, done.token_logprobs) == (2, ("f", "()"), (-1.0, -2.0))
-    assert (done.finish_reason, done.prompt_tokens) == ("eos", 3)
-
-
-def test_a_stop_string_cut_out_of_a_token_leaves_the_token_whole():
-    done = answered(
-        text_response("f(", ["f", "()\n", "\n"], [-1.0, -2.0, -3.0]), Decoding(stop=(")",))
-    )
-    assert (done.text, done.tokens, done.finish_reason) == ("f()\n", ("f", "()\n"), "stop")
-
-
-def test_a_chat_answer_without_content_is_empty():
-    message = {"role": "assistant", "content": None}
-    choice = {"index": 0, "finish_reason": "stop", "logprobs": None, "message": message}
-    done = answered(ChatCompletion.construct(choices=[choice]), chat=True)
-    assert (done.text, done.token_logprobs, done.finish_reason, done.prompt_tokens) == (
-        "",
-        None,
-        "eos",
-        0,
-    )
+    done = model._answer(Prompt("a", "x = "), 2, decoding)
+    assert (done.tokens, done.text, done.finish_reason) == (expected, "".join(expected), finish)
+    assert done.token_logprobs == ((-1.0, -2.0) if expected else done.token_logprobs)
+    assert (done.sample, done.prompt_tokens) == (2, 0)

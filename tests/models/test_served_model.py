@@ -64,6 +64,11 @@ class Server:
         self.process.wait()
 
 
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
 @pytest.fixture(scope="module")
 def server():
     server = Server()
@@ -77,30 +82,24 @@ def ask(server, prompts=PROMPTS, decoding=SHORT, store=False, **options):
     return complete(load(f"{server.url}#gemma", **options), prompts, decoding, store)
 
 
-def test_answers_come_with_a_log_probability_for_each_token(server, monkeypatch):
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+def test_answers_come_with_a_log_probability_for_each_token(server):
     (one,) = ask(server, PROMPTS[1:2])
     assert one.text.startswith(" 4") and "".join(one.tokens) == one.text
     assert len(one.token_logprobs) == len(one.tokens) and max(one.token_logprobs) <= 0
 
 
-def test_a_stop_string_ends_an_answer(server, monkeypatch):
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+def test_a_stop_string_ends_an_answer(server):
     (one,) = ask(server, PROMPTS[1:2], Decoding(max_new_tokens=8, stop=(",",)))
     assert one.finish_reason == "stop" and one.text.count(",") <= 1 and len(one.tokens) < 8
 
 
-def test_answers_that_are_asked_at_once_are_those_asked_one_by_one(server, monkeypatch):
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+def test_answers_that_are_asked_at_once_are_those_asked_one_by_one(server):
     for one, other in zip(ask(server, parallel=1), ask(server, parallel=4), strict=True):
         assert (one.id, one.tokens[0]) == (other.id, other.tokens[0])
         assert one.token_logprobs[0] == pytest.approx(other.token_logprobs[0], abs=0.1)
 
 
-def test_a_server_that_is_killed_is_one_line_and_what_it_answered_is_kept(
-    server, tmp_path, monkeypatch
-):
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+def test_a_server_that_is_killed_is_one_line_and_what_it_answered_is_kept(server, tmp_path):
     store = tmp_path / "completions.sqlite"
     kept = ask(server, PROMPTS[:3], store=store)
     server.kill()

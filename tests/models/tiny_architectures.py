@@ -116,55 +116,32 @@ ARCHITECTURES = {  # IBM's Granite-Code 3B and 8B are published as Llamas, the 2
 }
 
 
-# What config.json on the hub says of the papers' models, by the name of data/sources.toml; the depth comes last. That the
-# parameters come out as they are counted there is tested.
-STARCODER2 = {
-    "vocab_size": 49152,
-    "use_bias": True,
-    "sliding_window": 4096,
-    "max_position_embeddings": 16384,
-}
-GEMMA = {"vocab_size": 256000, "head_dim": 256, "max_position_embeddings": 8192}
-LLAMA = {"vocab_size": 32256, "max_position_embeddings": 16384}
-GRANITE = dict(
-    LLAMA, vocab_size=49152, tie_word_embeddings=True, attention_bias=True, mlp_bias=True
-)
-
-
-def _wide(hidden, inner, heads, groups, **more):
+# What config.json on the hub says of one of the papers' models of each architecture, by the name of data/sources.toml;
+# the depth comes last. That the parameters come out as they are counted there is tested.
+def _wide(hidden, inner, heads, groups, vocabulary, context, **more):
     return dict(
         hidden_size=hidden,
         intermediate_size=inner,
         num_attention_heads=heads,
         num_key_value_heads=groups,
+        vocab_size=vocabulary,
+        max_position_embeddings=context,
         **more,
     )
 
 
 REAL = {
-    "starcoder2-3b": ("starcoder2", _wide(3072, 12288, 24, 2, **STARCODER2), 30),
-    "starcoder2-7b": ("starcoder2", _wide(4608, 18432, 36, 4, **STARCODER2), 32),
-    "starcoder2-15b": (
+    "starcoder2-3b": (
         "starcoder2",
-        _wide(6144, 24576, 48, 4, tie_word_embeddings=False, **STARCODER2),
-        40,
+        _wide(3072, 12288, 24, 2, 49152, 16384, use_bias=True, sliding_window=4096),
+        30,
     ),
-    "codegemma-2b": ("gemma", _wide(2048, 16384, 8, 1, **GEMMA), 18),
-    "codegemma-7b": ("gemma", _wide(3072, 24576, 16, 16, **GEMMA), 28),
-    "granite-code-3b": ("llama", _wide(2560, 10240, 32, 32, **GRANITE), 32),
-    "granite-code-8b": ("llama", _wide(4096, 14336, 32, 8, **GRANITE), 36),
+    "codegemma-2b": ("gemma", _wide(2048, 16384, 8, 1, 256000, 8192, head_dim=256), 18),
+    "deepseek-coder-1_3b": ("llama", _wide(2048, 5504, 16, 16, 32256, 16384), 24),
     "granite-code-20b": (
         "gpt_bigcode",
         {"vocab_size": 49152, "n_embd": 6144, "n_inner": 24576, "n_head": 48, "n_positions": 8192},
         52,
-    ),
-    "deepseek-coder-1_3b": ("llama", _wide(2048, 5504, 16, 16, **LLAMA), 24),
-    "deepseek-coder-6_7b": ("llama", _wide(4096, 11008, 32, 32, **LLAMA), 32),
-    "deepseek-coder-33b": ("llama", _wide(7168, 19200, 56, 8, **LLAMA), 62),
-    "codellama-7b-python": (
-        "llama",
-        _wide(4096, 11008, 32, 32, **dict(LLAMA, vocab_size=32000)),
-        32,
     ),
     "codegpt-small-py": (
         "gpt2",
@@ -204,7 +181,7 @@ def real(name, layers=None):
     return kind(config(**settings, **deep, **ids, **more))
 
 
-def save_real(folder, name, tokenizer, layers=2):
+def save_real(folder, name, tokenizer, layers):
     """Write it in bfloat16 with a tokenizer of as many words, most of which no text has; return its parameters."""
     with torch.device("meta"):
         model = real(name, layers).to(torch.bfloat16).eval()

@@ -180,11 +180,7 @@ def complete(
             f"{decoding} is out of range; see models.Decoding (n above 1 needs a temperature)"
         )
     asked = [(prompt, "", sample) for prompt in prompts for sample in range(decoding.n)]
-
-    def answer(missing: list[Asked]) -> Iterator[list[Completion]]:
-        return model.generate([(prompt, sample) for prompt, _, sample in missing], decoding)
-
-    return _answered(model, asked, decoding, answer, store, progress, requires_logprobs)
+    return _answered(model, asked, decoding, store, progress, requires_logprobs)
 
 
 def score(
@@ -195,24 +191,21 @@ def score(
     Each Completion has the continuation as ``text``; ``tokens`` and ``token_logprobs`` are those of the
     continuation. Stored and resumed as in ``complete``; prompt ids are unique here too.
     """
-
-    def answer(missing: list[Asked]) -> Iterator[list[Completion]]:
-        return model.score([(prompt, text) for prompt, text, _ in missing])
-
     asked = [(prompt, text, 0) for prompt, text in pairs]
-    return _answered(model, asked, None, answer, store, progress, True)
+    return _answered(model, asked, None, store, progress, requires_logprobs=True)
 
 
 def _answered(
     model: Model,
     asked: list[Asked],
     decoding: Decoding | None,
-    answer: Callable[[list[Asked]], Iterator[list[Completion]]],
     store: Store,
     progress: bool,
     requires_logprobs: bool,
 ) -> list[Completion]:
-    """Look up, generate the rest, return what the store holds: another process may have stored an answer first."""
+    """Look up, generate the rest (without ``decoding``: score it), return what the store holds: another process may have
+    stored an answer first.
+    """
     counts = Counter((prompt.id, sample) for prompt, _, sample in asked)
     if twice := [name for (name, _), count in counts.items() if count > 1]:
         raise UserError(f"prompt ids must be unique, but {twice[0]!r} occurs more than once")
@@ -243,7 +236,12 @@ def _answered(
             bar = tqdm(
                 total=len(missing), desc=model.name, unit="answer", disable=not progress, **rarely
             )
-            with bar, closing(answer(list(mine.values()))) as batches:
+            if decoding:
+                given = [(prompt, sample) for prompt, _, sample in mine.values()]
+                answering = model.generate(given, decoding)
+            else:
+                answering = model.score([(prompt, text) for prompt, text, _ in mine.values()])
+            with bar, closing(answering) as batches:
                 for batch in batches:
                     done = {waiting.pop((one.id, one.sample)): one for one in batch}
                     store.add({key: vars(one) | {"model": model.name} for key, one in done.items()})
@@ -311,12 +309,12 @@ def _restored(answer: dict, name: str, sample: int) -> Completion:
     return Completion(**{**fields, "id": name, "sample": sample})
 
 
-def _is_mine(key: str, share: str | None = None) -> bool:
+def _is_mine(key: str) -> bool:
     """Whether this process of a launch generates the answer: a prompt's samples are of one process.
 
     Processes that look up at different times agree.
     """
-    number, count = (share or os.environ.get(SHARE, "0/1")).split("/")
+    number, count = os.environ.get(SHARE, "0/1").split("/")
     return int(key.split("/")[1], 16) % int(count) == int(number)
 
 

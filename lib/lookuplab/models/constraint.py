@@ -68,7 +68,6 @@ class NameTries:
         self._tokenizer, self._end_of_text = tokenizer, end_of_text
         self._tries: dict[tuple, Trie] = {}
         self._paths: dict[tuple[tuple[int, ...], str], tuple[list[int] | None, ...]] = {}
-        self._ends = torch.zeros(0, dtype=torch.bool)
 
     def constraint(self, prompt_ids: Sequence[int], names: Sequence[str]) -> "NameConstraint":
         """For one row; ``prompt_ids`` are the tokens that its answer continues, [] if it begins a text.
@@ -107,11 +106,11 @@ class NameTries:
 
     def only(self, logits: torch.Tensor, tokens: Iterable[int], may_end: bool) -> torch.Tensor:
         """Logits (vocabulary,) with -inf for all but ``tokens`` and, if ``may_end``, the breaks."""
-        if self._ends.device != logits.device or self._ends.shape != logits.shape:
-            ends = torch.zeros_like(logits, dtype=torch.bool)
-            self._ends = ends.index_fill(0, self.breaks.to(logits.device), True)
-        kept = self._ends.clone() if may_end else torch.zeros_like(self._ends)
+        kept = torch.zeros_like(logits, dtype=torch.bool)
         kept[list(tokens)] = True
+        if may_end:
+            self.breaks = self.breaks.to(logits.device)  # once
+            kept[self.breaks] = True
         return logits.masked_fill(~kept, -torch.inf)
 
     def paths(

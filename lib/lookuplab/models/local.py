@@ -17,7 +17,7 @@ import hashlib
 import inspect
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import torch
 from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
-from huggingface_hub import snapshot_download, try_to_load_from_cache
+from huggingface_hub import try_to_load_from_cache
 from peft import PeftModel
 from tokenizers.decoders import DecodeStream
 from torch.nn import functional
@@ -42,7 +42,7 @@ from transformers.cache_utils import DynamicCache, DynamicLayer, EncoderDecoderC
 
 from lookuplab.errors import UserError
 from lookuplab.models.complete import Completion, Decoding, Prompt
-from lookuplab.models.constraint import Constraint, NameTries
+from lookuplab.models.constraint import Constraint, NameConstraint, NameTries, Trie
 from lookuplab.models.load import base_of, content_hash, is_adapter
 from lookuplab.models.tokens import TAIL, decoded
 
@@ -76,11 +76,11 @@ class LocalModel:
 
     ``chat``: True asks every prompt through the chat template, False none, None those that bring a
     system prompt. ``dtype`` is bfloat16 on GPUs and float32 on a CPU unless it is stated, whatever the
-    files are in. On GPUs ``device_map`` defaults to "auto": all of them, through accelerate. ``adapter`` is
-    a PEFT adapter's folder or hub name. ``batch_size`` bounds the rows of a batch. ``context`` is the longest
-    prompt plus completion in tokens, None without a limit; the checkpoint says it, and the option overrides
-    it. ``causal`` says that answers continue the prompt (else they begin a text of their own). ``work``
-    counts what the model does. UserError for whatever is missing, cannot be read, or does not fit on the GPUs.
+    files are in. On GPUs ``device_map`` defaults to "auto": all of them, through accelerate. ``batch_size``
+    bounds the rows of a batch. ``context`` is the longest prompt plus completion in tokens, None without a
+    limit; the checkpoint says it, and the option overrides it. ``causal`` says that answers continue the
+    prompt (else they begin a text of their own). ``work`` counts what the model does. UserError for whatever
+    is missing, cannot be read, or does not fit on the GPUs.
     """
 
     def __init__(
@@ -92,16 +92,15 @@ class LocalModel:
         chat: bool | None = None,
         dtype: str | None = None,
         device_map: str | None = None,
-        adapter: str | None = None,
         batch_size: int = ROWS,
         context: int | None = None,
     ) -> None:
         folder = Path(place).expanduser()
         self.name = name or (folder.resolve().name if folder.is_dir() else place)
-        if folder.is_dir():
-            place = str(folder)
-        if is_adapter(folder):
-            adapter, (place, revision) = place, base_of(folder)
+        self.adapter = folder if is_adapter(folder) else None
+        self.source = (str(folder) if folder.is_dir() else place), revision
+        if self.adapter:
+            self.source = base_of(folder)
         gpu = torch.cuda.is_available()
         self.dtype = dtype or ("bfloat16" if gpu else "float32")
         if self.dtype not in DTYPES:
@@ -109,11 +108,7 @@ class LocalModel:
                 f"model {self.name}: dtype is {dtype!r}; it must be {', '.join(DTYPES)}"
             )
         self.device_map = device_map or ("auto" if gpu else None)
-        self.source, self._options = (place, revision), {"revision": revision}
-        self.config = _try(self.name, AutoConfig.from_pretrained, place, **self._options)
-        if adapter and not Path(adapter).is_dir():
-            adapter = _try(adapter, snapshot_download, adapter)
-        self.adapter = adapter and Path(adapter)
+        self.config = self._read(AutoConfig.from_pretrained)
         self.causal = not self.config.is_encoder_decoder
         # encoder-decoders here have relative positions and no limit
         text = self.config.get_text_config()
@@ -144,13 +139,11 @@ class LocalModel:
     @cached_property
     def tokenizer(self):
         """The Transformers tokenizer, the adapter's own if it brings one."""
-        place, options = self.source[0], self._options
-        if self.adapter and (self.adapter / "tokenizer_config.json").is_file():
-            place, options = str(self.adapter), {}
-        tokenizer = _try(self.name, AutoTokenizer.from_pretrained, place, **options)
-        if not tokenizer("client", add_special_tokens=False)[
-            "input_ids"
-        ]:  # made up where there are no files
+        own = self.adapter and (self.adapter / "tokenizer_config.json").is_file()
+        place = (str(self.adapter), None) if own else self.source
+        tokenizer = self._read(AutoTokenizer.from_pretrained, place)
+        # made up where there are no files
+        if not tokenizer("client", add_special_tokens=False)["input_ids"]:
             raise UserError(
                 f"checkpoint {self.name} has no usable tokenizer; save one beside the weights"
             )
@@ -161,7 +154,7 @@ class LocalModel:
         """The Transformers model, ready to decode. One that nobody holds any more is freed before."""
         gc.collect()
         torch.cuda.empty_cache()
-        module = _try(self.name, self._read)
+        module = self._read(self._weights)
         head = module.get_output_embeddings()
         if type(head) is torch.nn.Linear and head.weight.dtype != torch.float32:
             # in bfloat16 logits between 16 and 32 are .125 apart; a copy, for embeddings may share the weight
@@ -169,15 +162,30 @@ class LocalModel:
             head.register_forward_pre_hook(lambda _, inputs: (inputs[0].float(),))
         return module.eval()
 
-    def _read(self):
-        """The weights, the adapter's among them."""
+    def _read(self, load: Callable, place: tuple[str, str | None] = ()) -> Any:
+        """``load`` a part of the model; UserError with the first line of whatever keeps it from loading."""
+        name, revision = place or self.source
+        try:
+            return load(name, revision=revision)
+        except UserError:
+            raise
+        # Transformers, PEFT, the hub client and safetensors raise a dozen kinds
+        except Exception as error:
+            said = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise UserError(
+                f"cannot load model {self.name}: {said} (it must be a complete folder that save_pretrained "
+                "wrote, or the name of one on the hub that is cached or can be reached; private ones: hf auth login)"
+            ) from error
+
+    def _weights(self, place: str, revision: str | None):
+        """The Transformers model, with the adapter's weights."""
         kind = AutoModelForCausalLM if self.causal else AutoModelForSeq2SeqLM
         module, report = kind.from_pretrained(
-            self.source[0],
+            place,
+            revision=revision,
             dtype=getattr(torch, self.dtype),
             device_map=self.device_map,
             output_loading_info=True,
-            **self._options,
         )
         if report["missing_keys"]:
             raise UserError(
@@ -204,7 +212,7 @@ class LocalModel:
     def end_of_text(self) -> frozenset[int]:
         """Every token that ends an answer, from the generation configuration and the tokenizer."""
         try:
-            config = GenerationConfig.from_pretrained(self.source[0], **self._options)
+            config = GenerationConfig.from_pretrained(self.source[0], revision=self.source[1])
         except OSError:  # there is none
             config = self.config
         ends = config.eos_token_id
@@ -218,7 +226,7 @@ class LocalModel:
 
     def prompt_ids(self, text: str) -> list[int]:
         """The tokens of a prompt that is asked without a chat template."""
-        return encode(self.tokenizer, text, True, self.causal)
+        return self._encode(text, special=True)
 
     def generate(
         self,
@@ -242,11 +250,11 @@ class LocalModel:
                 )
             return self.names.constraint(before, prompt.choices)
 
-        rows = []
-        for (prompt, sample), ids in zip(
-            requests, self._encoded(one for one, _ in requests), strict=True
-        ):
-            kept = fit(self.tokenizer, prompt.id, ids, self.context, decoding)
+        prompts, rows = dict.fromkeys(prompt for prompt, _ in requests), []
+        encoded = {prompt: self._encode(*self._text(prompt)) for prompt in prompts}
+        for prompt, sample in requests:
+            ids = encoded[prompt]
+            kept = self._fit(prompt.id, ids, decoding)
             before, limit = (kept if self.causal else []), decoding.max_new_tokens
             limit = min(limit, self.context - len(before)) if self.context else limit
             make = partial(constrain or named, prompt, before)
@@ -261,16 +269,18 @@ class LocalModel:
         the continuation, ``finish_reason`` ``"scored"``. UserError where both together are too long.
         """
         rows, texts = [], {}
-        for (prompt, text), ids in zip(pairs, self._encoded(one for one, _ in pairs), strict=True):
+        for prompt, text in pairs:
+            given, special = self._text(prompt)
+            ids = self._encode(given, special)
             added = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
             if self.causal:
-                given, special = self._text(prompt)
-                whole = encode(self.tokenizer, given + text, special, True)
+                whole = self._encode(given + text, special)
                 added = whole[len(ids) :] if whole[: len(ids)] == ids else added
-                fit(self.tokenizer, prompt.id, ids + added[1:], self.context, Decoding())
+                self._fit(prompt.id, ids + added[1:], Decoding())
             if added:
                 before, texts[prompt.id] = ids if self.causal else [], text
-                rows.append(Row(prompt, 0, ids, 0, before, len(added), partial(Dictated, added)))
+                dictate = partial(NameConstraint, self.names, Trie.of([added]))
+                rows.append(Row(prompt, 0, ids, 0, before, len(added), dictate))
             else:
                 yield [Completion(prompt.id, 0, text, (), (), (), "scored", len(ids))]
         for batch in self._written(rows, Decoding(), frozenset()):
@@ -282,12 +292,11 @@ class LocalModel:
         A template that refuses the system role (Gemma's does) gets the system text at the head of the
         user turn.
         """
-        chat = self.chat
-        if chat is None:
-            chat = prompt.system is not None and bool(self.tokenizer.chat_template)
-        if not chat:
+        template = self.tokenizer.chat_template
+        asked = self.chat is None and prompt.system is not None and template
+        if not (self.chat or asked):
             return prompt.text, True
-        if not self.tokenizer.chat_template:
+        if not template:
             raise UserError(f"{self.name} has no chat template: use it as a base model")
         from jinja2.exceptions import TemplateError  # Transformers renders with jinja2
 
@@ -300,11 +309,39 @@ class LocalModel:
         except TemplateError:
             return render([{"role": "user", "content": f"{prompt.system}\n{prompt.text}"}]), False
 
-    def _encoded(self, prompts: Iterable[Prompt]) -> list[list[int]]:
-        """Token ids of every prompt; each different text is tokenised once."""
-        texts = [self._text(prompt) for prompt in prompts]
-        ids = {one: encode(self.tokenizer, *one, self.causal) for one in set(texts)}
-        return [ids[one] for one in texts]
+    def _encode(self, text: str, special: bool) -> list[int]:
+        """Token ids of a text, with the tokenizer's own special tokens if ``special``.
+
+        A causal prompt must stay open: an end-of-text token that the tokenizer adds is taken off. An empty
+        prompt becomes one begin-of-text token, because a model cannot begin from nothing.
+        """
+        ids = self.tokenizer(text, add_special_tokens=special, verbose=False)["input_ids"]
+        if self.causal and len(ids) > 1 and ids[-1] == self.tokenizer.eos_token_id:
+            return ids[:-1]
+        if ids:
+            return ids
+        for start in (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id):
+            if start is not None:
+                return [start]
+        raise UserError("an empty prompt needs a tokenizer with a begin- or end-of-text token")
+
+    def _fit(self, name: str, ids: list[int], decoding: Decoding) -> list[int]:
+        """The prompt within the context window.
+
+        Without a policy a prompt must leave room for one new token, else UserError. With truncation on the left it is
+        cut so that all ``max_new_tokens`` find room; a begin-of-text token stays.
+        """
+        cut, context = decoding.truncation == "left", self.context
+        if context is None or len(ids) + (decoding.max_new_tokens if cut else 1) <= context:
+            return ids
+        if not cut:
+            raise UserError(
+                f"prompt {name!r} has {len(ids)} tokens and the model's context is {context}; shorten it "
+                "or cut its beginning (truncation 'left')"
+            )
+        first = ids[:1] if ids[0] == self.tokenizer.bos_token_id else []
+        room = max(1, context - decoding.max_new_tokens) - len(first)
+        return first + ids[len(ids) - room :]
 
     def _written(
         self, rows: list["Row"], decoding: Decoding, end_of_text: frozenset[int] | None = None
@@ -378,57 +415,6 @@ class LocalModel:
                 chances = None if chances is None else chances[left]
             batch.step(tokens)
             written += 1
-
-
-def _try(name: str, load: Callable, *arguments: Any, **options: Any) -> Any:
-    """``load`` with the first line of whatever keeps it from loading."""
-    try:
-        return load(*arguments, **options)
-    except UserError:
-        raise
-    # Transformers, PEFT, the hub client and safetensors raise a dozen kinds
-    except Exception as error:
-        said = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise UserError(
-            f"cannot load model {name}: {said} (it must be a complete folder that save_pretrained wrote, "
-            "or the name of one on the hub that is cached or can be reached; private ones: hf auth login)"
-        ) from error
-
-
-def encode(tokenizer, text: str, special: bool, causal: bool) -> list[int]:
-    """Token ids of a text, with the tokenizer's own special tokens if ``special``.
-
-    A causal prompt must stay open: an end-of-text token that the tokenizer adds is taken off. An empty
-    prompt becomes one begin-of-text token, because a model cannot begin from nothing.
-    """
-    ids = tokenizer(text, add_special_tokens=special, verbose=False)["input_ids"]
-    if causal and len(ids) > 1 and ids[-1] == tokenizer.eos_token_id:
-        return ids[:-1]
-    if ids:
-        return ids
-    for start in (tokenizer.bos_token_id, tokenizer.eos_token_id):
-        if start is not None:
-            return [start]
-    raise UserError("an empty prompt needs a tokenizer with a begin- or end-of-text token")
-
-
-def fit(tokenizer, name: str, ids: list[int], context: int | None, decoding: Decoding) -> list[int]:
-    """The prompt within the context window.
-
-    Without a policy a prompt must leave room for one new token, else UserError. With truncation on the left it is
-    cut so that all ``max_new_tokens`` find room; a begin-of-text token stays.
-    """
-    cut = decoding.truncation == "left"
-    if context is None or len(ids) + (decoding.max_new_tokens if cut else 1) <= context:
-        return ids
-    if not cut:
-        raise UserError(
-            f"prompt {name!r} has {len(ids)} tokens and the model's context is {context}; shorten it "
-            "or cut its beginning (truncation 'left')"
-        )
-    first = ids[:1] if ids[0] == tokenizer.bos_token_id else []
-    room = max(1, context - decoding.max_new_tokens) - len(first)
-    return first + ids[len(ids) - room :]
 
 
 class Spelling:
@@ -507,21 +493,6 @@ class Row:
             self.dropped,
             None if self.margin == math.inf else self.margin,
         )
-
-
-class Dictated:
-    """A constraint that leaves given tokens alone, one after the other."""
-
-    def __init__(self, tokens: list[int]) -> None:
-        self._left = list(tokens)
-
-    def restrict(self, logits: torch.Tensor) -> tuple[torch.Tensor, float]:
-        only = torch.full_like(logits, -torch.inf)
-        only[self._left[0]] = 0
-        return only, math.inf
-
-    def push(self, token: int, logprob: float) -> None:
-        self._left.pop(0)
 
 
 def choose(
@@ -676,20 +647,9 @@ class RoomyLayer(DynamicLayer):
         return self.keys, self.values
 
     def batch_select_indices(self, indices: torch.Tensor) -> None:
-        """Only keep these rows, and the room ahead of them.
-
-        On a CPU fewer ones, in their order, move up in place: to copy all costs more than to move some.
-        """
-        used, rows = self.get_seq_length(), indices.tolist()
-        fewer = len(rows) < len(self.keys) and rows == sorted(rows)
-        if fewer and self.keys.device.type == "cpu":
-            for room in self._rooms:
-                for at, row in enumerate(rows):
-                    if at != row:
-                        room[at, :, :used] = room[row, :, :used]
-            self._rooms = [room[: len(rows)] for room in self._rooms]
-        else:
-            self._rooms = [room.index_select(0, indices.to(room.device)) for room in self._rooms]
+        """Only keep these rows, and the room ahead of them."""
+        used = self.get_seq_length()
+        self._rooms = [room.index_select(0, indices.to(room.device)) for room in self._rooms]
         self.keys, self.values = (room[:, :, :used] for room in self._rooms)
 
 

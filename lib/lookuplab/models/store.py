@@ -88,10 +88,8 @@ class AnswerStore:
         return found
 
     def put(self, key: str, answer: object) -> None:
-        """Keep one answer, in place of another one."""
-        with self._readable_errors(), self.writing, self.db:
-            row = key, json.dumps(answer)
-            self.db.execute(f"INSERT OR REPLACE INTO {self.name} VALUES (?, ?)", row)
+        """Keep one answer."""
+        self.add({key: answer})
 
     def add(self, answers: Mapping[str, object]) -> None:
         """Keep a batch, in one transaction. An answer that another process has stored first stays as it is."""

@@ -123,17 +123,13 @@ class Bm25(Ranker):
     """Okapi BM25 over ``documents`` (id -> words): rank-bm25's own numbers. It scores each word of a query once, for the
     documents that hold it, instead of all documents for every query.
 
-    ``words`` splits a query; a word given twice counts twice. As in rank-bm25, a negative idf becomes ``epsilon`` times
-    the average.
+    ``words`` splits a query; a word given twice counts twice.
     """
 
     def __init__(
         self,
         documents: Mapping[str, Sequence[str]],
         words: Callable[[str], Iterable[str]] = query_words,
-        k1: float = 1.5,
-        b: float = 0.75,
-        epsilon: float = 0.25,
     ):
         from rank_bm25 import BM25Okapi
 
@@ -141,7 +137,7 @@ class Bm25(Ranker):
         texts = [documents[name] for name in self.ids]
         if not any(texts):
             raise UserError(f"nothing to search: {len(documents)} documents without a single word")
-        self.okapi = BM25Okapi(texts, k1=k1, b=b, epsilon=epsilon)
+        self.okapi = BM25Okapi(texts)
         for at, counts in enumerate(self.okapi.doc_freqs):
             for word in counts:
                 self.holders[word].append(at)

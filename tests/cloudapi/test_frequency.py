@@ -68,7 +68,6 @@ def test_calls_and_definitions_count_by_name_but_mentions_do_not():
         'class A:\n    @property\n    def c(self): return boto3.client("s3")\n'
         "    def go(self): self.c.put_object()",
         'def f(c: "S3Client | None"): c.put_object()',
-        "def f(c): c.put_object()\nf(boto3.client('s3'))",
         'from boto3 import client as make\nmake("s3").put_object()',
         'boto3.resource("s3").meta.client.put_object()',
         'c = None\ndef f():\n    global c\n    c = boto3.client("s3")\ndef g(): c.put_object()',
@@ -90,7 +89,8 @@ def test_a_call_on_an_assigned_client_is_bound_to_its_service(text):
         'c = boto3.client("s3")\nfor c in others: c.put_object()',
         'c = boto3.client("s3")\n[c.put_object() for c in others]',
         'c = boto3.client("s3")\nlambda c: c.put_object()',
-        "def f(c): c.put_object()\nf(c)\nc = f(c) or c",
+        "def f(c): c.put_object()\nf(boto3.client('s3'))",
+        "def f(c): return c\nc = f(c) or c\nc.put_object()",
     ],
 )
 def test_other_objects_stay_unbound(text):

@@ -29,17 +29,24 @@ def by_repository(path: Path, index: ApiIndex) -> np.ndarray:
     """(3, repositories, operations) of booleans: the repository calls or defines a function of the operation's name; it
     does and calls something on a client of its service, too; it calls the operation on its own client.
     """
-    keys = [[(s.provider, s.name), (s.provider, s.service), s.id] for s in index.operations]
-    found = []
+    operations, at = (
+        index.operations,
+        defaultdict(list),
+    )  # what a row says -> the operations that it speaks of
+    for number, spec in enumerate(operations):
+        for key in (spec.provider, spec.name), (spec.provider, "", spec.service), (spec.id,):
+            at[key].append(number)
     with gzip.open(path, "rt", encoding="utf-8") as lines:
-        for row in map(json.loads, lines):
-            names = {(provider, name) for provider, name, _ in row["names"]}
-            services = {(provider, service) for provider, service, *_ in row["bound"]}
-            apis = {f"{one[0]}/{'.'.join(one[1:4])}" for one in row["bound"]}
-            found.append(
-                [(n in names, s in services and n in names, id in apis) for n, s, id in keys]
-            )
-    return np.array(found).transpose(2, 0, 1)
+        rows = list(map(json.loads, lines))
+    found = np.zeros((3, len(rows), len(operations)), bool)
+    for (names, clients, bound), row in zip(found.swapaxes(0, 1), rows, strict=True):
+        for provider, name, _ in row["names"]:
+            names[at[provider, name]] = True
+        for provider, service, client, name, _ in row["bound"]:
+            clients[at[provider, "", service]] = True
+            bound[at[(f"{provider}/{service}.{client}.{name}",)]] = True
+        clients &= names
+    return found
 
 
 def classes(repositories: np.ndarray, index: ApiIndex) -> np.ndarray:

@@ -146,8 +146,3 @@ def test_flags_say_which_names_do_not_tell_the_api():
     found = flagged([ApiSpec("aws", client, client, name, ()) for client, name in apis])
     shared = ["shared_name", "shared_name", "generic_name", ""]
     assert ["+".join(spec.flags) for spec in found] == shared + ["generic_name+shared_name"] * 5
-
-
-def test_methods_of_one_service_are_told_apart_where_class_names_are_equal():
-    compute = load_index().methods("azure", "Operations", "compute")
-    assert compute["list"].service == "compute"

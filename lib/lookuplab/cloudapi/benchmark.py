@@ -191,28 +191,26 @@ def build(
     count_name = counts.count_name.to_dict()
     stability = counts.class_stability.to_dict() if "class_stability" in counts else None
 
-    def dealt(frequency: str, numbers: Mapping[str, int]) -> dict[str, list]:
-        return {
-            one: sample(members[frequency, one], count_name, n, seed, faithful, stability)
+    def dealt(frequency: str, numbers: Mapping[str, int]) -> list[tuple[ApiSpec, str]]:
+        of_providers = (
+            sample(members[frequency, one], count_name, n, seed, faithful, stability)
             for one, n in numbers.items()
-        }
+        )
+        return list(chain.from_iterable(of_providers))
 
     for frequency, total in COMPOSITION.items():
         wanted = quotas(total, aws_share)
         if per_class is not None:
             wanted = dict.fromkeys(index.providers, per_class)
         pairs = dealt(frequency, wanted)
-        missing = {one: n - len(pairs[one]) for one, n in wanted.items() if n > len(pairs[one])}
-        if missing and per_class is None:
-            more = sum(missing.values())
-            pairs = dealt(frequency, {one: n + more for one, n in wanted.items()})
-            if sum(map(len, pairs.values())) < total:
-                one = next(iter(missing))
+        if per_class is None and (missing := total - len(pairs)):
+            pairs = dealt(frequency, {one: n + missing for one, n in wanted.items()})
+            if len(pairs) < total:
                 raise UserError(
-                    f"only {len(pairs[one])} of {wanted[one]} {frequency}-frequency {one} tasks can be "
-                    f"made: the frequency table has {len(members[frequency, one])} such APIs; count over more code"
+                    f"only {len(pairs)} of {total} {frequency}-frequency tasks can be made from the APIs of the "
+                    "frequency table: count over more code"
                 )
-        chosen += chain.from_iterable(pairs.values())
+        chosen += pairs
     return tasks_of(chosen, index, counts, Counter())
 
 
@@ -223,10 +221,10 @@ def tasks_of(
     seen: Counter[str],
 ) -> list[Task]:
     """A task for each (API, comment); ``seen`` counts those of an API that are there already."""
-    seen, tasks = seen.copy(), []
-    stated, stability = (counts.get(name) for name in ("class", "class_stability"))
+    seen, tasks, rows = seen.copy(), [], counts.to_dict("index")
     for spec, comment in pairs:
         seen[spec.id] += 1
+        times = rows[spec.id]
         task = Task(
             id=f"{spec.id}#{seen[spec.id]}",
             prompt=task_prompt(spec, comment),
@@ -235,13 +233,11 @@ def tasks_of(
             provider=spec.provider,
             service=spec.service,
             client=spec.client,
-            frequency=frequency_class(int(counts.count_name[spec.id]))
-            if stated is None
-            else stated[spec.id],
-            count_name=int(counts.count_name[spec.id]),
-            count_bound=int(counts.count_bound[spec.id]),
+            frequency=times.get("class") or frequency_class(times["count_name"]),
+            count_name=int(times["count_name"]),
+            count_bound=int(times["count_bound"]),
             n_required=len(spec.required),
-            class_stability=None if stability is None else float(stability[spec.id]),
+            class_stability=times.get("class_stability"),
         )
         tasks.append(task)
     return tasks

@@ -194,11 +194,11 @@ def documented(
     """The tasks with the documentation of the APIs ``shown`` {task id: API ids} before their prompts."""
     index = index or load_index()
     full = load_documentation(index.documentation) if design == "full" else None
-
-    def before(task: Task) -> str:
-        return docstring([index.by_id[api] for api in shown[task.id]], design, full)
-
-    return [replace(task, prompt=before(task) + task.prompt) for task in tasks]
+    found = []
+    for task in tasks:
+        above = docstring([index.by_id[api] for api in shown[task.id]], design, full)
+        found.append(replace(task, prompt=above + task.prompt))
+    return found
 
 
 def operations(task: Task, index: ApiIndex) -> tuple[str, ...]:

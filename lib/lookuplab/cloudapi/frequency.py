@@ -18,8 +18,8 @@ import re
 import warnings
 from collections import ChainMap, Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, as_completed, wait
-from itertools import chain, islice
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import pandas
@@ -32,13 +32,16 @@ from lookuplab.models.load import split_options
 BATCH = 200  # files for one process at a time
 COUNTS = ["count_name", "count_bound"]
 CLASSES = {"class": "str", "class_stability": "float"}  # columns that a table may have
+SCRIPTS = (".py", ".ipynb")
 TEXT_FIELDS = ("content", "text", "code")
 REPOSITORY_FIELDS = ("repo_name", "max_stars_repo_name")
 PATH_FIELDS = ("path", "max_stars_repo_path")
+Clients = Mapping[str, Mapping[str, str]]  # of ``client_names``
 
-IDENTIFIERS = (
-    " holds identifiers, no text: fetch the files from Software Heritage and count a folder of them, or JSON Lines with "
-    "`content` and `path`; or count an older snapshot, bigcode/the-stack-dedup?data_dir=data/python"
+NO_TEXT = (
+    " has no text in a field content, text or code. The Stack v2 holds identifiers, no text: fetch the files from Software "
+    "Heritage and count a folder of them, or JSON Lines with `content` and `path`; or count an older snapshot, "
+    "bigcode/the-stack-dedup?data_dir=data/python"
 )
 _CALL = re.compile(r"\b([^\W\d]\w*)\s*\(")
 _IMPORT = r"(?m)^[ \t]*(?:from[ \t]+(?:{0})\b|import[ \t]+(?:[^\n#]*,[ \t]*)?(?:{0})\b)"
@@ -64,29 +67,15 @@ def source_files(source: str) -> Iterator[tuple[str, str]]:
     """
     place = Path(source)
     root = place if place.is_dir() else place.parent
-    kinds = (".py", ".ipynb")
-    found = (path for kind in kinds for path in place.rglob(f"*{kind}"))
-    if place.suffix in kinds and not place.is_file():
-        raise UserError(f"there is no file {source}")
-    scripts = [place] if place.suffix in kinds else sorted(found)
-    for script in filter(Path.is_file, scripts):
+    found = (path for kind in SCRIPTS for path in place.rglob(f"*{kind}") if path.is_file())
+    scripts = [place] if place.suffix in SCRIPTS else sorted(found)
+    for script in scripts:
         text = script.read_text("utf-8", "replace")
-        yield str(script.relative_to(root)), code_cells(text) if script.suffix == kinds[1] else text
-    if scripts:
-        return
-    where, options = split_options(source)
-    name, _, configuration = where.partition(":")
-    where = {"path": name, "name": configuration or None, **options}
-    if name.startswith("bigcode/the-stack-v2"):
-        raise UserError(source + IDENTIFIERS)
-    if place.exists():
-        where = {"path": str(root), "data_files": place.name if place.is_file() else None}
-    for row in _rows(source, where):
+        yield str(script.relative_to(root)), code_cells(text) if script.suffix == ".ipynb" else text
+    for row in () if scripts else _rows(source):
         text = next((row[name] for name in TEXT_FIELDS if name in row), None)
-        if text is None and "blob_id" in row:
-            raise UserError(source + IDENTIFIERS)
         if text is None:
-            raise UserError(f"{source}: no text in any field {' or '.join(TEXT_FIELDS)}")
+            raise UserError(source + NO_TEXT)
         parts = [row[name] for name in PATH_FIELDS if row.get(name)]
         # without the owner: not all that is published by aws-samples is AWS code
         parts[:0] = [row[n].rpartition("/")[2] for n in REPOSITORY_FIELDS if row.get(n)]
@@ -104,11 +93,18 @@ def code_cells(notebook: str) -> str:
     return re.sub(r"(?m)^([ \t]*)[%!?].*", r"\1pass", code)
 
 
-def _rows(source: str, where: dict) -> Iterator[dict]:
+def _rows(source: str) -> Iterator[dict]:
     import datasets
 
+    place, (where, options) = Path(source), split_options(source)
+    name, _, configuration = where.partition(":")
+    options = {"path": name, "name": configuration or None, "split": "train", **options}
+    if name.startswith("bigcode/the-stack-v2"):
+        raise UserError(source + NO_TEXT)
+    if place.is_file():
+        options |= {"path": str(place.parent), "data_files": place.name}
     try:
-        yield from datasets.load_dataset(**{"split": "train", **where}, streaming=True)
+        yield from datasets.load_dataset(**options, streaming=True)
     except Exception as error:  # a dozen types: no network, no such data set, gated, broken file
         raise UserError(f"cannot read {source}: {str(error) or type(error).__name__}") from None
 
@@ -123,90 +119,68 @@ def count(
     (counted; a file can be of two), ``unparsed`` (no Python 3: a regular expression counted names).
     """
     names, bound, fates, seen = Counter(), Counter(), Counter(), set()
-    specific = specific_to(index)
+    providers = specific_to(index)
 
     def chosen() -> Iterator[tuple[list[str], str]]:
         for path, text in files:
             fates["read"] += 1
-            providers = [
+            found = [
                 provider
-                for provider, (words, in_text, in_path) in specific.items()
-                if in_path.search(path)
+                for provider, (words, in_text, in_path) in providers.items()
+                if re.search(in_path, path)
                 or any(word in text for word in words)  # ten times faster, and rules out most
-                and in_text.search(text)
+                and re.search(in_text, text)
             ]
-            if not providers:
-                fates["other"] += 1
-                continue
             digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=12).digest()
-            if digest in seen:
+            if not found:
+                fates["other"] += 1
+            elif digest in seen:
                 fates["copy"] += 1
-            elif {"aws", "azure"} & {*providers} and is_sdk_source(path, text):
+            elif found != ["python"] and is_sdk_source(path, text):
                 fates["SDK source"] += 1
             else:
-                fates.update(providers)
-                yield providers, text
-            seen.add(digest)
+                fates.update(found)
+                yield found, text
+            if found:
+                seen.add(digest)
 
-    for providers, found, called, is_parsed in _spread(chosen(), client_names(index), jobs):
-        fates["unparsed"] += not is_parsed
-        bound.update(called)
-        for key in {(provider, name) for provider in providers for name in found} & index.names:
-            names[key] += found[key[1]]
-    fates = +fates
+    used = partial(_used, clients=client_names(index))
+    # forked processes would hold the locks of what reads the files
+    with multiprocessing.get_context("spawn").Pool(jobs) if jobs > 1 else nullcontext() as pool:
+        done = pool.imap_unordered(used, chosen(), BATCH) if pool else map(used, chosen())
+        for of, found, called, is_parsed in done:
+            fates["unparsed"] += not is_parsed
+            bound.update(called)
+            for key in {(provider, name) for provider in of for name in found} & index.names:
+                names[key] += found[key[1]]
     rows = {spec.id: (names[spec.provider, spec.name], bound[spec.id]) for spec in index.operations}
     frame = pandas.DataFrame.from_dict(rows, orient="index", columns=COUNTS)
-    return frame.rename_axis("api"), fates
-
-
-def _spread(
-    chosen: Iterator[tuple[list[str], str]], clients: Mapping[str, Mapping[str, str]], jobs: int
-) -> Iterator[tuple[list[str], Counter, Counter, bool]]:
-    """``_used`` of each file, in any order; while all processes are busy, no further file is read."""
-    if jobs < 2:
-        yield from chain.from_iterable(_used([one], clients) for one in chosen)
-        return
-    # forked processes would hold the locks of what reads the files
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        running = set()
-        while some := list(islice(chosen, BATCH)):
-            running.add(pool.submit(_used, some, clients))
-            if len(running) > 2 * jobs:
-                done, running = wait(running, return_when=FIRST_COMPLETED)
-                yield from chain.from_iterable(one.result() for one in done)
-        yield from chain.from_iterable(one.result() for one in as_completed(running))
+    return frame.rename_axis("api"), +fates
 
 
 def _used(
-    files: Iterable[tuple[list[str], str]], clients: Mapping[str, Mapping[str, str]]
-) -> list[tuple[list[str], Counter, Counter, bool]]:
-    """(providers, calls and definitions by name, calls by API id, whether it is Python 3) of each (providers, text)."""
-    found = []
-    for providers, text in files:
-        try:
-            found.append((providers, *usage(text, clients), True))
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            found.append((providers, Counter(_CALL.findall(text)), Counter(), False))
-    return found
+    file: tuple[list[str], str], clients: Clients
+) -> tuple[list[str], Counter, Counter, bool]:
+    """(providers, calls and definitions by name, calls by API id, whether it is Python 3) of (providers, text)."""
+    providers, text = file
+    try:
+        return providers, *usage(text, clients), True
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return providers, Counter(_CALL.findall(text)), Counter(), False
 
 
-def specific_to(index: ApiIndex) -> dict[str, tuple[list[str], re.Pattern, re.Pattern]]:
+def specific_to(index: ApiIndex) -> dict[str, tuple[list[str], str, str]]:
     """Provider -> the imports, and the patterns of a file's text (an import) or path, that show that it uses the SDK or
     package (step 3).
     """
-    packages = {s.service.partition(".")[0] for s in index.specs if s.provider == "python"}
-    own = "|".join(map(re.escape, sorted(packages)))
+    own = sorted({s.service.partition(".")[0] for s in index.specs if s.provider == "python"})
     shown = {
         "aws": (["boto3", "botocore"], "(?i)aws|boto|amazon"),
         "azure": (["azure"], "(?i)azure"),
-        "python": (sorted(packages), rf"(?:^|[/\\])(?:{own})(?:[/\\]|\.py$)"),
+        "python": (own, rf"(?:^|/)(?:{'|'.join(own)})(?:/|\.py$)"),
     }
     return {
-        provider: (
-            words,
-            re.compile(_IMPORT.format("|".join(map(re.escape, words)))),
-            re.compile(in_path),
-        )
+        provider: (words, _IMPORT.format("|".join(words)), in_path)
         for provider, (words, in_path) in shown.items()
         if provider in index.providers
     }
@@ -214,11 +188,10 @@ def specific_to(index: ApiIndex) -> dict[str, tuple[list[str], re.Pattern, re.Pa
 
 def is_sdk_source(path: str, text: str) -> bool:
     """Part of an SDK rather than a use of it."""
-    inside = _SDK_PATH.search(path.replace("\\", "/"))
-    return bool(inside or _GENERATED.search(text[:2000]))
+    return bool(_SDK_PATH.search(path) or _GENERATED.search(text[:2000]))
 
 
-def client_names(index: ApiIndex) -> dict[str, dict[str, str]]:
+def client_names(index: ApiIndex) -> Clients:
     """What leads to a client (a boto3 service, an Azure class, ``Manager.group``) -> its methods, name -> API id. A name
     of several packages is left out.
     """
@@ -237,7 +210,7 @@ def client_names(index: ApiIndex) -> dict[str, dict[str, str]]:
     return found
 
 
-def usage(text: str, clients: Mapping[str, Mapping[str, str]]) -> tuple[Counter, Counter]:
+def usage(text: str, clients: Clients) -> tuple[Counter, Counter]:
     """(calls and definitions by name, calls by API id) in a Python file.
 
     A call is bound where what it is called on can only be one client that has the method. Raises what ``ast.parse`` raises.
@@ -247,7 +220,6 @@ def usage(text: str, clients: Mapping[str, Mapping[str, str]]) -> tuple[Counter,
         tree = ast.parse(text)
     reader, bound = _Reader(clients), Counter()
     reader.visit(tree)
-    reader.pass_arguments()
     for call, scope in reader.calls:
         if isinstance(call.func, ast.Attribute):
             objects = reader.meant(call.func.value, scope) & clients.keys()
@@ -267,40 +239,42 @@ _RETURNED = {
     "create_database_if_not_exists": {"DatabaseProxy"},
     "upload_blob": {"BlobClient"},
 }
-_LOOP = ast.Pass()  # the value of a loop's variable: unknown, whatever else the name was given
+_UNKNOWN = (
+    ast.Pass()
+)  # a loop's variable, say: whatever else the name was given, it may be something else
+Scope = ChainMap[str, list]  # name or dotted attribute -> [(what it was given, the scope of that)]
 
 
 class _Reader(ast.NodeVisitor):
-    """Collects the calls of a file with their scopes, and the expressions that each name may stand for, so that ``meant``
-    can tell which clients an expression may be. Scopes are Python's; an attribute means the same in the whole file; a
-    parameter is what its annotation and the calls in the file say. The order of statements does not count.
+    """Collects the calls of a file with their scopes, and what each name was given, so that ``meant`` can tell which clients
+    an expression may be. Scopes are Python's; an attribute means the same in the whole file; the order of statements does
+    not count. A function stands for what it returns, a parameter for its annotation.
     """
 
-    def __init__(self, clients: Mapping[str, Mapping[str, str]]):
-        self.clients, self.names, self.calls = clients, Counter(), []
+    def __init__(self, clients: Clients):
+        self.names, self.calls = Counter(), []
         self._typed = {re.sub(r"\W", "", name) + "client": name for name in clients}
-        self._scope: ChainMap[str, list] = ChainMap()  # name -> [(expression, its scope)]
-        self._attributes, self._returned = defaultdict(list), defaultdict(list)
-        self._class = self._function = None
-        self._inside: dict[ast.AST, ChainMap] = {}  # function -> its scope
+        self._scope: Scope = ChainMap({})
+        self._class: Scope | None = None  # whose body is read
         self._aliases, self._known = {}, {}
 
-    def _bind(self, target: ast.AST | None, value: ast.AST | None) -> None:
+    def _bind(self, target: ast.AST | None, value: ast.AST, scope: Scope | None = None) -> None:
+        given = value, self._scope if scope is None else scope
+        names, everywhere = self._scope.maps[0], self._scope.maps[-1]
         if isinstance(target, ast.Tuple | ast.List):
             parts = getattr(value, "elts", ())
-            if value is _LOOP or len(parts) != len(target.elts):
-                parts = [value if value is _LOOP else None] * len(target.elts)
-            for one, part in zip(target.elts, parts, strict=True):
+            known = parts if len(parts) == len(target.elts) else [_UNKNOWN] * len(target.elts)
+            for one, part in zip(target.elts, known, strict=True):
                 self._bind(one, part)
-        elif isinstance(target, ast.Name):
-            self._scope.maps[0].setdefault(target.id, []).append((value, self._scope))
-            if self._scope is self._class:
-                self._attributes[f"self.{target.id}"].append((value, self._scope))
         elif isinstance(target, ast.Attribute):
-            self._attributes[ast.unparse(target)].append((value, self._scope))
+            everywhere.setdefault(ast.unparse(target), []).append(given)
+        elif isinstance(target, ast.Name):
+            names.setdefault(target.id, []).append(given)
+            if self._scope is self._class:
+                everywhere.setdefault(f"self.{target.id}", []).append(given)
 
     def visit(self, node: ast.AST) -> None:
-        outer = self._scope, self._class, self._function
+        outer = self._scope, self._class
         match node:
             case ast.Call():
                 self.names[_last_name(node.func)] += 1
@@ -316,119 +290,83 @@ class _Reader(ast.NodeVisitor):
             case ast.withitem():
                 self._bind(node.optional_vars, node.context_expr)
             case ast.For() | ast.AsyncFor():
-                self._bind(node.target, _LOOP)
+                self._bind(node.target, _UNKNOWN)
             case ast.Import() | ast.ImportFrom():
                 self._aliases.update({one.asname: one.name for one in node.names if one.asname})
             case ast.Global():
                 for name in node.names:
                     self._scope.maps[0][name] = self._scope.maps[-1].setdefault(name, [])
             case ast.Return():
-                self._returned[self._function].append((node.value, self._scope))
+                self._bind(ast.Name("return"), node.value)
             case ast.ClassDef():
                 self.names[node.name] += 1
                 self._scope = self._class = self._scope.new_child()
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
-                if not isinstance(node, ast.Lambda):
-                    self.names[node.name] += 1
-                    self._bind(ast.Name(node.name), node)
-                    self._function = node
                 # names of a class's body are not those of its methods
                 around = self._scope.parents if self._scope is self._class else self._scope
-                self._scope = around.new_child()
-                self._inside[node] = self._scope
-                given = node.args
-                for one in (*given.posonlyargs, *given.args, *given.kwonlyargs):
-                    self._bind(ast.Name(one.arg), one)
-                for one in filter(None, (given.vararg, given.kwarg)):
-                    self._bind(ast.Name(one.arg), None)
+                inside = around.new_child()
+                if not isinstance(node, ast.Lambda):
+                    self.names[node.name] += 1
+                    self._bind(ast.Name(node.name), node, inside)
+                self._scope = inside
+            case ast.arg():
+                self._bind(ast.Name(node.arg), node)
             case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
                 self._scope = self._scope.new_child()
                 for one in node.generators:
-                    self._bind(one.target, _LOOP)
+                    self._bind(one.target, _UNKNOWN)
         self.generic_visit(node)
-        self._scope, self._class, self._function = outer
+        self._scope, self._class = outer
 
-    def _defined(self, call: ast.Call, scope: ChainMap) -> list[ast.AST]:
-        """The file's functions that a call may mean."""
-        if isinstance(call.func, ast.Name):
-            given = scope.get(call.func.id, ())
-        else:
-            given = self._attributes.get(ast.unparse(call.func), ())
-        return [value for value, _ in given if value in self._inside]
-
-    def pass_arguments(self) -> None:
-        """Give the parameters of the file's functions what they are called with."""
-        for call, scope in self.calls:
-            for function in self._defined(call, scope):
-                names = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
-                static = "staticmethod" in map(_last_name, _decorators(function))
-                if isinstance(call.func, ast.Attribute) and not static:
-                    names = names[1:]
-                passed = [*zip(names, call.args, strict=False)]
-                passed += [(one.arg, one.value) for one in call.keywords]
-                for name, value in passed:
-                    self._inside[function].maps[0].get(name, []).append((value, scope))
-
-    def meant(self, node: ast.AST | None, scope: ChainMap) -> set[str]:
-        """The keys of ``clients`` that an expression may stand for; ``resource s3`` is boto3's resource."""
+    def meant(self, node: ast.AST | None, scope: Scope) -> set[str]:
+        """The keys of ``clients`` that an expression may stand for, and other words."""
         if id(node) not in self._known:
             self._known[id(node)] = set()  # where names go round in circles
             self._known[id(node)] = self._meant(node, scope)
         return self._known[id(node)]
 
-    def _meant(self, node: ast.AST | None, scope: ChainMap) -> set[str]:
+    def _meant(self, node: ast.AST | None, scope: Scope) -> set[str]:
         match node:
-            case ast.Name():
-                return self._any(scope.get(node.id, ()))
+            case ast.Name(id=name):
+                return self._any(scope.get(name, ()))
+            case ast.Attribute(value=value, attr=name):
+                owners = self.meant(value, scope)
+                found = self._any(scope.get(ast.unparse(node), ()))
+                if name in ("meta", "client"):  # of boto3's resource
+                    found |= {one.removeprefix("resource ") for one in owners}
+                group = name.replace("_", "")  # compute_client.virtual_machines
+                return found | {f"{manager}.{group}" for manager in owners}
             case ast.BoolOp(values=parts):
                 return self._any((part, scope) for part in parts)
             case ast.IfExp():
                 return self._any(((node.body, scope), (node.orelse, scope)))
             case ast.Await() | ast.NamedExpr():
                 return self.meant(node.value, scope)
-            case ast.arg():  # a parameter, by its annotation
-                words = re.findall(r"\w+", ast.unparse(node.annotation)) if node.annotation else ()
-                words = {self._aliases.get(word, word) for word in words}
-                return {*words & self.clients.keys(), *map(self._typed.get, map(str.lower, words))}
-            case ast.Attribute(value=value, attr=name):
-                given = self._attributes.get(ast.unparse(node), [])
-                properties = [f for f, _ in given if "property" in map(_last_name, _decorators(f))]
-                found = self._any([*given, *(one for f in properties for one in self._returned[f])])
-                owners = self.meant(value, scope)
-                if name == "meta":
-                    found = found | owners
-                elif name == "client":
-                    found = found | {one.removeprefix("resource ") for one in owners if one}
-                group = name.replace("_", "")  # compute_client.virtual_machines
-                return found | {f"{manager}.{group}" for manager in owners}
-            case ast.Call(func=function):
-                return self._made(node, function, scope)
+            case ast.arg(annotation=ast.AST()):
+                words = re.findall(r"\w+", ast.unparse(node.annotation))
+                words = [self._aliases.get(word, word) for word in words]
+                return {self._typed.get(word.lower(), word) for word in words}
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                return self._any(scope.maps[0].get("return", ()))
+            case ast.Call(func=function, args=arguments):
+                name = _last_name(function)
+                if name.startswith("from_") and isinstance(function, ast.Attribute):
+                    name = _last_name(function.value)  # BlobClient.from_connection_string
+                name = self._aliases.get(name, name)
+                match arguments:
+                    case [ast.Constant(str(service)), *_] if name in ("client", "create_client"):
+                        return {service}
+                    case [ast.Constant(str(service)), *_] if name == "resource":
+                        return {f"resource {service}"}
+                made = {name} if name[:1].isupper() else _RETURNED.get(name, set())
+                return made | self.meant(function, scope)
         return set()
 
-    def _made(self, call: ast.Call, function: ast.expr, scope: ChainMap) -> set[str]:
-        """What a call returns."""
-        name = self._aliases.get(_last_name(function), _last_name(function))
-        first = getattr(next(iter(call.args), None), "value", None)
-        if isinstance(first, str) and name in ("client", "create_client"):
-            return {first}
-        if isinstance(first, str) and name == "resource":
-            return {f"resource {first}"}
-        if name.startswith("from_") and isinstance(function, ast.Attribute):
-            owner = _last_name(function.value)  # BlobClient.from_connection_string
-            return {self._aliases.get(owner, owner)}
-        defined = self._defined(call, scope)
-        own = self._any(one for f in defined for one in self._returned.get(f, ()))
-        return own | _RETURNED.get(name, set()) | ({name} if name[:1].isupper() else set())
-
-    def _any(self, given: Iterable[tuple[ast.AST | None, ChainMap]]) -> set[str]:
+    def _any(self, given: Iterable[tuple[ast.AST | None, Scope]]) -> set[str]:
         given = list(given)
-        if any(value is _LOOP for value, _ in given):
+        if any(value is _UNKNOWN for value, _ in given):
             return set()
         return {one for value, scope in given for one in self.meant(value, scope) if one}
-
-
-def _decorators(node: ast.AST) -> list[ast.expr]:
-    return getattr(node, "decorator_list", [])
 
 
 def _last_name(function: ast.expr) -> str:

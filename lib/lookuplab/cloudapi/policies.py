@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,6 @@ from lookuplab.models import Completion
 from lookuplab.retrieval.precision import expected, hit_tasks
 from lookuplab.scoring.calibration import aurc_interval, auroc_interval, ece_interval
 from lookuplab.scoring.rates import (
-    Rate,
     averages,
     bare_row,
     of_change,
@@ -227,10 +226,10 @@ def compared_rows(
 
     ways: name -> (tasks,) outcomes; the change is paired.
     """
-    changes = (
-        (f"{new} - {old}", {"valid_change_points": ways[new] - ways[old]}) for new, old in pairs
-    )
-    return [line for change in changes for line in class_rows(first, *change)]
+    rows = []
+    for new, old in pairs:
+        rows += class_rows(first, f"{new} - {old}", {"valid_change_points": ways[new] - ways[old]})
+    return rows
 
 
 def side_by_side(
@@ -282,22 +281,20 @@ def break_even_rows(passes: Passes) -> list[dict]:
     not rise, for hits that are as good as the base model and that are not. The interval holds the precisions whose paired
     change from the base model has an interval that holds 0.
     """
-    rows, grid = [], range(-100, 301)
-    frames = passes.first.valid, passes.miss.valid, passes.hit.valid
-    base, miss, hit = (valid.to_numpy(dtype=float) for valid in frames)
-    numbers = {"change_points": np.outer(hit - miss, grid) / 100 - (base - miss)[:, None]}
-    for name, mask in by_class(passes.first).items():
-        lines = class_rows(passes.first, [""] * len(grid), numbers, {name: mask})
-        needed, gained = (100 * (base - miss)[mask]).sum(), (hit - miss)[mask].sum()
+    first, rows, grid = passes.first, [], np.arange(-100, 301)
+    frames = first, passes.miss, passes.hit
+    base, miss, hit = (frame.valid.to_numpy(dtype=float) for frame in frames)
+    changes = np.outer(hit - miss, grid) / 100 - (base - miss)[:, None]
+    for name, mask in by_class(first).items():
+        found = averages(changes[mask], first.api[mask], kind=of_change)
+        needed, gained = 100 * (base - miss)[mask].sum(), (hit - miss)[mask].sum()
         at = needed / gained if gained > 0 else 300 if needed > 100 * gained else -100
         at = min(max(at, -100), 300)
         low, high = (
-            next((x for x, line in zip(grid, lines, strict=True) if line[end] >= 0), 300)
-            for end in ("ci_high", "ci_low")
+            min([300, *grid[[getattr(one, end) >= 0 for one in found]]]) for end in ("high", "low")
         )
-        found = {"value": at, "ci_low": min(at, low), "ci_high": max(at, high)}
-        place = {"condition": f"break_even/{name}", "metric": "precision_percent"}
-        rows.append(lines[0] | place | found)
+        number = replace(found[0], value=at, low=min(at, low), high=max(at, high))
+        rows.append(row(first.model.iloc[0], f"break_even/{name}", "precision_percent", number))
     return rows
 
 
@@ -326,16 +323,13 @@ def calibration_rows(first: pd.DataFrame, counts: Sequence[float]) -> list[dict]
         found[name, "mean_confidence"] = rate(sure[mask], apis[mask])
     found["all", "brier"] = rate((sure - valid) ** 2, apis)
     found["all", "ece"] = ece_interval(valid, sure, apis)
-    for count in BINS:
-        found[f"bins_{count}", "ece"] = ece_interval(valid, sure, apis, count)
-    for name in AGGREGATES:
-        found[name, "auroc"] = auroc_interval(valid, first[name], apis)
+    found |= {(f"bins_{n}", "ece"): ece_interval(valid, sure, apis, n) for n in BINS}
+    found |= {(name, "auroc"): auroc_interval(valid, first[name], apis) for name in AGGREGATES}
     for name in list(AGGREGATES)[1:]:
         change = auroc_interval(valid, sure, apis, less=first[name])
         found[f"minimum - {name}", "auroc_change_points"] = change
     found["frequency", "auroc"] = auroc_interval(valid, counts, apis)
-    known = {place: number for place, number in found.items() if not np.isnan(number.value)}
-    return rows + [row(model, *place, number) for place, number in known.items()]
+    return rows + [row(model, *at, one) for at, one in found.items() if not np.isnan(one.value)]
 
 
 def label(threshold: float) -> str:
@@ -373,7 +367,9 @@ def optimum_rows(
     at = best(means)
     behind = averages(values[:, [at]] - values, first.api, kind=of_change)
     good = thresholds[[one.low <= 0 for one in behind]]
-    optimal = Rate(thresholds[at], good.min(), good.max(), len(values), behind[0].clusters)
+    optimal = replace(
+        behind[0], value=thresholds[at], low=good.min(), high=good.max(), n=len(values)
+    )
     worse = np.flatnonzero(means < means[at] - NEAR / 100 - 1e-12)
     ends = {
         "low": worse[worse < at].max(initial=-1) + 1,
@@ -393,15 +389,15 @@ def fall_rows(
 
     0 where it never falls. ``ci_high`` bounds the falls from the best threshold so far to every later one.
     """
-    values, rows = curve(passes, thresholds, hits)[0], []
-    for name, mask in by_class(passes.first).items():
+    first, values, rows = passes.first, curve(passes, thresholds, hits)[0], []
+    for name, mask in by_class(first).items():
         means = values[mask].mean(axis=0)
         peaks = [means[: at + 1].argmax() for at in range(len(means))]
-        numbers = {"largest_fall_points": values[:, peaks] - values}
-        falls = class_rows(passes.first, [""] * len(peaks), numbers, {name: mask})
-        worst = max(falls, key=itemgetter("value"))
-        ends = max(0.0, worst["ci_low"]), max(line["ci_high"] for line in falls)
-        rows.append(worst | dict(zip(("ci_low", "ci_high"), ends, strict=True)))
+        falls = averages((values[:, peaks] - values)[mask], first.api[mask], kind=of_change)
+        worst = max(falls, key=attrgetter("value"))
+        ends = {"low": max(0.0, worst.low), "high": max(one.high for one in falls)}
+        number = replace(worst, **ends).percent()
+        rows.append(row(first.model.iloc[0], name, "largest_fall_points", number))
     return rows
 
 
@@ -439,9 +435,10 @@ def share_rows(
     for name, values in valid.items():
         names = [f"share_{100 * share:g}/{name}" for share in shares]
         rows += class_rows(first, names, {metric: values.clip(0, 1)}, {"": True})
-    random, lead = valid.pop("random"), metric.replace("percent", "above_random_points")
-    for name, values in valid.items():
-        rows += class_rows(first, name, {lead: (values - random).mean(axis=1)}, {"": True})
+    lead = metric.replace("percent", "above_random_points")
+    for name in ("confidence", "frequency", "oracle"):
+        above = (valid[name] - valid["random"]).mean(axis=1)
+        rows += class_rows(first, name, {lead: above}, {"": True})
     return rows
 
 
@@ -484,9 +481,8 @@ def held_out_rows(
     }
     used = {"fixed": fixed, "best_in_sample": thresholds[at]}
     used |= {f"held_out/fold_{n}": value for n, value in enumerate(thresholds[chosen], 1)}
-    model, rows = first.model.iloc[0], []
-    for name, value in used.items():
-        rows.append(bare_row(model, name, "threshold", value, len(first)))
+    model = first.model.iloc[0]
+    rows = [bare_row(model, name, "threshold", cut, len(first)) for name, cut in used.items()]
     for name, valid in ways.items():
         rows += class_rows(first, name, {"valid_percent": valid})
     pairs = ("best_in_sample", "held_out"), ("held_out", "fixed")

@@ -13,8 +13,7 @@ import numpy as np
 import pandas
 
 from lookuplab import paths
-from lookuplab.cloudapi.specs import ApiIndex
-from lookuplab.errors import UserError
+from lookuplab.cloudapi.specs import ApiIndex, load_index
 from lookuplab.paths import replacing
 
 FREQUENCIES = paths.DATA / "public" / "cloudapi" / "frequencies.csv.gz"
@@ -28,29 +27,25 @@ STABLE = 0.9  # class_stability of a stable API, at least
 
 def by_repository(path: Path, index: ApiIndex) -> np.ndarray:
     """(3, repositories, operations) of booleans: the repository calls or defines a function of the operation's name; it
-    does and calls something on a client of its service, too; it calls the operation on its own client. Raises UserError
-    for a file that is no table of counts by repository.
+    does and calls something on a client of its service, too; it calls the operation on its own client.
     """
-    operations = index.operations
-    named, of_service = defaultdict(list), defaultdict(list)
+    operations, at = (
+        index.operations,
+        defaultdict(list),
+    )  # what a row says -> the operations that it speaks of
     for number, spec in enumerate(operations):
-        named[spec.provider, spec.name].append(number)
-        of_service[spec.provider, spec.service].append(number)
-    place = {tuple(spec.id.partition("/")[::2]): n for n, spec in enumerate(operations)}
-    try:
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
-            rows = list(map(json.loads, lines))
-        found = np.zeros((3, len(rows), len(operations)), bool)
-        for (names, clients, bound), row in zip(found.swapaxes(0, 1), rows, strict=True):
-            for provider, name, _ in row["names"]:
-                names[named[provider, name]] = True
-            for provider, service, client, name, _ in row["bound"]:
-                clients[of_service[provider, service]] = True
-                if (number := place.get((provider, f"{service}.{client}.{name}"))) is not None:
-                    bound[number] = True
-            clients &= names
-    except (OSError, EOFError, ValueError, TypeError, KeyError) as error:
-        raise UserError(f"{path} holds no counts by repository ({error})") from None
+        for key in (spec.provider, spec.name), (spec.provider, "", spec.service), (spec.id,):
+            at[key].append(number)
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        rows = list(map(json.loads, lines))
+    found = np.zeros((3, len(rows), len(operations)), bool)
+    for (names, clients, bound), row in zip(found.swapaxes(0, 1), rows, strict=True):
+        for provider, name, _ in row["names"]:
+            names[at[provider, name]] = True
+        for provider, service, client, name, _ in row["bound"]:
+            clients[at[provider, "", service]] = True
+            bound[at[(f"{provider}/{service}.{client}.{name}",)]] = True
+        clients &= names
     return found
 
 
@@ -66,8 +61,10 @@ def classes(repositories: np.ndarray, index: ApiIndex) -> np.ndarray:
     for spec in operations:
         services[spec.provider, spec.name].add(spec.service)
     shared = np.array(["shared_name" in spec.flags for spec in operations])
-    generic = np.array(["generic_name" in spec.flags for spec in operations])
-    generic |= np.array([len(services[spec.provider, spec.name]) > 1 for spec in operations])
+    generic = [
+        "generic_name" in spec.flags or len(services[spec.provider, spec.name]) > 1
+        for spec in operations
+    ]
     most = np.array([MOST[spec.provider] for spec in operations]).T
     names, clients, bound = repositories
     found, at_least = (sum((n > limit).astype(int) for limit in most) for n in (names, bound))
@@ -89,24 +86,15 @@ def stability(found: np.ndarray, index: ApiIndex, draws: int = DRAWS, seed: int 
     return kept / draws
 
 
-def build(table: Path, index: ApiIndex) -> pandas.DataFrame:
-    """Write the classes of ``table``, whose other columns stay, from the counts by repository beside it. Raises UserError
-    for what is no table of all operations.
-    """
+def build(table: Path = FREQUENCIES) -> pandas.DataFrame:
+    """Write the classes of the committed ``table``, whose other columns stay, from the counts by repository beside it."""
+    index, frame = load_index(), pandas.read_csv(table).set_index("api")
     found = by_repository(table.with_name(BY_REPOSITORY), index)
-    ids = [spec.id for spec in index.operations]
-    try:
-        frame = pandas.read_csv(table).set_index("api")
-        if missing := {*ids} - {*frame.index}:
-            raise ValueError(f"no row for {min(missing)}")
-    except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"{table} is no frequency table of all operations ({error})") from None
-    frame = frame.loc[ids]
-    named = classes(found.sum(axis=1), index)
+    frame = frame.loc[[spec.id for spec in index.operations]]
     frame["repositories_client"] = found[1].sum(axis=0)
-    frame["class"] = np.array([*CLASSES, ""])[named]
+    frame["class"] = np.array([*CLASSES, ""])[classes(found.sum(axis=1), index)]
     frame["class_stability"] = stability(found, index)
     with replacing(table) as partial:
         text = frame.to_csv(lineterminator="\n").encode()
-        partial.write_bytes(gzip.compress(text, mtime=0) if table.suffix == ".gz" else text)
+        partial.write_bytes(gzip.compress(text, mtime=0))
     return frame

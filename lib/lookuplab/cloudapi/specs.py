@@ -170,10 +170,9 @@ def from_json(row: dict) -> ApiSpec:
     def read(rows: list) -> Signature:
         return tuple(Parameter(*one) for one in rows)
 
-    fields = {name: tuple(v) if isinstance(v, list) else v for name, v in row.items()}
-    fields["parameters"] = read(row["parameters"])
-    fields["overloads"] = tuple(map(read, row.get("overloads", ())))
-    return ApiSpec(**fields)
+    plain = {name: tuple(v) if isinstance(v, list) else v for name, v in row.items()}
+    overloads = tuple(map(read, row.get("overloads", ())))
+    return ApiSpec(**plain | {"parameters": read(row["parameters"]), "overloads": overloads})
 
 
 class ApiIndex:

@@ -208,26 +208,21 @@ def build_cloudapi() -> None:
 
 
 @command(build, "classes")
-def build_classes(*, table: Path | None = None) -> None:
-    """Classify the APIs of a frequency table by the numbers of repositories that call them, and resample these.
+def build_classes() -> None:
+    """Classify the APIs of data/public/cloudapi by the numbers of repositories that call them, and resample these.
 
-    Needs per_repository.jsonl.gz beside the table; data/public/cloudapi/README.md derives the rule. Takes a minute.
+    data/public/cloudapi/README.md derives the rule. Takes a minute.
 
     \b
     Example:
       lookuplab data build classes
-
-    Args:
-        table: CSV with a column api, plain or gzipped. [default: data/public/cloudapi/frequencies.csv.gz]
     """
     from lookuplab.cloudapi import public
-    from lookuplab.cloudapi.specs import load_index
 
-    table = table or public.FREQUENCIES
-    frame = public.build(table, load_index())
-    for name, of_class in frame.groupby("class").class_stability:
+    for name, of_class in public.build().groupby("class").class_stability:
         stable = (of_class >= public.STABLE).sum()
-        click.echo(f"{name or 'none':6} {len(of_class):>6,} APIs, {stable:,} stable -> {table}")
+        click.echo(f"{name or 'none':6} {len(of_class):>6,} APIs, {stable:,} stable")
+    click.echo(f"written: {public.FREQUENCIES}")
 
 
 @command(build, "benchmark")

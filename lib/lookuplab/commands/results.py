@@ -72,7 +72,6 @@ def claims(
     paper: str | None = None,
     *,
     profile: str = "mini",
-    figures: Path | None = None,
     details: bool = False,
     csv: bool = False,
     markdown: bool = False,
@@ -94,7 +93,6 @@ def claims(
 
     Args:
         profile: smoke, mini, paper, or the path of a YAML file.
-        figures: Another folder with one folder per profile.
         details: Every comparison, and where the numbers of the test come from.
         csv: Print CSV, one row per comparison.
         markdown: Print the page CLAIMS.md, a table for each paper.
@@ -104,14 +102,8 @@ def claims(
 
     if csv and markdown:
         raise UserError("--csv and --markdown are two forms of the same output; give one of them")
-    chosen = load_profile(profile)
-    if not figures:
-        chosen = with_figures(chosen)
-    folder = (figures or chosen.figures) / chosen.name
-    if figures and not folder.is_dir():
-        raise UserError(
-            f"no folder {folder}; --figures names the folder that holds one folder per profile"
-        )
+    chosen = with_figures(load_profile(profile))
+    folder = chosen.figures / chosen.name
     asked = [one for one in judging.load() if paper in (None, one.paper)]
     if not asked:
         raise UserError(f"no claim about {paper}")
@@ -119,7 +111,7 @@ def claims(
     if csv:
         click.echo(judging.table(judged).to_csv(index=False).rstrip())
     elif markdown:
-        click.echo(_headed(CLAIMS, chosen, folder.parent))
+        click.echo(_headed(CLAIMS, chosen))
         click.echo(judging.markdown(judged, folder))
     else:
         click.echo(judging.text(judged, details))
@@ -143,13 +135,13 @@ def results(*, profile: str = "mini") -> None:
 
     chosen = with_figures(load_profile(profile))
     page = building.results(chosen)
-    click.echo(_headed(RESULTS, chosen, chosen.figures))
+    click.echo(_headed(RESULTS, chosen))
     click.echo(page)
 
 
-def _headed(page: str, profile, figures: Path) -> str:
+def _headed(page: str, profile) -> str:
     """The head of a page, which says whether the papers' own models were run."""
-    return page.format(profile, unrun="" if (figures / "paper").is_dir() else UNRUN)
+    return page.format(profile, unrun="" if (profile.figures / "paper").is_dir() else UNRUN)
 
 
 @command()

@@ -19,7 +19,6 @@ from lookuplab.claims import (
     LARGER,
     SMALLER,
     UNDECIDED,
-    UNPRINTED,
     Claim,
     Comparison,
     Judgement,

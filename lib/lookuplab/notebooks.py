@@ -6,7 +6,6 @@ another type, a model or file that is not there.
 
 import ast
 import difflib
-import hashlib
 import json
 import os
 import re
@@ -535,10 +534,7 @@ def _each(value: Any, change: Callable[[Any], Any]) -> Any:
 
 def _folder_name(model: str) -> str:
     """``bigcode--starcoder2-3b``, ``bigcode--starcoder2-3b@main``: no two models on the hub share it."""
-    name = re.sub(r"[^\w.@=+-]+", "--", model).strip(".-")
-    return (
-        name if len(name) <= 80 else f"{name[:70]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-    )
+    return re.sub(r"[^\w.@=+-]+", "--", model).strip(".-")
 
 
 def _model_name(folder: str) -> str:

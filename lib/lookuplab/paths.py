@@ -23,12 +23,16 @@ STORE = RUNS / "completions.sqlite"
 
 
 def located(path: Path | str) -> Path:
-    """A relative path, resolved against the working directory if it exists there, else against the checkout. The name
-    of a fetched model (``all-minilm-l6-v2``) is its folder.
+    """A relative path from the working directory if it exists there, else from the checkout. The name of a fetched
+    model (``all-minilm-l6-v2``) is its folder. What is nowhere, such as a name on the hub, stays as it is.
     """
-    if Path(path).exists():
-        return Path(path)
-    return fetched if (fetched := DOWNLOADS / "models" / path).exists() else ROOT / path
+    places = (Path(path), fetched_model(path), ROOT / path)
+    return next((place for place in places if place.exists()), Path(path))
+
+
+def fetched_model(name: Path | str) -> Path:
+    """The folder of a model from the package index, whether it has been fetched or not."""
+    return DOWNLOADS / "models" / name
 
 
 def made(folder: Path) -> Path:

@@ -83,7 +83,7 @@ def write_sources(profile: Profile, sources: Path) -> None:
         shutil.copytree(run.figures / name, sources / "figures" / name, dirs_exist_ok=True)
     for name in ("CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff"):
         shutil.copy(paths.ROOT / name, sources)
-    summary = [headed(RESULTS, profile, run.figures)]
+    summary = [headed(RESULTS, profile)]
     for room, notebooks in run.rooms.items():
         for notebook in notebooks:
             write_notebook(notebook, profile, sources / "notebooks" / f"{notebook.id}.ipynb")
@@ -101,21 +101,21 @@ def write_sources(profile: Profile, sources: Path) -> None:
         _toctree("Documentation", [*documents, "CONTRIBUTING", "CHANGELOG"]),
     ]
     judged = claims.markdown(run.judged[profile.name], run.folder)
-    verdicts = [headed(CLAIMS, profile, run.figures), judged]
+    verdicts = [headed(CLAIMS, profile), judged]
     written = {"index": front, "RESULTS": summary, "CLAIMS": verdicts}
     for name, page in written.items():
         (sources / f"{name}.md").write_text("\n".join(page), encoding="utf-8")
 
 
-def headed(page: str, profile: Profile, figures: Path) -> str:
+def headed(page: str, profile: Profile) -> str:
     """The head of a page, CLAIMS or RESULTS, which says whether the papers' own models were run."""
-    return page.format(profile, unrun="" if (figures / "paper").is_dir() else UNRUN)
+    return page.format(profile, unrun="" if (profile.figures / "paper").is_dir() else UNRUN)
 
 
 def results_page(profile: Profile) -> str:
     """The page RESULTS.md: of every notebook question, method, pictures, results and verdicts, paper by paper."""
     run = Run(profile)
-    page = [headed(RESULTS, profile, run.figures)]
+    page = [headed(RESULTS, profile)]
     for room in run.rooms:
         if lines := run.section(room):
             page += [f"## {run.title(room)}", "", *lines]

@@ -23,18 +23,10 @@ def test_wrappers_are_right_and_earn_nothing(lesson, fates):
     assert fates(lesson, "wrapper, not blocked") <= {"passes"}
 
 
-@pytest.mark.parametrize("lesson", ["lesson0_tokens", "lesson4_claims"])  # the quickest
-def test_nbgrader_gives_full_marks_for_solutions_and_none_for_nothing_and_for_wrappers(
-    lesson, bundle, shared, monkeypatch
-):
-    monkeypatch.setenv("LOOKUPLAB_STORE", str(shared / "completions.sqlite"))
-    scores = autograded(lesson, bundle)
+def test_nbgrader_gives_full_marks_for_solutions_and_none_for_nothing_and_for_wrappers(bundle):
+    scores = autograded("lesson4_claims", bundle)  # a quick one, with wrappers of some exercises
     full = scores["solved"][1]
-    assert full >= 8 and scores == {
-        "solved": (full, full),
-        "empty": (0, full),
-        "wrapped": (0, full),
-    }
+    assert full >= 8 and scores == {"solved": (full, full), "wrapped": (0, full)}
 
 
 @each
@@ -45,10 +37,6 @@ def test_every_exercise_is_tried_with_wrong_answers_and_another_right_one(lesson
 
 
 @each
-def test_the_student_version_has_every_exercise_and_every_check(lesson, released):
+def test_the_student_version_has_every_exercise_marked_up_as_nbgrader_wants_it(lesson, released):
     assert list(cells(released / f"{lesson}.ipynb")) == list(cells(FOLDER / f"{lesson}.ipynb"))
-
-
-@each
-def test_a_lesson_is_marked_up_as_nbgrader_wants_it(lesson):
     MetadataValidator().validate_nb(nbformat.read(FOLDER / f"{lesson}.ipynb", as_version=4))

@@ -8,56 +8,32 @@ from lookuplab.errors import UserError
 
 KEYS = ["paper", "artifact", "model", "condition", "metric"]
 ROLES = {"mini-small": "StarCoder2-3B", "mini-large": "StarCoder2-15B"}
+NONE, VALID = float("nan"), "valid_percent"
 
 
 def frame(*rows):
     return pd.DataFrame([("cloudapibench", *row) for row in rows], columns=KEYS)
 
 
-def test_a_role_finds_the_papers_model():
-    ours = frame(
-        ("table1_base_models", "mini-small", "low", "valid_percent"),
-        ("table1_base_models", "mini-large", "low", "valid_percent"),
-    )
-    assert paper.attach(ours, ROLES).paper_value.tolist() == [11.61, 24.72]
-
-
-def test_what_the_paper_does_not_print_stays_empty():
-    ours = frame(
-        ("table1_base_models", "mini-small", "low", "valid_closed_percent"),
-        (
-            "table4_failure_modes",
-            "mini-small",
-            "low",
-            "valid_percent",
-        ),  # Table 4 has the largest models only
-        ("fig1_perplexity", "mini-large", "low", "perplexity"),  # a picture
-    )
-    assert paper.attach(ours, ROLES).paper_value.isna().all()
-
-
-def test_rows_without_a_model_are_found():
-    ours = frame(("fig2_fig10_composition", "", "all", "tasks")).assign(model=float("nan"))
-    assert paper.attach(ours).paper_value.tolist() == [622]
-
-
-def test_other_columns_and_the_index_are_kept():
-    ours = (
-        frame(("table1_base_models", "mini-small", "low", "valid_percent"))
-        .assign(value=3.0)
-        .set_index(pd.Index([7]))
-    )
-    result = paper.attach(ours, ROLES)
-    assert (
-        result.index.tolist() == [7]
-        and result.value.tolist() == [3.0]
-        and "paper_value" not in ours
-    )
+@pytest.mark.parametrize(
+    ("row", "printed"),
+    [
+        (("table1_base_models", "mini-small", "low", VALID), 11.61),
+        (("table1_base_models", "mini-large", "low", VALID), 24.72),
+        (("fig2_fig10_composition", NONE, "all", "tasks"), 622),
+        (("table1_base_models", "mini-small", "low", "valid_closed_percent"), NONE),
+        (("table4_failure_modes", "mini-small", "low", VALID), NONE),  # the largest models only
+        (("fig1_perplexity", "mini-large", "low", "perplexity"), NONE),  # a picture
+    ],
+)
+def test_what_the_paper_prints_of_a_model_s_role_stands_beside_ours_and_nothing_else(row, printed):
+    ours = frame(row).assign(value=3.0).set_index(pd.Index([7]))
+    found = paper.attach(ours, ROLES)
+    assert found.paper_value.tolist() == pytest.approx([printed], nan_ok=True)
+    assert found.index.tolist() == [7] and found.value.tolist() == [3.0]
 
 
 def test_an_unknown_role_is_an_error():
+    ours = frame(("table1_base_models", "mini-small", "low", VALID))
     with pytest.raises(UserError, match="role of 'mini-small'.*StarCoder2-3B"):
-        paper.attach(
-            frame(("table1_base_models", "mini-small", "low", "valid_percent")),
-            {"mini-small": "StarCoder-3B"},
-        )
+        paper.attach(ours, {"mini-small": "StarCoder-3B"})

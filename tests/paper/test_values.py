@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 
 from lookuplab import paper, paths
-from lookuplab.errors import UserError
 
 SIZES = {"high": 205, "medium": 150, "low": 267, "all": 622}
 FILES = sorted(file.relative_to(paths.PAPER) for file in paths.PAPER.glob("*/*.csv"))
@@ -20,10 +19,6 @@ def capi(artifact: str, metric: str = VALID) -> pd.DataFrame:
     parts = table.condition.str.rsplit("/", n=1)
     tasks = (table.value / 100 * table.n).round()
     return table.assign(method=parts.str[0], tasks=tasks, **{"class": parts.str[-1]})
-
-
-def value(artifact: str, condition: str, model: str = SMALL, metric: str = VALID) -> float:
-    return paper.value(CAPI, artifact, model, condition, metric)
 
 
 @pytest.mark.parametrize("file", FILES, ids=str)
@@ -114,12 +109,3 @@ def test_toolgen_changes_are_relative_to_the_baseline(artifact):
         assert 100 * (ours - base) / base == pytest.approx(
             known[model, condition, metric], abs=0.0501
         )
-
-
-def test_what_the_papers_do_not_print_is_an_error():
-    for call in (
-        lambda: value("table1_base_models", "low", "GPT-40"),
-        lambda: paper.values(CAPI, "table1_base"),
-    ):
-        with pytest.raises(UserError):
-            call()

@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+import re
 from collections import Counter
 
 import pandas as pd
@@ -18,7 +19,6 @@ from lookuplab.claims import (
     LARGER,
     SMALLER,
     UNDECIDED,
-    UNPRINTED,
     Claim,
     Comparison,
     Judgement,
@@ -39,6 +39,7 @@ RISING = {"kind": "monotone", "direction": "increasing"}
 SIZES = RISING | {"over": {"size": "all"}}
 BETTER = {"kind": "greater", "left": "dag/low", "right": "base/low"}
 BASE, DAG = ("m", "base/low", 40, 30, 50), ("m", "dag/low", 46, 36, 56)
+LOW = ("m", "low", 5, 4, 6)
 ENTRY = {
     "id": "a-claim",
     "paper": "cloudapibench",
@@ -53,12 +54,16 @@ def claim(test, models="all"):
     return Claim(**ENTRY | {"test": {"metric": METRIC} | test, "models": models})
 
 
-def judged(test, *rows, models="all", changes=(), metric=METRIC, change="valid_change_points"):
+def judged(
+    test, *rows, models="all", changes=(), metric=METRIC, change="valid_change_points", **more
+):
     """Rows and changes are (model, condition, value[, ci_low, ci_high]); n is 100, the paper's value 50."""
     lines = [(metric, *row) for row in rows] + [(change, *row) for row in changes]
     columns = ["metric", "model", "condition", "value", "ci_low", "ci_high"]
     frame = pd.DataFrame([(*line, NAN, NAN)[:6] for line in lines], columns=columns)
-    return judge(claim({"metric": metric} | test, models), frame.assign(n=100, paper_value=50.0))
+    return judge(
+        claim({"metric": metric} | test, models), frame.assign(n=100, paper_value=50.0, **more)
+    )
 
 
 def verdict(test, *rows, **more):
@@ -94,17 +99,6 @@ def test_one_number_is_judged_once():
         if one.test["kind"] == "greater" and one.role == "claim" and ends[1][0] == "m-large"
     )
     assert asked and max(asked.values()) == 1, asked.most_common(3)
-
-
-def test_every_table_and_figure_of_cloudapibench_and_toolgen_has_a_claim():
-    about = {(one.paper, one.artifact) for one in load()}
-    without = {  # parameters, and single examples
-        "cloudapibench": "stated_values fig8_confidence_example",
-        "toolgen": "stated_values augmentation finetuning fig4_augmented_function fig1_example",
-    }
-    for paper, names in without.items():
-        reported = {(paper, file.stem) for file in (paths.PAPER / paper).glob("*.csv")}
-        assert {name for _, name in reported - about} <= set(names.split())
 
 
 # Verdicts
@@ -159,12 +153,6 @@ def test_the_size_is_whether_the_interval_covers_the_papers_value(interval, expe
     assert printed.size == SMALLER and printed.comparisons[0].paper_value == 99
 
 
-def test_sizes_that_differ_are_counted_and_a_missing_one_is_no_size():
-    both = judged(AT_LEAST, ("a", "low", 50, 45, 55), ("b", "low", 70, 65, 75))
-    assert both.size == "covers 1, larger 1"
-    assert judged(AT_LEAST, ("m", "high", 5)).size == UNPRINTED
-
-
 def test_a_difference_is_decided_by_its_own_interval():
     # the intervals [50, 70] and [44, 52] overlap, yet the difference, 12 [1.2, 22.8], is above 0
     rows = [("m", "high", 60, 50, 70), ("m", "low", 48, 44, 52)]
@@ -172,7 +160,11 @@ def test_a_difference_is_decided_by_its_own_interval():
     half = math.hypot(10, 4)
     assert (one.value, one.low, one.high) == pytest.approx((12, 12 - half, 12 + half))
     assert (one.verdict, one.n, one.paper_value) == (HOLDS, "100+100", 0)
-    assert [verdict(HIGH_LOW | {"by": by}, *rows) for by in (5, 25)] == [UNDECIDED, FAILS]
+    assert [verdict(HIGH_LOW | {"by": by}, *rows) for by in (-1, 5, 25)] == [
+        HOLDS,
+        UNDECIDED,
+        FAILS,
+    ]
     assert verdict(HIGH_LOW, ("m", "high", 5), ("m", "low", 5)) == FAILS, "equal is not greater"
 
 
@@ -184,14 +176,6 @@ def test_several_ladders_are_climbed_one_by_one():
     found = judged(test, *rows)
     asked = ["two - one > 0", "base - two > 0", "three - one > 0", "base - three > 0"]
     assert quantities(found) == asked and found.verdict == FAILS
-
-
-def test_monotone_compares_neighbours():
-    over = {"kind": "monotone", "over": ["high", "medium", "low"]}
-    for values, falls in (((9, 5, 1), True), ((9, 1, 5), False)):
-        rows = [("m", name, value) for name, value in zip(over["over"], values, strict=True)]
-        assert (verdict(over | {"direction": "decreasing"}, *rows) == HOLDS) == falls
-        assert verdict(over | {"direction": "increasing"}, *rows) == FAILS
 
 
 def test_sizes_are_compared_inside_a_family_and_across_families_only_when_asked():
@@ -217,12 +201,6 @@ def test_claims_about_all_any_and_the_largest_models():
         ((bad, unclear), {"all": FAILS, "any": UNDECIDED}),
     ):
         assert {one: verdict(AT_LEAST, *rows, models=one) for one in expected} == expected
-
-
-@pytest.mark.parametrize(("models", "shown"), [("any", "good"), ("all", "bad")])
-def test_the_comparison_that_is_shown_is_the_one_that_decides(models, shown):
-    rows = [("good", "low", 60, 55, 65), ("bad", "low", 20, 15, 25), ("open", "low", 50, 40, 60)]
-    assert judged(AT_LEAST, *rows, models=models).ours.startswith(f"{shown} low >= 50")
 
 
 def test_what_is_missing_is_not_decided(tmp_path):
@@ -265,48 +243,44 @@ def test_a_change_from_the_base_is_judged_on_its_paired_interval_in_both_directi
 
 
 @pytest.mark.parametrize(
-    ("condition", "value"), [("plus/low - dag/low", 6), ("dag/low - plus/low", -6)]
+    ("rows", "change", "test"),
+    [
+        (
+            [DAG, ("m", "plus/low", *DAG[2:])],
+            ("m", "{plus/low} - {dag/low}"),
+            BETTER | {"left": "plus/low", "right": "dag/low"},
+        ),
+        (
+            [("m-small", "all", *BASE[2:]), ("m-large", "all", *DAG[2:])],
+            ("{m-large} - {m-small}", "all"),
+            SIZES,
+        ),
+    ],
+    ids=["two policies", "two models"],
 )
-def test_a_change_between_two_policies_is_named_by_both(condition, value):
-    test = BETTER | {"left": "plus/low", "right": "dag/low"}
-    changes = [("m", condition, 6, 2, 9), ("m", "dag/low", 1, 0, 2)]
-    [one] = judged(test, DAG, ("m", "plus/low", *DAG[2:]), changes=changes).comparisons
-    assert (one.value, one.n) == (value, "100 pairs")
-
-
-@pytest.mark.parametrize(("pair", "value"), [("m-large - m-small", 6), ("m-small - m-large", -6)])
-def test_two_models_are_judged_on_their_paired_difference(pair, value):
-    rows = [("m-small", "all", 40, 30, 50), ("m-large", "all", 46, 36, 56)]
-    grows = {"kind": "monotone", "over": {"size": "all"}, "direction": "increasing"}
-    assert verdict(grows, *rows) == UNDECIDED
-    [one] = judged(
-        grows, *rows, changes=[(pair, "all", value, *sorted([value - 4, value + 3]))]
-    ).comparisons
-    assert (one.value, one.verdict, one.n) == (6, HOLDS, "100 pairs")
+def test_a_change_is_found_under_either_order_of_its_two_names(rows, change, test):
+    new, old = re.findall("{(.+?)}", "".join(change))
+    assert verdict(test, *rows) == UNDECIDED
+    for pair, value in ((f"{new} - {old}", 6), (f"{old} - {new}", -6)):
+        names = [pair if " - " in name else name for name in change]
+        changes = [(*names, value, *sorted([value - 4, value + 3]))]
+        changes += [("m", "dag/low", 1, 0, 2)]  # of another pair
+        [one] = judged(test, *rows, changes=changes).comparisons
+        assert (one.value, one.verdict, one.n) == (6, HOLDS, "100 pairs")
 
 
 def test_a_metric_that_is_not_a_percentage_has_its_paired_change_too():
     rows = [("m", "base", 0.4, 0.3, 0.5), ("m", "tool", 0.46, 0.36, 0.56)]
-    test, names = (
-        HIGH_LOW | {"left": "tool", "right": "base"},
-        {"metric": "bleu4", "change": "bleu4_change"},
-    )
+    test = HIGH_LOW | {"left": "tool", "right": "base"}
+    names = {"metric": "bleu4", "change": "bleu4_change"}
     assert verdict(test, *rows, **names) == UNDECIDED
     assert verdict(test, *rows, changes=[("m", "tool", 0.06, 0.02, 0.09)], **names) == HOLDS
 
 
-def test_every_left_is_compared_with_every_right():
-    rows = [("m", name, 1) for name in "abcd"]
-    found = judged({"kind": "greater", "left": ["a", "b"], "right": ["c", "d"]}, *rows)
-    assert quantities(found) == ["a - c > 0", "a - d > 0", "b - c > 0", "b - d > 0"]
-
-
-@pytest.mark.parametrize(
-    ("interval", "expected"), [((-4, 2), HOLDS), ((-9, 2), UNDECIDED), ((-9, -6), FAILS)]
-)
-def test_a_negative_margin_means_not_lower_by_as_much(interval, expected):
-    change = ("m", "dag/low", sum(interval) / 2, *interval)
-    assert verdict(BETTER | {"by": -5}, BASE, DAG, changes=[change]) == expected
+@pytest.mark.filterwarnings("error")
+def test_an_estimate_without_an_interval_decides_nothing():
+    assert judged(AT_LEAST, ("m", "low", 60), clusters=5).verdict == UNDECIDED
+    assert judged(HIGH_LOW, ("m", "high", 60), LOW, clusters=5).verdict == UNDECIDED
 
 
 # The file
@@ -318,27 +292,16 @@ def test_a_negative_margin_means_not_lower_by_as_much(interval, expected):
         ({"models": "most"}, "a-claim.* models is not all, any or largest"),
         ({"colour": "red"}, "unexpected keyword argument 'colour'"),
         ({"test": {"kind": "bigger", "metric": "m"}}, "kind is bigger"),
-        ({"test": ENTRY["test"] | {"printed": "much"}}, "could not convert .* 'much'"),
-        ({"test": ENTRY["test"] | {"by": "far"}}, "could not convert .* 'far'"),
-        ({"also": "Table 2"}, "also is not a list"),
         ({"role": "fact"}, "role is not one of claim, check, finding"),
         ({"test": {"kind": "greater", "metric": "m", "left": "high"}}, "KeyError 'right'"),
-        ({"test": {"kind": "within", "metric": "m", "ranges": {"low": ["half", None]}}}, "'half'"),
         ({"id": "first"}, "a second claim of this id"),
-        (None, "TypeError"),
     ],
 )
 def test_a_broken_claim_is_named_with_its_file(tmp_path, change, message):
     file = tmp_path / "claims.yaml"
-    file.write_text(yaml.safe_dump([ENTRY | {"id": "first"}, change and ENTRY | change]))
+    file.write_text(yaml.safe_dump([ENTRY | {"id": "first"}, ENTRY | change]))
     with pytest.raises(UserError, match=f"claims.yaml, claim 2 .*{message}"):
         load(file)
-
-
-def test_a_file_that_is_not_yaml_is_refused(tmp_path):
-    (tmp_path / "claims.yaml").write_text("- id: [")
-    with pytest.raises(UserError, match="line 1"):
-        load(tmp_path / "claims.yaml")
 
 
 # What is printed
@@ -362,43 +325,15 @@ def test_the_comparison_that_decides_is_shown_and_all_of_them_with_details():
 # The command
 
 
-@pytest.fixture
-def figures(tmp_path):
-    """A run with one artifact: the right number of tasks, a wrong number of low ones, most providers missing."""
-    folder = tmp_path / "mini" / "cloudapibench"
-    folder.mkdir(parents=True)
-    tasks = {"all": 622, "high": 205, "medium": 150, "low": 200, "aws/high": 1}
-    lines = ["paper,artifact,model,condition,metric,value,ci_low,ci_high,n,clusters,paper_value"]
-    lines += [
-        f"cloudapibench,fig2_fig10_composition,,{name},tasks,{n},,,{n},,"
-        for name, n in tasks.items()
-    ]
-    (folder / "fig2_fig10_composition.csv").write_text("\n".join(lines) + "\n")
-    return tmp_path
-
-
 def run(*arguments):
-    return CliRunner().invoke(cli, ["claims", *map(str, arguments)])
+    return CliRunner().invoke(cli, ["claims", *arguments])
 
 
-def test_verdicts_are_printed_and_a_failing_claim_is_not_an_error(figures):
-    result = run("cloudapibench", "--figures", figures)
-    assert result.exit_code == 0 and "HOLDS        capi-622-tasks (Section 2.2" in result.output
-    number = Counter(one.role for one in load() if one.paper == "cloudapibench")
-    assert f"{number['claim']} claims: not decided: {number['claim']}\n" in result.output
-    left = number["check"] - 2
-    assert (
-        f"{number['check']} checks of the benchmark: holds: 1, fails: 1, not decided: {left}"
-        in result.output
-    )
-
-
-def test_comparisons_come_as_csv(figures):
-    values = {}
-    for row in csv.DictReader(io.StringIO(run("--csv", "--figures", figures).output)):
-        values.setdefault(row["id"], []).append(row["value"])
-    assert values["capi-class-sizes"] == ["205.0", "150.0", "200.0"]
-    assert values["capi-low-is-hard"] == [""], "a row without comparisons"
+def test_comparisons_come_as_csv():
+    """Of the committed run, whose verdicts as a page are compared with CLAIMS.md."""
+    rows = list(csv.DictReader(io.StringIO(run("--csv").output)))
+    sizes = [float(row["value"]) for row in rows if row["id"] == "capi-class-sizes"]
+    assert sizes == [205, 150, 267] and {row["id"] for row in rows} == {one.id for one in load()}
 
 
 @pytest.mark.parametrize(
@@ -406,7 +341,6 @@ def test_comparisons_come_as_csv(figures):
     [
         (["nopaper"], "error: no claim about nopaper"),
         (["--profile", "nope"], "error: no profile 'nope'"),
-        (["--figures", "nowhere"], "error: no folder nowhere/mini"),
     ],
 )
 def test_what_is_not_there_is_one_clear_line(arguments, message):

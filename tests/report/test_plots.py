@@ -1,12 +1,9 @@
-"""What stands where in each kind of figure, and that equal rows give equal pictures."""
-
-import io
+"""What stands where in each kind of figure. That equal rows give equal pictures is proven on the committed ones."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
-from matplotlib.colors import to_hex
 
 from lookuplab import plots
 from lookuplab.scoring.calibration import reliability_rows
@@ -81,21 +78,9 @@ def diamonds(axes):
     return [tuple(point) for points in marked for point in points if not np.isnan(point).any()]
 
 
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda: plots.grouped_bars(RATES, "valid_percent"),
-        curves,
-        dots,
-        lambda: plots.length_map(DESIGNS),
-        lambda: plots.reliability(RELIABLE),
-    ],
-)
-def test_a_figure_is_the_same_each_time_and_closed(draw):
-    before, files = plt.get_fignums(), (io.BytesIO(), io.BytesIO())
-    for file in files:
-        draw().savefig(file, format="png", metadata={"Software": None})
-    assert files[0].getvalue() == files[1].getvalue()
+def test_a_figure_is_closed():
+    before = plt.get_fignums()
+    curves()
     assert plt.get_fignums() == before, "an open figure would be shown twice in a notebook"
 
 
@@ -106,11 +91,6 @@ def test_bars_are_the_values_with_their_intervals_and_the_papers_marks():
     assert segments == [[2, 9], [8, 20], [50, 72], [75, 84]]
     assert [y for _, y in diamonds(axes)] == [11.61, 84.39]
     assert texts(axes.get_legend().get_texts()) == ["low", "high", "paper", "95% interval"]
-
-
-def test_counts_are_written_on_their_bars():
-    figure = plots.grouped_bars(RATES, "valid_percent", counts=True, top=None)
-    assert texts(figure.axes[0].texts) == ["60", "80", "5", "14"]
 
 
 def test_colours_are_fixed_for_classes_and_sizes():
@@ -127,24 +107,11 @@ def test_a_curve_runs_over_the_numbers_in_its_conditions_with_its_band():
     assert {tuple(corner) for corner in band.vertices} == {(0, 15), (0, 25), (100, 75), (100, 85)}
 
 
-def test_the_base_is_a_level_in_the_colour_of_its_class():
-    [level] = [line for line in curves().axes[0].lines if list(line.get_ydata()) == [84, 84]]
-    assert to_hex(level.get_color()) == plots.COLOURS["high"] and level.get_linestyle() == "--"
-
-
 def test_the_legend_names_what_is_drawn_once():
     more = {"points": "sampled_valid_percent", "marks": {"chosen": 80, "best": (70, 80)}}
     figure = curves(classes=["low", "high"], **more)
-    assert named(figure) == [
-        "low",
-        "high",
-        "base",
-        "sampled",
-        "chosen",
-        "best",
-        "95% interval",
-        "paper",
-    ]
+    names = ["low", "high", "base", "sampled", "chosen", "best", "95% interval", "paper"]
+    assert named(figure) == names
     low = CURVE[CURVE.condition.str.endswith("low")]
     assert named(curves(low)) == ["low", "95% interval"]
 
@@ -155,15 +122,6 @@ def test_a_number_without_an_interval_has_no_whisker():
     (axes,) = plots.grouped_bars(bare, "valid_percent", order=["high"]).axes
     ends = [float(y) for line in axes.lines if line.get_marker() == "_" for y in line.get_ydata()]
     assert ends == pytest.approx([NAN, 75, NAN, 84], nan_ok=True)
-
-
-def test_models_are_panels_on_the_same_axes_or_lines_of_one():
-    both = pd.concat([CURVE, CURVE.assign(model="n", value=CURVE.value / 2)])
-    panels = curves(both).axes
-    assert [axes.get_title(loc="left") for axes in panels] == ["m", "n"]
-    assert panels[0].get_ylim() == panels[1].get_ylim()
-    one = curves(both, lines="model", panels=None, classes=["high"])
-    assert len(one.axes) == 1 and named(one)[:2] == ["m", "n"]
 
 
 def test_policies_stand_from_top_to_bottom_with_a_dot_per_class():
@@ -179,7 +137,7 @@ def test_policies_stand_from_top_to_bottom_with_a_dot_per_class():
 
 
 def test_lengths_are_coloured_by_rate_and_labelled_with_their_share():
-    (axes, _) = plots.length_map(DESIGNS, designs=["name_only", "base"]).axes
+    (axes, _) = plots.length_map(DESIGNS[::-1]).axes
     values = np.ma.filled(axes.collections[0].get_array(), NAN).ravel()
     assert values == pytest.approx([40, NAN, 60, NAN, NAN, 12], nan_ok=True)  # long texts above
     written = [text for text in texts(axes.texts) if text]

@@ -99,10 +99,6 @@ def test_a_paper_s_page_has_every_artifact_with_its_picture_files_and_verdicts(p
                 assert said in page.text.replace("’", "'")
 
 
-def test_every_notebook_has_a_page(pages):
-    assert {f"notebooks/{one.id}.html" for one in notebooks.all_notebooks()} <= pages.keys()
-
-
 def test_every_internal_link_leads_to_a_file_and_every_picture_has_words(pages):
     for address, page in pages.items():
         # what a notebook writes as HTML is its own matter
@@ -156,13 +152,6 @@ def test_an_executed_copy_keeps_its_outputs_but_no_widget(tmp_path, monkeypatch,
 def test_a_written_page_links_to_what_is_there(file):
     for place in re.findall(r"\]\(([^)#\s]+)", file.read_text(encoding="utf-8")):
         assert place.startswith("https://") or (file.parent / place).exists(), place
-
-
-def test_the_page_of_results_names_every_notebook_of_the_papers():
-    text = (paths.ROOT / "RESULTS.md").read_text(encoding="utf-8")
-    assert [
-        one.id for one in notebooks.all_notebooks() if one.paper in titles() and one.id not in text
-    ] == []
 
 
 def test_every_paper_is_cited_and_the_version_is_the_kits():

@@ -26,10 +26,6 @@ def save(*rows: dict, **more) -> Path:
     return artifact.place.parent
 
 
-def test_pandas_computes_by_itself_whatever_is_installed():
-    assert not pd.get_option("compute.use_bottleneck") and not pd.get_option("compute.use_numexpr")
-
-
 def test_numbers_are_written_with_six_significant_digits(kit):
     folder = save(
         ROW,
@@ -99,10 +95,15 @@ def test_parameters_that_are_given_are_added_to_the_notebook_s(kit, monkeypatch)
     assert record["parameters"] == {"corpus": "mini", "sandbox": "unshare"}
 
 
-def test_a_number_is_quoted_by_the_name_of_its_model_in_tables(kit):
+def test_sentences_name_a_model_as_tables_do(kit, monkeypatch):
+    address = "http://localhost:8000/v1#tiny"
+    monkeypatch.setenv("LOOKUPLAB_PARAMETERS", json.dumps({"models": [address]}))
     save(ROW | {"model": "tiny"})
-    for name in ("tiny", "tiny?dtype=float32", "http://localhost:8000/v1#tiny"):
-        assert Artifact("demo", "table", "mini").quote("low", "valid", name).startswith("33.3")
+    artifact = Artifact("demo", "table", "mini")
+    for name in ("tiny", "tiny?dtype=float32", address):
+        assert artifact.quote("low", "valid", name).startswith("33.3")
+    assert artifact.tell(f"{address} is right").data == "tiny is right"
+    assert artifact.place.with_suffix(".txt").read_text() == "tiny is right\n"
 
 
 def test_data_that_is_missing_cannot_be_in_the_provenance(kit):

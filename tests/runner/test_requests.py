@@ -44,8 +44,6 @@ def test_a_parameters_cell_with_more_than_plain_values_is_refused(source):
             ["run", "counts", "-p", "tasks=many"],
             "is of type int (here 3), but the command line gives 'many'",
         ),
-        (["run", "counts", "-p", "tasks="], "parameter 'tasks' is of type int"),
-        (["run", "counts", "-p", "tasks=1.5"], "parameter 'tasks' is of type int"),
         (["run", "counts", "-p", "tasks=true"], "parameter 'tasks' is of type int"),
         (["run", "counts", "-p", "tasks"], "error: 'tasks': write name=value"),
         (["run", "counts", "-p", "tasks=1", "-p", "tasks=2"], "error: tasks=... is given twice"),
@@ -70,8 +68,6 @@ def test_a_parameters_cell_with_more_than_plain_values_is_refused(source):
         (["run", "counts", "-p", "some_file=absent.jsonl"], "'absent.jsonl', which does not exist"),
         (["run"], "error: Missing argument 'NOTEBOOK' (see `"),
         (["run", "counts", "--taks", "3"], "error: No such option '--taks'"),
-        (["reproduce", "-j", "-1"], "-1 is not in the range x>=0"),
-        (["sweep", "counts", "-p", "tasks=1,two"], "gives 'two'"),
         (["reproduce", "demos"], "error: no paper 'demos'; did you mean 'demo'?"),
         (
             ["reproduce", "-p", "tasks=1"],
@@ -79,10 +75,8 @@ def test_a_parameters_cell_with_more_than_plain_values_is_refused(source):
         ),
         (["reproduce", "demo", "-p", "task=1"], "no parameter 'task'; did you mean 'tasks'?"),
         (["claims", "--profile", "mini/x"], "profile 'mini' has no folder for each model"),
-        (["rn", "counts"], "error: No such command 'rn'"),
         (["run", "models.ipynb"], "is not a notebook in today's format"),
         (["draw", "counts"], "error: no figures of profile 'mini' yet; `lookuplab reproduce"),
-        (["draw", "cuonts"], "error: no notebook 'cuonts'; did you mean 'counts'?"),
         ([*MARK, "max_file=1"], "no setting 'max_file'; there"),
         ([*MARK, "max_files=many"], "setting 'max_files' is 500 by default, not 'many'"),
     ],
@@ -99,21 +93,12 @@ def test_bad_input_is_one_line_and_exit_code_2(kit, monkeypatch, arguments, mess
     assert not (kit.root / "runs").exists(), "nothing may have started"
 
 
-def test_values_take_the_declared_type(kit):
-    source = "a = 0.5\nb = 'x'\nc = ['p']\nd = True\ne = None\nf = [1]\ng = 0.5\n"
-    notebook = read(kit.notebook("counts", parameters=source))
+def test_values_take_the_declared_type():
+    declared = {"a": 0.5, "b": "x", "c": ["p"], "d": True, "e": None, "f": [1], "g": 0.5}
     given = {"a": "2", "b": "3", "c": "q, r", "d": "false", "e": "7", "f": "[4, 5]", "g": "1e-3"}
-    values = {name: fitted(notebook.parameters[name], text) for name, text in given.items()}
-    assert values == {
-        "a": 2.0,
-        "b": "3",
-        "c": ["q", "r"],
-        "d": False,
-        "e": 7,
-        "f": [4, 5],
-        "g": 0.001,
-    }
-    assert isinstance(values["a"], float)
+    values = {name: fitted(declared[name], text) for name, text in given.items()}
+    read = {"a": 2.0, "b": "3", "c": ["q", "r"], "d": False, "e": 7, "f": [4, 5], "g": 0.001}
+    assert values == read and isinstance(values["a"], float)
 
 
 def test_a_path_is_meant_from_where_the_command_was_typed_and_a_word_stays_a_word(
@@ -277,11 +262,7 @@ def test_the_refusal_is_one_line_and_anyway_lifts_it():
     call = ["run", "table1_base_models", "-p", "models=bigcode/starcoder2-3b"]
     refused = CliRunner().invoke(cli, call)
     assert refused.exit_code == 2 and refused.output.count("\n") == 1
-    assert "mean nothing to bigcode/starcoder2-3b" in refused.output
-    shown = [
-        CliRunner().invoke(cli, [*call, "--dry-run", *more]).output for more in ([], ["--anyway"])
-    ]
-    assert ["refused: " in one for one in shown] == [True, False]
+    assert "refused: " not in CliRunner().invoke(cli, [*call, "--dry-run", "--anyway"]).output
 
 
 def test_a_dry_run_says_what_would_run_and_what_is_missing_and_starts_nothing(kit, monkeypatch):

@@ -207,9 +207,7 @@ def test_another_commit_can_be_compared(run):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nobody"], "no paper 'nobody'"),
         (["empty"], "no figures of 'empty' in HEAD"),
-        (["--profile", "none"], "no profile 'none'"),
         (["--profile", "smoke"], "no figures of profile 'smoke' in 'HEAD'"),
         (["--commit", "nothing"], "not a valid object name: nothing"),
     ],

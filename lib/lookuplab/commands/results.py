@@ -48,7 +48,6 @@ def claims(
     paper: str | None = None,
     *,
     profile: str = "mini",
-    figures: Path | None = None,
     details: bool = False,
     csv: bool = False,
     markdown: bool = False,
@@ -70,7 +69,6 @@ def claims(
 
     Args:
         profile: smoke, mini, paper, or the path of a YAML file.
-        figures: Another folder with one folder per profile.
         details: Every comparison, and where the numbers of the test come from.
         csv: Print CSV, one row per comparison.
         markdown: Print the page CLAIMS.md, a table for each paper.
@@ -81,14 +79,8 @@ def claims(
 
     if csv and markdown:
         raise UserError("--csv and --markdown are two forms of the same output; give one of them")
-    chosen = load_profile(profile)
-    if not figures:
-        chosen = with_figures(chosen)
-    folder = (figures or chosen.figures) / chosen.name
-    if figures and not folder.is_dir():
-        raise UserError(
-            f"no folder {folder}; --figures names the folder that holds one folder per profile"
-        )
+    chosen = with_figures(load_profile(profile))
+    folder = chosen.figures / chosen.name
     asked = [one for one in judging.load() if paper in (None, one.paper)]
     if not asked:
         raise UserError(f"no claim about {paper}")
@@ -96,7 +88,7 @@ def claims(
     if csv:
         click.echo(judging.table(judged).to_csv(index=False).rstrip())
     elif markdown:
-        click.echo(building.headed(building.CLAIMS, chosen, folder.parent))
+        click.echo(building.headed(building.CLAIMS, chosen))
         click.echo(judging.markdown(judged, folder))
     else:
         click.echo(judging.text(judged, details))

@@ -39,7 +39,7 @@ def load(name: str, **options: Any) -> Model:
     else:
         from lookuplab.models.local import LocalModel as kind  # torch takes seconds to import
 
-        arguments = split_revision(_located(place))
+        arguments = split_revision(str(paths.located(place)))
         if place.startswith("mini-"):
             if place not in mini_models():
                 there = ", ".join(mini_models()) or "none yet: run `lookuplab train mini`"
@@ -126,13 +126,7 @@ def mini_models() -> dict[str, Path]:
 def folder_of(name: str) -> Path:
     """The folder of one of the kit's own models, or that a name's path leads to, whether it is there or not."""
     name = bare(name)
-    return mini_models().get(name) or Path(_located(name)).expanduser().resolve()
-
-
-def _located(name: str) -> str:
-    """``data/...`` and ``runs/...`` are the checkout's, wherever a notebook's kernel runs, and so are fetched models."""
-    ours = name.startswith(("data/", "runs/")) or (paths.DOWNLOADS / "models" / name).is_dir()
-    return str(paths.located(name)) if ours else name
+    return mini_models().get(name) or paths.located(name).expanduser().resolve()
 
 
 def is_adapter(folder: Path) -> bool:

@@ -247,6 +247,11 @@ def test_a_data_set_on_the_hub_takes_a_configuration_and_options(monkeypatch, so
     assert list(source_files(source)) == [] and calls == [asked | {"streaming": True}]
 
 
+def test_a_file_that_is_not_there_is_no_file_without_calls(tmp_path):
+    with pytest.raises(UserError, match="there is no file .*lost.py"):
+        list(source_files(str(tmp_path / "lost.py")))
+
+
 def test_the_stack_v2_is_refused_without_a_look_at_the_hub():
     with pytest.raises(UserError, match="holds identifiers, no text: fetch the files from"):
         list(source_files("bigcode/the-stack-v2-dedup:Python"))

@@ -66,6 +66,8 @@ def source_files(source: str) -> Iterator[tuple[str, str]]:
     list of identifiers.
     """
     place = Path(source)
+    if place.suffix in SCRIPTS and not place.exists():
+        raise UserError(f"there is no file {source}")
     root = place if place.is_dir() else place.parent
     found = (path for kind in SCRIPTS for path in place.rglob(f"*{kind}") if path.is_file())
     scripts = [place] if place.suffix in SCRIPTS else sorted(found)

@@ -225,14 +225,16 @@ def curves(
     return figure
 
 
-def length_map(frame: pd.DataFrame, *, title: str = "", ylabel: str = "") -> Figure:
+def length_map(
+    frame: pd.DataFrame, *, designs: Sequence[str] = (), title: str = "", ylabel: str = ""
+) -> Figure:
     """Figure 6 (right): per augmentation design how long it is (y, binned), how often that occurs, and how it fares.
 
     Conditions are ``<design>/<bin>``, the bin as from ``token_bin``. A cell's colour and first number are the metric
     ``valid_percent`` of the design's samples in the bin; below it, ``share_percent``, their share of its samples.
     """
     rows = _rows(frame, "valid_percent", "share_percent")
-    names = list(rows["head"].unique())
+    names = _present(designs, rows["head"])
     cells = rows.pivot(index="class", columns=["metric", "head"], values="value")
     cells = cells.loc[sorted(cells.index, key=lambda name: -int(name[1:].split(",")[0]))]
     valid, share = cells["valid_percent"][names], cells["share_percent"][names]

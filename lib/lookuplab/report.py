@@ -88,7 +88,7 @@ def write_sources(profile: Profile, sources: Path) -> None:
         for notebook in notebooks:
             write_notebook(notebook, profile, sources / "notebooks" / f"{notebook.id}.ipynb")
         listed = _toctree("Notebooks", [one.name for one in notebooks])
-        story, found = run.told(paths.NOTEBOOKS / room / "README.md"), run.section(room, "../../")
+        story, found = run.told(_story(room)), run.section(room, "../../")
         page = [story, *["## All results", ""] * bool(found), *found]
         rooms.append(f"notebooks/{room}/README")
         (sources / f"{rooms[-1]}.md").write_text("\n".join([*page, listed]), encoding="utf-8")
@@ -140,15 +140,18 @@ class Run:
             self.rooms.setdefault(notebook.paper, []).append(notebook)
 
     def title(self, room: str) -> str:
-        page = (paths.NOTEBOOKS / room / "README.md").read_text(encoding="utf-8")
-        return page.partition("\n")[0].removeprefix("# ")
+        return self.told(_story(room)).partition("\n")[0].removeprefix("# ")
 
     def verdicts(self, room: str) -> str:
         """How many claims of a paper hold, fail, are not decided; "" for a room without claims."""
         return claims.count(one for one in self.judged[self.names[0]] if one.claim.paper == room)
 
     def told(self, file: Path) -> str:
-        """A page of the repository with this run's pictures, the result below each, and the verdict behind each claim."""
+        """A page of the repository with this run's pictures, the result below each, and the verdict behind each claim; of a
+        room without a page its name.
+        """
+        if not file.is_file():
+            return f"# {file.parent.name.capitalize()}\n"
 
         def pictured(found: re.Match) -> str:
             words, up, name = found.groups()
@@ -199,6 +202,10 @@ class Run:
             took = f"{record['wall_seconds']:.0f} s on {record['processor']}"
             page += ["", f"`lookuplab run {notebook.id}`: {took}.", ""]
         return page
+
+
+def _story(room: str) -> Path:
+    return paths.NOTEBOOKS / room / "README.md"
 
 
 def _numbers(place: Path, folder: str) -> list[str]:

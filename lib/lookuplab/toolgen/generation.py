@@ -22,7 +22,7 @@ from lookuplab.models.complete import Store, complete
 from lookuplab.models.load import content_hash
 from lookuplab.models.local import CPU_TOKENS, LocalModel
 from lookuplab.scoring.calibration import auroc_interval
-from lookuplab.scoring.rates import average, bare_row, rate, row
+from lookuplab.scoring.rates import average, bare_row, paired_difference, rate, row
 from lookuplab.toolgen.functions import Function, python_files
 from lookuplab.toolgen.jedi_tool import VERSION, Answer, JediTool, ask
 from lookuplab.toolgen.pairs import kind_of, prompt_text
@@ -265,22 +265,28 @@ def gate_rows(
     Conditions are ``gate_<number>``, and ``gate_<number> - gate_<first>`` for what changes from the
     first gate, over the same functions.
     """
-    first, names = next(iter(frames)), {gate: f"gate_{gate:g}" for gate in frames}
-    counted = {
-        (model, names[gate]): frame.assign(calls=_counts(frame.id, asked[gate]))
-        for gate, frame in frames.items()
-    }
-    means = {"editsim_percent": "edit_similarity", "calls_per_function": "calls"}
-    known = repository_rows(counted, names[first], means)
-    rows = [each for each in known if "_relative_" not in each["metric"]]
-    if total := len(asked[first]):
-        shares = {gate: 100 * len(asked[gate]) / total for gate in frames}
-        rows += [bare_row(model, names[at], "calls_percent", shares[at], total) for at in frames]
-    conditions, own = list(dict.fromkeys(one["condition"] for one in rows)), ("editsim_", "calls_")
-    return sorted(  # Table III's first
-        rows,
-        key=lambda one: one["metric"].startswith(own) and 1 + conditions.index(one["condition"]),
+    first, *others = frames
+    names = {gate: f"gate_{gate:g}" for gate in frames}
+    known = repository_rows(
+        {(model, names[gate]): frame for gate, frame in frames.items()}, base=names[first]
     )
+    rows = [each for each in known if "_relative_" not in each["metric"]]
+    counts = {gate: _counts(frame.id, asked[gate]) for gate, frame in frames.items()}
+    total, texts = len(asked[first]), {gate: one.edit_similarity for gate, one in frames.items()}
+    for gate, name in names.items():
+        where = frames[gate].repository
+        rows.append(row(model, name, "editsim_percent", rate(texts[gate], where).percent()))
+        rows.append(row(model, name, "calls_per_function", average(counts[gate], where)))
+        if total:
+            share = 100 * len(asked[gate]) / total
+            rows.append(bare_row(model, name, "calls_percent", share, total))
+    for gate in others:
+        where, condition = frames[gate].repository, f"{names[gate]} - {names[first]}"
+        similarity = paired_difference(texts[first], texts[gate], where).percent()
+        calls = average(counts[gate] - counts[first], where)
+        rows.append(row(model, condition, "editsim_change_points", similarity))
+        rows.append(row(model, condition, "calls_per_function_change", calls))
+    return rows
 
 
 def removal_rows(model: str, asked: pd.DataFrame, gates: Sequence[float]) -> list[dict]:

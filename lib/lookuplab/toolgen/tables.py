@@ -14,7 +14,6 @@ a value (coverage where nothing was to be covered) has no row.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -34,8 +33,8 @@ from lookuplab.toolgen import similarity
 from lookuplab.toolgen.success import CHECKS, CRASHES
 
 Frames = Mapping[tuple[str, str], pd.DataFrame]
-# Name -> counts of each function (n, k), the function of their sums (..., k), and what each function adds to the n (n,).
-Metrics = dict[str, tuple[np.ndarray, Callable[[np.ndarray], np.ndarray], np.ndarray]]
+# Name -> counts of each function (n, k), and the function of their sums (..., k).
+Metrics = dict[str, tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]]
 BASE = "base"
 
 
@@ -58,17 +57,15 @@ def similarity_rows(
         words = np.array([similarity.bleu_counts(*map(split, pair)) for pair in pairs])
         code = np.array([similarity.code_bleu_counts(*pair, variant) for pair in pairs])
         parts = {
-            f"codebleu_{name}": _metric(
-                code, lambda sums, at=at: similarity.components(sums)[..., at]
-            )
+            f"codebleu_{name}": (code, lambda sums, at=at: similarity.components(sums)[..., at])
             for at, name in enumerate(similarity.COMPONENTS)
         }
         return {
-            "bleu4": _metric(words, similarity.bleu),
-            "bleu4_precision": _metric(words, similarity.precision),
-            "bleu4_brevity_penalty": _metric(words, similarity.brevity_penalty),
-            "bleu4_length_ratio": _metric(words[:, -2:]),
-            "codebleu": _metric(code, partial(similarity.code_bleu, variant=variant)),
+            "bleu4": (words, similarity.bleu),
+            "bleu4_precision": (words, similarity.precision),
+            "bleu4_brevity_penalty": (words, similarity.brevity_penalty),
+            "bleu4_length_ratio": (words[:, -2:], _ratio),
+            "codebleu": (code, partial(similarity.code_bleu, variant=variant)),
             **parts,
             "editsim_percent": _mean(frame.edit_similarity),
             "exact_match_percent": _mean(frame.exact_match),
@@ -77,11 +74,8 @@ def similarity_rows(
     return _rows(frames, metrics, ("bleu4", "codebleu", "editsim_percent"), base)
 
 
-def repository_rows(
-    frames: Frames, base: str = BASE, means: Mapping[str, str] = MappingProxyType({})
-) -> list[dict]:
-    """Table III: dependency coverage (pooled, a function), success rate, identifiers, and the ``means`` of other columns,
-    metric -> column; changes from ``base``.
+def repository_rows(frames: Frames, base: str = BASE) -> list[dict]:
+    """Table III: dependency coverage (pooled, a function), success rate, identifiers; changes from ``base``.
 
     And per condition ``failed_<message id>_functions``, ``crashed_functions`` (pylint met an error of its own, which
     fails), ``pylint_lost_functions`` (no verdict), ``jedi_lost_functions`` (dependencies unknown) and
@@ -92,12 +86,11 @@ def repository_rows(
     def metrics(model, frame) -> Metrics:
         covered = frame[["covered", "dependencies"]].to_numpy(float)
         names = "next_identifier", "identifier_sequence", "prefix"
-        columns = {f"{name}_percent": name for name in names} | means
         return {
-            "depcov_percent": _metric(np.nan_to_num(covered)),
+            "depcov_percent": (np.nan_to_num(covered), _ratio),
             "depcov_per_function_percent": _mean(_ratio(covered)),
             "succrate_percent": _mean(frame.passed),
-            **{name: _mean(frame[column]) for name, column in columns.items()},
+            **{f"{name}_percent": _mean(frame[name]) for name in names},
         }
 
     rows = _rows(frames, metrics, ("depcov_percent", "succrate_percent"), base)
@@ -123,21 +116,21 @@ def repository_rows(
     return rows
 
 
+def _mean(values: Sequence) -> tuple[np.ndarray, Callable]:
+    """Of the functions that have a value."""
+    numbers = np.asarray(values, dtype=float)
+    return np.stack([np.nan_to_num(numbers), np.isfinite(numbers)], axis=1), _ratio
+
+
 def _ratio(sums: np.ndarray) -> np.ndarray:
     """First over second of (..., 2); NaN where the second is 0."""
     part, whole = np.moveaxis(sums, -1, 0)
     return part / np.where(whole > 0, whole, np.nan)
 
 
-def _metric(counts: np.ndarray, of: Callable = _ratio) -> tuple:
-    """One of ``Metrics``."""
-    return counts, of, counts[:, 1] if of is _ratio else np.ones(len(counts))
-
-
-def _mean(values: Sequence) -> tuple:
-    """Of the functions that have a value."""
-    numbers = np.asarray(values, dtype=float)
-    return _metric(np.stack([np.nan_to_num(numbers), np.isfinite(numbers)], axis=1))
+def _wholes(counts: np.ndarray, of: Callable) -> np.ndarray:
+    """What each function adds to the n of a metric, (n,)."""
+    return counts[:, 1] if of is _ratio else np.ones(len(counts))
 
 
 def _compared(frames: Frames, base: str) -> Iterator[tuple[str, str]]:
@@ -154,42 +147,38 @@ def _rows(frames: Frames, metrics: Callable, changes: Sequence[str], base: str) 
     tables = {key: metrics(key[0], frame) for key, frame in frames.items()}
     rows = []
     for (model, condition), found in tables.items():
-        named = {(condition, name): metric for name, metric in found.items()}
+        named = {(condition, name): (*metric, _wholes(*metric)) for name, metric in found.items()}
         rows += _numbers(model, named, frames[model, condition].repository)
     for model, condition in _compared(frames, base):
         named = {}
-        for name, (before, of, wholes) in tables[model, base].items():
-            after, _, others = tables[model, condition][name]
-            both, fewer = np.stack([before, after], axis=1), np.minimum(wholes, others)
+        for name, (before, of) in tables[model, base].items():
+            after, _ = tables[model, condition][name]
+            counts = np.stack([before, after], axis=1)  # (n, 2, k)
+            wholes = np.minimum(_wholes(before, of), _wholes(after, of))
             short = name.removesuffix("_percent")
             unit = f"{short}_change" + "_points" * (short != name)
-            named[f"{condition} - {base}", unit] = both, partial(_change, of), fewer
+            named[f"{condition} - {base}", unit] = (
+                counts,
+                lambda sums, of=of: np.diff(of(sums))[..., 0],
+                wholes,
+            )
             if name in changes:
-                unit = f"{short}_relative_change_percent"
-                named[condition, unit] = both, partial(_relative_change, of), fewer
+                named[condition, f"{short}_relative_change_percent"] = (
+                    counts,
+                    lambda sums, of=of: _ratio(of(sums)[..., ::-1]) - 1,
+                    wholes,
+                )
         rows += _numbers(model, named, frames[model, base].repository)
     return rows
 
 
-def _change(of: Callable, sums: np.ndarray) -> np.ndarray:
-    """From the first to the second of (..., 2, k)."""
-    return np.diff(of(sums))[..., 0]
-
-
-def _relative_change(of: Callable, sums: np.ndarray) -> np.ndarray:
-    return _ratio(of(sums)[..., ::-1]) - 1
-
-
 def _numbers(model: str, named: Mapping, repositories: pd.Series) -> Iterator[dict]:
-    """The rows of (condition, name) -> one of ``Metrics``; one without a value has none."""
-    named = {
-        at: (counts, of, wholes)
-        for at, (counts, of, wholes) in named.items()
-        if not np.isnan(of(counts.sum(axis=0)))
-    }
+    """The rows of metrics given as (condition, name) -> counts, function, wholes; one without a value has none."""
+    values = {at: float(of(counts.sum(axis=0))) for at, (counts, of, _) in named.items()}
+    named = {at: metric for at, metric in named.items() if not np.isnan(values[at])}
     kinds = [
         of_number
-        if any(part in name for part in ("_relative_", "_ratio", "calls_"))
+        if "_relative_" in name or "_ratio" in name
         else of_change
         if "_change" in name
         else of_share

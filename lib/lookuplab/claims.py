@@ -163,9 +163,14 @@ class Judgement:
         chance = attrgetter("against_chance" if self.verdict == FAILS else "for_chance")
         one_is_enough = (self.verdict == FAILS) != (self.claim.models == "any")
         decides = (min if one_is_enough else max)(self.comparisons, key=chance)
+        return f"{decides}" + f"; {self.verdict}{self.shared}" * bool(self.shared)
+
+    @property
+    def shared(self) -> str:
+        """How many of several comparisons have the claim's verdict alone."""
         n = len(self.comparisons)
         same = sum(one.verdict == self.verdict for one in self.comparisons)
-        return f"{decides}" + f"; {self.verdict} in {same} of {n} comparisons" * (n > 1)
+        return f" in {same} of {n} comparisons" * (n > 1)
 
     @property
     def theirs(self) -> str:
@@ -278,7 +283,12 @@ def markdown(judgements: list[Judgement], figures: Path) -> str:
     for folder, title in paper.titles().items():
         rows = [
             (
-                f"{one.claim.statement} ({one.claim.place}; `{one.claim.id}`)",
+                " Also: ".join(
+                    [
+                        f"{one.claim.statement} ({one.claim.place}; `{one.claim.id}`)",
+                        *one.claim.also,
+                    ]
+                ),
                 one.theirs,
                 one.ours,
                 one.marked,

@@ -433,6 +433,11 @@ def missing(job: Job) -> Iterator[tuple[str, str]]:
                     f"model {item!r} needs a key",
                     f"set the environment variable {key}, or leave it out of {name!r}",
                 )
+        elif names_a_model and item.startswith("http") and "#" not in item:
+            yield (
+                f"model {item!r} is an address without a model",
+                "name it: http://HOST:PORT/v1#MODEL",
+            )
         elif _is_path(name, item):
             place = folder_of(item)
             if not place.exists() and place not in fetched:

@@ -24,23 +24,30 @@ CLAIMS = """# The papers' claims and our verdicts
 
 Written by `lookuplab claims --markdown --profile {0.name}`. Profile {0.name}: {0.description}.{unrun}
 
-For evaluators: `make reproduce` makes all of it again in half an hour on two cores, and `lookuplab verify` compares every number
-with the committed one. A single row is made again by its command; the seconds are those of the committed run, whose processor
-stands in RESULTS.md, and in which what one notebook had stored was not generated again for the next. *Ours* is the value to
-expect, to the last digit on the same type of processor. Tested on Linux with Python 3.11 (other Pythons are refused); macOS, WSL and
-notebooks in the cloud are untested.
+For evaluators: after `make reproduce`, half an hour on two cores, `lookuplab verify` must end with exit code 0 and no `FAILED`. For
+one paper alone:
+
+```sh
+make .venv/.installed
+.venv/bin/lookuplab reproduce cloudapibench -j 2 && .venv/bin/lookuplab verify cloudapibench
+```
+
+Numbers must be equal byte for byte on the same type of processor (RESULTS.md names ours) with as many threads; elsewhere, last digits
+and answers that were near ties may differ, and are named. A single row is made again by its command, in the seconds that it took
+where all answers were stored. *Ours* is the value to expect; `figures/{0.name}` has all digits. Tested on Linux (x86-64) with
+Python 3.11; other Pythons are refused; macOS, WSL, ARM and notebooks in the cloud are untested.
 
 *Direction*: a claim **holds** or **fails** if our whole 95% interval, in brackets, lies on one side of what is claimed;
 otherwise it is **not decided**. *Size*: whether that interval covers the number that the paper prints. *Ours* is the
-comparison that decides.
+comparison that sets the verdict, the size is over all that have a printed number; `lookuplab claims --details` has every one.
 """
 RESULTS = """# Results
 
 Written by `lookuplab results --profile {0.name}`. Profile {0.name}: {0.description}.{unrun}
 
 Numbers in brackets are 95% intervals. A claim **holds** or **fails** if the whole interval of the comparison that decides lies
-on one side of what is claimed; *size* says whether it covers what the paper prints ([CLAIMS.md](CLAIMS.md) has all comparisons).
-Times are those of the committed run; what other notebooks had stored was not generated again.
+on one side of what is claimed; *size* says whether it covers what the paper prints. [CLAIMS.md](CLAIMS.md) has ours and
+the paper's numbers, and how to check them. Seconds are those of the committed run, where all answers were stored.
 """
 UNRUN = " Nothing has been run with the papers' own models yet."
 
@@ -191,15 +198,16 @@ class Run:
             for found in zip(*self.judged.values(), strict=True):
                 claim = found[0].claim
                 verdicts = [
-                    f"{one.marked} (size: {one.size}{f', {name}' * (len(self.names) > 1)})"
+                    f"{one.marked}{one.shared} (size: {one.size}{f', {name}' * (len(self.names) > 1)})"
                     for name, one in zip(self.names, found, strict=True)
                     if (name, f"{claim.paper}/{claim.artifact}") in made
                 ]
                 if verdicts:
                     page.append(f"- {', '.join(verdicts)}: {claim.statement} (`{claim.id}`)")
-            name, id = made[0]
-            record = json.loads((self.figures / name / f"{id}.json").read_text(encoding="utf-8"))
-            took = f"{record['wall_seconds']:.0f} s on {record['processor']}"
+            files = [self.figures / f"{name}/{id}.json" for name, id in made]
+            records = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+            seconds = max(record["wall_seconds"] for record in records)
+            took = f"{seconds:.0f} s on {records[0]['processor']}"
             page += ["", f"`lookuplab run {notebook.id}`: {took}.", ""]
         return page
 

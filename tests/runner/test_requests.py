@@ -52,6 +52,7 @@ def test_a_parameters_cell_with_more_than_plain_values_is_refused(source):
             "error: no profile 'papre'; did you mean 'paper'?",
         ),
         (["run", "counts", "-p", "models=./no such model"], "which does not exist"),
+        (["run", "counts", "-p", "models=http://localhost:1/v1"], "an address without a model"),
         (
             ["run", "counts", "-p", "models=nobody/nothing"],
             "model 'nobody/nothing' is not in the local cache",

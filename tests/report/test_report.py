@@ -95,7 +95,7 @@ def test_a_paper_s_page_has_every_artifact_with_its_picture_files_and_verdicts(p
         for one in judged():
             if (one.claim.paper, one.claim.artifact) == (file.parent.name, file.stem):
                 verdict, claim = one.marked.replace("*", ""), one.claim
-                said = f"{verdict} (size: {one.size}): {claim.statement} ( {claim.id} )"
+                said = f"{verdict}{one.shared} (size: {one.size}): {claim.statement} ( {claim.id} )"
                 assert said in page.text.replace("’", "'")
 
 

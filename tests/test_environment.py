@@ -47,9 +47,8 @@ def test_every_dependency_of_a_pinned_package_is_pinned():
         for text in importlib.metadata.requires(name) or ():
             requirement = Requirement(text)
             if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
-                accelerator = re.match(
-                    r"nvidia-|cuda-|triton|setuptools", requirement.name
-                )  # torch pins its own
+                # torch pins its own
+                accelerator = re.match(r"nvidia-|cuda-|triton|setuptools", requirement.name)
                 assert accelerator or canonicalize_name(requirement.name) in pins(), (
                     f"{name} needs {text}"
                 )

@@ -60,9 +60,8 @@ def replacing(output: Path) -> Iterator[Path]:
         yield partial
         partial.replace(output)
     finally:
-        for left in output.parent.glob(
-            f"{partial.name}*"
-        ):  # SQLite writes files of its own beside it
+        # SQLite writes files of its own beside it
+        for left in output.parent.glob(f"{partial.name}*"):
             with suppress(OSError):
                 left.unlink()
 

@@ -13,9 +13,8 @@ from lookuplab.models import Decoding, Prompt
 from lookuplab.models.complete import LOG, NEAR, complete, score
 from lookuplab.models.store import CompletionStore
 
-complete_module = sys.modules[
-    "lookuplab.models.complete"
-]  # the package has the function of its name
+# the package has the function of its name
+complete_module = sys.modules["lookuplab.models.complete"]
 
 
 @pytest.fixture

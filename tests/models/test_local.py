@@ -195,9 +195,8 @@ def test_sampling_follows_temperature_and_top_p():
     assert set(cut) == {1, 3} and cut[1] == pytest.approx(4000 * 2 / 3, abs=1)
     assert drawn(temperature=0.5)[1] == pytest.approx(4000 * 0.25 / 0.345, abs=1)
     token, logprob, _ = choose(logits[:1], logits[:1], chance[:1], Decoding(temperature=0.5))
-    assert logprob.item() == pytest.approx(
-        math.log([0.1, 0.5, 0.15, 0.25][token])
-    )  # always at temperature 1
+    # always at temperature 1
+    assert logprob.item() == pytest.approx(math.log([0.1, 0.5, 0.15, 0.25][token]))
 
 
 def test_draws_from_the_likeliest_tokens_are_those_from_the_sorted_vocabulary(monkeypatch):

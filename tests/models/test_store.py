@@ -47,9 +47,8 @@ def test_five_kills_in_the_middle_change_nothing_and_repeat_at_most_one_batch_ea
     for kill in range(5):
         before = len(generated())
         child = subprocess.Popen([sys.executable, TOY, str(store), str(log), "60"])
-        while (
-            len(generated()) < before + 6 + kill
-        ):  # in the middle of a batch, and not always at the same place
+        # in the middle of a batch, and not always at the same place
+        while len(generated()) < before + 6 + kill:
             assert child.poll() is None, "the child ended before it could be killed"
             time.sleep(0.005)
         child.kill()
@@ -106,9 +105,8 @@ def test_a_full_disk_is_one_clear_line_and_loses_nothing_stored(tmp_path):
     with Kept(tmp_path / "s.sqlite") as store:
         store.put("a", "b")
         pages = store.db.execute("PRAGMA page_count").fetchone()[0]
-        store.db.execute(
-            f"PRAGMA max_page_count = {pages}"
-        )  # SQLite then fails as it does on a full disk
+        # SQLite then fails as it does on a full disk
+        store.db.execute(f"PRAGMA max_page_count = {pages}")
         with pytest.raises(UserError, match="disk is full") as raised:
             store.add({str(number): "y" * 5000 for number in range(20)})
         assert "\n" not in str(raised.value)

@@ -187,9 +187,8 @@ def save_real(folder, name, tokenizer, layers):
         model = real(name, layers).to(torch.bfloat16).eval()
     model.to_empty(device="cpu")
     torch.manual_seed(0)
-    noise = (
-        torch.empty(2**20).normal_(0, 0.02).to(torch.bfloat16)
-    )  # drawing each weight would take minutes
+    # drawing each weight would take minutes
+    noise = torch.empty(2**20).normal_(0, 0.02).to(torch.bfloat16)
     with torch.no_grad():
         for weight in model.parameters():
             weight.copy_(

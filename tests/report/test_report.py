@@ -51,9 +51,8 @@ class Page(HTMLParser):
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory) -> dict[str, Page]:
     """address -> page."""
-    folder = (
-        tmp_path_factory.mktemp("a report") / "mini"
-    )  # a name with a space, as a user's folder may have
+    # a name with a space, as a user's folder may have
+    folder = tmp_path_factory.mktemp("a report") / "mini"
     report.build(notebooks.load_profile("mini"), folder)
     return {file.relative_to(folder).as_posix(): Page(file) for file in folder.rglob("*.html")}
 
@@ -120,9 +119,8 @@ def test_nothing_is_loaded_from_elsewhere(pages):
 
 def test_lessons_show_neither_solutions_nor_hidden_tests(pages):
     for lesson in notebooks.all_notebooks("course"):
-        shown = "".join(
-            pages[f"notebooks/{lesson.id}.html"].text.split()
-        )  # every token is a word of its own
+        # every token is a word of its own
+        shown = "".join(pages[f"notebooks/{lesson.id}.html"].text.split())
         source = "\n".join(cell.source for cell in nbformat.read(lesson.path, as_version=4).cells)
         hidden = re.findall(r"### BEGIN (?:SOLUTION|HIDDEN TESTS)\n(.*?)### END", source, re.DOTALL)
         assert len(hidden) > 6 and not [part for part in hidden if "".join(part.split()) in shown]

@@ -33,9 +33,8 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(monkeypatch):
-    monkeypatch.setattr(
-        "huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", 1000
-    )  # else ten million bytes
+    # else ten million bytes
+    monkeypatch.setattr("huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", 1000)
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.asked, server.cut = [], len(CONTENT)
         threading.Thread(

@@ -124,9 +124,8 @@ def test_intervals_of_shares_keep_their_level(sizes, rate, correlation):
 def test_intervals_of_changes_keep_their_level(sizes, gained, lost):
     shares = np.maximum([gained, lost, 1 - gained - lost], 1e-9)
     generator, draws = np.random.default_rng(0), (4_000, len(sizes))
-    counts = generator.multinomial(
-        sizes, generator.dirichlet(9 * shares, draws)
-    )  # a correlation of .1
+    # a correlation of .1
+    counts = generator.multinomial(sizes, generator.dirichlet(9 * shares, draws))
     assert coverage(of_change, counts[..., 0] - counts[..., 1], gained - lost, sizes) >= 0.93
 
 

@@ -32,9 +32,8 @@ def scripted(
     named = {*table, *pieces, *(text for row in [*table.values(), *script] for text in row)}
     tokenizer = _tokenizer(named, mark)
     size, steps = len(tokenizer), len(script)
-    width = (
-        size + steps + 1
-    )  # which token was last, which step it is; the last place is for no step
+    # which token was last, which step it is; the last place is for no step
+    width = size + steps + 1
     config = GPT2Config(
         vocab_size=size,
         n_positions=context,

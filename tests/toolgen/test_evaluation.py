@@ -148,9 +148,8 @@ def test_a_second_run_asks_nothing_and_a_new_prediction_one_question(
     found, questions = again(predictions)
     assert questions == 0
     pd.testing.assert_frame_equal(found, frame)
-    assert (
-        again(predictions | {functions[0].id: "    return self"})[1] == 1
-    )  # pylint's; the reference is the same
+    # pylint's; the reference is the same
+    assert again(predictions | {functions[0].id: "    return self"})[1] == 1
 
 
 def test_a_lost_answer_is_said_or_refused_and_not_kept(functions, predictions, monkeypatch):

@@ -241,9 +241,8 @@ _RETURNED = {
     "create_database_if_not_exists": {"DatabaseProxy"},
     "upload_blob": {"BlobClient"},
 }
-_UNKNOWN = (
-    ast.Pass()
-)  # a loop's variable, say: whatever else the name was given, it may be something else
+# a loop's variable, say: whatever else the name was given, it may be something else
+_UNKNOWN = ast.Pass()
 Scope = ChainMap[str, list]  # name or dotted attribute -> [(what it was given, the scope of that)]
 
 

@@ -18,9 +18,8 @@ def train() -> None:
       lookuplab train mini --size small
       lookuplab train toolgen --base gpt2 --corpus marked.jsonl -o models/gpt2-toolgen
     """
-    os.environ.setdefault(
-        "OMP_WAIT_POLICY", "passive"
-    )  # threads that spin starve each other on a shared machine
+    # threads that spin starve each other on a shared machine
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 @command(train)

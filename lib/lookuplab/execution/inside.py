@@ -226,9 +226,8 @@ def solve(test) -> None:
         except BaseException as raised:
             error = described(raised)
         env.pop("__builtins__", None)
-        if helpers := sys.modules.get(
-            "matplotlib._pylab_helpers"
-        ):  # figures are shown again where they are read
+        # figures are shown again where they are read
+        if helpers := sys.modules.get("matplotlib._pylab_helpers"):
             env[" figures"] = [one.canvas.figure for one in helpers.Gcf.figs.values()]
         for name, value in env.items():
             try:
@@ -427,9 +426,8 @@ def main() -> None:
     if task["contained"]:
         python = [os.path.abspath(sys.executable), os.path.realpath(sys.executable)]
         namespaces.leave_the_system([sys.prefix, sys.base_prefix, *python, *sys.path[1:]])
-    namespaces.call(
-        "prctl", namespaces.SET_DUMPABLE, 0, 0, 0, 0
-    )  # no other process may read this one's memory
+    # no other process may read this one's memory
+    namespaces.call("prctl", namespaces.SET_DUMPABLE, 0, 0, 0, 0)
     server = Server(**task)
     sys.argv = [""]
     # what a fresh process would not find

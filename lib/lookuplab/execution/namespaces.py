@@ -155,9 +155,8 @@ def stand_alone(size: int) -> None:
     memory(WORK, size)
     mount("proc", "/proc", "proc", NOSUID | NODEV | NOEXEC)
     with contextlib.suppress(OSError), open("/proc/sys/kernel/pid_max", "w") as file:
-        file.write(
-            "310"
-        )  # the fewest; since Linux 6.14, and it also holds root, whom RLIMIT_NPROC does not
+        # the fewest; since Linux 6.14, and it also holds root, whom RLIMIT_NPROC does not
+        file.write("310")
     stay_behind()  # ... which waits, because signals do not end the first one
     for capability in range(CAPABILITIES):  # refused beyond the last one
         _libc.prctl(DROP_BOUNDING, capability, 0, 0, 0)

@@ -141,9 +141,8 @@ class ForkServer:
         root = str(Path(lookuplab.__file__).parents[1])
         code = f"import sys; sys.path[0] = {root!r}; from lookuplab.execution.inside import main; main()"
         home = inside.namespaces.WORK if task["contained"] else self._folder.name
-        with open(
-            f"{self._folder.name}/errors", "w+"
-        ) as errors:  # no pipe, which what the imports print could fill
+        # no pipe, which what the imports print could fill
+        with open(f"{self._folder.name}/errors", "w+") as errors:
             self._process = subprocess.Popen(
                 [self.python, "-s", "-B", "-c", code, json.dumps(task)],
                 cwd=self._folder.name, env={**ENVIRONMENT, "HOME": home, "TMPDIR": home}, start_new_session=True,

@@ -66,9 +66,8 @@ def summary(item: Documented) -> str:
 def phrasings(item: Documented) -> list[str]:
     """Other sentences about what an object does, best first: rest of the summary, Returns, Notes."""
     parts = sections(item.text)
-    returned = re.sub(
-        r"^\S.*\n", "", parts.get("returns", ""), flags=re.M
-    )  # the lines `name : type`
+    # the lines `name : type`
+    returned = re.sub(r"^\S.*\n", "", parts.get("returns", ""), flags=re.M)
     found = parts[""], textwrap.dedent(returned), parts.get("notes", "")
     naming = {name.rpartition(".")[2] for name in item.names}
     in_code = re.compile(

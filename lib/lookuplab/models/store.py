@@ -161,9 +161,8 @@ def export(target: Path, kinds: Sequence[type[AnswerStore]], models: Sequence[st
             if kind.default_path().is_file():
                 with kind(partial) as written:
                     written.take(kind.default_path(), models)
-        with CompletionStore(
-            partial
-        ) as written:  # one file, that a reader without rights to write can open
+        # one file, that a reader without rights to write can open
+        with CompletionStore(partial) as written:
             written.db.execute("PRAGMA journal_mode = DELETE")
             return len(written)
 

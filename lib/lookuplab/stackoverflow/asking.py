@@ -22,9 +22,8 @@ from lookuplab.stackoverflow.grader import Answer, Grader, environment, grade
 
 TRIMS = ("description-first", "question-first")
 TEMPLATE = "Problem:\n{description}\nA:\n<code>\n{code}\n</code>\n\n"  # the form of DS-1000's completion prompts
-DECODING = Decoding(
-    max_new_tokens=600, temperature=0.2, top_p=0.95, n=5, stop=STOP
-)  # Section 4.3: "500 to 600"
+# Section 4.3: "500 to 600"
+DECODING = Decoding(max_new_tokens=600, temperature=0.2, top_p=0.95, n=5, stop=STOP)
 
 
 @dataclass(frozen=True)

@@ -85,9 +85,8 @@ class Vocabulary(NameTries):
         super().__init__(tokenizer, end_of_text)
         self.tokenizer = tokenizer
         marked = mark_of(tokenizer) in tokenizer.get_added_vocab()
-        self.mark: int | None = (
-            add_mark(tokenizer) if marked else None
-        )  # a special token from now on
+        # a special token from now on
+        self.mark: int | None = add_mark(tokenizer) if marked else None
 
     def piece(self, token: int) -> str:
         """What one token spells behind other text, "" for ids behind the tokenizer's last: models

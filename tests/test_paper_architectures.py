@@ -26,9 +26,8 @@ sys.path.insert(0, str(Path(__file__).parent / "models"))
 import tiny_architectures
 from tiny_endpoint import TinyEndpoint
 
-CONTEXT = (
-    4096  # the full documentation of an API (5,000 characters) and an answer, in a small vocabulary
-)
+# the full documentation of an API (5,000 characters) and an answer, in a small vocabulary
+CONTEXT = 4096
 ARCHITECTURES = ("starcoder2", "gemma", "llama", "gpt_bigcode", "granite")
 WIDE = ("starcoder2-3b", "codegpt-small-py")
 

@@ -58,9 +58,9 @@ class Artifact:
 
         ``frame`` has one row per number: model, condition, metric, value and, if they exist, ci_low, ci_high, n,
         clusters (how many independent observations the n are) and paper_value; paper and artifact are filled in.
-        ``models`` and ``data`` are those of ``provenance.describe``; ``parameters`` are added to the notebook's own. ``timed`` says that the numbers are times or speeds, which no
-        second run repeats. Raises UserError for an unknown or missing column, a row that occurs twice and an interval
-        whose ends are swapped.
+        ``models`` and ``data`` are those of ``provenance.describe``; ``parameters`` are added to the notebook's own.
+        ``timed`` says that the numbers are times or speeds, which no second run repeats. Raises UserError for an
+        unknown or missing column, a row that occurs twice and an interval whose ends are swapped.
         """
         table = self._checked(frame)
         own = json.loads(os.environ.get("LOOKUPLAB_PARAMETERS", "{}"))
@@ -103,8 +103,9 @@ class Artifact:
         return figure
 
     def quote(self, condition: str, metric: str, model: str = "", digits: int = 1) -> str:
-        """A saved number with its interval, to be put into a sentence: ``59.3% [48.5, 69.7]``. Without ``model`` the last model
-        that has it; "not measured" if none has. ``model`` as a parameter names it: its folder, name on the hub or address.
+        """A saved number with its interval, to be put into a sentence: ``59.3% [48.5, 69.7]``. Without ``model`` the
+        last model that has it; "not measured" if none has. ``model`` as a parameter names it: its folder, name on the
+        hub or address.
         """
         saved = self.read()
         found = saved[(saved.condition == condition) & (saved.metric == metric)]
@@ -121,8 +122,8 @@ class Artifact:
         return f"{text} [{one.ci_low:,.{digits}f}, {one.ci_high:,.{digits}f}]"
 
     def tell(self, text: str) -> "Markdown":
-        """Write the result in words, ``<name>.txt``, for RESULTS.md; and show it. The address of a model, as its parameter
-        has it, becomes its name in tables.
+        """Write the result in words, ``<name>.txt``, for RESULTS.md; and show it. The address of a model, as its
+        parameter has it, becomes its name in tables.
         """
         from IPython.display import Markdown
 

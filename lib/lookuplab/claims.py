@@ -123,7 +123,9 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Judgement:
-    """``reported``: the same test on the paper's printed numbers, empty where there are none. ``note``: what is missing."""
+    """``reported``: the same test on the paper's printed numbers, empty where there are none. ``note``: what is
+    missing.
+    """
 
     claim: Claim
     comparisons: tuple[Comparison, ...] = ()

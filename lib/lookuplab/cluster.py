@@ -1,8 +1,8 @@
 """Tasks over a Dask cluster: the one place that knows of Dask (``pip install -e '.[cluster]'``, docs/cluster.md).
 
-Without ``--scheduler`` nothing of it runs, and ``spread`` takes threads. Tasks are idempotent: if a worker dies, another
-one runs its task again, and the caller keeps what came back before. Workers have the caller's library, packages and checkout; each task compares
-them before it begins, so that this holds for a worker that joins late, too.
+Without ``--scheduler`` nothing of it runs, and ``spread`` takes threads. Tasks are idempotent: if a worker dies,
+another one runs its task again, and the caller keeps what came back before. Workers have the caller's library, packages
+and checkout; each task compares them before it begins, so that this holds for a worker that joins late, too.
 """
 
 import logging

@@ -451,8 +451,8 @@ def missing(job: Job) -> Iterator[tuple[str, str]]:
 
 
 def foreign_tasks(job: Job) -> str:
-    """Why models should not answer the job's tasks, "" if they may: the classes of the mini tasks are counts in the corpus
-    that the mini models learned from.
+    """Why models should not answer the job's tasks, "" if they may: the classes of the mini tasks are counts in the
+    corpus that the mini models learned from.
     """
     tasks, strangers = job.values.get("tasks_file"), {}
     if tasks and folder_of(tasks).resolve().parent == paths.MINI / "cloudapi":

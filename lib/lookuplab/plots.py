@@ -252,7 +252,9 @@ def length_map(
 
 
 def token_bin(count: int) -> str:
-    """Figure 6's exponential bins: ``[0, 0]``, ``[1, 1]``, ``[2, 3]`` ... ``[1024, 2047]``, and longer ones in the last."""
+    """Figure 6's exponential bins: ``[0, 0]``, ``[1, 1]``, ``[2, 3]`` ... ``[1024, 2047]``, and longer ones in the
+    last.
+    """
     exponent = min(int(count), LONGEST_BIN - 1).bit_length()
     return f"[{2 ** (exponent - 1)}, {2**exponent - 1}]" if exponent else "[0, 0]"
 

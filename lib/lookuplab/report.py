@@ -1,7 +1,8 @@
-"""The last runs as pages: RESULTS.md, CLAIMS.md, and a static site with every notebook, all numbers and the documentation.
+"""The last runs as pages: RESULTS.md, CLAIMS.md, and a static site with every notebook, all numbers and the
+documentation.
 
-The site is laid out as the repository is, so that its Markdown needs no other links; Sphinx with MyST-NB builds it. Nothing
-is executed and nothing is fetched.
+The site is laid out as the repository is, so that its Markdown needs no other links; Sphinx with MyST-NB builds it.
+Nothing is executed and nothing is fetched.
 """
 
 import json
@@ -154,8 +155,8 @@ class Run:
         return claims.count(one for one in self.judged[self.names[0]] if one.claim.paper == room)
 
     def told(self, file: Path) -> str:
-        """A page of the repository with this run's pictures, the result below each, and the verdict behind each claim; of a
-        room without a page its name.
+        """A page of the repository with this run's pictures, the result below each, and the verdict behind each claim;
+        of a room without a page its name.
         """
         if not file.is_file():
             return f"# {file.parent.name.capitalize()}\n"
@@ -171,8 +172,8 @@ class Run:
         return re.sub("`([a-z0-9-]+)`", lambda one: one[0] + verdicts.get(one[1], ""), text)
 
     def section(self, room: str, up: str = "") -> list[str]:
-        """The results of a room's notebooks. ``up`` leads from the page to the root; a page of the site, which is not there,
-        also has all numbers and where they come from.
+        """The results of a room's notebooks. ``up`` leads from the page to the root; a page of the site, which is not
+        there, also has all numbers and where they come from.
         """
         page = [f"{found}.", ""] if (found := self.verdicts(room)) else []
         for notebook in self.rooms[room]:

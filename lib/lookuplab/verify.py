@@ -1,8 +1,8 @@
 """Compares a fresh run's figures with the committed ones. On the same type of processor every byte must be equal.
 
 On another one, or with another number of threads, the last bits of floating point differ. There, numbers may differ by
-``TOLERANCE`` or ``NEAR``, and by more only if an answer of a model differs that was a near tie (``models.complete``); it is then
-named. Pictures are judged on the same type of processor alone.
+``TOLERANCE`` or ``NEAR``, and by more only if an answer of a model differs that was a near tie (``models.complete``);
+it is then named. Pictures are judged on the same type of processor alone.
 """
 
 import io

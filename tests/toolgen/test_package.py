@@ -1,8 +1,8 @@
 """The replication package's metrics on 30 functions, against an independent reading of its definitions.
 
-The functions are real; what was "generated" is the original, another function's body, a name that nobody defined, a text that
-ends in the middle, a missing body. Nothing of the kit computes what is expected: texts by hand, n-grams by their own loop,
-keys by walking over the text, pylint once over thirty files that lie on the disk.
+The functions are real; what was "generated" is the original, another function's body, a name that nobody defined, a
+text that ends in the middle, a missing body. Nothing of the kit computes what is expected: texts by hand, n-grams by
+their own loop, keys by walking over the text, pylint once over thirty files that lie on the disk.
 """
 
 import json

@@ -87,13 +87,12 @@ def candidates(
 ) -> dict[tuple[str, str], list[ApiSpec]]:
     """(class, provider) -> the APIs that tasks can ask for; ``counts`` as in ``build``.
 
-    A class that ``counts`` states is taken as it is, an empty one leaves the API out; else ``frequency_class`` decides, and
-    a cloud API that is often named and never bound is left out: the name is another's (``create_instances`` of EC2's
-    resource, not of lightsail).
-    With ``generic_names`` also those whose signature takes anything (``delete_blobs``), and those whose name others have
-    (``put_object`` of s3, ``delete_message`` of sqs), where their class is sure: ``count_name`` is too high for them and
-    ``count_bound`` too low, so both must be of the class. High is then bound more than 100 times, low named at most 10.
-    A stated class is sure.
+    A class that ``counts`` states is taken as it is, an empty one leaves the API out; else ``frequency_class`` decides,
+    and a cloud API that is often named and never bound is left out: the name is another's (``create_instances`` of
+    EC2's resource, not of lightsail). With ``generic_names`` also those whose signature takes anything
+    (``delete_blobs``), and those whose name others have (``put_object`` of s3, ``delete_message`` of sqs), where their
+    class is sure: ``count_name`` is too high for them and ``count_bound`` too low, so both must be of the class. High
+    is then bound more than 100 times, low named at most 10. A stated class is sure.
     """
     found, rows = defaultdict(list), counts.to_dict("index")
     for spec in index.operations:
@@ -139,8 +138,9 @@ def sample(
     """At most ``n_tasks`` pairs (API, comment), spread over required arguments and frequencies.
 
     APIs are dealt in turn from buckets of equal (number of required arguments, octave of the count), those of the next
-    tenth of ``stability`` when the stabler ones are used up; a hash decides the order in a bucket and whether an API gives
-    one, two or three prompts. Of the wordings of an SDK's API at most half are used, so that the mini corpus has others.
+    tenth of ``stability`` when the stabler ones are used up; a hash decides the order in a bucket and whether an API
+    gives one, two or three prompts. Of the wordings of an SDK's API at most half are used, so that the mini corpus has
+    others.
     """
     tiers, chosen = defaultdict(lambda: defaultdict(list)), []
     for spec in sorted(specs, key=lambda s: stable_order(s.id, seed)):
@@ -181,10 +181,10 @@ def build(
 ) -> list[Task]:
     """The benchmark; with ``per_class`` at most that many tasks of each class and provider.
 
-    ``counts`` has ``count_name`` and ``count_bound`` by API id, and may have ``class`` and ``class_stability``; an API that
-    is not in it occurs nowhere. ``generic_names`` as in ``candidates``; ``faithful`` as in ``distinct_comments``. The
-    committed tasks are built without both. Where one provider has too few APIs of a class, the other gives the rest.
-    Raises UserError where both have too few.
+    ``counts`` has ``count_name`` and ``count_bound`` by API id, and may have ``class`` and ``class_stability``; an API
+    that is not in it occurs nowhere. ``generic_names`` as in ``candidates``; ``faithful`` as in ``distinct_comments``.
+    The committed tasks are built without both. Where one provider has too few APIs of a class, the other gives the
+    rest. Raises UserError where both have too few.
     """
     members, chosen = candidates(index, counts, generic_names), []
     counts = counts.reindex([spec.id for spec in index.operations], fill_value=0)
@@ -244,8 +244,9 @@ def tasks_of(
 
 
 def corrected(tasks: Sequence[Task], path: Path, index: ApiIndex) -> list[Task]:
-    """The tasks with the comments of a CSV (``id``, ``comment`` and, unless they stay, ``targets``) in place of their own:
-    issues that a reader noticed, fixed by hand (Appendix A.2, steps 7 and 8). Raises UserError for what fits no task.
+    """The tasks with the comments of a CSV (``id``, ``comment`` and, unless they stay, ``targets``) in place of their
+    own: issues that a reader noticed, fixed by hand (Appendix A.2, steps 7 and 8). Raises UserError for what fits no
+    task.
     """
     try:
         rows = pandas.read_csv(path, dtype=str, keep_default_na=False).set_index("id")

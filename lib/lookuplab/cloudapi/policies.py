@@ -126,8 +126,8 @@ def class_rows(
 
     numbers: metric -> (tasks,) values, or (tasks, m) for m names. Tasks whose value is NaN are skipped; a class without
     a value has no row. The metric's suffix gives the unit: ``_percent`` is a share of values from 0 to 1, ``_points`` a
-    paired difference of such values, any other a mean of numbers. The name "new - old" becomes ``new/class - old/class``. ``classes``: instead of
-    ``by_class``, for instance {"all": True}.
+    paired difference of such values, any other a mean of numbers. The name "new - old" becomes ``new/class -
+    old/class``. ``classes``: instead of ``by_class``, for instance {"all": True}.
     """
     names, rows = [name] if isinstance(name, str) else name, []
     for label, mask in (classes or by_class(first)).items():

@@ -52,10 +52,10 @@ def by_repository(path: Path, index: ApiIndex) -> np.ndarray:
 def classes(repositories: np.ndarray, index: ApiIndex) -> np.ndarray:
     """(..., operations): the number of the class in ``CLASSES``, -1 where the counts do not say.
 
-    ``repositories``, (3, ..., operations), are numbers of repositories in the order of ``by_repository``. The first gives
-    the class. Above low the second must be a third of it, or the name is another's (a homonym), and where clients of one
-    service share the name, the third not 0. For a name that is a single word or that several services have, the third must
-    give the same class instead.
+    ``repositories``, (3, ..., operations), are numbers of repositories in the order of ``by_repository``. The first
+    gives the class. Above low the second must be a third of it, or the name is another's (a homonym), and where clients
+    of one service share the name, the third not 0. For a name that is a single word or that several services have, the
+    third must give the same class instead.
     """
     operations, services = index.operations, defaultdict(set)
     for spec in operations:
@@ -74,8 +74,8 @@ def classes(repositories: np.ndarray, index: ApiIndex) -> np.ndarray:
 
 
 def stability(found: np.ndarray, index: ApiIndex, draws: int = DRAWS, seed: int = 0) -> np.ndarray:
-    """(operations,): the share of ``draws`` in which an operation keeps its class when as many repositories are drawn with
-    replacement. 1 for what no repository calls: nothing drawn again can call it.
+    """(operations,): the share of ``draws`` in which an operation keeps its class when as many repositories are drawn
+    with replacement. 1 for what no repository calls: nothing drawn again can call it.
     """
     rng, n = np.random.default_rng(seed), found.shape[1]
     kept, stated = np.zeros(found.shape[2]), classes(found.sum(axis=1), index)

@@ -81,12 +81,11 @@ class ApiSpec:
     """One callable of a cloud SDK's client, or of a Python package (provider ``python``, service:
     the package).
 
-    ``client`` is what the prompt names: the boto3 service, the Azure class, or the dotted path of a
-    package's module or class. ``module`` is where a class is imported from, empty for functions of
-    a module. One of the ``overloads`` must bind, too. ``documented`` are keywords that only the
-    docstring knows (for the closed binding). ``flags`` say why an API is not sampled into the
-    benchmark (``autofilled``, ``generic_name``, ``open_signature`` ...). ``operation`` is False for client methods that are
-    no API operation (``can_paginate``, ``get_paginator``, ``upload_file`` ...).
+    ``client`` is what the prompt names: the boto3 service, the Azure class, or the dotted path of a package's module or
+    class. ``module`` is where a class is imported from, empty for functions of a module. One of the ``overloads`` must
+    bind, too. ``documented`` are keywords that only the docstring knows (for the closed binding). ``flags`` say why an
+    API is not sampled into the benchmark (``autofilled``, ``generic_name``, ``open_signature`` ...). ``operation`` is
+    False for client methods that are no API operation (``can_paginate``, ``get_paginator``, ``upload_file`` ...).
     """
 
     provider: str

@@ -24,9 +24,8 @@ from lookuplab.toolgen.pairs import TextPair
 
 WORK = paths.RUNS / "train" / "questions"
 MODELS = paths.MINI / "questions"
-EXAMPLES = (
-    4000  # of 7,551 open ones are run, the first by a hash of their names: a quarter of an hour
-)
+# of 7,551 open ones are run, the first by a hash of their names: a quarter of an hour
+EXAMPLES = 4000
 PER_EXAMPLE = 3  # problems of one docstring example at most: itself and perturbations
 SHOWN = (0, 0, 1, 2)  # snippets before a problem, equally often
 END = "\n</code>\n"  # behind an answer, as DS-1000's prompts have it

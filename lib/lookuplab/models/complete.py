@@ -22,9 +22,8 @@ from tqdm import tqdm
 from lookuplab.errors import UserError
 from lookuplab.models.store import CompletionStore, canonical, digest
 
-DECODING_VERSION = (
-    1  # raise it whenever the same model and parameters would give another answer than before
-)
+# raise it whenever the same model and parameters would give another answer than before
+DECODING_VERSION = 1
 SHARE = "LOOKUPLAB_SHARE"  # "1/4": the second of four processes; set by the runner
 POLL_SECONDS = 0.5
 PATIENCE_SECONDS = 3600.0  # without one answer of the others; a launcher ends all where one fails

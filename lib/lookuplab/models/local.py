@@ -71,8 +71,8 @@ class Work:
 
 
 class LocalModel:
-    """A checkpoint, or an adapter on its base, that answers prompts (see ``models.Model``): a folder, or a name on the hub.
-    Read as far as it is asked for.
+    """A checkpoint, or an adapter on its base, that answers prompts (see ``models.Model``): a folder, or a name on the
+    hub. Read as far as it is asked for.
 
     ``chat``: True asks every prompt through the chat template, False none, None those that bring a
     system prompt. ``dtype`` is bfloat16 on GPUs and float32 on a CPU unless it is stated, whatever the
@@ -526,9 +526,9 @@ def choose(
 
 
 def nucleus(chances: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The likeliest of ``chances`` (rows, vocabulary) in the order of the vocabulary, zero behind those that together come
-    to ``top_p`` (the one that crosses it stays); which tokens they are; and how near a sum at which it could cut was to
-    ``top_p`` (rows,).
+    """The likeliest of ``chances`` (rows, vocabulary) in the order of the vocabulary, zero behind those that together
+    come to ``top_p`` (the one that crosses it stays); which tokens they are; and how near a sum at which it could cut
+    was to ``top_p`` (rows,).
 
     Of equally likely tokens at the cut those that come first in the vocabulary stay. To sort the whole vocabulary is
     slow, so that is done only where the ``LIKELY`` most likely tokens do not tell.

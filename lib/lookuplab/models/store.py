@@ -20,9 +20,8 @@ from lookuplab import paths
 from lookuplab.errors import UserError
 
 SCHEMA = 3  # one table; up to 2 there were five
-BUSY_SECONDS = (
-    60.0  # other writers hold the file for milliseconds; a minute means that something is stuck
-)
+# other writers hold the file for milliseconds; a minute means that something is stuck
+BUSY_SECONDS = 60.0
 CHUNK = 500  # keys a SELECT: below the 999 variables that old SQLite builds allow
 
 

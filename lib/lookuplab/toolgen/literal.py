@@ -51,8 +51,8 @@ class SerialJedi:
 
 
 class Writer:
-    """Algorithms 2 and 3 with a decoder-only model, one function at a time: each token from a forward pass over prompt and
-    all tokens before it, without a cache, and after each token the whole text spelled anew.
+    """Algorithms 2 and 3 with a decoder-only model, one function at a time: each token from a forward pass over prompt
+    and all tokens before it, without a cache, and after each token the whole text spelled anew.
 
     The rules are those of ``ToolUse()``: names are tokenised behind the mark, a break follows them, and a mark without
     suggestions is not repeated. A name that was tokenised once is not again.

@@ -6,8 +6,9 @@ are.
 
 The process here is a warm pylint of one file: loaded once, the modules that the file needs read once, each text of it
 checked in a forked copy. A check is then as independent as a fresh process, of other texts and of other files: what it
-leaves behind in astroid's caches ends with the copy, and one that hangs or crashes takes nothing along. In the copy, the
-file as it stands is forgotten; the attributes that it gives to others' objects (``imported.Class.late = 1``) are not read.
+leaves behind in astroid's caches ends with the copy, and one that hangs or crashes takes nothing along. In the copy,
+the file as it stands is forgotten; the attributes that it gives to others' objects (``imported.Class.late = 1``) are
+not read.
 
 Where only one function's lines are asked for, the other functions of the file are read but not walked through: what
 pylint says about a function does not depend on the bodies that it has visited before, only on what they define.

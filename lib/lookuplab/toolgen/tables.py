@@ -1,9 +1,10 @@
-"""Tables II and III from the frames of ``evaluation.judged_all``: their rows (values, intervals, ToolGen against base), and
-how a reader sees them.
+"""Tables II and III from the frames of ``evaluation.judged_all``: their rows (values, intervals, ToolGen against base),
+and how a reader sees them.
 
-Every metric is a function of sums over functions. Intervals leave out one repository after the other (``rates.jackknife``),
-on both sides of a comparison at once: with few repositories (the mini profile has 6) they are wide, as they should be.
-``n`` is what a number is a mean over: functions, dependencies, tokens; of a change, on the side that has fewer.
+Every metric is a function of sums over functions. Intervals leave out one repository after the other
+(``rates.jackknife``), on both sides of a comparison at once: with few repositories (the mini profile has 6) they are
+wide, as they should be. ``n`` is what a number is a mean over: functions, dependencies, tokens; of a change, on the
+side that has fewer.
 
 Frames are given as {(model, condition): frame}, all of one model over the same functions; conditions are ``base``,
 ``toolgen`` and any other, such as ``monitor``. Rows are dictionaries of the tidy schema: model, condition, metric,

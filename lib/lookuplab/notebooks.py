@@ -321,9 +321,10 @@ def plan(
     what it declares. Models on the hub get the revision that ``data/sources.toml`` pins. Where a list of the profile's
     models has some whose key is not set, the others are run. Raises UserError for an unknown name or another type.
     """
-    origin, known, given = f"profile {profile.name!r}", notebook.parameters, given or {}
+    known, given = notebook.parameters, given or {}
     profile = replace(profile, given={**profile.given, **given})
-    asked = [(name, value, origin) for name, value in profile.overrides(notebook).items()]
+    source = f"profile {profile.name!r}"
+    asked = [(name, value, source) for name, value in profile.overrides(notebook).items()]
     asked += [
         (name, text, "the command line")
         for name, text in profile.given.items()

@@ -180,7 +180,8 @@ def answers(
         raise UserError(
             "there is no task to ask: check the parameters that choose tasks (limit, frequency)"
         )
-    chat = bool(getattr(model, "chat", None))  # no call begins at once then
+    # a chat answer opens with backticks or words, where the rule would stop at once
+    chat = bool(getattr(model, "chat", None))
     rule, system = (None, LISTING_1) if chat else (FirstCall, None)
     decoding = Decoding(max_new_tokens, stop_rule=rule, truncation=truncation)
     prompts = [Prompt(task.id, task.prompt, system, (choices or {}).get(task.id)) for task in tasks]

@@ -162,7 +162,7 @@ class LocalModel:
             head.register_forward_pre_hook(lambda _, inputs: (inputs[0].float(),))
         return module.eval()
 
-    def _read(self, load: Callable, place: tuple[str, str | None] = ()) -> Any:
+    def _read(self, load: Callable, place: tuple[str, str | None] | None = None) -> Any:
         """``load`` a part of the model; UserError with the first line of whatever keeps it from loading."""
         name, revision = place or self.source
         try:

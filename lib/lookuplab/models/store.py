@@ -72,8 +72,7 @@ class AnswerStore:
     @classmethod
     def default_path(cls) -> Path:
         """Beside the completion store, wherever that is."""
-        store = Path(os.environ.get("LOOKUPLAB_STORE") or paths.STORE)
-        return store if cls is CompletionStore else store.with_name(f"{cls.name}.sqlite")
+        return CompletionStore.default_path().with_name(f"{cls.name}.sqlite")
 
     def get(self, keys: Iterable[str]) -> dict[str, object]:
         """Those answers that there are."""
@@ -138,6 +137,10 @@ class CompletionStore(AnswerStore):
     """What models answered; ``complete.keys_of`` makes the keys. Each answer also names its ``model``."""
 
     name = "completions"
+
+    @classmethod
+    def default_path(cls) -> Path:
+        return Path(os.environ.get("LOOKUPLAB_STORE") or paths.STORE)
 
     def held(self) -> list[tuple[str, int, int]]:
         """(model, answers, bytes of them) by model."""

@@ -89,8 +89,15 @@ def write_sources(profile: Profile, sources: Path) -> None:
     shutil.copytree(paths.ROOT / "docs", sources / "docs")
     for name in run.names:
         shutil.copytree(run.figures / name, sources / "figures" / name, dirs_exist_ok=True)
-    for name in ("CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff"):
-        shutil.copy(paths.ROOT / name, sources)
+    cards = [f"data/{kind}/cloudapi/README" for kind in ("mini", "public")]
+    for name in (
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "CITATION.cff",
+        *(f"{one}.md" for one in cards),
+    ):
+        (sources / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(paths.ROOT / name, sources / name)
     summary = [headed(RESULTS, profile)]
     for room, notebooks in run.rooms.items():
         for notebook in notebooks:
@@ -106,7 +113,7 @@ def write_sources(profile: Profile, sources: Path) -> None:
     front = [
         run.told(paths.ROOT / "README.md"),
         _toctree("Results", ["RESULTS", *rooms, "CLAIMS"]),
-        _toctree("Documentation", [*documents, "CONTRIBUTING", "CHANGELOG"]),
+        _toctree("Documentation", [*documents, *cards, "CONTRIBUTING", "CHANGELOG"]),
     ]
     judged = claims.markdown(run.judged[profile.name], run.folder)
     verdicts = [headed(CLAIMS, profile), judged]

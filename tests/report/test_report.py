@@ -177,7 +177,7 @@ def test_a_full_disk_is_one_line_and_nothing_is_left(tmp_path):
     disk, lookuplab = tmp_path / "disk", [sys.executable, "-m", "lookuplab"]
     disk.mkdir()
     for command in (["report", "-o", f"{disk}/site"], ["store", "export", f"{disk}/all.sqlite"]):
-        script = f'mount -t tmpfs -o size=2m {disk} || exit 77; "$@"; echo $? $(ls -A {disk})'
+        script = f'mount -t tmpfs -o size=2m none {disk} || exit 77; "$@"; echo $? $(ls -A {disk})'
         done = subprocess.run(
             [
                 "unshare",

@@ -14,6 +14,7 @@ from lookuplab.errors import UserError
 from lookuplab.provenance import file_hash
 
 UNPINNED = "main"
+KINDS = ("file", "model", "dataset", "environment", "sources", "package")
 WHERE = {
     "model": "huggingface.co/",
     "dataset": "huggingface.co/datasets/",
@@ -74,10 +75,19 @@ def size(n: int) -> str:
 
 
 def load() -> dict[str, Source]:
-    """name -> source; none in a checkout of your own notebooks, which needs no list."""
-    file = paths.DATA / "sources.toml"
-    entries = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    return {name: Source(name, **entry) for name, entry in entries.items()}
+    """name -> source; none in a checkout of your own notebooks, which needs no list. Raises UserError for an entry that
+    lacks a field or has an unknown one.
+    """
+    file, found = paths.DATA / "sources.toml", {}
+    try:
+        entries = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        for name, entry in entries.items():
+            found[name] = source = Source(name, **entry)
+            if source.kind not in KINDS:
+                raise TypeError(f"the kind is one of {', '.join(KINDS)}")
+    except (tomllib.TOMLDecodeError, TypeError) as error:
+        raise UserError(f"{file}, after {list(found)[-1:]}: {error}") from error
+    return found
 
 
 def find(name: str) -> Source:

@@ -29,6 +29,7 @@ from lookuplab.models.load import (
     split_revision,
     table_name,
 )
+from lookuplab.paper import unknown_role
 from lookuplab.provenance import relative
 
 PROFILES = Path(__file__).with_name("profiles")
@@ -422,6 +423,9 @@ def missing(job: Job) -> Iterator[tuple[str, str]]:
     itself is not missing. Asks no network.
     """
     fetched = {source.path for source in downloads(job)}
+    papers = {artifact.split("/")[0] for artifact in job.notebook.artifacts}
+    if problem := unknown_role(job.values.get("roles") or {}, papers):
+        yield problem, ""
     for name, item in job.named():
         names_a_model = _MODELS.search(name)
         if names_a_model and item.startswith("mini-"):

@@ -5,7 +5,7 @@ Values are as printed (percent stays percent). A number that the paper shows onl
 not here: it is absent, never guessed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 
 import pandas as pd
@@ -56,16 +56,22 @@ def attach(
     UserError for a role that the paper does not have.
     """
     frame, roles = frame.assign(**artifact), dict(roles or {})
-    known = {key[2] for key in _numbers() if key[0] in set(frame.paper)}
-    for ours, theirs in roles.items():
-        if len(frame) and theirs not in known:
-            raise UserError(
-                f"role of {ours!r}: the paper has no model {theirs!r}; known: {', '.join(sorted(known))}"
-            )
+    if len(frame) and (problem := unknown_role(roles, set(frame.paper))):
+        raise UserError(problem)
     keys = frame.assign(model=frame.model.fillna("").replace(roles))[[*KEY]].itertuples(
         index=False, name=None
     )
     return frame.assign(paper_value=[_numbers().get(key, float("nan")) for key in keys])
+
+
+def unknown_role(roles: Mapping[str, str], papers: Collection[str]) -> str:
+    """Which of the ``roles`` of ``attach`` is no model of these papers, in words; "" if all are."""
+    known = {key[2] for key in _numbers() if key[0] in papers} if roles else set()
+    for ours, theirs in roles.items():
+        if theirs not in known:
+            said = ", ".join(sorted(filter(None, known))) or "none"
+            return f"role of {ours!r}: the paper has no model {theirs!r}; it has: {said}"
+    return ""
 
 
 @cache

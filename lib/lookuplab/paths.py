@@ -60,10 +60,9 @@ def replacing(output: Path) -> Iterator[Path]:
         yield partial
         partial.replace(output)
     finally:
-        # SQLite writes files of its own beside it
-        for left in output.parent.glob(f"{partial.name}*"):
+        for end in ("", "-wal", "-shm"):  # SQLite writes files of its own beside it
             with suppress(OSError):
-                left.unlink()
+                partial.with_name(partial.name + end).unlink()
 
 
 def write_lines(output: Path, lines: Iterable[str]) -> None:

@@ -6,6 +6,7 @@ picture. Figures are returned closed, so that a notebook shows each of them once
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import cycle
 from math import nan
 from textwrap import fill
 
@@ -37,21 +38,24 @@ STYLE = sns.axes_style("whitegrid") | {
     "xtick.bottom": False,
 }
 DARK, GREY, PALE = "#222222", "#444444", "#e4e4e4"
+# Told apart in grey and by colour-blind readers, within a group and with "all".
 COLOURS = {
     # frequency classes
     "high": "#2171b5",
-    "medium": "#85c1e9",
+    "medium": "#93cdf0",
     "low": "#e08214",
-    "all": "#999999",
+    "all": "#333333",
     # providers
     "aws": "#e69f00",
     "azure": "#0072b2",
-    # failure categories
-    "incorrect_existing_percent": "#8c8c8c",
-    "invalid_usage_percent": "#3f9e63",
-    "nonexistent_percent": "#b2182b",
+    # what becomes of a call
+    "valid": "#0b3c5d",
+    "another API": "#bdbdbd",
+    "wrong usage": "#3f9e63",
+    "no such API": "#b2182b",
 }
-SIZE_COLOURS = {"small": "#c3a5d6", "medium": "#a97fc0", "large": "#6a3d8f"}
+SIZE_COLOURS = {"small": "#d0b3e0", "medium": "#9c6fb8", "large": "#5a2d80"}
+OTHERS = ["#0b3c5d", "#e69f00", "#12967a", "#a3123a", "#8fd0f5", "#7b6ca8"]
 PAPER = {
     "marker": "D",
     "linestyle": "none",
@@ -60,18 +64,22 @@ PAPER = {
     "markersize": 6,
 }
 DASHES = {"linestyle": (0, (5, 3)), "linewidth": 1.2}
-NUMBERS = ["value", "ci_low", "ci_high", "paper_value"]
+NUMBERS = ["value", "ci_low", "ci_high", "n", "paper_value"]
 LONGEST_BIN = 2048  # tokens: where Figure 6 of CloudAPIBench ends
 
 
 def colours(names: Iterable[str]) -> dict[str, str]:
     """The fixed colour of each class, size (``mini-small``), provider or category; else the next of the palette."""
-    others = iter(sns.color_palette("colorblind").as_hex() * 10)
-    fixed = COLOURS | {f"-{size}": colour for size, colour in SIZE_COLOURS.items()}
+    others = cycle(OTHERS)
     return {
-        name: fixed.get(name) or fixed.get("".join(name.rpartition("-")[1:])) or next(others)
-        for name in names
+        name: COLOURS.get(name) or SIZE_COLOURS.get(_size(name)) or next(others) for name in names
     }
+
+
+def with_roles(rows: pd.DataFrame, roles: Mapping[str, str]) -> pd.DataFrame:
+    """The rows, with the paper's model behind ours where its values are drawn, too: ``mini-large ◇ StarCoder2-15B``."""
+    beside = set(rows.model[rows["paper_value"].notna()]) & roles.keys()
+    return rows.replace({"model": {name: f"{name} ◇\u00a0{roles[name]}" for name in beside}})
 
 
 def grouped_bars(
@@ -94,28 +102,29 @@ def grouped_bars(
     rows = _rows(frame, metric)
     names, kinds = list(rows[groups].unique()), list(order or rows[bars].unique())
     width, handles, marks = 0.8 / len(kinds), {}, {}
+    labels, heading = _labels({kind: rows[rows[bars] == kind] for kind in kinds})
     figure, axes = canvas(title, ylabel)
     for position, (kind, colour) in enumerate(colours(kinds).items()):
         ours = rows[rows[bars] == kind].set_index(groups).reindex(names)
         x = np.arange(len(names)) + (position - (len(kinds) - 1) / 2) * width
-        handles[kind] = axes.bar(x, ours["value"], width * 0.92, color=colour)
+        handles[labels[kind]] = axes.bar(x, ours["value"], width * 0.92, color=colour)
         if counts:
-            axes.bar_label(handles[kind], fmt="%.0f", padding=2, fontsize=9)
+            axes.bar_label(handles[labels[kind]], fmt="%.0f", padding=2, fontsize=9)
         else:
             style = {"fmt": "none", "ecolor": DARK, "elinewidth": 1, "capsize": 2.5}
             axes.errorbar(x, ours["value"], _whiskers(ours), **style)
         if ours["paper_value"].notna().any():
             (marks["paper"],) = axes.plot(x, ours["paper_value"], **PAPER, zorder=5)
-    crowded = sum(map(len, names)) > 60
+    crowded = sum(max(map(len, name.split(" "))) for name in names) > 60
     room = 1000 if crowded else max(12, 60 // max(1, len(names)))  # characters
-    labels = [fill(name, room, break_long_words=False) for name in names]
+    ticks = [fill(name, room, break_long_words=False) for name in names]
     turned = {"rotation": 25, "ha": "right"} if crowded else {}
-    axes.set_xticks(range(len(names)), labels, **turned)
+    axes.set_xticks(range(len(names)), ticks, **turned)
     axes.set_ylim(0, top)
     if not counts and rows["ci_low"].notna().any():
         marks["95% interval"] = Line2D([], [], color=DARK, marker="|", linestyle="none")
     place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0}
-    how = {"alignment": "left", "frameon": False, "title": _heading(kinds)}
+    how = {"alignment": "left", "frameon": False, "title": heading}
     handles |= marks
     axes.legend(handles.values(), handles, **how, **place)
     return figure
@@ -157,8 +166,9 @@ def dots_with_intervals(
         axes.grid(visible=False, axis="y")
         for between in np.arange(len(labels) - 1) + 0.5:
             axes.axhline(between, color=PALE, linewidth=0.8, zorder=0)
-    keys = {name: {"color": colour, "marker": "o"} for name, colour in palette.items()}
-    _key(figure, keys, rows, {"marker": "|", "markersize": 9, "markeredgewidth": 1.5})
+    found, heading = _labels({name: rows[rows["class"] == name] for name in palette})
+    keys = {found[name]: {"color": colour, "marker": "o"} for name, colour in palette.items()}
+    _key(figure, heading, keys, rows, {"marker": "|", "markersize": 9, "markeredgewidth": 1.5})
     return figure
 
 
@@ -190,7 +200,9 @@ def curves(
     rows = rows[(rows["is_base"] | at.notna()) & rows["class"].isin(shown)]
     palette = colours(_present(classes if lines == "class" else (), rows[lines]))
     figure, cells = _panels(rows, panels, title, xlabel, ylabel)
-    keys = {name: {"color": colour, "linewidth": 2} for name, colour in palette.items()}
+    ours = rows[rows["metric"] == metric]
+    found, heading = _labels({name: ours[ours[lines] == name] for name in palette})
+    keys = {found[name]: {"color": colour, "linewidth": 2} for name, colour in palette.items()}
     if rows["is_base"].any():
         keys["base"] = {"color": GREY, **DASHES}
     if (rows["metric"] == points).any():
@@ -221,7 +233,13 @@ def curves(
             else:
                 axes.axvline(place, color=GREY, linestyle=":", linewidth=1.2, zorder=1)
                 keys[label] = {"color": GREY, "linestyle": ":"}
-    _key(figure, keys, rows[~rows["is_base"]], {"marker": "s", "markersize": 9, "alpha": 0.3})
+    _key(
+        figure,
+        heading,
+        keys,
+        rows[~rows["is_base"]],
+        {"marker": "s", "markersize": 9, "alpha": 0.3},
+    )
     return figure
 
 
@@ -315,7 +333,8 @@ def _panels(
         figure.supylabel(ylabel)
         used, unused = grid.flat[: len(cells)], grid.flat[len(cells) :]
         for axes, name in zip(used, cells, strict=True):
-            axes.set_title(name if len(cells) > 1 else "", fontsize=10, pad=6)
+            is_named = len(cells) > 1 or column == "model"
+            axes.set_title(name if is_named else "", fontsize=10, pad=6)
     plt.close(figure)
     for axes in unused:
         axes.remove()
@@ -341,7 +360,9 @@ def _whiskers(rows: pd.DataFrame) -> np.ndarray:
     return np.array(distances, dtype=float).clip(min=0)
 
 
-def _key(figure: Figure, keys: Mapping[str, dict], rows: pd.DataFrame, interval: dict) -> None:
+def _key(
+    figure: Figure, heading: str, keys: Mapping[str, dict], rows: pd.DataFrame, interval: dict
+) -> None:
     """One legend of {label: style} for all panels, on their right; with the style of an interval and the paper's mark if
     a row has one.
     """
@@ -352,15 +373,25 @@ def _key(figure: Figure, keys: Mapping[str, dict], rows: pd.DataFrame, interval:
         keys["paper"] = PAPER
     if keys:
         handles = [Line2D([], [], label=label, **style) for label, style in keys.items()]
-        how = {"alignment": "left", "frameon": False, "title": _heading(keys)}
+        how = {"alignment": "left", "frameon": False, "title": heading}
         figure.legend(handles=handles, loc="outside right upper", **how)
 
 
-def _heading(names: Iterable[str]) -> str:
-    """What a legend's first name is one of."""
-    first = next(iter(names))
+def _labels(parts: Mapping[str, pd.DataFrame]) -> tuple[dict[str, str], str]:
+    """{name: name with the n of its rows} for a legend, and the legend's heading; one n for all stands in the heading."""
+    counts = {name: rows["n"].dropna().unique() for name, rows in parts.items()}
+    said = {name: f"n = {of[0]:,.0f}" if len(of) == 1 else "" for name, of in counts.items()}
+    first = next(iter(parts), "")
     known = {"high": "API frequency", "aws": "provider", "azure": "provider"}
-    return known.get(first, "model size" if first.rpartition("-")[2] in SIZE_COLOURS else "")
+    heading = [known.get(first, "model size" if _size(first) in SIZE_COLOURS else "")]
+    if len(set(said.values())) == 1:  # an n for each is an n for all
+        heading, said = [*heading, said[first]], {}
+    labels = {name: ", ".join(filter(None, [name, said.get(name)])) for name in parts}
+    return labels, ", ".join(filter(None, heading))
+
+
+def _size(model: str) -> str:
+    return model.partition(" ")[0].rpartition("-")[2] if "-" in model else ""
 
 
 def _present(wanted: Iterable[str], found: pd.Series) -> list[str]:

@@ -130,11 +130,19 @@ def headed(page: str, profile: Profile) -> str:
 def results_page(profile: Profile) -> str:
     """The page RESULTS.md: of every notebook question, method, pictures, results and verdicts, paper by paper."""
     run = Run(profile)
-    page = [headed(RESULTS, profile)]
+    contents, page = [], []
     for room in run.rooms:
         if lines := run.section(room):
+            heads = re.findall(r"^### \[(.*)\]\(", "\n".join(lines), re.MULTILINE)
+            contents += [f"- {_to(run.title(room))}", *(f"  - {_to(head)}" for head in heads)]
             page += [f"## {run.title(room)}", "", *lines]
-    return "\n".join(page).rstrip()
+    return "\n".join([headed(RESULTS, profile), *contents, "", *page]).rstrip()
+
+
+def _to(head: str) -> str:
+    """A link to a heading of the same page, as forges name them."""
+    anchor = re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-")
+    return f"[{head}](#{anchor})"
 
 
 class Run:
@@ -151,7 +159,11 @@ class Run:
         self.names, known = list(dict.fromkeys([profile.name, *others])), claims.load()
         self.judged = {name: claims.judge_run(known, self.figures / name) for name in self.names}
         self.rooms: dict[str, list[Notebook]] = {paper: [] for paper in titles()}
-        for notebook in sorted(all_notebooks(), key=lambda one: one.order != "first"):
+        judged = {f"{one.paper}/{one.artifact}" for one in known}
+        for notebook in sorted(
+            all_notebooks(),
+            key=lambda one: (one.order != "first", judged.isdisjoint(one.artifacts)),
+        ):
             self.rooms.setdefault(notebook.paper, []).append(notebook)
 
     def title(self, room: str) -> str:

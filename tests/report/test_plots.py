@@ -4,6 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
+from matplotlib.colors import to_rgb
+from scipy.spatial.distance import pdist
 
 from lookuplab import plots
 from lookuplab.scoring.calibration import reliability_rows
@@ -99,6 +101,30 @@ def test_colours_are_fixed_for_classes_and_sizes():
     assert found["mini-large"] == plots.SIZE_COLOURS["large"]
 
 
+# Severe protanopia and deuteranopia (Machado, Oliveira and Fernandes 2009, Table 1): linear RGB as such eyes see it.
+SEEN = {
+    "protanopia": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+    "deuteranopia": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+    "grey": [[0.2126, 0.7152, 0.0722]] * 3,
+}
+TOGETHER = [
+    ["high", "medium", "low", "all"],
+    ["mini-small", "mini-medium", "mini-large"],
+    ["aws", "azure"],
+    ["valid", "another API", "wrong usage", "no such API"],
+    ["a", "b", "c", "d", "e"],
+]
+
+
+@pytest.mark.parametrize("names", TOGETHER)
+@pytest.mark.parametrize("eyes", SEEN)
+def test_colours_that_stand_together_are_told_apart(names, eyes):
+    rgb = np.array([to_rgb(colour) for colour in plots.colours(names).values()])
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    seen = np.cbrt((linear @ np.transpose(SEEN[eyes])).clip(0, 1))  # equal steps look equal
+    assert pdist(seen).min() > 0.12, "an eighth of the way from black to white"
+
+
 def test_a_curve_runs_over_the_numbers_in_its_conditions_with_its_band():
     (axes,) = curves(classes=["high"]).axes
     assert axes.lines[0].get_xydata().tolist() == [[0, 40], [50, 65], [100, 90]]
@@ -114,6 +140,27 @@ def test_the_legend_names_what_is_drawn_once():
     assert named(figure) == names
     low = CURVE[CURVE.condition.str.endswith("low")]
     assert named(curves(low)) == ["low", "95% interval"]
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        ([205, 267] * 2, ["API frequency", "high, n = 205", "low, n = 267"]),
+        ([1200] * 4, ["API frequency, n = 1,200", "high", "low"]),
+        ([205, 267, 205, 40], ["API frequency", "high, n = 205", "low"]),
+    ],
+)
+def test_a_legend_says_n_where_a_name_has_one(counts, said):
+    legend = plots.grouped_bars(RATES.assign(n=counts), "valid_percent").axes[0].get_legend()
+    assert [legend.get_title().get_text(), *texts(legend.get_texts())[:2]] == said
+
+
+def test_the_papers_model_is_named_where_its_value_is_drawn():
+    roles = {"mini-small": "StarCoder2-3B", "mini-large": "StarCoder2-15B"}
+    named = plots.with_roles(RATES, roles).model.unique()
+    assert list(named) == ["mini-small ◇\xa0StarCoder2-3B", "mini-large"]
+    sizes = [plots.SIZE_COLOURS[size] for size in ("small", "large")]
+    assert list(plots.colours(named).values()) == sizes
 
 
 def test_a_number_without_an_interval_has_no_whisker():

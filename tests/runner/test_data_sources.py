@@ -106,9 +106,11 @@ def test_a_run_fetches_what_its_notebook_reads(kit, get, file):
             f"({len(CONTENT)}, '{hashlib.sha256(CONTENT).hexdigest()}'), not ({len(CONTENT)}, '{'0' * 64}')",
         ),
         ({"size": 100_000}, "does not give it"),
+        ({"kind": "ftp"}, "the kind is one of file, model"),
+        ({"colour": "red"}, "unexpected keyword argument 'colour'"),
     ],
 )
-def test_wrong_bytes_are_exit_code_2(get, file, changed, message):
+def test_wrong_bytes_and_wrong_entries_are_exit_code_2(get, file, changed, message):
     code, said = get(**changed)
     assert code == 2 and message in said and not file.exists(), said
 
@@ -116,6 +118,14 @@ def test_wrong_bytes_are_exit_code_2(get, file, changed, message):
 def test_an_address_that_is_gone_is_told_at_once(get, server):
     code, said = get(address=f"http://127.0.0.1:{server.server_port}/old.bin")
     assert code == 2 and "404" in said and said.count("\n") == 1 and len(server.asked) == 1
+
+
+def test_the_committed_list_is_complete():
+    sources = data_sources.load()
+    assert sources and all(source.licence and source.purpose for source in sources.values())
+    assert all(
+        source.revision == "main" or len(source.revision) == 40 for source in sources.values()
+    )
 
 
 @pytest.fixture

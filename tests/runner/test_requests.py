@@ -266,6 +266,13 @@ def test_the_refusal_is_one_line_and_anyway_lifts_it():
     assert "refused: " not in CliRunner().invoke(cli, [*call, "--dry-run", "--anyway"]).output
 
 
+def test_a_role_that_the_paper_does_not_have_is_refused_before_anything_is_asked():
+    roles = 'roles={"mini-small": "StarCoder9"}'
+    refused = CliRunner().invoke(cli, ["run", "table1_base_models", "-p", roles])
+    assert refused.exit_code == 2 and refused.output.count("\n") == 1
+    assert "the paper has no model 'StarCoder9'; it has: " in refused.output
+
+
 def test_a_dry_run_says_what_would_run_and_what_is_missing_and_starts_nothing(kit, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     source = 'profile = "mini"\ntasks = 3\nsome_file = ""\nmodels = ["x/y", "openai:g", "mini-x"]\n'
@@ -277,7 +284,7 @@ def test_a_dry_run_says_what_would_run_and_what_is_missing_and_starts_nothing(ki
         "parameters: {tasks: 9, some_file: data/none.jsonl}\nsteps: {data/none: write it by hand}"
     )
     code, said = kit.call("reproduce", "--profile", str(own), "--dry-run")
-    assert code == 0, said
+    assert code == 2, said
     assert said.index("demo/b") < said.index("demo/a") and "tasks = 9" in said
     assert "missing: parameter 'some_file' names 'data/none.jsonl', which does not exist\n" in said
     assert "yours to do first: write it by hand\n" in said

@@ -133,18 +133,18 @@ def count(
                 or any(word in text for word in words)  # ten times faster, and rules out most
                 and re.search(in_text, text)
             ]
-            digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=12).digest()
-            if not found:
+            if not found:  # most files: they are not even hashed
                 fates["other"] += 1
-            elif digest in seen:
+                continue
+            digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=12).digest()
+            if digest in seen:
                 fates["copy"] += 1
             elif found != ["python"] and is_sdk_source(path, text):
                 fates["SDK source"] += 1
             else:
                 fates.update(found)
                 yield found, text
-            if found:
-                seen.add(digest)
+            seen.add(digest)
 
     used = partial(_used, clients=client_names(index))
     # forked processes would hold the locks of what reads the files

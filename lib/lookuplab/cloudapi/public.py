@@ -29,10 +29,8 @@ def by_repository(path: Path, index: ApiIndex) -> np.ndarray:
     """(3, repositories, operations) of booleans: the repository calls or defines a function of the operation's name; it
     does and calls something on a client of its service, too; it calls the operation on its own client.
     """
-    operations, at = (
-        index.operations,
-        defaultdict(list),
-    )  # what a row says -> the operations that it speaks of
+    # what a row says -> the operations that it speaks of
+    operations, at = index.operations, defaultdict(list)
     for number, spec in enumerate(operations):
         for key in (spec.provider, spec.name), (spec.provider, "", spec.service), (spec.id,):
             at[key].append(number)

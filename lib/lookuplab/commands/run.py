@@ -45,7 +45,7 @@ def run(
     Args:
         profile: smoke, mini, paper, or the path of a YAML file.
         parameter: NAME=VALUE sets a parameter; repeatable.
-        dry_run: Only say what would run, what is fetched and what is missing.
+        dry_run: Only say what would run, what is fetched and what is missing (then the exit code is 2).
         anyway: Let any model answer the mini tasks, whose frequency classes mean something to the mini models alone.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster, one started here or one that runs (docs/cluster.md).
     """
@@ -103,7 +103,7 @@ def reproduce(
         parameter: NAME=VALUE sets a parameter of the notebooks of PAPER; repeatable.
         jobs: Notebooks at a time.
         again: Also what is up to date.
-        dry_run: Only say what would run, what is fetched and what is missing.
+        dry_run: Only say what would run, what is fetched and what is missing (then the exit code is 2).
         anyway: Let any model answer the mini tasks, whose frequency classes mean something to the mini models alone.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
@@ -255,15 +255,15 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
     click.echo(f"drawn: {', '.join(drawn)}")
 
 
-def _preview(planned: list, anyway: bool) -> None:
+def _preview(planned: list, anyway: bool) -> int:
     """Say of every job what is set for it, what it fetches and what is missing; in the end what is fetched and left to
-    you in all.
+    you in all. Return the exit code: 2 if the same without --dry-run would be refused.
     """
     from lookuplab import data_sources
     from lookuplab.notebooks import downloads, foreign_tasks, missing
     from lookuplab.provenance import relative
 
-    every, steps = {}, {}
+    every, steps, code = {}, {}, 0
     for job in sorted(planned, key=lambda job: job.notebook.order != "first"):
         place = relative(job.figures / job.profile.name / job.notebook.paper)
         click.echo(f"{job.notebook.id} -> {place}")
@@ -281,8 +281,10 @@ def _preview(planned: list, anyway: bool) -> None:
         for problem, step in missing(job):
             click.echo(f"  missing: {problem}")
             steps |= {step: None} if step else {}
+            code = 2
         if not anyway and (problem := foreign_tasks(job)):
             click.echo(f"  refused: {problem}")
+            code = 2
     due = [source for source in every.values() if not data_sources.is_fetched(source)]
     unknown = sum(not source.bytes for source in due)
     more = f" and {unknown} of unknown size" * bool(unknown)
@@ -291,6 +293,7 @@ def _preview(planned: list, anyway: bool) -> None:
     )
     for step in steps:
         click.echo(f"yours to do first: {step}")
+    return code
 
 
 def _execute(
@@ -315,8 +318,7 @@ def _execute(
             "only `lookuplab run` can be launched in several processes; others would write the same files"
         )
     if dry_run:
-        _preview(planned, anyway)
-        return 0
+        return _preview(planned, anyway)
     for job in planned:
         if job.without:
             click.echo(f"{job.notebook.id} runs {job.said_without}", err=True)

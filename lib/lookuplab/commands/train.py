@@ -25,7 +25,7 @@ def train() -> None:
 @command(train)
 def mini(
     *,
-    size: Literal["all", "large", "medium", "small"] = "all",
+    size: Literal["all", "large", "medium", "small", "medium-arm15"] = "all",
     epochs: int = 1,
     seed: int = 0,
     out: Path | None = None,
@@ -51,8 +51,8 @@ def mini(
     from lookuplab.mini import corpus
     from lookuplab.paths import made
 
-    sizes = ("large", "medium", "small") if size == "all" else (size,)
-    for folder in corpus.train(sizes, made(out or corpus.MODELS), epochs, seed):
+    names = tuple(corpus.ARMS) if size == "all" else (size,)
+    for folder in corpus.train(names, made(out or corpus.MODELS), epochs, seed):
         click.echo(folder)
 
 

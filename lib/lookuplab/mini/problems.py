@@ -644,13 +644,12 @@ def draw(split: str, numbers: Mapping[str, int]) -> Iterator[dict]:
     ``numbers``: kind of perturbation -> problems, dealt to the libraries by SHARES. One example of each object comes before
     the second of any. The same versions of the libraries give the same records.
     """
-    first = 0
+    first, given = 0, 0
     for library, share in SHARES.items():
         items = objects(library, split)
         tried = [one for item in items for one in examples(item, library)]
-        drawn = {
-            kind: round(number * share / sum(SHARES.values())) for kind, number in numbers.items()
-        }
+        before, given = given, given + share / sum(SHARES.values())
+        drawn = {kind: round(n * given) - round(n * before) for kind, n in numbers.items()}
         families = chosen([found for found in examined(tried) if found], drawn)
         number = 0
         for family in families:

@@ -66,7 +66,7 @@ def pairs() -> list[TextPair]:
     }
     chosen = []
     for problems in examined(open_examples()):
-        found = [one | {"id": f"{one['example']} {one['rule']}"} for one in problems]
+        found = [one | {"id": f"{one['example']}.{number}"} for number, one in enumerate(problems)]
         others = sorted(found[1:], key=lambda one: order(one["id"]))
         chosen += [*found[:1], *others[: PER_EXAMPLE - 1]]
     asked = {

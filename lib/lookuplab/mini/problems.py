@@ -14,9 +14,12 @@ import re
 import signal
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain, zip_longest
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +27,8 @@ import pandas as pd
 from tqdm import tqdm
 
 from lookuplab import paths
+from lookuplab.cloudapi.benchmark import stable_order
+from lookuplab.mini import DRAW
 from lookuplab.mini.docstrings import names
 from lookuplab.mini.examples import (
     LIBRARIES,
@@ -36,8 +41,15 @@ from lookuplab.mini.examples import (
     options_of,
     replaced,
 )
+from lookuplab.stackoverflow.ds1000 import Problem, program
+from lookuplab.stackoverflow.grader import Grader
 
 PROBLEMS = paths.MINI / "stackoverflow" / "problems.jsonl.gz"
+DEVELOPMENT = PROBLEMS.with_name("problems_development.jsonl.gz")
+# Of 300 problems as DS-1000's 845 of six libraries: 336 Origin, 152 Surface, 195 Semantic, 162 Difficult-Rewrite;
+# and as its 732 of these four.
+NUMBERS = {"Origin": 120, "Surface": 54, "Semantic": 69, "Difficult-Rewrite": 57}
+SHARES = {"Pandas": 291, "Numpy": 220, "Scipy": 106, "Sklearn": 115}
 SECONDS = 300  # for one value: what waits or computes longer makes no problem
 LONGEST, PRINTED = 2000, 600  # characters of a value's source, and of one that a prompt shows
 NAMES = "sample given items source entry content group start".split()  # of renamed variables
@@ -137,6 +149,7 @@ WISHES = (
     "What I am after: {summary}",
     "Is there a short way to get there? The task reads: {summary}",
 )
+GIVEN = ("Take", "What goes in:", "To be used for it:")
 STORY = (
     "This is a part of a larger program that several people work on, so please do not change how the data is "
     "made. An older version did it with a loop, which was slow and hard to read."
@@ -307,6 +320,12 @@ def origin(example: Example) -> Draft:
     setup, target = list(example.setup), example.target
     known, expected = evaluated(example.imports, setup, target)
     found = call(target, known)
+    if named(found, "\n".join(setup)):
+        raise ValueError("the prompt would name the callable")
+    if found.name in imported(example.imports):
+        example = unimported(example, found.name)
+        target = example.target
+        found = call(target, evaluated(example.imports, setup, target)[0])
     if not variables(target, setup):
         target, lines = lifted(found)
         setup += lines
@@ -324,6 +343,38 @@ def origin(example: Example) -> Draft:
                     cases = ("\n".join(setup), expected), ("\n".join(lines), other)
                     return Draft(example, found, target, cases, printed(known["result"], expected))
     raise ValueError("no other input gives another value")
+
+
+def named(found: Call, setup: str) -> bool:
+    """Whether summary or set-up have the callable's name: in the summary as code, which ``mean`` alone is not."""
+    last = found.name.rpartition(".")[2]
+    word = last.isalpha() and last.islower()
+    in_summary = rf"\.{last}\b|\b{last}\(|`{last}`" if word else rf"\b{re.escape(last)}\b"
+    return bool(re.search(in_summary, found.summary) or re.search(rf"\b{re.escape(last)}\b", setup))
+
+
+def imported(imports: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Name -> (line, its full name) of what single lines ``from MODULE import NAME`` import."""
+    found = {}
+    for line in imports:
+        match ast.parse(line).body:
+            case [ast.ImportFrom(module=module, names=names, level=0)]:
+                found |= {one.asname or one.name: (line, f"{module}.{one.name}") for one in names}
+    return found
+
+
+def unimported(example: Example, name: str) -> Example:
+    """The example with the callable's full name in the expression instead of its import, which would tell it."""
+    line, full = imported(example.imports)[name]
+    module = full.rpartition(".")[0]
+    (node,) = ast.parse(line).body
+    others = [one for one in node.names if (one.asname or one.name) != name]
+    rest = [ast.unparse(ast.ImportFrom(module, others, 0))] if others else []
+    imports = [*(one for one in example.imports if one != line), f"import {module}", *rest]
+    tree = ast.parse(example.target)
+    calls = [one for one in ast.walk(tree) if isinstance(one, ast.Name) and one.id == name]
+    target = replaced(example.target, [(one, full) for one in calls])
+    return replace(example, imports=tuple(dict.fromkeys(imports)), target=target)
 
 
 def printed(value: object, expected: Literal) -> str:
@@ -447,10 +498,8 @@ def other_arguments(found: Call) -> Iterator[tuple[str, str]]:
 
 
 def difficult(first: Draft) -> Iterator[Draft]:
-    """The call is not named, is made for every element of a list, or is followed by a second step."""
+    """The call is made for every element of a list, or is followed by a second step."""
     draft = replace(first, perturbation="Difficult-Rewrite")
-    if first.call.name.rpartition(".")[2] not in " ".join(first.example.imports):
-        yield replace(draft, rule="call not named")
     yield from for_each(replace(draft, rule=EACH, printed=""))
     step = {"array": "[::-1]", "frame": ".iloc[::-1]", "series": ".iloc[::-1]", "index": "[::-1]"}
     if (kind := first.cases[0][1].kind) in step:
@@ -481,7 +530,9 @@ def prompt(draft: Draft) -> str:
 
 
 def question(draft: Draft) -> list[str]:
-    """The lines of the question: what there is, what is wanted with which arguments, and the value for the example."""
+    """The lines of the question: what there is, what is wanted of which values, and the value for the example. Neither
+    the callable nor a parameter is named.
+    """
     asked, summary = draft.call, draft.call.summary
     dice = int(hashlib.sha256(draft.example.id.encode()).hexdigest(), 16)
     way = dice % (len(OPENINGS) - 1) + 1 if draft.rule == "reworded" else 0
@@ -494,14 +545,10 @@ def question(draft: Draft) -> list[str]:
         summary = re.sub(rf"\b{word}\b", other, summary)
     lines = [OPENINGS[way].format(library=LIBRARIES[draft.example.library], variables=shown)]
     lines += [STORY] if draft.rule == "story around it" else []
-    verb = "Apply it" if draft.rule == "call not named" else f"Use `{asked.name}`"
-    if asked.receiver:
-        verb += f" on `{renamed(asked.text(asked.receiver), draft.renamed)}`"
-    given = [(name, renamed(asked.text(node), draft.renamed)) for name, node in asked.arguments]
-    if given:
-        texts = (text if name in ("", text) else f"{name} = {text}" for name, text in given)
-        verb += f" with {listed(f'`{text}`' for text in texts)}"
-    lines += [WISHES[way].format(summary=summary), f"{verb}."]
+    nodes = [*filter(None, [asked.receiver]), *(node for _, node in asked.arguments)]
+    given = [renamed(asked.text(node), draft.renamed) for node in nodes]
+    lines += [WISHES[way].format(summary=summary)]
+    lines += [f"{GIVEN[way]} {listed(f'`{text}`' for text in given)}."] if given else []
     lines += [STEPS[draft.rule]] if draft.rule in STEPS else []
     return [*lines, "", SHOWN[way], "", draft.printed] if draft.printed else lines
 
@@ -541,14 +588,25 @@ def written(example: Example) -> list[dict[str, str]]:
                 "object": example.object,
                 "example": example.id,
                 "rule": draft.rule,
+                "perturbation": draft.perturbation,
                 "prompt": prompt(draft),
                 "reference_code": f"result = {draft.target}",
                 "code_context": context(draft),
+                "expressions": [draft.target, draft.call.source, example.target],
+                "wrong": wrong_answers(draft),
             }
             for draft in examine(example)
         ]
     except SyntaxError:  # an argument to rename that only the call's parentheses hold together
         return []
+
+
+def wrong_answers(draft: Draft) -> list[str]:
+    """Answers that must fail: nothing, None, the first case's value as a constant, and each variable as it is."""
+    imports = "".join(f"{line}\n" for line in IMPORTS.values())
+    read = variables(draft.target, [draft.cases[0][0]])
+    values = ["None", draft.cases[0][1].source, *read]
+    return ["pass", *(f"{imports}result = {value}" for value in values)]
 
 
 def examined(tried: Sequence[Example]) -> Iterator[list[dict[str, str]]]:
@@ -575,22 +633,92 @@ def _confine() -> None:
     sys.addaudithook(refuse)
 
 
-def rebuilt(chosen: Sequence[dict]) -> list[dict]:
-    """The records of a benchmark made again from the installed libraries: object, example, rule and answer say which.
+def order(text: str) -> str:
+    """A place in the draw that depends on the name alone."""
+    return stable_order(text, DRAW)
 
-    Raises KeyError for a problem that these versions do not give.
+
+def draw(split: str, numbers: Mapping[str, int]) -> Iterator[dict]:
+    """The records of a benchmark from the examples of one split (``packages.example_split``), as in problems.jsonl.gz.
+
+    ``numbers``: kind of perturbation -> problems, dealt to the libraries by SHARES. One example of each object comes before
+    the second of any. The same versions of the libraries give the same records.
     """
-    wanted = {f"{one['metadata']['object']}#{one['metadata']['example']}" for one in chosen}
-    items = ((item, library) for library in LIBRARIES for item in objects(library, held_out=True))
-    tried = [one for item, library in items for one in examples(item, library) if one.id in wanted]
-    made = {
-        (one["example"], one["rule"], one["reference_code"]): one
-        for problems in examined(tried)
-        for one in problems
-    }
-    found = []
-    for one in chosen:
-        about = one["metadata"]
-        key = f"{about['object']}#{about['example']}", about["rule"], one["reference_code"]
-        found.append(one | {name: made[key][name] for name in ("prompt", "code_context")})
-    return found
+    first, given = 0, 0
+    for library, share in SHARES.items():
+        items = objects(library, split)
+        tried = [one for item in items for one in examples(item, library)]
+        before, given = given, given + share / sum(SHARES.values())
+        drawn = {kind: round(n * given) - round(n * before) for kind, n in numbers.items()}
+        families = chosen([found for found in examined(tried) if found], drawn)
+        number = 0
+        for family in families:
+            origin = number
+            for one in family:
+                yield {
+                    **{name: one[name] for name in ("prompt", "reference_code", "code_context")},
+                    "metadata": {
+                        "problem_id": first + number,
+                        "library_problem_id": number,
+                        "library": library,
+                        "test_case_cnt": 2,
+                        "perturbation_type": one["perturbation"],
+                        "perturbation_origin_id": origin,
+                        "rule": one["rule"],
+                        "object": one["object"],
+                        "example": int(one["example"].rpartition("#")[2]),
+                        "expressions": one["expressions"],
+                    },
+                }
+                number += 1
+        first += number
+
+
+def chosen(families: Sequence[list[dict]], numbers: Mapping[str, int]) -> list[list[dict]]:
+    """Families (an origin, then its perturbations) whose problems hold, until there are so many of each kind.
+
+    Each kind goes through the origins in an order of its own, and gives one a second perturbation only when all had
+    their first; the rules take turns.
+    """
+    unlike = {(one[0]["prompt"], one[0]["reference_code"]): one for one in families}
+    turns, ranked = Counter(), []
+    for family in sorted(unlike.values(), key=lambda family: order(family[0]["example"])):
+        turns[family[0]["object"]] += 1
+        ranked.append((turns[family[0]["object"]], order(family[0]["object"]), family))
+    ranked = [family for *_, family in sorted(ranked, key=itemgetter(0, 1))]
+    (origin, total), *others = numbers.items()
+    kept = {one["example"]: [one] for one in holding([family[:1] for family in ranked], total)}
+    perturbed = {family[0]["example"]: family[1:] for family in ranked}
+    for kind, total in others:
+        offered = []
+        for turn, example in enumerate(sorted(kept, key=lambda example: order(kind + example))):
+            found = [one for one in perturbed[example] if one["perturbation"] == kind]
+            rules = sorted({one["rule"].partition(":")[0] for one in found})
+            found.sort(
+                key=lambda one: (rules.index(one["rule"].partition(":")[0]) + turn) % len(rules)
+            )
+            offered.append(found)
+        for one in holding(offered, total):
+            kept[one["example"]].append(one)
+    return [kept[example] for example in sorted(kept, key=order)]
+
+
+def holding(offered: Sequence[list[dict]], number: int) -> list[dict]:
+    """``number`` problems whose reference passes and whose wrong answers fail: the first of each list before the second
+    of any.
+    """
+    grader, kept = Grader(own=True, store=False), []
+    waiting = [one for one in chain.from_iterable(zip_longest(*offered)) if one]
+    while len(kept) < number and waiting:
+        tried, waiting = waiting[: number - len(kept)], waiting[number - len(kept) :]
+        programs, owners = [], []
+        for at, one in enumerate(tried):
+            problem = Problem("", one["prompt"], "", one["code_context"], *[""] * 3)
+            answers = [one["reference_code"], *one["wrong"]]
+            programs += [program(problem, answer) for answer in answers]
+            owners += [(at, answer == answers[0]) for answer in answers]
+        outcomes = grader.outcomes(programs, "checking problems")
+        judged = zip(owners, outcomes, strict=True)
+        failed = {at for (at, right), outcome in judged if outcome.passed != right}
+        kept += [one for at, one in enumerate(tried) if at not in failed]
+    return kept

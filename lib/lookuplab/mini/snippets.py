@@ -1,18 +1,16 @@
 """The mini corpus of snippets, what the docstrings of four installed libraries describe and show; and its rankers.
 
 Who may know what:
-- An object is held out if any of its names is (``packages.held_out_example``); the mini models never saw its examples.
-- Its examples become the problems of the mini benchmark. They are therefore not in "mini", the corpus that prompts
-  show, and neither is an open object's example with the same code. They are in "mini-retrieval", where the retrieval
-  queries must find them; a generation that looks there is an oracle and has to say so.
+- An object is held out if any of its names is (``packages.example_split``); the mini models never saw its examples.
+- Its examples become the problems of the mini benchmark. They are in the corpus, as answers to questions are on Stack
+  Overflow, but no prompt shows a snippet that holds the expression asked for (``asking.gives_away``).
 - A query is another sentence of the same docstring (the second of the summary, else one of Returns or Notes), never the
   text that describes the document. What names the object in code is no query.
-- Of the open objects a tenth gives validation queries in the same way. Neither their sentences nor those of held-out
+- The objects for development give validation queries in the same way. Neither their sentences nor those of held-out
   objects train the description model; the word vectors learn from the corpus that is searched, as in nokia/codesearch.
 """
 
 import ast
-import hashlib
 import inspect
 import random
 import re
@@ -29,7 +27,7 @@ from tqdm import tqdm
 from lookuplab import paths
 from lookuplab.mini import packages
 from lookuplab.mini.docstrings import Documented, documented, examples, plain, sections, sentences
-from lookuplab.mini.packages import EXAMPLE_PACKAGES, held_out_example
+from lookuplab.mini.packages import EXAMPLE_PACKAGES, example_split
 from lookuplab.stackoverflow.corpus import MINI, Snippet, queries
 
 MAX_CODE = 1200  # characters; longer examples are sessions rather than snippets
@@ -49,12 +47,9 @@ without the objects that the mini corpus holds out or asks about for validation.
 
 
 def split_of(item: Documented) -> str:
-    """ "test" for a held-out object, "valid" for a tenth of the others, "train" for the rest."""
-    if any(map(held_out_example, item.names)):
-        return "test"
-    last = item.name.rpartition(".")[2]
-    chosen = int(hashlib.sha256(f"valid:{last}".encode()).hexdigest(), 16) % 10 == 0
-    return "valid" if chosen else "train"
+    """ "test" for an object with a held-out name, "valid" for one with a name for development, "train" for the rest."""
+    splits = set(map(example_split, item.names))
+    return "test" if "test" in splits else "valid" if "development" in splits else "train"
 
 
 def summary(item: Documented) -> str:
@@ -96,11 +91,12 @@ def build() -> dict[str, list[dict]]:
                 asked[split_of(item)][others[0]].append((item.name, found))
     known: dict[str, Snippet] = {}
     for one in [*made["test"], *sorted(made["train"] + made["valid"], key=lambda one: one.id)]:
-        known.setdefault(_key(one.code), one)  # a held-out example stays out under any other name
-    kept, held_out = set(known.values()), set(made["test"])
+        known.setdefault(
+            _key(one.code), one
+        )  # under the name of the held-out object where there are several
+    kept = set(known.values())
     return {
-        "snippets": [asdict(one) for one in known.values() if one not in held_out],
-        "held_out": [asdict(one) for one in known.values() if one in held_out],
+        "snippets": [asdict(one) for one in known.values()],
         "queries_valid": list(_queries(asked["valid"], kept)),
         "queries_test": list(_queries(asked["test"], kept)),
     }

@@ -8,7 +8,8 @@ description and code lose their end; a problem loses its beginning, because its 
 
 import random
 from bisect import bisect
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lookuplab.errors import UserError
@@ -20,6 +21,7 @@ from lookuplab.stackoverflow.corpus import Snippet
 from lookuplab.stackoverflow.ds1000 import CHAT, STOP, Problem, indented, solution_of
 from lookuplab.stackoverflow.grader import Answer, Grader, environment, grade
 
+SPARE = 40  # snippets beyond those shown, of which some may give the problem away
 TRIMS = ("description-first", "question-first")
 TEMPLATE = "Problem:\n{description}\nA:\n<code>\n{code}\n</code>\n\n"  # the form of DS-1000's completion prompts
 # Section 4.3: "500 to 600"
@@ -106,10 +108,36 @@ class Asked:
 def look_up(
     ranker: Ranker, snippets: Sequence[Snippet], problems: Sequence[Problem], k: int
 ) -> dict[str, list[Snippet]]:
-    """Problem id -> the ``k`` snippets that rank best for its question, best first."""
+    """Problem id -> the ``k`` snippets that rank best for its question, best first, without those that give it away."""
     known = {snippet.id: snippet for snippet in snippets}
-    ranked = ranker.rank({problem.id: problem.question for problem in problems}, k)
-    return {problem: [known[one] for one in ids] for problem, ids in ranked.items()}
+    ranked = ranker.rank({problem.id: problem.question for problem in problems}, k + SPARE)
+    found = {one.id: map(known.get, ranked[one.id]) for one in problems}
+    return {one.id: fair(found[one.id], one)[:k] for one in problems}
+
+
+def fair(snippets: Iterable[Snippet], problem: Problem) -> list[Snippet]:
+    """Leave one out: the snippets that hold none of the problem's expressions, white space apart."""
+    secrets = ["".join(one.split()) for one in problem.expressions]
+    codes = ((one, "".join(one.code.split())) for one in snippets)
+    return [one for one, code in codes if not any(secret in code for secret in secrets)]
+
+
+def gold(
+    snippets: Sequence[Snippet], problems: Sequence[Problem], k: int
+) -> dict[str, list[Snippet]]:
+    """Problem id -> at most ``k`` snippets of the object that it is about: the most that retrieval can give."""
+    own = defaultdict(list)
+    for snippet in snippets:
+        own[snippet.id.rpartition("#")[0]].append(snippet)
+    return {one.id: fair(own[one.object], one)[:k] for one in problems}
+
+
+def hits(found: Mapping[str, Sequence[Snippet]], problems: Sequence[Problem], k: int) -> list[str]:
+    """For each problem "hit" if one of its first ``k`` snippets is of its own object, else "miss"."""
+    shown = {
+        one.id: {snippet.id.rpartition("#")[0] for snippet in found[one.id][:k]} for one in problems
+    }
+    return ["hit" if one.object in shown[one.id] else "miss" for one in problems]
 
 
 def at_random(
@@ -117,7 +145,11 @@ def at_random(
 ) -> dict[str, list[Snippet]]:
     """Problem id -> ``k`` snippets drawn by a generator seeded with that id: what no one looked up."""
     ordered = sorted(snippets, key=lambda one: one.id)
-    return {one.id: random.Random(one.id).sample(ordered, k) for one in problems}
+    drawn = {
+        one.id: random.Random(one.id).sample(ordered, min(k + SPARE, len(ordered)))
+        for one in problems
+    }
+    return {one.id: fair(drawn[one.id], one)[:k] for one in problems}
 
 
 def ask(

@@ -38,9 +38,8 @@ def test_crossings_of_known_curves_lie_in_their_intervals():
 
 def test_a_curve_that_never_crosses_is_cut_at_the_ends_of_the_range():
     found = rows((-50, 0), (50, 0))
-    assert found["alone", "half_at"]["value"] == 600
-    assert found["documented", "half_at"]["value"] == 0
-    assert found["documented - alone", "meet_at"]["value"] == 600
+    keys = ("alone", "half_at"), ("documented", "half_at"), ("documented - alone", "meet_at")
+    assert [found[key]["value"] for key in keys] == [600, 0, 600]
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,9 @@ import pandas as pd
 import pytest
 
 from lookuplab.mini import problems, questions
-from lookuplab.mini.docstrings import Documented
-from lookuplab.mini.examples import Example, examples, objects, options_of
+from lookuplab.mini.docstrings import Documented, Example, examples, examples_of, options_of
 from lookuplab.mini.packages import example_split
-from lookuplab.mini.problems import Literal, examine, examined, literal, prompt
+from lookuplab.mini.problems import Literal, drafts, examined, literal, prompt
 from lookuplab.stackoverflow import ds1000
 from lookuplab.stackoverflow.corpus import records
 
@@ -36,17 +35,15 @@ def committed():
 
 @pytest.fixture(scope="module")
 def median():
-    return {(draft.rule.partition(":")[0], draft.target): draft for draft in examine(MEDIAN)}
+    return {(draft.rule.partition(":")[0], draft.target): draft for draft in drafts(MEDIAN)}
 
 
 def passes(context, answer):
     """Whether a problem's own program takes an answer."""
-    known = {}
-    exec(context, known)
+    exec(context, known := {})
     with contextlib.suppress(Exception):
         known["test_execution"](answer)
         return True
-    return False
 
 
 def test_every_problem_is_of_a_held_out_object_and_names_its_origin(committed):
@@ -70,12 +67,9 @@ def test_references_pass_and_nothing_and_none_fail(committed):
 def test_the_committed_problems_come_out_of_the_installed_examples(committed):
     origin, *_ = (record for record in committed if record["metadata"]["library"] == "Numpy")
     name = f"{origin['metadata']['object']}#{origin['metadata']['example']}"
-    items = objects("Numpy", "test")
-    (example,) = (one for item in items for one in examples(item, "Numpy") if one.id == name)
+    (example,) = (one for one in examples_of("Numpy", "test") if one.id == name)
     ((made, *_),) = examined([example])
-    assert {key: made[key] for key in origin if key != "metadata"} == {
-        key: value for key, value in origin.items() if key != "metadata"
-    }
+    assert origin == {key: made.get(key, origin["metadata"]) for key in origin}
 
 
 def test_families_are_drawn_one_object_after_the_other_and_only_problems_that_hold():
@@ -103,7 +97,7 @@ def test_no_prompt_names_the_callable_or_a_parameter(committed):
         assert f".{last}(" not in question and f"`{last}`" not in question
         assert f"import {last}\n" not in code and f".{last}(" not in code
     flag = Example("numpy.sum", "Numpy", 0, IMPORT, ARRAY, "np.sum(a, axis=0, keepdims=True)")
-    asked = prompt(examine(flag)[0])
+    asked = prompt(problems.origin(flag))
     assert "`True`" in asked and "keepdims" not in asked and "axis" not in asked.partition("A:")[2]
 
 
@@ -137,7 +131,9 @@ def test_an_example_keeps_the_statements_that_its_value_needs():
 
 
 def test_constants_become_variables_and_the_second_input_gives_another_value():
-    draft = examine(Example("numpy.average", "Numpy", 0, IMPORT, (), "np.average([1, 2, 6])"))[0]
+    draft = problems.origin(
+        Example("numpy.average", "Numpy", 0, IMPORT, (), "np.average([1, 2, 6])")
+    )
     (first, value), (second, other) = draft.cases
     assert draft.target == "np.average(data)" and first == "data = [1, 2, 6]"
     assert value == Literal("number", "3.0") and second.startswith(first) and other != value
@@ -154,25 +150,21 @@ def test_constants_become_variables_and_the_second_input_gives_another_value():
     ],
 )
 def test_what_is_no_problem_is_left_out(setup, target):
-    assert examine(Example("numpy.x", "Numpy", 0, IMPORT, setup, target)) == []
+    with pytest.raises(Exception):
+        drafts(Example("numpy.x", "Numpy", 0, IMPORT, setup, target))
 
 
 def test_an_example_runs_in_a_process_that_writes_and_connects_nowhere():
-    lines = "f = open('x', 'w')", "import socket; socket.create_connection(('127.0.0.1', 9))", ""
-    tried = [
-        Example("numpy.sum", "Numpy", 0, IMPORT, (line, *ARRAY), "np.sum(a)") for line in lines
-    ]
+    lines = "open('x', 'w')", "import socket; socket.create_connection(('127.0.0.1', 9))", ""
+    tried = [Example("", "Numpy", 0, IMPORT, (line, *ARRAY), "np.sum(a)") for line in lines]
     assert [bool(found) for found in examined(tried)] == [False, False, True]
 
 
 def test_surface_keeps_the_values_and_says_it_otherwise(median):
     origin = median["", "np.median(a, axis=0)"]
     surface = [draft for draft in median.values() if draft.perturbation == "Surface"]
-    assert [draft.rule for draft in surface] == [
-        "reworded",
-        "story around it",
-        "renamed: a to sample",
-    ]
+    rules = ["reworded", "story around it", "renamed: a to sample"]
+    assert [draft.rule for draft in surface] == rules
     for draft in surface:
         assert [found for _, found in draft.cases] == [found for _, found in origin.cases]
     assert len({prompt(draft) for draft in [origin, *surface]}) == 4
@@ -223,15 +215,14 @@ def test_a_value_without_a_short_source_has_none(value):
     "kind, result, expected",
     [
         *(("number", 1.1, 1.0), ("array", np.ones(2), np.ones(3))),
-        ("sequence", (1.0,), (1.0, 2.0)),
-        *(("exact", ["a"], ("a",)), ("series", pd.Series([1]).to_frame(), pd.Series([1]))),
+        *(("sequence", (1.0,), (1.0, 2.0)), ("exact", ["a"], ("a",))),
+        ("series", pd.Series([1]).to_frame(), pd.Series([1])),
         ("frame", pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]})),
     ],
 )
 def test_another_value_is_told_apart(kind, result, expected):
     with pytest.raises(Exception):
         problems.same(kind, result, expected)
-    problems.same(kind, expected, expected)
 
 
 def test_the_models_learn_a_few_problems_of_an_example_but_no_reference(monkeypatch):

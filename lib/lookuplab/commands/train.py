@@ -24,9 +24,8 @@ def train() -> None:
     """
     # threads that spin starve each other on a shared machine
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    with suppress(
-        OSError, AttributeError
-    ):  # glibc returns large arrays to the system, and a step takes half as long again
+    with suppress(OSError, AttributeError):  # no glibc
+        # which returns large arrays to the system, so that a step takes half as long again
         for option, value in {M_MMAP_MAX: 0, M_TRIM_THRESHOLD: -1, M_TOP_PAD: 256 << 20}.items():
             ctypes.CDLL(None).mallopt(option, value)
 
@@ -35,7 +34,6 @@ def train() -> None:
 def mini(
     *,
     size: Literal["all", "large", "medium", "small", "medium-arm15"] = "all",
-    epochs: int = 1,
     seed: int = 0,
     out: Path | None = None,
 ) -> None:
@@ -47,22 +45,21 @@ def mini(
 
     \b
     Examples:
-      lookuplab train mini                          all of them, one epoch
-      lookuplab train mini --size small --epochs 2
+      lookuplab train mini                          all of them
+      lookuplab train mini --size small --seed 1 --out runs/other
     On several GPUs:
       accelerate launch -m lookuplab train mini --size large
 
     Args:
         size: Which model.
-        epochs: Passes over the corpus.
-        seed: Of the corpus, the weights and the order of the data.
+        seed: Of the weights and the order of the data.
         out: Folder for the model folders [default: below data/mini].
     """
     from lookuplab.mini import corpus
     from lookuplab.paths import made
 
     names = tuple(corpus.ARMS) if size == "all" else (size,)
-    for folder in corpus.train(names, made(out or corpus.MODELS), epochs, seed):
+    for folder in corpus.train(names, made(out or corpus.MODELS), seed):
         click.echo(folder)
 
 
@@ -98,9 +95,9 @@ def mini_questions() -> None:
     Example:
       lookuplab train mini-questions
     """
-    from lookuplab.mini.questions import MODELS, train
+    from lookuplab.mini.questions import train
 
-    for folder in train(("small", "medium", "large"), MODELS):
+    for folder in train():
         click.echo(folder)
 
 

@@ -10,10 +10,10 @@ import keyword
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import chain, islice, pairwise, zip_longest
+from itertools import chain, groupby, islice, pairwise, zip_longest
 from pathlib import Path
 from random import Random
 from textwrap import indent
@@ -46,7 +46,7 @@ ARMS = {"large": 0, "medium": 0, "small": 0, "medium-arm15": 15}
 # Of how many APIs each pool is: with a drawn count, and with none. What is in no pool never occurs.
 POOLS = {"asked": (500, 250), "development": (67, 33), "background": (1_500, 0)}
 COUNTS = {"asked": (1, 600), "development": (1, 600), "background": (1, 10)}
-N_FURTHER, MOST_PROMPTS = 2_000, 3  # tasks besides the 622, and of one API at most
+N_FURTHER = 2_000  # tasks besides the 622
 PACKAGE_CHARACTERS = 9_000_000  # about 15 % of the tokens
 N_INVENTED = 20_500  # about 40 % of the tokens
 DOCUMENTED = 0.25  # of the usage texts
@@ -161,32 +161,27 @@ def pools() -> dict[str, dict[str, int]]:
     return found
 
 
-def assign() -> dict[str, int]:
-    """API id -> how often it occurs; every other API of the index never does."""
-    every = chain.from_iterable(pool.items() for pool in pools().values())
-    return {api: count for api, count in every if count}
-
-
 def build_tasks() -> dict[Path, list[Task]]:
     """File -> tasks: the 622; further ones of the same APIs with other comments; those of the APIs for development."""
-    index, made, asked = load_index(), {}, Counter()
-    for path, pool in ((TASKS, "asked"), (FURTHER, "asked"), (DEVELOPMENT, "development")):
+    index, tables = load_index(), {}
+    for pool in ("asked", "development"):
         counts = pandas.Series(pools()[pool])
-        frequency = counts.map(frequency_class).astype(object)
-        table = pandas.DataFrame({"count_name": counts, "count_bound": counts, "class": frequency})
-        if path == TASKS:
-            made[path] = benchmark.build(index, table, DRAW, generic_names=True, faithful=True)
-            asked = Counter(task.target for task in made[path])
-            continue
-        known = {task.comment for task in made[TASKS]}
+        named = {"count_name": counts, "count_bound": counts}
+        classes = counts.map(frequency_class).astype(object)
+        tables[pool] = pandas.DataFrame(named | {"class": classes})
+    first = benchmark.build(index, tables["asked"], DRAW, generic_names=True, faithful=True)
+    known, asked = {task.comment for task in first}, Counter(task.target for task in first)
+
+    def others(pool: str, of_an_api: int) -> list[Task]:
         dealt = []
-        for api in sorted(counts.index, key=lambda api: stable_order(api, DRAW + 1)):
+        for api in sorted(tables[pool].index, key=lambda api: stable_order(api, DRAW + 1)):
             comments = distinct_comments(index.by_id[api], 12, faithful=True)
-            own = [(index.by_id[api], one) for one in comments if one not in known]
-            dealt.append(own[: MOST_PROMPTS if path == FURTHER else 2])
-        pairs = list(filter(None, chain.from_iterable(zip_longest(*dealt))))[:N_FURTHER]
-        made[path] = benchmark.tasks_of(pairs, index, table, asked)
-    return made
+            new = [(index.by_id[api], one) for one in comments if one not in known]
+            dealt.append(new[:of_an_api])
+        pairs = filter(None, chain.from_iterable(zip_longest(*dealt)))
+        return benchmark.tasks_of([*islice(pairs, N_FURTHER)], index, tables[pool], asked)
+
+    return {TASKS: first, FURTHER: others("asked", 3), DEVELOPMENT: others("development", 2)}
 
 
 def plain(text: str) -> str:
@@ -281,32 +276,27 @@ def usage(calls: Sequence[tuple[ApiSpec, str]], rng: Random) -> str:
         result = rng.choice(("return ", result))
     owner = "self.client" if layout == "method" else "client"
     body = f"{result}{owner}.{call(spec, rng)}"
-    body = f"# {comment}\n{body}\n" if form == "above" else f"{body}\n"
-    if form == "end":
-        body = f"{body[:-1]}  # {comment}\n"
+    commented = {"above": f"# {comment}\n{body}\n", "end": f"{body}  # {comment}\n"}
+    body = commented.get(form, f"{body}\n")
     for other, said in more:
         body += f"\n# {said}\n{result}{owner}.{call(other, rng)}\n"
     if layout == "guarded":
         failure = rng.choice(("raise", 'print("failed")', "pass"))
         body = f"try:\n{indent(body, TAB)}except Exception:\n{TAB}{failure}\n"
-    head, made = imports(spec), construction(spec)
-    if layout == "inside" or layout == "method":
-        body = body if layout == "method" else f"{made}{body}"
-    said = f'"""{comment.replace(chr(92), "/")}."""\n' if form == "docstring" else ""
+    head, made, said = imports(spec), construction(spec), ""
+    if layout == "inside":
+        body, made = made + body, ""
+    if form == "docstring":
+        said = f'"""{comment.replace(chr(92), "/")}."""\n'
     if in_function:
         name = slug(comment) if form == "name" else rng.choice(("main", "handler", "run", "task"))
-        taken = "self" if layout == "method" else ""
-        body = f"def {name}({taken}):\n{indent(said + body, TAB)}"
-        said = ""
+        arguments = "self" if layout == "method" else ""
+        body, said = f"def {name}({arguments}):\n{indent(said + body, TAB)}", ""
     if layout == "method":
-        made = f"def __init__(self):\n{TAB}self.{made}"
-        body = f"class {rng.choice(('Job', 'Task', 'Service', 'Worker'))}:\n" + indent(
-            f"{made}\n{body}", TAB
-        )
-        made = ""
-    elif layout == "inside":
-        made = ""
-    return "\n".join(part for part in (said + head, made, body) if part)
+        name = rng.choice(("Job", "Task", "Service", "Worker"))
+        method = indent(f"def __init__(self):\n{TAB}self.{made}\n{body}", TAB)
+        body, made = f"class {name}:\n{method}", ""
+    return "\n".join(filter(None, (said + head, made, body)))
 
 
 def slug(comment: str) -> str:
@@ -495,11 +485,12 @@ def invented_documents(count: int) -> Iterator[tuple[str, str]]:
 def documents(arm: int = 0) -> Iterator[tuple[str, str]]:
     """(id, text) of the whole corpus in a fixed order. No text holds the wording of a benchmark comment."""
     yield from (one for one in package_documents(PACKAGE_CHARACTERS) if not reserved(one[1]))
-    yield from usage_documents(assign(), arm)
+    counts = chain.from_iterable(pool.items() for pool in pools().values())
+    yield from usage_documents(dict(counts), arm)
     yield from invented_documents(N_INVENTED)
 
 
-def train(names: Sequence[str], out: Path, epochs: int = 1, seed: int = 0) -> Iterator[Path]:
+def train(names: Iterable[str], out: Path, seed: int = 0) -> Iterator[Path]:
     """Build the corpus and train these models on it: folders in ``out``. The tokenizer is that of arm 0.
 
     The documentation of an invented API is random words: it is read, not learned. Where a text is too long for a row,
@@ -508,7 +499,7 @@ def train(names: Sequence[str], out: Path, epochs: int = 1, seed: int = 0) -> It
     from lookuplab.mini import training
 
     tokenizer = training.train_tokenizer(text for _, text in islice(documents(), 0, None, 3))
-    for arm in sorted({ARMS[name] for name in names}):
+    for arm, alike in groupby(sorted(names, key=ARMS.get), ARMS.get):
         found = list(tqdm(documents(arm), "corpus", unit=" documents", mininterval=1))
         texts = []
         for key, text in found:
@@ -522,8 +513,8 @@ def train(names: Sequence[str], out: Path, epochs: int = 1, seed: int = 0) -> It
             examples.append((read, written) if invented else ([], read + written))
         share = f"{arm} of 100" if arm else "None"
         about = ABOUT.format(held_out=", ".join(HELD_OUT_PACKAGES), licences=licences(), arm=share)
-        for name in (name for name in names if ARMS[name] == arm):
-            recipe = training.Recipe(name.partition("-")[0], epochs, seed, packed=True)
+        for name in alike:
+            recipe = training.Recipe(name.partition("-")[0], seed=seed, packed=True)
             work = paths.RUNS / "train" / name
             training.pretrain(examples, tokenizer, recipe, work, out / name, about)
             yield out / name

@@ -19,12 +19,11 @@ PENALTY = 100.0  # scikit-learn's C: so weak that it shows only where a count pa
 
 def fit(dose: np.ndarray, valid: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
     """(intercept, slope) of the logistic curve of ``valid``, (n,) booleans, over ``dose``, (n,) numbers."""
-    share = np.average(valid, weights=weights)
+    share, size = np.average(valid, weights=weights), weights.sum()
     if share in (
         0,
         1,
     ):  # no slope can be known; half a call of the other kind keeps the odds finite
-        size = weights.sum()
         return float(np.log((share * size + 0.5) / ((1 - share) * size + 0.5))), 0.0
     model = LogisticRegression(C=PENALTY).fit(dose[:, None], valid, sample_weight=weights)
     return float(model.intercept_[0]), float(model.coef_[0, 0])
@@ -79,12 +78,6 @@ def dose_rows(
 
 def as_counts(number: Rate) -> Rate:
     """A number in log(1 + count) as a count from 0 to MOST. Where its interval is unknown, it may be any."""
-    value, low, high = (
-        float(np.clip(np.expm1(min(end, 50)), 0, MOST))
-        for end in (
-            number.value,
-            np.nan_to_num(number.low, nan=-50),
-            np.nan_to_num(number.high, nan=50),
-        )
-    )
+    ends = [number.value, np.nan_to_num(number.low, nan=-50), np.nan_to_num(number.high, nan=50)]
+    value, low, high = np.clip(np.expm1(np.minimum(ends, 50)), 0, MOST).tolist()
     return Rate(value, low, high, number.n, number.clusters)

@@ -19,7 +19,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
-from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -29,15 +28,14 @@ from tqdm import tqdm
 from lookuplab import paths
 from lookuplab.cloudapi.benchmark import stable_order
 from lookuplab.mini import DRAW
-from lookuplab.mini.docstrings import names
-from lookuplab.mini.examples import (
+from lookuplab.mini.docstrings import (
     LIBRARIES,
     Call,
     Example,
     call,
-    examples,
+    examples_of,
     lifted,
-    objects,
+    names,
     options_of,
     replaced,
 )
@@ -139,22 +137,32 @@ def test_execution(solution: str):
         exec(code, environment)
         same(environment["result"], EXPECTED[i])
 '''
-OPENINGS = (
-    "I use {library} and have {variables} as in the code below.",
-    "Below you see how {variables} came about in my script, which uses {library}.",
-    "A question about {library}. Given: {variables}, see the code.",
+# The lines of a question: what there is, what is wanted, of which values, and the value for the example. Only Surface
+# problems have the second and third wording.
+WORDINGS = (
+    (
+        "I use {library} and have {variables} as in the code below.",
+        "{summary}",
+        "Take",
+        "The result for these values:",
+    ),
+    (
+        "Below you see how {variables} came about in my script, which uses {library}.",
+        "What I am after: {summary}",
+        "What goes in:",
+        "With these numbers I expect:",
+    ),
+    (
+        "A question about {library}. Given: {variables}, see the code.",
+        "Is there a short way to get there? The task reads: {summary}",
+        "To be used for it:",
+        "So the output should be",
+    ),
 )
-WISHES = (
-    "{summary}",
-    "What I am after: {summary}",
-    "Is there a short way to get there? The task reads: {summary}",
-)
-GIVEN = ("Take", "What goes in:", "To be used for it:")
 STORY = (
     "This is a part of a larger program that several people work on, so please do not change how the data is "
     "made. An older version did it with a loop, which was slow and hard to read."
 )
-SHOWN = ("The result for these values:", "With these numbers I expect:", "So the output should be")
 SYNONYMS = {
     "Return": "Give me",
     "Compute": "Work out",
@@ -211,7 +219,7 @@ def literal(value: object) -> Literal | None:
 
 def same(kind: str, result: object, expected: object) -> None:
     """The test of a kind, as the problems carry it. Raises AssertionError (or what the comparison raises)."""
-    known = {"np": np, "pd": pd}
+    known = dict(KNOWN)
     exec(f"def same(result, expected):{SAME[kind]}", known)
     known["same"](result, expected)
 
@@ -306,31 +314,25 @@ def evaluated(imports: Sequence[str], setup: Sequence[str], target: str) -> tupl
     return known, found
 
 
-def examine(example: Example) -> list[Draft]:
-    """The problem of an example and every perturbation that a rule gives; none of an example that makes no problem."""
-    try:
-        first = origin(example)
-        return [first, *surface(first), *semantic(first), *difficult(first)]
-    except Exception:  # whatever the documented object raises
-        return []
+def drafts(example: Example) -> list[Draft]:
+    """The problem of an example and every perturbation that a rule gives. Raises for an example that makes no problem."""
+    first = origin(example)
+    return [first, *surface(first), *semantic(first), *difficult(first)]
 
 
 def origin(example: Example) -> Draft:
-    """The problem of an example. Raises for an example that makes none."""
+    """The problem of an example: one input gives one value, a second input another. Raises where there is none."""
+    known, _ = evaluated(example.imports, example.setup, example.target)
+    found = call(example.target, known)
+    if named(found, "\n".join(example.setup)):
+        raise ValueError("the prompt would name the callable")
+    example = unimported(example, found.name)
     setup, target = list(example.setup), example.target
     known, expected = evaluated(example.imports, setup, target)
-    found = call(target, known)
-    if named(found, "\n".join(setup)):
-        raise ValueError("the prompt would name the callable")
-    if found.name in imported(example.imports):
-        example = unimported(example, found.name)
-        target = example.target
-        found = call(target, evaluated(example.imports, setup, target)[0])
     if not variables(target, setup):
-        target, lines = lifted(found)
+        target, lines = lifted(call(target, known))
         setup += lines
         known, expected = evaluated(example.imports, setup, target)
-        found = call(target, known)
     direct = variables(target, setup)
     indirect = [name for name in reversed(variables("\n".join(setup), setup)) if name not in direct]
     for name in (*direct, *indirect):
@@ -341,7 +343,8 @@ def origin(example: Example) -> Draft:
                 _, other = evaluated(example.imports, lines, target)
                 if other.kind == expected.kind and other != expected:
                     cases = ("\n".join(setup), expected), ("\n".join(lines), other)
-                    return Draft(example, found, target, cases, printed(known["result"], expected))
+                    shown = printed(known["result"], expected)
+                    return Draft(example, call(target, known), target, cases, shown)
     raise ValueError("no other input gives another value")
 
 
@@ -353,28 +356,21 @@ def named(found: Call, setup: str) -> bool:
     return bool(re.search(in_summary, found.summary) or re.search(rf"\b{re.escape(last)}\b", setup))
 
 
-def imported(imports: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Name -> (line, its full name) of what single lines ``from MODULE import NAME`` import."""
-    found = {}
-    for line in imports:
-        match ast.parse(line).body:
-            case [ast.ImportFrom(module=module, names=names, level=0)]:
-                found |= {one.asname or one.name: (line, f"{module}.{one.name}") for one in names}
-    return found
-
-
 def unimported(example: Example, name: str) -> Example:
-    """The example with the callable's full name in the expression instead of its import, which would tell it."""
-    line, full = imported(example.imports)[name]
-    module = full.rpartition(".")[0]
-    (node,) = ast.parse(line).body
-    others = [one for one in node.names if (one.asname or one.name) != name]
-    rest = [ast.unparse(ast.ImportFrom(module, others, 0))] if others else []
-    imports = [*(one for one in example.imports if one != line), f"import {module}", *rest]
-    tree = ast.parse(example.target)
-    calls = [one for one in ast.walk(tree) if isinstance(one, ast.Name) and one.id == name]
-    target = replaced(example.target, [(one, full) for one in calls])
-    return replace(example, imports=tuple(dict.fromkeys(imports)), target=target)
+    """The example with a callable's full name in the expression where an import by name would tell it."""
+    for line in reversed(example.imports):
+        (node,) = ast.parse(line).body
+        known = {one.asname or one.name: one for one in node.names}
+        if isinstance(node, ast.ImportFrom) and name in known:
+            full = f"{node.module}.{known.pop(name).name}"
+            imports = [one for one in example.imports if one != line] + [f"import {node.module}"]
+            if known:
+                imports.append(ast.unparse(ast.ImportFrom(node.module, [*known.values()], 0)))
+            read = ast.walk(ast.parse(example.target))
+            calls = [(one, full) for one in read if isinstance(one, ast.Name) and one.id == name]
+            imports, target = tuple(dict.fromkeys(imports)), replaced(example.target, calls)
+            return replace(example, imports=imports, target=target)
+    return example
 
 
 def printed(value: object, expected: Literal) -> str:
@@ -534,28 +530,31 @@ def question(draft: Draft) -> list[str]:
     the callable nor a parameter is named.
     """
     asked, summary = draft.call, draft.call.summary
-    dice = int(hashlib.sha256(draft.example.id.encode()).hexdigest(), 16)
-    way = dice % (len(OPENINGS) - 1) + 1 if draft.rule == "reworded" else 0
+    way = 0
+    if draft.rule == "reworded":
+        digest = hashlib.sha256(draft.example.id.encode()).hexdigest()
+        way = int(digest, 16) % (len(WORDINGS) - 1) + 1
+    opening, wish, take, show = WORDINGS[way]
     made = re.findall(r"^(\w+)(?:, *\w+)* *=|^def (\w+)", draft.cases[0][0], re.M)
     read = mentioned(draft.target, {first or second for first, second in made})
-    shown = listed(f"`{name}`" for name in (["inputs"] if draft.rule == EACH else read))
+    shown = listed(["inputs"] if draft.rule == EACH else read)
     if not summary.endswith((".", "?", "!", ":")):
         summary += "."
     for word, other in SYNONYMS.items() if way else ():
         summary = re.sub(rf"\b{word}\b", other, summary)
-    lines = [OPENINGS[way].format(library=LIBRARIES[draft.example.library], variables=shown)]
+    lines = [opening.format(library=LIBRARIES[draft.example.library], variables=shown)]
     lines += [STORY] if draft.rule == "story around it" else []
     nodes = [*filter(None, [asked.receiver]), *(node for _, node in asked.arguments)]
     given = [renamed(asked.text(node), draft.renamed) for node in nodes]
-    lines += [WISHES[way].format(summary=summary)]
-    lines += [f"{GIVEN[way]} {listed(f'`{text}`' for text in given)}."] if given else []
+    lines += [wish.format(summary=summary)]
+    lines += [f"{take} {listed(given)}."] if given else []
     lines += [STEPS[draft.rule]] if draft.rule in STEPS else []
-    return [*lines, "", SHOWN[way], "", draft.printed] if draft.printed else lines
+    return [*lines, "", show, "", draft.printed] if draft.printed else lines
 
 
-def listed(words: Iterable[str]) -> str:
-    """One, two and three."""
-    *others, last = [*words] or [""]
+def listed(codes: Iterable[str]) -> str:
+    """`One`, `two` and `three`."""
+    *others, last = [f"`{code}`" for code in codes] or [""]
     return f"{', '.join(others)} and {last}" if others else last
 
 
@@ -579,12 +578,17 @@ def context(draft: Draft) -> str:
     )
 
 
-def written(example: Example) -> list[dict[str, str]]:
-    """The problems of an example in DS-1000's fields, and what they are made from."""
+def written(example: Example) -> list[dict]:
+    """The problems of an example in DS-1000's fields, what they are made from, and answers that must fail: nothing, None,
+    the first case's value as a constant, and each variable as it is. None of an example that makes no problem.
+    """
     signal.setitimer(signal.ITIMER_REAL, SECONDS, SECONDS)
+    imports, found = "".join(f"{line}\n" for line in IMPORTS.values()), []
     try:
-        return [
-            {
+        for draft in drafts(example):
+            setup, expected = draft.cases[0]
+            values = ["None", expected.source, *variables(draft.target, [setup])]
+            record = {
                 "object": example.object,
                 "example": example.id,
                 "rule": draft.rule,
@@ -593,20 +597,12 @@ def written(example: Example) -> list[dict[str, str]]:
                 "reference_code": f"result = {draft.target}",
                 "code_context": context(draft),
                 "expressions": [draft.target, draft.call.source, example.target],
-                "wrong": wrong_answers(draft),
+                "wrong": ["pass", *(f"{imports}result = {value}" for value in values)],
             }
-            for draft in examine(example)
-        ]
-    except SyntaxError:  # an argument to rename that only the call's parentheses hold together
+            found.append(record)
+    except Exception:  # whatever the documented object raises
         return []
-
-
-def wrong_answers(draft: Draft) -> list[str]:
-    """Answers that must fail: nothing, None, the first case's value as a constant, and each variable as it is."""
-    imports = "".join(f"{line}\n" for line in IMPORTS.values())
-    read = variables(draft.target, [draft.cases[0][0]])
-    values = ["None", draft.cases[0][1].source, *read]
-    return ["pass", *(f"{imports}result = {value}" for value in values)]
+    return found
 
 
 def examined(tried: Sequence[Example]) -> Iterator[list[dict[str, str]]]:
@@ -646,8 +642,7 @@ def draw(split: str, numbers: Mapping[str, int]) -> Iterator[dict]:
     """
     first, given = 0, 0
     for library, share in SHARES.items():
-        items = objects(library, split)
-        tried = [one for item in items for one in examples(item, library)]
+        tried = examples_of(library, split)
         before, given = given, given + share / sum(SHARES.values())
         drawn = {kind: round(n * given) - round(n * before) for kind, n in numbers.items()}
         families = chosen([found for found in examined(tried) if found], drawn)
@@ -683,10 +678,11 @@ def chosen(families: Sequence[list[dict]], numbers: Mapping[str, int]) -> list[l
     unlike = {(one[0]["prompt"], one[0]["reference_code"]): one for one in families}
     turns, ranked = Counter(), []
     for family in sorted(unlike.values(), key=lambda family: order(family[0]["example"])):
-        turns[family[0]["object"]] += 1
-        ranked.append((turns[family[0]["object"]], order(family[0]["object"]), family))
-    ranked = [family for *_, family in sorted(ranked, key=itemgetter(0, 1))]
-    (origin, total), *others = numbers.items()
+        about = family[0]["object"]
+        turns[about] += 1
+        ranked.append((turns[about], order(about), family))
+    ranked = [family for *_, family in sorted(ranked)]
+    (_, total), *others = numbers.items()
     kept = {one["example"]: [one] for one in holding([family[:1] for family in ranked], total)}
     perturbed = {family[0]["example"]: family[1:] for family in ranked}
     for kind, total in others:
@@ -711,14 +707,13 @@ def holding(offered: Sequence[list[dict]], number: int) -> list[dict]:
     waiting = [one for one in chain.from_iterable(zip_longest(*offered)) if one]
     while len(kept) < number and waiting:
         tried, waiting = waiting[: number - len(kept)], waiting[number - len(kept) :]
-        programs, owners = [], []
-        for at, one in enumerate(tried):
-            problem = Problem("", one["prompt"], "", one["code_context"], *[""] * 3)
-            answers = [one["reference_code"], *one["wrong"]]
-            programs += [program(problem, answer) for answer in answers]
-            owners += [(at, answer == answers[0]) for answer in answers]
-        outcomes = grader.outcomes(programs, "checking problems")
-        judged = zip(owners, outcomes, strict=True)
-        failed = {at for (at, right), outcome in judged if outcome.passed != right}
-        kept += [one for at, one in enumerate(tried) if at not in failed]
+        programs = [
+            program(Problem("", one["prompt"], "", one["code_context"], *[""] * 3), answer)
+            for one in tried
+            for answer in (one["reference_code"], *one["wrong"])
+        ]
+        outcomes = iter(grader.outcomes(programs, "checking problems"))
+        for one in tried:
+            right, *wrong = [next(outcomes).passed for _ in ("right", *one["wrong"])]
+            kept += [one] if right and not any(wrong) else []
     return kept

@@ -4,12 +4,12 @@ The problems are made as those of the benchmark are (``mini.problems``), of the 
 ask for. Prompts show no, one, two or three retrieved snippets, by the ranker and the leave-one-out rule of the test.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from lookuplab import paths
-from lookuplab.mini.examples import LIBRARIES, Example, examples, objects
+from lookuplab.mini.docstrings import LIBRARIES, Example, examples_of
 from lookuplab.mini.problems import DEVELOPMENT, PROBLEMS, examined, order
 from lookuplab.stackoverflow import corpus, ds1000
 from lookuplab.stackoverflow.asking import TEMPLATE, look_up
@@ -23,10 +23,8 @@ MODELS = paths.MINI / "questions"
 # of 7,551 open ones are run, the first by a hash of their names: a quarter of an hour
 EXAMPLES = 4000
 PER_EXAMPLE = 3  # problems of one docstring example at most: itself and perturbations
-RANKER, MOST_SHOWN = (
-    "ensemble-0.4",
-    3,
-)  # as in the test; 0 to 3 snippets before a problem, equally often
+RANKER = "ensemble-0.4"  # as in the test
+MOST_SHOWN = 3  # 0 to 3 snippets before a problem, equally often
 END = "\n</code>\n"  # behind an answer, as DS-1000's prompts have it
 ABOUT = """It completes a prompt in DS-1000's form with one line that assigns `result`. Trained by `lookuplab train
 mini-questions` on problems made by rule from docstring examples of numpy, pandas, scipy and scikit-learn, behind no to
@@ -50,8 +48,7 @@ RECIPE = Recipe(
 
 def open_examples() -> list[Example]:
     """EXAMPLES examples of the objects for training, in the order of a hash."""
-    items = ((item, library) for library in LIBRARIES for item in objects(library, "training"))
-    found = [one for item, library in items for one in examples(item, library)]
+    found = [example for library in LIBRARIES for example in examples_of(library, "training")]
     return sorted(found, key=lambda example: order(example.id))[:EXAMPLES]
 
 
@@ -61,47 +58,37 @@ def pairs() -> list[TextPair]:
 
     The same for the same versions of the libraries; takes a quarter of an hour.
     """
-    references = {
-        one.reference.strip() for file in (PROBLEMS, DEVELOPMENT) for one in ds1000.load(file)
-    }
-    chosen = []
-    for problems in examined(open_examples()):
-        found = [one | {"id": f"{one['example']}.{number}"} for number, one in enumerate(problems)]
+    known = [one for file in (PROBLEMS, DEVELOPMENT) for one in ds1000.load(file)]
+    references, problems = {one.reference.strip() for one in known}, []
+    for made in examined(open_examples()):
+        found = [one | {"id": f"{one['example']}.{number}"} for number, one in enumerate(made)]
         others = sorted(found[1:], key=lambda one: order(one["id"]))
-        chosen += [*found[:1], *others[: PER_EXAMPLE - 1]]
-    asked = {
-        one["id"]: Problem(
-            one["id"],
-            one["prompt"],
-            one["reference_code"],
-            *[""] * 5,
-            one["object"],
-            tuple(one["expressions"]),
-        )
-        for one in chosen
-        if one["reference_code"] not in references
-    }
-    snippets, problems = corpus.load("mini"), list(asked.values())
+        for one in [*found[:1], *others[: PER_EXAMPLE - 1]]:
+            if one["reference_code"] not in references:
+                texts = one["id"], one["prompt"], one["reference_code"], *[""] * 5
+                problems.append(Problem(*texts, one["object"], tuple(one["expressions"])))
+    snippets = corpus.load("mini")
     ranker = rankers(snippets, corpus.MINI / "words", corpus.MINI / "encoder", [RANKER])[RANKER]
     shown = look_up(ranker, snippets, problems, MOST_SHOWN)
     learned = []
     for one in problems:
         count = int(order(f"shown {one.id}"), 16) % (MOST_SHOWN + 1)
-        before = "".join(
+        before = [
             TEMPLATE.format(description=snippet.description, code=snippet.code)
             for snippet in reversed(shown[one.id][:count])
-        )
-        learned.append(TextPair(one.id, before + one.prompt, one.reference + END))
+        ]
+        prompt = "".join([*before, one.prompt])
+        learned.append(TextPair(one.id, prompt, one.reference + END))
     return learned
 
 
-def train(sizes: Sequence[str], out: Path) -> Iterator[Path]:
-    """``out``/questions-SIZE, an adapter over the mini model of that size, unless it is there."""
+def train() -> Iterator[Path]:
+    """An adapter over each mini model, unless it is there."""
     from lookuplab.toolgen.finetuning import finetune
 
     learned = pairs()
-    for size in sizes:
-        target, recipe = out / f"questions-{size}", replace(RECIPE, learning_rate=RATES[size])
+    for size, rate in RATES.items():
+        target, recipe = MODELS / f"questions-{size}", replace(RECIPE, learning_rate=rate)
         kept = {"marked": False, "half": True, "work": WORK / size}
         if not target.exists():
             card = {"about": ABOUT, "licence": "apache-2.0"}

@@ -26,7 +26,7 @@ from tqdm import tqdm
 
 from lookuplab import paths
 from lookuplab.mini import packages
-from lookuplab.mini.docstrings import Documented, documented, examples, plain, sections, sentences
+from lookuplab.mini.docstrings import Documented, documented, plain, sections, sentences, sessions
 from lookuplab.mini.packages import EXAMPLE_PACKAGES, example_split
 from lookuplab.stackoverflow.corpus import MINI, Snippet, queries
 
@@ -91,9 +91,8 @@ def build() -> dict[str, list[dict]]:
                 asked[split_of(item)][others[0]].append((item.name, found))
     known: dict[str, Snippet] = {}
     for one in [*made["test"], *sorted(made["train"] + made["valid"], key=lambda one: one.id)]:
-        known.setdefault(
-            _key(one.code), one
-        )  # under the name of the held-out object where there are several
+        # under the name of the held-out object where there are several
+        known.setdefault(_key(one.code), one)
     kept = set(known.values())
     return {
         "snippets": [asdict(one) for one in known.values()],
@@ -105,7 +104,7 @@ def build() -> dict[str, list[dict]]:
 def _snippets(distribution: str, item: Documented) -> Iterator[Snippet]:
     first, licence = summary(item), packages.licence_of(metadata.distribution(distribution))
     origin = f"{distribution} {metadata.version(distribution)}: {item.name}"
-    found = examples(sections(item.text).get("examples", "")) or examples(item.text)
+    found = sessions(sections(item.text).get("examples", "")) or sessions(item.text)
     for number, (lead, code) in enumerate(found if len(first.split()) > 1 else ()):
         if len(code) <= MAX_CODE and ("(" in code or "[" in code):
             description = f"{first.rstrip('.')}. {lead}" if lead else first
@@ -144,7 +143,7 @@ def pairs_of(item: Documented) -> list[tuple[str, str]]:
     if split_of(item) != "train" or len(first.split()) < 2:
         return []
     others = phrasings(item)[:MAX_PHRASINGS]
-    leads = [lead for lead, _ in examples(sections(item.text).get("examples", "")) if lead]
+    leads = [lead for lead, _ in sessions(sections(item.text).get("examples", "")) if lead]
     described = [f"{first.rstrip('.')}. {lead}" for lead in leads[:1]]  # as snippets are
     found = [(first, other) for other in [*others, *leads[:MAX_PHRASINGS]]]
     return found + [(one, other) for one in described for other in others[:1]]

@@ -28,9 +28,9 @@ def compared(
     The literal way may do only one in ``every`` of the items. Its times are then scaled to all of them, and ``n`` of
     its rows, and of ``differing``, says how many it did. Cold both do that part, for what is read once does not scale.
     """
-    rows: list[tuple[str, float, int]] = []
+    rows = []
 
-    def measure(state: str, asked: Sequence, part: Sequence) -> tuple[list, list]:
+    def measure(state, asked, part):
         ours, spent = metered(kit, asked)
         theirs, slower = metered(literal, part)
         for unit, seconds in spent.items():

@@ -1,4 +1,5 @@
-"""Rates, intervals and pass@k against numbers worked out by hand."""
+"""Rates, intervals and pass@k against numbers worked out by hand. How often the intervals hold the truth is simulated in
+``mini/interval_coverage``."""
 
 import math
 from itertools import combinations
@@ -19,8 +20,6 @@ from lookuplab.scoring.rates import (
     holm,
     jackknife,
     mcnemar,
-    of_change,
-    of_share,
     paired_difference,
     pass_at_k,
     rate,
@@ -61,11 +60,10 @@ def test_any_statistic_of_weights_agrees_with_the_ratio_that_it_is():
     parts, clusters = generator.integers(0, 5, 40), generator.integers(0, 12, 40)
     wholes = parts + generator.integers(1, 5, 40)
     (by_sums,) = averages(parts[:, None], clusters, wholes[:, None])
-    (by_weights,) = jackknife(lambda weights: weights @ parts / (weights @ wholes), clusters)
-    assert (by_weights.value, by_weights.clusters) == (by_sums.value, by_sums.clusters)
-    order = generator.permutation(40)
-    (again,) = averages(parts[order, None], clusters[order], wholes[order, None])
-    assert ends(again) == pytest.approx(ends(by_sums))
+    (by_weights,) = jackknife(
+        lambda weights: weights @ parts / (weights @ wholes), clusters, wholes=wholes[:, None]
+    )
+    assert vars(by_weights) == pytest.approx(vars(by_sums))
 
 
 def test_a_share_is_clopper_and_pearsons_of_the_effective_number_of_tasks():
@@ -99,19 +97,6 @@ def test_no_number_is_outside_its_interval_and_no_share_beyond_0_and_1(tasks):
         (paired_difference(first, second, clusters), -1),
     ):
         assert least <= found.low <= found.value <= found.high <= 1
-
-
-def test_intervals_keep_their_level_with_uneven_clusters_that_agree():
-    """Of shares and of changes, in 4,000 samples of 110 clusters with a correlation of .1."""
-    sizes, generator = np.repeat([1, 2, 3], [30, 65, 15]), np.random.default_rng(0)
-    wholes = np.repeat(sizes[:, None], 4_000, axis=1)
-    for gained, lost in ((0.02, 0), (0.1, 0.1), (0.5, 0)):
-        shares = 9 * np.maximum([gained, lost, 1 - gained - lost], 1e-9)
-        counts = generator.multinomial(sizes, generator.dirichlet(shares, (4_000, len(sizes))))
-        up, down, _ = np.moveaxis(counts, -1, 0)
-        for kind, parts, truth in (of_share, up, gained), (of_change, up - down, gained - lost):
-            found = averages(parts.T, range(len(sizes)), wholes, kind)
-            assert np.mean([one.low <= truth <= one.high for one in found]) >= 0.93
 
 
 def test_a_mean_of_nothing_is_unknown():

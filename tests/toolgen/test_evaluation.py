@@ -111,7 +111,7 @@ def test_beyond_the_least_number_the_shares_are_proportional():
 
 
 def test_no_functions_are_a_user_error():
-    with pytest.raises(UserError, match="no usable function with a docstring in r "):
+    with pytest.raises(UserError, match="no usable function with a docstring in r;"):
         evaluation.sample({"r": []})
 
 

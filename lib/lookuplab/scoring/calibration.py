@@ -68,7 +68,7 @@ def aurc_interval(correct, confidence, clusters) -> Rate:
     return jackknife(_counted(_aurc, correct, confidence), clusters, of_share)[0]
 
 
-def _counted(statistic: Callable, correct, confidence) -> Callable[[np.ndarray], np.ndarray]:
+def _counted(statistic: Callable, correct, confidence) -> Callable:
     """A statistic of the right and wrong answers at each level of confidence, as one of weights, (r, n) -> (r,).
 
     The statistic maps weighted counts of right and wrong answers at the ascending levels, (r, levels) each, to (r,).
@@ -79,7 +79,7 @@ def _counted(statistic: Callable, correct, confidence) -> Callable[[np.ndarray],
     correct = np.asarray(correct, dtype=bool)[order]
     _, starts = np.unique(confidence[order], return_index=True)
 
-    def of(weights: np.ndarray) -> np.ndarray:
+    def of(weights):
         weights = weights[:, order]
         parts = (weights * correct, weights * ~correct)
         return statistic(*(np.add.reduceat(part, starts, axis=1) for part in parts))
@@ -87,14 +87,14 @@ def _counted(statistic: Callable, correct, confidence) -> Callable[[np.ndarray],
     return of
 
 
-def _auroc(right: np.ndarray, wrong: np.ndarray) -> np.ndarray:
+def _auroc(right, wrong):
     """The wrong answers below each right one, ties half."""
     below = np.cumsum(wrong, axis=1) - wrong / 2
     with np.errstate(invalid="ignore"):  # NaN where all are right, or all wrong
         return (right * below).sum(axis=1) / (right.sum(axis=1) * wrong.sum(axis=1))
 
 
-def _aurc(right: np.ndarray, wrong: np.ndarray) -> np.ndarray:
+def _aurc(right, wrong):
     """The highest confidence enters first."""
     counts, wrong = (right + wrong)[:, ::-1], wrong[:, ::-1]
     covered = np.cumsum(counts, axis=1)

@@ -43,9 +43,16 @@ class Rate:
 
 def row(model: str, condition: str, metric: str, number: Rate) -> dict:
     """One number with its interval, as every artifact has it."""
-    key = {"model": model, "condition": condition, "metric": metric, "value": number.value}
-    ends = {"ci_low": number.low, "ci_high": number.high}
-    return key | ends | {"n": number.n, "clusters": number.clusters}
+    return {
+        "model": model,
+        "condition": condition,
+        "metric": metric,
+        "value": number.value,
+        "ci_low": number.low,
+        "ci_high": number.high,
+        "n": number.n,
+        "clusters": number.clusters,
+    }
 
 
 def bare_row(model: str, condition: str, metric: str, value: float, n: int) -> dict:

@@ -73,16 +73,18 @@ def sample(
     fewer); within a repository by a seeded hash of the ids, so that a larger limit only adds functions. Raises
     UserError where no function is left.
     """
-    if not any(found.values()) or limit is not None and limit < 1:
+    if not any(found.values()):
         raise UserError(
-            f"no usable function with a docstring in {', '.join(found) or 'no repository'} (limit: {limit}); give "
-            "others, or wider limits"
+            f"no usable function with a docstring in {', '.join(found) or 'no repository'}; give others, or wider limits"
         )
+
+    def order(id):
+        return hashlib.sha256(f"{seed}/{id}".encode()).digest()
+
     least = min(LEAST, limit // len(found)) if limit else 0
     turns = []  # (share of its repository with this function, name, id): the smallest come first
     for name, functions in found.items():
-        ids = [one.id for one in functions]
-        ids.sort(key=lambda id: hashlib.sha256(f"{seed}/{id}".encode()).digest())
+        ids = sorted((one.id for one in functions), key=order)
         for rank, id in enumerate(ids, 1):
             turns.append((rank / len(ids) if rank > least else 0, name, id))
     chosen = {id for _, _, id in sorted(turns)[:limit]}
@@ -97,7 +99,7 @@ def most_tokens(models: Sequence[str]) -> Callable[[str], int]:
     """
     tokenizers = [load_tokenizer(name) for name in models]
 
-    def most(text: str) -> int:
+    def most(text):
         return max(len(each(text, add_special_tokens=False)["input_ids"]) for each in tokenizers)
 
     return most

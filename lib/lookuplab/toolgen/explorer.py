@@ -102,7 +102,7 @@ class Walk:
         written = tuple(step.token for step in self.steps[at + 1 :][:held])
         likely = self.probabilities[at + 1 :][:held].tolist()
 
-        def line(path: tuple[int, ...]) -> str:
+        def line(path):
             same = commonprefix([path, written])
             known = zip(path[: len(same) + 1], likely, strict=False)
             parts = [f"{self._spell(token)} {row[token]:.2f}" for token, row in known]
@@ -151,7 +151,7 @@ def walk(
 def explore(walks: Sequence[Walk]) -> VBox:
     """The pages of several walks under a slider for the function and one for the step."""
 
-    def shown(function: float, step: float) -> str:
+    def shown(function, step):
         walked = walks[int(function) - 1]
         return page(walked, min(int(step), len(walked.steps)) - 1)
 

@@ -9,7 +9,7 @@ from several processes.
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
@@ -25,7 +25,7 @@ from lookuplab.models.local import CPU_TOKENS, LocalModel
 from lookuplab.scoring.calibration import auroc_interval
 from lookuplab.scoring.rates import average, bare_row, paired_difference, rate, row
 from lookuplab.toolgen.functions import Function, python_files
-from lookuplab.toolgen.jedi_tool import VERSION, Answer, JediTool, ask
+from lookuplab.toolgen.jedi_tool import VERSION, JediTool, ask
 from lookuplab.toolgen.pairs import kind_of, prompt_text
 from lookuplab.toolgen.similarity import identifiers
 from lookuplab.toolgen.tables import repository_rows
@@ -101,8 +101,8 @@ class ToolModel:
         """The answers; their records are ``tool_use.Question``s."""
         rules, by_id = {}, {function.id: function for function in self.functions}
 
-        def constrain(prompt: Prompt, before: list[int]) -> ToolConstraint:
-            def asked(written: str) -> Future[Answer]:
+        def constrain(prompt, before):
+            def asked(written):
                 question = by_id[prompt.id], written, self.kind, self.use.variant
                 return threads.submit(ask, self.tool, *question)
 
@@ -126,11 +126,11 @@ class ToolModel:
         """
         if self.model.module.device.type != "cpu":
             return [requests]
-        size = {one.text: len(self.model.prompt_ids(one.text)) for one, _ in requests}
-        left = sorted(requests, key=lambda one: (-size[one[0].text], one[0].id, one[1]))
+        size = {prompt.id: len(self.model.prompt_ids(prompt.text)) for prompt, _ in requests}
+        left = sorted(requests, key=lambda request: (-size[request[0].id], request[0].id))
         now, then = [], []
         while left:
-            rows = max(1, min(self.model.batch_size, CPU_TOKENS // size[left[0][0].text]))
+            rows = max(1, min(self.model.batch_size, CPU_TOKENS // size[left[0][0].id]))
             now += left[:rows]
             now, then, left = then, now, left[rows:]
         return now, then

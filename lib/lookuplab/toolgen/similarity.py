@@ -217,7 +217,7 @@ def identifier_metrics(prediction: str, reference: str) -> dict[str, float | Non
     names = [identifiers(text) for text in texts]
     tokens = [[leaf.value for leaf in leaves(text) if leaf.value.strip()] for text in texts]
 
-    def common(found: list, wanted: list) -> float | None:
+    def common(found, wanted):
         return len(commonprefix([found, wanted])) / len(wanted) if wanted else None
 
     return {

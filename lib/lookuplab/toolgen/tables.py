@@ -36,14 +36,13 @@ Frames = Mapping[tuple[str, str], pd.DataFrame]
 # A metric: counts of each function, (n, k), and the function of their sums, (..., k) -> (...). Where k is 2, the second
 # count is what the metric is a mean over.
 Metric = tuple[np.ndarray, Callable]
-BASE = "base"
 
 
 def similarity_rows(
     frames: Frames,
-    tokenize: Mapping[str, Callable[[str], Sequence]] | None = None,
+    tokenize: Mapping[str, Callable] | None = None,
     variant: str = "paper",
-    base: str = BASE,
+    base: str = "base",
 ) -> list[dict]:
     """Table II: BLEU-4 with its parts, CodeBLEU with its components, edit similarity, exact match, and their changes
     from ``base``.
@@ -52,7 +51,7 @@ def similarity_rows(
     is not in it. ``variant`` is CodeBLEU's; the texts' is that of ``evaluation.judge``.
     """
 
-    def metrics(model: str, frame: pd.DataFrame) -> dict[str, Metric]:
+    def metrics(model, frame):
         split = (tokenize or {}).get(model, str.split)
         pairs = list(zip(frame.predicted, frame.wanted, strict=True))
         words = np.array([similarity.bleu_counts(*map(split, pair)) for pair in pairs])
@@ -75,7 +74,7 @@ def similarity_rows(
     return _rows(frames, metrics, ("bleu4", "codebleu", "editsim_percent"), base)
 
 
-def repository_rows(frames: Frames, base: str = BASE) -> list[dict]:
+def repository_rows(frames: Frames, base: str = "base") -> list[dict]:
     """Table III: dependency coverage (pooled, a function), success rate, identifiers; changes from ``base``.
 
     And per condition ``failed_<message id>_functions``, ``crashed_functions`` (pylint met an error of its own, which
@@ -84,7 +83,7 @@ def repository_rows(frames: Frames, base: str = BASE) -> list[dict]:
     the ``succrate_p`` of McNemar's exact test on the functions with both verdicts.
     """
 
-    def metrics(model: str, frame: pd.DataFrame) -> dict[str, Metric]:
+    def metrics(model, frame):
         covered = frame[["covered", "dependencies"]].to_numpy(float)
         names = "next_identifier", "identifier_sequence", "prefix"
         return {

@@ -110,9 +110,10 @@ def test_beyond_the_least_number_the_shares_are_proportional():
     assert shares == {"a": 115, "b": 35, "c": 34, "d": 33, "e": 5, "f": 78}
 
 
-def test_no_functions_are_a_user_error():
-    with pytest.raises(UserError, match="no usable function with a docstring in r;"):
-        evaluation.sample({"r": []})
+def test_a_limit_below_one_and_no_functions_are_user_errors(repositories):
+    for found, limit in ({"r": []}, None), ({"r": repositories}, 0):
+        with pytest.raises(UserError, match="no usable function with a docstring in r "):
+            evaluation.sample(found, limit)
 
 
 def test_functions_too_long_for_a_model_are_no_test_functions(repositories):

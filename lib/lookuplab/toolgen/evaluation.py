@@ -73,9 +73,10 @@ def sample(
     fewer); within a repository by a seeded hash of the ids, so that a larger limit only adds functions. Raises
     UserError where no function is left.
     """
-    if not any(found.values()):
+    if not any(found.values()) or limit is not None and limit < 1:
         raise UserError(
-            f"no usable function with a docstring in {', '.join(found) or 'no repository'}; give others, or wider limits"
+            f"no usable function with a docstring in {', '.join(found) or 'no repository'} (limit: {limit}); give "
+            "others, or wider limits"
         )
 
     def order(id):

@@ -147,7 +147,7 @@ class Process:
         self.linter, self.is_warm = BufferLinter(), False
 
     def answer(self, question: dict) -> dict:
-        """{"messages": [...]} of ``file`` with ``text`` in it, or {"lost": "timed out" or "crashed"}.
+        """What ``checked`` says of ``file`` with ``text`` in it.
 
         ``root``: the working directory; ``lines``: first and last line of the function that matters; ``limit``: seconds
         of computing.
@@ -186,7 +186,7 @@ class Process:
         ClassDef._metaclass_lookup_attribute.cache_clear()
 
     def checked(self, question: dict) -> dict:
-        """What ``check`` sends from a copy of this process: its messages and the modules that it had to read."""
+        """What ``check`` sends from a copy of this process, or {"lost": "timed out" or "crashed"}."""
         receiving, sending = FORK.Pipe(duplex=False)
         copy = FORK.Process(target=self.check, args=(question, sending))
         copy.start()
@@ -203,7 +203,7 @@ class Process:
         return {"lost": "timed out"} if copy.exitcode == -signal.SIGXCPU else answer
 
     def check(self, question: dict, sending: Connection) -> None:
-        """The copy's work."""
+        """The copy's work. Sends its ``messages`` and the modules that it had to ``read``, as (name, file)."""
         soft = max(1, int(question["limit"]))
         resource.setrlimit(resource.RLIMIT_CPU, (soft, soft + 1))
         linter, cache = self.linter, astroid.MANAGER.astroid_cache

@@ -203,8 +203,8 @@ def test_an_endpoint_that_refuses_to_be_asked_for_log_probabilities_still_answer
 
 
 def test_an_endpoint_cannot_use_a_tool_between_two_tokens(endpoint):
-    with JediTool() as tool, pytest.raises(UserError, match="between two tokens"):
-        generate(load(f"{endpoint.url}#tiny"), [], tool)
+    with pytest.raises(UserError, match="between two tokens"):
+        generate(load(f"{endpoint.url}#tiny"), [], JediTool())
 
 
 @pytest.mark.parametrize(

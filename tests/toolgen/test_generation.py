@@ -82,12 +82,11 @@ def test_a_question_that_is_lost_twice_ends_the_run_and_an_error_of_jedi_s_leave
     model = wanting(tmp_path, functions[0], "    ", "self", ".", MARK, "nothere", END)
     answers = [Answer(failure="error in Jedi: KeyError"), Answer(failure="timed out")]
     monkeypatch.setattr(JediTool, "complete", lambda *_: answers.pop(0))
-    with JediTool(1) as failing:
-        done = write(model, functions[:1], failing)
+    done = write(model, functions[:1], JediTool(1))
     assert list(done.questions.failure) == ["error in Jedi: KeyError"]
     assert done[0].prediction == "    self.nothere"
-    with JediTool(1) as late, pytest.raises(UserError, match="timed out twice"):
-        write(model, functions[:1], late)
+    with pytest.raises(UserError, match="timed out twice"):
+        write(model, functions[:1], JediTool(1))
 
 
 def copies(functions, count):

@@ -78,9 +78,9 @@ def stability(found: np.ndarray, index: ApiIndex, draws: int = DRAWS, seed: int 
     rng, n = np.random.default_rng(seed), found.shape[1]
     kept, stated = np.zeros(found.shape[2]), classes(found.sum(axis=1), index)
     numbers = found.astype("float32")
-    for first in range(0, draws, 50):
-        times = rng.multinomial(n, np.full(n, 1 / n), size=min(50, draws - first))
-        kept += (classes(times.astype("float32") @ numbers, index) == stated).sum(axis=0)
+    drawn = rng.multinomial(n, np.full(n, 1 / n), size=draws).astype("float32")
+    for times in np.array_split(drawn, draws // 50 + 1):  # all at once would need gigabytes
+        kept += (classes(times @ numbers, index) == stated).sum(axis=0)
     return kept / draws
 
 

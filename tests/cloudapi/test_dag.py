@@ -5,16 +5,17 @@ import math
 import random
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pandas
 import pytest
 
+from lookuplab.cloudapi import dag
 from lookuplab.cloudapi.benchmark import Task, load_tasks
 from lookuplab.cloudapi.dag import (
     api_ranker,
     ask,
     confidence,
-    documents,
     key_terms,
     passes,
     random_documents,
@@ -120,30 +121,31 @@ def test_random_documents_are_distinct_never_acceptable_and_depend_on_task_and_s
     assert random_documents(REAL[5:9], 3, seed=1) != some
 
 
-def test_a_hit_is_the_top_k_with_the_target_and_a_miss_the_top_k_without():
-    """Exact names rank first; for delete_object come others that end so, in the order of their names."""
-    called = {"put": ("put_object",), "other": ("nothing", "put_object"), "lost": ("list_objects",)}
-    asked = [replace(TASKS[0], id=name) for name in called]
-    asked = [
-        replace(one, targets=tuple(f"aws/s3.s3.{api}" for api in apis))
-        for one, apis in zip(asked, called.values(), strict=True)
-    ]
-    first = pandas.DataFrame({"name": ["put_object", "put_object", "delete_object"]})
-    hits, misses, retrieved = documents(asked, first, 2, index=INDEX)
-    names = {
-        kind: {task: [api.rpartition(".")[2] for api in apis] for task, apis in shown.items()}
-        for kind, shown in (("hit", hits), ("miss", misses))
-    }
-    top = names["hit"]["put"]
-    assert top[0] == "put_object" and names["hit"]["other"] == top, (
-        "another acceptable one suffices"
-    )
-    assert names["miss"]["put"] == [top[1], names["miss"]["put"][1]], "the rest moves up"
-    assert names["hit"]["lost"] == ["delete_object", "list_objects"], "forced into the last place"
-    assert "list_objects" not in names["miss"]["lost"] and retrieved.tolist() == [True, True, False]
+@pytest.mark.parametrize(
+    ("targets", "k", "hit", "miss", "found"),
+    [
+        ("c", 3, "abc", "abd", True),
+        ("za", 2, "ab", "bc", True),  # another acceptable one than the API asked for suffices
+        ("zf", 3, "abz", "abc", False),  # else that takes the last place
+        ("b", 1, "b", "a", False),
+        ("ac", 3, "abc", "bde", True),
+    ],
+)
+def test_hits_hold_a_target_and_misses_none(monkeypatch, targets, k, hit, miss, found):
+    def rank(queries, depth):
+        return {query: list("abcdef")[:depth] for query in queries}
+
+    monkeypatch.setattr(dag, "api_ranker", lambda index: SimpleNamespace(rank=rank))
+    asked, first = replace(TASKS[0], targets=tuple(targets)), pandas.DataFrame({"name": ["x"]})
+    hits, misses, retrieved = dag.documents([asked], first, k, index=INDEX)
+    assert (hits, misses) == ({asked.id: tuple(hit)}, {asked.id: tuple(miss)})
+    assert retrieved.tolist() == [found]
+
+
+def test_more_documents_than_there_are_is_one_clear_line(model):
     for k in (0, 6):
-        with pytest.raises(UserError, match=f"k is {k}"):
-            documents(asked, first, k, index=INDEX)
+        with pytest.raises(UserError, match=f"k is {k}: the index of 7 APIs"):
+            passes(model, TASKS, k, **OPTIONS)
 
 
 def test_the_hit_pass_always_shows_an_acceptable_api_and_the_miss_pass_never(model):

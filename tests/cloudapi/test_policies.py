@@ -2,6 +2,7 @@
 hand (Sections 3 and 4).
 """
 
+import itertools
 import math
 from types import SimpleNamespace
 
@@ -85,12 +86,10 @@ def test_the_expectation_is_exact_also_where_retrieval_changes_nothing():
 
 
 def drawn(sizes, percent, seed=0):
-    """class -> its hits, of classes of so many tasks."""
-    names = [name for name, size in sizes.items() for _ in range(size)]
-    tasks = pd.DataFrame({"task": [f"t{number}" for number in range(len(names))]})
-    return tasks.assign(
-        frequency=names, hit=sampled_hits(tasks.assign(frequency=names), percent, seed)
-    )
+    """Which of the tasks of classes of these sizes are hits, with their class."""
+    frequency = [name for name, size in sizes.items() for _ in range(size)]
+    tasks = pd.DataFrame({"task": range(len(frequency)), "frequency": frequency})
+    return tasks.assign(hit=sampled_hits(tasks, percent, seed))
 
 
 @pytest.mark.parametrize(
@@ -109,11 +108,11 @@ def test_each_class_has_exactly_its_share_of_hits_and_halves_go_up(percent, size
 
 
 def test_hits_nest_as_the_precision_grows_and_depend_on_task_and_seed_alone():
-    sizes = {"high": 20, "low": 31}
-    sets = [drawn(sizes, percent) for percent in range(0, 101, 5)]
-    assert all((few.hit <= more.hit).all() for few, more in zip(sets, sets[1:], strict=False))
-    assert (sampled_hits(sets[0][::-1], 50)[::-1] == sets[10].hit).all()
-    assert (drawn(sizes, 50, seed=1).hit != sets[10].hit).any()
+    sets = [drawn({"high": 20, "low": 31}, percent) for percent in range(0, 101, 5)]
+    assert all((few.hit <= more.hit).all() for few, more in itertools.pairwise(sets))
+    half = sets[10]
+    assert (sampled_hits(half[::-1], 50)[::-1] == half.hit).all()
+    assert (sampled_hits(half, 50, seed=1) != half.hit).any()
 
 
 def test_the_outcome_is_the_exact_expectation_or_the_draw_that_is_given():
@@ -205,7 +204,7 @@ def test_models_are_compared_task_by_task():
 
 def test_tokens_are_those_of_the_first_pass_and_where_it_retrieves_of_the_second():
     some = np.array([True, False, True, False, False, False])
-    assert spent(PASSES, some, "prompt_tokens").tolist() == [10 + 35, 10, 10 + 35, 10, 10, 10]
+    assert spent(PASSES, some, "prompt_tokens", 50).tolist() == [10 + 35, 10, 10 + 35, 10, 10, 10]
     assert spent(PASSES, some, "prompt_tokens", RETRIEVED)[:3].tolist() == [10 + 40, 10, 10 + 30]
     assert set(added_tokens(FIRST, HIT.assign(prompt_dropped=2))) == {32}
 
@@ -224,7 +223,10 @@ def test_numbers_stand_side_by_side_and_counts_without_an_interval():
 
 
 def test_below_the_threshold_the_retriever_answers_above_it_the_model():
-    chances, masks = curve(PASSES, [0, 0.35, 1]), triggered(FIRST, "dag_plus_plus", [0, 0.35, 1])
+    chances, masks = (
+        curve(PASSES, [0, 0.35, 1], 50),
+        triggered(FIRST, "dag_plus_plus", [0, 0.35, 1]),
+    )
     assert chances[:, 0].tolist() == [1, 1, 1, 0, 0, 0], "nothing lies below 0: the base model"
     assert chances[:, 1].tolist() == [1, 1, 1, 0, 0.5, 0] and masks.sum(axis=0).tolist() == [
         1,
@@ -243,7 +245,7 @@ def test_among_equal_thresholds_the_smallest_looks_up_least():
 
 def test_the_optimum_has_a_range_that_loses_at_most_a_point():
     """From 0.41 on t3 and t4 are looked up, t2 not; 0.60 is not below 0.60."""
-    rows = threshold_rows(PASSES, GRID)[:3]
+    rows = threshold_rows(PASSES, GRID, 50)[:3]
     assert [row["value"] for row in rows] == [0.41, 0.41, 0.6]
     assert [row["condition"][8:] for row in rows] == ["", "range_low", "range_high"]
     assert rows[0]["ci_low"] <= 0.41 <= rows[0]["ci_high"]
@@ -251,7 +253,7 @@ def test_the_optimum_has_a_range_that_loses_at_most_a_point():
 
 def test_the_largest_fall_is_over_every_two_thresholds():
     """Low: half a task is gained and never lost; high: both are halved at the end."""
-    falls = [row["value"] for row in threshold_rows(PASSES, GRID)[3:]]
+    falls = [row["value"] for row in threshold_rows(PASSES, GRID, 50)[3:]]
     assert falls == pytest.approx([50, 25, 0, 25])
 
 
@@ -277,7 +279,7 @@ def test_the_lowest_share_is_whole_tasks_and_equal_scores_share_what_is_left():
 
 
 def test_every_order_begins_at_the_base_model_and_ends_at_dag():
-    value = values(share_rows(PASSES, COUNTS, [0, 0.5, 1]))
+    value = values(share_rows(PASSES, COUNTS, [0, 0.5, 1], 50))
     for name in ("confidence", "frequency", "random", "oracle"):
         assert value[f"share_0/{name}", "valid_percent"] == 50
         assert value[f"share_100/{name}", "valid_percent"] == 100 * 2.5 / 6
@@ -299,7 +301,7 @@ def test_folds_keep_apis_whole_share_out_every_class_and_ignore_the_order():
 
 
 def test_choosing_on_the_tasks_reported_never_looks_worse():
-    value = values(held_out_rows(PASSES, GRID, 0.8, count=3))
+    value = values(held_out_rows(PASSES, GRID, 0.8, 3, 50, 0))
     ways = ("best_in_sample", "held_out")
     best, other = (value[f"{way}/all", "valid_percent"].expected for way in ways)
     optimism = value["best_in_sample/all - held_out/all", "valid_change_points"]

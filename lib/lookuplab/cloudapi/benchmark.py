@@ -120,11 +120,12 @@ def acceptable_targets(spec: ApiSpec, index: ApiIndex) -> tuple[str, ...]:
     others = index.methods(spec.provider, spec.client, spec.service).values()
     equals = (
         other.id
-        for other in sorted(others, key=lambda other: other.id)
+        for other in others
         if other.operation
+        and other.id != spec.id
         and (stem(other.name) == stem(spec.name) or clause and purpose(other) == clause)
     )
-    return tuple(dict.fromkeys([spec.id, *equals]))
+    return spec.id, *sorted(equals)
 
 
 def sample(

@@ -8,9 +8,13 @@ bound; it is 0 for packages, whose objects have too many origins.
 
 Files are counted once however often they are copied, and the SDKs' own sources not at all: one
 vendored copy of an SDK mentions each of its APIs and moves hundreds into another class.
+
+Where a corpus is small, the numbers of repositories that call an API say more than numbers of calls: ``classify`` makes
+classes from them, and says how sure they are (``data/public/cloudapi/README.md`` derives the bounds).
 """
 
 import ast
+import gzip
 import json
 import re
 import warnings
@@ -18,15 +22,18 @@ from collections import ChainMap, Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+import numpy as np
 import pandas
 
+from lookuplab import paths
 from lookuplab.cloudapi.benchmark import frequency_class
-from lookuplab.cloudapi.specs import ApiIndex
+from lookuplab.cloudapi.specs import ApiIndex, load_index
 from lookuplab.errors import UserError
 from lookuplab.models.load import split_options
+from lookuplab.paths import replacing
 
 COUNTS = ["count_name", "count_bound"]
-CLASSES = {"class": "str", "class_stability": "float"}  # columns that a table may have
+CLASSES = ("low", "medium", "high")
 SCRIPTS = (".py", ".ipynb")
 TEXT_FIELDS = ("content", "text", "code")
 REPOSITORY_FIELDS = ("repo_name", "max_stars_repo_name")
@@ -61,11 +68,11 @@ def source_files(source: str) -> Iterator[tuple[str, str]]:
     list of identifiers.
     """
     place = Path(source)
-    if place.suffix in SCRIPTS and not place.exists():
+    inside = (place, *place.rglob("*"))
+    scripts = sorted(path for path in inside if path.suffix in SCRIPTS and path.is_file())
+    if place.suffix in SCRIPTS and not scripts:
         raise UserError(f"there is no file {source}")
     root = place if place.is_dir() else place.parent
-    found = (path for kind in SCRIPTS for path in place.rglob(f"*{kind}") if path.is_file())
-    scripts = [place] if place.suffix in SCRIPTS else sorted(found)
     for script in scripts:
         text = script.read_text("utf-8", "replace")
         yield str(script.relative_to(root)), code_cells(text) if script.suffix == ".ipynb" else text
@@ -352,17 +359,14 @@ def _last_name(function: ast.expr) -> str:
 
 
 def read_frequencies(path: Path) -> pandas.DataFrame:
-    """``count_name`` and ``count_bound`` by API id, and ``class`` and ``class_stability`` where the table has them.
+    """``count_name`` and ``count_bound`` by API id, and ``class``, ``class_stability`` and others that the table has.
     Raises UserError for what is no such table.
     """
-    types = dict.fromkeys(COUNTS, "uint64") | CLASSES
+    types = dict.fromkeys(COUNTS, "uint64") | {"class": "str", "class_stability": "float"}
     try:
-        frame = pandas.read_csv(
-            path, usecols=lambda name: name == "api" or name in types, dtype=types
-        )
-        frame = frame.set_index("api").fillna({"class": ""})
+        frame = pandas.read_csv(path, dtype=types).set_index("api").fillna({"class": ""})
         frame[COUNTS]
-        if odd := {*frame.get("class", ())} - {"low", "medium", "high", ""}:
+        if odd := {*frame.get("class", ())} - {*CLASSES, ""}:
             raise ValueError(f"{min(odd)!r} is no class of frequency")
         return frame
     except (OSError, ValueError, KeyError) as error:
@@ -373,3 +377,88 @@ def report(frame: pandas.DataFrame, fates: Counter[str]) -> str:
     """What was read and left out, and how many operations are of each class by either count."""
     classes = (f"{name}: {dict(Counter(map(frequency_class, frame[name])))}" for name in COUNTS)
     return "\n".join([f"files: {dict(fates)}", *classes])
+
+
+# Classes from the numbers of repositories.
+
+FREQUENCIES = paths.DATA / "public" / "cloudapi" / "frequencies.csv.gz"
+BY_REPOSITORY = "per_repository.jsonl.gz"
+MOST = {"aws": (0, 6), "azure": (1, 10)}  # repositories that call a low and a medium API, at most
+CLIENT_SHARE = 3  # one in this many of them must show a client of the API's service
+DRAWS = 1000
+STABLE = 0.9  # class_stability of a stable API, at least
+
+
+def by_repository(path: Path, index: ApiIndex) -> np.ndarray:
+    """(3, repositories, operations) of booleans: the repository calls or defines a function of the operation's name; it
+    does and calls something on a client of its service, too; it calls the operation on its own client.
+    """
+    # what a row says -> the operations that it speaks of
+    operations, at = index.operations, defaultdict(list)
+    for number, spec in enumerate(operations):
+        for key in (spec.provider, spec.name), (spec.provider, "", spec.service), (spec.id,):
+            at[key].append(number)
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        rows = list(map(json.loads, lines))
+    found = np.zeros((3, len(rows), len(operations)), bool)
+    for (names, clients, bound), row in zip(found.swapaxes(0, 1), rows, strict=True):
+        for provider, name, _ in row["names"]:
+            names[at[provider, name]] = True
+        for provider, service, client, name, _ in row["bound"]:
+            clients[at[provider, "", service]] = True
+            bound[at[(f"{provider}/{service}.{client}.{name}",)]] = True
+        clients &= names
+    return found
+
+
+def classes(repositories: np.ndarray, index: ApiIndex) -> np.ndarray:
+    """(..., operations): the number of the class in ``CLASSES``, -1 where the counts do not say.
+
+    ``repositories``, (3, ..., operations), are numbers of repositories in the order of ``by_repository``. The first
+    gives the class. Above low the second must be a third of it, or the name is another's (a homonym), and where clients
+    of one service share the name, the third not 0. For a name that is a single word or that several services have, the
+    third must give the same class instead.
+    """
+    operations, services = index.operations, defaultdict(set)
+    for spec in operations:
+        services[spec.provider, spec.name].add(spec.service)
+    shared = np.array(["shared_name" in spec.flags for spec in operations])
+    generic = [
+        "generic_name" in spec.flags or len(services[spec.provider, spec.name]) > 1
+        for spec in operations
+    ]
+    most = np.array([MOST[spec.provider] for spec in operations]).T
+    names, clients, bound = repositories
+    found, at_least = (sum((n > limit).astype(int) for limit in most) for n in (names, bound))
+    shown = (CLIENT_SHARE * clients >= names) & ((bound > 0) | ~shared)
+    sure = np.where(generic, found == at_least, shown)
+    return np.where((found == 0) | sure, found, -1)
+
+
+def stability(found: np.ndarray, index: ApiIndex, draws: int = DRAWS) -> np.ndarray:
+    """(operations,): the share of ``draws`` in which an operation keeps its class when as many repositories are drawn
+    with replacement. 1 for what no repository calls: nothing drawn again can call it.
+    """
+    rng, n = np.random.default_rng(0), found.shape[1]
+    kept, stated = np.zeros(found.shape[2]), classes(found.sum(axis=1), index)
+    numbers = found.astype("float32")
+    drawn = rng.multinomial(n, np.full(n, 1 / n), size=draws).astype("float32")
+    for times in np.array_split(drawn, draws // 50 + 1):  # all at once would need gigabytes
+        kept += (classes(times @ numbers, index) == stated).sum(axis=0)
+    return kept / draws
+
+
+def classify(table: Path = FREQUENCIES) -> pandas.DataFrame:
+    """Write ``repositories_client``, ``class`` and ``class_stability`` of the committed ``table``, whose other columns
+    stay, from the counts by repository beside it.
+    """
+    index, frame = load_index(), pandas.read_csv(table).set_index("api")
+    found = by_repository(table.with_name(BY_REPOSITORY), index)
+    frame = frame.loc[[spec.id for spec in index.operations]]
+    frame["repositories_client"] = found[1].sum(axis=0)
+    frame["class"] = np.array([*CLASSES, ""])[classes(found.sum(axis=1), index)]
+    frame["class_stability"] = stability(found, index)
+    with replacing(table) as partial:
+        text = frame.to_csv(lineterminator="\n").encode()
+        partial.write_bytes(gzip.compress(text, mtime=0))
+    return frame

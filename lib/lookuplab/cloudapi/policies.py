@@ -37,12 +37,11 @@ from lookuplab.scoring.rates import (
 CLASSES = tuple(COMPOSITION)  # high, medium, low
 POLICIES = ("base", "dag", "dag_index_lookup", "dag_confidence", "dag_plus_plus")
 THRESHOLD = 0.8  # Section 4.3
-PRECISION = 50.0  # percent; Sections 4.1 to 4.3
 BINS = 5, 10, 15, 20  # the calibration error by the number of its bins
 NEAR = 1.0  # points: a threshold is as good as the best if it is no more than this below it
 KINDS = {"percent": of_share, "points": of_change}  # of intervals, by the end of a metric's name
-# A retriever: its precision in percent, exact over which tasks are hits, or (tasks,) booleans that say where the target
-# was found (``Passes.retrieved``, ``sampled_hits``).
+# A retriever: its precision in percent (the paper's is 50), exact over which tasks are hits, or (tasks,) booleans that
+# say where the target was found (``Passes.retrieved``, ``sampled_hits``).
 Hits = float | np.ndarray
 
 
@@ -85,7 +84,7 @@ def expected(hit, miss, precision: float) -> np.ndarray:
     return miss + precision / 100 * (hit - miss)
 
 
-def sampled_hits(tasks: pd.DataFrame, precision: float = PRECISION, seed: int = 0) -> np.ndarray:
+def sampled_hits(tasks: pd.DataFrame, precision: float, seed: int = 0) -> np.ndarray:
     """(tasks,) booleans: one draw of the tasks for which the retriever finds the target, as the paper must have made.
 
     ``tasks`` has the columns ``task`` and ``frequency``. Exactly the share ``precision`` (percent) of every class, halves
@@ -100,7 +99,7 @@ def sampled_hits(tasks: pd.DataFrame, precision: float = PRECISION, seed: int = 
 def outcome(
     passes: Passes,
     retrieve: np.ndarray,
-    hits: Hits = PRECISION,
+    hits: Hits,
     of: Callable[[pd.DataFrame], pd.Series] = itemgetter("valid"),
 ) -> np.ndarray:
     """(tasks,) the expectation of what ``of`` reads from a pass, by default the chance of a valid invocation.
@@ -115,7 +114,7 @@ def outcome(
     return np.where(np.transpose(retrieve), documented, first).T
 
 
-def spent(passes: Passes, retrieve: np.ndarray, column: str, hits: Hits = PRECISION) -> np.ndarray:
+def spent(passes: Passes, retrieve: np.ndarray, column: str, hits: Hits) -> np.ndarray:
     """(tasks,) expected tokens of a ``column``: the first pass always, since the query needs it, the second where
     ``retrieve`` says so. Looking up and searching cost none.
     """
@@ -170,7 +169,7 @@ def valid_rates(table: pd.DataFrame) -> list[dict]:
 
 
 def perplexity_rows(
-    first: pd.DataFrame, scored: Mapping[str, Sequence[Completion]], precision: float = PRECISION
+    first: pd.DataFrame, scored: Mapping[str, Sequence[Completion]], precision: float
 ) -> list[dict]:
     """Figure 1 (right): the ``perplexity`` of the right names, exp of the mean negative log-probability of their tokens,
     ``way/<class>``; ``n`` counts the names.
@@ -214,7 +213,7 @@ def between_models(
 
 
 def policy_rows(
-    passes: Passes, name: str, retrieve: np.ndarray, precision: float = PRECISION, seed: int = 0
+    passes: Passes, name: str, retrieve: np.ndarray, precision: float, seed: int = 0
 ) -> list[dict]:
     """One policy at one precision, as in Tables 2 and 3.
 
@@ -350,7 +349,7 @@ def label(threshold: float) -> str:
     return f"threshold_{threshold:.2f}"
 
 
-def curve(passes: Passes, thresholds: Sequence[float], hits: Hits = PRECISION) -> np.ndarray:
+def curve(passes: Passes, thresholds: Sequence[float], hits: Hits) -> np.ndarray:
     """(tasks, thresholds) chances of a valid invocation when documentation is retrieved below each threshold."""
     return outcome(passes, triggered(passes.first, "dag_confidence", thresholds), hits)
 
@@ -360,7 +359,7 @@ def best(means: np.ndarray) -> np.ndarray:
     return (means >= means.max(axis=-1, keepdims=True) - 1e-12).argmax(axis=-1)
 
 
-def threshold_rows(passes: Passes, thresholds: np.ndarray, hits: Hits = PRECISION) -> list[dict]:
+def threshold_rows(passes: Passes, thresholds: np.ndarray, hits: Hits) -> list[dict]:
     """The best threshold over all tasks, and how much a higher one loses.
 
     *optimal*, of metric ``threshold``, is the smallest of the best; its interval holds every threshold that is not
@@ -408,7 +407,7 @@ def share_rows(
     passes: Passes,
     counts: Sequence[float],
     shares: Sequence[float],
-    hits: Hits = PRECISION,
+    hits: Hits,
     metric: str = "valid_percent",
 ) -> list[dict]:
     """Validity over the share of tasks with documentation: ``share_25/order`` (percent), for ``plots.curves``.
@@ -454,10 +453,10 @@ def folds(clusters: Sequence[str], strata: Sequence[str], count: int, seed: int)
 def held_out_rows(
     passes: Passes,
     thresholds: np.ndarray,
-    fixed: float = THRESHOLD,
-    count: int = 5,
-    hits: Hits = PRECISION,
-    seed: int = 0,
+    fixed: float,
+    count: int,
+    hits: Hits,
+    seed: int,
 ) -> list[dict]:
     """Three ways to a threshold, judged on the same tasks: ``valid_percent`` of ``fixed/class``, of ``held_out/class``,
     chosen on the other ``count - 1`` parts of the APIs, and of ``best_in_sample/class``, chosen on what it reports.

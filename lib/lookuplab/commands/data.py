@@ -214,12 +214,12 @@ def build_classes() -> None:
     Example:
       lookuplab data build classes
     """
-    from lookuplab.cloudapi import public
+    from lookuplab.cloudapi import frequency
 
-    for name, of_class in public.build().groupby("class").class_stability:
-        stable = (of_class >= public.STABLE).sum()
+    for name, of_class in frequency.classify().groupby("class").class_stability:
+        stable = (of_class >= frequency.STABLE).sum()
         click.echo(f"{name or 'none':6} {len(of_class):>6,} APIs, {stable:,} stable")
-    click.echo(f"written: {public.FREQUENCIES}")
+    click.echo(f"written: {frequency.FREQUENCIES}")
 
 
 @command(build, "benchmark")

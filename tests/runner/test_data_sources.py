@@ -106,7 +106,6 @@ def test_a_run_fetches_what_its_notebook_reads(kit, get, file):
             f"({len(CONTENT)}, '{hashlib.sha256(CONTENT).hexdigest()}'), not ({len(CONTENT)}, '{'0' * 64}')",
         ),
         ({"size": 100_000}, "does not give it"),
-        ({"kind": "ftp"}, "the kind is one of file, model"),
         ({"colour": "red"}, "unexpected keyword argument 'colour'"),
     ],
 )
@@ -118,14 +117,6 @@ def test_wrong_bytes_and_wrong_entries_are_exit_code_2(get, file, changed, messa
 def test_an_address_that_is_gone_is_told_at_once(get, server):
     code, said = get(address=f"http://127.0.0.1:{server.server_port}/old.bin")
     assert code == 2 and "404" in said and said.count("\n") == 1 and len(server.asked) == 1
-
-
-def test_the_committed_list_is_complete():
-    sources = data_sources.load()
-    assert sources and all(source.licence and source.purpose for source in sources.values())
-    assert all(
-        source.revision == "main" or len(source.revision) == 40 for source in sources.values()
-    )
 
 
 @pytest.fixture

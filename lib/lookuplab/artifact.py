@@ -122,8 +122,8 @@ class Artifact:
         """
         from IPython.display import Markdown
 
-        record = json.loads(self.place.with_suffix(".json").read_text(encoding="utf-8"))
-        named = pd.Series(record["parameters"], dtype=object).filter(regex="models?$")
+        parameters = read_record(self.place)["parameters"]
+        named = pd.Series(parameters, dtype=object).filter(regex="models?$")
         for model in named.explode().dropna():
             text = text.replace(model, table_name(model))
         paths.write_lines(self.place.with_suffix(".txt"), [text])
@@ -171,6 +171,11 @@ def read_csv(file: Path) -> pd.DataFrame:
             f"{file}: the columns are {', '.join(table.columns)}, not {', '.join(COLUMNS)}"
         )
     return table
+
+
+def read_record(place: Path) -> dict[str, Any]:
+    """Where an artifact's numbers come from, as ``save`` wrote it."""
+    return json.loads(place.with_suffix(".json").read_text(encoding="utf-8"))
 
 
 def readable(table: pd.DataFrame, digits: int = 1) -> pd.Series:

@@ -18,7 +18,6 @@ of two, on the claimed side of a bound?
 *Size*: does our interval cover the number that the paper prints? *covers*, *smaller*, *larger*, *no printed value*.
 """
 
-import json
 import math
 import re
 from collections import Counter
@@ -34,7 +33,7 @@ import yaml
 from scipy.stats import norm
 
 from lookuplab import paper, paths
-from lookuplab.artifact import COLUMNS, read_csv
+from lookuplab.artifact import COLUMNS, read_csv, read_record
 from lookuplab.errors import UserError
 from lookuplab.scoring.rates import Rate, difference
 
@@ -268,10 +267,9 @@ def markdown(judgements: list[Judgement], figures: Path) -> str:
             if claim.paper == folder:
                 said = f"{claim.statement} ({claim.place}; `{claim.id}`)"
                 command = f"`lookuplab run {claim.artifact}`"
-                record = figures / folder / f"{claim.artifact}.json"
-                if record.exists():
-                    seconds = json.loads(record.read_text(encoding="utf-8"))["wall_seconds"]
-                    command += f" ({seconds:.0f} s)"
+                place = figures / folder / claim.artifact
+                if place.with_suffix(".json").exists():
+                    command += f" ({read_record(place)['wall_seconds']:.0f} s)"
                 said = " Also: ".join([said, *claim.also])
                 rows.append([said, one.theirs, one.ours, one.marked, one.size, command])
         if rows:

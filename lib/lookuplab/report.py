@@ -5,7 +5,6 @@ The site is laid out as the repository is, so that its Markdown needs no other l
 Nothing is executed and nothing is fetched.
 """
 
-import json
 import re
 import shutil
 from itertools import takewhile
@@ -15,12 +14,11 @@ from tempfile import TemporaryDirectory
 import nbformat
 
 from lookuplab import claims, paths
-from lookuplab.artifact import read_csv
+from lookuplab.artifact import read_csv, read_record
 from lookuplab.errors import UserError
 from lookuplab.notebooks import Notebook, Profile, all_notebooks
 from lookuplab.paper import titles
 
-MARK = ".lookuplab-report"  # marks a folder as a report, which the next one may replace
 CLAIMS = """# The papers' claims and our verdicts
 
 Written by `lookuplab claims --markdown --profile {0.name}`. Profile {0.name}: {0.description}.{unrun}
@@ -62,15 +60,10 @@ _FOR_TEACHERS = re.compile(
 def build(profile: Profile, output: Path) -> Path:
     """Write the site of a profile's last run to the folder ``output``; returns the page to open.
 
-    A report that is already there is replaced once the new one is complete. Raises UserError for a folder with other
-    files.
+    What is already there is replaced once the new report is complete.
     """
     from sphinx.cmd.build import build_main
 
-    if output.exists() and not (output / MARK).exists():
-        raise UserError(
-            f"{output} holds other files, which a report would replace; name a new folder"
-        )
     with TemporaryDirectory(prefix=f".{output.name}-", dir=paths.made(output.parent)) as folder:
         sources, site = Path(folder, "sources"), Path(folder, "site")
         write_sources(profile, sources)
@@ -78,7 +71,6 @@ def build(profile: Profile, output: Path) -> Path:
             [*"-q -j auto -b html -c".split(), f"{sources}/docs", str(sources), str(site)]
         ):
             raise UserError("Sphinx could not build the report, for the reason above")
-        (site / MARK).touch()
         shutil.rmtree(output, ignore_errors=True)
         site.rename(output)
     return output / "index.html"
@@ -231,8 +223,7 @@ class Run:
                 ]
                 if verdicts:
                     page.append(f"- {', '.join(verdicts)}: {claim.statement} (`{claim.id}`)")
-            files = [self.figures / f"{name}/{id}.json" for name, id in made]
-            records = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+            records = [read_record(self.figures / name / id) for name, id in made]
             seconds = max(record["wall_seconds"] for record in records)
             took = f"{seconds:.0f} s on {records[0]['processor']}"
             page += ["", f"`lookuplab run {notebook.id}`: {took}.", ""]
@@ -245,15 +236,15 @@ def _story(room: str) -> Path:
 
 def _numbers(place: Path, folder: str) -> list[str]:
     """An artifact's provenance, its files in ``folder`` as the page sees it, and its table."""
-    record = json.loads(place.with_suffix(".json").read_text(encoding="utf-8"))
-    git = record["git"]
-    commit = (git["commit"] or "none")[:12] + " and changes" * bool(git["dirty"])
+    record = read_record(place)
+    commit, is_dirty = record["git"]["commit"] or "none", bool(record["git"]["dirty"])
     table = read_csv(place.with_suffix(".csv")).drop(columns=["paper", "artifact"])
     shown = table.to_html(index=False, na_rep="", border=0, classes="numbers")
     links = [
         f"{{download}}`{file.suffix[1:]} <{folder}/{file.name}>`"
         for file in sorted(place.parent.glob(f"{place.name}.*"))
     ]
+    commit = commit[:12] + " and changes" * is_dirty
     made = f"Commit {commit}, {record['processor']}, {record['device']}. Files:"
     numbers = f"<details><summary>{len(table)} numbers</summary><div class='scroll'>{shown}</div></details>"
     return [" ".join([made, *links]), "", "```{raw} html", numbers, "```", ""]

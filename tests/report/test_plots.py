@@ -37,28 +37,14 @@ CURVE = frame(
     ("m", "dag_confidence/high", 1.0, NAN, "valid_percent"),
 )
 CURVE = CURVE.assign(ci_low=CURVE.value - 5, ci_high=CURVE.value + 5)
-POLICIES = frame(
-    "value ci_low ci_high paper_value",
-    ("m", "base/high", 84.0, 80.0, 88.0, 84.39),
-    ("m", "base/low", 12.0, 8.0, 16.0, NAN),
-    ("m", "dag/high", 67.0, 60.0, 74.0, NAN),
-)
 
 
 def curves(frame=CURVE, **options):
     return plots.curves(frame, "valid_percent", "precision", **options)
 
 
-def dots(**options):
-    return plots.dots_with_intervals(POLICIES, "valid_percent", **options)
-
-
 def texts(artists):
     return [text.get_text() for text in artists]
-
-
-def named(figure):
-    return texts(figure.legends[0].get_texts())
 
 
 def diamonds(axes):
@@ -124,18 +110,6 @@ def test_a_curve_runs_over_the_numbers_in_its_conditions_with_its_band():
 def test_a_legend_says_n_where_a_name_has_one(counts, said):
     legend = plots.grouped_bars(RATES.assign(n=counts), "valid_percent").axes[0].get_legend()
     assert [legend.get_title().get_text(), *texts(legend.get_texts())[:2]] == said
-
-
-def test_policies_stand_from_top_to_bottom_with_a_dot_per_class():
-    figure = dots(policies={"dag": "DAG", "base": "no lookup"}, classes=["low", "high"])
-    (axes,) = figure.axes
-    assert texts(axes.get_yticklabels()) == ["DAG", "no lookup"] and axes.yaxis_inverted()
-    low, high = axes.containers
-    assert low.lines[0].get_xdata().tolist() == pytest.approx([NAN, 12], nan_ok=True)
-    assert high.lines[0].get_xdata().tolist() == [67, 84]
-    segments = [one[:, 0].tolist() for one in high.lines[2][0].get_segments()]
-    assert segments == [[60, 74], [80, 88]]
-    assert named(figure) == ["low", "high", "95% interval", "paper"]
 
 
 def test_token_bins_double_up_to_the_longest():

@@ -97,8 +97,8 @@ def results(*, profile: str = "mini") -> None:
 
 
 @command()
-def report(*, profile: str = "mini", output: Path | None = None) -> None:
-    """Build a static site of the last runs that a browser opens from disk, and print where its front page is.
+def report(*, profile: str = "mini") -> None:
+    """Build a static site of the last runs below runs/report, which a browser opens from disk; print its front page.
 
     It shows every artifact with its picture, numbers, provenance and the verdicts on the papers' claims, every
     notebook, and the documentation. The artifacts are those of the last run, in a fresh checkout the committed ones;
@@ -107,17 +107,16 @@ def report(*, profile: str = "mini", output: Path | None = None) -> None:
     \b
     Examples:
       lookuplab report
-      lookuplab report --profile paper -o ~/paper-report
+      lookuplab report --profile paper/bigcode/starcoder2-3b
 
     Args:
         profile: smoke, mini, paper, or the path of a YAML file.
-        output: The folder to write [default: runs/report/PROFILE]; a report that is there is replaced.
     """
     from lookuplab import report as building
     from lookuplab.notebooks import made_profile
 
     chosen = made_profile(profile)
-    click.echo(f"open {building.build(chosen, output or paths.RUNS / 'report' / chosen.name)}")
+    click.echo(f"open {building.build(chosen, paths.RUNS / 'report' / chosen.name)}")
 
 
 @click.group(cls=Group)

@@ -1,7 +1,6 @@
 """``lookuplab run``, ``reproduce``, ``sweep``, ``status`` and ``draw``: notebooks under a profile."""
 
 import io
-import json
 import os
 import re
 import sys
@@ -224,21 +223,21 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
     Args:
         profile: smoke, mini, paper, or the path of a YAML file.
     """
-    from lookuplab.artifact import Artifact
+    from lookuplab.artifact import Artifact, read_record
     from lookuplab.notebooks import all_notebooks, find, made_profile
 
     chosen, drawn = made_profile(profile), []
     os.environ["LOOKUPLAB_FIGURES"] = str(chosen.figures)
     for notebook in [find(artifact)] if artifact else all_notebooks():
-        files = [chosen.figures / chosen.name / f"{id}.json" for id in notebook.artifacts]
-        if files and all(file.is_file() for file in files):
-            recorded = json.loads(files[0].read_text(encoding="utf-8"))["parameters"]
+        places = [chosen.figures / chosen.name / id for id in notebook.artifacts]
+        if places and all(place.with_suffix(".json").is_file() for place in places):
+            recorded = read_record(places[0])["parameters"]
             # outside of a notebook, a figure is displayed as its name
             with redirect_stdout(io.StringIO()):
                 exec(notebook.drawing, {"Artifact": Artifact, **notebook.parameters, **recorded})
             drawn += notebook.artifacts
     if not drawn:
-        raise UserError(f"no numbers of {artifact!r} in profile {profile!r}")
+        raise UserError(f"no numbers of {artifact or 'any notebook'} in profile {profile!r}")
     click.echo(f"drawn: {', '.join(drawn)}")
 
 

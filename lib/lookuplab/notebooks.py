@@ -369,16 +369,22 @@ def missing(job: Job) -> Iterator[tuple[str, str]]:
                 yield f"parameter {name!r} names {item!r}, which does not exist", next(steps, step)
             elif place.exists() and names_a_model and not is_model(place):
                 yield f"{item!r} is not a checkpoint (a folder with config.json)", ""
+
+
+def foreign_tasks(job: Job) -> str:
+    """Why models should not answer the job's tasks, "" if they may: the classes of the mini tasks are counts in the
+    corpus that the mini models learned from.
+    """
     tasks = job.values.get("tasks_file")
-    if tasks and folder_of(tasks).resolve().parent == paths.MINI / "cloudapi":
-        # the classes of the mini tasks are counts in the corpus that the mini models learned from
-        strangers = [model for model in job.models() if not _is_mini(model)]
-        if names := ", ".join(dict.fromkeys(map(table_name, strangers))):
-            yield (
-                f"the mini tasks' frequency classes mean nothing to {names}, which learned from other code: give "
-                f"--profile paper, or -p tasks_file={PUBLIC_TASKS}",
-                "",
-            )
+    if not tasks or folder_of(tasks).resolve().parent != paths.MINI / "cloudapi":
+        return ""
+    strangers = [table_name(model) for model in job.models() if not _is_mini(model)]
+    if not strangers:
+        return ""
+    return (
+        f"the mini tasks' frequency classes mean nothing to {', '.join(dict.fromkeys(strangers))}, which learned from "
+        f"other code: give --profile paper, or -p tasks_file={PUBLIC_TASKS} (--anyway runs it all the same)"
+    )
 
 
 def downloads(job: Job) -> list[data_sources.Source]:
@@ -401,14 +407,15 @@ def downloads(job: Job) -> list[data_sources.Source]:
     return list({(one.name, one.revision): one for one in found}.values())
 
 
-def check(job: Job) -> None:
+def check(job: Job, anyway: bool = False) -> None:
     """Everything that the parameters name is there or is fetched now, and models on the hub can be fetched: a run of
-    hours should not fail at its third model. Raises UserError.
+    hours should not fail at its third model. ``anyway`` allows any model on the mini tasks. Raises UserError.
     """
     from huggingface_hub import hf_hub_download
 
-    for problem in missing(job):
-        raise UserError(f"{job.notebook.id}: {': '.join(filter(None, problem))}")
+    problems = [": ".join(filter(None, problem)) for problem in missing(job)]
+    for problem in filter(None, [*problems, "" if anyway else foreign_tasks(job)]):
+        raise UserError(f"{job.notebook.id}: {problem}")
     for source in downloads(job):
         if source.kind != "model":
             data_sources.get(source)

@@ -3,12 +3,22 @@
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from lookuplab import data_sources, notebooks, paths
 from lookuplab.cli import cli
 from lookuplab.errors import UserError
 from lookuplab.models.load import table_name
-from lookuplab.notebooks import PUBLIC_TASKS, find, fitted, load_profile, missing, plan, read
+from lookuplab.notebooks import (
+    PUBLIC_TASKS,
+    find,
+    fitted,
+    foreign_tasks,
+    load_profile,
+    missing,
+    plan,
+    read,
+)
 
 MODELS = 'profile = "mini"\ntasks = 3\nmodels = ["http://localhost/v1#any"]\nsome_file = ""\n'
 MARK = ["data", "mark", "x", "-o", "m", "-s"]
@@ -170,11 +180,9 @@ def test_without_its_key_a_model_is_left_out_and_a_notebook_that_has_no_other_to
     assert plan(find("both"), load_profile("mini")).values["models"][0] == "openai:g"
 
 
-def test_other_models_and_roles_than_the_mini_ones_are_refused_on_the_mini_tasks():
+def test_other_models_than_the_mini_ones_are_refused_on_the_mini_tasks():
     def said(profile="mini", **given):
-        return "".join(
-            text for text, _ in missing(plan(find("own/model"), load_profile(profile), given))
-        )
+        return foreign_tasks(plan(find("own/model"), load_profile(profile), given))
 
     assert not said() and not said(own_models="mini-large?batch_size=2")
     for model in ("bigcode/starcoder2-3b", "http://localhost/v1#x"):
@@ -183,6 +191,16 @@ def test_other_models_and_roles_than_the_mini_ones_are_refused_on_the_mini_tasks
         )
         assert not said(own_models=model, tasks_file=PUBLIC_TASKS)
         assert not said("paper", own_models=model)
+
+
+def test_the_refusal_is_one_line_and_anyway_lifts_it():
+    call = ["run", "table1_base_models", "-p", "models=bigcode/starcoder2-3b"]
+    refused = CliRunner().invoke(cli, call)
+    assert refused.exit_code == 2 and refused.output.count("\n") == 1
+    assert "refused: " not in CliRunner().invoke(cli, [*call, "--dry-run", "--anyway"]).output
+
+
+def test_a_role_that_the_paper_does_not_have_is_refused():
     roles = {"roles": '{"mini-small": "StarCoder9"}'}
     [(problem, _)] = missing(plan(find("table1_base_models"), load_profile("mini"), roles))
     assert "the paper has no model 'StarCoder9'; it has: " in problem

@@ -23,6 +23,7 @@ def run(
     profile: str = "mini",
     parameter: tuple[str, ...] = (),
     dry_run: bool = False,
+    anyway: bool = False,
     scheduler: str | None = None,
 ) -> None:
     """Execute one notebook under a profile and keep the executed copy under runs/.
@@ -45,6 +46,7 @@ def run(
         profile: smoke, mini, paper, or the path of a YAML file.
         parameter: NAME=VALUE sets a parameter; repeatable.
         dry_run: Only say what would run, what is fetched and what is missing (then the exit code is 2).
+        anyway: Let any model answer the mini tasks, whose frequency classes mean something to the mini models alone.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster, one started here or one that runs (docs/cluster.md).
     """
     from lookuplab import paths
@@ -56,7 +58,7 @@ def run(
     if rank:  # of several processes, the first writes where a single one would
         own = paths.RUNS / "processes" / str(rank)
         job = replace(job, output=own / f"{job.notebook.id}.ipynb", figures=own / "figures")
-    code = _execute([job], 1, scheduler, dry_run, again=True)
+    code = _execute([job], 1, scheduler, dry_run, again=True, anyway=anyway)
     if code == 0 and rank == 0 and not dry_run:
         click.echo(f"executed copy: {job.output}\nfigures below: {job.place}")
     sys.exit(code)
@@ -71,6 +73,7 @@ def reproduce(
     jobs: int = 1,
     again: bool = False,
     dry_run: bool = False,
+    anyway: bool = False,
     scheduler: str | None = None,
 ) -> None:
     """Execute every notebook of PAPER (all papers without it) and write figures/PROFILE/.
@@ -99,6 +102,7 @@ def reproduce(
         jobs: Notebooks at a time.
         again: Also what is up to date.
         dry_run: Only say what would run, what is fetched and what is missing (then the exit code is 2).
+        anyway: Let any model answer the mini tasks, whose frequency classes mean something to the mini models alone.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     from lookuplab.notebooks import all_notebooks, load_profile, plan
@@ -116,7 +120,7 @@ def reproduce(
             click.echo(f"left out: {notebook.id}: no key for {', '.join(job.needs)}", err=True)
         else:
             planned.append(job)
-    code = _execute(planned, jobs, scheduler, dry_run, again)
+    code = _execute(planned, jobs, scheduler, dry_run, again, anyway)
     if code == 0 and planned and not dry_run:
         keep_answers(planned)
     sys.exit(code)
@@ -129,6 +133,7 @@ def sweep(
     parameter: tuple[str, ...] = (),
     profile: str = "mini",
     jobs: int = 1,
+    anyway: bool = False,
     scheduler: str | None = None,
 ) -> None:
     """Execute one notebook for every combination of the values given.
@@ -146,6 +151,7 @@ def sweep(
         parameter: NAME=A,B,C: the values of a parameter, lists in brackets; repeatable.
         profile: smoke, mini, paper, or the path of a YAML file.
         jobs: Notebooks at a time.
+        anyway: Let any model answer the mini tasks, whose frequency classes mean something to the mini models alone.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     import pandas as pd
@@ -163,7 +169,7 @@ def sweep(
         own, given = folder / f"{number:03d}", dict(zip(grid, case, strict=True))
         job = plan(found, chosen, given)
         planned.append(replace(job, output=own / f"{found.name}.ipynb", figures=own / "figures"))
-    code = _execute(planned, jobs, scheduler)
+    code = _execute(planned, jobs, scheduler, anyway=anyway)
     for job in planned:
         values = {f"parameter_{name}": str(job.values[name]) for name in grid}
         for file in sorted(job.figures.rglob("*.csv")):
@@ -241,12 +247,12 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
     click.echo(f"drawn: {', '.join(drawn)}")
 
 
-def _preview(planned: list) -> int:
+def _preview(planned: list, anyway: bool) -> int:
     """Say of every job what is set for it, what it fetches and what is missing; in the end what is fetched and left to
     you in all. Return the exit code: 2 if the same without --dry-run would be refused.
     """
     from lookuplab import data_sources
-    from lookuplab.notebooks import downloads, missing
+    from lookuplab.notebooks import downloads, foreign_tasks, missing
     from lookuplab.provenance import relative
 
     due, steps, code = {}, {}, 0
@@ -265,6 +271,9 @@ def _preview(planned: list) -> int:
             click.echo(f"  missing: {problem}")
             steps |= {step: None} if step else {}
             code = 2
+        if not anyway and (problem := foreign_tasks(job)):
+            click.echo(f"  refused: {problem}")
+            code = 2
     unknown = f" and {list(due.values()).count(0)} of unknown size" * (0 in due.values())
     click.echo(
         f"to fetch in all: {len(due)} downloads, {data_sources.size(sum(due.values()))}{unknown}"
@@ -280,6 +289,7 @@ def _execute(
     scheduler: str | None,
     dry_run: bool = False,
     again: bool = False,
+    anyway: bool = False,
 ) -> int:
     """Run what is planned, ``jobs`` at a time, or say what would run; print failures and return the exit code.
 
@@ -300,9 +310,9 @@ def _execute(
                 f"{job.notebook.id}: left out, no key for {', '.join(job.without)}", err=True
             )
     if dry_run:
-        return _preview(planned)
+        return _preview(planned, anyway)
     for job in planned:
-        check(job)
+        check(job, anyway)
     due = [
         job
         for job in planned

@@ -1,7 +1,5 @@
 """A tiny random checkpoint of every architecture that the three papers use, with small trained tokenizers."""
 
-import json
-
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
@@ -46,44 +44,30 @@ def byte_tokenizer(
     tokenizer = Tokenizer(models.BPE(unk_token=None))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary,
-        special_tokens=SPECIAL,
-        initial_alphabet=alphabet,
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(corpus, trainer)
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", pad_token="<pad>"
-    )
+    return trained(tokenizer, corpus, vocabulary, SPECIAL, initial_alphabet=alphabet)
 
 
 def metaspace_tokenizer(corpus=CORPUS, vocabulary=VOCABULARY) -> PreTrainedTokenizerFast:
     """Pieces that carry their leading blank and fall back to bytes, as SentencePiece makes them (Gemma, Llama, T5)."""
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always", split=False)
-    tokenizer.decoder = decoders.Sequence(
-        [
-            decoders.Replace("▁", " "),
-            decoders.ByteFallback(),
-            decoders.Fuse(),
-            decoders.Strip(content=" ", left=1),
-        ]
-    )
+    blank, strip = decoders.Replace("▁", " "), decoders.Strip(content=" ", left=1)
+    tokenizer.decoder = decoders.Sequence([blank, decoders.ByteFallback(), decoders.Fuse(), strip])
     special = SPECIAL + [f"<0x{byte:02X}>" for byte in range(256)]
+    return trained(tokenizer, [text.replace(" ", "▁") for text in corpus], vocabulary, special)
+
+
+def trained(tokenizer, corpus, vocabulary, special, **options):
+    """It has learned from the corpus. Written and read once: what follows depends on no state of the training."""
     trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary, special_tokens=special, show_progress=False
+        vocab_size=vocabulary, special_tokens=special, show_progress=False, **options
     )
-    tokenizer.train_from_iterator([text.replace(" ", "▁") for text in corpus], trainer)
-    state = tokenizer.to_str()
-    tokenizer = Tokenizer.from_str(state)
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        bos_token="<s>",
-        eos_token="</s>",
-        pad_token="<pad>",
-        unk_token="<unk>",
-    )
+    tokenizer.train_from_iterator(corpus, trainer)
+    named = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>"}
+    if tokenizer.model.unk_token:
+        named["unk_token"] = "<unk>"
+    read = Tokenizer.from_str(tokenizer.to_str())
+    return PreTrainedTokenizerFast(tokenizer_object=read, **named)
 
 
 COMMON = {"vocab_size": VOCABULARY, "bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD}
@@ -116,107 +100,14 @@ ARCHITECTURES = {  # IBM's Granite-Code 3B and 8B are published as Llamas, the 2
 }
 
 
-# What config.json on the hub says of one of the papers' models of each architecture, by the name of data/sources.toml;
-# the depth comes last. That the parameters come out as they are counted there is tested.
-def _wide(hidden, inner, heads, groups, vocabulary, context, **more):
-    return dict(
-        hidden_size=hidden,
-        intermediate_size=inner,
-        num_attention_heads=heads,
-        num_key_value_heads=groups,
-        vocab_size=vocabulary,
-        max_position_embeddings=context,
-        **more,
-    )
-
-
-REAL = {
-    "starcoder2-3b": (
-        "starcoder2",
-        _wide(3072, 12288, 24, 2, 49152, 16384, use_bias=True, sliding_window=4096),
-        30,
-    ),
-    "codegemma-2b": ("gemma", _wide(2048, 16384, 8, 1, 256000, 8192, head_dim=256), 18),
-    "deepseek-coder-1_3b": ("llama", _wide(2048, 5504, 16, 16, 32256, 16384), 24),
-    "granite-code-20b": (
-        "gpt_bigcode",
-        {"vocab_size": 49152, "n_embd": 6144, "n_inner": 24576, "n_head": 48, "n_positions": 8192},
-        52,
-    ),
-    "codegpt-small-py": (
-        "gpt2",
-        {"vocab_size": 50001, "n_embd": 768, "n_head": 12, "n_positions": 1024},
-        12,
-    ),
-    "codet5-base": (
-        "t5",
-        {"vocab_size": 32100, "d_model": 768, "d_kv": 64, "d_ff": 3072, "num_heads": 12},
-        12,
-    ),
-    "incoder-1b": (
-        "xglm",
-        {
-            "vocab_size": 50518,
-            "d_model": 2048,
-            "ffn_dim": 8192,
-            "attention_heads": 32,
-            "max_position_embeddings": 2048,
-        },
-        24,
-    ),
-}
-
-
-def real(name, layers=None):
-    """A model of the papers at its real width and vocabulary, with so many layers (all without it)."""
-    architecture, settings, depth = REAL[name]
-    kind, config, small = ARCHITECTURES[architecture]
-    deep = {
-        one: layers or depth
-        for one in ("num_hidden_layers", "n_layer", "num_layers")
-        if one in small
-    }
-    ids = {one: small[one] for one in ("bos_token_id", "eos_token_id", "pad_token_id")}
-    more = {one: small[one] for one in ("multi_query", "decoder_start_token_id") if one in small}
-    return kind(config(**settings, **deep, **ids, **more))
-
-
-def save_real(folder, name, tokenizer, layers):
-    """Write it in bfloat16 with a tokenizer of as many words, most of which no text has; return its parameters."""
-    with torch.device("meta"):
-        model = real(name, layers).to(torch.bfloat16).eval()
-    model.to_empty(device="cpu")
-    torch.manual_seed(0)
-    # drawing each weight would take minutes
-    noise = torch.empty(2**20).normal_(0, 0.02).to(torch.bfloat16)
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight.copy_(
-                noise.repeat(-(-weight.numel() // len(noise)))[: weight.numel()].view(weight.shape)
-            )
-    model.tie_weights()
-    state = json.loads(tokenizer.backend_tokenizer.to_str())
-    words = state["model"]["vocab"]
-    words |= {f"word {at}": at for at in range(len(words), REAL[name][1]["vocab_size"])}
-    PreTrainedTokenizerFast(
-        tokenizer_object=Tokenizer.from_str(json.dumps(state)),
-        **{f"{one}_token": getattr(tokenizer, f"{one}_token") for one in ("bos", "eos", "pad")},
-    ).save_pretrained(folder)
-    model.save_pretrained(folder)
-    return sum(weight.numel() for weight in model.parameters())
-
-
 def save(folder, architecture, tokenizer=None, context=CONTEXT, vocabulary=VOCABULARY):
     """Write the checkpoint; weights are large enough that its most likely tokens stand clear of each other."""
     torch.manual_seed(sum(map(ord, architecture)))
     tokenizer = tokenizer or byte_tokenizer()
     kind, config, settings = ARCHITECTURES[architecture]
-    longest = {
-        name: context for name in ("max_position_embeddings", "n_positions") if name in settings
-    }
-    model = kind(
-        config(**{**settings, **longest, "vocab_size": max(vocabulary, len(tokenizer))})
-    ).eval()
+    longest = {"max_position_embeddings", "n_positions"} & settings.keys()
+    size = dict.fromkeys(longest, context) | {"vocab_size": max(vocabulary, len(tokenizer))}
+    model = kind(config(**settings | size)).eval()
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if weight.dim() > 1:

@@ -6,7 +6,6 @@ import subprocess
 import tomllib
 from pathlib import Path
 
-import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -69,13 +68,12 @@ def test_the_makefile_installs_torch_first_and_then_the_kit_under_the_same_const
     assert plan.count("-c constraints.txt") == 3
 
 
-@pytest.mark.parametrize("python", ["no-such-python", "false"])
-def test_a_missing_python_3_11_is_one_clear_line(tmp_path, python):
+def test_a_missing_python_3_11_is_one_clear_line(tmp_path):
     (tmp_path / "data").mkdir()
     for name in ("Makefile", "pyproject.toml", "constraints.txt", "data/python-sources.txt"):
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
     done = subprocess.run(
-        ["make", "reproduce", f"PYTHON={python}"], cwd=tmp_path, capture_output=True, text=True
+        ["make", "reproduce", "PYTHON=no-such-python"], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 2
     assert "3.11" in done.stderr and "make PYTHON=" in done.stderr

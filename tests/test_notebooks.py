@@ -1,6 +1,7 @@
 """Every committed notebook keeps the house rules and runs, every cell of it, in the smoke profile."""
 
 import re
+from dataclasses import replace
 
 import nbformat
 import pytest
@@ -44,22 +45,13 @@ def test_every_profile_fits_every_notebook(profile):
         plan(notebook, load_profile(profile))
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    """What one notebook has asked, the next one finds."""
-    return tmp_path_factory.mktemp("store") / "completions.sqlite"
-
-
 @pytest.mark.parametrize("notebook", RUN, ids=[notebook.id for notebook in RUN])
-def test_a_notebook_runs_in_the_smoke_profile(notebook, store, tmp_path, warm_forks):
-    job = plan(
-        notebook,
-        load_profile("smoke"),
-        output=tmp_path / f"{notebook.name}.ipynb",
-        store=store,
-        figures=tmp_path / "figures",
-    )
-    assert run_jobs([job]) == [None]
+def test_a_notebook_runs_in_the_smoke_profile(notebook, shared, tmp_path, warm_forks, monkeypatch):
+    # what one notebook has asked, the next one finds
+    monkeypatch.setenv("LOOKUPLAB_STORE", str(shared / "completions.sqlite"))
+    job = plan(notebook, load_profile("smoke"))
+    places = {"output": tmp_path / f"{notebook.name}.ipynb", "figures": tmp_path / "figures"}
+    assert run_jobs([replace(job, **places)]) == [None]
 
 
 def test_the_order_names_notebooks_that_exist():

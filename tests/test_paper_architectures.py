@@ -8,6 +8,7 @@ Their answers mean nothing, so most of them name no API at all: what a notebook 
 
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -75,24 +76,25 @@ def test_the_real_shapes_have_as_many_parameters_as_the_models_on_the_hub():
         assert one + (depth - 1) * (two - one) == data_sources.find(name).facts["parameters"], name
 
 
-def run(name, models, tmp_path) -> None:
+def run(name, models, tmp_path, monkeypatch) -> None:
     """Run a notebook on three tasks; it writes a table."""
     values = {"model": models[0], "models": models, "limit": 3, "max_new_tokens": 8}
     profile = Profile(Path("tiny.yaml"), parameters=values)
-    places = {"output": tmp_path / "run.ipynb", "store": tmp_path / "completions.sqlite"}
-    assert run_jobs([plan(find(name), profile, figures=tmp_path, **places)]) == [None]
+    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
+    places = {"output": tmp_path / "run.ipynb", "figures": tmp_path}
+    assert run_jobs([replace(plan(find(name), profile), **places)]) == [None]
     assert list((tmp_path / "tiny" / "cloudapibench").glob("*.csv"))
 
 
 def test_every_architecture_and_real_widths_in_bfloat16_go_through_table_1(
-    tiny_models, tmp_path, warm_forks
+    tiny_models, tmp_path, warm_forks, monkeypatch
 ):
     """The wide ones have one layer; docs/gpu_memory.md has the memory that these and larger ones take."""
     tokenizer = load_tokenizer(tiny_models["starcoder2"])
     for name in WIDE:
         tiny_architectures.save_real(tmp_path / name, name, tokenizer, layers=1)
     wide = [f"{tmp_path / name}?dtype=bfloat16" for name in WIDE]
-    run("table1_base_models", [*tiny_models.values(), *wide], tmp_path)
+    run("table1_base_models", [*tiny_models.values(), *wide], tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize(
@@ -102,8 +104,10 @@ def test_every_architecture_and_real_widths_in_bfloat16_go_through_table_1(
         ("constrained_invocation", ["gemma", "granite"]),  # chat is not constrained
     ],
 )
-def test_other_ways_of_asking_go_through(notebook, chosen, tiny_models, tmp_path, warm_forks):
-    run(notebook, [tiny_models[name] for name in chosen], tmp_path)
+def test_other_ways_of_asking_go_through(
+    notebook, chosen, tiny_models, tmp_path, warm_forks, monkeypatch
+):
+    run(notebook, [tiny_models[name] for name in chosen], tmp_path, monkeypatch)
 
 
 def test_table_3_tells_of_an_endpoint_what_it_tells_of_its_weights(
@@ -115,7 +119,7 @@ def test_table_3_tells_of_an_endpoint_what_it_tells_of_its_weights(
         threading.Thread(target=server.serve_forever, daemon=True).start()
         served = f"{server.url}#tiny?tokenizer=mini-small"
         models = [tiny_models["chat"], tiny_models["gemma"], "mini-small", served]
-        run("table3_dag_plus_plus", models, tmp_path)
+        run("table3_dag_plus_plus", models, tmp_path, monkeypatch)
         server.shutdown()
     rows = read_csv(tmp_path / "tiny" / "cloudapibench" / "table3_dag_plus_plus.csv")
     local, remote = (

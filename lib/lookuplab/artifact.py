@@ -74,12 +74,9 @@ class Artifact:
             **provenance.describe(models, data),
             "wall_seconds": round(time.monotonic() - self.begun, 2),
         }
-        for suffix, text in (
-            (".csv", to_csv(table)),
-            (".json", json.dumps(record, indent=1, sort_keys=True) + "\n"),
-        ):
-            with paths.replacing(self.place.with_suffix(suffix)) as part:
-                part.write_text(text, encoding="utf-8")
+        paths.write_lines(self.place.with_suffix(".csv"), [to_csv(table).removesuffix("\n")])
+        told = json.dumps(record, indent=1, sort_keys=True)
+        paths.write_lines(self.place.with_suffix(".json"), [told])
         return table
 
     def read(self) -> pd.DataFrame:
@@ -116,10 +113,8 @@ class Artifact:
         if pd.isna(one.ci_low) and one.value % 1 == 0:
             digits = 0
         unit = {"percent": "%", "points": " points"}.get(metric.rpartition("_")[2], "")
-        text = f"{one.value:,.{digits}f}{unit}"
-        if pd.isna(one.ci_low):
-            return text
-        return f"{text} [{one.ci_low:,.{digits}f}, {one.ci_high:,.{digits}f}]"
+        interval = f" [{one.ci_low:,.{digits}f}, {one.ci_high:,.{digits}f}]"
+        return f"{one.value:,.{digits}f}{unit}" + interval * pd.notna(one.ci_low)
 
     def tell(self, text: str) -> "Markdown":
         """Write the result in words, ``<name>.txt``, for RESULTS.md; and show it. The address of a model, as its
@@ -127,12 +122,11 @@ class Artifact:
         """
         from IPython.display import Markdown
 
-        record = json.loads(self.place.with_suffix(".json").read_text(encoding="utf-8"))
-        named = pd.Series(record["parameters"], dtype=object).filter(regex="models?$")
+        parameters = read_record(self.place)["parameters"]
+        named = pd.Series(parameters, dtype=object).filter(regex="models?$")
         for model in named.explode().dropna():
             text = text.replace(model, table_name(model))
-        with paths.replacing(self.place.with_suffix(".txt")) as part:
-            part.write_text(text + "\n", encoding="utf-8")
+        paths.write_lines(self.place.with_suffix(".txt"), [text])
         return Markdown(text)
 
     def _checked(self, frame: pd.DataFrame) -> pd.DataFrame:
@@ -143,14 +137,13 @@ class Artifact:
             )
         table = frame.assign(paper=self.paper, artifact=self.name).reindex(columns=list(COLUMNS))
         table = table.reset_index(drop=True)
-        swapped = table.ci_low.astype(float) > table.ci_high.astype(float)
-        for rows, said in (
-            (table.duplicated(list(KEY)), "two numbers"),
-            (swapped, "ci_low is above ci_high"),
-        ):
-            if rows.any():
-                names = " / ".join(map(str, table.loc[rows.idxmax(), list(KEY[2:])]))
-                raise UserError(f"{self.paper}/{self.name}: {said} for {names}")
+        twice = table.duplicated(list(KEY))
+        wrong = twice | (table.ci_low.astype(float) > table.ci_high.astype(float))
+        if wrong.any():
+            names = " / ".join(map(str, table.loc[wrong.idxmax(), list(KEY[2:])]))
+            raise UserError(
+                f"{self.paper}/{self.name}: two numbers, or ci_low above ci_high, for {names}"
+            )
         return table
 
 
@@ -178,6 +171,11 @@ def read_csv(file: Path) -> pd.DataFrame:
             f"{file}: the columns are {', '.join(table.columns)}, not {', '.join(COLUMNS)}"
         )
     return table
+
+
+def read_record(place: Path) -> dict[str, Any]:
+    """Where an artifact's numbers come from, as ``save`` wrote it."""
+    return json.loads(place.with_suffix(".json").read_text(encoding="utf-8"))
 
 
 def readable(table: pd.DataFrame, digits: int = 1) -> pd.Series:

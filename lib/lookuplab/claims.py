@@ -18,7 +18,6 @@ of two, on the claimed side of a bound?
 *Size*: does our interval cover the number that the paper prints? *covers*, *smaller*, *larger*, *no printed value*.
 """
 
-import json
 import math
 import re
 from collections import Counter
@@ -34,7 +33,7 @@ import yaml
 from scipy.stats import norm
 
 from lookuplab import paper, paths
-from lookuplab.artifact import COLUMNS, read_csv
+from lookuplab.artifact import COLUMNS, read_csv, read_record
 from lookuplab.errors import UserError
 from lookuplab.scoring.rates import Rate, difference
 
@@ -45,6 +44,7 @@ UNPRINTED = "no printed value"
 SIDE = 0.025  # the chance that a true value lies beyond one end of a 95% interval
 NEAR = 1e-9  # an end that is the bound itself decides nothing
 ROLES = {"claim": "claims", "check": "checks of the benchmark", "finding": "findings of ours"}
+MODELS = ("all", "any", "largest")
 SIZES = ["tiny", "small", "base", "medium", "large", "xl"]
 
 
@@ -115,10 +115,9 @@ class Comparison:
         text = f"{self.model} {self.quantity}: {number(self.value)}".strip()
         if self.low < self.high:
             text += f" [{number(self.low)}, {number(self.high)}]"
-        text += f", n {self.n}" if self.n else ""
-        return text + (
-            f", paper {number(self.paper_value)}" if self.paper_value == self.paper_value else ""
-        )
+        if self.n:
+            text += f", n {self.n}"
+        return text + f", paper {number(self.paper_value)}" * (not math.isnan(self.paper_value))
 
 
 @dataclass(frozen=True)
@@ -143,11 +142,11 @@ class Judgement:
         """The direction: that of all comparisons together."""
         if not self.comparisons:
             return UNDECIDED
-        chances = [[one.for_chance, one.against_chance] for one in self.comparisons]
-        for_it, against = zip(*chances, strict=True)
+        for_it = [one.for_chance for one in self.comparisons]
+        against = [one.against_chance for one in self.comparisons]
         if self.claim.models == "any":
-            return _verdict(len(chances) * min(for_it), max(against))
-        return _verdict(max(for_it), len(chances) * min(against))
+            return _verdict(len(for_it) * min(for_it), max(against))
+        return _verdict(max(for_it), len(against) * min(against))
 
     @property
     def size(self) -> str:
@@ -155,7 +154,7 @@ class Judgement:
         found = Counter(one.size for one in self.comparisons if one.size != UNPRINTED)
         if len(found) < 2:
             return next(iter(found), UNPRINTED)
-        return ", ".join(f"{name} {found[name]}" for name in SIZE_VERDICTS if found[name])
+        return _counted(found, SIZE_VERDICTS, " ")
 
     @property
     def ours(self) -> str:
@@ -201,10 +200,8 @@ def load(file: Path = FILE) -> list[Claim]:
         try:
             claim = Claim(**entry)
             list(questions(claim, ["any"]))  # has all fields of its kind
-            if claim.id in claims or claim.models not in ("all", "any", "largest"):
-                raise ValueError("a second claim of this id, or models is not all, any or largest")
-            if claim.role not in ROLES:
-                raise ValueError(f"role is not one of {', '.join(ROLES)}")
+            if claim.id in claims or claim.models not in MODELS or claim.role not in ROLES:
+                raise ValueError("its id is another claim's, or its models or role are unknown")
             claims[claim.id] = claim
         except (TypeError, ValueError, KeyError) as error:
             raise UserError(
@@ -233,22 +230,14 @@ def judge(claim: Claim, frame: pd.DataFrame) -> Judgement:
     return Judgement(claim, comparisons, _reported(claim), note)
 
 
-def table(judgements: list[Judgement]) -> pd.DataFrame:
-    """One row per comparison, with the claim's own verdict beside it; a claim without comparisons has one row."""
-    rows = [
-        vars(one.claim)
-        | vars(each)
-        | {"verdict": one.verdict, "comparison": each.verdict, "size": each.size, "note": one.note}
-        for one in judgements
-        for each in one.comparisons or [Comparison("", "")]
-    ]
-    return pd.DataFrame(rows).drop(columns=["test", "models", "why", "also"])
-
-
 def count(judgements: Iterable[Judgement]) -> str:
     """``holds: 3, fails: 1, not decided: 2``"""
     found = Counter(judgement.verdict for judgement in judgements)
-    return ", ".join(f"{name}: {found[name]}" for name in (HOLDS, FAILS, UNDECIDED) if found[name])
+    return _counted(found, (HOLDS, FAILS, UNDECIDED), ": ")
+
+
+def _counted(found: Counter, names: Iterable[str], between: str) -> str:
+    return ", ".join(f"{name}{between}{found[name]}" for name in names if found[name])
 
 
 def text(judgements: list[Judgement], details: bool = False) -> str:
@@ -256,16 +245,12 @@ def text(judgements: list[Judgement], details: bool = False) -> str:
     lines = []
     for one in judgements:
         claim = one.claim
-        said = [
-            claim.statement,
-            *claim.also,
-            f"ours: {one.ours}",
-            f"paper: {one.theirs}; size: {one.size}",
-        ]
+        lines.append(f"{one.verdict.upper():<13}{claim.id} ({claim.place}; {claim.artifact})")
+        said = [claim.statement, *claim.also, f"ours: {one.ours}"]
+        said.append(f"paper: {one.theirs}; size: {one.size}")
         if details:
             said.append(f"metric {claim.test['metric']}, models: {claim.models}. {claim.why}")
             said += [f"- {each}: {each.verdict}, {each.size}" for each in one.comparisons]
-        lines.append(f"{one.verdict.upper():<13}{claim.id} ({claim.place}; {claim.artifact})")
         lines += [" " * 13 + each for each in said]
     return "\n".join([*lines, *summary(judgements)])
 
@@ -274,39 +259,24 @@ def markdown(judgements: list[Judgement], figures: Path) -> str:
     """A page with one table for each paper: every claim with the paper's numbers, ours, both verdicts and the command
     that makes the artifact in ``figures`` again, with the seconds that it took.
     """
-
-    def took(claim: Claim) -> str:
-        file = figures / claim.paper / f"{claim.artifact}.json"
-        if not file.exists():
-            return ""
-        return f" ({json.loads(file.read_text('utf-8'))['wall_seconds']:.0f} s)"
-
     lines = ["- " + line for line in summary(judgements)]
     for folder, title in paper.titles().items():
-        rows = [
-            (
-                " Also: ".join(
-                    [
-                        f"{one.claim.statement} ({one.claim.place}; `{one.claim.id}`)",
-                        *one.claim.also,
-                    ]
-                ),
-                one.theirs,
-                one.ours,
-                one.marked,
-                one.size,
-                f"`lookuplab run {one.claim.artifact}`{took(one.claim)}",
-            )
-            for one in judgements
-            if one.claim.paper == folder
-        ]
+        rows = []
+        for one in judgements:
+            claim = one.claim
+            if claim.paper == folder:
+                said = f"{claim.statement} ({claim.place}; `{claim.id}`)"
+                command = f"`lookuplab run {claim.artifact}`"
+                place = figures / folder / claim.artifact
+                if place.with_suffix(".json").exists():
+                    command += f" ({read_record(place)['wall_seconds']:.0f} s)"
+                said = " Also: ".join([said, *claim.also])
+                rows.append([said, one.theirs, one.ours, one.marked, one.size, command])
         if rows:
-            names = "claim", "paper", "ours", "direction", "size", "command"
+            heads = ["claim", "paper", "ours", "direction", "size", "command"], ["---"] * 6
             lines += ["", f"## {title}", ""]
-            lines += [f"| {' | '.join(row)} |" for row in (names, ["---"] * len(names))]
-            lines += [
-                f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |" for row in rows
-            ]
+            for row in (*heads, *rows):
+                lines.append(f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |")
     return "\n".join(lines)
 
 
@@ -338,13 +308,13 @@ def questions(claim: Claim, models: list[str]) -> Iterator[tuple]:
     """
     test, asked = claim.test, models
     if claim.models == "largest":
-        asked = [members[-1] for members in by_family(models).values()]
+        asked = [members[-1][1] for members in by_family(models).values()]
     match test["kind"]:
         case "monotone":
-            falling = {"increasing": 1, "decreasing": -1}[test["direction"]] < 0
-            for subject, *ladder in _steps(test["over"], models, asked):
-                second, first = reversed(ladder) if falling else ladder
-                yield subject, first, second, 0, inf
+            is_rising = {"increasing": True, "decreasing": False}[test["direction"]]
+            for subject, before, after in _steps(test["over"], models, asked):
+                ends = (after, before) if is_rising else (before, after)
+                yield subject, *ends, 0, inf
         case "greater":
             sides = (
                 [side] if isinstance(side, str) else side for side in (test["left"], test["right"])
@@ -353,10 +323,8 @@ def questions(claim: Claim, models: list[str]) -> Iterator[tuple]:
                 yield model, (model, left), (model, right), float(test.get("by", 0)), inf
         case "within":
             for model, (condition, ends) in product(asked, test["ranges"].items()):
-                low, high = (
-                    other if end is None else float(end)
-                    for end, other in zip(ends, (-inf, inf), strict=True)
-                )
+                low, high = ends
+                low, high = -inf if low is None else low, inf if high is None else high
                 yield model, (model, condition), None, low, high
         case kind:
             raise ValueError(f"kind is {kind}, not greater, within or monotone")
@@ -372,21 +340,24 @@ def _steps(over: list | dict, models: list[str], asked: list[str]) -> Iterator[t
         return
     families = by_family(models)
     if over.get("across_families"):
-        sized = sorted((_family_and_size(model)[1], model) for model in models)
-        families = {"all sizes": [model for size, model in sized if size]}
+        families = {
+            "all sizes": sorted(one for group in families.values() for one in group if one[0])
+        }
     for family, members in families.items():
-        for before, after in pairwise(members):
-            if _family_and_size(before)[1] < _family_and_size(after)[1]:
+        for (smaller, before), (larger, after) in pairwise(members):
+            if smaller < larger:
                 yield family, (before, over["size"]), (after, over["size"])
 
 
-def by_family(models: Iterable[str]) -> dict[str, list[str]]:
-    """Models that differ only in a size (``-3B``, ``-small``), small to large; one without a size is its own family."""
+def by_family(models: Iterable[str]) -> dict[str, list[tuple[float, str]]]:
+    """(size, model) of models that differ only in a size (``-3B``, ``-small``), small to large, by what they share; one
+    without a size is its own family.
+    """
     families: dict[str, list[tuple[float, str]]] = {}
     for model in models:
         family, size = _family_and_size(model)
         families.setdefault(family, []).append((size, model))
-    return {family: [model for _, model in sorted(members)] for family, members in families.items()}
+    return {family: sorted(members) for family, members in families.items()}
 
 
 def _family_and_size(model: str) -> tuple[str, float]:

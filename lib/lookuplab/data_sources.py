@@ -14,11 +14,8 @@ from lookuplab.errors import UserError
 from lookuplab.provenance import file_hash
 
 UNPINNED = "main"
-KINDS = ("file", "model", "dataset", "environment", "sources", "package")
-WHERE = {
-    "model": "huggingface.co/",
-    "dataset": "huggingface.co/datasets/",
-}  # else the package index
+# else the package index
+WHERE = {"file": "", "model": "huggingface.co/", "dataset": "huggingface.co/datasets/"}
 
 
 @dataclass(frozen=True)
@@ -44,13 +41,10 @@ class Source:
     packages: dict[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """What it is, its size, where it comes from and its licence; of a model also the memory that it takes."""
+        """What it is, its size, where it comes from and its licence."""
         where = WHERE.get(self.kind, "the package index: ") + self.address
-        where = self.address if self.kind == "file" else where
-        weights = self.facts.get("parameters", 0) * 2
-        memory = f", {size(weights)} of memory for its weights in bfloat16" * bool(weights)
         much = size(self.bytes) if self.bytes else "size unknown"
-        return f"{self.name}, {much} from {where}{memory}; licence: {self.licence}"
+        return f"{self.name}, {much} from {where}; licence: {self.licence}"
 
     @property
     def bytes(self) -> int:
@@ -78,16 +72,12 @@ def load() -> dict[str, Source]:
     """name -> source; none in a checkout of your own notebooks, which needs no list. Raises UserError for an entry that
     lacks a field or has an unknown one.
     """
-    file, found = paths.DATA / "sources.toml", {}
+    file = paths.DATA / "sources.toml"
     try:
         entries = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-        for name, entry in entries.items():
-            found[name] = source = Source(name, **entry)
-            if source.kind not in KINDS:
-                raise TypeError(f"the kind is one of {', '.join(KINDS)}")
+        return {name: Source(name, **entry) for name, entry in entries.items()}
     except (tomllib.TOMLDecodeError, TypeError) as error:
-        raise UserError(f"{file}, after {list(found)[-1:]}: {error}") from error
-    return found
+        raise UserError(f"{file}: {error}") from error
 
 
 def find(name: str) -> Source:
@@ -112,14 +102,17 @@ def is_fetched(source: Source) -> bool:
     """Whether it is there: a file (whose hash was checked when it came), or a repository in the hub's cache."""
     from lookuplab.stackoverflow import grader
 
-    if source.kind == "environment":
-        return grader.is_made(source.name)
-    if source.kind == "sources":
-        return python_sources.is_fetched()
-    if source.kind == "package":
-        return source.folder.is_dir()
+    match source.kind:
+        case "environment":
+            return grader.is_made(source.name)
+        case "sources":
+            return python_sources.is_fetched()
+        case "package":
+            return source.folder.is_dir()
+        case "file":
+            return source.path.is_file()
     with suppress(Exception):  # the hub's client has many for what is not there
-        return source.path.is_file() or bool(_snapshot(source, local_files_only=True))
+        return bool(_snapshot(source, local_files_only=True))
     return False
 
 
@@ -131,12 +124,13 @@ def get(source: Source) -> Path:
     """
     from lookuplab.stackoverflow import grader
 
-    if source.kind == "environment":
-        return grader.make(source.name)
-    if source.kind == "sources":
-        return python_sources.get()
-    if source.kind == "package":
-        return _get_package(source)
+    match source.kind:
+        case "environment":
+            return grader.make(source.name)
+        case "sources":
+            return python_sources.get()
+        case "package":
+            return _get_package(source)
     if source.streamed:
         raise UserError(
             f"{source.name} is streamed from the hub while it is used, never fetched whole ({source.address})"
@@ -156,8 +150,9 @@ def get(source: Source) -> Path:
 def _snapshot(source: Source, **options: Any) -> str:
     from huggingface_hub import snapshot_download
 
-    place = {"repo_type": source.kind, "revision": source.revision}
-    return snapshot_download(source.address, **place, **options)
+    return snapshot_download(
+        source.address, repo_type=source.kind, revision=source.revision, **options
+    )
 
 
 def _get_file(source: Source) -> Path:
@@ -168,10 +163,14 @@ def _get_file(source: Source) -> Path:
         return source.path
     part = source.path.with_name(f"{source.path.name}.part")
     part.parent.mkdir(parents=True, exist_ok=True)
-    size = source.size or None
     with open(part, "ab") as stream:
-        place = {"resume_size": stream.tell(), "displayed_filename": source.name}
-        http_get(source.address, stream, expected_size=size, **place)
+        http_get(
+            source.address,
+            stream,
+            resume_size=stream.tell(),
+            expected_size=source.size or None,
+            displayed_filename=source.name,
+        )
     return _checked(source, part)
 
 
@@ -236,14 +235,15 @@ def _convert(file: Path, folder: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
-    place = {"pretrained_model_name_or_path": file.parent, "gguf_file": file.name}
-    # plain weights wherever there are kernels that could do without
-    plain = GgufConfig(dequantize=True)
     module = AutoModelForCausalLM.from_pretrained(
-        **place, dtype=torch.bfloat16, quantization_config=plain
+        file.parent,
+        gguf_file=file.name,
+        dtype=torch.bfloat16,
+        # plain weights wherever there are kernels that could do without
+        quantization_config=GgufConfig(dequantize=True),
     )
     # else it is refused: what is read from GGUF counts as quantised
     module.hf_quantizer = None
     module.config.__dict__.pop("quantization_config", None)
     module.save_pretrained(folder)
-    AutoTokenizer.from_pretrained(**place).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name).save_pretrained(folder)

@@ -1,7 +1,6 @@
 """The one exception that a user is meant to read."""
 
 import errno
-import os
 import shutil
 
 _OF_THE_MACHINE = {
@@ -24,10 +23,8 @@ class UserError(Exception):
 
 def explained(error: Exception) -> str | None:
     """One line for a UserError, a full disk or a path that cannot be used; None for what may be a bug."""
-    if isinstance(error, shutil.Error):  # a copied folder: (from, to, why) of each file
-        _, target, why = error.args[0][0]
-        number = next((n for n in _OF_THE_MACHINE if os.strerror(n) in why), None)
-        error = OSError(number, os.strerror(number), target) if number else error
+    if isinstance(error, shutil.Error):  # of a copied folder: (from, to, why) of each file
+        return f"cannot copy: {error.args[0][0][2]}"
     if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
         return f"cannot use {error.filename or 'the disk'}: {error.strerror}; free some space or mend the path or its permissions, then run again"
     return str(error) if isinstance(error, UserError) else None

@@ -9,8 +9,7 @@ import difflib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -38,8 +37,7 @@ PUBLIC_TASKS = "data/public/cloudapi/tasks.jsonl"  # their classes are counted o
 _MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
 _FILES = re.compile(r"_(file|folder)$")  # and paths, however those start
 _PATH = re.compile(r"data/|runs/|\.{0,2}/|~")  # the first two lie in the checkout
-_ARTIFACT_LINE = re.compile(r"^\w+ = Artifact\(.*$", re.MULTILINE)
-_ARTIFACT_NAME = re.compile(r"""Artifact\(\s*["']([\w-]+)["'],\s*["']([\w-]+)["']""")
+_ARTIFACT = re.compile(r'^\w+ = Artifact\("([\w-]+)", "([\w-]+)".*$', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -81,10 +79,8 @@ def all_notebooks(paper: str | None = None) -> list[Notebook]:
     known = [read(file) for file in sorted(paths.NOTEBOOKS.glob("*/[!.]*.ipynb"))]
     found = [one for one in known if paper in (None, one.paper)]
     if paper and not found:
-        papers = sorted({one.paper for one in known})
-        raise UserError(
-            f"no paper {paper!r}{suggestion(paper, papers)}; there are: {', '.join(papers)}"
-        )
+        papers = ", ".join(sorted({one.paper for one in known}))
+        raise UserError(f"no paper {paper!r}; there are: {papers}")
     return found
 
 
@@ -96,18 +92,17 @@ def find(name: str) -> Notebook:
     if name.endswith(".ipynb") and Path(name).is_file():
         return read(Path(name).resolve())
     wanted, known = name.removesuffix(".ipynb").removeprefix("notebooks/"), all_notebooks()
-    named = [(text, one) for one in known for text in (one.id, one.name)]
-    made = [(text, one) for one in known for id in one.artifacts for text in (id, id.split("/")[1])]
-    hits = [one for text, one in named if text == wanted] or [
-        one for text, one in made if text == wanted
+    ids = {id: one for one in known for id in (one.id, *one.artifacts)}
+    hits = [one for one in known if wanted in (one.id, one.name)] or [
+        one for id, one in ids.items() if wanted in (id, id.split("/")[1])
     ]
     if not hits:
-        near = suggestion(wanted, [text for text, _ in named + made])
-        raise UserError(f"no notebook {name!r}{near}; `lookuplab status` names them all")
+        names = [*ids, *(id.split("/")[1] for id in ids)]
+        near = [f"; did you mean {one!r}?" for one in difflib.get_close_matches(wanted, names, 1)]
+        raise UserError(f"no notebook {name!r}{''.join(near)}; `lookuplab status` names them all")
     if len(hits) > 1:
-        raise UserError(
-            f"{name!r} names {len(hits)} notebooks: say {' or '.join(one.id for one in hits)}"
-        )
+        places = " or ".join(one.id for one in hits)
+        raise UserError(f"{name!r} names {len(hits)} notebooks: say {places}")
     return hits[0]
 
 
@@ -121,33 +116,22 @@ def read(path: Path) -> Notebook:
         ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is not a notebook in today's format: {error}") from error
-    code = "\n".join(source for source, _ in cells)
     declared = "".join(source for source, tags in cells if "parameters" in tags)
+    try:  # papermill's inspect_notebook drops a line with a second "=", comments included
+        body = ast.parse(declared).body
+        values = {one.targets[0].id: ast.literal_eval(one.value) for one in body}
+    except (ValueError, SyntaxError, AttributeError) as error:
+        raise UserError(
+            f"{path}: the parameters cell holds more than plain values: {error}"
+        ) from error
+    made = list(_ARTIFACT.finditer("\n".join(source for source, _ in cells)))
+    drawing = [*(line[0] for line in made), *(source for source, tags in cells if "draw" in tags)]
     orders = paths.NOTEBOOKS / "order.yaml"
     groups = yaml.safe_load(orders.read_text(encoding="utf-8")) if orders.is_file() else {}
     id = f"{path.parent.name}/{path.stem}"
-    return Notebook(
-        path,
-        declared_parameters(declared, str(path)),
-        tuple(dict.fromkeys("/".join(match) for match in _ARTIFACT_NAME.findall(code))),
-        next((order for order, names in groups.items() if id in names), "any"),
-        "\n".join(
-            [*_ARTIFACT_LINE.findall(code), *(text for text, tags in cells if "draw" in tags)]
-        ),
-    )
-
-
-def declared_parameters(source: str, where: str) -> dict[str, Any]:
-    """name -> value of each ``name = literal`` in a parameters cell. Raises UserError for anything else.
-
-    Papermill's own ``inspect_notebook`` reads line by line and drops a line with a second ``=``, comments included.
-    """
-    try:
-        return {one.targets[0].id: ast.literal_eval(one.value) for one in ast.parse(source).body}
-    except (ValueError, SyntaxError, TypeError, AttributeError) as error:
-        raise UserError(
-            f"{where}: the parameters cell holds more than plain values: {error}"
-        ) from error
+    order = next((order for order, names in groups.items() if id in names), "any")
+    artifacts = tuple(f"{line[1]}/{line[2]}" for line in made)
+    return Notebook(path, values, artifacts, order, "\n".join(drawing))
 
 
 @dataclass(frozen=True)
@@ -178,11 +162,10 @@ class Profile:
         """``paper``, or ``paper/bigcode--starcoder2-3b`` where the command line names the models."""
         if not self._of_models:
             return self.file.stem
-        models = [
-            _each(item, _absolute) for text in self.given.values() for item in fitted([""], text)
-        ]
-        folder = "+".join(dict.fromkeys(_folder_name(relative(model)) for model in models))
-        return f"{self.file.stem}/{folder}"
+        models = [model for text in self.given.values() for model in fitted([""], text)]
+        # no two models on the hub share such a folder: bigcode--starcoder2-3b, bigcode--starcoder2-3b@main
+        folders = (re.sub(r"[^\w.@=+-]+", "--", relative(_absolute(one))) for one in models)
+        return f"{self.file.stem}/{'+'.join(dict.fromkeys(one.strip('.-') for one in folders))}"
 
     @property
     def _of_models(self) -> bool:
@@ -193,11 +176,6 @@ class Profile:
         """The folder above ``<profile>/<paper>/<artifact>``."""
         is_kept = self.committed and (self._of_models or not self.given)
         return paths.FIGURES if is_kept else paths.RUNS / "figures"
-
-    def models_run(self) -> list[str]:
-        """Models with figures of their own, as ``<profile>/MODEL`` names them."""
-        folder = self.figures / self.name
-        return sorted({_model_name(file.parts[-3]) for file in folder.glob("*/*/*.csv")})
 
     def overrides(self, notebook: Notebook) -> dict[str, Any]:
         """What this profile sets in one notebook."""
@@ -219,45 +197,37 @@ def load_profile(name: str) -> Profile:
     stem, _, models = (name, "", "") if is_file else name.partition("/")
     file = Path(name) if is_file else PROFILES / f"{stem}.yaml"
     if not file.is_file():
-        known = profile_names()
-        raise UserError(
-            f"no profile {name!r}{suggestion(name, known)}; there are: {', '.join(known)}"
-        )
+        raise UserError(f"no profile {name!r}; there are: {', '.join(profile_names())}")
     try:
         profile = Profile(file, **(yaml.safe_load(file.read_text(encoding="utf-8")) or {}))
         for names in (profile.parameters, profile.notebooks, *profile.notebooks.values()):
             dict(**names)
     except (yaml.YAMLError, TypeError, ValueError, AttributeError) as error:
         raise UserError(f"profile {file}: {' '.join(str(error).split())}") from error
-    if not models:
-        return profile
-    if not profile.by_model:
+    if models and not profile.by_model:
         raise UserError(f"profile {stem!r} has no folder for each model: leave out /{models}")
-    return replace(profile, given={"models": models if "/" in models else _model_name(models)})
+    return replace(profile, given={"models": models}) if models else profile
 
 
-def with_figures(profile: Profile) -> Profile:
-    """The profile if it has figures, else the same with the one model that has. Raises UserError if none or several
-    have.
-    """
-    if any((profile.figures / profile.name).glob("*/*.csv")):
-        return profile
-    command, models = f"lookuplab reproduce --profile {profile.file.stem}", profile.models_run()
-    if len(models) == 1:
-        return replace(profile, given={"models": models[0]})
-    if models:
-        named = ", ".join(f"{profile.name}/{model}" for model in models)
-        raise UserError(f"profile {profile.name!r} was run model by model: name one of {named}")
-    raise UserError(f"no figures of profile {profile.name!r} yet; `{command}` makes them")
+def made_profile(name: str) -> Profile:
+    """A profile that has figures. Raises UserError for another one."""
+    profile = load_profile(name)
+    folder = profile.figures / profile.name
+    if not any(folder.glob("*/*.csv")):
+        each = f", and {name}/OWNER/MODEL names the run of one model" * profile.by_model
+        raise UserError(
+            f"no figures of profile {name!r} yet; `lookuplab reproduce --profile {name}` makes them{each}"
+        )
+    return profile
 
 
 @dataclass(frozen=True)
 class Job:
     """One notebook to execute: ``parameters`` are injected, ``values`` are all of its parameters after that.
 
-    ``output`` is the executed copy, ``figures`` the folder above ``<profile>/<paper>`` for its artifacts, ``store`` the
-    file of its completion store, if it is not the usual one. ``without`` are models of the profile that are left out
-    because their key is not set.
+    ``output`` is the executed copy, ``figures`` the folder above ``<profile>/<paper>`` for its artifacts. ``without``
+    are models of the profile that are left out because their key is not set; ``needs`` are those of a parameter that
+    has no others.
     """
 
     notebook: Notebook
@@ -265,12 +235,17 @@ class Job:
     parameters: dict[str, Any]
     output: Path
     figures: Path
-    store: str = ""
     without: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
 
     @property
     def values(self) -> dict[str, Any]:
         return self.notebook.parameters | self.parameters
+
+    @property
+    def place(self) -> Path:
+        """The folder for its artifacts."""
+        return self.figures / self.profile.name / self.notebook.paper
 
     @property
     def title(self) -> str:
@@ -289,33 +264,12 @@ class Job:
                 if isinstance(item, str) and item:
                     yield name, item
 
-    @property
-    def said_without(self) -> str:
-        """``without openai:gpt-4o: no key in OPENAI_API_KEY``"""
-        keys = ", ".join(sorted({*map(missing_key, self.without)}))
-        return f"without {', '.join(self.without)}: no key in {keys}"
-
-    def keys_needed(self) -> list[str]:
-        """The variables without which none of the profile's models of a parameter can be asked."""
-        found = [
-            missing_key(model) for name, model in self.models() if name not in self.profile.given
-        ]
-        return sorted({*found} - {""})
-
-    def models(self) -> Iterator[tuple[str, str]]:
-        """(parameter, model) for every model that it names."""
-        return ((name, item) for name, item in self.named() if _MODELS.search(name))
+    def models(self) -> list[str]:
+        """Every model that it names."""
+        return [item for name, item in self.named() if _MODELS.search(name)]
 
 
-def plan(
-    notebook: Notebook,
-    profile: Profile,
-    given: Mapping[str, str] | None = None,
-    *,
-    output: Path | None = None,
-    figures: Path | None = None,
-    store: Path | str = "",
-) -> Job:
+def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None = None) -> Job:
     """A job whose parameters have the notebook's names and types.
 
     ``given`` are texts from the command line, names that this notebook must declare; of those of the profile it takes
@@ -324,60 +278,41 @@ def plan(
     """
     known, given = notebook.parameters, given or {}
     profile = replace(profile, given={**profile.given, **given})
-    source = f"profile {profile.name!r}"
-    asked = [(name, value, source) for name, value in profile.overrides(notebook).items()]
-    asked += [
-        (name, text, "the command line")
-        for name, text in profile.given.items()
-        if name in known or name in given
-    ]
-    parameters, without = {}, []
-    for name, value, origin in asked:
+    general = {name: text for name, text in profile.given.items() if name in known}
+    parameters, without, needs = {}, [], []
+    for name, value in {**profile.overrides(notebook), **general, **given}.items():
         if name not in known:
-            raise UserError(
-                f"{notebook.id} has no parameter {name!r} (from {origin}){suggestion(name, known)}; it has: "
-                f"{', '.join(known) or 'none'}"
-            )
+            have = ", ".join(known) or "none"
+            raise UserError(f"{notebook.id} has no parameter {name!r}; it has: {have}")
         try:
-            value = fitted(known[name], value)
+            parameters[name] = fitted(known[name], value)
         except TypeError:
             kind = type(known[name]).__name__
             raise UserError(
-                f"{notebook.id}: parameter {name!r} is of type {kind} (here {known[name]!r}), but {origin} gives {value!r}"
+                f"{notebook.id}: parameter {name!r} is of type {kind} (here {known[name]!r}), not {value!r}"
             ) from None
-        if name in profile.given:
-            value = _each(value, _absolute)
-        parameters[name] = _each(value, _pinned) if _MODELS.search(name) else value
     for name, value in (known | parameters).items():
-        if _MODELS.search(name) and isinstance(value, list) and name not in profile.given:
-            lacking = [model for model in value if missing_key(model)]
-            if 0 < len(lacking) < len(value):
-                parameters[name] = [model for model in value if model not in lacking]
+        if name in profile.given:
+            parameters[name] = value = _each(value, _absolute)
+        elif _MODELS.search(name):
+            models = value if isinstance(value, list) else [value]
+            lacking = [model for model in models if missing_key(model)]
+            if lacking == models:
+                needs += lacking
+            elif lacking:
+                parameters[name] = value = [model for model in models if model not in lacking]
                 without += lacking
+        if _MODELS.search(name) and name in parameters:
+            parameters[name] = _each(value, _pinned)
     return Job(
         notebook,
         profile,
         parameters,
-        output or paths.RUNS / profile.name / notebook.paper / f"{notebook.name}.ipynb",
-        figures or profile.figures,
-        str(store),
+        paths.RUNS / profile.name / f"{notebook.id}.ipynb",
+        profile.figures,
         tuple(without),
+        tuple(needs),
     )
-
-
-def plan_all(
-    notebooks: Iterable[Notebook], profile: Profile, given: Mapping[str, str]
-) -> list[Job]:
-    """A job for each notebook, which takes of ``given`` what it declares. Raises UserError for a name that none does."""
-    chosen = list(notebooks)
-    known = {name for one in chosen for name in one.parameters}
-    for name in given:
-        if name not in known:
-            papers = ", ".join(sorted({one.paper for one in chosen}))
-            near = suggestion(name, known)
-            raise UserError(f"the notebooks of {papers} have no parameter {name!r}{near}")
-    changed = replace(profile, given={**profile.given, **given})
-    return [plan(one, changed) for one in chosen]
 
 
 def fitted(declared: Any, value: Any) -> Any:
@@ -388,27 +323,16 @@ def fitted(declared: Any, value: Any) -> Any:
         items = value.strip(" []").split(",") if isinstance(value, str) else value
         items = [item.strip(" '\"") if isinstance(item, str) else item for item in items]
         return [fitted((declared or [None])[0], item) for item in items if item != ""]
-    if isinstance(value, str) and not isinstance(declared, str):
-        value = value_of(value)
-    if isinstance(declared, float) and type(value) is int:
-        value = float(value)
+    try:
+        if isinstance(value, str) and not isinstance(declared, str):
+            value = yaml.safe_load(value)
+        if isinstance(declared, float) and not isinstance(value, bool):
+            value = float(value)  # YAML 1.1 takes 1e-3 for a text
+    except (ValueError, yaml.YAMLError):
+        raise TypeError from None
     if declared is not None and type(value) is not type(declared):
         raise TypeError
     return value
-
-
-def value_of(text: str) -> Any:
-    """What a text stands for: a number, true, false, null or a mapping, else the text itself."""
-    for read_as in (json.loads, yaml.safe_load):  # YAML 1.1 takes 1e-3 for a text
-        with suppress(ValueError, yaml.YAMLError):
-            return read_as(text)
-    return text
-
-
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """``; did you mean 'counts'?``, or nothing if no known name is near."""
-    close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def missing_key(model: str) -> str:
@@ -419,8 +343,8 @@ def missing_key(model: str) -> str:
 
 
 def missing(job: Job) -> Iterator[tuple[str, str]]:
-    """What the parameters name and this machine lacks, and how you make it, if the profile says so. What is fetched of
-    itself is not missing. Asks no network.
+    """What the parameters name that this machine lacks or the notebook cannot use, and how you make it, if the profile
+    says so. What is fetched of itself is not missing. Asks no network.
     """
     fetched = {source.path for source in downloads(job)}
     papers = {artifact.split("/")[0] for artifact in job.notebook.artifacts}
@@ -432,17 +356,10 @@ def missing(job: Job) -> Iterator[tuple[str, str]]:
             if bare(item) not in mini_models():
                 there = ", ".join(mini_models()) or "none yet"
                 yield f"no mini model {bare(item)!r}; there are: {there}", ""
-        elif item.startswith(OPENAI):
-            if key := missing_key(item):
-                yield (
-                    f"model {item!r} needs a key",
-                    f"set the environment variable {key}, or leave it out of {name!r}",
-                )
+        elif key := missing_key(item):
+            yield f"model {item!r} needs a key", f"set the environment variable {key}"
         elif names_a_model and item.startswith("http") and "#" not in item:
-            yield (
-                f"model {item!r} is an address without a model",
-                "name it: http://HOST:PORT/v1#MODEL",
-            )
+            yield f"model {item!r} is an address without a model", "write http://HOST:PORT/v1#MODEL"
         elif _is_path(name, item):
             place = folder_of(item)
             if not place.exists() and place not in fetched:
@@ -451,51 +368,42 @@ def missing(job: Job) -> Iterator[tuple[str, str]]:
                 steps = (text for path, text in job.profile.steps.items() if item.startswith(path))
                 yield f"parameter {name!r} names {item!r}, which does not exist", next(steps, step)
             elif place.exists() and names_a_model and not is_model(place):
-                how = "name one that save_pretrained wrote"
-                yield f"{item!r} is not a checkpoint (a folder with config.json)", how
+                yield f"{item!r} is not a checkpoint (a folder with config.json)", ""
 
 
 def foreign_tasks(job: Job) -> str:
     """Why models should not answer the job's tasks, "" if they may: the classes of the mini tasks are counts in the
     corpus that the mini models learned from.
     """
-    tasks, strangers = job.values.get("tasks_file"), {}
-    if tasks and folder_of(tasks).resolve().parent == paths.MINI / "cloudapi":
-        for _, model in job.models():
-            is_own = _is_path("", model) and paths.MINI in folder_of(model).resolve().parents
-            if not (is_own or model.startswith("mini-")):
-                strangers[table_name(model)] = None
+    tasks = job.values.get("tasks_file")
+    if not tasks or folder_of(tasks).resolve().parent != paths.MINI / "cloudapi":
+        return ""
+    strangers = [table_name(model) for model in job.models() if not _is_mini(model)]
     if not strangers:
         return ""
     return (
-        f"the mini tasks' frequency classes mean nothing to {', '.join(strangers)}, which learned from other code: give "
-        f"--profile paper, or -p tasks_file={PUBLIC_TASKS} (--anyway runs it all the same)"
+        f"the mini tasks' frequency classes mean nothing to {', '.join(dict.fromkeys(strangers))}, which learned from "
+        f"other code: give --profile paper, or -p tasks_file={PUBLIC_TASKS} (--anyway runs it all the same)"
     )
 
 
 def downloads(job: Job) -> list[data_sources.Source]:
     """What a job fetches, or has fetched, over the network: models from the hub, and entries of ``data/sources.toml``."""
-    known = data_sources.load()
-    found = []
+    known, found = data_sources.load(), []
     for name, item in job.named():
-        if item in known and known[item].kind == "environment":
-            found.append(known[item])
-        elif name in ("corpus", "queries_of"):
-            parts = ("snippets",) if name == "corpus" else ("valid", "test")
-            found += [known[f"{item}-{part}"] for part in parts if f"{item}-{part}" in known]
-        elif (_MODELS.search(name) or name == "encoder") and _is_on_hub(item):
+        parts = {"corpus": ["-snippets"], "queries_of": ["-valid", "-test"]}.get(name, [])
+        names = [item + part for part in ("", *parts)]
+        for one in known.values():
+            if one.kind in ("environment", "file"):
+                found += [one] if one.name in names or one.path == folder_of(item) else []
+        if (_MODELS.search(name) or name == "encoder") and _is_on_hub(item):
             address, revision = split_revision(bare(item))
-            listed = [
+            own = data_sources.Source(address, "model", address, "see its page on the hub", "")
+            listed = (
                 one for one in known.values() if (one.kind, one.address) == ("model", address)
-            ]
-            page = "see its page on the hub"
-            found += listed[:1] or [data_sources.Source(address, "model", address, page, "")]
-            if revision:
-                found[-1] = replace(found[-1], revision=revision)
-        else:
-            found += [
-                one for one in known.values() if one.kind == "file" and one.path == folder_of(item)
-            ]
+            )
+            source = next(listed, own)
+            found.append(replace(source, revision=revision or source.revision))
     return list({(one.name, one.revision): one for one in found}.values())
 
 
@@ -511,18 +419,17 @@ def check(job: Job, anyway: bool = False) -> None:
     for source in downloads(job):
         if source.kind != "model":
             data_sources.get(source)
-    for _, model in job.models():
-        if _is_on_hub(model):
-            repository, revision = split_revision(bare(model))
-            try:
-                hf_hub_download(repository, "config.json", revision=revision)
-            # network, rights, name: the hub's client has one exception for each
-            except Exception as error:
-                raise UserError(
-                    f"model {model!r} is not in the local cache, and the hub does not give it: "
-                    f"{str(error).strip().splitlines()[0]} (connect, `hf auth login`, or write a folder with a "
-                    "leading ./ or /)"
-                ) from error
+    for model in filter(_is_on_hub, job.models()):
+        repository, revision = split_revision(bare(model))
+        try:
+            hf_hub_download(repository, "config.json", revision=revision)
+        # network, rights, name: the hub's client has one exception for each
+        except Exception as error:
+            raise UserError(
+                f"model {model!r} is not in the local cache, and the hub does not give it: "
+                f"{str(error).strip().splitlines()[0]} (connect, `hf auth login`, or write a folder with a "
+                "leading ./ or /)"
+            ) from error
 
 
 def folder_of(item: str) -> Path:
@@ -538,17 +445,13 @@ def _is_on_hub(model: str) -> bool:
     return not (is_remote(model) or model.startswith("mini-") or _is_path("model", model))
 
 
+def _is_mini(model: str) -> bool:
+    is_inside = _is_path("", model) and paths.MINI in folder_of(model).resolve().parents
+    return is_inside or model.startswith("mini-")
+
+
 def _each(value: Any, change: Callable[[Any], Any]) -> Any:
     return [change(item) for item in value] if isinstance(value, list) else change(value)
-
-
-def _folder_name(model: str) -> str:
-    """``bigcode--starcoder2-3b``, ``bigcode--starcoder2-3b@main``: no two models on the hub share it."""
-    return re.sub(r"[^\w.@=+-]+", "--", model).strip(".-")
-
-
-def _model_name(folder: str) -> str:
-    return folder.replace("--", "/").replace("+", ",")
 
 
 def _absolute(item: Any) -> Any:

@@ -5,7 +5,7 @@ Colours are fixed for frequency classes, model sizes, providers and failure cate
 picture. Figures are returned closed, so that a notebook shows each of them once.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import cycle
 from math import nan
 from textwrap import fill
@@ -102,31 +102,46 @@ def grouped_bars(
     rows = _rows(frame, metric)
     names, kinds = list(rows[groups].unique()), list(order or rows[bars].unique())
     width, handles, marks = 0.8 / len(kinds), {}, {}
-    labels, heading = _labels({kind: rows[rows[bars] == kind] for kind in kinds})
+    labels, heading = _labels(rows, bars, kinds)
     figure, axes = canvas(title, ylabel)
     for position, (kind, colour) in enumerate(colours(kinds).items()):
         ours = rows[rows[bars] == kind].set_index(groups).reindex(names)
         x = np.arange(len(names)) + (position - (len(kinds) - 1) / 2) * width
-        handles[labels[kind]] = axes.bar(x, ours["value"], width * 0.92, color=colour)
+        drawn = handles[labels[kind]] = axes.bar(x, ours["value"], width * 0.92, color=colour)
         if counts:
-            axes.bar_label(handles[labels[kind]], fmt="%.0f", padding=2, fontsize=9)
+            axes.bar_label(drawn, fmt="%.0f", padding=2, fontsize=9)
         else:
-            style = {"fmt": "none", "ecolor": DARK, "elinewidth": 1, "capsize": 2.5}
-            axes.errorbar(x, ours["value"], _whiskers(ours), **style)
+            axes.errorbar(
+                x,
+                ours["value"],
+                _whiskers(ours),
+                fmt="none",
+                ecolor=DARK,
+                elinewidth=1,
+                capsize=2.5,
+            )
         if ours["paper_value"].notna().any():
             (marks["paper"],) = axes.plot(x, ours["paper_value"], **PAPER, zorder=5)
-    crowded = sum(max(map(len, name.split(" "))) for name in names) > 60
-    room = 1000 if crowded else max(12, 60 // max(1, len(names)))  # characters
-    ticks = [fill(name, room, break_long_words=False) for name in names]
-    turned = {"rotation": 25, "ha": "right"} if crowded else {}
-    axes.set_xticks(range(len(names)), ticks, **turned)
+    if sum(max(map(len, name.split(" "))) for name in names) > 60:  # characters, or they overlap
+        axes.set_xticks(range(len(names)), names, rotation=25, ha="right")
+    else:
+        room = max(12, 60 // max(1, len(names)))
+        ticks = [fill(name, room, break_long_words=False) for name in names]
+        axes.set_xticks(range(len(names)), ticks)
     axes.set_ylim(0, top)
     if not counts and rows["ci_low"].notna().any():
         marks["95% interval"] = Line2D([], [], color=DARK, marker="|", linestyle="none")
-    place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0}
-    how = {"alignment": "left", "frameon": False, "title": heading}
     handles |= marks
-    axes.legend(handles.values(), handles, **how, **place)
+    axes.legend(
+        handles.values(),
+        handles,
+        title=heading,
+        alignment="left",
+        loc="upper left",
+        bbox_to_anchor=(1.0, 1.0),
+        borderaxespad=0,
+        frameon=False,
+    )
     return figure
 
 
@@ -157,8 +172,15 @@ def dots_with_intervals(
             ours = here[here["class"] == name].set_index("head").reindex(heads)
             beside = (position - (len(palette) - 1) / 2) * 0.8 / len(palette)
             y = np.arange(len(heads)) + beside * several
-            style = {"fmt": "o", "color": colour, "markersize": 5, "capsize": 2}
-            axes.errorbar(ours["value"], y, xerr=_whiskers(ours), **style)
+            axes.errorbar(
+                ours["value"],
+                y,
+                xerr=_whiskers(ours),
+                fmt="o",
+                color=colour,
+                markersize=5,
+                capsize=2,
+            )
             axes.plot(ours["paper_value"], y, **PAPER | {"markersize": 4.5}, zorder=5)
         axes.set_yticks(range(len(labels)), labels)
         axes.set_ylim(len(labels) - 0.45, -0.55)
@@ -166,7 +188,7 @@ def dots_with_intervals(
         axes.grid(visible=False, axis="y")
         for between in np.arange(len(labels) - 1) + 0.5:
             axes.axhline(between, color=PALE, linewidth=0.8, zorder=0)
-    found, heading = _labels({name: rows[rows["class"] == name] for name in palette})
+    found, heading = _labels(rows, "class", palette)
     keys = {found[name]: {"color": colour, "marker": "o"} for name, colour in palette.items()}
     _key(figure, heading, keys, rows, {"marker": "|", "markersize": 9, "markeredgewidth": 1.5})
     return figure
@@ -200,8 +222,7 @@ def curves(
     rows = rows[(rows["is_base"] | at.notna()) & rows["class"].isin(shown)]
     palette = colours(_present(classes if lines == "class" else (), rows[lines]))
     figure, cells = _panels(rows, panels, title, xlabel, ylabel)
-    ours = rows[rows["metric"] == metric]
-    found, heading = _labels({name: ours[ours[lines] == name] for name in palette})
+    found, heading = _labels(rows[rows["metric"] == metric], lines, palette)
     keys = {found[name]: {"color": colour, "linewidth": 2} for name, colour in palette.items()}
     if rows["is_base"].any():
         keys["base"] = {"color": GREY, **DASHES}
@@ -259,9 +280,17 @@ def length_map(
     valid = valid.where(share > 0)
     texts = valid.map("{:.0f}%".format) + share.map("\nof {:.0f}%".format)
     figure, axes = canvas(title, ylabel, height=1.9 + 0.45 * len(cells))
-    style = {"fmt": "", "annot_kws": {"fontsize": 8}, "cmap": "cividis", "linewidths": 1}
-    bar = {"label": "valid (%)", "pad": 0.02}
-    sns.heatmap(valid, annot=texts, vmin=0, cbar_kws=bar, ax=axes, **style)
+    sns.heatmap(
+        valid,
+        annot=texts,
+        fmt="",
+        annot_kws={"fontsize": 8},
+        cmap="cividis",
+        vmin=0,
+        linewidths=1,
+        cbar_kws={"label": "valid (%)", "pad": 0.02},
+        ax=axes,
+    )
     labels = [name.replace("_", "\n") for name in names]
     axes.set_xticks(np.arange(len(names)) + 0.5, labels, fontsize=8, rotation=0)
     axes.set(xlabel="", ylabel=ylabel)
@@ -285,11 +314,17 @@ def reliability(frame: pd.DataFrame, *, title: str = "") -> Figure:
     """
     at = frame[frame["metric"] == "confidence"].set_index(["model", "condition"])["value"]
     rows = frame[frame["metric"] == "correct_percent"]
-    keys = zip(rows["model"], rows["condition"], strict=True)
-    rows = rows.assign(condition=[f"confidence_{at[key]}" for key in keys])
-    words = {"xlabel": "API invocation confidence", "ylabel": "valid (%)", "title": title}
-    how = {"lines": "model", "panels": None}
-    figure = curves(rows, "correct_percent", "confidence", **how, **words)
+    keys = rows[["model", "condition"]].itertuples(index=False, name=None)
+    figure = curves(
+        rows.assign(condition=[f"confidence_{at[key]}" for key in keys]),
+        "correct_percent",
+        "confidence",
+        lines="model",
+        panels=None,
+        title=title,
+        xlabel="API invocation confidence",
+        ylabel="valid (%)",
+    )
     figure.axes[0].plot([0, 1], [0, 100], color=GREY, zorder=1, **DASHES)
     return figure
 
@@ -325,9 +360,16 @@ def _panels(
     lines = -(-len(cells) // columns)
     width = WIDTH if columns == 1 else 3.1 * columns + 1.3
     height *= 0.8 * lines if lines > 1 else 1
-    how = {"sharex": True, "sharey": True, "squeeze": False, "layout": "constrained"}
     with mpl.rc_context(STYLE):
-        figure, grid = plt.subplots(lines, columns, figsize=(width, height), **how)
+        figure, grid = plt.subplots(
+            lines,
+            columns,
+            figsize=(width, height),
+            sharex=True,
+            sharey=True,
+            squeeze=False,
+            layout="constrained",
+        )
         figure.suptitle(title, x=0.01, ha="left")
         figure.supxlabel(xlabel)
         figure.supylabel(ylabel)
@@ -366,28 +408,32 @@ def _key(
     """One legend of {label: style} for all panels, on their right; with the style of an interval and the paper's mark if
     a row has one.
     """
-    keys = dict(keys)
     if rows["ci_low"].notna().any():
         keys["95% interval"] = {"color": GREY, "linestyle": "none"} | interval
     if rows["paper_value"].notna().any():
         keys["paper"] = PAPER
     if keys:
         handles = [Line2D([], [], label=label, **style) for label, style in keys.items()]
-        how = {"alignment": "left", "frameon": False, "title": heading}
-        figure.legend(handles=handles, loc="outside right upper", **how)
+        figure.legend(
+            handles=handles,
+            title=heading,
+            alignment="left",
+            loc="outside right upper",
+            frameon=False,
+        )
 
 
-def _labels(parts: Mapping[str, pd.DataFrame]) -> tuple[dict[str, str], str]:
+def _labels(rows: pd.DataFrame, column: str, names: Collection[str]) -> tuple[dict[str, str], str]:
     """{name: name with the n of its rows} for a legend, and the legend's heading; one n for all stands in the heading."""
-    counts = {name: rows["n"].dropna().unique() for name, rows in parts.items()}
-    said = {name: f"n = {of[0]:,.0f}" if len(of) == 1 else "" for name, of in counts.items()}
-    first = next(iter(parts), "")
+    counts = [rows.loc[rows[column] == name, "n"].dropna().unique() for name in names]
+    said = [f"n = {of[0]:,.0f}" if len(of) == 1 else "" for of in counts]
+    first, of_all = next(iter(names), ""), ""
+    if len(set(said)) == 1:  # an n for each is an n for all
+        of_all, said = said[0], [""] * len(said)
     known = {"high": "API frequency", "aws": "provider", "azure": "provider"}
-    heading = [known.get(first, "model size" if _size(first) in SIZE_COLOURS else "")]
-    if len(set(said.values())) == 1:  # an n for each is an n for all
-        heading, said = [*heading, said[first]], {}
-    labels = {name: ", ".join(filter(None, [name, said.get(name)])) for name in parts}
-    return labels, ", ".join(filter(None, heading))
+    heading = known.get(first, "model size" if _size(first) in SIZE_COLOURS else "")
+    labels = [", ".join(filter(None, pair)) for pair in zip(names, said, strict=True)]
+    return dict(zip(names, labels, strict=True)), ", ".join(filter(None, [heading, of_all]))
 
 
 def _size(model: str) -> str:

@@ -23,14 +23,13 @@ tree-sitter-python rapidfuzz""".split()
 
 def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dict[str, Any]:
     """Everything but the run itself. ``models`` have an ``identity`` (or are one), ``data`` are files or folders."""
-    torch, changes = (
-        sys.modules.get("torch"),
-        ("--untracked-files=no", "--", ".", ":(exclude)figures"),
-    )
-    changed, commit = git("status", "--porcelain", *changes), git("rev-parse", "HEAD")
-    sources = paths.DATA / "python-sources.txt"
+    torch, sources = sys.modules.get("torch"), paths.DATA / "python-sources.txt"
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)figures")
     return {
-        "git": {"commit": commit, "dirty": changed if changed is None else bool(changed)},
+        "git": {
+            "commit": git("rev-parse", "HEAD"),
+            "dirty": None if changed is None else bool(changed),
+        },
         "python": platform.python_version(),
         "packages": package_versions(),
         "python_sources": file_hash(sources) if sources.is_file() else None,

@@ -13,6 +13,7 @@ import hashlib
 import importlib.util
 import os
 import platform
+import re
 import subprocess
 import sys
 import zipfile
@@ -46,7 +47,7 @@ def folder() -> Path:
                 f"LOOKUPLAB_SOURCES is {own!r}, which is not a folder; name one, or unset it"
             )
         return Path(own).resolve()
-    return _place() if _place().is_dir() else get()
+    return get()
 
 
 def _place() -> Path:
@@ -86,15 +87,12 @@ def get() -> Path:
 
 def download(folder: Path, *wanted: str) -> str:
     """Let pip download wheels to a folder, none of which it runs; returns what went wrong, in one line."""
-    call = ["pip", "--disable-pip-version-check", "--no-input", "download", "--no-deps"]
-    call += ["--only-binary=:all:", *wanted, "-d", str(folder)]
+    call = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "download"]
+    call += ["--no-deps", "--only-binary=:all:", *wanted, "-d", str(folder)]
     # its progress to stderr
-    done = subprocess.run(
-        [sys.executable, "-m", *call], stdout=2, stderr=subprocess.PIPE, text=True
-    )
-    said = [line for line in done.stderr.splitlines() if line.strip()] if done.returncode else []
-    errors = [line.removeprefix("ERROR: ") for line in said if line.startswith("ERROR: ")]
-    return " ".join((errors or said or ["it was ended"] * bool(done.returncode))[-1:])
+    done = subprocess.run(call, stdout=2, stderr=subprocess.PIPE, text=True)
+    errors = re.findall("^ERROR: (.*)", done.stderr, re.MULTILINE) or ["pip was ended"]
+    return errors[-1] if done.returncode else ""
 
 
 @functools.cache

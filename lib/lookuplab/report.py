@@ -5,7 +5,6 @@ The site is laid out as the repository is, so that its Markdown needs no other l
 Nothing is executed and nothing is fetched.
 """
 
-import json
 import re
 import shutil
 from itertools import takewhile
@@ -15,12 +14,11 @@ from tempfile import TemporaryDirectory
 import nbformat
 
 from lookuplab import claims, paths
-from lookuplab.artifact import read_csv
+from lookuplab.artifact import read_csv, read_record
 from lookuplab.errors import UserError
 from lookuplab.notebooks import Notebook, Profile, all_notebooks
 from lookuplab.paper import titles
 
-MARK = ".lookuplab-report"  # marks a folder as a report, which the next one may replace
 CLAIMS = """# The papers' claims and our verdicts
 
 Written by `lookuplab claims --markdown --profile {0.name}`. Profile {0.name}: {0.description}.{unrun}
@@ -62,22 +60,17 @@ _FOR_TEACHERS = re.compile(
 def build(profile: Profile, output: Path) -> Path:
     """Write the site of a profile's last run to the folder ``output``; returns the page to open.
 
-    A report that is already there is replaced once the new one is complete. Raises UserError for a folder with other
-    files.
+    What is already there is replaced once the new report is complete.
     """
     from sphinx.cmd.build import build_main
 
-    if output.exists() and not (output / MARK).exists():
-        raise UserError(
-            f"{output} holds other files, which a report would replace; name a new folder"
-        )
     with TemporaryDirectory(prefix=f".{output.name}-", dir=paths.made(output.parent)) as folder:
         sources, site = Path(folder, "sources"), Path(folder, "site")
         write_sources(profile, sources)
-        settings = ["-q", "-j", "auto", "-b", "html", "-c", str(sources / "docs")]
-        if build_main([*settings, str(sources), str(site)]):
+        if build_main(
+            [*"-q -j auto -b html -c".split(), f"{sources}/docs", str(sources), str(site)]
+        ):
             raise UserError("Sphinx could not build the report, for the reason above")
-        (site / MARK).touch()
         shutil.rmtree(output, ignore_errors=True)
         site.rename(output)
     return output / "index.html"
@@ -90,41 +83,43 @@ def write_sources(profile: Profile, sources: Path) -> None:
     for name in run.names:
         shutil.copytree(run.figures / name, sources / "figures" / name, dirs_exist_ok=True)
     cards = [f"data/{kind}/cloudapi/README" for kind in ("mini", "public")]
-    for name in (
-        "CHANGELOG.md",
-        "CONTRIBUTING.md",
-        "CITATION.cff",
-        *(f"{one}.md" for one in cards),
-    ):
-        (sources / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(paths.ROOT / name, sources / name)
+    beside = "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", *(f"{one}.md" for one in cards)
+    for name in beside:
+        shutil.copy(paths.ROOT / name, paths.made((sources / name).parent))
     summary = [headed(RESULTS, profile)]
     for room, notebooks in run.rooms.items():
         for notebook in notebooks:
             write_notebook(notebook, profile, sources / "notebooks" / f"{notebook.id}.ipynb")
-        listed = _toctree("Notebooks", [one.name for one in notebooks])
-        story, found = run.told(_story(room)), run.section(room, "../../")
-        page = [story, *["## All results", ""] * bool(found), *found]
+        page, found = [run.told(_story(room))], run.section(room, "../../")
+        if found:
+            page += ["## All results", "", *found]
+        page.append(_toctree("Notebooks", [one.name for one in notebooks]))
         rooms.append(f"notebooks/{room}/README")
-        (sources / f"{rooms[-1]}.md").write_text("\n".join([*page, listed]), encoding="utf-8")
+        (sources / f"{rooms[-1]}.md").write_text("\n".join(page), encoding="utf-8")
         counts = run.verdicts(room)
         summary.append(f"- [{run.title(room)}]({rooms[-1]}.md)" + f": {counts}" * bool(counts))
     documents = [f"docs/{file.stem}" for file in sorted((sources / "docs").glob("*.md"))]
+    documents += [*cards, "CONTRIBUTING", "CHANGELOG"]
     front = [
         run.told(paths.ROOT / "README.md"),
         _toctree("Results", ["RESULTS", *rooms, "CLAIMS"]),
-        _toctree("Documentation", [*documents, *cards, "CONTRIBUTING", "CHANGELOG"]),
+        _toctree("Documentation", documents),
     ]
-    judged = claims.markdown(run.judged[profile.name], run.folder)
-    verdicts = [headed(CLAIMS, profile), judged]
-    written = {"index": front, "RESULTS": summary, "CLAIMS": verdicts}
-    for name, page in written.items():
-        (sources / f"{name}.md").write_text("\n".join(page), encoding="utf-8")
+    (sources / "index.md").write_text("\n".join(front), encoding="utf-8")
+    (sources / "RESULTS.md").write_text("\n".join(summary), encoding="utf-8")
+    verdicts = claims_page(run.judged[profile.name], profile)
+    (sources / "CLAIMS.md").write_text(verdicts, encoding="utf-8")
 
 
 def headed(page: str, profile: Profile) -> str:
     """The head of a page, CLAIMS or RESULTS, which says whether the papers' own models were run."""
     return page.format(profile, unrun="" if (profile.figures / "paper").is_dir() else UNRUN)
+
+
+def claims_page(judgements: list[claims.Judgement], profile: Profile) -> str:
+    """The page CLAIMS.md: every claim with both verdicts, paper by paper."""
+    judged = claims.markdown(judgements, profile.figures / profile.name)
+    return f"{headed(CLAIMS, profile)}\n{judged}"
 
 
 def results_page(profile: Profile) -> str:
@@ -153,10 +148,14 @@ class Run:
     """
 
     def __init__(self, profile: Profile):
-        self.figures, self.folder = profile.figures, profile.figures / profile.name
+        self.figures, self.folder, known = (
+            profile.figures,
+            profile.figures / profile.name,
+            claims.load(),
+        )
         places = sorted({file.parents[1] for file in self.figures.rglob("*.csv")})
         others = [place.relative_to(self.figures).as_posix() for place in places]
-        self.names, known = list(dict.fromkeys([profile.name, *others])), claims.load()
+        self.names = list(dict.fromkeys([profile.name, *others]))
         self.judged = {name: claims.judge_run(known, self.figures / name) for name in self.names}
         self.rooms: dict[str, list[Notebook]] = {paper: [] for paper in titles()}
         judged = {f"{one.paper}/{one.artifact}" for one in known}
@@ -224,8 +223,7 @@ class Run:
                 ]
                 if verdicts:
                     page.append(f"- {', '.join(verdicts)}: {claim.statement} (`{claim.id}`)")
-            files = [self.figures / f"{name}/{id}.json" for name, id in made]
-            records = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+            records = [read_record(self.figures / name / id) for name, id in made]
             seconds = max(record["wall_seconds"] for record in records)
             took = f"{seconds:.0f} s on {records[0]['processor']}"
             page += ["", f"`lookuplab run {notebook.id}`: {took}.", ""]
@@ -238,15 +236,15 @@ def _story(room: str) -> Path:
 
 def _numbers(place: Path, folder: str) -> list[str]:
     """An artifact's provenance, its files in ``folder`` as the page sees it, and its table."""
-    record = json.loads(place.with_suffix(".json").read_text(encoding="utf-8"))
-    git = record["git"]
-    commit = (git["commit"] or "none")[:12] + " and changes" * bool(git["dirty"])
+    record = read_record(place)
+    commit, is_dirty = record["git"]["commit"] or "none", bool(record["git"]["dirty"])
     table = read_csv(place.with_suffix(".csv")).drop(columns=["paper", "artifact"])
     shown = table.to_html(index=False, na_rep="", border=0, classes="numbers")
     links = [
         f"{{download}}`{file.suffix[1:]} <{folder}/{file.name}>`"
         for file in sorted(place.parent.glob(f"{place.name}.*"))
     ]
+    commit = commit[:12] + " and changes" * is_dirty
     made = f"Commit {commit}, {record['processor']}, {record['device']}. Files:"
     numbers = f"<details><summary>{len(table)} numbers</summary><div class='scroll'>{shown}</div></details>"
     return [" ".join([made, *links]), "", "```{raw} html", numbers, "```", ""]

@@ -16,7 +16,6 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import replace
 from functools import cache
 from multiprocessing import connection, forkserver
 from pathlib import Path
@@ -39,7 +38,6 @@ IMPORTS = [
     *("lookuplab.cells", "pandas", "torch", "transformers.modeling_utils"),
     *("scipy.stats", "accelerate", "peft", "sklearn.metrics"),
 ]
-STORE_VARIABLE = "LOOKUPLAB_STORE"
 ANSWERS = "answers.csv.gz"
 # What a launcher says to its processes. A notebook must not see it: what trains there would wait for the others.
 _LAUNCHER = re.compile(
@@ -52,13 +50,11 @@ _LAUNCHER = re.compile(
 
 def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
     """Execute a notebook in a process of its own and wait for its end. ``host`` is the machine of a cluster's caller."""
-    if host not in ("", socket.gethostname()):
-        if not os.environ.get(STORE_VARIABLE):  # SQLite's WAL needs the memory of one machine
-            raise UserError(
-                f"the worker on {socket.gethostname()} shares {paths.STORE.name} with another machine, which SQLite "
-                f"cannot do; start it with {STORE_VARIABLE} set to a file on its own disk"
-            )
-        job = replace(job, store=os.environ[STORE_VARIABLE])
+    if host not in ("", socket.gethostname()) and not os.environ.get("LOOKUPLAB_STORE"):
+        raise UserError(  # SQLite's WAL needs the memory of one machine
+            f"the worker on {socket.gethostname()} shares {paths.STORE.name} with another machine, which SQLite "
+            "cannot do; start it with LOOKUPLAB_STORE set to a file on its own disk"
+        )
     paths.made(job.output.parent)
     for suffix in (".ran", ".answers.csv"):  # of an earlier run
         job.beside(suffix).unlink(missing_ok=True)
@@ -83,7 +79,6 @@ def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
 def environment(job: Job, threads: int) -> dict[str, str]:
     """What a notebook's process sees: its share of the processors, where its artifacts and answers go."""
     pools = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-    store = {STORE_VARIABLE: job.store} if job.store else {}
     return {
         **{name: value for name, value in os.environ.items() if not _LAUNCHER.match(name)},
         **_launch_environment(*rank_and_count()),
@@ -96,7 +91,6 @@ def environment(job: Job, threads: int) -> dict[str, str]:
         "LOOKUPLAB_FIGURES": str(job.figures),
         "LOOKUPLAB_PARAMETERS": json.dumps(job.values),
         LOG: str(job.beside(".answers.csv")),
-        **store,
     }
 
 
@@ -161,7 +155,7 @@ def run_jobs(
                 job = jobs[at]
                 results[at] = failure = cluster.result(future) if cluster else future.result()
                 if not failure:
-                    job.beside(".ran").write_text(ran_with + _artifacts(job), encoding="utf-8")
+                    job.beside(".ran").write_text(_record(job, ran_with), encoding="utf-8")
                 bar.update()
                 word, took = "failed" if failure else "done", time.monotonic() - began
                 bar.write(f"{word} {job.title} {took:.1f} s", sys.stderr)
@@ -212,8 +206,8 @@ def state(job: Job) -> str:
     record = job.beside(".ran")
     if not record.is_file():
         return "not run here"
-    now = fingerprint(job) + _artifacts(job)
-    return "up to date" if record.read_text(encoding="utf-8") == now else "out of date"
+    is_same = record.read_text(encoding="utf-8") == _record(job, fingerprint(job))
+    return "up to date" if is_same else "out of date"
 
 
 def fingerprint(job: Job) -> str:
@@ -225,29 +219,26 @@ def fingerprint(job: Job) -> str:
     for place in (folder_of(item) for _, item in job.named()):
         for file in (place, *sorted(place.rglob("*"))) if place.exists() else ():
             stats.append((str(file), file.stat().st_size, file.stat().st_mtime_ns))
-    own = provenance.file_hash(job.notebook.path), job.values, job.profile.threads, stats
-    return digest(canonical([surroundings(), *own]))
+    notebook = provenance.file_hash(job.notebook.path)
+    return digest(canonical([surroundings(), notebook, job.values, job.profile.threads, stats]))
 
 
 @cache
 def surroundings() -> str:
     """A digest of what all notebooks depend on."""
     files = (file for file in paths.DATA.rglob("*") if paths.DOWNLOADS not in file.parents)
-    return digest(
-        _hashes(sorted(files))
-        + canonical([provenance.library_hash(), provenance.package_versions()])
-    )
+    own = provenance.library_hash(), provenance.package_versions()
+    return digest(canonical([_hashes(sorted(files)), *own]))
 
 
-def _artifacts(job: Job) -> str:
+def _record(job: Job, ran_with: str) -> str:
+    """What stands beside an executed copy: the fingerprint that it ran with, and what it wrote."""
     folder = job.figures / job.profile.name
-    return _hashes(folder / f"{name}.csv" for name in job.notebook.artifacts)
+    return ran_with + canonical(_hashes(folder / f"{name}.csv" for name in job.notebook.artifacts))
 
 
-def _hashes(files: Iterable[Path]) -> str:
-    return digest(
-        canonical([(str(file), provenance.file_hash(file)) for file in files if file.is_file()])
-    )
+def _hashes(files: Iterable[Path]) -> dict[str, str]:
+    return {str(file): provenance.file_hash(file) for file in files if file.is_file()}
 
 
 # 4. The answers behind the figures

@@ -3,25 +3,22 @@
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any
 
 import pandas as pd
 import psutil
 
-Item, Result = TypeVar("Item"), TypeVar("Result")
-
 
 def compared(
     condition: str,
-    kit: Callable[[Sequence[Item]], list],
-    literal: Callable[[Sequence[Item]], list],
-    items: Sequence[Item],
-    warm: Sequence[Item] = (),
+    kit: Callable[[Sequence], list],
+    literal: Callable[[Sequence], list],
+    items: Sequence,
+    warm: Sequence = (),
     model: str = "kit",
     every: int = 1,
-) -> tuple[list, list, pd.DataFrame]:
-    """The kit's result for each item, the literal reading's, and an artifact's rows on what either took, one after the
-    other in this process.
+) -> pd.DataFrame:
+    """An artifact's rows on what two ways take to do ``items``, one after the other in this process.
 
     Both are warmed alike: each way first does ``warm``, by default the first two items. Where ``warm`` is given, the
     rows say what that took, too (``cold``). ``seconds_ratio`` is the literal way's time on the clock over the kit's,
@@ -31,36 +28,32 @@ def compared(
     The literal way may do only one in ``every`` of the items. Its times are then scaled to all of them, and ``n`` of
     its rows, and of ``differing``, says how many it did. Cold both do that part, for what is read once does not scale.
     """
-    ways, results, numbers = {"kit": kit, "literal": literal}, {}, {}
-    first, part = (warm or items[:2])[::every], items[::every]
-    for state, asked in (
-        ("cold_", {"kit": first, "literal": first}),
-        ("", {"kit": items, "literal": part}),
-    ):
-        spent = {}
-        for name, way in ways.items():
-            results[name], found = metered(way, asked[name])
-            scale = len(asked["kit"]) / len(asked[name])
-            spent[name] = {unit: took * scale for unit, took in found.items()}
-        if warm or not state:
-            for unit in ("seconds", "processor_seconds"):
-                numbers[f"{state}{unit}_ratio"] = spent["literal"][unit] / spent["kit"][unit]
-                numbers |= {f"{state}{unit}_{name}": spent[name][unit] for name in ways}
-        if state and warm and every > 1:
-            kit(warm)  # what the literal way leaves out
-    ours, theirs = results["kit"], results["literal"]
-    pairs = zip(ours[::every], theirs, strict=True)
-    numbers["differing"] = sum(one != other for one, other in pairs)
-    few = "seconds_literal", "processor_seconds_literal", "differing"
-    rows = [
-        {"model": model, "condition": condition, "metric": name, "value": float(value)}
-        | {"n": len(first if "cold" in name else theirs if name in few else items)}
-        for name, value in numbers.items()
-    ]
-    return ours, theirs, pd.DataFrame(rows)
+    rows = []
+
+    def measure(state, asked, part):
+        ours, spent = metered(kit, asked)
+        theirs, slower = metered(literal, part)
+        for unit, seconds in spent.items():
+            scaled = slower[unit] * len(asked) / len(part)
+            rows.append((f"{state}{unit}_ratio", scaled / seconds, len(asked)))
+            rows.append((f"{state}{unit}_kit", seconds, len(asked)))
+            rows.append((f"{state}{unit}_literal", scaled, len(part)))
+        return ours, theirs
+
+    first = (warm or items[:2])[::every]
+    measure("cold_", first, first)
+    if not warm:
+        rows.clear()
+    elif every > 1:
+        kit(warm)  # what the literal way leaves out
+    ours, theirs = measure("", items, items[::every])
+    differing = sum(one != other for one, other in zip(ours[::every], theirs, strict=True))
+    rows.append(("differing", differing, len(theirs)))
+    table = pd.DataFrame(rows, columns=["metric", "value", "n"])
+    return table.assign(model=model, condition=condition)
 
 
-def metered(run: Callable[..., Result], *arguments: object) -> tuple[Result, dict[str, float]]:
+def metered(run: Callable, *arguments: object) -> tuple[Any, dict[str, float]]:
     """What ``run`` returns, and its ``seconds`` on the clock and ``processor_seconds``: those of this process and of
     all that it started. On a busy machine the clock depends on others, processor time hardly.
     """

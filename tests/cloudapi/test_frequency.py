@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lookuplab.cli import cli
-from lookuplab.cloudapi import frequency
 from lookuplab.cloudapi.benchmark import load_tasks
 from lookuplab.cloudapi.frequency import count, is_sdk_source, read_frequencies, source_files
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_index
@@ -97,37 +96,29 @@ def test_other_objects_stay_unbound(text):
     assert counted(text)[S3] == (1, 0)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param(
-            'from azure.storage.blob import BlobClient\nb = BlobClient.from_connection_string("x")\n'
-            "b.stage_block()\nblob.BlobClient(1).stage_block()\nm = ComputeManagementClient(a, b)\n"
-            "m.virtual_machines.begin_start()\nm.disks.begin_start()\nm.operations.list()\n",
-            {
-                "azure/blob.BlobClient.stage_block": (2, 2),
-                "azure/compute.VirtualMachinesOperations.begin_start": (2, 1),
-                "azure/compute.Operations.list": (1, 1),
-                "azure/storage.Operations.list": (1, 0),
-            },
-            id="classes and operation groups",
-        ),
-        pytest.param(
-            "from azure.storage.blob import BlobServiceClient as Service\ns = Service(1)\n"
-            "b = s.get_blob_client(2)\nb.stage_block()\n"
-            "d = CosmosClient(1).get_database_client(2)\nd.get_container_client(3).create_item(4)\n",
-            {
-                "azure/blob.BlobServiceClient.get_blob_client": (1, 1),
-                "azure/blob.ContainerClient.get_blob_client": (1, 0),
-                "azure/blob.BlobClient.stage_block": (1, 1),
-                "azure/cosmos.ContainerProxy.create_item": (1, 1),
-            },
-            id="what clients return",
-        ),
-    ],
-)
-def test_azures_clients_are_bound(text, expected):
-    assert counted(text, path="x.py") == expected
+def test_azures_clients_are_bound():
+    classes_and_groups = (
+        'from azure.storage.blob import BlobClient\nb = BlobClient.from_connection_string("x")\n'
+        "b.stage_block()\nblob.BlobClient(1).stage_block()\nm = ComputeManagementClient(a, b)\n"
+        "m.virtual_machines.begin_start()\nm.disks.begin_start()\nm.operations.list()\n"
+    )
+    assert counted(classes_and_groups, path="x.py") == {
+        "azure/blob.BlobClient.stage_block": (2, 2),
+        "azure/compute.VirtualMachinesOperations.begin_start": (2, 1),
+        "azure/compute.Operations.list": (1, 1),
+        "azure/storage.Operations.list": (1, 0),
+    }
+    returned_by_clients = (
+        "from azure.storage.blob import BlobServiceClient as Service\ns = Service(1)\n"
+        "b = s.get_blob_client(2)\nb.stage_block()\n"
+        "d = CosmosClient(1).get_database_client(2)\nd.get_container_client(3).create_item(4)\n"
+    )
+    assert counted(returned_by_clients, path="x.py") == {
+        "azure/blob.BlobServiceClient.get_blob_client": (1, 1),
+        "azure/blob.ContainerClient.get_blob_client": (1, 0),
+        "azure/blob.BlobClient.stage_block": (1, 1),
+        "azure/cosmos.ContainerProxy.create_item": (1, 1),
+    }
 
 
 def test_copies_and_sdk_sources_are_left_out_and_python_2_is_counted_by_regular_expression():
@@ -215,46 +206,27 @@ def test_the_code_cells_of_notebooks_are_read(tmp_path):
     assert fates == {"read": 2, "aws": 1, "other": 1}
 
 
-def test_processes_count_what_one_does(tmp_path):
-    files = [
-        (f"{n}/boto.py", f"f.encrypt()\ng{n % 7}.put_object()\n{'(' * (n % 2)}") for n in range(900)
-    ]
-    files += [("x.py", "s.encrypt()")] * 5
-    alone, spread = (count(iter(files), INDEX, jobs) for jobs in (1, 2))
-    assert alone[0].equals(spread[0]) and alone[1] == spread[1]
-    assert alone[1] == {"read": 905, "other": 5, "aws": 14, "copy": 886, "unparsed": 7}
-
-
-def test_files_of_no_provider_reach_no_parser(monkeypatch):
-    monkeypatch.setattr(frequency, "usage", None)
-    assert count([("x.py", "put_object()")] * 3, INDEX)[1] == {"read": 3, "other": 3}
+@pytest.mark.parametrize(
+    ("source", "asked"),
+    [("a/b", {}), ("a/b?name=c&data_dir=data/python", {"name": "c", "data_dir": "data/python"})],
+)
+def test_a_data_set_on_the_hub_takes_options(monkeypatch, source, asked):
+    calls = []
+    monkeypatch.setattr("datasets.load_dataset", lambda **options: calls.append(options) or [])
+    asked = {"path": "a/b", "split": "train", "streaming": True} | asked
+    assert list(source_files(source)) == [] and calls == [asked]
 
 
 @pytest.mark.parametrize(
-    ("source", "asked"),
+    ("source", "said"),
     [
-        ("a/b", {"path": "a/b", "name": None, "split": "train"}),
-        ("a/b:c", {"path": "a/b", "name": "c", "split": "train"}),
-        (
-            "a/b:c?data_dir=data/python&split=test",
-            {"path": "a/b", "name": "c", "split": "test", "data_dir": "data/python"},
-        ),
+        ("lost.py", "there is no file lost.py"),
+        ("bigcode/the-stack-v2-dedup", "holds identifiers, no text: fetch the files from"),
     ],
 )
-def test_a_data_set_on_the_hub_takes_a_configuration_and_options(monkeypatch, source, asked):
-    calls = []
-    monkeypatch.setattr("datasets.load_dataset", lambda **options: calls.append(options) or [])
-    assert list(source_files(source)) == [] and calls == [asked | {"streaming": True}]
-
-
-def test_a_file_that_is_not_there_is_no_file_without_calls(tmp_path):
-    with pytest.raises(UserError, match="there is no file .*lost.py"):
-        list(source_files(str(tmp_path / "lost.py")))
-
-
-def test_the_stack_v2_is_refused_without_a_look_at_the_hub():
-    with pytest.raises(UserError, match="holds identifiers, no text: fetch the files from"):
-        list(source_files("bigcode/the-stack-v2-dedup:Python"))
+def test_a_missing_file_and_the_stack_v2_are_refused_without_a_look_at_the_hub(source, said):
+    with pytest.raises(UserError, match=said):
+        list(source_files(source))
 
 
 def read_sources(place):

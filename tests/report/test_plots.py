@@ -8,7 +8,6 @@ from matplotlib.colors import to_rgb
 from scipy.spatial.distance import pdist
 
 from lookuplab import plots
-from lookuplab.scoring.calibration import reliability_rows
 
 NAN = float("nan")
 
@@ -38,40 +37,14 @@ CURVE = frame(
     ("m", "dag_confidence/high", 1.0, NAN, "valid_percent"),
 )
 CURVE = CURVE.assign(ci_low=CURVE.value - 5, ci_high=CURVE.value + 5)
-POLICIES = frame(
-    "value ci_low ci_high paper_value",
-    ("m", "base/high", 84.0, 80.0, 88.0, 84.39),
-    ("m", "base/low", 12.0, 8.0, 16.0, NAN),
-    ("m", "dag/high", 67.0, 60.0, 74.0, NAN),
-)
-DESIGNS = frame(
-    "metric value",
-    ("m", "base/[0, 0]", "share_percent", 100.0),
-    ("m", "base/[0, 0]", "valid_percent", 12.0),
-    ("m", "name_only/[16, 31]", "share_percent", 75.0),
-    ("m", "name_only/[16, 31]", "valid_percent", 40.0),
-    ("m", "name_only/[8, 15]", "share_percent", 25.0),
-    ("m", "name_only/[8, 15]", "valid_percent", 60.0),
-)
-RELIABLE = pd.DataFrame(
-    reliability_rows("m", [False, True, True, True], [0.1, 0.3, 0.8, 1.0], list("abcd"), bins=2)
-)
 
 
 def curves(frame=CURVE, **options):
     return plots.curves(frame, "valid_percent", "precision", **options)
 
 
-def dots(**options):
-    return plots.dots_with_intervals(POLICIES, "valid_percent", **options)
-
-
 def texts(artists):
     return [text.get_text() for text in artists]
-
-
-def named(figure):
-    return texts(figure.legends[0].get_texts())
 
 
 def diamonds(axes):
@@ -93,12 +66,6 @@ def test_bars_are_the_values_with_their_intervals_and_the_papers_marks():
     assert segments == [[2, 9], [8, 20], [50, 72], [75, 84]]
     assert [y for _, y in diamonds(axes)] == [11.61, 84.39]
     assert texts(axes.get_legend().get_texts()) == ["low", "high", "paper", "95% interval"]
-
-
-def test_colours_are_fixed_for_classes_and_sizes():
-    found = plots.colours(["low", "mini-large", "my-model", "another", "large"])
-    assert found["low"] == plots.COLOURS["low"] and len(set(found.values())) == 5
-    assert found["mini-large"] == plots.SIZE_COLOURS["large"]
 
 
 # Severe protanopia and deuteranopia (Machado, Oliveira and Fernandes 2009, Table 1): linear RGB as such eyes see it.
@@ -133,19 +100,9 @@ def test_a_curve_runs_over_the_numbers_in_its_conditions_with_its_band():
     assert {tuple(corner) for corner in band.vertices} == {(0, 15), (0, 25), (100, 75), (100, 85)}
 
 
-def test_the_legend_names_what_is_drawn_once():
-    more = {"points": "sampled_valid_percent", "marks": {"chosen": 80, "best": (70, 80)}}
-    figure = curves(classes=["low", "high"], **more)
-    names = ["low", "high", "base", "sampled", "chosen", "best", "95% interval", "paper"]
-    assert named(figure) == names
-    low = CURVE[CURVE.condition.str.endswith("low")]
-    assert named(curves(low)) == ["low", "95% interval"]
-
-
 @pytest.mark.parametrize(
     ("counts", "said"),
     [
-        ([205, 267] * 2, ["API frequency", "high, n = 205", "low, n = 267"]),
         ([1200] * 4, ["API frequency, n = 1,200", "high", "low"]),
         ([205, 267, 205, 40], ["API frequency", "high, n = 205", "low"]),
     ],
@@ -155,49 +112,7 @@ def test_a_legend_says_n_where_a_name_has_one(counts, said):
     assert [legend.get_title().get_text(), *texts(legend.get_texts())[:2]] == said
 
 
-def test_the_papers_model_is_named_where_its_value_is_drawn():
-    roles = {"mini-small": "StarCoder2-3B", "mini-large": "StarCoder2-15B"}
-    named = plots.with_roles(RATES, roles).model.unique()
-    assert list(named) == ["mini-small ◇\xa0StarCoder2-3B", "mini-large"]
-    sizes = [plots.SIZE_COLOURS[size] for size in ("small", "large")]
-    assert list(plots.colours(named).values()) == sizes
-
-
-def test_a_number_without_an_interval_has_no_whisker():
-    bare = RATES.copy()
-    bare.loc[bare.model == "mini-small", ["ci_low", "ci_high"]] = NAN
-    (axes,) = plots.grouped_bars(bare, "valid_percent", order=["high"]).axes
-    ends = [float(y) for line in axes.lines if line.get_marker() == "_" for y in line.get_ydata()]
-    assert ends == pytest.approx([NAN, 75, NAN, 84], nan_ok=True)
-
-
-def test_policies_stand_from_top_to_bottom_with_a_dot_per_class():
-    figure = dots(policies={"dag": "DAG", "base": "no lookup"}, classes=["low", "high"])
-    (axes,) = figure.axes
-    assert texts(axes.get_yticklabels()) == ["DAG", "no lookup"] and axes.yaxis_inverted()
-    low, high = axes.containers
-    assert low.lines[0].get_xdata().tolist() == pytest.approx([NAN, 12], nan_ok=True)
-    assert high.lines[0].get_xdata().tolist() == [67, 84]
-    segments = [one[:, 0].tolist() for one in high.lines[2][0].get_segments()]
-    assert segments == [[60, 74], [80, 88]]
-    assert named(figure) == ["low", "high", "95% interval", "paper"]
-
-
-def test_lengths_are_coloured_by_rate_and_labelled_with_their_share():
-    (axes, _) = plots.length_map(DESIGNS[::-1]).axes
-    values = np.ma.filled(axes.collections[0].get_array(), NAN).ravel()
-    assert values == pytest.approx([40, NAN, 60, NAN, NAN, 12], nan_ok=True)  # long texts above
-    written = [text for text in texts(axes.texts) if text]
-    assert written == ["40%\nof 75%", "60%\nof 25%", "12%\nof 100%"]
-
-
 def test_token_bins_double_up_to_the_longest():
     bins = {0: "[0, 0]", 1: "[1, 1]", 3: "[2, 3]", 16: "[16, 31]", 2047: "[1024, 2047]"}
     assert {count: plots.token_bin(count) for count in bins} == bins
     assert plots.token_bin(99_999) == "[1024, 2047]"
-
-
-def test_reliability_is_the_share_of_right_answers_over_the_mean_confidence():
-    lines = [line.get_xydata() for line in plots.reliability(RELIABLE).axes[0].lines]
-    assert lines[0].ravel().tolist() == pytest.approx([0.2, 50, 0.9, 100])
-    assert lines[-1].tolist() == [[0, 0], [1, 100]]

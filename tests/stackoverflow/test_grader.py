@@ -42,10 +42,8 @@ def grader(store=False, workers=1, **options):
 
 def stored(runs, programs):
     """For each program, whether its verdict is in the store."""
-    keys = [runs.key(one) for one in programs]
     with VerdictStore(runs.store) as store:
-        found = store.get(keys)
-    return [key in found for key in keys]
+        return [bool(store.get([runs.key(one)])) for one in programs]
 
 
 def programs(problem, *solutions):
@@ -53,16 +51,9 @@ def programs(problem, *solutions):
 
 
 def test_each_answer_gets_its_verdict_in_whatever_order_they_run(problems):
-    answers = [
-        Answer("3", 0, WRONG),
-        Answer("1", 1, WRONG),
-        Answer("1", 0, written.REFERENCE),
-        Answer("2", 0, "1 +"),
-    ]
-    found = grade(problems, answers, grader(workers=2))
-    assert [(one.problem_id, one.sample, one.solution) for one in found] == [
-        (one.problem_id, one.sample, one.solution) for one in answers
-    ]
+    asked = (("3", 0, WRONG), ("1", 1, WRONG), ("1", 0, written.REFERENCE), ("2", 0, "1 +"))
+    found = grade(problems, [Answer(*one) for one in asked], grader(workers=2))
+    assert tuple((one.problem_id, one.sample, one.solution) for one in found) == asked
     said = [(one.passed, one.error.partition(":")[0]) for one in found]
     assert said[1:] == [(False, "AssertionError"), (True, ""), (False, "SyntaxError")]
     assert not said[0][0]
@@ -72,9 +63,8 @@ def test_a_reference_that_fails_is_named_and_a_problem_not_asked_is_not_run(prob
     broken = written.record(2, reference=WRONG)
     problems = ds1000.load(problems_file(written.record(), broken))
     answers = [Answer(one, 0, written.REFERENCE) for one in "12"]
-    with pytest.raises(
-        UserError, match=r"solutions of 1 of .* fail here: 2 \(AssertionError.*out 2"
-    ):
+    said = r"solutions of 1 of .* fail here: 2 \(AssertionError.*out 2"
+    with pytest.raises(UserError, match=said):
         grade(problems, answers, grader())
     assert grade(problems, answers[:1], grader())[0].passed
 
@@ -106,11 +96,12 @@ def test_a_run_that_is_stopped_keeps_what_it_had_graded(problems, kept):
     assert sum(stored(runs, five)) == 2
 
 
-def test_another_environment_sandbox_or_limit_is_another_question(problems):
-    two = programs(problems[0], WRONG, "")
-    runs, others = grader(), [grader(sandbox="none"), grader(limits=Limits(seconds=1)), grader()]
-    others[2].identity = "other"
-    assert len({runs.key(one) for one in two} | {one.key(two[0]) for one in others}) == 5
+def test_another_program_environment_sandbox_or_limit_is_another_question(problems):
+    one, other = programs(problems[0], WRONG, "")
+    runs, elsewhere = grader(), grader()
+    elsewhere.identity = "other"
+    conditions = runs, grader(sandbox="none"), grader(limits=Limits(seconds=1)), elsewhere
+    assert len({runs.key(other), *(each.key(one) for each in conditions)}) == 5
 
 
 def test_a_failed_reference_is_tried_again(problems_file, kept):
@@ -128,17 +119,16 @@ def test_a_program_that_was_stopped_is_not_stored(problems, kept):
 
 
 def test_verdicts_are_those_of_a_fresh_process_a_program(problems):
+    right, runs = written.REFERENCE, grader(workers=2)
     solutions = (
-        written.REFERENCE,
+        right,
         WRONG,
         "1 +",
-        "raise SystemExit(3)",
         "import no_such_module",
-        written.REFERENCE + "for n in [1]: pass",
-        "    " + written.REFERENCE,
+        f"{right}for n in [1]: pass",
+        f"    {right}",
     )
     every = [one for problem in problems for one in programs(problem, *solutions)]
-    runs = grader(workers=2)
     fresh = [fresh_process(one, runs.python).passed for one in every]
     assert [one.passed for one in runs.outcomes(every)] == fresh and set(fresh) == {True, False}
 

@@ -34,10 +34,8 @@ def test_the_snippet_that_is_described_is_found(found, name):
 
 
 def test_an_ensemble_is_the_weighted_sum_of_its_parts(found):
-    query = "mean of a column"
-    code, description, both = (
-        found[name].scores_of([query]) for name in ("code", "description", "ensemble-0.5")
-    )
+    names = ("code", "description", "ensemble-0.5")
+    code, description, both = (found[name].scores_of(["mean of a column"]) for name in names)
     assert both == pytest.approx(0.5 * code + description, abs=2e-6)
 
 
@@ -57,56 +55,41 @@ def test_a_snippet_gives_three_lines_to_learn_from():
 @pytest.mark.parametrize("name", ["bm25", "ensemble-x", "ensemble-0"])
 def test_an_unknown_name_is_refused(name):
     with pytest.raises(UserError, match="no ranker"):
-        ranking.rankers(SNIPPETS, *PLACES, [name])
+        ranking.rankers(SNIPPETS, "", "", [name])
 
 
-QUERIES = [
-    Query("0", "first", ("a",)),
-    Query("1", "second", ("a",)),
-    Query("2", "third", ("a", "b")),
-]
+QUERIES = [Query("0", "0", ("a",)), Query("1", "1", ("a",)), Query("2", "2", ("a", "b"))]
 
 
 class Given(Ranker):
-    """Ranks "a" at the place that the query names."""
+    """Ranks "a" behind as many others as the query says, and ``late`` more."""
 
     def __init__(self, late: int):
         self.ids, self.late = ["a", "b", "c", "d", "e"], late
 
     def scores_of(self, queries):
-        places = [["first", "second", "third"].index(query) + self.late for query in queries]
-        return np.array([[-place, -0.5, -1.5, -2.5, -3.5] for place in places])
+        return np.array([[-int(query) - self.late, -0.5, -1.5, -2.5, -3.5] for query in queries])
 
 
-def test_each_ranker_has_the_mean_of_each_measure_with_its_interval():
-    rows = quality_rows(measured({"good": Given(0), "bad": Given(1)}, QUERIES), "tiny")
-    rows = rows.set_index(["condition", "metric"])
+def test_each_ranker_has_the_mean_of_each_measure_and_differences_are_taken_query_by_query():
+    values = measured({"good": Given(0), "bad": Given(1)}, QUERIES)
+    rows = quality_rows(values, "tiny", [("good", "bad")]).set_index(["condition", "metric"])
     # "a" stands at 1, 2, 3 for the good ranker; "b", relevant to the third query too, stands before it
     assert rows.loc[("good", "mrr_at_20"), "value"] == pytest.approx((1 + 1 / 2 + 1) / 3)
     assert rows.loc[("good", "success_at_1"), "value"] == pytest.approx(2 / 3)
     assert rows.loc[("bad", "recall_at_3"), "value"] == pytest.approx((1 + 1 + 1 / 2) / 3)
-    assert len(rows) == 2 * len(MEASURES) and (rows.n == 3).all() and (rows.model == "tiny").all()
-    assert (rows.ci_low <= rows.value).all() and (rows.value <= rows.ci_high).all()
-
-
-def test_differences_are_taken_query_by_query():
-    values = measured({"good": Given(0), "bad": Given(1)}, QUERIES)
-    rows = quality_rows(values, "tiny", [("good", "bad"), ("bad", "good")])
-    rows = rows.set_index(["condition", "metric"])
     less = (1 / 2 + 1 / 6 + 0) / 3
     assert rows.loc[("good - bad", "mrr_at_20_change"), "value"] == pytest.approx(less)
-    assert rows.loc[("bad - good", "mrr_at_20_change"), "value"] == pytest.approx(-less)
+    assert len(rows) == 3 * len(MEASURES) and (rows.n == 3).all() and (rows.model == "tiny").all()
+    assert (rows.ci_low <= rows.value).all() and (rows.value <= rows.ci_high).all()
 
 
 def test_a_mini_problems_documents_are_the_snippets_of_its_object():
     problems = ds1000.load(MINI / "problems.jsonl.gz")
-    snippets = [
-        Snippet(name, "d", "c", "", "")
-        for name in ("numpy.nothing#0", "x#1", f"{problems[0].object}#7")
-    ]
+    named = problems[0].object
+    ids = ("numpy.nothing#0", "x#1", f"{named}#7")
+    snippets = [Snippet(name, "d", "c", "", "") for name in ids]
     documents, asked = questions(problems, "", snippets)
     assert documents == snippets
-    assert [one.id for one in asked] == [
-        one.id for one in problems if one.object == problems[0].object
-    ]
-    assert all(one.relevant == (f"{problems[0].object}#7",) for one in asked)
+    assert [one.id for one in asked] == [one.id for one in problems if one.object == named]
+    assert all(one.relevant == (f"{named}#7",) for one in asked)

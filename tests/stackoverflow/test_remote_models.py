@@ -2,6 +2,7 @@
 
 import json
 import threading
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -43,9 +44,10 @@ def test_a_remote_chat_model_is_told_ds1000s_text_and_its_fenced_answers_count(
             "sandbox": "none",
         }
         profile = Profile(Path("remote.yaml"), parameters=parameters)
-        places = {"figures": tmp_path, "store": tmp_path / "completions.sqlite"}
-        job = plan(find("fig3_pass_at_k"), profile, output=tmp_path / "run.ipynb", **places)
-        assert run_jobs([job]) == [None]
+        monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
+        job = plan(find("fig3_pass_at_k"), profile)
+        places = {"output": tmp_path / "run.ipynb", "figures": tmp_path}
+        assert run_jobs([replace(job, **places)]) == [None]
         server.shutdown()
     table = read_csv(tmp_path / "remote/stackoverflow/fig3_pass_at_k.csv")
     assert table[table.condition.str.endswith("/all")].value.tolist() == [100, 100, 0]

@@ -27,8 +27,7 @@ def bases(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def tool():
-    with JediTool(2) as tool:
-        yield tool
+    return JediTool(2)
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,6 @@ def scripted(
     prompt="",
     pieces=(),
     mark=True,
-    context=1024,
 ) -> LocalModel:
     """``table``: {last token: {next token: probability}}, the end behind a token that is not in it; ``script``: a
     {token: probability} for each step behind ``prompt``. Tokens are written as text, MARK and END stand for themselves.
@@ -36,7 +35,6 @@ def scripted(
     width = size + steps + 1
     config = GPT2Config(
         vocab_size=size,
-        n_positions=context,
         n_embd=width,
         n_layer=1,
         n_head=1,

@@ -46,16 +46,24 @@ def number_{n}(x):
 )
 
 
-def judged(functions, predictions, workers=None, store=":memory:"):
-    return judged_all(functions, {"": predictions}, "paper", workers, store)[""]
+@pytest.fixture(scope="module", autouse=True)
+def store(tmp_path_factory):
+    """Judgements are kept beside this completion store."""
+    with pytest.MonkeyPatch.context() as patch:
+        file = tmp_path_factory.mktemp("store") / "completions.sqlite"
+        patch.setenv("LOOKUPLAB_STORE", str(file))
+        yield
+
+
+def judged(functions, predictions, workers=None):
+    return judged_all(functions, {"": predictions}, "paper", workers)[""]
 
 
 @pytest.fixture(scope="module")
 def repositories(tmp_path_factory):
     found = []
     for name in ("one", "two"):
-        root = tmp_path_factory.mktemp(name) / name
-        root.mkdir()
+        root = tmp_path_factory.mktemp(name)
         (root / "boxes.py").write_text(MODULE.format(name=name))
         (root / "helpers.py").write_text(HELPERS if name == "one" else HELPERS.split("\n\n\n")[0])
         found.append(Repository(name, root))
@@ -69,6 +77,7 @@ def functions(repositories):
 
 @pytest.fixture(scope="module")
 def predictions(functions):
+    """What stood there in the first repository, what cannot work in the second."""
     broken = {"double": "    return nothere(x)", "Box.grow": "    return self.zzz"}
     return {
         one.id: broken[one.qualified_name] if one.repository == "two" else one.body
@@ -107,78 +116,65 @@ def test_a_limit_below_one_and_no_functions_are_user_errors(repositories):
             evaluation.sample(found, limit)
 
 
+def test_functions_too_long_for_a_model_are_no_test_functions(repositories):
+    short = test_functions(repositories, count_tokens=lambda text: 999 if "helper(" in text else 1)
+    assert len(short) == 20 and all("helper(" not in one.body for one in short)
+
+
 def test_a_row_holds_what_became_of_its_function(frame, functions):
     assert list(frame.id) == [one.id for one in functions]
-    names = [one.repository + " " + one.qualified_name for one in functions]
-    fields = ["exact_match", "passed", "failures", "next_identifier", "prefix"]
-    fields += ["dependencies", "covered"]
+    names = [f"{one.repository} {one.qualified_name}" for one in functions]
+    fields = "exact_match passed failures next_identifier prefix dependencies covered".split()
     rows = dict(zip(names, frame[fields].itertuples(index=False, name=None), strict=True))
     assert rows["one double"] == (True, True, "", True, 1, 1, 1)
     assert rows["two double"] == (False, False, "E0602", False, 0, 1, 0)
     assert rows["one Box.grow"] == (True, True, "", True, 1, 2, 2)
     # self is right, the rest is not
-    assert (
-        rows["two Box.grow"][:4] == (False, False, "E1101", True) and not rows["two Box.grow"][-1]
-    )
+    assert rows["two Box.grow"][:4] == (False, False, "E1101", True)
+    assert rows["two Box.grow"][-1] == 0
 
 
 def test_several_models_and_workers_at_once_get_the_rows_that_each_gets_alone(
-    frame, functions, predictions
+    frame, functions, predictions, tmp_path, monkeypatch
 ):
-    other = {one.id: one.body for one in functions}
-    names = ("m", "base"), ("m", "toolgen")
-    both = judged_all(
-        functions, dict(zip(names, (other, predictions), strict=True)), workers=2, store=":memory:"
-    )
-    pd.testing.assert_frame_equal(both["m", "toolgen"], frame)
-    assert both["m", "base"].exact_match.all() and both["m", "base"].passed.all()
+    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
+    texts = {"base": {one.id: one.body for one in functions}, "toolgen": predictions}
+    both = judged_all(functions, texts, workers=2)
+    pd.testing.assert_frame_equal(both["toolgen"], frame)
+    assert both["base"].exact_match.all() and both["base"].passed.all()
 
 
 def test_a_second_run_asks_nothing_and_a_new_prediction_one_question(
-    frame, functions, predictions, tmp_path, monkeypatch
+    frame, functions, predictions, monkeypatch
 ):
     asked, ask = [], evaluation._ask
     monkeypatch.setattr(evaluation, "_ask", lambda *one: asked.append(one) or ask(*one))
-
-    def again(texts):
-        asked.clear()
-        return judged(functions, texts, store=tmp_path / "store.sqlite"), len(asked)
-
-    assert again(predictions)[1] == 2 * len(functions)
-    found, questions = again(predictions)
-    assert questions == 0
-    pd.testing.assert_frame_equal(found, frame)
+    pd.testing.assert_frame_equal(judged(functions, predictions), frame)
+    assert not asked
     # pylint's; the reference is the same
-    assert again(predictions | {functions[0].id: "    return self"})[1] == 1
+    judged(functions, predictions | {functions[0].id: "    return self"})
+    assert [kind for _, _, kind, *_ in asked] == ["success"]
 
 
 def test_a_lost_answer_is_said_or_refused_and_not_kept(functions, predictions, monkeypatch):
-    one = functions[0]
-    monkeypatch.setattr(
-        evaluation, "messages_of", lambda *_: (_ for _ in ()).throw(WorkerLost("crashed"))
-    )
-    task = evaluation.Task(one.id, one.root, one.file, one.line, one.body)
-    (row,) = evaluation.judge([task], store=":memory:").itertuples()
-    assert (row.passed, row.lost, row.dependencies) == (None, "crashed", 2)
-    with pytest.raises(UserError, match=r"4 questions to pylint or Jedi were lost \(crashed\)"):
-        judged(functions, predictions)
+    def crash(*question):
+        raise WorkerLost("crashed")
+
+    monkeypatch.setattr(evaluation, "messages_of", crash)
+    one, text = functions[0], "    return self.lost"
+    task = evaluation.Task(one.id, one.root, one.file, one.line, text)
+    for _ in range(2):
+        (row,) = evaluation.judge([task]).itertuples()
+        assert (row.passed, row.lost, row.dependencies) == (None, "crashed", 2)
+    with pytest.raises(UserError, match=r"1 questions to pylint or Jedi were lost \(crashed\)"):
+        judged([one], {one.id: text})
 
 
 def test_a_change_elsewhere_in_the_repository_is_judged_again(tmp_path):
     (tmp_path / "boxes.py").write_text(MODULE.format(name="here"))
-    (tmp_path / "helpers.py").write_text(HELPERS)
-    functions = [
-        one for one in test_functions([Repository("r", tmp_path)]) if one.qualified_name == "double"
-    ]
-    predictions = {functions[0].id: "    return helper.thing"}
-    passed = []
+    found, passed = test_functions([Repository("r", tmp_path)]), []
+    double = next(one for one in found if one.qualified_name == "double")
     for text in (HELPERS, "class helper:\n    thing = 1\n"):
         (tmp_path / "helpers.py").write_text(text)
-        found = judged(functions, predictions, store=tmp_path / "store" / "s.sqlite")
-        passed.append(found.passed[0])
+        passed += judged([double], {double.id: "    return helper.thing"}).passed.tolist()
     assert passed == [False, True]
-
-
-def test_functions_too_long_for_a_model_are_no_test_functions(repositories):
-    short = test_functions(repositories, count_tokens=lambda text: 999 if "helper(" in text else 1)
-    assert len(short) == 20 and all("helper(" not in one.body for one in short)

@@ -45,7 +45,7 @@ TRICKY = '''class Outer:
     @property
     @staticmethod
     async def method(x: dict[str, int] = {"a:b": 1}, *, f=lambda y: y) -> "A: B":
-        """Do this. Then more."""
+        """Do all of this. Then more."""
         text = """first
     second
         third"""
@@ -67,13 +67,10 @@ if True:
 
 
 def test_methods_nested_async_decorated_and_branch_functions_are_found_with_their_places(tmp_path):
-    found = {
-        function.qualified_name: function
-        for function in take(tmp_path, TRICKY, min_docstring_words=2).functions
-    }
+    found = {function.qualified_name: function for function in take(tmp_path, TRICKY).functions}
     assert list(found) == ["Outer.method", "Outer.method.nested", "branch"]
     method, nested, branch = found.values()
-    assert method.line == 4 and method.indent == "    " and method.docstring == "Do this."
+    assert method.line == 4 and method.indent == "    " and method.docstring == "Do all of this."
     assert (
         method.signature
         == 'async def method(x: dict[str, int] = {"a:b": 1}, *, f=lambda y: y) -> "A: B":'

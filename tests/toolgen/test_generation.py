@@ -11,12 +11,11 @@ from lookuplab.errors import UserError
 from lookuplab.models import Decoding
 from lookuplab.models.local import LocalModel
 from lookuplab.models.store import CompletionStore
-from lookuplab.toolgen.evaluation import judged_all
 from lookuplab.toolgen.functions import Repository, extract
 from lookuplab.toolgen.generation import (
-    ToolModel,
+    Generated,
+    Generations,
     call_rows,
-    gate_rows,
     gated,
     generate,
     offer_rows,
@@ -33,49 +32,46 @@ def write(model, functions, tool, use=ToolUse(), store=False, tokens=192):
 
 def repository(folder, text):
     """The functions of a repository of one file."""
-    folder.mkdir(exist_ok=True)
+    folder.mkdir()
     (folder / "file.py").write_text(text)
     return extract(Repository(folder.name, folder)).functions
-
-
-def values(rows):
-    return {(row["condition"], row["metric"]): row["value"] for row in rows}
 
 
 def test_figure_4_is_written_with_jedi_s_names_where_the_model_prefers_invented_ones(
     tmp_path, functions, tool
 ):
-    loop = "    ", "for ", "update ", "in ", MARK, {"changes": 0.7, "updates": 0.2}, ":\n"
-    attribute = (
-        {"_updates": 0.7, "_registered_updates": 0.2},
-        ".",
-        MARK,
-        {"append": 0.7, "add": 0.2},
-    )
+    loop = "    ", "for ", "update ", "in ", {MARK: 0.6}, {"changes": 0.7, "updates": 0.2}, ":\n"
+    invented = {"_updates": 0.7, "_registered_updates": 0.2}, {"append": 0.7, "add": 0.2}
+    call = "        ", "self", ".", MARK, invented[0], ".", MARK, invented[1]
     last = "(", MARK, {"change": 0.7, "update": 0.2}, ")", END
-    tokens = *loop, "        ", "self", ".", MARK, *attribute, *last
-    done = write(wanting(tmp_path, functions[0], *tokens), functions[:1], tool)
+    done = write(wanting(tmp_path, functions[0], *loop, *call, *last), functions[:1], tool)
     lines = "    for update in updates:", "        self._registered_updates.add(update)"
     assert done[0].prediction == "\n".join(lines)
     asked = done.questions
     assert list(asked.chosen) == ["updates", "_registered_updates", "add", "update"]
+    assert list(asked.right) == [
+        True,
+        False,
+        False,
+        False,
+    ]  # the original: None if updates else self
+    assert list(asked.probability) == pytest.approx([0.6, 0.8, 0.8, 0.8])
     assert asked.offered.all() and (asked.names > 0).all() and not asked.failure.any()
 
 
-def test_a_name_that_jedi_did_not_offer_is_an_exception(tmp_path, functions, tool):
+def test_a_name_that_jedi_did_not_offer_is_counted(tmp_path, functions, tool):
     model = wanting(tmp_path, functions[0], "    ", MARK, "self", ".", MARK, "name", END)
     done = write(model, functions[:1], tool)
-    rows = call_rows({("m", "toolgen"): done})
-    assert [(row["metric"], row["value"], row["n"]) for row in rows] == [
+    assert [(row["metric"], row["value"], row["n"]) for row in call_rows({("m", "x"): done})] == [
         ("calls", 2, 1),
         ("calls_per_function", 2, 1),
         ("not_offered_calls", 0, 2),
         ("failed_calls", 0, 2),
     ]
-    done[0] = replace(done[0], completion=replace(done[0].completion, text="    self.nothere"))
-    del done.questions
-    assert list(done.questions.chosen) == ["self", "nothere"]
-    assert call_rows({("m", "toolgen"): done})[2]["value"] == 1
+    other = replace(done[0].completion, text="    self.nothere")
+    changed = Generations([Generated(functions[0], other)], done.model)
+    assert list(changed.questions.chosen) == ["self", "nothere"]
+    assert call_rows({("m", "x"): changed})[2]["value"] == 1
     free = {("m", "base"): write(model, functions[:1], tool, ToolUse(None))}
     assert call_rows(free) == offer_rows(free) == []
 
@@ -86,12 +82,11 @@ def test_a_question_that_is_lost_twice_ends_the_run_and_an_error_of_jedi_s_leave
     model = wanting(tmp_path, functions[0], "    ", "self", ".", MARK, "nothere", END)
     answers = [Answer(failure="error in Jedi: KeyError"), Answer(failure="timed out")]
     monkeypatch.setattr(JediTool, "complete", lambda *_: answers.pop(0))
-    with JediTool(1) as failing:
-        done = write(model, functions[:1], failing)
+    done = write(model, functions[:1], JediTool(1))
     assert list(done.questions.failure) == ["error in Jedi: KeyError"]
     assert done[0].prediction == "    self.nothere"
-    with JediTool(1) as late, pytest.raises(UserError, match="timed out twice"):
-        write(model, functions[:1], late)
+    with pytest.raises(UserError, match="timed out twice"):
+        write(model, functions[:1], JediTool(1))
 
 
 def copies(functions, count):
@@ -108,14 +103,12 @@ def test_with_marks_disabled_decoding_is_plain_greedy_generation(marking_model, 
     one, full = (LocalModel(str(marking_model), batch_size=size) for size in (1, 8))
     ways = (one, ToolUse(gate=1.5)), (full, ToolUse(gate=1.5)), (full, ToolUse(None))
     answers = [write(model, asked, tool, use, tokens=16) for model, use in ways]
-    tooled, module = ToolModel(one, asked, tool), one.module
-    for i, prompt in enumerate(tooled.prompts()):
+    marks, module = [answers[0].model.vocabulary.mark], one.module
+    for i, prompt in enumerate(answers[0].model.prompts()):
         ids = one.tokenizer(prompt.text, return_tensors="pt")["input_ids"]
-        marks = [tooled.vocabulary.mark]
         theirs = module.generate(ids, max_new_tokens=16, do_sample=False, suppress_tokens=marks)
-        start = 1 if module.config.is_encoder_decoder else ids.shape[1]
-        expected = tuple(theirs[0, start:].tolist())
-        assert [done[i].completion.token_ids for done in answers] == [expected] * 3
+        expected = theirs[0, 1 if module.config.is_encoder_decoder else ids.shape[1] :].tolist()
+        assert [list(done[i].completion.token_ids) for done in answers] == [expected] * 3
     assert answers[0].questions.empty
 
 
@@ -123,45 +116,33 @@ def test_with_marks_disabled_decoding_is_plain_greedy_generation(marking_model, 
 def test_rows_of_different_repositories_share_a_batch_and_choose_what_is_offered(
     marking_model, functions, tool, variant
 ):
-    together, alone = (
-        write(
-            LocalModel(str(marking_model), batch_size=size),
-            copies(functions, 5),
-            tool,
-            ToolUse(variant=variant, gate=0, boundary=True),
-            tokens=24,
-        )
-        for size in (5, 1)
-    )
-    tokens = ([one.completion.token_ids for one in done] for done in (together, alone))
-    assert next(tokens) == next(tokens)
-    asked = together.questions
-    pd.testing.assert_frame_equal(asked, alone.questions, rtol=1e-4)
+    use = ToolUse(variant=variant, gate=0, boundary=True)
+    models = (LocalModel(str(marking_model), batch_size=size) for size in (5, 1))
+    both = [write(model, copies(functions, 5), tool, use, tokens=24) for model in models]
+    together, alone = ([one.completion.token_ids for one in done] for done in both)
+    assert together == alone
+    asked = both[0].questions
+    pd.testing.assert_frame_equal(asked, both[1].questions, rtol=1e-4)
     assert asked.offered.all() and ((asked.chosen != "") & (asked.names > 0)).sum() > 3
 
 
-def test_a_second_run_takes_all_from_the_store_until_the_repository_changes(tmp_path, tool):
+def test_a_change_in_the_repository_asks_for_its_functions_again(tmp_path, tool):
     text = CONTAINER.replace("from base import Base", BASE)
-    one = repository(tmp_path / "repository", text)[0]
+    functions = repository(tmp_path / "repository", text)[:1]
     names = {"name": 0.6, "_registered_updates": 0.3}
-    model = wanting(tmp_path / "model", one, "    ", "self", ".", MARK, names, END)
+    model = wanting(tmp_path, functions[0], "    ", "self", ".", MARK, names, END)
     with CompletionStore(":memory:") as store:
-        first = write(model, [one], tool, store=store)
-        passes = model.work.passes
-        again = write(model, [one], tool, store=store)
-        assert (first[0].prediction, again[0]) == ("    self.name", first[0])
-        pd.testing.assert_frame_equal(again.questions, first.questions)
-        assert model.work.passes == passes
-        (one.root / one.file).write_text(text.replace("self.name", "self.title"))
-        assert (
-            write(model, [one], tool, store=store)[0].prediction == "    self._registered_updates"
-        )
+        first = write(model, functions, tool, store=store)
+        file = functions[0].root / functions[0].file
+        file.write_text(text.replace("self.name", "self.title"))
+        changed = write(model, functions, tool, store=store)
+    texts = [one[0].prediction for one in (first, changed)]
+    assert texts == ["    self.name", "    self._registered_updates"]
 
 
-def test_a_docstring_that_overflows_the_context_is_left_out_and_the_run_goes_on(
-    tmp_path, functions, tool
-):
-    model = scripted(tmp_path, {"\n": {END: 0.9}}, context=120)
+def test_a_prompt_that_overflows_the_context_is_left_out(tmp_path, functions, tool):
+    model = scripted(tmp_path, {"\n": {END: 0.9}})
+    model.context = 120
     long = replace(functions[0], docstring="word " * 100)
     left_out, done = write(model, [long, functions[1]], tool)
     assert (left_out.prediction, left_out.completion) == ("", None)
@@ -171,7 +152,7 @@ def test_a_docstring_that_overflows_the_context_is_left_out_and_the_run_goes_on(
 def test_a_model_without_a_mark_is_refused_unless_dots_are_the_trigger(tmp_path, functions, tool):
     model = scripted(tmp_path, {"\n": {END: 0.9}}, mark=False)
     with pytest.raises(UserError, match="no mark in its vocabulary"):
-        ToolModel(model, functions, tool)
+        write(model, functions, tool)
     assert write(model, functions, tool, ToolUse("dot"))[0].completion
 
 
@@ -190,7 +171,6 @@ def test_a_body_is_inserted_behind_signature_and_docstring_and_the_caret_follows
     ("written", "inserted"),
     [
         ("def la", "    def la"),
-        ("", "    "),
         (
             "def label(self):\n    return self.",
             '    def label(self):\n        """Name of this container."""\n        return self.',
@@ -205,16 +185,14 @@ def test_a_definition_stands_in_the_place_of_the_function(functions, written, in
     assert text.split("\n")[line - 1][:column] == inserted.split("\n")[-1]
 
 
-def test_suggestions_are_identifiers_without_keywords_and_dunders_of_marks(functions):
+def test_suggestions_are_identifiers_without_keywords_and_dunders_of_marks():
     answer = Answer(("if", "alpha=", "__init__", "__x", "'key'", "len", "match"))
     assert suggestions(answer) == ("alpha", "__x", "len", "match")
     assert suggestions(answer, "dot") == ("alpha", "__init__", "__x", "len", "match")
 
 
 BOX = '''class Box:
-    def __init__(self):
-        self.size = 1
-        self.other = 2
+    __slots__ = ("size",)
 
     def grow(self):
         """Grow by one step."""
@@ -223,52 +201,21 @@ BOX = '''class Box:
 
 
 def test_names_that_begin_as_what_is_written_are_counted_once(tmp_path, tool):
-    one = repository(tmp_path / "boxes", BOX.replace("Box:", "Box:\n    __slots__ = ('size',)"))
+    one = repository(tmp_path / "boxes", BOX)
     tokens = "    ", "by", ".", "x", " + ", "self", ".gr", "ow", END
-    model = wanting(tmp_path / "model", one[0], *tokens, mark=False)
-    done = write(model, one, tool, ToolUse("dot"))
+    done = write(wanting(tmp_path, one[0], *tokens, mark=False), one, tool, ToolUse("dot"))
     assert list(done.questions.names) == [0, 1]
-    rows = offer_rows({("m", "monitor"): done})
-    assert [(row["metric"], row["value"], row["n"]) for row in rows] == [
+    assert [(row["metric"], row["value"], row["n"]) for row in offer_rows({("m", "x"): done})] == [
         ("answered_percent", 50, 2),
         ("names_per_call", 1, 1),
     ]
 
 
-def test_a_gate_removes_calls_and_the_rows_say_what_changes(tmp_path, tool):
-    """At the gates 0, 0.7 and never: two marks of probability 0.6 and 0.8 without a gate."""
-    one = repository(tmp_path / "boxes", BOX)
-    marks = {MARK: 0.6, "s": 0.1}, {MARK: 0.8}
-    names = {"other": 0.9, "size": 0.05}
-    tokens = "    ", marks[0], "self", ".", marks[1], names, END
-    model = wanting(tmp_path / "model", one[0], *tokens)
-    written = {gate: write(model, one, tool, gated(gate)) for gate in (0.0, 0.7, 1.0)}
-    asked = {gate: answers.questions for gate, answers in written.items()}
-    assert list(asked[0.0].probability) == pytest.approx([0.6, 0.8])
-    assert list(asked[0.0].right) == [True, False]
-    texts = {gate: answers.predictions for gate, answers in written.items()}
-    found = values(gate_rows("m", judged_all(one, texts, workers=1, store=":memory:"), asked))
-    assert [found[f"gate_{gate}", "calls_per_function"] for gate in ("0", "0.7", "1")] == [2, 1, 0]
-    assert [found[f"gate_{gate}", "calls_percent"] for gate in ("0", "0.7", "1")] == [100, 50, 0]
-    assert found["gate_0.7 - gate_0", "calls_per_function_change"] == -1
-    texts = [found[f"gate_{gate}", "editsim_percent"] for gate in (0, 1)]
-    change = found["gate_1 - gate_0", "editsim_change_points"]
-    assert change == pytest.approx(texts[1] - texts[0])
-    assert found["gate_0", "succrate_percent"] == 100
-    assert ("gate_1 - gate_0", "succrate_change_points") in found
-
-
 def test_what_a_gate_leaves_of_right_and_wrong_calls():
     calls = pd.DataFrame({"repository": list("aabb"), "right": [True, True, False, False]})
     calls["probability"] = [0.9, 0.5, 0.7, 0.3]
-    assert values(removal_rows("m", calls, [0.0, 0.6, 1.0])) == {
-        ("gate_0", "kept_right_percent"): 100,
-        ("gate_0", "kept_wrong_percent"): 100,
-        ("gate_0", "right_percent"): 50,
-        ("gate_0.6", "kept_right_percent"): 50,
-        ("gate_0.6", "kept_wrong_percent"): 50,
-        ("gate_0.6", "right_percent"): 50,
-        ("gate_1", "kept_right_percent"): 0,
-        ("gate_1", "kept_wrong_percent"): 0,
-    }
+    rows = pd.DataFrame(removal_rows("m", calls, [0.0, 0.6, 1.0]))
+    table = rows.pivot(index="condition", columns="metric", values="value")
+    assert list(table.kept_right_percent) == list(table.kept_wrong_percent) == [100, 50, 0]
+    assert list(table.right_percent.dropna()) == [50, 50]  # of no calls no share is right
     assert (gated(1).gate, gated(0.8).gate, gated(0.8, "package").ends) == (NEVER, 0.8, "mean")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookuplab.errors import UserError
-from lookuplab.toolgen.insertion import function_of, indented, insert, locate, read_source
+from lookuplab.toolgen.insertion import function_of, indented, insert, locate
 
 FILE = '''import os
 
@@ -42,17 +42,13 @@ def test_a_body_that_begins_with_a_decorated_function_begins_with_its_decorator(
     assert locate(FILE, 12).body.startswith("        @wraps(a)")
 
 
-@pytest.mark.parametrize("line", [5, 99])
-def test_a_line_without_a_def_is_a_user_error(line):
-    with pytest.raises(UserError, match="no function starts on line"):
-        locate(FILE, line)
-
-
-def test_a_file_that_does_not_parse_or_is_not_there_is_a_user_error(tmp_path):
-    with pytest.raises(UserError, match="does not parse"):
-        locate("def f(:\n", 1)
-    with pytest.raises(UserError, match="cannot read"):
-        read_source(tmp_path / "absent.py")
+@pytest.mark.parametrize(
+    ("text", "line", "problem"),
+    [(FILE, 5, "no function starts on line"), ("def f(:\n", 1, "does not parse")],
+)
+def test_where_no_function_is_found_a_line_says_why(text, line, problem):
+    with pytest.raises(UserError, match=problem):
+        locate(text, line)
 
 
 @pytest.mark.parametrize("line", [6, 12, 19])
@@ -97,13 +93,6 @@ def test_a_broken_function_is_inserted_as_it_is():
     whole, body = function_of(place, "def f(self):\n    return foo(")
     assert whole == "    def f(self):\n        return foo(" and body == "        return foo("
     assert insert(FILE, place, "").text.split("\n")[8:11] == ['        More."""', "", ""]
-
-
-def test_line_ends_and_encodings_are_read_as_python_reads_them(tmp_path):
-    (tmp_path / "a.py").write_bytes(
-        b"# -*- coding: latin-1 -*-\r\ndef f():\r\n    return '\xe9'\r\n"
-    )
-    assert locate(read_source(tmp_path / "a.py"), 2).body == "    return 'é'"
 
 
 @given(st.text(max_size=80))

@@ -13,16 +13,14 @@ from click.testing import CliRunner
 from lookuplab.cli import cli
 from lookuplab.errors import UserError
 from lookuplab.toolgen import marking
-from lookuplab.toolgen.functions import Filters, Repository, extract
+from lookuplab.toolgen.functions import Repository, extract
 from lookuplab.toolgen.jedi_tool import Answer, JediTool
 from lookuplab.toolgen.marking import augmented, mark, marked, places
-
-LOOSE = Filters(min_docstring_words=1, min_lines=1)
 
 
 def pairs(folder, text, tool, variant="paper"):
     (folder / "module.py").write_text(text, encoding="utf-8")
-    functions = extract(Repository("repo", folder), LOOSE).functions
+    functions = extract(Repository("repo", folder)).functions
     found = [mark(one, tool, variant) for one in functions if one.file == "module.py"]
     assert not any(one["failures"] for one in found)
     made = zip(functions, found, strict=False)
@@ -62,13 +60,13 @@ def test_figure_4(tmp_path, tool):
     ],
 )
 def test_marks_of_one_statement(tmp_path, tool, arguments, code, expected):
-    text = f"def helper(alpha):\n    return 1\n\ndef f({arguments}):\n    '''Doc.'''\n    {code}\n"
+    text = f"def helper(alpha):\n    return 1\n\ndef f({arguments}):\n    '''Say what f does.'''\n    {code}\n"
     assert body(tmp_path, text, tool) == "    " + expected
 
 
 def test_a_name_that_only_the_rest_of_the_function_defines_is_not_offered(tmp_path, tool):
     text = (
-        "class A:\n    def f(self, n):\n        '''Doc.'''\n        self.later = n\n"
+        "class A:\n    def f(self, n):\n        '''Say what f does.'''\n        self.later = n\n"
         "        return self.later\n"
     )
     assert body(tmp_path, text, tool) == "    self.later = <COMP>n\n    return self.<COMP>later"
@@ -76,7 +74,7 @@ def test_a_name_that_only_the_rest_of_the_function_defines_is_not_offered(tmp_pa
 
 def test_tabs_and_windows_line_ends_shift_no_mark(tmp_path, tool):
     text = (
-        'class A:\r\n\tdef f(self, n):\r\n\t\t"""Doc."""\r\n'
+        'class A:\r\n\tdef f(self, n):\r\n\t\t"""Say what f does."""\r\n'
         '\t\tm = (n, """\r\n n""", n,\r\n\t\t\tn)\r\n\t\treturn m\r\n'
     )
     assert body(tmp_path, text, tool) == (
@@ -88,7 +86,7 @@ def test_the_package_skips_a_closed_list_and_marks_no_local_name_at_a_statements
     tmp_path, tool
 ):
     text = (
-        "SIZE = 1\n\ndef f(n=SIZE):  # why\n    '''Doc.'''\n    n.foo()  # so\n\n    # then\n"
+        "SIZE = 1\n\ndef f(n=SIZE):  # why\n    '''Say what f does.'''\n    n.foo()  # so\n\n    # then\n"
         "    d = {'n': 1}\n    if d['n']:\n        raise Warning(dict(n=n), str, __name__, f.__doc__)\n"
     )
     [paper], [package] = pairs(tmp_path, text, tool), pairs(tmp_path, text, tool, "package")

@@ -41,7 +41,7 @@ def coded(*pairs, variant="paper"):
 def test_bleu_4_of_one_changed_token_in_eight():
     pair = "def f ( x ) : return x".split(), "def f ( x ) : return y".split()
     # (7+1)/(8+1) * 7/8 * 6/7 * 5/6 = 5/9, and its fourth root
-    assert bleu4(pair) == pytest.approx((5 / 9) ** 0.25) and round(float(bleu4(pair)), 5) == 0.86334
+    assert bleu4(pair) == pytest.approx((5 / 9) ** 0.25)
     # of the corpus, not the mean of its functions
     assert bleu4(pair, (["a"], ["b"])) == pytest.approx((8 / 10 * 7 / 8 * 6 / 7 * 5 / 6) ** 0.25)
 
@@ -73,17 +73,12 @@ def test_components_equal_those_of_the_package_codebleu_on_real_functions_and_on
 
 
 def test_code_bleu_does_not_depend_on_the_hash_seed():
-    script = (
-        "from lookuplab.toolgen.similarity import code_bleu_counts\n"
-        "print(code_bleu_counts('a = b + c + d\\ne = a + d + b', 'a = d + b + c\\ne = a + c + b + a'))"
-    )
-    texts = {
-        subprocess.check_output(
-            [sys.executable, "-c", script], env=os.environ | {"PYTHONHASHSEED": seed}
-        )
-        for seed in "012"
-    }
-    assert len(texts) == 1
+    script = """
+from lookuplab.toolgen.similarity import code_bleu_counts
+print(code_bleu_counts("a = b + c + d\\ne = a + d + b", "a = d + b + c\\ne = a + c + b + a"))"""
+    command = [sys.executable, "-c", script]
+    seeds = [os.environ | {"PYTHONHASHSEED": seed} for seed in "012"]
+    assert len({subprocess.check_output(command, env=env) for env in seeds}) == 1
 
 
 def test_a_body_is_scored_as_if_it_stood_at_the_margin():
@@ -118,9 +113,7 @@ def test_sequences_match_up_to_their_first_difference(prediction, reference, exp
 
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_any_text_has_a_similarity(prediction, reference):
-    assert (
-        0 <= bleu4((prediction, reference)) <= 1
-        and 0 <= edit_similarity(prediction, reference) <= 100
-    )
+    assert 0 <= bleu4((prediction, reference)) <= 1
+    assert 0 <= edit_similarity(prediction, reference) <= 100
     assert 0 <= coded((prediction, reference))[0] <= 1 + 1e-9
     assert identifier_metrics(reference, reference)["prefix"] in (1, None)

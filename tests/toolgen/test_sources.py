@@ -28,8 +28,7 @@ def repository(tmp_path, monkeypatch):
 
 def offered(root, name: str) -> set[str]:
     text = f"import {name}\n{name}."
-    with JediTool(1) as tool:
-        return set(tool.complete(root, "new.py", text, 2, len(name) + 1).names)
+    return set(JediTool().complete(root, "new.py", text, 2, len(name) + 1).names)
 
 
 def test_jedi_sees_the_sources_and_not_what_is_installed(repository):
@@ -38,7 +37,7 @@ def test_jedi_sees_the_sources_and_not_what_is_installed(repository):
 
 
 def test_pylint_sees_the_sources_and_not_what_is_installed(repository):
-    warm = messages_of(repository, "user.py", TEXT)
+    warm = messages_of(repository, "user.py", TEXT, (1, 9))
     for messages in warm, fresh_messages(repository, "user.py"):
         assert [tuple(one[:2]) for one in messages] == [("E1101", 6)]
 

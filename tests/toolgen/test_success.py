@@ -35,10 +35,13 @@ CASES = [
 ]
 
 
-def against(root, inserted, variant="paper", limit=60):
+WHOLE = 1, 999
+
+
+def against(root, inserted, variant="paper"):
     """What pylint has against an inserted function: nothing, it passes."""
     lines = inserted.line, inserted.end_line
-    found = messages_of(root, "user.py", inserted.text, lines, limit=limit)
+    found = messages_of(root, "user.py", inserted.text, lines)
     return verdict(found, inserted, variant)
 
 
@@ -59,7 +62,7 @@ def test_a_method_with_an_imported_base_passes_or_fails_as_a_fresh_pylint_says(
     inserted = insert(USER, locate(USER, 6), "        " + body)
     (copy / "user.py").write_text(inserted.text)
     fresh = fresh_messages(copy, "user.py")
-    assert messages_of(repository, "user.py", inserted.text) == fresh
+    assert messages_of(repository, "user.py", inserted.text, WHOLE) == fresh
     found = against(repository, inserted)
     assert found == verdict(fresh, inserted)
     assert {name for name, *_ in found} == {error} - {None}
@@ -73,11 +76,11 @@ def test_what_the_original_file_did_to_other_modules_is_undone(tmp_path, base, g
     original = USER.replace("        return x\n\n", f"        {gift}\n        return x\n\n", 1)
     (tmp_path / "user.py").write_text(original)
     inserted = insert(original, locate(original, 6), "        return x")
-    assert messages_of(tmp_path, "user.py", original) == []
-    found = messages_of(tmp_path, "user.py", inserted.text)
+    assert messages_of(tmp_path, "user.py", original, WHOLE) == []
+    found = messages_of(tmp_path, "user.py", inserted.text, WHOLE)
     assert [name for name, *_ in found] == ["E1101"]
     assert not against(tmp_path, inserted)  # outside of the function
-    assert messages_of(tmp_path, "user.py", original) == []
+    assert messages_of(tmp_path, "user.py", original, WHOLE) == []
 
 
 def test_what_a_module_gives_to_another_is_there_only_for_texts_that_import_it(tmp_path):
@@ -90,13 +93,13 @@ def test_what_a_module_gives_to_another_is_there_only_for_texts_that_import_it(t
     }.items():
         (tmp_path / f"{name}.py").write_text(text)
     files = [tmp_path / f"{name}.py" for name in ("stranger", "friend", "far")]
-    warm = [messages_of(tmp_path, file.name, file.read_text()) for file in files]
+    warm = [messages_of(tmp_path, file.name, file.read_text(), WHOLE) for file in files]
     assert [bool(found) for found in warm] == [True, False, False]
     assert warm == [fresh_messages(tmp_path, file.name) for file in files]
     stranger = files[0].read_text()
     giving = stranger.replace("    return", "    import giver\n\n    giver.Owner()\n    return")
     texts = giving, stranger, giving
-    found = [messages_of(tmp_path, "stranger.py", text) for text in texts]
+    found = [messages_of(tmp_path, "stranger.py", text, WHOLE) for text in texts]
     assert [bool(messages) for messages in found] == [False, True, False]
 
 
@@ -114,7 +117,7 @@ def test_a_crash_of_pylint_is_no_pass(tmp_path, repository, monkeypatch):
     monkeypatch.setenv("PYLINTHOME", str(tmp_path))  # it writes a report there
     monkeypatch.setattr(success.BufferLinter, "check_astroid_module", lambda *_, **__: 1 / 0)
     inserted = insert(USER, locate(USER, 6), "        return x")
-    question = {"root": repository, "file": "user.py", "text": USER, "lines": None, "limit": 60}
+    question = {"root": repository, "file": "user.py", "text": USER, "lines": WHOLE, "limit": 60}
     ours, theirs = success.FORK.Pipe()
     success.FORK.Process(target=lambda: theirs.send(success.Process().answer(question))).start()
     found = ours.recv()["messages"]
@@ -122,8 +125,9 @@ def test_a_crash_of_pylint_is_no_pass(tmp_path, repository, monkeypatch):
         assert [name for name, *_ in verdict(found, inserted, variant)] == ["F0002"]
 
 
-def test_a_check_that_takes_too_long_is_lost_and_the_next_one_is_answered(repository):
+def test_a_check_that_takes_too_long_is_lost_and_the_next_one_is_answered(repository, monkeypatch):
     inserted = insert(USER, locate(USER, 6), "        return x")
-    with pytest.raises(WorkerLost, match="timed out"):
-        against(repository, inserted, limit=0)
+    with monkeypatch.context() as hurried, pytest.raises(WorkerLost, match="timed out"):
+        hurried.setattr(success, "LIMIT", 0)
+        against(repository, inserted)
     assert not against(repository, inserted)

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lookuplab.errors import UserError
 from lookuplab.scoring.rates import rate
+from lookuplab.toolgen.generation import gate_rows
 from lookuplab.toolgen.tables import as_printed, repository_rows, side_by_side, similarity_rows
 
 WANTED = [
@@ -65,32 +65,23 @@ def test_intervals_are_those_of_rates_clustered_by_repository(frames):
     expected = rate(tool.passed.astype(bool), tool.repository).percent()
     row = numbers(repository_rows(frames), "toolgen")["succrate_percent"]
     assert row == (expected.value, 4, expected.low, expected.high)
-    agree = rate([True] * 4, tool.repository).percent()
-    row = numbers(similarity_rows(frames), "toolgen")["exact_match_percent"]
-    assert row == (100, 4, pytest.approx(agree.low), 100) and agree.low < 35
     some = tool.assign(covered=[1, 1, 0, 0], dependencies=[1, 1, 0, 0])
     row = numbers(repository_rows({("m", "base"): some}))["depcov_percent"]
     assert row[2] == pytest.approx(rate([True], ["r"]).percent().low)  # one repository has any
 
 
-def test_a_change_is_paired_relative_to_the_base_and_in_points(frames):
+def test_changes_are_paired_relative_to_the_base_in_points_and_by_mcnemar(frames):
     rows = repository_rows(frames)
     relative = numbers(rows, "toolgen")["depcov_relative_change_percent"]
     assert relative[0] == pytest.approx(200)  # from 2 of 8 to 6
     changes = numbers(rows, "toolgen - base")
-    assert changes["depcov_change_points"] == (
-        50,
-        8,
-        -100,
-        100,
-    )  # of 8 dependencies, two repositories
-    assert changes["succrate_change_points"][1] == 3  # functions with both verdicts
-
-
-def test_success_is_compared_by_mcnemar_on_the_functions_with_both_verdicts(frames):
-    found = numbers(repository_rows(frames), "toolgen - base")
-    names = "gained_functions", "lost_functions", "p"
-    assert [found[f"succrate_{name}"][:2] for name in names] == [(2, 3), (0, 3), (0.5, 3)]
+    assert changes["depcov_change_points"] == (50, 8, -100, 100)  # of two repositories
+    assert changes["succrate_change_points"][1] == 3
+    # of the three functions with both verdicts
+    found = [
+        changes[f"succrate_{name}"][:2] for name in ("gained_functions", "lost_functions", "p")
+    ]
+    assert found == [(2, 3), (0, 3), (0.5, 3)]
 
 
 def test_similarity_is_of_the_corpus_and_counts_the_tokens_of_each_model(frames):
@@ -105,17 +96,25 @@ def test_similarity_is_of_the_corpus_and_counts_the_tokens_of_each_model(frames)
     assert found["bleu4"] != numbers(letters)["bleu4"]
 
 
+def test_a_gate_s_calls_and_what_changes_from_the_first_gate(frames):
+    base, tool = frames["m", "base"], frames["m", "toolgen"].assign(edit_similarity=1.0)
+    asked = {0.0: pd.DataFrame({"id": list("aab")}), 0.7: pd.DataFrame({"id": ["a"]})}
+    rows = gate_rows("m", {0.0: base, 0.7: tool}, asked)
+    found = numbers(rows, "gate_0.7")
+    assert found["calls_per_function"][:2] == (0.25, 4)
+    assert found["calls_percent"][:2] == (pytest.approx(100 / 3), 3)
+    changes = numbers(rows, "gate_0.7 - gate_0")
+    assert changes["calls_per_function_change"][:2] == (-0.5, 4)
+    assert changes["editsim_change_points"][:2] == (50, 4)
+    assert changes["depcov_change_points"][:2] == (50, 8)
+
+
 def test_without_any_verdict_or_dependency_those_metrics_have_no_row(frames):
     """All answers of the analysers were lost."""
     lost = frames["m", "base"].assign(passed=None, dependencies=None, covered=None)
     found = numbers(repository_rows({("m", "base"): lost}))
     assert "succrate_percent" not in found and "depcov_percent" not in found
     assert found["prefix_percent"][0] == 37.5
-
-
-def test_two_conditions_over_different_functions_are_a_user_error(frames):
-    with pytest.raises(UserError, match="not over the same functions"):
-        repository_rows({**frames, ("m", "toolgen"): frames["m", "toolgen"].iloc[::-1]})
 
 
 NAN = float("nan")

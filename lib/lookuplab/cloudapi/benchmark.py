@@ -120,33 +120,34 @@ def acceptable_targets(spec: ApiSpec, index: ApiIndex) -> tuple[str, ...]:
     others = index.methods(spec.provider, spec.client, spec.service).values()
     equals = (
         other.id
-        for other in sorted(others, key=lambda other: other.id)
+        for other in others
         if other.operation
+        and other.id != spec.id
         and (stem(other.name) == stem(spec.name) or clause and purpose(other) == clause)
     )
-    return tuple(dict.fromkeys([spec.id, *equals]))
+    return spec.id, *sorted(equals)
 
 
 def sample(
     specs: Sequence[ApiSpec],
-    counts: Mapping[str, int],
+    counts: Mapping[str, Mapping[str, float]],
     n_tasks: int,
     seed: int,
-    faithful: bool = False,
-    stability: Mapping[str, float] | None = None,
+    faithful: bool,
 ) -> list[tuple[ApiSpec, str]]:
-    """At most ``n_tasks`` pairs (API, comment), spread over required arguments and frequencies.
+    """At most ``n_tasks`` pairs (API, comment), spread over required arguments and frequencies; ``counts`` are the
+    columns of the frequency table by API id.
 
     APIs are dealt in turn from buckets of equal (number of required arguments, octave of the count), those of the next
-    tenth of ``stability`` when the stabler ones are used up; a hash decides the order in a bucket and whether an API
-    gives one, two or three prompts. Of the wordings of an SDK's API at most half are used, so that the mini corpus has
-    others.
+    tenth of ``class_stability`` when the stabler ones are used up; a hash decides the order in a bucket and whether an
+    API gives one, two or three prompts. Of the wordings of an SDK's API at most half are used, so that the mini corpus
+    has others.
     """
     tiers, chosen = defaultdict(lambda: defaultdict(list)), []
     for spec in sorted(specs, key=lambda s: stable_order(s.id, seed)):
-        octave = int(math.log2(counts[spec.id] + 1))
-        tier = -int(10 * stability[spec.id]) if stability else 0
-        tiers[tier][min(len(spec.required), 5), octave].append(spec)
+        times = counts[spec.id]
+        bucket = min(len(spec.required), 5), int(math.log2(times["count_name"] + 1))
+        tiers[-int(10 * times.get("class_stability", 0))][bucket].append(spec)
     dealt = (_in_turn([tiers[n][key] for key in sorted(tiers[n])]) for n in sorted(tiers))
     for spec in chain.from_iterable(dealt):
         prompts = 1 + int(stable_order(spec.id, seed + 1), 16) % PROMPTS_PER_API
@@ -188,15 +189,13 @@ def build(
     """
     members, chosen = candidates(index, counts, generic_names), []
     counts = counts.reindex([spec.id for spec in index.operations], fill_value=0)
-    count_name = counts.count_name.to_dict()
-    stability = counts.class_stability.to_dict() if "class_stability" in counts else None
+    rows = counts.to_dict("index")
 
     def dealt(frequency: str, numbers: Mapping[str, int]) -> list[tuple[ApiSpec, str]]:
-        of_providers = (
-            sample(members[frequency, one], count_name, n, seed, faithful, stability)
-            for one, n in numbers.items()
-        )
-        return list(chain.from_iterable(of_providers))
+        drawn = []
+        for provider, n in numbers.items():
+            drawn += sample(members[frequency, provider], rows, n, seed, faithful)
+        return drawn
 
     for frequency, total in COMPOSITION.items():
         wanted = quotas(total, aws_share)
@@ -225,21 +224,22 @@ def tasks_of(
     for spec, comment in pairs:
         seen[spec.id] += 1
         times = rows[spec.id]
-        task = Task(
-            id=f"{spec.id}#{seen[spec.id]}",
-            prompt=task_prompt(spec, comment),
-            comment=comment,
-            targets=acceptable_targets(spec, index),
-            provider=spec.provider,
-            service=spec.service,
-            client=spec.client,
-            frequency=times.get("class") or frequency_class(times["count_name"]),
-            count_name=int(times["count_name"]),
-            count_bound=int(times["count_bound"]),
-            n_required=len(spec.required),
-            class_stability=times.get("class_stability"),
+        tasks.append(
+            Task(
+                id=f"{spec.id}#{seen[spec.id]}",
+                prompt=task_prompt(spec, comment),
+                comment=comment,
+                targets=acceptable_targets(spec, index),
+                provider=spec.provider,
+                service=spec.service,
+                client=spec.client,
+                frequency=times.get("class") or frequency_class(times["count_name"]),
+                count_name=int(times["count_name"]),
+                count_bound=int(times["count_bound"]),
+                n_required=len(spec.required),
+                class_stability=times.get("class_stability"),
+            )
         )
-        tasks.append(task)
     return tasks
 
 

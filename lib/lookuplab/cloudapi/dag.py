@@ -31,8 +31,6 @@ from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_documentation, load
 from lookuplab.cloudapi.validity import FIRST_NAME, NONEXISTENT, judge
 from lookuplab.errors import UserError
 from lookuplab.models import Completion, Decoding, Model, Prompt, complete
-from lookuplab.retrieval.metrics import success_at
-from lookuplab.retrieval.precision import hit, miss
 from lookuplab.retrieval.rankers import Bm25
 
 DESIGN = "description_specification"  # Section 3.2 adopts it for all that follows
@@ -73,18 +71,30 @@ def documents(
     service: bool = True,
     index: ApiIndex | None = None,
 ) -> tuple[Shown, Shown, np.ndarray]:
-    """The documents that the hit pass shows and those that the miss pass shows, {task id: k API ids} each, and
-    ``Passes.retrieved``, whether BM25 alone found a target of each task.
+    """What the retriever of configurable precision shows (Section 3.1): for "x% precision@k" it returns k documents of
+    BM25, and "the target API's documentation is included x% of the time". A *hit* is the top k, with the API asked for in
+    the last place where no acceptable one is there; a *miss* is the top k of the APIs that are not acceptable. Every x is
+    a mixture of the two.
 
-    ``first`` is the first pass over the same tasks; what it invoked is searched for. UserError for k below 1.
+    ``first`` is the first pass over the same tasks; what it invoked is searched for. Returns the hits and the misses,
+    {task id: k API ids} each, and ``Passes.retrieved``, whether BM25 alone found a target of each task. UserError where
+    the index has not k documents.
     """
-    targets = {task.id: task.targets for task in tasks}
-    depth = k + max(map(len, targets.values()))  # enough for a miss of k
+    index, most = index or load_index(), max(len(task.targets) for task in tasks)
+    if not 1 <= k <= len(index.operations) - most:
+        raise UserError(
+            f"k is {k}: the index of {len(index.operations)} APIs cannot give that many"
+        )
     called = zip(tasks, first.name, strict=True)
     queries = {task.id: key_terms(task, name, service) for task, name in called}
-    ranked = api_ranker(index or load_index()).rank(queries, depth)
-    hits, misses = ({id: of(ranked[id], targets[id], k) for id in targets} for of in (hit, miss))
-    return hits, misses, success_at(ranked, targets, k)
+    ranked = api_ranker(index).rank(queries, k + most)
+    hits, misses, retrieved = {}, {}, []
+    for task in tasks:
+        others = [api for api in ranked[task.id] if api not in task.targets]
+        top, misses[task.id] = ranked[task.id][:k], tuple(others[:k])
+        retrieved.append(top != others[:k])
+        hits[task.id] = tuple(top if retrieved[-1] else [*top[:-1], task.target])
+    return hits, misses, np.array(retrieved)
 
 
 def oracle(tasks: Sequence[Task]) -> Shown:
@@ -128,12 +138,8 @@ def shown_tokens(
 
     Empty where no API is named. A dotted name counts as a whole. A token that is only "(" does not count; one that ends
     the name and opens the call, such as ``t(``, does. ``code`` is the part of the completion that is judged, for chat
-    models the inside of the backticks; by default all of it. Raises UserError without log-probabilities.
+    models the inside of the backticks; by default all of it.
     """
-    if completion.token_logprobs is None:
-        raise UserError(
-            f"no log-probabilities for {completion.id!r}: use a local model, or an endpoint that gives them"
-        )
     written = "".join(completion.tokens)
     code = written if code is None else code
     found, named = first_call(code), FIRST_NAME.match(code)
@@ -237,11 +243,12 @@ def ask(
     rows = []
     for task, (done, code) in zip(tasks, answers(model, prompts, **options), strict=True):
         found = judge(code, task.targets, index, task.provider, task.client, task.service)
+        sure = dict.fromkeys(AGGREGATES, math.nan)
+        if done.token_logprobs is not None:
+            sure = confidence(done, code)
         row = {"model": model.name, "task": task.id, "api": task.target}
         row |= {"frequency": task.frequency, **vars(found)}
-        row |= {"exists": found.category != NONEXISTENT, **dict.fromkeys(AGGREGATES, math.nan)}
-        if done.token_logprobs is not None:
-            row |= confidence(done, code)
+        row |= {"exists": found.category != NONEXISTENT, **sure}
         row |= {"prompt_tokens": done.prompt_tokens, "prompt_dropped": done.prompt_dropped}
         rows.append(row | {"new_tokens": len(done.tokens)})
     return pd.DataFrame(rows)
@@ -263,20 +270,14 @@ class Passes:
 
 
 def passes(
-    model: Model,
-    tasks: Sequence[Task],
-    k: int = 1,
-    *,
-    service: bool = True,
-    requires_confidence: bool = False,
-    **options,
+    model: Model, tasks: Sequence[Task], k: int = 1, *, service: bool = True, **options
 ) -> Passes:
-    """First, hit and miss pass of ``k`` documents each (``retrieval.precision`` says which); ``options`` of ``ask``.
+    """First, hit and miss pass of ``k`` documents each; ``options`` of ``ask``.
 
     ``service``: whether the retriever's query names the service beside the API that the model invoked first. Documents
     stand in the order of their rank. UserError for k below 1.
     """
-    first = ask(model, tasks, requires_logprobs=requires_confidence, **options)
-    hits, misses, retrieved = documents(tasks, first, k, service, options.get("index"))
-    shown_hits, shown_misses = (ask(model, tasks, shown, **options) for shown in (hits, misses))
-    return Passes(k, first, shown_hits, shown_misses, retrieved)
+    first = ask(model, tasks, **options)
+    *shown, retrieved = documents(tasks, first, k, service, options.get("index"))
+    hit, miss = (ask(model, tasks, one, **options) for one in shown)
+    return Passes(k, first, hit, miss, retrieved)

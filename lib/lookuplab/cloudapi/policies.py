@@ -18,11 +18,10 @@ import numpy as np
 import pandas as pd
 
 from lookuplab.artifact import readable
-from lookuplab.cloudapi.benchmark import COMPOSITION
+from lookuplab.cloudapi.benchmark import COMPOSITION, stable_order
 from lookuplab.cloudapi.dag import AGGREGATES, Passes
 from lookuplab.errors import UserError
 from lookuplab.models import Completion
-from lookuplab.retrieval.precision import expected, hit_tasks
 from lookuplab.scoring.calibration import aurc_interval, auroc_interval, ece_interval
 from lookuplab.scoring.rates import (
     averages,
@@ -38,75 +37,89 @@ from lookuplab.scoring.rates import (
 CLASSES = tuple(COMPOSITION)  # high, medium, low
 POLICIES = ("base", "dag", "dag_index_lookup", "dag_confidence", "dag_plus_plus")
 THRESHOLD = 0.8  # Section 4.3
-PRECISION = 50.0  # percent; Sections 4.1 to 4.3
 BINS = 5, 10, 15, 20  # the calibration error by the number of its bins
 NEAR = 1.0  # points: a threshold is as good as the best if it is no more than this below it
+KINDS = {"percent": of_share, "points": of_change}  # of intervals, by the end of a metric's name
+# A retriever: its precision in percent (the paper's is 50), exact over which tasks are hits, or (tasks,) booleans that
+# say where the target was found (``Passes.retrieved``, ``sampled_hits``).
+Hits = float | np.ndarray
 
 
 def triggered(
     first: pd.DataFrame,
     policy: str,
-    threshold: float = THRESHOLD,
+    threshold: float | Sequence[float] = THRESHOLD,
     exists: str = "exists_anywhere",
 ) -> np.ndarray:
     """(tasks,) booleans: does the policy retrieve, given the first pass (a frame of ``dag.ask``)?
 
     *base* never, *dag* always; *dag_index_lookup* where the invoked "API name" is not "in the API index" (Section 4.1);
-    *dag_confidence* where its confidence is below the threshold (4.2); *dag_plus_plus* where either holds (4.3).
-    ``exists`` is the column that says whether the name is known: ``exists_anywhere`` in the index, as in the paper, or
-    ``exists`` among the methods of the prompt's client, which is stricter. UserError for another policy, a threshold
+    *dag_confidence* where its confidence is below the threshold (4.2), (tasks, m) of m thresholds; *dag_plus_plus* where
+    either holds (4.3). ``exists`` is the column that says whether the name is known: ``exists_anywhere`` in the index,
+    as in the paper, or ``exists`` among the methods of the prompt's client, which is stricter. UserError for a threshold
     outside 0 to 1, and where there is no confidence.
     """
-    if policy not in POLICIES or not 0 <= threshold <= 1:
-        raise UserError(
-            f"policy {policy!r}, threshold {threshold}: choose one of {', '.join(POLICIES)}, and 0 to 1"
-        )
+    if not np.array_equal(np.clip(threshold, 0, 1), threshold):
+        raise UserError(f"threshold {threshold}: give a confidence, from 0 to 1")
     if policy in ("dag_confidence", "dag_plus_plus") and first.minimum.isna().any():
         raise UserError(
             f"{first.model.iloc[0]} gives no log-probabilities, so there is no confidence to compare"
         )
     absent = ~first[exists].to_numpy(dtype=bool)
-    unsure = first.minimum.to_numpy() < threshold
-    chosen = absent & False, absent | True, absent, unsure, absent | unsure
+    unsure = np.less.outer(first.minimum.to_numpy(), threshold)
+    chosen = absent & False, absent | True, absent, unsure, (absent | unsure.T).T
     return dict(zip(POLICIES, chosen, strict=True))[policy]
+
+
+def expected(hit, miss, precision: float) -> np.ndarray:
+    """(n,) what each task is worth on average when ``precision`` percent of the draws are hits: x hit + (1 - x) miss.
+
+    hit, miss: (n,) booleans or numbers, the outcomes with documents that contain the target and with others. UserError
+    outside 0 to 100.
+    """
+    if not 0 <= precision <= 100:
+        raise UserError(f"a retriever precision of {precision}%: give a number from 0 to 100")
+    hit, miss = np.asarray(hit, dtype=float), np.asarray(miss, dtype=float)
+    # exact where both are equal, unlike the formula as written
+    return miss + precision / 100 * (hit - miss)
+
+
+def sampled_hits(tasks: pd.DataFrame, precision: float, seed: int = 0) -> np.ndarray:
+    """(tasks,) booleans: one draw of the tasks for which the retriever finds the target, as the paper must have made.
+
+    ``tasks`` has the columns ``task`` and ``frequency``. Exactly the share ``precision`` (percent) of every class, halves
+    rounded up. A seeded hash of the task orders each class: the sets nest as the precision grows, in any order of tasks.
+    """
+    order = [stable_order(task, seed) for task in tasks.task]
+    place = pd.Series(np.argsort(np.argsort(order))).groupby(tasks.frequency.to_numpy()).rank()
+    size = tasks.groupby("frequency").task.transform("size").to_numpy()
+    return (100 * place - 50 <= precision * size + 1e-6).to_numpy()  # 0.57 x 100 is below 57
 
 
 def outcome(
     passes: Passes,
     retrieve: np.ndarray,
-    hits: float | np.ndarray = PRECISION,
+    hits: Hits,
     of: Callable[[pd.DataFrame], pd.Series] = itemgetter("valid"),
 ) -> np.ndarray:
     """(tasks,) the expectation of what ``of`` reads from a pass, by default the chance of a valid invocation.
 
     ``retrieve`` is a mask of ``triggered``; of several masks, (tasks, m), it gives the (tasks, m) outcomes; True is
-    always. ``hits`` is the retriever: a precision in percent, exact over which tasks are hits, or (tasks,) booleans
-    saying where the target was found (``Passes.retrieved``, ``sampled_hits``).
+    always.
     """
     frames = passes.first, passes.hit, passes.miss
     first, hit, miss = (of(frame).to_numpy(dtype=float) for frame in frames)
-    precise = isinstance(hits, np.ndarray)
-    documented = np.where(hits, hit, miss) if precise else expected(hit, miss, hits)
+    drawn = isinstance(hits, np.ndarray)
+    documented = np.where(hits, hit, miss) if drawn else expected(hit, miss, hits)
     return np.where(np.transpose(retrieve), documented, first).T
 
 
-def spent(
-    passes: Passes, retrieve: np.ndarray, column: str, hits: float | np.ndarray = PRECISION
-) -> np.ndarray:
+def spent(passes: Passes, retrieve: np.ndarray, column: str, hits: Hits) -> np.ndarray:
     """(tasks,) expected tokens of a ``column``: the first pass always, since the query needs it, the second where
-    ``retrieve`` says so. Looking up and searching cost none. ``hits`` as in ``outcome``.
+    ``retrieve`` says so. Looking up and searching cost none.
     """
     second = outcome(passes, True, hits, itemgetter(column))
     return passes.first[column].to_numpy(dtype=float) + retrieve * second
-
-
-def sampled_hits(first: pd.DataFrame, precision: float = PRECISION, seed: int = 0) -> np.ndarray:
-    """(tasks,) booleans: one draw of the tasks for which the retriever finds the target, as the paper must have made.
-
-    Exactly the share ``precision`` (percent) of every frequency class; the sets nest as it grows.
-    """
-    classes = dict(zip(first.task, first.frequency, strict=True))
-    return first.task.isin(hit_tasks(classes, precision, seed)).to_numpy()
 
 
 def by_class(first: pd.DataFrame) -> Mapping[str, np.ndarray]:
@@ -136,11 +149,12 @@ def class_rows(
             counted = mask & ~np.isnan(values[:, 0])
             if not counted.any():
                 continue
-            kind = {"percent": of_share, "points": of_change}.get(metric.split("_")[-1], of_number)
+            unit = metric.rpartition("_")[2]
+            kind = KINDS.get(unit, of_number)
             found = averages(values[counted], first.api[counted], kind=kind)
             for name, number in zip(names, found, strict=True):
                 condition = " - ".join(f"{side}/{label}".strip("/") for side in name.split(" - "))
-                number = number.percent() if metric.endswith(("_percent", "_points")) else number
+                number = number.percent() if unit in KINDS else number
                 rows.append(row(first.model.iloc[0], condition, metric, number))
     return rows
 
@@ -155,7 +169,7 @@ def valid_rates(table: pd.DataFrame) -> list[dict]:
 
 
 def perplexity_rows(
-    first: pd.DataFrame, scored: Mapping[str, Sequence[Completion]], precision: float = PRECISION
+    first: pd.DataFrame, scored: Mapping[str, Sequence[Completion]], precision: float
 ) -> list[dict]:
     """Figure 1 (right): the ``perplexity`` of the right names, exp of the mean negative log-probability of their tokens,
     ``way/<class>``; ``n`` counts the names.
@@ -199,7 +213,7 @@ def between_models(
 
 
 def policy_rows(
-    passes: Passes, name: str, retrieve: np.ndarray, precision: float = PRECISION, seed: int = 0
+    passes: Passes, name: str, retrieve: np.ndarray, precision: float, seed: int = 0
 ) -> list[dict]:
     """One policy at one precision, as in Tables 2 and 3.
 
@@ -248,10 +262,9 @@ def side_by_side(
     if "paper_value" in table:
         paper = table.paper_value.map(" (paper {:.4g})".format)
         texts += paper.where(table.paper_value.notna(), "")
-    keys = ["model", "condition"]
-    wide = table.assign(text=texts).pivot(index=keys, columns="metric", values="text").fillna("")
-    lines = pd.MultiIndex.from_frame(table[keys].drop_duplicates())
-    return wide.reindex(index=lines, columns=list(metrics or table.metric.unique()), fill_value="")
+    keys = ["model", "condition", "metric"]
+    wide = table.assign(text=texts).set_index(keys).text.unstack(fill_value="", sort=False)
+    return wide.reindex(columns=metrics or wide.columns, fill_value="")
 
 
 def added_tokens(first: pd.DataFrame, documented: pd.DataFrame) -> np.ndarray:
@@ -282,14 +295,13 @@ def break_even_rows(passes: Passes) -> list[dict]:
     change from the base model has an interval that holds 0.
     """
     first, rows, grid = passes.first, [], np.arange(-100, 301)
-    frames = first, passes.miss, passes.hit
-    base, miss, hit = (frame.valid.to_numpy(dtype=float) for frame in frames)
+    base, miss, hit = (one.valid.to_numpy(dtype=float) for one in (first, passes.miss, passes.hit))
     changes = np.outer(hit - miss, grid) / 100 - (base - miss)[:, None]
     for name, mask in by_class(first).items():
-        found = averages(changes[mask], first.api[mask], kind=of_change)
         needed, gained = 100 * (base - miss)[mask].sum(), (hit - miss)[mask].sum()
         at = needed / gained if gained > 0 else 300 if needed > 100 * gained else -100
         at = min(max(at, -100), 300)
+        found = averages(changes[mask], first.api[mask], kind=of_change)
         low, high = (
             min([300, *grid[[getattr(one, end) >= 0 for one in found]]]) for end in ("high", "low")
         )
@@ -337,16 +349,9 @@ def label(threshold: float) -> str:
     return f"threshold_{threshold:.2f}"
 
 
-def curve(
-    passes: Passes, thresholds: Sequence[float], hits: float | np.ndarray = PRECISION
-) -> tuple:
-    """Chances of a valid invocation when documentation is retrieved below each threshold, and for which tasks it is.
-
-    Both (tasks, thresholds); ``hits`` as in ``outcome``.
-    """
-    masks = [triggered(passes.first, "dag_confidence", threshold) for threshold in thresholds]
-    retrieve = np.column_stack(masks)
-    return outcome(passes, retrieve, hits), retrieve
+def curve(passes: Passes, thresholds: Sequence[float], hits: Hits) -> np.ndarray:
+    """(tasks, thresholds) chances of a valid invocation when documentation is retrieved below each threshold."""
+    return outcome(passes, triggered(passes.first, "dag_confidence", thresholds), hits)
 
 
 def best(means: np.ndarray) -> np.ndarray:
@@ -354,50 +359,37 @@ def best(means: np.ndarray) -> np.ndarray:
     return (means >= means.max(axis=-1, keepdims=True) - 1e-12).argmax(axis=-1)
 
 
-def optimum_rows(
-    passes: Passes, thresholds: np.ndarray, hits: float | np.ndarray = PRECISION
-) -> list[dict]:
-    """The best threshold over all tasks, as rows of metric ``threshold``.
+def threshold_rows(passes: Passes, thresholds: np.ndarray, hits: Hits) -> list[dict]:
+    """The best threshold over all tasks, and how much a higher one loses.
 
-    *optimal*, the smallest of the best; its interval holds every threshold that is not significantly worse than it, task
-    by task. *optimal_range_low*, *optimal_range_high*: the thresholds around it that lose at most one point.
+    *optimal*, of metric ``threshold``, is the smallest of the best; its interval holds every threshold that is not
+    significantly worse than it, task by task. *optimal_range_low*, *optimal_range_high*: the thresholds around it that
+    lose at most one point. ``largest_fall_points`` of each class: how much validity falls, at most, from a threshold to
+    any higher one, 0 where it never falls; ``ci_high`` bounds the falls from the best threshold so far to every later one.
     """
-    values, first = curve(passes, thresholds, hits)[0], passes.first
+    first, model, values = passes.first, passes.first.model.iloc[0], curve(passes, thresholds, hits)
     means = values.mean(axis=0)
     at = best(means)
     behind = averages(values[:, [at]] - values, first.api, kind=of_change)
     good = thresholds[[one.low <= 0 for one in behind]]
-    optimal = replace(
-        behind[0], value=thresholds[at], low=good.min(), high=good.max(), n=len(values)
-    )
+    optimal = replace(behind[0], value=thresholds[at], low=good.min(), high=good.max())
+    rows = [row(model, "optimal", "threshold", optimal)]
     worse = np.flatnonzero(means < means[at] - NEAR / 100 - 1e-12)
     ends = {
         "low": worse[worse < at].max(initial=-1) + 1,
         "high": worse[worse > at].min(initial=len(means)) - 1,
     }
-    model = first.model.iloc[0]
-    return [row(model, "optimal", "threshold", optimal)] + [
-        bare_row(model, f"optimal_range_{end}", "threshold", thresholds[place], len(values))
-        for end, place in ends.items()
-    ]
-
-
-def fall_rows(
-    passes: Passes, thresholds: Sequence[float], hits: float | np.ndarray = PRECISION
-) -> list[dict]:
-    """``largest_fall_points`` of each class: how much validity falls, at most, from a threshold to any higher one.
-
-    0 where it never falls. ``ci_high`` bounds the falls from the best threshold so far to every later one.
-    """
-    first, values, rows = passes.first, curve(passes, thresholds, hits)[0], []
+    for end, place in ends.items():
+        condition = f"optimal_range_{end}"
+        rows.append(bare_row(model, condition, "threshold", thresholds[place], len(values)))
     for name, mask in by_class(first).items():
         means = values[mask].mean(axis=0)
         peaks = [means[: at + 1].argmax() for at in range(len(means))]
         falls = averages((values[:, peaks] - values)[mask], first.api[mask], kind=of_change)
         worst = max(falls, key=attrgetter("value"))
-        ends = {"low": max(0.0, worst.low), "high": max(one.high for one in falls)}
-        number = replace(worst, **ends).percent()
-        rows.append(row(first.model.iloc[0], name, "largest_fall_points", number))
+        highest = max(one.high for one in falls)
+        number = replace(worst, low=max(0.0, worst.low), high=highest).percent()
+        rows.append(row(model, name, "largest_fall_points", number))
     return rows
 
 
@@ -415,7 +407,7 @@ def share_rows(
     passes: Passes,
     counts: Sequence[float],
     shares: Sequence[float],
-    hits: float | np.ndarray = PRECISION,
+    hits: Hits,
     metric: str = "valid_percent",
 ) -> list[dict]:
     """Validity over the share of tasks with documentation: ``share_25/order`` (percent), for ``plots.curves``.
@@ -428,9 +420,10 @@ def share_rows(
     base = first.valid.to_numpy(dtype=float)
     gain = outcome(passes, True, hits) - base
     orders = {"confidence": first["minimum"], "frequency": counts, "random": 0 * base}
+    orders["oracle"] = -gain
     valid = {
         name: base[:, None] + lowest(order, shares) * gain[:, None]
-        for name, order in (orders | {"oracle": -gain}).items()
+        for name, order in orders.items()
     }
     for name, values in valid.items():
         names = [f"share_{100 * share:g}/{name}" for share in shares]
@@ -460,10 +453,10 @@ def folds(clusters: Sequence[str], strata: Sequence[str], count: int, seed: int)
 def held_out_rows(
     passes: Passes,
     thresholds: np.ndarray,
-    fixed: float = THRESHOLD,
-    count: int = 5,
-    hits: float | np.ndarray = PRECISION,
-    seed: int = 0,
+    fixed: float,
+    count: int,
+    hits: Hits,
+    seed: int,
 ) -> list[dict]:
     """Three ways to a threshold, judged on the same tasks: ``valid_percent`` of ``fixed/class``, of ``held_out/class``,
     chosen on the other ``count - 1`` parts of the APIs, and of ``best_in_sample/class``, chosen on what it reports.
@@ -471,11 +464,11 @@ def held_out_rows(
     ``threshold`` of each (``held_out/fold_1`` ...) and paired ``valid_change_points``: best in sample - held out is the
     optimism, never below 0 over all tasks; held out - fixed is what choosing gains.
     """
-    first, values = passes.first, curve(passes, thresholds, hits)[0]
+    first, values = passes.first, curve(passes, thresholds, hits)
     fold, at = folds(first.api, first.frequency, count, seed), best(values.mean(axis=0))
     chosen = np.array([best(values[fold != number].mean(axis=0)) for number in range(count)])
     ways = {
-        "fixed": curve(passes, [fixed], hits)[0][:, 0],
+        "fixed": curve(passes, fixed, hits),
         "best_in_sample": values[:, at],
         "held_out": values[np.arange(len(values)), chosen[fold]],
     }
@@ -499,14 +492,14 @@ def risk_rows(
     """
     model, rows = first.model.iloc[0], []
     valid, apis = first.valid.to_numpy(dtype=bool), first.api.to_numpy()
-    informed = {"confidence": first["minimum"], "frequency": counts}
-    orders = informed | {"random": 0 * valid, "ideal": valid}
+    orders = {"confidence": first["minimum"], "frequency": counts, "random": 0 * valid}
+    orders["ideal"] = valid
     for name, order in orders.items():
         answered = 1 - lowest(order, 1 - np.asarray(coverages))
         risks = shares(~valid[:, None] * answered, apis, answered)
         for coverage, risk in zip(coverages, risks, strict=True):
-            place = f"coverage_{100 * coverage:g}/{name}", "risk_percent"
-            rows.append(row(model, *place, risk.percent()))
-    for name, order in informed.items():
-        rows.append(row(model, name, "aurc", aurc_interval(valid, order, apis)))
+            condition = f"coverage_{100 * coverage:g}/{name}"
+            rows.append(row(model, condition, "risk_percent", risk.percent()))
+    for name in ("confidence", "frequency"):
+        rows.append(row(model, name, "aurc", aurc_interval(valid, orders[name], apis)))
     return rows

@@ -7,7 +7,6 @@ service version); here the packages are imported and inspected, because only the
 copy it resolves to. Nothing is fetched and no request is sent.
 """
 
-import gc
 import importlib.metadata
 import inspect
 import keyword
@@ -168,8 +167,9 @@ def build(folder: Path = INDEX.parent) -> int:
     check_versions()
     services = [("aws", service) for service in session().get_available_services()]
     services += [("azure", service) for service in AZURE]
-    jobs = min(os.cpu_count() or 1, 8)  # one needs up to 700 MB, the others 120 MB
-    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+    jobs = min(os.cpu_count() or 1, 8)
+    # botocore keeps what it read, up to 700 MB: a process for each service
+    with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=1) as pool:
         parts = pool.imap_unordered(part, services)
         shown = tqdm(parts, "API index", len(services), unit=" services")
         return len(write_index(folder, [api for one in shown for api in one]).specs)
@@ -190,7 +190,4 @@ def check_versions() -> None:
 def part(place: tuple[str, str]) -> list[tuple[ApiSpec, str]]:
     """The APIs of one service, with their documentation."""
     provider, service = place
-    found = list({"aws": aws_methods, "azure": azure_methods}[provider](service))
-    session.cache_clear()  # botocore keeps what it read: 400 MB for all services, 600 for quicksight
-    gc.collect()
-    return found
+    return list({"aws": aws_methods, "azure": azure_methods}[provider](service))

@@ -82,7 +82,7 @@ class Judgement:
 
 def judge(
     candidate: str,
-    targets: str | Sequence[str],
+    targets: Sequence[str],
     index: ApiIndex,
     provider: str,
     client: str,
@@ -95,9 +95,7 @@ def judge(
     is not in the index.
     """
     methods = index.methods(provider, client, service)
-    wanted = {
-        target.rsplit(".", 1)[-1] for target in ([targets] if isinstance(targets, str) else targets)
-    }
+    wanted = {target.rsplit(".", 1)[-1] for target in targets}
     call, name = _first_call(candidate)
     spec, arguments, closed = methods.get(name or ""), None, None
     if spec is None:

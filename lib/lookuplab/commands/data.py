@@ -1,7 +1,6 @@
 """``lookuplab data``: downloads, what is built from them, and marked corpora."""
 
 import json
-import os
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -121,7 +120,7 @@ def mark(
         count = most_tokens([tokenizer])
     found = [extract(place, filters, seen, count) for place in locate_all(repositories)]
     functions = [function for one in found for function in one.functions]
-    with joined(scheduler, jobs or os.cpu_count() or 1) as cluster:
+    with joined(scheduler) as cluster:
         records = marked(functions, variant, jobs, cluster=cluster, strict=False)
     write_lines(output, (json.dumps(one, ensure_ascii=False) for one in records))
     click.echo(f"{'':18}{'here':>12}{'paper':>12}")
@@ -155,14 +154,13 @@ def frequencies(
     output: Path,
     limit: int | None = None,
     index: Path | None = None,
-    jobs: int | None = None,
 ) -> None:
     """Count how often each cloud API occurs in SOURCE, by the paper's recipe (A.2, steps 3 and 5).
 
     SOURCE is a folder with .py files, a .jsonl(.gz) or .parquet file with a field `content`, `text` or `code` (and
-    `path`), a folder of such files, or a data set on the Hugging Face hub, which is streamed: owner/name or
-    owner/name:configuration, with options of `load_dataset` behind a question mark. Files that use no SDK are passed
-    over before they are parsed. Writes a CSV with the columns api, count_name and count_bound, one row an operation.
+    `path`), a folder of such files, or a data set on the Hugging Face hub, which is streamed: owner/name, with options
+    of `load_dataset` behind a question mark. Files that use no SDK are passed over before they are parsed. Writes a CSV
+    with the columns api, count_name and count_bound, one row an operation.
 
     \b
     Examples:
@@ -175,7 +173,6 @@ def frequencies(
         output: CSV file.
         limit: Read at most this many files.
         index: Another API index than the committed one.
-        jobs: Processes that parse. [default: one a processor]
     """
     from itertools import islice
 
@@ -187,7 +184,7 @@ def frequencies(
 
     files = islice(frequency.source_files(source), limit)
     shown = tqdm(files, "counting", limit, unit=" files", delay=1)
-    frame, fates = frequency.count(shown, load_index(index or INDEX), jobs or os.cpu_count() or 1)
+    frame, fates = frequency.count(shown, load_index(index or INDEX))
     frame.to_csv(made(output.parent) / output.name)
     click.echo(frequency.report(frame, fates))
 
@@ -217,12 +214,12 @@ def build_classes() -> None:
     Example:
       lookuplab data build classes
     """
-    from lookuplab.cloudapi import public
+    from lookuplab.cloudapi import frequency
 
-    for name, of_class in public.build().groupby("class").class_stability:
-        stable = (of_class >= public.STABLE).sum()
+    for name, of_class in frequency.classify().groupby("class").class_stability:
+        stable = (of_class >= frequency.STABLE).sum()
         click.echo(f"{name or 'none':6} {len(of_class):>6,} APIs, {stable:,} stable")
-    click.echo(f"written: {public.FREQUENCIES}")
+    click.echo(f"written: {frequency.FREQUENCIES}")
 
 
 @command(build, "benchmark")

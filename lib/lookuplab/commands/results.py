@@ -11,7 +11,7 @@ from lookuplab.errors import UserError
 
 
 @command()
-def verify(paper: str | None = None, *, profile: str = "mini", commit: str = "HEAD") -> None:
+def verify(paper: str | None = None, *, profile: str = "mini") -> None:
     """Compare figures/PROFILE/ in the working tree with git's HEAD: numbers, pictures, answers. Nothing is run.
 
     On the same type of processor, with as many threads, everything must be equal, byte by byte. Otherwise floats may
@@ -22,25 +22,19 @@ def verify(paper: str | None = None, *, profile: str = "mini", commit: str = "HE
     Examples:
       lookuplab reproduce && lookuplab verify
       lookuplab verify cloudapibench
-      lookuplab verify --commit v1.0
 
     Args:
         profile: smoke, mini, paper, or the path of a YAML file.
-        commit: What git has as the committed side.
     """
     from lookuplab import verify as verifying
     from lookuplab.notebooks import all_notebooks, load_profile
 
-    chosen, known = load_profile(profile), all_notebooks()
-    all_notebooks(paper)  # refuses an unknown one
-    old = verifying.committed(chosen.name, commit, paper)
-    new = verifying.fresh(paths.FIGURES / chosen.name)
-    papers = {file.split("/")[0] for file in old}  # what git has nothing of is yours
-    new = {file: content for file, content in new.items() if file.split("/")[0] in papers}
-    makers = {artifact: one.id for one in known for artifact in (one.id, *one.artifacts)}
+    name = load_profile(profile).name
+    makers = {id: one.id for one in all_notebooks() for id in (one.id, *one.artifacts)}
+    old, new = verifying.committed(name), verifying.fresh(paths.FIGURES / name)
     verdict = verifying.compare(old, new, makers, paper)
     click.echo("\n".join(verdict.lines()))
-    sys.exit(1 if verdict.differences else 0)
+    sys.exit(bool(verdict.said["different"]))
 
 
 @command()
@@ -49,7 +43,6 @@ def claims(
     *,
     profile: str = "mini",
     details: bool = False,
-    csv: bool = False,
     markdown: bool = False,
 ) -> None:
     """Does what the papers claim hold in our runs?
@@ -65,33 +58,23 @@ def claims(
       lookuplab claims                          every claim, mini profile
       lookuplab claims cloudapibench --profile paper/bigcode/starcoder2-3b
       lookuplab claims --details
-      lookuplab claims --csv > claims.csv
 
     Args:
         profile: smoke, mini, paper, or the path of a YAML file.
         details: Every comparison, and where the numbers of the test come from.
-        csv: Print CSV, one row per comparison.
         markdown: Print the page CLAIMS.md, a table for each paper.
     """
     from lookuplab import claims as judging
     from lookuplab import report as building
-    from lookuplab.notebooks import load_profile, with_figures
+    from lookuplab.notebooks import made_profile
 
-    if csv and markdown:
-        raise UserError("--csv and --markdown are two forms of the same output; give one of them")
-    chosen = with_figures(load_profile(profile))
-    folder = chosen.figures / chosen.name
+    chosen = made_profile(profile)
     asked = [one for one in judging.load() if paper in (None, one.paper)]
     if not asked:
         raise UserError(f"no claim about {paper}")
-    judged = judging.judge_run(asked, folder)
-    if csv:
-        click.echo(judging.table(judged).to_csv(index=False).rstrip())
-    elif markdown:
-        click.echo(building.headed(building.CLAIMS, chosen))
-        click.echo(judging.markdown(judged, folder))
-    else:
-        click.echo(judging.text(judged, details))
+    judged = judging.judge_run(asked, chosen.figures / chosen.name)
+    page = building.claims_page(judged, chosen) if markdown else judging.text(judged, details)
+    click.echo(page)
 
 
 @command()
@@ -108,14 +91,14 @@ def results(*, profile: str = "mini") -> None:
         profile: smoke, mini, paper, or the path of a YAML file.
     """
     from lookuplab import report as building
-    from lookuplab.notebooks import load_profile, with_figures
+    from lookuplab.notebooks import made_profile
 
-    click.echo(building.results_page(with_figures(load_profile(profile))))
+    click.echo(building.results_page(made_profile(profile)))
 
 
 @command()
-def report(*, profile: str = "mini", output: Path | None = None) -> None:
-    """Build a static site of the last runs that a browser opens from disk, and print where its front page is.
+def report(*, profile: str = "mini") -> None:
+    """Build a static site of the last runs below runs/report, which a browser opens from disk; print its front page.
 
     It shows every artifact with its picture, numbers, provenance and the verdicts on the papers' claims, every
     notebook, and the documentation. The artifacts are those of the last run, in a fresh checkout the committed ones;
@@ -124,17 +107,16 @@ def report(*, profile: str = "mini", output: Path | None = None) -> None:
     \b
     Examples:
       lookuplab report
-      lookuplab report --profile paper -o ~/paper-report
+      lookuplab report --profile paper/bigcode/starcoder2-3b
 
     Args:
         profile: smoke, mini, paper, or the path of a YAML file.
-        output: The folder to write [default: runs/report/PROFILE]; a report that is there is replaced.
     """
     from lookuplab import report as building
-    from lookuplab.notebooks import load_profile, with_figures
+    from lookuplab.notebooks import made_profile
 
-    chosen = with_figures(load_profile(profile))
-    click.echo(f"open {building.build(chosen, output or paths.RUNS / 'report' / chosen.name)}")
+    chosen = made_profile(profile)
+    click.echo(f"open {building.build(chosen, paths.RUNS / 'report' / chosen.name)}")
 
 
 @click.group(cls=Group)

@@ -1,13 +1,13 @@
 """``lookuplab run``, ``reproduce``, ``sweep``, ``status`` and ``draw``: notebooks under a profile."""
 
 import io
-import json
 import os
 import re
 import sys
 import textwrap
 import time
 from contextlib import redirect_stdout
+from dataclasses import replace
 from itertools import product
 
 import click
@@ -54,15 +54,13 @@ def run(
     from lookuplab.runner import rank_and_count
 
     rank, _ = rank_and_count()
-    found, chosen = find(notebook), load_profile(profile)
-    # of several processes, the first writes where a single one would
-    own = paths.RUNS / "processes" / str(rank)
-    places = {"output": own / f"{found.id}.ipynb", "figures": own / "figures"} if rank else {}
-    job = plan(found, chosen, pairs(parameter), **places)
+    job = plan(find(notebook), load_profile(profile), pairs(parameter))
+    if rank:  # of several processes, the first writes where a single one would
+        own = paths.RUNS / "processes" / str(rank)
+        job = replace(job, output=own / f"{job.notebook.id}.ipynb", figures=own / "figures")
     code = _execute([job], 1, scheduler, dry_run, again=True, anyway=anyway)
     if code == 0 and rank == 0 and not dry_run:
-        figures = job.figures / job.profile.name / found.paper
-        click.echo(f"executed copy: {job.output}\nfigures below: {figures}")
+        click.echo(f"executed copy: {job.output}\nfigures below: {job.place}")
     sys.exit(code)
 
 
@@ -107,19 +105,19 @@ def reproduce(
         anyway: Let any model answer the mini tasks, whose frequency classes mean something to the mini models alone.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
-    from lookuplab.notebooks import all_notebooks, load_profile, plan_all
+    from lookuplab.notebooks import all_notebooks, load_profile, plan
     from lookuplab.runner import keep_answers
 
-    given = pairs(parameter)
+    given, chosen, planned = pairs(parameter), load_profile(profile), []
     if given and not paper:
         raise UserError("papers differ in their parameters: name the PAPER that -p is for")
-    chosen = [one for one in all_notebooks(paper) if paper or not one.on_demand]
-    planned = []
-    for job in plan_all(chosen, load_profile(profile), given):
-        if needed := job.keys_needed():
-            click.echo(
-                f"left out: {job.notebook.id}: its models need {', '.join(needed)}", err=True
-            )
+    notebooks = [one for one in all_notebooks(paper) if paper or not one.on_demand]
+    if unknown := given.keys() - {name for one in notebooks for name in one.parameters}:
+        raise UserError(f"the notebooks of {paper} have no parameter {min(unknown)!r}")
+    for notebook in notebooks:
+        job = plan(notebook, replace(chosen, given={**chosen.given, **given}))
+        if job.needs:
+            click.echo(f"left out: {notebook.id}: no key for {', '.join(job.needs)}", err=True)
         else:
             planned.append(job)
     code = _execute(planned, jobs, scheduler, dry_run, again, anyway)
@@ -169,8 +167,8 @@ def sweep(
     planned, frames = [], []
     for number, case in enumerate(cases):
         own, given = folder / f"{number:03d}", dict(zip(grid, case, strict=True))
-        places = {"output": own / f"{found.name}.ipynb", "figures": own / "figures"}
-        planned.append(plan(found, chosen, given, **places))
+        job = plan(found, chosen, given)
+        planned.append(replace(job, output=own / f"{found.name}.ipynb", figures=own / "figures"))
     code = _execute(planned, jobs, scheduler, anyway=anyway)
     for job in planned:
         values = {f"parameter_{name}": str(job.values[name]) for name in grid}
@@ -178,17 +176,15 @@ def sweep(
             frame = pd.read_csv(file, dtype=str, keep_default_na=False)
             frames.append(pd.DataFrame(values, frame.index).join(frame))
     if frames:
-        with paths.replacing(folder / "sweep.csv") as part:
-            pd.concat(frames).to_csv(part, index=False, lineterminator="\n")
-    click.echo(
-        f"numbers: {folder / 'sweep.csv'}" if frames else f"no numbers; executed copies: {folder}"
-    )
+        table = pd.concat(frames).to_csv(index=False, lineterminator="\n")
+        paths.write_lines(folder / "sweep.csv", [table.removesuffix("\n")])
+    click.echo(f"numbers and executed copies: {folder}")
     sys.exit(code)
 
 
 @command()
-def status(notebook: str | None = None, *, profile: str = "mini") -> None:
-    """Every notebook (or NOTEBOOK), whether it is up to date, and its tables and figures; what the completion store holds.
+def status(*, profile: str = "mini") -> None:
+    """Every notebook, whether it is up to date, and its tables and figures; what the completion store holds.
 
     A notebook is out of date if itself, its parameters, the data, the library, the packages or its artifacts are not
     what they were when it ran here. No model is loaded, nothing is run.
@@ -196,7 +192,6 @@ def status(notebook: str | None = None, *, profile: str = "mini") -> None:
     \b
     Examples:
       lookuplab status
-      lookuplab status table1_base_models
       lookuplab status --profile paper
       lookuplab status --profile paper/bigcode/starcoder2-3b
 
@@ -204,11 +199,11 @@ def status(notebook: str | None = None, *, profile: str = "mini") -> None:
         profile: smoke, mini, paper, or the path of a YAML file.
     """
     from lookuplab.models.store import CompletionStore
-    from lookuplab.notebooks import all_notebooks, find, load_profile, plan
+    from lookuplab.notebooks import all_notebooks, load_profile, plan
     from lookuplab.runner import state
 
     chosen, place = load_profile(profile), CompletionStore.default_path()
-    for one in [find(notebook)] if notebook else all_notebooks():
+    for one in all_notebooks():
         made = " ".join(id.split("/")[1] for id in one.artifacts)
         click.echo(f"{one.id:44}  {state(plan(one, chosen)):12}  {made}".rstrip())
     click.echo(f"\nstore {place}")
@@ -234,24 +229,21 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
     Args:
         profile: smoke, mini, paper, or the path of a YAML file.
     """
-    from lookuplab.artifact import Artifact
-    from lookuplab.notebooks import all_notebooks, find, load_profile, with_figures
+    from lookuplab.artifact import Artifact, read_record
+    from lookuplab.notebooks import all_notebooks, find, made_profile
 
-    notebooks, drawn = [find(artifact)] if artifact else all_notebooks(), []
-    chosen = with_figures(load_profile(profile))
+    chosen, drawn = made_profile(profile), []
     os.environ["LOOKUPLAB_FIGURES"] = str(chosen.figures)
-    for notebook in notebooks:
-        files = [chosen.figures / chosen.name / f"{id}.json" for id in notebook.artifacts]
-        if notebook.drawing and all(file.is_file() for file in files):
-            recorded = json.loads(files[0].read_text(encoding="utf-8"))["parameters"]
+    for notebook in [find(artifact)] if artifact else all_notebooks():
+        places = [chosen.figures / chosen.name / id for id in notebook.artifacts]
+        if places and all(place.with_suffix(".json").is_file() for place in places):
+            recorded = read_record(places[0])["parameters"]
             # outside of a notebook, a figure is displayed as its name
             with redirect_stdout(io.StringIO()):
                 exec(notebook.drawing, {"Artifact": Artifact, **notebook.parameters, **recorded})
             drawn += notebook.artifacts
     if not drawn:
-        raise UserError(
-            f"nothing to draw: no pictures, or no numbers yet in profile {chosen.name!r} (`lookuplab run` makes them)"
-        )
+        raise UserError(f"no numbers of {artifact or 'any notebook'} in profile {profile!r}")
     click.echo(f"drawn: {', '.join(drawn)}")
 
 
@@ -263,21 +255,18 @@ def _preview(planned: list, anyway: bool) -> int:
     from lookuplab.notebooks import downloads, foreign_tasks, missing
     from lookuplab.provenance import relative
 
-    every, steps, code = {}, {}, 0
+    due, steps, code = {}, {}, 0
     for job in sorted(planned, key=lambda job: job.notebook.order != "first"):
-        place = relative(job.figures / job.profile.name / job.notebook.paper)
-        click.echo(f"{job.notebook.id} -> {place}")
+        click.echo(f"{job.notebook.id} -> {relative(job.place)}")
         for name, value in job.parameters.items():
             if name not in ("profile", "roles"):
                 click.echo(f"     {name} = {str(value):.110}")
-        if job.without:
-            click.echo(f"  {job.said_without}")
         for source in downloads(job):
-            key = source.name, source.revision
-            said = f"{source.name}, as above" if key in every else source
-            every[key] = source
-            is_there = data_sources.is_fetched(source)
-            click.echo(f"  {'has' if is_there else 'fetches'}: {said}")
+            if data_sources.is_fetched(source):
+                click.echo(f"  has: {source}")
+            else:
+                click.echo(f"  fetches: {source}")
+                due[source.name, source.revision] = source.bytes
         for problem, step in missing(job):
             click.echo(f"  missing: {problem}")
             steps |= {step: None} if step else {}
@@ -285,11 +274,9 @@ def _preview(planned: list, anyway: bool) -> int:
         if not anyway and (problem := foreign_tasks(job)):
             click.echo(f"  refused: {problem}")
             code = 2
-    due = [source for source in every.values() if not data_sources.is_fetched(source)]
-    unknown = sum(not source.bytes for source in due)
-    more = f" and {unknown} of unknown size" * bool(unknown)
+    unknown = f" and {list(due.values()).count(0)} of unknown size" * (0 in due.values())
     click.echo(
-        f"to fetch in all: {len(due)} downloads, {data_sources.size(sum(one.bytes for one in due))}{more}"
+        f"to fetch in all: {len(due)} downloads, {data_sources.size(sum(due.values()))}{unknown}"
     )
     for step in steps:
         click.echo(f"yours to do first: {step}")
@@ -317,11 +304,14 @@ def _execute(
         raise UserError(
             "only `lookuplab run` can be launched in several processes; others would write the same files"
         )
+    for job in planned:
+        if job.without:
+            click.echo(
+                f"{job.notebook.id}: left out, no key for {', '.join(job.without)}", err=True
+            )
     if dry_run:
         return _preview(planned, anyway)
     for job in planned:
-        if job.without:
-            click.echo(f"{job.notebook.id} runs {job.said_without}", err=True)
         check(job, anyway)
     due = [
         job
@@ -352,6 +342,5 @@ def _execute(
         click.echo(f"the executed copy: {job.output}", err=True)
     took = time.monotonic() - began
     click.echo(f"{len(due) - len(failures)} of {len(due)} notebooks ran in {took:.1f} s", err=True)
-    if all(failure.ename == "UserError" for _, failure in failures):
-        return 2 if failures else 0
-    return 1
+    codes = {2 if failure.ename == "UserError" else 1 for _, failure in failures}
+    return min(codes, default=0)

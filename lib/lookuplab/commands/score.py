@@ -14,6 +14,10 @@ from lookuplab.errors import UserError
 
 FUNCTION_FIELDS = """id exact_match edit_similarity dependencies covered passed lost messages next_identifier
 identifier_sequence prefix""".split()
+FLAGS = {
+    "unresolved_splat": "judged on their visible arguments, because *x or **x hides others",
+    "unknown_target": "have no target that is a method of their client: never valid",
+}
 
 
 @click.group(cls=Group)
@@ -56,13 +60,11 @@ def check_fields(place: str, record: dict, **kinds: Any) -> None:
     for name, kind in kinds.items():
         value = record.get(name)
         if not isinstance(value, kind) or value == []:
-            said = (
-                "is missing" if not value else f"must be of type {getattr(kind, '__name__', kind)}"
-            )
-            raise UserError(f"{place}: the field {name!r} {said}")
+            must = f"must be of type {getattr(kind, '__name__', kind)}" if value else "is missing"
+            raise UserError(f"{place}: the field {name!r} {must}")
 
 
-def write(rows: Iterable[dict], output: Path | None, table: list[dict], *said: str) -> None:
+def write(rows: Iterable[dict], output: Path | None, table: Any, *said: str) -> None:
     """The judgements to ``output`` or stdout, then the table and what is said below it."""
     import pandas as pd
 
@@ -71,8 +73,8 @@ def write(rows: Iterable[dict], output: Path | None, table: list[dict], *said: s
     lines = map(json.dumps, rows)
     if output:
         write_lines(output, lines)
-    for line in () if output else lines:
-        click.echo(line)
+    else:
+        click.echo("\n".join(lines))
     shown = pd.DataFrame(table).to_string(index=False)
     click.echo("\n".join([shown, *said]), err=output is None)
 
@@ -117,19 +119,17 @@ def cloudapi(file: BinaryIO, *, output: Path | None = None, index: Path | None =
         row = {"": name, **cells("valid", rate(group.valid))}
         row["closed"] = f"{group.valid_closed.mean():.1%}"
         table.append(row | {one: (group.category == one).sum() for one in CATEGORIES[1:]})
-    said = []
-    for flag, meaning in (
-        ("unresolved_splat", "judged on their visible arguments, because *x or **x hides others"),
-        ("unknown_target", "have no target that is a method of their client: never valid"),
-    ):
-        if count := sum(flag in one.flags for _, one in judged):
-            said.append(f"{count} {meaning}")
+    said = [
+        f"{count} {meaning}"
+        for flag, meaning in FLAGS.items()
+        if (count := sum(flag in one.flags for _, one in judged))
+    ]
     for field in ("valid", "category"):
-        labelled = [(record, one) for record, one in judged if field in record]
-        wrong = [str(record["id"]) for record, one in labelled if record[field] != vars(one)[field]]
+        labelled = [(record, vars(one)) for record, one in judged if field in record]
+        wrong = [str(record["id"]) for record, one in labelled if record[field] != one[field]]
         if labelled:
             agreed = f"{len(labelled) - len(wrong)} of {len(labelled)}"
-            names = f"; not for id {', '.join(wrong)}" if wrong else ""
+            names = f"; not for id {', '.join(wrong)}" * bool(wrong)
             said.append(f"agrees with the labels in {field!r}: {agreed}{names}")
     write(({"id": record["id"], **vars(one)} for record, one in judged), output, table, *said)
 
@@ -140,15 +140,13 @@ def judge_record(record: dict, index: Any, place: str) -> Any:
 
     fields = {"candidate": str, "target": str | list, "provider": str, "client": str}
     check_fields(place, record, id=int | str, service=str | None, **fields)
-    provider, targets = record["provider"], record["target"]
+    candidate, target, provider, client = (record[name] for name in fields)
     if provider not in index.providers:
         known = ", ".join(index.providers)
         raise UserError(f"{place}: unknown provider {provider!r}; known are {known}")
     try:
-        targets = targets if isinstance(targets, list) else [targets]
-        return judge(
-            record["candidate"], targets, index, provider, record["client"], record.get("service")
-        )
+        targets = target if isinstance(target, list) else [target]
+        return judge(candidate, targets, index, provider, client, record.get("service"))
     except UserError as error:
         raise UserError(f"{place}: {error}") from None
 
@@ -191,10 +189,7 @@ def toolgen(
     frames = {("", "base"): judged}
     rows = tables.repository_rows(frames) + tables.similarity_rows(frames, variant=variant)
     numbers = pd.DataFrame(rows)
-    table = [
-        {"metric": metric, "number": number}
-        for metric, number in zip(numbers.metric, readable(numbers, 3), strict=True)
-    ]
+    table = numbers[["metric"]].assign(number=readable(numbers, 3))
     write(json.loads(judged[FUNCTION_FIELDS].to_json(orient="records")), output, table)
 
 
@@ -276,7 +271,7 @@ def ds1000(
         samples[id] += 1
         names[id] = record["problem_id"]
     grader = Grader(python_of(environment), sandbox or "", workers=workers or 0)
-    left = [one for one in leave_out.replace(" ", "").split(",") if one]
+    left = leave_out.replace(" ", "").split(",") if leave_out else []
     if unknown := set(left) - known.keys():
         raise UserError(f"--leave-out {min(unknown)}: no problem of {problems}")
     asked = [one for one in answers if one.problem_id not in left]
@@ -289,9 +284,13 @@ def ds1000(
         row = cells("pass@1", rate(part.pass_at_1, part.cluster))
         table.append({"": name, **row, **cells("average pass rate", average)})
     rows = (
-        {"problem_id": names[one.problem_id], "sample": one.sample}
-        | {"passed": one.passed, "error": one.error}
+        {
+            "problem_id": names[one.problem_id],
+            "sample": one.sample,
+            "passed": one.passed,
+            "error": one.error,
+        }
         for one in verdicts
     )
-    said = [f"left out by name: {', '.join(left)}"] if left else []
+    said = [f"left out by name: {leave_out}"] if left else []
     write(rows, output, table, f"sandbox: {grader.sandbox}", *said)

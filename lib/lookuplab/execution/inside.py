@@ -87,11 +87,8 @@ def mapping(kind: type, _: type, content: dict):
 def member(owner: object, name: str):
     """``getattr``, by which methods are pickled: only of a time zone, and of the transformations of a figure."""
     zone = isinstance(owner, type) and (owner.__name__, name) == ("ZoneInfo", "_unpickle")
-    return (
-        getattr(owner, name)
-        if zone or type(owner).__module__ == "matplotlib.transforms"
-        else Nothing
-    )
+    known = zone or type(owner).__module__ == "matplotlib.transforms"
+    return getattr(owner, name) if known else Nothing
 
 
 def arrow(content: tuple):
@@ -114,10 +111,8 @@ class Known(pickle._Unpickler):
     """Reads what W sent: objects of known classes, made without their constructors, whose state hides no method."""
 
     dispatch = dict(pickle._Unpickler.dispatch)
-    del (
-        dispatch[pickle.INST[0]],
-        dispatch[pickle.OBJ[0]],
-    )  # only in protocols before 2 are classes called so
+    # only in protocols before 2 are classes called so
+    del dispatch[pickle.INST[0]], dispatch[pickle.OBJ[0]]
 
     def find_class(self, module: str, name: str):
         if name in REPLACED:
@@ -133,18 +128,10 @@ class Known(pickle._Unpickler):
 
     def load_reduce(self) -> None:
         called = self.stack[-2]
-        known = (
-            called.__name__ in CALLED
-            or called.__name__.endswith("Dtype")
-            or called in REPLACED.values()
-        )
+        known = called.__name__ in CALLED or called in (Nothing, *REPLACED.values())
         # an offset of time, an enumeration
-        if not (
-            known
-            or called is Nothing
-            or hasattr(called, "rollforward")
-            or hasattr(called, "__members__")
-        ):
+        like = hasattr(called, "rollforward") or hasattr(called, "__members__")
+        if not (known or like or called.__name__.endswith("Dtype")):
             raise pickle.UnpicklingError(f"{called} is called")
         super().load_reduce()
 
@@ -152,15 +139,10 @@ class Known(pickle._Unpickler):
         state, made = self.stack[-1], self.stack[-2]
         for part in state if isinstance(state, tuple) else (state,):
             for name, value in part.items() if isinstance(part, dict) else ():
-                hides = (
-                    callable(getattr(type(made), name, None))
-                    and getattr(value, "__name__", "") != name
-                )
-                if (
-                    isinstance(made, type)
-                    or hides
-                    or (name.startswith("__") and name != "__mpl_version__")
-                ):
+                method = callable(getattr(type(made), name, None))
+                hides = method and getattr(value, "__name__", "") != name
+                special = name.startswith("__") and name != "__mpl_version__"
+                if isinstance(made, type) or hides or special:
                     raise pickle.UnpicklingError(f"{type(made)} with its own {name}")
         if type(made) is Nothing:
             self.stack.pop()
@@ -244,9 +226,8 @@ def solve(test) -> None:
 
 def described(error: BaseException) -> str:
     try:
-        return (str(error) if isinstance(error, Failed) else f"{type(error).__name__}: {error}")[
-            :LONGEST
-        ]
+        said = str(error) if isinstance(error, Failed) else f"{type(error).__name__}: {error}"
+        return said[:LONGEST]
     except BaseException:
         return type(error).__name__
 
@@ -281,9 +262,8 @@ def resident(process: int) -> int:
             lines = [line.split() for line in file]
     except OSError:
         return 0
-    return (
-        sum(int(line[1]) for line in lines if line[0] in ("RssAnon:", "RssShmem:", "VmSwap:")) << 10
-    )
+    kinds = ("RssAnon:", "RssShmem:", "VmSwap:")
+    return sum(int(line[1]) for line in lines if line[0] in kinds) << 10
 
 
 class Server:
@@ -344,13 +324,9 @@ class Server:
             namespaces.stand_alone(self.limits["memory"] // 4)
         namespaces.limit(self.limits)
         # generators that an import has seeded: else each program would find them in the same state
-        for name, method in (
-            ("random", "seed"),
-            ("numpy.random", "seed"),
-            ("torch", "manual_seed"),
-        ):
-            if name in sys.modules:
-                getattr(sys.modules[name], method)(seed)
+        seeding = {"random": "seed", "numpy.random": "seed", "torch": "manual_seed"}
+        for name in seeding.keys() & sys.modules.keys():
+            getattr(sys.modules[name], seeding[name])(seed)
         both = io.BufferedRWPair(io.FileIO(other), io.FileIO(other, "w"))
         if role == "solver":
             sys.path.insert(0, os.getcwd())
@@ -375,11 +351,8 @@ class Server:
                 "memory": sum(max(0, resident(one) - own) for one in alive) > self.limits["memory"],
             }
             for name in [name for name, over in reasons.items() if over]:
-                return {
-                    "passed": False,
-                    "error": f"took more {name} than {self.limits[name]}",
-                    "stopped": True,
-                }
+                error = f"took more {name} than {self.limits[name]}"
+                return {"passed": False, "error": error, "stopped": True}
         try:
             error = read(verdict)
         except EOFError:
@@ -434,10 +407,7 @@ def main() -> None:
     del sys.path[0]
     for name in [name for name in sys.modules if name.partition(".")[0] == "lookuplab"]:
         del sys.modules[name]
-    for name in (
-        "bottleneck",
-        "numexpr",
-    ):  # pandas computes with them unasked where they happen to be installed
-        sys.modules[name] = None
+    # pandas computes with them unasked where they happen to be installed
+    sys.modules["bottleneck"] = sys.modules["numexpr"] = None
     write(server.answers, {})
     server.serve()

@@ -53,14 +53,8 @@ def call(name: str, *arguments) -> None:
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
     """``mount``, where it does not follow that the target is there."""
-    call(
-        "mount",
-        source.encode(),
-        target.encode(),
-        kind.encode() or None,
-        ctypes.c_ulong(flags),
-        options.encode(),
-    )
+    names = source.encode(), target.encode(), kind.encode() or None
+    call("mount", *names, ctypes.c_ulong(flags), options.encode())
 
 
 def read_only(target: str, flags: int, recursive: int = AT_RECURSIVE) -> None:
@@ -107,18 +101,12 @@ def leave_the_system(readable: list[str]) -> None:
     stay_behind()
     mount("none", "/", flags=RECURSIVE | PRIVATE)
     mount("tmpfs", STAGE, "tmpfs", NOSUID, "mode=0755")
-    for path in (
-        *SHOWN,
-        *sorted(map(os.path.abspath, readable)),
-    ):  # a folder before what lies in it
+    for path in (*SHOWN, *sorted(map(os.path.abspath, readable))):  # a folder before what is in it
         show(path)
     for name in ("/proc", WORK, "/old"):
         os.mkdir(STAGE + name)
-    for name in (
-        "/dev/shm",
-        "/tmp",
-    ):  # a Python that lies in /tmp is shown there, and /tmp is read-only
-        if not os.path.exists(STAGE + name):
+    for name in ("/dev/shm", "/tmp"):
+        if not os.path.exists(STAGE + name):  # else a Python lies there, and it is read-only
             os.symlink(WORK, STAGE + name)
     os.symlink("/proc/self/fd", STAGE + "/dev/fd")
     mount("proc", STAGE + "/proc", "proc", NOSUID | NODEV | NOEXEC)

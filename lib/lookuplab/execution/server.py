@@ -4,6 +4,7 @@ A program that imports numpy and pandas so starts in a fraction of the time. Its
 context names, made in the same order, and no others: nothing passes here that fails in a fresh process.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -68,7 +69,7 @@ class Outcome:
     stopped: bool = False
 
 
-class ForkServer:
+class ForkServer(contextlib.AbstractContextManager):
     """A server for one program at a time; use it in a ``with`` block. Programs sorted by imports share most of them.
 
     sandbox: one of NAMES. "none" promises time, memory and file size of a well-meaning program, and no security.
@@ -78,9 +79,6 @@ class ForkServer:
         self.sandbox, self.python, self.limits = sandbox, Path(os.path.abspath(python)), limits
         self._process: subprocess.Popen | None = None
         self._imports: list[str] = []
-
-    def __enter__(self) -> "ForkServer":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -122,12 +120,12 @@ class ForkServer:
     def run(self, program: Program) -> Outcome:
         """Run one program with its imports made before. Whatever it does, the next one finds a working server."""
         self.preload(program.imports)
-        seed = int.from_bytes(
-            hashlib.sha256(program.text.encode("utf-8", "replace")).digest()[:4], "big"
-        )
-        started = time.monotonic()
+        text, started = program.text, time.monotonic()
+        seed = hashlib.sha256(text.encode("utf-8", "replace")).digest()[:4]
         try:
-            found = self._ask(self.limits.seconds + GRACE, {"run": seed}, program.text)
+            found = self._ask(
+                self.limits.seconds + GRACE, {"run": int.from_bytes(seed, "big")}, text
+            )
         except (EOFError, OSError):
             self.close()
             found = {"passed": False, "error": "took its server down", "stopped": True}
@@ -180,7 +178,6 @@ def refusal() -> str:
         return str(error)
 
 
-@cache
 def choose(wanted: str = "", own: bool = False) -> str:
     """One of NAMES: "namespaces" unless "none" is wanted.
 

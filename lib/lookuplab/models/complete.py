@@ -25,8 +25,7 @@ from lookuplab.models.store import CompletionStore, canonical, digest
 # raise it whenever the same model and parameters would give another answer than before
 DECODING_VERSION = 1
 SHARE = "LOOKUPLAB_SHARE"  # "1/4": the second of four processes; set by the runner
-POLL_SECONDS = 0.5
-PATIENCE_SECONDS = 3600.0  # without one answer of the others; a launcher ends all where one fails
+POLL_SECONDS = 0.5  # between two looks for the others' answers; a launcher ends all where one fails
 LOG = "LOOKUPLAB_ANSWERS"  # a file for the answers that a notebook used; set by the runner
 # of that file, one line a use
 COLUMNS = ("model", "prompt", "sample", "question", "answer", "margin")
@@ -170,10 +169,8 @@ def complete(
     if not (
         decoding.max_new_tokens >= 1
         and decoding.temperature >= 0
-        and (decoding.n == 1 or decoding.n > 1 and decoding.temperature > 0)
         and 0 < decoding.top_p <= 1
-        and "" not in decoding.stop
-        and decoding.truncation in (None, "left")
+        and (decoding.n == 1 or decoding.n > 1 and decoding.temperature > 0)
     ):
         raise UserError(
             f"{decoding} is out of range; see models.Decoding (n above 1 needs a temperature)"
@@ -229,28 +226,27 @@ def _answered(
             store.add({})  # a full disk or a read-only store shows before anything is generated
             alone = str(store.path) == ":memory:"  # no other process sees it
             mine = {key: one for key, one in missing.items() if alone or _is_mine(key)}
-            waiting = {(prompt.id, sample): key for key, (prompt, _, sample) in mine.items()}
-            # in a notebook or a log file every refresh is a new line, so there it comes rarely
-            rarely = {} if sys.stderr.isatty() else {"delay": 5, "mininterval": 10}
-            bar = tqdm(
-                total=len(missing), desc=model.name, unit="answer", disable=not progress, **rarely
-            )
+            key_of = {(prompt.id, sample): key for key, (prompt, _, sample) in mine.items()}
             if decoding:
                 given = [(prompt, sample) for prompt, _, sample in mine.values()]
                 answering = model.generate(given, decoding)
             else:
                 answering = model.score([(prompt, text) for prompt, text, _ in mine.values()])
-            with bar, closing(answering) as batches:
+            # in a notebook or a log file every refresh is a new line, so there it comes rarely
+            rarely = {} if sys.stderr.isatty() else {"delay": 5, "mininterval": 10}
+            some = {"total": len(missing), "unit": "answer", "disable": not progress, **rarely}
+            with tqdm(desc=model.name, **some) as bar, closing(answering) as batches:
                 for batch in batches:
-                    done = {waiting.pop((one.id, one.sample)): one for one in batch}
-                    store.add({key: vars(one) | {"model": model.name} for key, one in done.items()})
+                    named = {key_of[one.id, one.sample]: vars(one) for one in batch}
+                    store.add({key: one | {"model": model.name} for key, one in named.items()})
                     require_logprobs(one.token_logprobs for one in batch)
                     bar.update(len(batch))
-                if waiting:
-                    raise RuntimeError(
-                        f"{model.name} left {len(waiting)} of {len(mine)} requests unanswered"
-                    )
-                _wait(store, missing.keys() - mine.keys(), bar)
+                others = missing.keys() - mine.keys()
+                while others:
+                    came = store.get(others).keys()
+                    bar.update(len(came))
+                    others -= came
+                    time.sleep(POLL_SECONDS if others else 0)
             known |= store.get(missing)
     answers = [
         _restored(known[key], prompt.id, sample)
@@ -259,12 +255,11 @@ def _answered(
     # continuations that were only scored are no answers
     if decoding and (file := os.environ.get(LOG)):
         with open(file, "a", encoding="utf-8", newline="") as log:
+            write = csv.writer(log, lineterminator="\n").writerow
             for (_, question), one in zip(keyed, answers, strict=True):
                 near = one.margin is not None and one.margin < NEAR
                 told = digest(one.text)[:8], f"{one.margin:.0e}" if near else ""
-                csv.writer(log, lineterminator="\n").writerow(
-                    (model.name, one.id, one.sample, question, *told)
-                )
+                write((model.name, one.id, one.sample, question, *told))
     return answers
 
 
@@ -305,7 +300,7 @@ def _restored(answer: dict, name: str, sample: int) -> Completion:
         name: tuple(value) if isinstance(value, list) else value for name, value in answer.items()
     }
     del fields["model"]
-    return Completion(**{**fields, "id": name, "sample": sample})
+    return Completion(**fields | {"id": name, "sample": sample})
 
 
 def _is_mine(key: str) -> bool:
@@ -315,19 +310,3 @@ def _is_mine(key: str) -> bool:
     """
     number, count = os.environ.get(SHARE, "0/1").split("/")
     return int(key.split("/")[1], 16) % int(count) == int(number)
-
-
-def _wait(store: CompletionStore, left: set[str], bar: tqdm) -> None:
-    """Until the other processes have stored these answers. Raises UserError if none come."""
-    since = time.monotonic()
-    while left:
-        if came := store.get(left).keys():
-            left, since = left - came, time.monotonic()
-            bar.update(len(came))
-        elif time.monotonic() - since > PATIENCE_SECONDS:
-            raise UserError(
-                f"{len(left)} answers of the other processes did not come for an hour; run again: what was "
-                "generated is kept"
-            )
-        else:
-            time.sleep(POLL_SECONDS)

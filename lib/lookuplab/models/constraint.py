@@ -17,7 +17,7 @@ from typing import Protocol
 import torch
 
 from lookuplab.errors import UserError
-from lookuplab.models.tokens import TAIL, UNFINISHED, continuations, single_texts
+from lookuplab.models.tokens import TAIL, UNFINISHED, continuations, decoded
 
 
 class Constraint(Protocol):
@@ -67,7 +67,8 @@ class NameTries:
     def __init__(self, tokenizer, end_of_text: frozenset[int]) -> None:
         self._tokenizer, self._end_of_text = tokenizer, end_of_text
         self._tries: dict[tuple, Trie] = {}
-        self._paths: dict[tuple[tuple[int, ...], str], tuple[list[int] | None, ...]] = {}
+        # (tail, name) -> tokens of the name, and of the name with "(" behind it
+        self._spelled: dict[tuple, list] = {}
 
     def constraint(self, prompt_ids: Sequence[int], names: Sequence[str]) -> "NameConstraint":
         """For one row; ``prompt_ids`` are the tokens that its answer continues, [] if it begins a text.
@@ -92,8 +93,11 @@ class NameTries:
 
     @cached_property
     def texts(self) -> list[str]:
-        """What each token spells behind other text, "" for special tokens."""
-        return single_texts(self._tokenizer)
+        """What each token of the vocabulary spells behind other text; "" for special tokens."""
+        begun = self._tokenizer("x", add_special_tokens=False)["input_ids"]
+        rows = [begun, *([*begun, token] for token in range(len(self._tokenizer)))]
+        before, *texts = decoded(self._tokenizer, rows)
+        return [text[len(before) :] for text in texts]
 
     @cached_property
     def breaks(self) -> torch.Tensor:
@@ -101,7 +105,11 @@ class NameTries:
 
         Half a character is none of them, and neither is a special token, which spells nothing.
         """
-        ends = {i for i, text in enumerate(self.texts) if text and not continues_a_name(text[0])}
+
+        def ends_a_name(text: str) -> bool:
+            return text[:1] not in ("", UNFINISHED) and not f"a{text[0]}".isidentifier()
+
+        ends = {token for token, text in enumerate(self.texts) if ends_a_name(text)}
         return torch.tensor(sorted(ends | self._end_of_text))
 
     def only(self, logits: torch.Tensor, tokens: Iterable[int], may_end: bool) -> torch.Tensor:
@@ -118,23 +126,23 @@ class NameTries:
     ) -> tuple[list[list[int]], list[list[int]], list[str]]:
         """How the names are spelled behind the tokens ``tail``: the paths of a trie, its closed ones, and the
         names that the tokenizer cannot spell. A name is tokenised once behind each tail."""
-        missing = [name for name in dict.fromkeys(names) if (tail, name) not in self._paths]
-        if missing:
+        if missing := [name for name in names if (tail, name) not in self._spelled]:
             plain = continuations(self._tokenizer, tail, missing)
             called = continuations(self._tokenizer, tail, [f"{name}(" for name in missing])
-            for name, path, call in zip(missing, plain, called, strict=True):
-                apart = call is not None and self.texts[call[-1]] == "("
-                self._paths[tail, name] = (
-                    path,
-                    call[:-1] if apart else None,
-                    None if apart else call,
-                )
-        found = [self._paths[tail, name] for name in names]
-        return (
-            [path for plain, other, _ in found for path in (plain, other) if path is not None],
-            [closed for _, _, closed in found if closed is not None],
-            [name for name, (plain, _, _) in zip(names, found, strict=True) if plain is None],
-        )
+            for name, *both in zip(missing, plain, called, strict=True):
+                self._spelled[tail, name] = both
+        paths, closed, unspelled = [], [], []
+        for name in names:
+            path, call = self._spelled[tail, name]
+            if path is None:
+                unspelled.append(name)
+            else:
+                paths.append(path)
+            if call is not None and self.texts[call[-1]] == "(":
+                paths.append(call[:-1])
+            elif call is not None:
+                closed.append(call)
+        return paths, closed, unspelled
 
 
 class NameConstraint:
@@ -144,20 +152,11 @@ class NameConstraint:
         self._names = names
         self._node: Trie | None = trie  # None: the name is over
 
-    def choices(self) -> tuple[list[int], bool] | None:
-        """(Tokens of names, whether a name may end) that may come next; None if any token may."""
-        return None if self._node is None else (sorted(self._node), self._node.terminal)
-
     def restrict(self, logits: torch.Tensor) -> tuple[torch.Tensor, float] | None:
-        choices = self.choices()
-        return choices and (self._names.only(logits, *choices), math.inf)
+        if self._node is None:
+            return None
+        return self._names.only(logits, self._node, self._node.terminal), math.inf
 
     def push(self, token: int, logprob: float) -> None:
-        if self._node is not None:
-            node = self._node.get(token)
-            self._node = None if node is None or node.closed else node
-
-
-def continues_a_name(character: str) -> bool:
-    """Whether an identifier may go on with it; unfinished bytes may."""
-    return f"a{character}".isidentifier() or character == UNFINISHED
+        node = None if self._node is None else self._node.get(token)
+        self._node = None if node is None or node.closed else node

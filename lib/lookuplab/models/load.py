@@ -32,6 +32,7 @@ def load(name: str, **options: Any) -> Model:
     UserError with one clear line for a model that is not there, a bad address and an unknown option.
     """
     place, stated = split_options(name)
+    options = {**stated, **options}
     if is_remote(place):
         from lookuplab.models.remote import RemoteModel as kind
 
@@ -44,12 +45,9 @@ def load(name: str, **options: Any) -> Model:
             if place not in mini_models():
                 there = ", ".join(mini_models()) or "none yet: run `lookuplab train mini`"
                 raise UserError(f"no mini model {place!r}; there are: {there}")
+            arguments = (str(mini_models()[place]),)
             # float32 on every machine, so that all share one set of answers
-            arguments, stated = (
-                (str(mini_models()[place]),),
-                {"name": place, "dtype": "float32", **stated},
-            )
-    options = {**stated, **options}
+            options = {"name": place, "dtype": "float32", **options}
     try:
         inspect.signature(kind).bind(*arguments, **options)
     except TypeError as error:
@@ -141,16 +139,12 @@ def is_model(folder: Path) -> bool:
 
 def base_of(folder: Path) -> tuple[str, str | None]:
     """The model that an adapter belongs to, and its revision: a path (a relative one is meant from the adapter's
-    folder) or a name on the hub. UserError where the configuration names none, or one that is not there."""
+    folder) or a name on the hub."""
     config = json.loads((folder / ADAPTER).read_text(encoding="utf-8"))
     name = config.get("base_model_name_or_path") or ""
-    if (folder / name).is_dir() and name or name.startswith("."):
-        name = str((folder / name).resolve())
-    if not name or Path(name).is_absolute() and not Path(name).is_dir():
-        raise UserError(
-            f"adapter {folder}: its base model {name!r} is not there; put it back, or correct {ADAPTER}"
-        )
-    return name, None if Path(name).is_dir() else config.get("revision")
+    if name.startswith(".") or (folder / name).is_dir():
+        return str((folder / name).resolve()), None
+    return name, config.get("revision")
 
 
 def content_hash(folder: Path, files: Iterable[Path] | None = None) -> str:

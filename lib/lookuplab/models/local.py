@@ -16,7 +16,6 @@ import gc
 import hashlib
 import inspect
 import math
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -74,9 +73,9 @@ class LocalModel:
     """A checkpoint, or an adapter on its base, that answers prompts (see ``models.Model``): a folder, or a name on the
     hub. Read as far as it is asked for.
 
-    ``chat``: True asks every prompt through the chat template, False none, None those that bring a
-    system prompt. ``dtype`` is bfloat16 on GPUs and float32 on a CPU unless it is stated, whatever the
-    files are in. On GPUs ``device_map`` defaults to "auto": all of them, through accelerate. ``batch_size``
+    ``chat`` asks every prompt through the chat template. ``dtype`` is bfloat16 on GPUs and float32 on a CPU
+    unless it is stated, whatever the files are in. On GPUs ``device_map`` defaults to "auto": all of them,
+    through accelerate. ``batch_size``
     bounds the rows of a batch. ``context`` is the longest prompt plus completion in tokens, None without a
     limit; the checkpoint says it, and the option overrides it. ``causal`` says that answers continue the
     prompt (else they begin a text of their own). ``work`` counts what the model does. UserError for whatever
@@ -89,19 +88,18 @@ class LocalModel:
         revision: str | None = None,
         *,
         name: str | None = None,
-        chat: bool | None = None,
+        chat: bool = False,
         dtype: str | None = None,
         device_map: str | None = None,
         batch_size: int = ROWS,
         context: int | None = None,
     ) -> None:
-        folder = Path(place).expanduser()
+        folder, gpu = Path(place).expanduser(), torch.cuda.is_available()
         self.name = name or (folder.resolve().name if folder.is_dir() else place)
         self.adapter = folder if is_adapter(folder) else None
         self.source = (str(folder) if folder.is_dir() else place), revision
         if self.adapter:
             self.source = base_of(folder)
-        gpu = torch.cuda.is_available()
         self.dtype = dtype or ("bfloat16" if gpu else "float32")
         if self.dtype not in DTYPES:
             raise UserError(
@@ -122,7 +120,8 @@ class LocalModel:
 
         Needs no weights.
         """
-        chat = {None: "by prompt", False: "never", True: "always"}[self.chat]
+        # as keys have had it since there was a third way
+        chat = "always" if self.chat else "by prompt"
         found = {"dtype": self.dtype, "context": str(self.context), "chat": chat}
         place, revision = self.source
         if Path(place).is_dir():
@@ -140,8 +139,7 @@ class LocalModel:
     def tokenizer(self):
         """The Transformers tokenizer, the adapter's own if it brings one."""
         own = self.adapter and (self.adapter / "tokenizer_config.json").is_file()
-        place = (str(self.adapter), None) if own else self.source
-        tokenizer = self._read(AutoTokenizer.from_pretrained, place)
+        tokenizer = self._read(AutoTokenizer.from_pretrained, str(self.adapter) if own else "")
         # made up where there are no files
         if not tokenizer("client", add_special_tokens=False)["input_ids"]:
             raise UserError(
@@ -154,35 +152,9 @@ class LocalModel:
         """The Transformers model, ready to decode. One that nobody holds any more is freed before."""
         gc.collect()
         torch.cuda.empty_cache()
-        module = self._read(self._weights)
-        head = module.get_output_embeddings()
-        if type(head) is torch.nn.Linear and head.weight.dtype != torch.float32:
-            # in bfloat16 logits between 16 and 32 are .125 apart; a copy, for embeddings may share the weight
-            head.weight = torch.nn.Parameter(head.weight.float(), requires_grad=False)
-            head.register_forward_pre_hook(lambda _, inputs: (inputs[0].float(),))
-        return module.eval()
-
-    def _read(self, load: Callable, place: tuple[str, str | None] | None = None) -> Any:
-        """``load`` a part of the model; UserError with the first line of whatever keeps it from loading."""
-        name, revision = place or self.source
-        try:
-            return load(name, revision=revision)
-        except UserError:
-            raise
-        # Transformers, PEFT, the hub client and safetensors raise a dozen kinds
-        except Exception as error:
-            said = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise UserError(
-                f"cannot load model {self.name}: {said} (it must be a complete folder that save_pretrained "
-                "wrote, or the name of one on the hub that is cached or can be reached; private ones: hf auth login)"
-            ) from error
-
-    def _weights(self, place: str, revision: str | None):
-        """The Transformers model, with the adapter's weights."""
         kind = AutoModelForCausalLM if self.causal else AutoModelForSeq2SeqLM
-        module, report = kind.from_pretrained(
-            place,
-            revision=revision,
+        module, report = self._read(
+            kind.from_pretrained,
             dtype=getattr(torch, self.dtype),
             device_map=self.device_map,
             output_loading_info=True,
@@ -201,12 +173,28 @@ class LocalModel:
         if self.adapter:
             if len(self.tokenizer) > module.get_input_embeddings().num_embeddings:
                 module.resize_token_embeddings(len(self.tokenizer), mean_resizing=False)
-            with warnings.catch_warnings():  # PEFT 0.21 still asks for an attribute by its old name
-                warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
-                adapted = PeftModel.from_pretrained(module, str(self.adapter))
+            adapted = self._read(partial(PeftModel.from_pretrained, module), str(self.adapter))
             if self.dtype == "float32":
                 adapted.merge_and_unload()
-        return module
+        head = module.get_output_embeddings()
+        if type(head) is torch.nn.Linear and head.weight.dtype != torch.float32:
+            # in bfloat16 logits between 16 and 32 are .125 apart; a copy, for embeddings may share the weight
+            head.weight = torch.nn.Parameter(head.weight.float(), requires_grad=False)
+            head.register_forward_pre_hook(lambda _, inputs: (inputs[0].float(),))
+        return module.eval()
+
+    def _read(self, load: Callable, place: str = "", **options: Any) -> Any:
+        """``load`` a part of the model; UserError with the first line of whatever keeps it from loading."""
+        name, revision = (place, None) if place else self.source
+        try:
+            return load(name, revision=revision, **options)
+        # Transformers, PEFT, the hub client and safetensors raise a dozen kinds
+        except Exception as error:
+            said = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise UserError(
+                f"cannot load model {self.name}: {said} (it must be a complete folder that save_pretrained "
+                "wrote, or the name of one on the hub that is cached or can be reached; private ones: hf auth login)"
+            ) from error
 
     @cached_property
     def end_of_text(self) -> frozenset[int]:
@@ -224,9 +212,21 @@ class LocalModel:
         """How its tokens spell names."""
         return NameTries(self.tokenizer, self.end_of_text)
 
-    def prompt_ids(self, text: str) -> list[int]:
-        """The tokens of a prompt that is asked without a chat template."""
-        return self._encode(text, special=True)
+    def prompt_ids(self, text: str, special: bool = True) -> list[int]:
+        """Token ids of a prompt, with the tokenizer's own special tokens if ``special`` (a chat template has its own).
+
+        A causal prompt must stay open: an end-of-text token that the tokenizer adds is taken off. An empty
+        prompt becomes one begin-of-text token, because a model cannot begin from nothing.
+        """
+        ids = self.tokenizer(text, add_special_tokens=special, verbose=False)["input_ids"]
+        if self.causal and len(ids) > 1 and ids[-1] == self.tokenizer.eos_token_id:
+            return ids[:-1]
+        if ids:
+            return ids
+        for start in (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id):
+            if start is not None:
+                return [start]
+        raise UserError("an empty prompt needs a tokenizer with a begin- or end-of-text token")
 
     def generate(
         self,
@@ -241,25 +241,23 @@ class LocalModel:
         that is too long, choices for a chat model, and when not even one row fits into memory.
         """
 
-        def named(prompt: Prompt, before: list[int]) -> Constraint | None:
-            if not prompt.choices:
-                return None
-            if not self._text(prompt)[1]:
-                raise UserError(
-                    f"prompt {prompt.id!r}: a chat model cannot be held to given names (choices)"
-                )
-            return self.names.constraint(before, prompt.choices)
-
-        prompts, rows = dict.fromkeys(prompt for prompt, _ in requests), []
-        encoded = {prompt: self._encode(*self._text(prompt)) for prompt in prompts}
+        asked = {prompt for prompt, _ in requests}
+        encoded, rows = {prompt: self._encode(prompt) for prompt in asked}, []
         for prompt, sample in requests:
             ids = encoded[prompt]
             kept = self._fit(prompt.id, ids, decoding)
             before, limit = (kept if self.causal else []), decoding.max_new_tokens
             limit = min(limit, self.context - len(before)) if self.context else limit
-            make = partial(constrain or named, prompt, before)
+            make = partial(constrain or self._named, prompt, before)
             rows.append(Row(prompt, sample, kept, len(ids) - len(kept), before, limit, make))
         yield from self._written(rows, decoding)
+
+    def _named(self, prompt: Prompt, before: list[int]) -> Constraint | None:
+        if prompt.choices and self.chat:
+            raise UserError(
+                f"prompt {prompt.id!r}: a chat model cannot be held to given names (choices)"
+            )
+        return self.names.constraint(before, prompt.choices) if prompt.choices else None
 
     def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]:
         """Log-probabilities of a given continuation of each prompt, one list a batch, any order.
@@ -270,11 +268,10 @@ class LocalModel:
         """
         rows, texts = [], {}
         for prompt, text in pairs:
-            given, special = self._text(prompt)
-            ids = self._encode(given, special)
+            ids = self._encode(prompt)
             added = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
             if self.causal:
-                whole = self._encode(given + text, special)
+                whole = self._encode(prompt, text)
                 added = whole[len(ids) :] if whole[: len(ids)] == ids else added
                 self._fit(prompt.id, ids + added[1:], Decoding())
             if added:
@@ -286,44 +283,30 @@ class LocalModel:
         for batch in self._written(rows, Decoding(), frozenset()):
             yield [replace(one, text=texts[one.id], finish_reason="scored") for one in batch]
 
-    def _text(self, prompt: Prompt) -> tuple[str, bool]:
-        """What the model reads, and whether the tokenizer adds its special tokens (a chat template has its own).
+    def _encode(self, prompt: Prompt, answer: str = "") -> list[int]:
+        """What the model reads: the prompt, or its place in the chat template, and the beginning of an answer.
 
         A template that refuses the system role (Gemma's does) gets the system text at the head of the
         user turn.
         """
-        template = self.tokenizer.chat_template
-        asked = self.chat is None and prompt.system is not None and template
-        if not (self.chat or asked):
-            return prompt.text, True
-        if not template:
+        if not self.chat:
+            return self.prompt_ids(prompt.text + answer)
+        if not self.tokenizer.chat_template:
             raise UserError(f"{self.name} has no chat template: use it as a base model")
         from jinja2.exceptions import TemplateError  # Transformers renders with jinja2
 
-        system = [{"role": "system", "content": prompt.system}] if prompt.system else []
-        render = partial(
-            self.tokenizer.apply_chat_template, tokenize=False, add_generation_prompt=True
-        )
+        def read(*turns: tuple[str, str]) -> list[int]:
+            said = [{"role": role, "content": text} for role, text in turns]
+            text = self.tokenizer.apply_chat_template(
+                said, tokenize=False, add_generation_prompt=True
+            )
+            return self.prompt_ids(text + answer, special=False)
+
+        system = [("system", prompt.system)] if prompt.system else []
         try:
-            return render([*system, {"role": "user", "content": prompt.text}]), False
+            return read(*system, ("user", prompt.text))
         except TemplateError:
-            return render([{"role": "user", "content": f"{prompt.system}\n{prompt.text}"}]), False
-
-    def _encode(self, text: str, special: bool) -> list[int]:
-        """Token ids of a text, with the tokenizer's own special tokens if ``special``.
-
-        A causal prompt must stay open: an end-of-text token that the tokenizer adds is taken off. An empty
-        prompt becomes one begin-of-text token, because a model cannot begin from nothing.
-        """
-        ids = self.tokenizer(text, add_special_tokens=special, verbose=False)["input_ids"]
-        if self.causal and len(ids) > 1 and ids[-1] == self.tokenizer.eos_token_id:
-            return ids[:-1]
-        if ids:
-            return ids
-        for start in (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id):
-            if start is not None:
-                return [start]
-        raise UserError("an empty prompt needs a tokenizer with a begin- or end-of-text token")
+            return read(("user", f"{prompt.system}\n{prompt.text}"))
 
     def _fit(self, name: str, ids: list[int], decoding: Decoding) -> list[int]:
         """The prompt within the context window.
@@ -363,36 +346,33 @@ class LocalModel:
             each = 2 * text.num_hidden_layers * text.hidden_size * self.module.dtype.itemsize
             budget = int(GPU_SHARE * free / each)
         while at < len(rows):
-            longest, done = len(rows[at].ids) + new, False
+            longest = len(rows[at].ids) + new
             batch = rows[at : at + max(1, min(self.batch_size, budget // longest))]
             try:
                 for row in batch:
                     row.begin(self.tokenizer, decoding)
                 self._decode(batch, decoding, end_of_text)
-                done = True
-            except (RuntimeError, MemoryError) as error:
-                if not (isinstance(error, MemoryError) or should_reduce_batch_size(error)):
+            except RuntimeError as error:
+                if not should_reduce_batch_size(error):
                     raise
                 if len(batch) == 1:
                     raise UserError(
                         f"{self.name}: not enough memory for a single prompt; use shorter prompts, fewer "
                         "new tokens, a smaller dtype or a larger device"
                     ) from error
-            if done:
+                budget = len(batch) // 2 * longest
+            else:
                 at += len(batch)
                 self.work.new_tokens += sum(len(row.tokens) for row in batch)
                 yield [row.completion() for row in batch]
-            else:  # outside of the except block, so that the failed batch's tensors are free
-                clear_device_cache(garbage_collection=True)
-                budget = len(batch) // 2 * longest
+                continue
+            # outside of the except block, so that the failed batch's tensors are free
+            clear_device_cache(garbage_collection=True)
 
     @torch.inference_mode()
     def _decode(self, rows: list["Row"], decoding: Decoding, end_of_text: frozenset[int]) -> None:
         """Append tokens until every row is finished."""
-        batch, written, chances = Batch(self.module, rows, self.context, self.work), 0, None
-        if decoding.temperature > 0:
-            chances = torch.from_numpy(np.stack([uniforms(row, decoding) for row in rows]))
-            chances = chances.to(self.module.device)
+        batch, chance = Batch(self.module, rows, self.context, self.work), None
         while True:
             scores, gates = batch.logits, [math.inf] * len(rows)
             for i, row in enumerate(rows):
@@ -400,7 +380,9 @@ class LocalModel:
                     if found := row.constraint.restrict(batch.logits[i]):
                         scores = scores.clone() if scores is batch.logits else scores
                         scores[i], gates[i] = found
-            chance = None if chances is None else chances[:, written]
+            if decoding.temperature > 0:  # of a row that is finished: any
+                drawn = [row.chances[len(row.tokens)] for row in rows]
+                chance = torch.tensor(drawn, dtype=torch.float64, device=scores.device)
             tokens, logprobs, margins = choose(batch.logits, scores, chance, decoding)
             told = torch.stack([tokens, logprobs.double(), margins], 1).tolist()
             for row, (token, logprob, margin), gate in zip(rows, told, gates, strict=True):
@@ -412,32 +394,7 @@ class LocalModel:
             if (len(rows) - len(left)) * COMPACT >= len(rows):
                 batch.keep(left)
                 rows, tokens = [rows[i] for i in left], tokens[left]
-                chances = None if chances is None else chances[left]
             batch.step(tokens)
-            written += 1
-
-
-class Spelling:
-    """The text of a growing row of tokens, one piece a token, at a cost that does not grow with the row.
-
-    Half a character is held back until the token that completes it; special tokens spell nothing.
-    """
-
-    def __init__(self, tokenizer, prompt_ids: Sequence[int]) -> None:
-        self._tokenizer, self._ids = tokenizer, list(prompt_ids[-TAIL:])
-        self._stream = DecodeStream(ids=self._ids, skip_special_tokens=True)
-        self._read = len(decoded(tokenizer, [self._ids])[0])
-
-    def piece(self, token: int) -> str:
-        """What this token adds to the text; "" while a character is unfinished."""
-        self._ids.append(token)
-        new = self._stream.step(self._tokenizer.backend_tokenizer, token) or ""
-        self._read += len(new)
-        return new
-
-    def rest(self) -> str:
-        """What is held back after the last token (bytes that never became a character)."""
-        return decoded(self._tokenizer, [self._ids])[0][self._read :]
 
 
 @dataclass
@@ -458,13 +415,20 @@ class Row:
 
     def begin(self, tokenizer, decoding: Decoding) -> None:
         """Empty the answer, also to start over when the memory did not suffice."""
-        self.spelling, self.over = Spelling(tokenizer, self.before), decoding.stopper()
+        self.tokenizer, self.tail, self.over = tokenizer, self.before[-TAIL:], decoding.stopper()
+        self.spelling = DecodeStream(ids=list(self.tail), skip_special_tokens=True)
         self.constraint, self.margin, self.finish_reason = self.make_constraint(), math.inf, ""
         self.tokens, self.logprobs, self.pieces = [], [], []
+        if decoding.temperature > 0:
+            self.chances = uniforms(self, decoding)
 
     def push(self, token: int, logprob: float, margin: float, end_of_text: frozenset[int]) -> None:
-        """Append one token and see whether it was the last. ``margin``: how near the choice was to another one."""
-        piece = self.spelling.piece(token)
+        """Append one token and see whether it was the last. ``margin``: how near the choice was to another one.
+
+        What is spelled costs the same for each token; half a character is held back until the token that
+        completes it, and special tokens spell nothing.
+        """
+        piece = self.spelling.step(self.tokenizer.backend_tokenizer, token) or ""
         self.tokens.append(token)
         self.logprobs.append(logprob)
         self.pieces.append(piece)
@@ -480,12 +444,14 @@ class Row:
 
     def completion(self) -> Completion:
         """The finished row. Bytes that never became a character are spelled by the last token."""
-        pieces = (*self.pieces[:-1], self.pieces[-1] or self.spelling.rest())
+        if not self.pieces[-1]:
+            start, whole = decoded(self.tokenizer, [self.tail, self.tail + self.tokens])
+            self.pieces[-1] = whole[len(start) + len("".join(self.pieces)) :]
         return Completion(
             self.prompt.id,
             self.sample,
-            "".join(pieces),
-            pieces,
+            "".join(self.pieces),
+            tuple(self.pieces),
             tuple(self.tokens),
             tuple(self.logprobs),
             self.finish_reason,
@@ -615,10 +581,8 @@ class Batch:
 
 def decoder_start(module) -> int:
     """The token that an encoder-decoder model's answers begin with."""
-    names = ("decoder_start_token_id", "bos_token_id")
-    configs = (module.generation_config, module.config)
-    found = (getattr(config, name, None) for name in names for config in configs)
-    return next((token for token in found if token is not None), 0)
+    start = module.generation_config.decoder_start_token_id
+    return module.config.decoder_start_token_id if start is None else start
 
 
 class RoomyLayer(DynamicLayer):

@@ -25,13 +25,14 @@ from lookuplab.models.complete import Completion, Decoding, Prompt
 from lookuplab.models.load import OPENAI, load_tokenizer
 
 OPENAI_URL = "https://api.openai.com/v1"
+RETRIES = 5
 MAX_STOP_STRINGS = 4  # what OpenAI accepts; the others are applied to what comes back
 
 
 class RemoteModel:
     """``openai:MODEL`` (a chat model) or ``http://HOST:PORT/v1#MODEL``; ``chat`` chooses the endpoint.
 
-    ``parallel`` bounds the requests in flight; ``timeout`` (seconds) and ``max_retries`` hold for one.
+    ``parallel`` bounds the requests in flight; ``timeout`` (seconds) holds for one.
     ``key_variable`` names the environment variable with the key, ``tokenizer`` a local model with the same
     tokens, for budgets in tokens. ``revision`` is yours: name another one when the same address serves new
     weights, and nothing stored is reused.
@@ -41,17 +42,16 @@ class RemoteModel:
         self,
         place: str,
         *,
-        chat: bool | None = None,
+        chat: bool = False,
         parallel: int = 32,
         timeout: float = 120.0,
-        max_retries: int = 5,
         key_variable: str = "OPENAI_API_KEY",
         tokenizer: str = "",
         revision: str = "",
     ) -> None:
         url, _, self.name = place.partition("#")
         if place.startswith(OPENAI):
-            url, self.name, chat = OPENAI_URL, place.removeprefix(OPENAI), chat is not False
+            url, self.name, chat = OPENAI_URL, place.removeprefix(OPENAI), True
         parts = urlsplit(url)
         fine = parts.scheme in ("http", "https") and parts.hostname and self.name and parallel >= 1
         if not fine or parts.username or parts.password or parts.query:
@@ -59,9 +59,9 @@ class RemoteModel:
                 "a remote model is named http://HOST:PORT/v1#MODEL or openai:MODEL, options behind it (?chat=true"
                 f"&parallel=32), and no user, password or key in it: that comes from the variable {key_variable}"
             )
-        self.base_url, self.chat, self.revision = url.rstrip("/"), bool(chat), revision
-        self.key_variable, self.timeout, self.max_retries = key_variable, timeout, max_retries
-        self.parallel, self._tokenizer, self._logprobs = parallel, tokenizer, True
+        self.base_url, self.chat, self.revision = url.rstrip("/"), chat, revision
+        self.key_variable, self.timeout, self.parallel = key_variable, timeout, parallel
+        self._tokenizer, self._logprobs = tokenizer, True
 
     @property
     def identity(self) -> dict[str, str]:
@@ -122,14 +122,10 @@ class RemoteModel:
             raise UserError(
                 f"{self.name} needs a key: set the environment variable {self.key_variable}"
             )
-        # servers on one's own machine want no key, but the client insists on one
         timeout = openai.Timeout(self.timeout, connect=min(self.timeout, 10.0))
-        return openai.OpenAI(
-            api_key=key or "none",
-            base_url=self.base_url,
-            max_retries=self.max_retries,
-            timeout=timeout,
-        )
+        # servers on one's own machine want no key, but the client insists on one
+        given = {"api_key": key or "none", "base_url": self.base_url, "timeout": timeout}
+        return openai.OpenAI(**given, max_retries=RETRIES)
 
     def _ask(self, create: Callable, logprobs: int | bool, **parameters):
         """One request; once more without log-probabilities where the endpoint refuses to be asked for them."""
@@ -172,22 +168,19 @@ class RemoteModel:
             text = choice.text or ""
         given = choice.logprobs.model_dump() if choice.logprobs else {}
         # llama.cpp's server answers completions, too, in the form of chats
-        if "content" in given:
-            told = [(one["token"], one["logprob"]) for one in given["content"] or ()]
+        if content := given.get("content"):
+            told = [(one["token"], one["logprob"]) for one in content]
         else:
-            told = list(
-                zip(given.get("tokens") or (), given.get("token_logprobs") or (), strict=False)
-            )
-        finish = choice.finish_reason
-        # the API does not say which: a stop string or the model's own end
-        if finish == "stop" and not stop:
-            finish = "eos"
+            both = given.get("tokens") or (), given.get("token_logprobs") or ()
+            told = list(zip(*both, strict=False))
         # some servers list the end-of-text token, or those of a removed stop string, behind the text
         ends = list(accumulate(len(piece) for piece, _ in told))
         told = told[: bisect_left(ends, len(text)) + 1] if text else []
         pieces = [piece for piece, _ in told]
         if "".join(pieces).startswith(text):  # a stop string was cut out of a token: keep it whole
             text = "".join(pieces)
+        # the API does not say which: a stop string or the model's own end
+        finish = "eos" if choice.finish_reason == "stop" and not stop else choice.finish_reason
         over = decoding.stopper()
         for end, piece in enumerate(pieces or text, 1):
             if over(piece):
@@ -202,5 +195,5 @@ class RemoteModel:
         if key := os.environ.get(self.key_variable, "").strip():
             words = words.replace(key, "***")
         return UserError(
-            f"{self.name} at {self.base_url}: {words[:300]} (after {self.max_retries} retries at most)"
+            f"{self.name} at {self.base_url}: {words[:300]} (after {RETRIES} retries at most)"
         )

@@ -22,10 +22,9 @@ from lookuplab.errors import UserError
 SCHEMA = 3  # one table; up to 2 there were five
 # other writers hold the file for milliseconds; a minute means that something is stuck
 BUSY_SECONDS = 60.0
-CHUNK = 500  # keys a SELECT: below the 999 variables that old SQLite builds allow
 
 
-class AnswerStore:
+class AnswerStore(contextlib.AbstractContextManager):
     """Key -> answer (anything that JSON holds), one file, or ``":memory:"``; a context manager.
 
     A subclass gives the ``name`` of its file and table. UserError for a file that cannot be used.
@@ -76,14 +75,10 @@ class AnswerStore:
 
     def get(self, keys: Iterable[str]) -> dict[str, object]:
         """Those answers that there are."""
-        keys, found = list(keys), {}
+        chosen = f"SELECT * FROM {self.name} WHERE key IN (SELECT value FROM json_each(?))"
         with self._readable_errors():
-            for start in range(0, len(keys), CHUNK):
-                chunk = keys[start : start + CHUNK]
-                marks = ",".join("?" * len(chunk))
-                rows = self.db.execute(f"SELECT * FROM {self.name} WHERE key IN ({marks})", chunk)
-                found |= {key: json.loads(text) for key, text in rows}
-        return found
+            rows = self.db.execute(chosen, [json.dumps(list(keys))])
+            return {key: json.loads(text) for key, text in rows}
 
     def put(self, key: str, answer: object) -> None:
         """Keep one answer."""
@@ -103,16 +98,16 @@ class AnswerStore:
 
         None where that file has no such table.
         """
-        marks = ",".join("?" * len(models))
-        chosen = f"WHERE json_extract(json, '$.model') IN ({marks})" if models else ""
+        ours = " WHERE json_extract(json, '$.model') IN (SELECT value FROM json_each(?))"
+        taken = f"INSERT OR IGNORE INTO {self.name} SELECT * FROM other.{self.name}"
         with self._readable_errors():
-            self.db.execute("ATTACH ? AS other", (str(file),))
+            self.db.execute("ATTACH ? AS other", [str(file)])
             try:
                 if not list(self.db.execute(f"PRAGMA other.table_info({self.name})")):
                     return None
                 with self.db:
-                    taken = f"INSERT OR IGNORE INTO {self.name} SELECT * FROM other.{self.name} {chosen}"
-                    return self.db.execute(taken, models).rowcount
+                    some = (taken + ours, [json.dumps(models)]) if models else (taken,)
+                    return self.db.execute(*some).rowcount
             finally:
                 self.db.execute("DETACH other")
 
@@ -125,9 +120,6 @@ class AnswerStore:
                 f"store of {self.name} {self.path}: {error} (nothing that was stored is lost; "
                 "LOOKUPLAB_STORE names another file)"
             ) from None
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, *_) -> None:
         self.db.close()

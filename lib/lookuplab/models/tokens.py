@@ -30,14 +30,6 @@ def continuations(tokenizer, tail: Sequence[int], texts: Sequence[str]) -> list[
     return found
 
 
-def single_texts(tokenizer) -> list[str]:
-    """What each token of the vocabulary adds to a text that has begun; "" for special tokens."""
-    begun = tokenizer("x", add_special_tokens=False)["input_ids"]
-    rows = [begun, *([*begun, token] for token in range(len(tokenizer)))]
-    before, *texts = decoded(tokenizer, rows)
-    return [text[len(before) :] for text in texts]
-
-
 def decoded(tokenizer, rows: list[list[int]]) -> list[str]:
     """The text that each row of tokens spells."""
     return tokenizer.batch_decode(

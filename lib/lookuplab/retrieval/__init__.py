@@ -1,1 +1,1 @@
-"""Which documents belong to a query: a ranker, a ranker of chosen precision, and the measures of both."""
+"""Which documents belong to a query: rankers, and the measures of their rankings."""

@@ -34,12 +34,11 @@ def auroc_interval(correct, confidence, clusters, less=None) -> Rate:
     """
     if min(np.bincount(np.asarray(correct, dtype=int), minlength=2)) < RARE:
         return Rate(nan, nan, nan, len(correct))
-    of, of_less = (
-        _counted(_auroc, correct, one) if one is not None else lambda weights: 0
-        for one in (confidence, less)
-    )
-    kind = of_share if less is None else of_change
-    return jackknife(lambda weights: of(weights) - of_less(weights), clusters, kind)[0]
+    auroc = _counted(_auroc, correct, confidence)
+    if less is None:
+        return jackknife(auroc, clusters, of_share)[0]
+    other = _counted(_auroc, correct, less)
+    return jackknife(lambda weights: auroc(weights) - other(weights), clusters, of_change)[0]
 
 
 def ece_interval(correct, confidence, clusters, bins: int = 10) -> Rate:
@@ -69,33 +68,33 @@ def aurc_interval(correct, confidence, clusters) -> Rate:
     return jackknife(_counted(_aurc, correct, confidence), clusters, of_share)[0]
 
 
-def _counted(statistic: Callable, correct, confidence) -> Callable[[np.ndarray], np.ndarray]:
+def _counted(statistic: Callable, correct, confidence) -> Callable:
     """A statistic of the right and wrong answers at each level of confidence, as one of weights, (r, n) -> (r,).
 
-    The statistic maps weighted counts of right and wrong answers, (r, levels) each, and the ascending levels (levels,)
-    to (r,). It sorts once for all rows of weights.
+    The statistic maps weighted counts of right and wrong answers at the ascending levels, (r, levels) each, to (r,).
+    It sorts once for all rows of weights.
     """
     confidence = np.asarray(confidence, dtype=float)
     order = np.argsort(confidence, kind="stable")
     correct = np.asarray(correct, dtype=bool)[order]
-    levels, starts = np.unique(confidence[order], return_index=True)
+    _, starts = np.unique(confidence[order], return_index=True)
 
-    def of(weights: np.ndarray) -> np.ndarray:
+    def of(weights):
         weights = weights[:, order]
         parts = (weights * correct, weights * ~correct)
-        return statistic(*(np.add.reduceat(part, starts, axis=1) for part in parts), levels)
+        return statistic(*(np.add.reduceat(part, starts, axis=1) for part in parts))
 
     return of
 
 
-def _auroc(right: np.ndarray, wrong: np.ndarray, levels: np.ndarray) -> np.ndarray:
+def _auroc(right, wrong):
     """The wrong answers below each right one, ties half."""
     below = np.cumsum(wrong, axis=1) - wrong / 2
     with np.errstate(invalid="ignore"):  # NaN where all are right, or all wrong
         return (right * below).sum(axis=1) / (right.sum(axis=1) * wrong.sum(axis=1))
 
 
-def _aurc(right: np.ndarray, wrong: np.ndarray, levels: np.ndarray) -> np.ndarray:
+def _aurc(right, wrong):
     """The highest confidence enters first."""
     counts, wrong = (right + wrong)[:, ::-1], wrong[:, ::-1]
     covered = np.cumsum(counts, axis=1)

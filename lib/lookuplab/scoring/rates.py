@@ -43,9 +43,16 @@ class Rate:
 
 def row(model: str, condition: str, metric: str, number: Rate) -> dict:
     """One number with its interval, as every artifact has it."""
-    key = {"model": model, "condition": condition, "metric": metric, "value": number.value}
-    ends = {"ci_low": number.low, "ci_high": number.high}
-    return key | ends | {"n": number.n, "clusters": number.clusters}
+    return {
+        "model": model,
+        "condition": condition,
+        "metric": metric,
+        "value": number.value,
+        "ci_low": number.low,
+        "ci_high": number.high,
+        "n": number.n,
+        "clusters": number.clusters,
+    }
 
 
 def bare_row(model: str, condition: str, metric: str, value: float, n: int) -> dict:
@@ -87,9 +94,7 @@ def of_number(value, variance, freedom, clusters, n) -> tuple:
 
 
 def wilson(successes: float, n: int) -> tuple[float, float]:
-    """Wilson's score interval for ``successes`` out of ``n`` independent tries; (0, 1) when nothing was observed."""
-    if n == 0:
-        return 0.0, 1.0
+    """Wilson's score interval for ``successes`` out of ``n`` independent tries."""
     low, high = proportion_confint(successes, n, alpha=1 - LEVEL, method="wilson")
     return float(max(low, 0.0)), float(min(high, 1.0))
 
@@ -101,14 +106,10 @@ def averages(parts, clusters, wholes=None, kind: Kind = of_number) -> list[Rate]
     """
     parts = np.asarray(parts, dtype=float)
     wholes = np.ones_like(parts) if wholes is None else np.asarray(wholes, dtype=float)
-    _, member = np.unique(np.asarray(clusters), return_inverse=True)
-    part, whole = (
-        np.stack([np.bincount(member, column) for column in each.T], axis=1)
-        for each in (parts, wholes)
-    )
+    part, whole = _by_cluster(clusters, parts), _by_cluster(clusters, wholes)
     total, size = parts.sum(axis=0), wholes.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return _numbers(kind, total / size, (total - part) / (size - whole), whole, size.round())
+        return _numbers(kind, total / size, (total - part) / (size - whole), whole)
 
 
 def jackknife(
@@ -128,13 +129,18 @@ def jackknife(
     )
     without = np.concatenate([statistic(weights.astype(float)) for weights in left_out])
     wholes = np.ones((len(member), len(value))) if wholes is None else np.asarray(wholes)
-    sizes = np.stack([np.bincount(member, column) for column in wholes.T], axis=1)
-    return _numbers(kind, value, without.reshape(len(labels), -1), sizes, sizes.sum(axis=0).round())
+    return _numbers(kind, value, without.reshape(len(labels), -1), _by_cluster(member, wholes))
 
 
-def _numbers(kind: Kind | Sequence[Kind], values, without, sizes, counts) -> list[Rate]:
+def _by_cluster(clusters, values: np.ndarray) -> np.ndarray:
+    """The sums of (n, m) values within each of the c clusters, (c, m)."""
+    _, member = np.unique(np.asarray(clusters), return_inverse=True)
+    return np.stack([np.bincount(member, column) for column in values.T], axis=1)
+
+
+def _numbers(kind: Kind | Sequence[Kind], values, without, sizes) -> list[Rate]:
     """values: (m,) statistics; without: (c, m), each without one of the clusters, NaN where nothing is left; sizes:
-    (c, m), what each cluster weighs; counts: (m,), the n of each."""
+    (c, m), what each cluster weighs: their sum is the n of each statistic."""
     there = (sizes > 0) & np.isfinite(without)
     clusters, left = (sizes > 0).sum(axis=0), there.sum(axis=0)
     means = np.where(there, without, 0).sum(axis=0) / np.maximum(left, 1)
@@ -145,13 +151,14 @@ def _numbers(kind: Kind | Sequence[Kind], values, without, sizes, counts) -> lis
     even = sizes.sum(axis=0) ** 2 / np.maximum((sizes**2.0).sum(axis=0), TINY)
     kurtosis = left * fourths / np.maximum(squares**2, TINY)
     freedom = np.maximum(np.minimum(even - 1, 2 * left / np.maximum(kurtosis - 1, TINY)), 1)
-    kinds = [kind] * len(values) if callable(kind) else list(kind)
+    counts = sizes.sum(axis=0).round()
+    kinds = [kind] * len(values) if callable(kind) else kind
     ends = {one: one(values, variance, freedom, clusters, counts) for one in set(kinds)}
     found = []
     for at, (one, value) in enumerate(zip(kinds, values, strict=True)):
-        low, high = (float(end[at]) for end in ends[one])
+        low, high = (end[at] for end in ends[one])
         # rounding puts no number outside its interval
-        low, high = min(low, value), max(high, value)
+        low, high = float(min(low, value)), float(max(high, value))
         found.append(Rate(float(value), low, high, int(counts[at]), int(clusters[at])))
     return found
 
@@ -169,7 +176,7 @@ def average(values, clusters) -> Rate:
 def rate(values, clusters=None) -> Rate:
     """The mean of (n,) booleans or numbers from 0 to 1; without ``clusters`` Wilson's interval."""
     values = np.asarray(values, dtype=float)
-    if clusters is None and len(values):
+    if clusters is None:
         ends = wilson(values.sum(), len(values))
         return Rate(float(values.mean()), *ends, len(values), len(values))
     return averages(values[:, None], clusters, kind=of_share)[0]
@@ -227,4 +234,4 @@ def mcnemar(first, second) -> McNemar:
 
 def holm(p_values) -> np.ndarray:
     """Holm's adjusted p values, (m,) in the order given, for the m comparisons of one figure."""
-    return multipletests(p_values, method="holm")[1] if len(p_values) else np.array([])
+    return multipletests(p_values, method="holm")[1]

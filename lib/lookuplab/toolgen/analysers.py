@@ -7,7 +7,6 @@ they have read serves whoever asks next. Answers are kept beside the completion 
 
 import gc
 import hashlib
-import json
 import os
 import signal
 import subprocess
@@ -43,11 +42,11 @@ class WorkerLost(Exception):
 @dataclass
 class Worker:
     """A process that answers questions. ``home``: whose child it is, its module, the sources that it reads, and what
-    it must not leave; ``seen``: what it was asked about, in which state."""
+    it must not leave; ``seen``: the places that it was asked about."""
 
     home: tuple
     channel: Connection
-    seen: dict = field(default_factory=dict)
+    seen: set[Path] = field(default_factory=set)
 
 
 _free: list[Worker] = []
@@ -55,12 +54,11 @@ _parents: dict[tuple, tuple[subprocess.Popen, Connection]] = {}
 _lock = threading.Lock()
 
 
-def ask(module: str, question: dict, seconds: float, seen: Mapping, within: str = "") -> dict:
+def ask(module: str, question: dict, seconds: float, seen: set[Path], within: str = "") -> dict:
     """The answer of a worker that runs ``module``, within ``seconds`` on the clock.
 
-    It is the free worker that has seen most of this question's places, ``seen``: place -> state. One that has seen a
-    place in another state, or was asked ``within`` something else, gives way to a new one. What is lost is asked once
-    more; raises WorkerLost.
+    It is the free worker that has ``seen`` most of this question's places. One that was asked ``within`` something else
+    gives way to a new one. What is lost is asked once more; raises WorkerLost.
     """
     home = os.getpid(), module, str(python_sources.folder()), within
     for _ in range(2):
@@ -68,9 +66,9 @@ def ask(module: str, question: dict, seconds: float, seen: Mapping, within: str 
         try:
             with _lock:
                 worker = _taken(home, seen)
-            worker.channel.send_bytes(json.dumps([seconds, question]).encode())
-            answer = json.loads(worker.channel.recv_bytes())
-            worker.seen.update(seen)
+            worker.channel.send((seconds, question))
+            answer = worker.channel.recv()
+            worker.seen |= seen
             with _lock:
                 _free.append(worker)
         except (EOFError, OSError):
@@ -81,17 +79,12 @@ def ask(module: str, question: dict, seconds: float, seen: Mapping, within: str 
     raise WorkerLost(answer["lost"])
 
 
-def _taken(home: tuple, seen: Mapping) -> Worker:
+def _taken(home: tuple, seen: set[Path]) -> Worker:
     """The best of the free workers, or a new one in its place."""
-
-    def rank(one: Worker) -> tuple[bool, int]:
-        fits = one.home == home and all(one.seen.get(at, seen[at]) == seen[at] for at in seen)
-        return fits, len(one.seen.keys() & seen.keys())
-
     if kin := [one for one in _free if one.home[:2] == home[:2]]:
-        best = max(kin, key=rank)
+        best = max(kin, key=lambda one: (one.home == home, len(one.seen & seen)))
         _free.remove(best)
-        if rank(best)[0]:
+        if best.home == home:
             return best
         best.channel.close()  # the process ends
     process, control = _parents.get(home[:3], (None, None))
@@ -127,11 +120,11 @@ def serve(answer: Callable[[dict], dict]) -> None:
             return
     with Connection(handle) as channel, suppress(EOFError):
         while True:
-            seconds, question = json.loads(channel.recv_bytes())
-            signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6))  # its signal ends the process
+            seconds, question = channel.recv()
+            signal.setitimer(signal.ITIMER_REAL, seconds)  # its signal ends the process
             found = answer(question)
             signal.setitimer(signal.ITIMER_REAL, 0)
-            channel.send_bytes(json.dumps(found).encode())
+            channel.send(found)
 
 
 def answered(

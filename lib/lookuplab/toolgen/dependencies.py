@@ -23,6 +23,7 @@ from lookuplab.toolgen.similarity import is_name, leaves
 
 BRACKETS = {")": "(", "]": "[", "}": "{"}
 AUGMENTED = ("+=", "-=", "*=", "/=", "//=", "%=", "@=", "&=", "|=", "^=", ">>=", "<<=", "**=")
+LIMIT = 60  # seconds of computing that one function may take
 NOT_ITS_OWN = {"site-packages", "dist-packages", "node_modules"}
 
 
@@ -93,15 +94,13 @@ def package_coverage(marked: str, signature: str, prediction: str) -> dict[str, 
     return {"dependencies": len(keys), "covered": len(hit)}
 
 
-def dependencies_of(
-    root: Path, file: str, text: str, place: Place, limit: float = 60.0
-) -> list[str] | None:
+def dependencies_of(root: Path, file: str, text: str, place: Place) -> list[str] | None:
     """The dependencies of the function at ``place`` in ``text``, the content of ``file`` below ``root``: the keys of its
-    body, each once. None where Jedi raises; raises WorkerLost after ``limit`` seconds of computing."""
+    body, each once. None where Jedi raises; raises WorkerLost after LIMIT seconds of computing."""
     lines = [place.line, place.body_line, place.end_line]
     question = {"root": str(root), "file": file, "text": text, "lines": lines}
-    seen = dict.fromkeys([root, root / file])
-    return ask("lookuplab.toolgen.dependencies", question, PATIENCE * limit, seen)["found"]
+    seen = {root, root / file}
+    return ask("lookuplab.toolgen.dependencies", question, PATIENCE * LIMIT, seen)["found"]
 
 
 def _answer(question: dict) -> dict:

@@ -78,11 +78,14 @@ def sample(
             f"no usable function with a docstring in {', '.join(found) or 'no repository'} (limit: {limit}); give "
             "others, or wider limits"
         )
+
+    def order(id):
+        return hashlib.sha256(f"{seed}/{id}".encode()).digest()
+
     least = min(LEAST, limit // len(found)) if limit else 0
     turns = []  # (share of its repository with this function, name, id): the smallest come first
     for name, functions in found.items():
-        ids = [one.id for one in functions]
-        ids.sort(key=lambda id: hashlib.sha256(f"{seed}/{id}".encode()).digest())
+        ids = sorted((one.id for one in functions), key=order)
         for rank, id in enumerate(ids, 1):
             turns.append((rank / len(ids) if rank > least else 0, name, id))
     chosen = {id for _, _, id in sorted(turns)[:limit]}
@@ -92,14 +95,15 @@ def sample(
 def most_tokens(models: Sequence[str]) -> Callable[[str], int]:
     """How many tokens a text has at most, over the vocabularies of these local models, named as for ``models.load``.
 
-    The test functions are then short enough for each of them. A function's code has no marks, so of models that differ
-    behind their last hyphen only (``gpt-base``, ``gpt-toolgen``) one counts.
+    The test functions are then short enough for each of them. A function's code has no marks, so that the mark in a
+    vocabulary changes no number.
     """
-    names = {name.rpartition("-")[0]: name for name in models}.values()
-    tokenizers = [load_tokenizer(name) for name in names]
-    return lambda text: max(
-        len(each(text, add_special_tokens=False)["input_ids"]) for each in tokenizers
-    )
+    tokenizers = [load_tokenizer(name) for name in models]
+
+    def most(text):
+        return max(len(each(text, add_special_tokens=False)["input_ids"]) for each in tokenizers)
+
+    return most
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,6 @@ def judged_all(
     predictions: Mapping[Hashable, Mapping[str, str]],
     variant: str = "paper",
     workers: int | None = None,
-    store: Path | str | None = None,
 ) -> dict[Hashable, pd.DataFrame]:
     """The rows of ``judge``, in the functions' order, for several models at once: what the analysers read for one
     serves the others.
@@ -131,17 +134,14 @@ def judged_all(
     ``predictions``: name -> {id: prediction}; with (model, condition) for names, the result is what ``tables`` takes.
     Raises UserError where an analyser gave no answer.
     """
-    marks = {}
-    if variant == "package":
-        kept = ":memory:" if store == ":memory:" else None
-        records = marked(functions, variant, workers, kept)
-        marks = {one["id"]: one["marked_body"] for one in records}
+    records = marked(functions, variant, workers) if variant == "package" else []
+    marks = {one["id"]: one["marked_body"] for one in records}
     tasks = [
         Task(one.id, one.root, one.file, one.line, texts[one.id], marks.get(one.id, ""))
         for texts in predictions.values()
         for one in functions
     ]
-    found, size = judge(tasks, variant, workers, store, strict=True), len(functions)
+    found, size = judge(tasks, variant, workers, strict=True), len(functions)
     repositories = [one.repository for one in functions]
     return {
         name: found[at * size :][:size].reset_index(drop=True).assign(repository=repositories)
@@ -172,51 +172,50 @@ def judge(
     digests = {root: repository_digest(root) for root in {task.root for task in tasks}}
     cases, questions = [], {}
     for task in tasks:
-        file, digest = (task.root, task.file), digests[task.root]
-        text = read_source(task.root / task.file)
+        path, digest = task.root / task.file, digests[task.root]
+        text = read_source(path)
         place = locate(text, task.line)
         new = insert(text, place, task.prediction)
-        at = {"file": within_imports(task.root / task.file), "line": task.line}
-        wanted = key("uses", digest, text=text, **at)
+        at = {"file": within_imports(path), "line": task.line}
+        uses = key("uses", digest, text=text, **at)
         success = key("success", digest, text=new.text, end_line=new.end_line, check=VERSION, **at)
         # a reference's dependencies are asked once, whatever was predicted
         if variant == "paper":
-            questions[wanted] = *file, "uses", text, place
+            questions[uses] = task.root, task.file, "uses", text, place
         lines = new.line, new.end_line + BEYOND
-        questions[success] = *file, "success", new.text, lines, digest
-        cases.append((task, place, new, wanted, success))
+        questions[success] = task.root, task.file, "success", new.text, lines, digest
+        cases.append((task, place, new, uses, success))
     known, lost = answered(JudgementStore(store), questions, _ask, strict, workers, cluster)
     rows = []
-    for task, place, new, wanted, success in cases:
+    for task, place, new, uses, success in cases:
         whole, body = function_of(place, task.prediction)
-        texts, found, digits = [body, place.body], {}, 6
         if variant == "package":
             read = whole.startswith(place.header)  # by a model that writes a body
-            texts = [
-                package_text(place, body, read) if read else blanked(whole),
-                package_text(place, without_comments(place.body), read),
-            ]
+            predicted = package_text(place, body, read) if read else blanked(whole)
+            wanted = package_text(place, without_comments(place.body), read)
             marks = package_text(place, task.marked, read)
-            found = package_coverage(marks, place.signature, texts[0])
+            counts = package_coverage(marks, place.signature, predicted)
             digits = 2  # whole percents
-        dependencies, messages = known.get(wanted), known.get(success)
+        else:
+            predicted, wanted, digits = body, place.body, 6
+            counts = {"dependencies": None, "covered": None}
+            if (found := known.get(uses)) is not None:
+                counts = {"dependencies": len(found), "covered": covered(found, body)}
+        messages = known.get(success)
         against = verdict(messages or (), new, variant)
         row = {
             "id": task.id,
             "repository": str(task.root),
-            "predicted": texts[0],
-            "wanted": texts[1],
-            "exact_match": normalized(texts[0]) == normalized(texts[1]),
-            "edit_similarity": round(edit_similarity(*texts) / 100, digits),
-            "dependencies": found.get("dependencies"),
-            "covered": found.get("covered"),
+            "predicted": predicted,
+            "wanted": wanted,
+            "exact_match": normalized(predicted) == normalized(wanted),
+            "edit_similarity": round(edit_similarity(predicted, wanted) / 100, digits),
+            **counts,
             "passed": None if messages is None else not against,
             "lost": lost.get(success, ""),
             "messages": against,
             "failures": " ".join(dict.fromkeys(name for name, *_ in against)),
         }
-        if dependencies is not None:
-            row |= {"dependencies": len(dependencies), "covered": covered(dependencies, body)}
         rows.append(row | identifier_metrics(body, place.body))
     return pd.DataFrame(rows)
 

@@ -10,9 +10,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from os.path import commonprefix
-from typing import TYPE_CHECKING
 
 import torch
+from ipywidgets import VBox
 
 from lookuplab.models import Decoding
 from lookuplab.models.complete import Store
@@ -23,9 +23,6 @@ from lookuplab.toolgen.generation import DECODING, generate
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.tool_use import Question, ToolUse, Vocabulary
-
-if TYPE_CHECKING:
-    import ipywidgets
 
 LIKELY, NAMES = 6, 60  # how many tokens and names a page lists
 
@@ -105,7 +102,7 @@ class Walk:
         written = tuple(step.token for step in self.steps[at + 1 :][:held])
         likely = self.probabilities[at + 1 :][:held].tolist()
 
-        def line(path: tuple[int, ...]) -> str:
+        def line(path):
             same = commonprefix([path, written])
             known = zip(path[: len(same) + 1], likely, strict=False)
             parts = [f"{self._spell(token)} {row[token]:.2f}" for token, row in known]
@@ -151,10 +148,10 @@ def walk(
     return Walk(function, prompt, steps, probabilities, vocabulary)
 
 
-def explore(walks: Sequence[Walk]) -> "ipywidgets.VBox":
+def explore(walks: Sequence[Walk]) -> VBox:
     """The pages of several walks under a slider for the function and one for the step."""
 
-    def shown(function: float, step: float) -> str:
+    def shown(function, step):
         walked = walks[int(function) - 1]
         return page(walked, min(int(step), len(walked.steps)) - 1)
 

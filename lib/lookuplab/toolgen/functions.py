@@ -8,7 +8,6 @@ without a byte order mark. An f-string is one token, as everywhere in Python 3.1
 import ast
 import contextlib
 import functools
-import inspect
 import io
 import keyword
 import re
@@ -36,6 +35,7 @@ _LAYOUT = {
 REFUSED = re.compile(
     r"^(deprecated|todo|note|test|overrides|we |you |this |\w+:)|[?!]$|<img |https://|---| -- |=|[^ ]{26}"
 )
+MAX_BYTES = 1_000_000  # no file of megabytes is parsed; this limit is ours, not the package's
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef
 _Block = ast.stmt | ast.excepthandler | ast.match_case
 
@@ -50,27 +50,22 @@ class Repository:
 
 @dataclass(frozen=True)
 class Filters:
-    """Limits of the replication package; ``max_bytes`` is ours: no file of megabytes is parsed.
+    """Limits of the replication package.
 
     With ``variant="package"`` its rules for docstrings hold, too (``package_docstring``, REFUSED), and no
     ``async def`` is taken. ``trained_on`` is a marked corpus: functions whose docstring and signature
     occur there are left out.
 
-    ``max_lines``, ``min_lines`` and ``max_tokens`` (Python tokens) are those of signature and body,
-    without docstring, comments and blank lines; ``max_model_tokens`` counts the same text by a
-    model's tokenizer, where one is given.
+    ``max_lines`` and ``max_tokens`` (Python tokens) are those of signature and body, without
+    docstring, comments and blank lines; ``max_model_tokens`` counts the same text by a model's
+    tokenizer, where one is given.
     """
 
     max_files: int = 500
     max_file_lines: int = 1000
-    max_bytes: int = 1_000_000
-    min_lines: int = 2
     max_lines: int = 50
     max_tokens: int = 512
     max_model_tokens: int = 128
-    min_docstring_words: int = 3
-    max_docstring_words: int = 256
-    excluded_prefix: str = "test_"
     variant: str = "paper"
     trained_on: str = ""
 
@@ -147,14 +142,14 @@ def locate_all(names: Iterable[str]) -> list[Repository]:
     """``locate`` for several; ``FOLDER/*`` stands for the folders in it, without hidden ones."""
     found = []
     for name in names:
-        inside = [name]
-        if name.endswith("/*"):
-            inside = sorted(map(str, paths.located(name.removesuffix("/*")).glob("[!.]*/")))
-        if not inside:
+        if not name.endswith("/*"):
+            found.append(locate(name))
+        elif inside := sorted(paths.located(name.removesuffix("/*")).glob("[!.]*/")):
+            found += map(locate, map(str, inside))
+        else:
             raise UserError(
                 f"{name!r} names no folder: put the repositories there, one folder each"
             )
-        found += map(locate, inside)
     return found
 
 
@@ -181,11 +176,10 @@ def extract(
     and is extended. ``count_tokens`` is a model's token count of a text; without it
     ``filters.max_model_tokens`` is not asked.
     """
-    result, seen = Extraction(), set() if seen is None else seen
+    files, seen = python_files(repository.root), set() if seen is None else seen
+    result = Extraction(files=len(files))
     if filters.trained_on:
         seen |= _trained_on(paths.located(filters.trained_on))
-    files = python_files(repository.root)
-    result.files = len(files)
     if len(files) > filters.max_files:
         result.left_out[f"repository: more than {filters.max_files} files"] += 1
         return result
@@ -224,7 +218,7 @@ def definitions(tree: ast.AST, scope: str = "") -> Iterator[tuple[str, _Definiti
 
 def first_sentence(docstring: str) -> str:
     """The first sentence of a docstring's first paragraph, on one line."""
-    paragraph = re.split(r"\n\s*\n", inspect.cleandoc(docstring).strip(), maxsplit=1)[0]
+    paragraph = re.split(r"\n\s*\n", docstring.strip(), maxsplit=1)[0]
     return re.split(r"(?<=[.!?])\s", " ".join(paragraph.split()), maxsplit=1)[0]
 
 
@@ -266,8 +260,8 @@ def lines_of(text: str) -> list[str]:
 
 def _parsed(path: Path, filters: Filters) -> tuple[list[str], ast.Module, list[tokenize.TokenInfo]]:
     """A file's lines, syntax tree and tokens."""
-    if path.stat().st_size > filters.max_bytes:
-        raise LeftOut(f"more than {filters.max_bytes} bytes")
+    if path.stat().st_size > MAX_BYTES:
+        raise LeftOut(f"more than {MAX_BYTES} bytes")
     try:
         text = read_source(path)
     except UserError:
@@ -293,40 +287,28 @@ def _function(
     node: _Definition,
     filters: Filters,
 ) -> Function:
-    doc, file = node.body[0], path.relative_to(repository.root).as_posix()
-    if not ast.get_docstring(node, clean=False):
+    doc, raw = node.body[0], ast.get_docstring(node, clean=False)
+    package = filters.variant == "package"
+    if not raw:
         raise LeftOut("no docstring")
-    if node.name.startswith(filters.excluded_prefix):
-        raise LeftOut(f"name begins with {filters.excluded_prefix}")
+    if node.name.startswith("test_"):
+        raise LeftOut("name begins with test_")
     if all(map(_does_nothing, node.body[1:])):
         raise LeftOut("body does nothing")
     if node.body[1].lineno <= doc.end_lineno or doc.lineno == node.lineno:
         raise LeftOut("docstring shares its line with code")
-    start = node.lineno, column_of(lines[node.lineno - 1], node.col_offset)
-    end = node.end_lineno, column_of(lines[node.end_lineno - 1], node.end_col_offset)
-    own = [token for token in tokens if start <= token.start < end]
-    body_line = doc.end_lineno + 1
-    code = [
-        token
-        for token in own
-        if token.type not in _LAYOUT and not doc.lineno <= token.start[0] < body_line
-    ]
-    package = filters.variant == "package"
     if package and isinstance(node, ast.AsyncFunctionDef):
         raise LeftOut("async")
-    if package:
-        docstring = package_docstring(ast.get_docstring(node, clean=False))
-    else:
-        docstring = first_sentence(ast.get_docstring(node))
+    start = node.lineno, column_of(lines[node.lineno - 1], node.col_offset)
+    end = node.end_lineno, column_of(lines[node.end_lineno - 1], node.end_col_offset)
+    body_line = doc.end_lineno + 1
+    own = [token for token in tokens if start <= token.start < end and token.type not in _LAYOUT]
+    code = [token for token in own if not doc.lineno <= token.start[0] < body_line]
+    docstring = package_docstring(raw) if package else first_sentence(raw)
     filled = {line for token in code for line in range(token.start[0], token.end[0] + 1)}
     for what, found, least, most in (
-        (
-            "words of docstring",
-            docstring.split(),
-            filters.min_docstring_words,
-            filters.max_docstring_words,
-        ),
-        ("lines", filled, filters.min_lines, filters.max_lines),
+        ("words of docstring", docstring.split(), 3, 256),
+        ("lines", filled, 2, filters.max_lines),
         ("Python tokens", code, 0, filters.max_tokens),
     ):
         if not least <= len(found) <= most:
@@ -339,8 +321,7 @@ def _function(
     # Lines that lose no indentation: the inside of strings, and what stands further left.
     kept = {n for n in range(start[0], end[0] + 1) if not lines[n - 1].startswith(indent)}
     for token in own:
-        if token.type not in _LAYOUT:
-            kept.update(range(token.start[0] + 1, token.end[0] + 1))
+        kept.update(range(token.start[0] + 1, token.end[0] + 1))
     # The signature ends with the last colon before the docstring.
     *_, colon = [t for t in own if t.string == ":" and t.start < (doc.lineno, doc.col_offset)]
 
@@ -351,6 +332,7 @@ def _function(
             for number, line in enumerate(whole, first)
         )
 
+    file = path.relative_to(repository.root).as_posix()
     return Function(
         id=f"{repository.name}/{file}:{name}#{node.lineno}",
         repository=repository.name,

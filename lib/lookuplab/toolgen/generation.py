@@ -9,9 +9,10 @@ from several processes.
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
 from functools import cached_property
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -24,7 +25,7 @@ from lookuplab.models.local import CPU_TOKENS, LocalModel
 from lookuplab.scoring.calibration import auroc_interval
 from lookuplab.scoring.rates import average, bare_row, paired_difference, rate, row
 from lookuplab.toolgen.functions import Function, python_files
-from lookuplab.toolgen.jedi_tool import VERSION, Answer, JediTool, ask
+from lookuplab.toolgen.jedi_tool import VERSION, JediTool, ask
 from lookuplab.toolgen.pairs import kind_of, prompt_text
 from lookuplab.toolgen.similarity import identifiers
 from lookuplab.toolgen.tables import repository_rows
@@ -33,8 +34,7 @@ from lookuplab.toolgen.tool_use import NEVER, Question, ToolConstraint, ToolUse,
 DECODING = Decoding(max_new_tokens=192)  # the package's 128 tokens of code, and marks between them
 
 
-@dataclass(frozen=True)
-class Generated:
+class Generated(NamedTuple):
     """One answer; None if the prompt does not fit into the model's context."""
 
     function: Function
@@ -98,14 +98,11 @@ class ToolModel:
     def generate(
         self, requests: Sequence[tuple[Prompt, int]], decoding: Decoding
     ) -> Iterator[list[Completion]]:
-        """The answers; their records are ``tool_use.Question``s where the tool is used."""
+        """The answers; their records are ``tool_use.Question``s."""
         rules, by_id = {}, {function.id: function for function in self.functions}
 
-        def constrain(prompt: Prompt, before: list[int]) -> ToolConstraint | None:
-            if self.use.trigger is None and self.vocabulary.mark is None:
-                return None
-
-            def asked(written: str) -> Future[Answer]:
+        def constrain(prompt, before):
+            def asked(written):
                 question = by_id[prompt.id], written, self.kind, self.use.variant
                 return threads.submit(ask, self.tool, *question)
 
@@ -121,10 +118,7 @@ class ToolModel:
                 each = waiting.pop(done)
                 if batch := done.result():
                     waiting[writers.submit(next, each, None)] = each
-                    yield [
-                        replace(one, record=rules.pop(one.id).record()) if one.id in rules else one
-                        for one in batch
-                    ]
+                    yield [replace(one, record=rules.pop(one.id).record()) for one in batch]
 
     def _turns(self, requests: Sequence[tuple[Prompt, int]]) -> Sequence[Sequence]:
         """On a CPU the requests in two parts: while one waits for the tool, the model writes the
@@ -132,14 +126,14 @@ class ToolModel:
         """
         if self.model.module.device.type != "cpu":
             return [requests]
-        size = {one.text: len(self.model.prompt_ids(one.text)) for one, _ in requests}
-        left = sorted(requests, key=lambda one: (-size[one[0].text], one[0].id, one[1]))
-        turns = [], []
+        size = {prompt.id: len(self.model.prompt_ids(prompt.text)) for prompt, _ in requests}
+        left = sorted(requests, key=lambda request: (-size[request[0].id], request[0].id))
+        now, then = [], []
         while left:
-            rows = max(1, min(self.model.batch_size, CPU_TOKENS // size[left[0][0].text]))
-            turns[0].extend(left[:rows])
-            turns, left = turns[::-1], left[rows:]
-        return turns
+            rows = max(1, min(self.model.batch_size, CPU_TOKENS // size[left[0][0].id]))
+            now += left[:rows]
+            now, then, left = then, now, left[rows:]
+        return now, then
 
 
 class Generations(list):
@@ -175,11 +169,8 @@ class Generations(list):
                 names = [name for name in question.offered if name.startswith(question.begun)]
                 names = [re.match(r"\w*", name)[0] for name in names]  # not the = of ``name=``
                 cut = answer.finish_reason == "length" and start + len(rest) == len(answer.text)
-                offered = (
-                    chosen in names
-                    or not question.choices
-                    or (cut and any(name.startswith(chosen) for name in names))
-                )
+                offered = chosen in names or not question.choices
+                offered |= cut and any(name.startswith(chosen) for name in names)
                 sure = math.exp(answer.token_logprobs[question.step])
                 place = one.function.id, one.function.repository, sure, question.failure
                 rows.append((*place, len(names), chosen, offered, chosen in wanted))
@@ -215,14 +206,17 @@ def call_rows(written: Mapping[tuple[str, str], Generations]) -> list[dict]:
     offered others only, and ``failed_calls``, those without an answer; both of ``n`` calls.
     """
     rows = []
-    for key, functions, asked in _asked(written):
+    for key, generated in _with_tool(written):
+        functions, asked = generated.model.functions, generated.questions
         calls = _counts([one.id for one in functions], asked)
         each = average(calls, [one.repository for one in functions])
-        wrong = len(asked) - asked.offered.sum()
-        rows.append(bare_row(*key, "calls", len(asked), len(functions)))
-        rows.append(row(*key, "calls_per_function", each))
-        rows.append(bare_row(*key, "not_offered_calls", wrong, len(asked)))
-        rows.append(bare_row(*key, "failed_calls", (asked.failure != "").sum(), len(asked)))
+        wrong, failed = len(asked) - asked.offered.sum(), (asked.failure != "").sum()
+        rows += [
+            bare_row(*key, "calls", len(asked), len(functions)),
+            row(*key, "calls_per_function", each),
+            bare_row(*key, "not_offered_calls", wrong, len(asked)),
+            bare_row(*key, "failed_calls", failed, len(asked)),
+        ]
     return rows
 
 
@@ -232,7 +226,8 @@ def offer_rows(written: Mapping[tuple[str, str], Generations]) -> list[dict]:
     with intervals over repositories.
     """
     rows = []
-    for key, _, asked in _asked(written):
+    for key, generated in _with_tool(written):
+        asked = generated.questions
         if len(asked):
             share = rate(asked.names > 0, asked.repository)
             rows.append(row(*key, "answered_percent", share.percent()))
@@ -241,11 +236,8 @@ def offer_rows(written: Mapping[tuple[str, str], Generations]) -> list[dict]:
     return rows
 
 
-def _asked(written: Mapping[tuple[str, str], Generations]) -> Iterator[tuple]:
-    """(Key, functions, questions) of those that used the tool."""
-    for key, generated in written.items():
-        if generated.model.use.trigger:
-            yield key, generated.model.functions, generated.questions
+def _with_tool(written: Mapping[tuple[str, str], Generations]) -> list[tuple]:
+    return [(key, generated) for key, generated in written.items() if generated.model.use.trigger]
 
 
 def gated(gate: float, variant: str = "paper") -> ToolUse:
@@ -271,21 +263,21 @@ def gate_rows(
         {(model, names[gate]): frame for gate, frame in frames.items()}, base=names[first]
     )
     rows = [each for each in known if "_relative_" not in each["metric"]]
-    counts = {gate: _counts(frame.id, asked[gate]) for gate, frame in frames.items()}
-    total, texts = len(asked[first]), {gate: one.edit_similarity for gate, one in frames.items()}
+    calls = {gate: _counts(frame.id, asked[gate]) for gate, frame in frames.items()}
+    texts, total = {gate: one.edit_similarity for gate, one in frames.items()}, len(asked[first])
+    where = frames[first].repository
     for gate, name in names.items():
-        where = frames[gate].repository
         rows.append(row(model, name, "editsim_percent", rate(texts[gate], where).percent()))
-        rows.append(row(model, name, "calls_per_function", average(counts[gate], where)))
+        rows.append(row(model, name, "calls_per_function", average(calls[gate], where)))
         if total:
             share = 100 * len(asked[gate]) / total
             rows.append(bare_row(model, name, "calls_percent", share, total))
     for gate in others:
-        where, condition = frames[gate].repository, f"{names[gate]} - {names[first]}"
+        condition = f"{names[gate]} - {names[first]}"
         similarity = paired_difference(texts[first], texts[gate], where).percent()
-        calls = average(counts[gate] - counts[first], where)
+        more = average(calls[gate] - calls[first], where)
         rows.append(row(model, condition, "editsim_change_points", similarity))
-        rows.append(row(model, condition, "calls_per_function_change", calls))
+        rows.append(row(model, condition, "calls_per_function_change", more))
     return rows
 
 

@@ -11,18 +11,16 @@ import keyword
 import os
 import re
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from lookuplab.errors import UserError
-from lookuplab.models.store import AnswerStore
 from lookuplab.toolgen import analysers
-from lookuplab.toolgen.analysers import WorkerLost, key, repository_digest, within_imports
 from lookuplab.toolgen.functions import Function
 
-PATIENCE = 6  # wall-clock time, as a multiple of the limit, after which a call hangs
 MODULE = "lookuplab.toolgen.jedi_worker"
 VERSION = 3  # raise it whenever the same question would get another answer than before
 LOST = {"timed out", "crashed"}  # failures of the machine: another time there may be an answer
+REMEMBERED = 5_000  # full answers: gates and models ask the same questions
 _VALUES = {"True", "False", "None"}
 _LEXEME = re.compile(
     r"""
@@ -58,35 +56,17 @@ class Answer(NamedTuple):
         return list(dict.fromkeys(name for name in plain if name.isidentifier()))
 
 
-class Suggestions(AnswerStore):
-    """What Jedi offered, key -> [names, insertions], in ``suggestions.sqlite``; one answer takes
-    about 20 kB. Runs and notebooks ask mostly the same questions.
-    """
-
-    name = "suggestions"
-
-
 class JediTool:
-    """TOOL-COMPLETE, for a number of threads at a time; use it in a ``with`` block.
+    """TOOL-COMPLETE, for a number of threads at a time.
 
-    Full answers are remembered. ``store`` is the file that keeps them, None the one beside the
-    completion store, False memory alone. A repository must not change while the tool is open.
+    Full answers are remembered, so a repository must not change while its tool is in use.
     """
 
     time_limit = 10.0  # CPU seconds a call: a few hundred times the usual one
 
-    def __init__(
-        self, workers: int | None = None, store: Path | Literal[False] | None = False
-    ) -> None:
+    def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or os.cpu_count() or 1
-        self._kept = Suggestions(":memory:" if store is False else store)
-        self._digest = functools.cache(repository_digest)
-
-    def __enter__(self) -> "JediTool":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._kept.db.close()
+        self._full = functools.lru_cache(REMEMBERED)(self._ask)
 
     def complete(
         self, root: Path, file: str, text: str, line: int, column: int, wanted: str | None = None
@@ -97,21 +77,20 @@ class JediTool:
         from 0 in characters. With ``wanted`` only that name is looked for, which is many times
         faster: the answer holds it iff the full answer does (and may hold others).
         """
-        question, known = {"text": text, "line": line, "column": column}, ""
-        if wanted is None:
-            place = {"file": within_imports(root / file), "tool": VERSION, **question}
-            known = key("suggestions", self._digest(root), **place)
-            for found in self._kept.get([known]).values():
-                return Answer(*map(tuple, found))
-        question |= {"root": str(root), "file": file, "wanted": wanted, "limit": self.time_limit}
-        patience = max(1.0, PATIENCE * self.time_limit)
+        place = root, file, text, line, column
         try:
-            answer = analysers.ask(MODULE, question, patience, dict.fromkeys([root, root / file]))
-        except WorkerLost as lost:
+            return self._full(*place) if wanted is None else self._ask(*place, wanted)
+        except analysers.WorkerLost as lost:
             return Answer(failure=str(lost))
-        if known and "found" in answer:
-            self._kept.put(known, answer["found"])
-        return Answer(*map(tuple, answer.get("found", ())), failure=answer.get("failure", ""))
+
+    def _ask(
+        self, root: Path, file: str, text: str, line: int, column: int, wanted: str | None = None
+    ) -> Answer:
+        question = {"root": str(root), "file": file, "text": text, "line": line, "column": column}
+        question |= {"wanted": wanted, "limit": self.time_limit}
+        patience = 1 + analysers.PATIENCE * self.time_limit
+        answer = analysers.ask(MODULE, question, patience, {root, root / file})
+        return Answer(*answer.get("found", ()), failure=answer.get("failure", ""))
 
 
 def unsaved(
@@ -125,19 +104,26 @@ def unsaved(
     ``def``. A body stands behind signature and docstring as they are in the file, and so does that
     of a ``def`` whose signature is the function's own: the user has written the docstring, and
     Algorithm 1 sees it too. Any other ``def``, finished or not, stands for itself. Decorators stay.
-    As in ``marking.buffer_at``, a dummy name behind the caret keeps it inside of the function, and
-    the package has none.
     """
     head, own = function.body_line - 1, function.signature + "\n"
     if kind == "encoder-decoder" and not written.startswith(own):
         head = function.line - 1
     elif kind == "encoder-decoder":
         written = written.removeprefix(own)
-    *above, current = (function.indent + line for line in written.split("\n"))
+    new = [function.indent + line for line in written.split("\n")]
+    text = cut_off("".join(lines[:head]) + "\n".join(new), lines, function, variant)
+    return text, head + len(new), len(new[-1])
+
+
+def cut_off(before: str, lines: list[str], function: Function, variant: str) -> str:
+    """The unsaved file: the text ``before`` the caret, then what follows the function in its file.
+
+    On a blank indented line, and in some unfinished brackets, Jedi takes the caret to stand outside
+    the function, and offers no local name; a dummy name behind the caret puts it inside. The
+    package has none, and so never offers a local name at a statement's start.
+    """
     dummy = "_\n" if variant == "paper" else "\n"
-    above = "".join(line + "\n" for line in above)
-    text = ["".join(lines[:head]), above, current, dummy, *lines[function.end_line :]]
-    return "".join(text), head + above.count("\n") + 1, len(current)
+    return "".join([before, dummy, *lines[function.end_line :]])
 
 
 def ask(
@@ -157,6 +143,11 @@ def ask(
     return answer
 
 
+def is_dunder(name: str) -> bool:
+    """``__x__``: the attributes that every object has."""
+    return name.startswith("__") and name.endswith("__")
+
+
 def suggestions(answer: Answer, trigger: str | None = "mark") -> tuple[str, ...]:
     """The identifiers among the completions, no keywords (Section II-B). Where marks are the
     trigger, no ``__x__`` either: Algorithm 1 marks none, and Figure 1's 68 suggestions are those
@@ -165,8 +156,7 @@ def suggestions(answer: Answer, trigger: str | None = "mark") -> tuple[str, ...]
     return tuple(
         name
         for name in answer.identifiers
-        if not keyword.iskeyword(name)
-        and (trigger == "dot" or not (name.startswith("__") and name.endswith("__")))
+        if not keyword.iskeyword(name) and (trigger == "dot" or not is_dunder(name))
     )
 
 

@@ -25,15 +25,13 @@ from jedi.api.completion import (
 )
 from jedi.api.environment import InterpreterEnvironment
 from jedi.api.helpers import higher_recursion_limit
-from jedi.file_io import KnownContentFileIO
 from jedi.inference import base_value, filters, flow_analysis, imports, references, utils
 from jedi.inference.context import get_global_filters
 from jedi.inference.gradual.conversion import convert_values
 from jedi.inference.value import TreeInstance, dynamic_arrays
 from jedi.inference.value.instance import SelfAttributeFilter
 from jedi.parser_utils import get_parent_scope
-from parso import cache, python_bytes_to_unicode
-from parso.python.tree import Module, Name, UsedNamesMapping
+from parso import cache
 
 from lookuplab import python_sources
 from lookuplab.paths import replacing
@@ -198,39 +196,6 @@ def completions(
         return [[one.name, one.complete] for one in found]
 
 
-_suites: dict[int, tuple[list, list[Name]]] = {}  # the names in the bodies of functions and classes
-
-
-def used_names(module: Module) -> UsedNamesMapping:
-    """As parso's get_used_names. parso's diff parser gives the suite of each function that it
-    touches a new list of children; where the list is the same one, its names are.
-    """
-    if module._used_names is None:
-        if len(_suites) > 10_000:
-            _suites.clear()
-        found: dict[str, list[Name]] = {}
-        for name in _names_below(module):
-            found.setdefault(name.value, []).append(name)
-        module._used_names = UsedNamesMapping(found)
-    return module._used_names
-
-
-def _names_below(node) -> list[Name]:
-    found = []
-    for child in node.children:
-        if child.type == "name":
-            found.append(child)
-        elif child.type == "suite" and node.type in ("funcdef", "classdef"):
-            children, names = _suites.get(id(child.children), (None, None))
-            if children is not child.children:
-                names = _names_below(child)
-                _suites[id(child.children)] = child.children, names
-            found += names
-        elif hasattr(child, "children"):
-            found += _names_below(child)
-    return found
-
-
 def values(self) -> list:
     """As the method of Jedi's filters by scope, which tries each name of the module in each scope:
     only those that may be defined there.
@@ -268,24 +233,6 @@ def branch(check, found: dict, context, node):
     return found[test]
 
 
-@functools.lru_cache(2000)
-def _text(path: Path, changed: float) -> str:
-    return python_bytes_to_unicode(path.read_bytes(), errors="replace")
-
-
-def module_with(state, file, pattern):
-    """The context of a file's module if the file has a match of ``pattern``, which is a word
-    between two \\b.
-    """
-    if (changed := file.get_last_modified()) is None:
-        return None
-    text = _text(file.path, changed)
-    if pattern.pattern[2:-2] not in text or not pattern.search(text):
-        return None
-    module = imports.load_module_from_path(state, KnownContentFileIO(file.path, text))
-    return None if module.is_compiled() else module.as_context()
-
-
 def save(grammar: str, path, item, cache_path=None) -> None:
     """As parso's, but whole or not at all: it leaves half a tree when killed, and others read it."""
     place = Path(cache._get_hashed_path(grammar, path, cache_path=cache_path))
@@ -297,10 +244,8 @@ def install() -> None:
     """From now on Jedi keeps in this process what it would work out anew, and imports nothing but
     the stated sources.
     """
-    Module.get_used_names = used_names
     filters._AbstractUsedNamesFilter.values = values
     flow_analysis._check_if = functools.partial(branch, flow_analysis._check_if, {})
-    references._check_fs = module_with
     cache._save_to_file_system = save
     gc.set_threshold(100_000, 20)  # Python's 700 searches the kept trees for a fifth of the time
     python_sources.restrict()
@@ -318,9 +263,9 @@ def answer(question: dict) -> dict:
     try:
         try:
             # once more each tenth of a second, as Python drops what is raised in a destructor
-            signal.setitimer(signal.ITIMER_PROF, max(limit, 1e-6), 0.1)
+            signal.setitimer(signal.ITIMER_PROF, limit, 0.1)
             found = completions(**question)
-            return {"found": [[one[at] for one in found] for at in range(2)]}
+            return {"found": list(zip(*found, strict=True))}
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
     except TooLong:

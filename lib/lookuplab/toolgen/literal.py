@@ -127,13 +127,13 @@ def verdicts(tasks: Sequence[Task], variant: str = "paper") -> Iterator[list]:
     """The messages against each function, by one pylint process a function. Each repository is copied, and the function
     written into the copy: the process reads files from the disk, and nobody's own may change.
     """
+    ignore, roots = shutil.ignore_patterns("__pycache__"), {task.root for task in tasks}
     with TemporaryDirectory() as folder:
-        copies: dict[Path, Path] = {}
+        copies = {
+            root: shutil.copytree(root, Path(folder, str(at), root.name), ignore=ignore)
+            for at, root in enumerate(sorted(roots))
+        }
         for task in tasks:
-            if task.root not in copies:
-                copies[task.root] = Path(folder) / str(len(copies)) / task.root.name
-                ignore = shutil.ignore_patterns("__pycache__")
-                shutil.copytree(task.root, copies[task.root], ignore=ignore)
             file, text = copies[task.root] / task.file, read_source(task.root / task.file)
             inserted = insert(text, locate(text, task.line), task.prediction)
             file.write_text(inserted.text, "utf-8", newline="\n")

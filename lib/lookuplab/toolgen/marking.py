@@ -34,7 +34,7 @@ from lookuplab.models.store import AnswerStore
 from lookuplab.scoring.rates import average, bare_row, rate, row
 from lookuplab.toolgen.analysers import answered, key, repository_digest
 from lookuplab.toolgen.functions import Function, Token, without_comments
-from lookuplab.toolgen.jedi_tool import LOST, VERSION, JediTool
+from lookuplab.toolgen.jedi_tool import LOST, VERSION, JediTool, cut_off, is_dunder
 from lookuplab.toolgen.pairs import MARK, Pair, corpus_lines
 
 VARIANTS = ("paper", "package")
@@ -77,26 +77,16 @@ def candidates(function: Function, variant: str = "paper") -> Iterator[Token]:
             wanted = text not in SKIPPED and text[0] not in "()[]{}:;,.+-*/%=<>!@&|^~"
         else:
             hidden = previous != "." and text in RECEIVERS | BUILTINS
-            wanted = token.is_name and not hidden and not _dunder(text)
+            wanted = token.is_name and not hidden and not is_dunder(text)
         if wanted and token.line >= function.body_line:
             yield token
         previous = text
 
 
-def _dunder(name: str) -> bool:
-    return name.startswith("__") and name.endswith("__")
-
-
 def buffer_at(lines: list[str], function: Function, token: Token, variant: str = "paper") -> str:
-    """The unsaved file with the function up to ``token``. ``lines`` are the whole file's.
-
-    On a blank indented line, and in some unfinished brackets, Jedi takes the caret to stand outside
-    the function, and offers no local name; a dummy name behind the caret puts it inside. The
-    package has none, and so never marks a local name at a statement's start.
-    """
-    before = lines[token.line - 1][: token.column]
-    dummy = "_\n" if variant == "paper" else "\n"
-    return "".join([*lines[: token.line - 1], before, dummy, *lines[function.end_line :]])
+    """The unsaved file with the function up to ``token``. ``lines`` are the whole file's."""
+    before = "".join(lines[: token.line - 1]) + lines[token.line - 1][: token.column]
+    return cut_off(before, lines, function, variant)
 
 
 def mark(function: Function, tool: JediTool, variant: str = "paper") -> dict[str, Any]:
@@ -157,8 +147,7 @@ def marked(
 
 
 def _marks(root: Path, file: str, variant: str, function: Function) -> tuple[dict, str]:
-    with JediTool() as tool:
-        found = mark(function, tool, variant)
+    found = mark(function, JediTool(), variant)
     return found, " and ".join(LOST & found["failures"].keys())
 
 
@@ -295,16 +284,13 @@ def asked(functions: Sequence[Function], records: Sequence[Mapping[str, Any]]) -
 
 def offered_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The share of identifiers that the tool offers, in all and by place; from ``asked``."""
-    parts = {"all": frame} | dict(iter(frame.groupby("place")))
-    rates = {
-        name: rate(parts[name].offered, parts[name].repository)
-        for name in ("all", *PLACES)
-        if name in parts
-    }
-    return [
-        row("", f"evaluation/{name}", "offered_percent", one.percent())
-        for name, one in rates.items()
-    ]
+    rows = []
+    for name in ("all", *PLACES):
+        part = frame if name == "all" else frame[frame.place == name]
+        if len(part):
+            share = rate(part.offered, part.repository).percent()
+            rows.append(row("", f"evaluation/{name}", "offered_percent", share))
+    return rows
 
 
 def places(function: Function) -> dict[Token, str]:

@@ -67,44 +67,40 @@ def bleu_counts(prediction: Sequence, reference: Sequence) -> list[int]:
     return [*matches, *(grams.total() for grams in found), len(prediction), len(reference)]
 
 
-def bleu(counts: np.ndarray) -> np.ndarray:
+def bleu(counts):
     """BLEU-4, 0 to 1, of summed counts (..., 10): the product of the next two."""
     return precision(counts) * brevity_penalty(counts)
 
 
-def precision(counts: np.ndarray) -> np.ndarray:
+def precision(counts):
     """The geometric mean of the precisions of n-grams, +1 on every order."""
     matches, totals = counts[..., :ORDERS], counts[..., ORDERS : 2 * ORDERS]
     return np.exp(np.log((matches + 1) / (totals + 1)).mean(axis=-1))
 
 
-def brevity_penalty(counts: np.ndarray) -> np.ndarray:
-    """Of the whole corpus."""
-    return _brevity(counts[..., -2], counts[..., -1])
-
-
-def _brevity(predicted: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """The brevity penalty; 0 for an empty prediction of something."""
+def brevity_penalty(counts):
+    """Of the whole corpus, by its two lengths, the last of the counts; 0 for an empty prediction of something."""
+    predicted, wanted = counts[..., -2], counts[..., -1]
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(predicted >= wanted, 1.0, np.exp(1 - wanted / predicted))
 
 
 @np.errstate(divide="ignore", invalid="ignore")  # an empty prediction has no n-grams
-def components(sums: np.ndarray) -> np.ndarray:
+def components(sums):
     """The COMPONENTS (..., 4) of summed counts (..., 23); NaN for data flow where there is none."""
     grams, weighted, rest = np.split(sums, (2 * ORDERS, 4 * ORDERS), axis=-1)
-    predicted, wanted, fixed, trees, all_trees, flows, all_flows = np.moveaxis(rest, -1, 0)
     words = []
-    for counts, length in (grams, wanted), (weighted, fixed):
-        matches, totals = counts[..., :ORDERS], counts[..., ORDERS:]
+    for counts, lengths in (grams, rest[..., :2]), (weighted, rest[..., [0, 2]]):
+        matches, totals = np.split(counts, 2, axis=-1)
         # a tenth of a match for orders without one (Chen and Cherry's method 1), 0 without a common word
         shares = np.exp(np.log(np.where(matches == 0, 0.1, matches) / totals).mean(axis=-1))
-        words.append((matches[..., 0] > 0) * shares * _brevity(predicted, length))
+        words.append((matches[..., 0] > 0) * shares * brevity_penalty(lengths))
+    trees, all_trees, flows, all_flows = np.moveaxis(rest[..., -4:], -1, 0)
     flow = flows / np.where(all_flows > 0, all_flows, np.nan)
     return np.stack([*words, trees / all_trees, flow], axis=-1)
 
 
-def code_bleu(sums: np.ndarray, variant: str = "paper") -> np.ndarray:
+def code_bleu(sums, variant: str = "paper"):
     """CodeBLEU (...) of summed counts (..., 23): the mean of its components, nothing for a missing data flow.
 
     ``variant="package"``: a missing data flow counts as 0, as in the replication package. (The package ``codebleu``
@@ -122,13 +118,13 @@ def code_bleu_counts(prediction: str, reference: str, variant: str = "paper") ->
     takes for a weighted reference, subtrees of the syntax matched and all, data flows matched and all.
     """
     texts = [indented(text, "").strip() for text in (prediction, reference)]
-    found, wanted = (text.split() for text in texts)
+    found, wanted = map(str.split, texts)
     grams = bleu_counts(found, wanted)
     weights = {word: 1 if word in KEYWORDS else 0.2 for word in wanted}
     weighted = [modified_recall([(wanted, weights)], found, n + 1) for n in range(ORDERS)]
-    roots = [_root(text, variant) for text in texts]
-    known, trees = set(_subtrees(roots[0])), _subtrees(roots[1])
-    ours, edges = (Counter(_edges(root)) for root in roots)
+    predicted, root = (_root(text, variant) for text in texts)
+    known, trees = set(_subtrees(predicted)), _subtrees(root)
+    edges = Counter(_edges(root))
     return [
         *grams[:ORDERS],
         *(max(1, total) for total in grams[ORDERS : 2 * ORDERS]),
@@ -139,7 +135,7 @@ def code_bleu_counts(prediction: str, reference: str, variant: str = "paper") ->
         2,  # the package measures the pair (words, weights)
         sum(tree in known for tree in trees),
         len(trees),
-        (edges & ours).total(),
+        (edges & Counter(_edges(predicted))).total(),
         edges.total(),
     ]
 
@@ -221,7 +217,7 @@ def identifier_metrics(prediction: str, reference: str) -> dict[str, float | Non
     names = [identifiers(text) for text in texts]
     tokens = [[leaf.value for leaf in leaves(text) if leaf.value.strip()] for text in texts]
 
-    def common(found: list, wanted: list) -> float | None:
+    def common(found, wanted):
         return len(commonprefix([found, wanted])) / len(wanted) if wanted else None
 
     return {

@@ -46,6 +46,7 @@ from lookuplab.toolgen.insertion import UNPARSABLE, Inserted
 CHECKS = ("E0001", "E1101", "E0602")  # syntax-error, no-member, undefined-variable
 CRASHES = ("F0002", "F0010")  # pylint itself failed on the file: never a pass
 BEYOND = 2  # lines behind a function that the replication package counts as its own
+LIMIT = 60  # seconds of computing that one check may take
 VERSION = 3  # raise it whenever the same question would get other messages than before
 MODULE = "lookuplab.toolgen.success"
 FORK = get_context("fork")
@@ -71,19 +72,18 @@ def messages_of(
     root: Path,
     file: str,
     text: str,
-    lines: tuple[int, int] | None = None,
+    lines: tuple[int, int],
     digest: str = "",
-    limit: float = 60.0,
 ) -> list[Message]:
     """pylint's findings for ``text`` as the content of ``file``, relative to ``root``, of which nothing is written;
-    raises WorkerLost after ``limit`` seconds of computing.
+    raises WorkerLost after LIMIT seconds of computing.
 
     ``lines``: the first and last line of a function, the other functions' findings are left out (and faster). A process
     serves one file, as long as the repository's ``digest`` is the same: ask for the texts of a file after each other.
     """
-    question = {"root": str(root), "file": file, "text": text, "lines": lines, "limit": limit}
-    seconds = 3 * PATIENCE * limit + 10  # finding what the file needs, reading it, then the check
-    return ask(MODULE, question, seconds, {root: digest}, str(root / file))["messages"]
+    question = {"root": str(root), "file": file, "text": text, "lines": lines, "limit": LIMIT}
+    seconds = 3 * PATIENCE * LIMIT + 10  # finding what the file needs, reading it, then the check
+    return ask(MODULE, question, seconds, set(), f"{root / file} {digest}")["messages"]
 
 
 def fresh_messages(root: Path, file: str) -> list[Message]:
@@ -109,12 +109,12 @@ class Linter(PyLinter):
 
 
 class BufferLinter(Linter):
-    """pylint that reads the file at ``path`` from memory; with ``lines`` it walks only through the functions that share
-    a line with these."""
+    """pylint that reads the file at ``path`` from memory, and walks only through the functions that share a line with
+    ``lines``, the first and the last."""
 
     def __init__(self):
         super().__init__()
-        self.path, self.text, self.lines = "", "", None
+        self.path, self.text, self.lines = "", "", (0, 0)
         self.load_default_plugins()
         self.disable("all")
         for check in CHECKS + CRASHES:
@@ -126,17 +126,16 @@ class BufferLinter(Linter):
         return super().get_ast(filepath, modname, self.text if ours else data)
 
     def check_astroid_module(self, ast_node, walker: ASTWalker, **checkers) -> bool | None:
-        if self.lines is not None:
-            first, last = self.lines
+        first, last = self.lines
 
-            def walk(node) -> None:
-                outside = isinstance(node, FunctionDef) and (
-                    node.end_lineno < first or node.fromlineno > last
-                )
-                if not outside:
-                    ASTWalker.walk(walker, node)
+        def walk(node) -> None:
+            inside = not isinstance(node, FunctionDef) or (
+                node.fromlineno <= last and first <= node.end_lineno
+            )
+            if inside:
+                ASTWalker.walk(walker, node)
 
-            walker.walk = walk
+        walker.walk = walk
         return super().check_astroid_module(ast_node, walker, **checkers)
 
 
@@ -148,10 +147,10 @@ class Process:
         self.linter, self.is_warm = BufferLinter(), False
 
     def answer(self, question: dict) -> dict:
-        """{"messages": [...]} of ``file`` with ``text`` in it, or {"lost": "timed out" or "crashed"}.
+        """What ``checked`` says of ``file`` with ``text`` in it.
 
-        ``root``: the working directory; ``lines``: first and last line of the function that matters, or None for the
-        whole file; ``limit``: seconds of computing.
+        ``root``: the working directory; ``lines``: first and last line of the function that matters; ``limit``: seconds
+        of computing.
         """
         os.chdir(question["root"])
         self.linter.path = os.path.abspath(question["file"])
@@ -160,7 +159,7 @@ class Process:
                 ast.parse(question["text"])  # what does not parse is judged without any other file
                 self.read(question)
                 self.is_warm = True
-        return {name: found for name, found in self.checked(question).items() if name != "read"}
+        return self.checked(question)
 
     def read(self, question: dict) -> None:
         """Read the modules that a check of the file as it stands does. Nothing but reading comes of it: inferences are
@@ -187,7 +186,7 @@ class Process:
         ClassDef._metaclass_lookup_attribute.cache_clear()
 
     def checked(self, question: dict) -> dict:
-        """What ``check`` sends from a copy of this process: its messages and the modules that it had to read."""
+        """What ``check`` sends from a copy of this process, or {"lost": "timed out" or "crashed"}."""
         receiving, sending = FORK.Pipe(duplex=False)
         copy = FORK.Process(target=self.check, args=(question, sending))
         copy.start()
@@ -204,7 +203,7 @@ class Process:
         return {"lost": "timed out"} if copy.exitcode == -signal.SIGXCPU else answer
 
     def check(self, question: dict, sending: Connection) -> None:
-        """The copy's work."""
+        """The copy's work. Sends its ``messages`` and the modules that it had to ``read``, as (name, file)."""
         soft = max(1, int(question["limit"]))
         resource.setrlimit(resource.RLIMIT_CPU, (soft, soft + 1))
         linter, cache = self.linter, astroid.MANAGER.astroid_cache

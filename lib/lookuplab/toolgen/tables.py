@@ -20,7 +20,6 @@ import numpy as np
 import pandas as pd
 
 from lookuplab.artifact import readable
-from lookuplab.errors import UserError
 from lookuplab.scoring.rates import (
     bare_row,
     jackknife,
@@ -34,16 +33,16 @@ from lookuplab.toolgen import similarity
 from lookuplab.toolgen.success import CHECKS, CRASHES
 
 Frames = Mapping[tuple[str, str], pd.DataFrame]
-# Name -> counts of each function (n, k), and the function of their sums (..., k).
-Metrics = dict[str, tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]]
-BASE = "base"
+# A metric: counts of each function, (n, k), and the function of their sums, (..., k) -> (...). Where k is 2, the second
+# count is what the metric is a mean over.
+Metric = tuple[np.ndarray, Callable]
 
 
 def similarity_rows(
     frames: Frames,
-    tokenize: Mapping[str, Callable[[str], Sequence]] | None = None,
+    tokenize: Mapping[str, Callable] | None = None,
     variant: str = "paper",
-    base: str = BASE,
+    base: str = "base",
 ) -> list[dict]:
     """Table II: BLEU-4 with its parts, CodeBLEU with its components, edit similarity, exact match, and their changes
     from ``base``.
@@ -52,7 +51,7 @@ def similarity_rows(
     is not in it. ``variant`` is CodeBLEU's; the texts' is that of ``evaluation.judge``.
     """
 
-    def metrics(model, frame) -> Metrics:
+    def metrics(model, frame):
         split = (tokenize or {}).get(model, str.split)
         pairs = list(zip(frame.predicted, frame.wanted, strict=True))
         words = np.array([similarity.bleu_counts(*map(split, pair)) for pair in pairs])
@@ -75,7 +74,7 @@ def similarity_rows(
     return _rows(frames, metrics, ("bleu4", "codebleu", "editsim_percent"), base)
 
 
-def repository_rows(frames: Frames, base: str = BASE) -> list[dict]:
+def repository_rows(frames: Frames, base: str = "base") -> list[dict]:
     """Table III: dependency coverage (pooled, a function), success rate, identifiers; changes from ``base``.
 
     And per condition ``failed_<message id>_functions``, ``crashed_functions`` (pylint met an error of its own, which
@@ -84,7 +83,7 @@ def repository_rows(frames: Frames, base: str = BASE) -> list[dict]:
     the ``succrate_p`` of McNemar's exact test on the functions with both verdicts.
     """
 
-    def metrics(model, frame) -> Metrics:
+    def metrics(model, frame):
         covered = frame[["covered", "dependencies"]].to_numpy(float)
         names = "next_identifier", "identifier_sequence", "prefix"
         return {
@@ -108,39 +107,30 @@ def repository_rows(frames: Frames, base: str = BASE) -> list[dict]:
             for name, found in counts.items()
         ]
     for model, condition in _compared(frames, base):
-        passed = pd.DataFrame([frames[model, each].passed for each in (base, condition)]).T.dropna()
-        lost, gained, p = mcnemar(*passed.T.to_numpy(bool))
-        rows += [
-            bare_row(model, f"{condition} - {base}", f"succrate_{name}", value, len(passed))
-            for name, value in (("gained_functions", gained), ("lost_functions", lost), ("p", p))
-        ]
+        verdicts = [frames[model, one].passed for one in (base, condition)]
+        both = pd.concat(verdicts, axis="columns").dropna()
+        lost, gained, p = mcnemar(*both.to_numpy(bool).T)
+        for name, value in ("gained_functions", gained), ("lost_functions", lost), ("p", p):
+            change = f"{condition} - {base}"
+            rows.append(bare_row(model, change, f"succrate_{name}", value, len(both)))
     return rows
 
 
-def _mean(values: Sequence) -> tuple[np.ndarray, Callable]:
-    """Of the functions that have a value."""
+def _mean(values) -> Metric:
+    """Of the functions that have a value, (n,)."""
     numbers = np.asarray(values, dtype=float)
     return np.stack([np.nan_to_num(numbers), np.isfinite(numbers)], axis=1), _ratio
 
 
-def _ratio(sums: np.ndarray) -> np.ndarray:
+def _ratio(sums):
     """First over second of (..., 2); NaN where the second is 0."""
     part, whole = np.moveaxis(sums, -1, 0)
     return part / np.where(whole > 0, whole, np.nan)
 
 
-def _wholes(counts: np.ndarray, of: Callable) -> np.ndarray:
-    """What each function adds to the n of a metric, (n,)."""
-    return counts[:, 1] if of is _ratio else np.ones(len(counts))
-
-
-def _compared(frames: Frames, base: str) -> Iterator[tuple[str, str]]:
+def _compared(frames: Frames, base: str) -> list[tuple[str, str]]:
     """(model, condition) of every condition that has a base to be compared with."""
-    for model, condition in frames:
-        if condition != base and (model, base) in frames:
-            if list(frames[model, base].id) != list(frames[model, condition].id):
-                raise UserError(f"{model}: {condition} and {base} are not over the same functions")
-            yield model, condition
+    return [key for key in frames if key[1] != base and (key[0], base) in frames]
 
 
 def _rows(frames: Frames, metrics: Callable, changes: Sequence[str], base: str) -> list[dict]:
@@ -148,55 +138,59 @@ def _rows(frames: Frames, metrics: Callable, changes: Sequence[str], base: str) 
     tables = {key: metrics(key[0], frame) for key, frame in frames.items()}
     rows = []
     for (model, condition), found in tables.items():
-        named = {(condition, name): (*metric, _wholes(*metric)) for name, metric in found.items()}
+        named = {(condition, name): metric for name, metric in found.items()}
         rows += _numbers(model, named, frames[model, condition].repository)
     for model, condition in _compared(frames, base):
         named = {}
         for name, (before, of) in tables[model, base].items():
-            after, _ = tables[model, condition][name]
-            counts = np.stack([before, after], axis=1)  # (n, 2, k)
-            wholes = np.minimum(_wholes(before, of), _wholes(after, of))
+            counts = np.stack([before, tables[model, condition][name][0]], axis=1)  # (n, 2, k)
             short = name.removesuffix("_percent")
             unit = f"{short}_change" + "_points" * (short != name)
-            named[f"{condition} - {base}", unit] = (
-                counts,
-                lambda sums, of=of: np.diff(of(sums))[..., 0],
-                wholes,
-            )
+            named[f"{condition} - {base}", unit] = counts, partial(_change, of)
             if name in changes:
-                named[condition, f"{short}_relative_change_percent"] = (
-                    counts,
-                    lambda sums, of=of: _ratio(of(sums)[..., ::-1]) - 1,
-                    wholes,
-                )
+                relative = f"{short}_relative_change_percent"
+                named[condition, relative] = counts, partial(_relative_change, of)
         rows += _numbers(model, named, frames[model, base].repository)
     return rows
 
 
-def _numbers(model: str, named: Mapping, repositories: pd.Series) -> Iterator[dict]:
-    """The rows of metrics given as (condition, name) -> counts, function, wholes; one without a value has none."""
-    values = {at: float(of(counts.sum(axis=0))) for at, (counts, of, _) in named.items()}
-    named = {at: metric for at, metric in named.items() if not np.isnan(values[at])}
-    kinds = [
-        of_number
-        if "_relative_" in name or "_ratio" in name
-        else of_change
-        if "_change" in name
-        else of_share
-        for _, name in named
-    ]
+def _change(of: Callable, sums):
+    """From the first to the second of (..., 2, k)."""
+    return np.diff(of(sums))[..., 0]
+
+
+def _relative_change(of: Callable, sums):
+    return _ratio(of(sums)[..., ::-1]) - 1
+
+
+def _numbers(model: str, metrics: Mapping[tuple, Metric], repositories) -> Iterator[dict]:
+    """The rows of metrics given as (condition, name) -> metric; one without a value has none."""
+    known = {at: one for at, one in metrics.items() if not np.isnan(one[1](one[0].sum(axis=0)))}
     numbers = jackknife(
         lambda weights: np.stack(
-            [of(np.tensordot(weights, counts, 1)) for counts, of, _ in named.values()], axis=-1
+            [of(np.tensordot(weights, counts, 1)) for counts, of in known.values()], axis=-1
         ),
         repositories,
-        kinds,
-        np.stack([wholes for *_, wholes in named.values()], axis=1),
+        [_kind(name) for _, name in known],
+        np.stack([_wholes(counts) for counts, _ in known.values()], axis=1),
     )
-    for (condition, name), number in zip(named, numbers, strict=True):
+    for (condition, name), number in zip(known, numbers, strict=True):
         if name.endswith(("_percent", "_points")):
             number = number.percent()
         yield row(model, condition, name, number)
+
+
+def _kind(name: str) -> Callable:
+    """Of a metric's intervals."""
+    if "_relative_" in name or "_ratio" in name:
+        return of_number
+    return of_change if "_change" in name else of_share
+
+
+def _wholes(counts):
+    """What each function adds to the n of a metric, (n,); of a change, on the side that has fewer."""
+    whole = counts[..., 1] if counts.shape[-1] == 2 else np.ones(counts.shape[:-1])
+    return whole.reshape(len(counts), -1).min(axis=1)
 
 
 def as_printed(table: pd.DataFrame, metrics: Mapping[str, str], digits: int = 1) -> pd.DataFrame:

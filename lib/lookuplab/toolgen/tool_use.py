@@ -59,13 +59,16 @@ class ToolUse:
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:
             raise UserError(f"variant is {self.variant!r}; it must be {' or '.join(VARIANTS)}")
-        paper = self.variant == "paper"
-        gate, ends = (0.0, "first") if paper else (0.8, "mean")
-        ends = "break" if self.trigger == "dot" else ends
-        object.__setattr__(self, "gate", gate if self.gate is None else float(self.gate))
-        object.__setattr__(self, "ends", self.ends or ends)
-        if self.boundary is None:
-            object.__setattr__(self, "boundary", paper or self.trigger == "dot")
+        paper, dot = self.variant == "paper", self.trigger == "dot"
+        own = {
+            "gate": 0.0 if paper else 0.8,
+            "ends": "break" if dot else "first" if paper else "mean",
+            "boundary": paper or dot,
+        }
+        for name, value in own.items():
+            if (given := getattr(self, name)) is not None:
+                value = type(value)(given)
+            object.__setattr__(self, name, value)
 
     def __str__(self) -> str:
         """As stored answers are keyed: the paper's variant has a boundary unless it says otherwise."""
@@ -131,107 +134,111 @@ class Question:
     choices: list[tuple[list[int], bool]] = field(default_factory=list)
 
 
+@dataclass
 class ToolConstraint:
-    """One row's. ``ask`` takes the text of the function so far, without marks, and promises the
-    tool's answer; ``before`` are the tokens that the row continues ([] if it begins a text of its
-    own).
+    """One row's. ``before`` are the tokens that the row continues ([] if it begins a text of its
+    own); ``ask`` takes the text of the function so far, without marks, and promises the tool's
+    answer.
     """
 
-    def __init__(
-        self,
-        use: ToolUse,
-        vocabulary: Vocabulary,
-        before: Sequence[int],
-        ask: Callable[[str], Future[Answer]],
-    ) -> None:
-        self._use, self._vocabulary, self._before, self._ask = use, vocabulary, before, ask
-        self._tokens: list[int] = []
-        self._questions: list[Question] = []
-        self._answer: Future[Answer] | None = None  # to the last question, behind the last token
-        self._node: Trie | None = None  # of the suggestions; None where any token may come next
-        self._unanswered = False  # the last token asked for suggestions, and there are none
-        self._sum = self._count = 0.0  # of the probabilities of the name's tokens
+    use: ToolUse
+    vocabulary: Vocabulary
+    before: Sequence[int]
+    ask: Callable[[str], Future[Answer]]
+    tokens: list[int] = field(default_factory=list)
+    questions: list[Question] = field(default_factory=list)
+    answer: Future[Answer] | None = None  # to the last question, behind the last token
+    node: Trie | None = None  # of the suggestions; None where any token may come next
+    unanswered: bool = False  # the last token asked for suggestions, and there are none
+    chances: list[float] = field(default_factory=list)  # of the name's tokens
 
     def record(self) -> list[dict]:
         """The row's questions (see ``Question``), when it is written."""
         self._collect()
-        return [vars(question) for question in self._questions]
+        return [vars(question) for question in self.questions]
 
     def restrict(self, logits: torch.Tensor) -> tuple[torch.Tensor, float] | None:
         self._collect()
-        mark, margin = self._vocabulary.mark, math.inf
-        if self._node is not None:
+        use, mark, margin = self.use, self.vocabulary.mark, math.inf
+        if self.node is not None:
             tokens, may_end = self._choices()
-            if tokens and may_end and self._use.ends == "mean":
-                sure = (logits[tokens].max() - logits.logsumexp(-1)).exp().item()
-                mean = self._sum / max(1, self._count)
+            if tokens and may_end and use.ends == "mean":
+                sure = _probability(logits, tokens)
+                mean = sum(self.chances) / max(1, len(self.chances))
                 tokens, may_end = (tokens, False) if sure >= mean else ([], True)
                 margin = abs(sure - mean)
-            if tokens or self._use.boundary:
-                return self._vocabulary.only(logits, tokens, may_end), margin
-            self._node = None
-        forbidden = self._unanswered or self._use.trigger != "mark"
-        least = NEVER if forbidden else self._use.gate
+            if tokens or use.boundary:
+                return self.vocabulary.only(logits, tokens, may_end), margin
+            self.node = None
+        forbidden = self.unanswered or use.trigger != "mark"
+        least = NEVER if forbidden else use.gate
         if mark is None or least <= 0:
             return None if margin == math.inf else (logits, margin)
-        sure = (logits[mark] - logits.logsumexp(-1)).exp().item()
-        if sure < least and (forbidden or self._use.variant == "paper"):
+        sure = _probability(logits, [mark])
+        if sure < least and (forbidden or use.variant == "paper"):
             logits = logits.clone()
             logits[mark] = -torch.inf
         return logits, min(margin, abs(sure - least))
 
     def push(self, token: int, logprob: float) -> None:
-        self._tokens.append(token)
-        self._unanswered = False
-        if self._node is not None:
-            self._questions[-1].choices.append(self._choices())
-            self._node = self._node.get(token)
-            if self._node is not None and not self._node.closed:
-                self._sum += math.exp(logprob)
-                self._count += 1
-                free = self._node.terminal and (self._use.ends == "first" or not self._node)
-                if self._use.boundary or not free:
+        use = self.use
+        self.tokens.append(token)
+        self.unanswered = False
+        if self.node is not None:
+            self.questions[-1].choices.append(self._choices())
+            self.node = self.node.get(token)
+            if self.node is not None and not self.node.closed:
+                self.chances.append(math.exp(logprob))
+                free = self.node.terminal and (use.ends == "first" or not self.node)
+                if use.boundary or not free:
                     return
-            self._node = None  # the name is over, or the break was read, alone or in this token
-        dot = self._use.trigger == "dot" and re.search(r"\.\w*\Z", self._vocabulary.piece(token))
-        marked = self._use.trigger == "mark" and token == self._vocabulary.mark
-        if not (marked or dot):
+            self.node = None  # the name is over, or the break was read, alone or in this token
+        marked = use.trigger == "mark" and token == self.vocabulary.mark
+        dot = use.trigger == "dot" and re.search(r"\.\w*\Z", self.vocabulary.piece(token))
+        if marked and use.variant == "package" and math.exp(logprob) < use.gate:
+            self.unanswered = True
+        elif marked or dot:
+            self._ask(self._written())
+
+    def _written(self) -> str:
+        """The function so far, without marks."""
+        tail = list(self.before[-TAIL:])
+        start, whole = decoded(self.vocabulary.tokenizer, [tail, [*tail, *self.tokens]])
+        return whole[len(start) :]
+
+    def _ask(self, text: str) -> None:
+        """Ask behind the last token, if a name can follow there."""
+        if self.use.trigger == "dot" and not behind_a_dot(text):
             return
-        if marked and self._use.variant == "package" and math.exp(logprob) < self._use.gate:
-            self._unanswered = True
-            return
-        tail = list(self._before[-TAIL:])
-        start, whole = decoded(self._vocabulary.tokenizer, [tail, [*tail, *self._tokens]])
-        text = whole[len(start) :]
-        if dot and not behind_a_dot(text):
-            return
-        self._unanswered = text.endswith(UNFINISHED)  # within a character; no name can follow
-        if not self._unanswered:
+        self.unanswered = text.endswith(UNFINISHED)  # within a character
+        if not self.unanswered:
             begun = re.search(r"\w*\Z", text)[0]
-            self._questions.append(Question(len(self._tokens) - 1, begun))
-            self._answer = self._ask(text)
+            self.questions.append(Question(len(self.tokens) - 1, begun))
+            self.answer = self.ask(text)
 
     def _collect(self) -> None:
         """Go into the trie of the answer that is waited for, if one is."""
-        if self._answer is None:
+        if self.answer is None:
             return
-        question, answer, self._answer = self._questions[-1], self._answer.result(), None
+        question, answer, self.answer = self.questions[-1], self.answer.result(), None
         question.offered = self._offered(answer, question.begun)
         question.failure = answer.failure
-        paths, closed = self._vocabulary.spellings(
-            self._tokens[-1], question.offered, question.begun
-        )
-        self._node = Trie.of(paths, closed if self._use.boundary else ()) if paths else None
-        self._unanswered = self._node is None
-        self._sum = self._count = 0.0
+        paths, closed = self.vocabulary.spellings(self.tokens[-1], question.offered, question.begun)
+        self.node = Trie.of(paths, closed if self.use.boundary else ()) if paths else None
+        self.unanswered, self.chances = self.node is None, []
 
     def _offered(self, answer: Answer, begun: str) -> tuple[str, ...]:
-        if self._use.variant == "paper" or self._use.trigger == "dot":
-            return suggestions(answer, self._use.trigger)
+        if self.use.variant == "paper" or self.use.trigger == "dot":
+            return suggestions(answer, self.use.trigger)
         left = [one.strip() for one in answer.inserted if one.strip()]
         return () if SKIPPED.issuperset(left) else tuple(begun + one for one in left)
 
     def _choices(self) -> tuple[list[int], bool]:
         """What of suggestions may come next, and whether the name may end."""
-        over = self._node.terminal and self._use.ends == "first"
-        return [] if over else sorted(self._node), self._node.terminal
+        over = self.node.terminal and self.use.ends == "first"
+        return [] if over else sorted(self.node), self.node.terminal
+
+
+def _probability(logits: torch.Tensor, tokens: list[int]) -> float:
+    """Of the likeliest of ``tokens``."""
+    return (logits[tokens].max() - logits.logsumexp(-1)).exp().item()

@@ -227,8 +227,6 @@ def build_benchmark(
     *,
     frequencies: Path | None = None,
     seed: int = 0,
-    generic_names: bool = False,
-    faithful: bool = False,
     aws_share: float | None = None,
     comments: Path | None = None,
     output: Path | None = None,
@@ -243,16 +241,13 @@ def build_benchmark(
     Examples:
       lookuplab data build benchmark
       lookuplab data build benchmark --frequencies data/public/cloudapi/frequencies.csv.gz -o tasks.jsonl
-      lookuplab data build benchmark --frequencies stack.csv --generic-names --faithful -o tasks.jsonl
+      lookuplab data build benchmark --frequencies stack.csv -o tasks.jsonl
 
     Args:
         frequencies: CSV with columns api, count_name, count_bound, as `lookuplab data frequencies` writes it. A column
             `class` stands above the counts, and of a column `class_stability` the stablest come first.
             [default: the counts that the mini corpus was drawn with]
         seed: Which APIs are dealt.
-        generic_names: Ask for put_object and other names of several clients, too, where the counts by name and by client
-            agree on the class.
-        faithful: Word the comments so that they mean what the SDK says.
         aws_share: Share of AWS in each class, 0 to 1. [default: two thirds]
         comments: CSV with columns id, comment, targets: comments fixed by hand, and other targets where they are stated.
         output: JSON Lines file. [default: tasks.jsonl beside the table]
@@ -274,7 +269,7 @@ def build_benchmark(
     share = benchmark.AWS_SHARE if aws_share is None else aws_share
     if not 0 <= share <= 1:
         raise UserError(f"--aws-share {share}: give a share, from 0 to 1")
-    tasks = benchmark.build(index, counts, seed, None, generic_names, faithful, share)
+    tasks = benchmark.build(index, counts, seed, None, share)
     if comments:
         tasks = benchmark.corrected(tasks, comments, index)
     benchmark.write_tasks(tasks, output)
@@ -284,10 +279,9 @@ def build_benchmark(
             if (n := made[frequency, provider]) < wanted:
                 said = f"{frequency}: {provider} has APIs for {n} of its {wanted} tasks"
                 click.echo(f"{said}; the other provider gives {wanted - n} more")
-    for asked in (False, True)[: 1 + generic_names]:
-        found = benchmark.candidates(index, counts, asked)
-        sizes = ", ".join(f"{' '.join(key)} {len(found[key])}" for key in sorted(found))
-        click.echo(f"APIs to choose from{' with generic names' * asked}: {sizes}")
+    found = benchmark.candidates(index, counts)
+    sizes = ", ".join(f"{' '.join(key)} {len(found[key])}" for key in sorted(found))
+    click.echo(f"APIs to choose from: {sizes}")
     click.echo(f"{len(tasks)} tasks of {len({task.target for task in tasks})} APIs -> {output}")
 
 

@@ -145,7 +145,7 @@ def pools() -> dict[str, dict[str, int]]:
     """
     by_name: dict[str, ApiSpec] = {}
     for spec in sorted(load_index().operations, key=lambda spec: stable_order(spec.id, DRAW)):
-        if not obstacle(spec, benchmark.GENERIC) and distinct_comments(spec, 1, faithful=True):
+        if not obstacle(spec, benchmark.GENERIC) and distinct_comments(spec, 1):
             by_name.setdefault(spec.name, spec)
     left, found = list(by_name.values()), {}
     for pool, sizes in POOLS.items():
@@ -169,13 +169,13 @@ def build_tasks() -> dict[Path, list[Task]]:
         named = {"count_name": counts, "count_bound": counts}
         classes = counts.map(frequency_class).astype(object)
         tables[pool] = pandas.DataFrame(named | {"class": classes})
-    first = benchmark.build(index, tables["asked"], DRAW, generic_names=True, faithful=True)
+    first = benchmark.build(index, tables["asked"], DRAW)
     known, asked = {task.comment for task in first}, Counter(task.target for task in first)
 
     def others(pool: str, of_an_api: int) -> list[Task]:
         dealt = []
         for api in sorted(tables[pool].index, key=lambda api: stable_order(api, DRAW + 1)):
-            comments = distinct_comments(index.by_id[api], 12, faithful=True)
+            comments = distinct_comments(index.by_id[api], 12)
             new = [(index.by_id[api], one) for one in comments if one not in known]
             dealt.append(new[:of_an_api])
         pairs = filter(None, chain.from_iterable(zip_longest(*dealt)))
@@ -358,7 +358,7 @@ def wording(spec: ApiSpec, rng: Random) -> str:
     """
     meaning = intent(spec.description)
     for _ in range(60):
-        said = reword(meaning, rng, keep=0.15, faithful=True)
+        said = reword(meaning, rng, keep=0.15)
         if not reserved(said):
             break
     else:  # every plain wording is reserved: a longer one, which holds none of them

@@ -31,7 +31,7 @@ def package(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def functions(package):
-    found = extract(locate(str(package)), Filters(variant="package", min_lines=2)).functions
+    found = extract(locate(str(package)), Filters(variant="package")).functions
     return found[:30]
 
 

@@ -16,6 +16,7 @@ import gc
 import hashlib
 import inspect
 import math
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -173,7 +174,9 @@ class LocalModel:
         if self.adapter:
             if len(self.tokenizer) > module.get_input_embeddings().num_embeddings:
                 module.resize_token_embeddings(len(self.tokenizer), mean_resizing=False)
-            adapted = self._read(partial(PeftModel.from_pretrained, module), str(self.adapter))
+            with warnings.catch_warnings():  # PEFT 0.21 still asks for an attribute by its old name
+                warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
+                adapted = self._read(partial(PeftModel.from_pretrained, module), str(self.adapter))
             if self.dtype == "float32":
                 adapted.merge_and_unload()
         head = module.get_output_embeddings()

@@ -74,7 +74,7 @@ def test_a_prompt_id_that_occurs_twice_is_refused(store):
     "options",
     [
         {"n": 0}, {"n": 2}, {"max_new_tokens": 0}, {"temperature": -1}, {"top_p": 0}, {"top_p": 1.5},
-        {"stop": ("",)}, {"truncation": "middle"}
+        {"stop": ("",)}, {"truncation": "middle"}, {"beams": 0}, {"beams": 2, "stop": ("x",)},
     ],
     ids=str,
 )  # fmt: skip

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import pandas as pd
@@ -99,7 +99,7 @@ class ToolModel:
         self, requests: Sequence[tuple[Prompt, int]], decoding: Decoding
     ) -> Iterator[list[Completion]]:
         """The answers; their records are ``tool_use.Question``s where the tool is used."""
-        rules, by_id = {}, {function.id: function for function in self.functions}
+        by_id = {function.id: function for function in self.functions}
 
         def constrain(prompt: Prompt, before: list[int]) -> ToolConstraint | None:
             if self.use.trigger is None and self.vocabulary.mark is None:
@@ -109,8 +109,7 @@ class ToolModel:
                 question = by_id[prompt.id], written, self.kind, self.use.variant
                 return threads.submit(ask, self.tool, *question)
 
-            rules[prompt.id] = ToolConstraint(self.use, self.vocabulary, before, asked)
-            return rules[prompt.id]
+            return ToolConstraint(self.use, self.vocabulary, before, asked)
 
         with ThreadPoolExecutor(self.tool.workers) as threads, ThreadPoolExecutor(2) as writers:
             turns = self._turns(requests)
@@ -121,10 +120,7 @@ class ToolModel:
                 each = waiting.pop(done)
                 if batch := done.result():
                     waiting[writers.submit(next, each, None)] = each
-                    yield [
-                        replace(one, record=rules.pop(one.id).record()) if one.id in rules else one
-                        for one in batch
-                    ]
+                    yield batch
 
     def _turns(self, requests: Sequence[tuple[Prompt, int]]) -> Sequence[Sequence]:
         """On a CPU the requests in two parts: while one waits for the tool, the model writes the

@@ -158,8 +158,9 @@ def tokenizer(folder: Path):
     from lookuplab.mini.training import train_tokenizer
 
     if not (folder / "tokenizer" / "tokenizer.json").exists():
-        learned = training_functions()[::3]
-        texts = (f"{one.docstring}\n{one.signature}\n{one.body}" for one in learned)
+        texts = (
+            f"{one.docstring}\n{one.signature}\n{one.body}" for one in training_functions()[::3]
+        )
         train_tokenizer(texts).save_pretrained(folder / "tokenizer")
     return PreTrainedTokenizerFast.from_pretrained(folder / "tokenizer")
 
@@ -189,8 +190,9 @@ def usable_functions(folder: Path, filters: Filters) -> list[Function]:
     spelled, seen, found = tokenizer(folder), set(), []
     for name in tqdm(sorted({*packages()} - {*UNMARKED}), "reading docstrings"):
         place, files = locate(name), files_of(name)
-        read = extract(place, filters, seen, lambda text: len(spelled.tokenize(text)), files)
-        found += read.functions
+        found += extract(
+            place, filters, seen, lambda text: len(spelled.tokenize(text)), files
+        ).functions
     return found
 
 

@@ -1,4 +1,4 @@
-"""Packing, tokenizer, a tiny run of each kind, its resumption; the functions that ToolGen's models learn."""
+"""Packing, tokenizer, a tiny run of each kind, its resumption."""
 
 from dataclasses import replace
 
@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from lookuplab.mini import toolgen, training
+from lookuplab.mini import training
 from lookuplab.mini.training import IGNORED, Recipe, batches, fitted, tensors
-from lookuplab.toolgen.functions import locate
 
 EXAMPLES = [([5 + i % 7, 6, 7], [8 + i % 5] * (1 + i % 9) + [0]) for i in range(60)]
 SIZES = np.array([len(read) + len(written) for read, written in EXAMPLES])
@@ -99,21 +98,3 @@ def test_decoding_gives_the_text_back(text):
 def test_names_are_cut_at_underscores_and_changes_of_case_and_digits_stand_alone():
     assert TOKENIZER.tokenize("list_identity_pool") == ["list", "_identity", "_pool"]
     assert TOKENIZER.tokenize("IdentityPoolId24") == ["Identity", "Pool", "Id", "2", "4"]
-
-
-def test_functions_with_and_without_docstring_keep_signature_and_body_apart(tmp_path):
-    file = tmp_path / "a.py"
-    file.write_text(
-        'class A:\n    def f(self,\n          x=1):\n        """Do it. Now."""\n        if x:\n            return x\n\n'
-        "    def g(self): return 1\n\n    def h(self):\n        return 2\n"
-    )
-    first, second = toolgen.file_functions("p/a.py", file)
-    assert (first.docstring, first.signature) == ("Do it.", "def f(self,\n      x=1):")
-    assert first.body == "    if x:\n        return x"
-    assert (second.id, second.docstring, second.body) == ("p/a.py:A.h#10", "", "    return 2")
-
-
-def test_code_of_held_out_repositories_is_known_whatever_its_layout():
-    first = next(toolgen.file_functions("requests", locate("requests").root / "api.py"))
-    code = toolgen.code_hash(first.signature + "  ", first.body.replace("    ", "\t"))
-    assert code in toolgen.held_out_codes()

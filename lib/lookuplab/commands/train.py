@@ -65,8 +65,8 @@ def mini(
 
 @command(train)
 def mini_toolgen() -> None:
-    """The mini models of ToolGen: three families, pre-trained on the functions of the installed packages, some of which
-    Jedi marks, and fine-tuned with and without marks.
+    """The mini models of ToolGen: three families, pre-trained on the functions of the pinned sources, some of which
+    Jedi marks, and fine-tuned with and without marks. First of all it draws the functions of seen repositories that are held out.
 
     What is in the folders is not made again: delete it to repeat a step. A killed run goes on when the same command is
     given again.
@@ -75,8 +75,16 @@ def mini_toolgen() -> None:
     Example:
       lookuplab train mini-toolgen
     """
-    from lookuplab.mini.toolgen import MODELS, VARIANTS, WORK, finetuned, marked_pairs
+    from lookuplab.mini.toolgen import (
+        MODELS,
+        VARIANTS,
+        WORK,
+        finetuned,
+        marked_pairs,
+        write_held_out,
+    )
 
+    write_held_out(WORK, MODELS)
     pairs = marked_pairs(WORK, MODELS / "marks.jsonl.gz")
     for family in ("gpt", "t5", "llama"):
         for variant in VARIANTS:
@@ -149,8 +157,9 @@ def toolgen(
     Settings (-s) are those of a recipe: epochs, learning_rate, batch_size (pairs a step, over all processes and parts),
     accumulation (parts of a batch, one after the other: less memory), seed, lora_rank (null trains all weights),
     lora_alpha, lora_dropout, warmup_steps (below 1: a share of all steps), max_tokens (longer pairs are left out; null: the model's
-    context), and, true or false, loss_on_prompt, lora_embeddings (trains them, too), bf16, group_by_length (of pairs in a batch: less padding) and
-    checkpoint_activations (less memory, more time).
+    context), loss_on (of a decoder: answer, function, which is body and signature, or all), validation (so many pairs are kept
+    apart, and the checkpoint with the least loss on them is taken), and, true or false, lora_embeddings (trains them, too), bf16,
+    group_by_length (of pairs in a batch: less padding) and checkpoint_activations (less memory, more time).
 
     \b
     Examples:

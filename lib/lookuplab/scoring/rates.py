@@ -109,7 +109,7 @@ def averages(parts, clusters, wholes=None, kind: Kind = of_number) -> list[Rate]
     part, whole = _by_cluster(clusters, parts), _by_cluster(clusters, wholes)
     total, size = parts.sum(axis=0), wholes.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return _numbers(kind, total / size, (total - part) / (size - whole), whole)
+        return _numbers(kind, total / size, (total - part) / (size - whole), whole, size.round())
 
 
 def jackknife(
@@ -129,7 +129,8 @@ def jackknife(
     )
     without = np.concatenate([statistic(weights.astype(float)) for weights in left_out])
     wholes = np.ones((len(member), len(value))) if wholes is None else np.asarray(wholes)
-    return _numbers(kind, value, without.reshape(len(labels), -1), _by_cluster(member, wholes))
+    sizes = _by_cluster(member, wholes)
+    return _numbers(kind, value, without.reshape(len(labels), -1), sizes, sizes.sum(axis=0).round())
 
 
 def _by_cluster(clusters, values: np.ndarray) -> np.ndarray:
@@ -138,9 +139,9 @@ def _by_cluster(clusters, values: np.ndarray) -> np.ndarray:
     return np.stack([np.bincount(member, column) for column in values.T], axis=1)
 
 
-def _numbers(kind: Kind | Sequence[Kind], values, without, sizes) -> list[Rate]:
+def _numbers(kind: Kind | Sequence[Kind], values, without, sizes, counts) -> list[Rate]:
     """values: (m,) statistics; without: (c, m), each without one of the clusters, NaN where nothing is left; sizes:
-    (c, m), what each cluster weighs: their sum is the n of each statistic."""
+    (c, m), what each cluster weighs; counts: (m,), the n of each."""
     there = (sizes > 0) & np.isfinite(without)
     clusters, left = (sizes > 0).sum(axis=0), there.sum(axis=0)
     means = np.where(there, without, 0).sum(axis=0) / np.maximum(left, 1)
@@ -151,7 +152,6 @@ def _numbers(kind: Kind | Sequence[Kind], values, without, sizes) -> list[Rate]:
     even = sizes.sum(axis=0) ** 2 / np.maximum((sizes**2.0).sum(axis=0), TINY)
     kurtosis = left * fourths / np.maximum(squares**2, TINY)
     freedom = np.maximum(np.minimum(even - 1, 2 * left / np.maximum(kurtosis - 1, TINY)), 1)
-    counts = sizes.sum(axis=0).round()
     kinds = [kind] * len(values) if callable(kind) else kind
     ends = {one: one(values, variance, freedom, clusters, counts) for one in set(kinds)}
     found = []
@@ -176,7 +176,7 @@ def average(values, clusters) -> Rate:
 def rate(values, clusters=None) -> Rate:
     """The mean of (n,) booleans or numbers from 0 to 1; without ``clusters`` Wilson's interval."""
     values = np.asarray(values, dtype=float)
-    if clusters is None:
+    if clusters is None and len(values):
         ends = wilson(values.sum(), len(values))
         return Rate(float(values.mean()), *ends, len(values), len(values))
     return averages(values[:, None], clusters, kind=of_share)[0]
@@ -234,4 +234,4 @@ def mcnemar(first, second) -> McNemar:
 
 def holm(p_values) -> np.ndarray:
     """Holm's adjusted p values, (m,) in the order given, for the m comparisons of one figure."""
-    return multipletests(p_values, method="holm")[1]
+    return multipletests(p_values, method="holm")[1] if len(p_values) else np.array([])

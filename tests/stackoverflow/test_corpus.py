@@ -80,6 +80,12 @@ def test_equal_questions_are_one_query_with_all_their_snippets(written):
     ]
 
 
+def test_a_quarter_of_a_file_s_queries_is_for_validation(written):
+    file = written(*({"query": f"q{number}", "relevant_ids": ["a"]} for number in range(200)))
+    valid, test, every = (corpus.queries(file, split) for split in ("valid", "test", ""))
+    assert {*valid, *test} == {*every} and not {*valid} & {*test} and 35 <= len(valid) <= 65
+
+
 def test_writing_gives_the_same_bytes_and_reads_back(tmp_path):
     corpus.write(tmp_path / "a.jsonl.gz", [LINE])
     corpus.write(tmp_path / "b.jsonl.gz", [LINE])

@@ -4,9 +4,7 @@ from collections import Counter
 
 import pandas
 import pytest
-from click.testing import CliRunner
 
-from lookuplab.cli import cli
 from lookuplab.cloudapi import benchmark
 from lookuplab.cloudapi.benchmark import COMPOSITION, frequency_class, load_tasks
 from lookuplab.cloudapi.comments import leaks_name
@@ -39,13 +37,6 @@ def test_the_committed_tasks_are_of_the_papers_numbers_and_kinds(tasks):
     assert len({task.prompt for task in tasks}) == len({task.id for task in tasks}) == 622
     assert not any(leaks_name(t.comment, t.target.rpartition(".")[2]) for t in tasks)
     assert {api for task in tasks for api in task.targets} <= load_index().by_id.keys()
-
-
-def test_the_command_rebuilds_the_committed_tasks_byte_for_byte(tmp_path):
-    out = tmp_path / "tasks.jsonl"
-    result = CliRunner().invoke(cli, ["data", "build", "benchmark", "-o", str(out)])
-    assert result.exit_code == 0, result.output
-    assert out.read_bytes() == benchmark.TASKS.read_bytes()
 
 
 def test_a_name_of_several_clients_is_asked_for_where_both_counts_agree():

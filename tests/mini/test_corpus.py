@@ -37,6 +37,11 @@ def test_pools_are_full_share_no_name_and_hold_counts_of_their_range():
     assert len(set(names)) == len(names)
 
 
+def test_the_draw_gives_the_committed_tasks():
+    for path, tasks in corpus.build_tasks().items():
+        assert load_tasks(path) == tasks
+
+
 def test_tasks_carry_the_counts_of_the_corpus_and_no_comment_is_asked_twice():
     first, further, development = map(
         load_tasks, (corpus.TASKS, corpus.FURTHER, corpus.DEVELOPMENT)

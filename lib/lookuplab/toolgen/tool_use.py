@@ -153,11 +153,9 @@ class ToolConstraint:
     chances: list[float] = field(default_factory=list)  # of the name's tokens
 
     def __copy__(self) -> "ToolConstraint":
-        other = object.__new__(ToolConstraint)
-        vars(other).update(vars(self))
-        other._tokens = [*self._tokens]
-        other._questions = [replace(one, choices=[*one.choices]) for one in self._questions]
-        return other
+        questions = [replace(one, choices=[*one.choices]) for one in self.questions]
+        lists = {"tokens": [*self.tokens], "questions": questions, "chances": [*self.chances]}
+        return replace(self, **lists)
 
     def record(self) -> list[dict]:
         """The row's questions (see ``Question``), when it is written."""

@@ -150,10 +150,10 @@ def test_what_is_no_model_or_no_endpoint_is_one_clear_line(endpoint):
 
 
 def test_no_more_requests_than_allowed_are_in_flight(endpoint):
-    endpoint.seconds = 0.2
-    prompts = [Prompt(str(number), f"x = {number}") for number in range(12)]
+    endpoint.seconds = 0.5  # a busy machine starts the third within that time
+    prompts = [Prompt(str(number), f"x = {number}") for number in range(6)]
     ask(endpoint, prompts, Decoding(max_new_tokens=1), parallel=3)
-    assert 1 < endpoint.most_at_once <= 3
+    assert endpoint.most_at_once == 3
 
 
 def test_answers_that_came_before_a_failure_are_kept(endpoint, tmp_path):

@@ -35,7 +35,7 @@ class Step:
     ``asked``: what the tool was asked behind it; ``question``: what was asked for the name that it
     is in (its own question where it asked one). ``allowed`` are the ids of the suggestions' tokens
     that could stand here, [] where a name had to end, None where any token could; ``forced``: a
-    single one could, and the model was not asked.
+    single one could.
     """
 
     token: int

@@ -103,7 +103,10 @@ def test_no_snippet_that_holds_an_expression_is_shown_and_gold_is_of_the_object(
     about = replace(problems[0], object="numpy.sort", expressions=("f(1, 1)",))
     found = asking.gold([snippet("b"), *own], [about], 5)
     assert found == {about.id: [own[0], own[2]]}
-    assert asking.hits(found | {"2": own}, [about, problems[1]], 1) == ["hit", "miss"]
+    other, nameless = replace(problems[1], object="numpy.dot"), replace(problems[2], object="")
+    shown = found | {other.id: own, nameless.id: [snippet("b")]}
+    assert asking.hits(shown, [about, other, nameless], 1) == ["hit", "miss", ""]
+    assert asking.gold([snippet("b")], [nameless], 5) == {nameless.id: []}
 
 
 def test_what_the_budget_cut_is_counted(problems):

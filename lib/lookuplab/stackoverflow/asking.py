@@ -129,11 +129,13 @@ def fair(
 def gold(
     snippets: Sequence[Snippet], problems: Sequence[Problem], k: int
 ) -> dict[str, list[Snippet]]:
-    """Problem id -> at most ``k`` snippets of the object that it is about: the most that retrieval can give."""
+    """Problem id -> at most ``k`` snippets of the object that it is about: the most that retrieval can give. None where
+    a problem names no object, as DS-1000's do.
+    """
     own = defaultdict(list)
     for snippet in snippets:
         own[object_of(snippet)].append(snippet)
-    return fair({one.id: own[one.object] for one in problems}, problems, k)
+    return fair({one.id: own[one.object] * bool(one.object) for one in problems}, problems, k)
 
 
 def object_of(snippet: Snippet) -> str:
@@ -142,9 +144,9 @@ def object_of(snippet: Snippet) -> str:
 
 
 def hits(found: Mapping[str, Sequence[Snippet]], problems: Sequence[Problem], k: int) -> list[str]:
-    """For each problem "hit" if one of its first ``k`` snippets is of its own object, else "miss"."""
+    """For each problem "hit" if one of its first ``k`` snippets is of its own object, else "miss"; "" where it names none."""
     shown = {one.id: [*map(object_of, found[one.id][:k])] for one in problems}
-    return ["hit" if one.object in shown[one.id] else "miss" for one in problems]
+    return [one.object and ("hit" if one.object in shown[one.id] else "miss") for one in problems]
 
 
 def at_random(

@@ -43,7 +43,6 @@ def _name(spec: ApiSpec) -> str:
 # Documentation.
 
 DESIGNS = ("name", "description", "specification", "description_specification", "full")
-HEADER = "Use the following API information as reference:"
 RULE = "=" * 36
 
 
@@ -68,10 +67,7 @@ def api_information(spec: ApiSpec, design: str, documentation: Mapping[str, str]
 
 
 def docstring(
-    specs: Sequence[ApiSpec],
-    design: str,
-    documentation: Mapping[str, str] | None = None,
-    header: str = HEADER,
+    specs: Sequence[ApiSpec], design: str, documentation: Mapping[str, str] | None = None
 ) -> str:
     """The retrieved APIs as one Python docstring, in the order given.
 
@@ -79,4 +75,4 @@ def docstring(
     """
     parts = (api_information(spec, design, documentation or {}) for spec in specs)
     body = f"\n{RULE}\n".join(parts).replace('"""', "'''")
-    return f'"""\n{header}\n{RULE}\n{body}\n{RULE}\n"""\n'
+    return f'"""\nUse the following API information as reference:\n{RULE}\n{body}\n{RULE}\n"""\n'

@@ -156,11 +156,13 @@ def _compare_rows(
         if was is None or now is None:
             verdict.differs(f"{place}: {_where(now is None)}")
         elif is_same is not None:
-            changed = [at for at in was if was[at] != now.get(at)]
+            changed = [at for at in {**was, **now} if was.get(at) != now.get(at)]
             if not is_same:
-                changed = [at for at in changed if at not in FLOATS or not _near(was[at], now[at])]
+                changed = [
+                    at for at in changed if at not in FLOATS or not _near(was.get(at), now.get(at))
+                ]
             says = ", ".join(
-                f"{at} {was[at] or 'none'} -> {now.get(at) or 'none'}" for at in changed
+                f"{at} {was.get(at) or 'none'} -> {now.get(at) or 'none'}" for at in changed
             )
             may = steady is not None and key[2] not in steady and "paper_value" not in changed
             if changed:
@@ -168,7 +170,7 @@ def _compare_rows(
             verdict.equal["numbers"] += not changed
 
 
-def _near(one: str, other: str) -> bool:
+def _near(one: str | None, other: str | None) -> bool:
     is_there = bool(one and other)
     return is_there and isclose(float(one), float(other), rel_tol=TOLERANCE, abs_tol=NEAR)
 

@@ -4,9 +4,7 @@ from collections import Counter
 
 import pandas
 import pytest
-from click.testing import CliRunner
 
-from lookuplab.cli import cli
 from lookuplab.cloudapi import benchmark
 from lookuplab.cloudapi.benchmark import COMPOSITION, frequency_class, load_tasks
 from lookuplab.cloudapi.comments import leaks_name
@@ -41,29 +39,15 @@ def test_the_committed_tasks_are_of_the_papers_numbers_and_kinds(tasks):
     assert {api for task in tasks for api in task.targets} <= load_index().by_id.keys()
 
 
-def test_the_command_rebuilds_the_committed_tasks_byte_for_byte(tmp_path):
-    out = tmp_path / "tasks.jsonl"
-    result = CliRunner().invoke(cli, ["data", "build", "benchmark", "-o", str(out)])
-    assert result.exit_code == 0, result.output
-    assert out.read_bytes() == benchmark.TASKS.read_bytes()
-
-
-def test_the_committed_tasks_ask_for_no_generic_name_and_a_new_build_can(tmp_path):
+def test_a_name_of_several_clients_is_asked_for_where_both_counts_agree():
     put, drop = "aws/s3.s3.put_object", "aws/sqs.sqs.delete_message"
     described, blobs = "aws/ec2.ec2.describe_instances", "azure/blob.ContainerClient.delete_blobs"
     rows = {put: (900, 101), drop: (10, 3), described: (900, 100), blobs: (54, 6)}
     counts = pandas.DataFrame.from_dict(rows, "index", columns=["count_name", "count_bound"])
-    plain, found = (benchmark.candidates(load_index(), counts, names) for names in (False, True))
+    found = benchmark.candidates(load_index(), counts)
     classes = {spec.id: place for place, specs in found.items() for spec in specs}
-    assert not rows.keys() & {spec.id for specs in plain.values() for spec in specs}
     asked = {put: ("high", "aws"), drop: ("low", "aws"), blobs: ("medium", "azure")}
     assert {api: classes.get(api) for api in rows} == {described: None} | asked
-    out, options = tmp_path / "tasks.jsonl", ["--generic-names", "--faithful"]
-    result = CliRunner().invoke(cli, ["data", "build", "benchmark", *options, "-o", str(out)])
-    assert "APIs to choose from with generic names: high aws" in result.output
-    made = load_tasks(out)
-    assert any("shared_name" in load_index().by_id[task.target].flags for task in made)
-    assert any("brand-new" in task.comment for task in made)
 
 
 def test_versions_and_equal_descriptions_are_acceptable_targets_but_no_shared_notice():
@@ -81,7 +65,7 @@ def test_flagged_operations_and_those_without_a_verb_are_not_sampled():
     good = _api("delete_key", "Deletes a key of yours.")
     flagged = _api("get_key", "Gets a key of yours.", flags=("autofilled",))
     index = ApiIndex([good, flagged, _api("key_of", "A key.")])
-    assert benchmark.unambiguous(index) == [good]
+    assert [bool(benchmark.obstacle(one)) for one in index.operations] == [False, True, True]
     nowhere = pandas.DataFrame({"count_name": {}, "count_bound": {}})
     with pytest.raises(UserError, match="only 0 of 205 high-frequency tasks"):
         benchmark.build(index, nowhere)

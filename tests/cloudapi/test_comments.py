@@ -58,15 +58,14 @@ def test_comments_differ_and_repeat_neither_name_nor_description():
     assert "Create a new queue" not in comments("Create a new queue.", "make_queue", 6)
 
 
-def test_faithful_comments_say_neither_less_nor_more():
+def test_comments_say_neither_less_nor_more():
     said = "Creates a new rule for the specified group. compaction is a type of it."
     spec = ApiSpec("aws", "iam", "iam", "make", (), description=said)
-    free, faithful = ({*distinct_comments(spec, 40, way)} for way in (False, True))
+    found = {*distinct_comments(spec, 40)}
     verbs, things = ("Create", "Make", "Set up", "Add", "Provision"), ("a new", "a brand-new")
     groups = ("given", "chosen", "selected")
     every = {f"{v} {a} rule for the {g} group" for v in verbs for a in things for g in groups}
-    assert faithful <= every and len(faithful) > 10
-    assert any("another" in comment and "compaction" in comment for comment in free)
+    assert found <= every and len(found) > 10
 
 
 def test_packages_may_begin_with_more_verbs():

@@ -118,7 +118,7 @@ def test_comments_that_fit_no_task_are_refused_in_one_line(tmp_path, tasks):
 
 def built(tmp_path, *options):
     out = tmp_path / "tasks.jsonl"
-    command = "data build benchmark --generic-names --faithful --frequencies".split()
+    command = "data build benchmark --frequencies".split()
     told = [*command, str(frequency.FREQUENCIES), "-o", str(out), *options]
     return CliRunner().invoke(cli, told), out
 

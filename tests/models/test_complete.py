@@ -68,7 +68,11 @@ def test_a_prompt_id_that_occurs_twice_is_refused(store):
         complete(ToyModel(), [Prompt("a", "x"), Prompt("a", "y")], store=store)
 
 
-@pytest.mark.parametrize("options", [{"n": 2}, {"max_new_tokens": 0}, {"top_p": 1.5}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{"n": 2}, {"max_new_tokens": 0}, {"top_p": 1.5}, {"beams": 0}, {"beams": 2, "stop": ("x",)}],
+    ids=str,
+)
 def test_decoding_out_of_range_is_refused(store, options):
     with pytest.raises(UserError, match="out of range"):
         complete(ToyModel(), many_prompts(1), Decoding(**options), store)

@@ -93,6 +93,28 @@ def test_greedy_equals_generate_and_log_probabilities_a_plain_forward_pass(model
         assert "".join(one.tokens) == one.text
 
 
+@pytest.mark.parametrize("model", ["gpt2", "t5", "llama"], indirect=True)
+@pytest.mark.parametrize("ends", [1, 40])
+def test_beams_equal_those_of_generate_token_for_token(model, ends, monkeypatch):
+    """With one token that ends a text, and with so many that most answers end early."""
+    tokens = [1, *range(100, 99 + ends)]
+    monkeypatch.setattr(model, "end_of_text", frozenset(tokens))
+    decoding = Decoding(max_new_tokens=16, beams=5)
+    done = answers(model, decoding)
+    for prompt in PROMPTS:
+        ids = model.tokenizer(prompt.text, return_tensors="pt")["input_ids"]
+        found = model.module.generate(
+            ids, max_new_tokens=16, do_sample=False, num_beams=5, eos_token_id=tokens
+        )
+        one, start = done[prompt.id, 0], ids.shape[1] if model.causal else 1
+        assert list(one.token_ids) == found[0, start:].tolist(), prompt.id
+        chosen = distributions(model.module, ids[0].tolist(), list(one.token_ids)).log()
+        assert one.token_logprobs == pytest.approx(
+            chosen[torch.arange(len(one.tokens)), torch.tensor(one.token_ids)].tolist(), abs=1e-4
+        )
+    assert ("length" if ends == 1 else "eos") in {one.finish_reason for one in done.values()}
+
+
 @pytest.mark.parametrize(
     "decoding",
     [Decoding(max_new_tokens=16), Decoding(max_new_tokens=8, temperature=0.8, top_p=0.9, n=2)],

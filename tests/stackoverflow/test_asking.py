@@ -1,5 +1,7 @@
 """Examples before a problem within a budget, counted with a real tokenizer of whole words; models asked with them."""
 
+from dataclasses import replace
+
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
@@ -64,21 +66,13 @@ def test_the_last_description_gives_first_then_code_and_the_problem_last(
 
 def test_as_many_tokens_are_cut_from_the_question_as_the_descriptions_have(tokenizer):
     long = "q " * 20 + PROBLEM
-    cut = [
-        prompt(long, EXAMPLES, 999, 10, tokenizer, trim=trim, shortened=True)
-        for trim in asking.TRIMS
-    ]
+    settings = 999, 10, tokenizer
+    cut = [prompt(long, EXAMPLES, *settings, trim, shortened=True) for trim in asking.TRIMS]
     assert [tuple(one.lost.values()) for one in cut] == [(9, 0, 0), (0, 0, 9)]
     assert cut[0].tokens == cut[1].tokens == WHOLE + 20 - 9
 
 
-def test_random_examples_depend_on_the_problem_alone(problems):
-    drawn = asking.at_random(SNIPPETS, problems, 2)
-    assert drawn == asking.at_random(SNIPPETS[::-1], problems[::-1], 2)
-    assert all(len(set(found)) == 2 for found in drawn.values())
-
-
-@pytest.mark.parametrize("trim", ["description-first", "question-first"])
+@pytest.mark.parametrize("trim", asking.TRIMS)
 def test_every_budget_is_kept(tokenizer, trim):
     for room in range(1, WHOLE + 1):
         done = made(tokenizer, room, trim=trim)
@@ -87,21 +81,32 @@ def test_every_budget_is_kept(tokenizer, trim):
         assert sum(done.lost.values()) + done.tokens + frames == WHOLE
 
 
-@pytest.mark.parametrize("changes", [{"trim": "all"}, {"room": 0}])
-def test_a_wrong_choice_is_one_clear_line(tokenizer, changes):
-    with pytest.raises(UserError, match="no prompt of a budget"):
-        made(tokenizer, **{"room": WHOLE} | changes)
-
-
-SNIPPETS = [
-    Snippet(f"s{i}", f"Describe {word}.", f"result = {word}(numbers)", "mine", "MIT")
-    for i, word in enumerate(("max", "min", "sum", "sorted"))
-]
+def test_a_budget_without_room_is_one_clear_line(tokenizer):
+    with pytest.raises(UserError, match="no prompt of a budget of 10 tokens"):
+        made(tokenizer, 0)
 
 
 @pytest.fixture
 def problems(problems_file):
     return load_problems(problems_file())
+
+
+def test_random_examples_depend_on_the_problem_alone(problems):
+    many = [snippet(letter) for letter in "abcdefgh"]
+    drawn = asking.at_random(many, problems, 2)
+    assert drawn == asking.at_random(many[::-1], problems[::-1], 2)
+    assert all(len(set(found)) == 2 for found in drawn.values())
+
+
+def test_no_snippet_that_holds_an_expression_is_shown_and_gold_is_of_the_object(problems):
+    own = [replace(snippet("a"), id=f"numpy.sort#{n}", code=f"x = f({n},  1)") for n in range(3)]
+    about = replace(problems[0], object="numpy.sort", expressions=("f(1, 1)",))
+    found = asking.gold([snippet("b"), *own], [about], 5)
+    assert found == {about.id: [own[0], own[2]]}
+    other, nameless = replace(problems[1], object="numpy.dot"), replace(problems[2], object="")
+    shown = found | {other.id: own, nameless.id: [snippet("b")]}
+    assert asking.hits(shown, [about, other, nameless], 1) == ["hit", "miss", ""]
+    assert asking.gold([snippet("b")], [nameless], 5) == {nameless.id: []}
 
 
 def test_what_the_budget_cut_is_counted(problems):

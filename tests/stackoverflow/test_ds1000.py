@@ -1,7 +1,5 @@
 """DS-1000's problems: fields, choice by families, post-processing, indentation, the official program."""
 
-import gzip
-
 import pytest
 import written_problems as written
 
@@ -21,17 +19,14 @@ real = pytest.mark.skipif(
 )
 
 
-def test_a_file_is_read_with_all_fields_plain_or_packed(problems_file, tmp_path):
-    plain = problems_file()
-    packed = tmp_path / "problems.jsonl.gz"
-    packed.write_bytes(gzip.compress(plain.read_bytes()))
-    first, second, third = load(plain)
-    assert load(packed) == [first, second, third]
+def test_a_file_is_read_with_all_fields(problems_file):
+    first, second, third = load(problems_file())
     about = (first.id, first.library, first.perturbation, first.origin, first.library_id)
     assert about == ("1", "Numpy", "Origin", "1", "1")
     assert (first.reference, first.context) == (written.REFERENCE, written.CONTEXT)
     assert first.cluster == second.cluster != third.cluster
     assert [problem.inside_function for problem in (first, second, third)] == [False, False, True]
+    assert first.question == "How far apart are they?"
 
 
 def of_library(number, library, **changed):
@@ -42,7 +37,6 @@ def of_library(number, library, **changed):
 @pytest.mark.parametrize(
     "line",
     [
-        "{",
         {"prompt": ""},
         written.record(2, code_context="x = 1"),
         of_library(2, "Polars"),
@@ -55,12 +49,6 @@ def test_a_bad_line_is_named(problems_file, line):
     assert "\n" not in str(error.value)
 
 
-def test_the_question_is_the_prompt_without_its_frame(problems_file):
-    for problem in load(problems_file()):
-        assert problem.question in problem.prompt and "<code>" not in problem.question
-        assert problem.question.startswith("How far apart")
-
-
 @pytest.fixture
 def families(problems_file):
     """Four families of two problems each, and one of a library that the paper leaves out."""
@@ -68,7 +56,7 @@ def families(problems_file):
     return problems_file(*records, of_library(20, "Matplotlib"))
 
 
-@pytest.mark.parametrize(("limit", "size"), [(0, 8), (1, 2), (3, 4), (4, 4), (100, 8)])
+@pytest.mark.parametrize(("limit", "size"), [(0, 8), (1, 2), (3, 4), (4, 4)])
 def test_families_of_the_papers_libraries_are_taken_whole(families, limit, size):
     chosen = select(families, limit)
     assert len(chosen) == size and set(chosen) <= set(select(families, limit and limit + 2))
@@ -123,10 +111,8 @@ def test_the_program_is_the_official_text(problems_file):
     plain, with_string, _ = load(problems_file())
     end = "code = 'result = \"1\"'\ntest_execution(code)\n"
     assert program(plain, 'result = "1"').text == f"{plain.context}\n{end}\n"
-    assert (
-        program(with_string, 'result = "1"').text
-        == f"{with_string.context}\n{end}test_string(code)\n"
-    )
+    both = program(with_string, 'result = "1"').text
+    assert both == f"{with_string.context}\n{end}test_string(code)\n"
 
 
 def test_the_imports_are_those_of_packages_that_have_run_before_the_solution(problems_file):
@@ -137,24 +123,15 @@ def test_the_imports_are_those_of_packages_that_have_run_before_the_solution(pro
     problems = load(
         problems_file(written.record(), written.record(2, later), written.record(3, inside))
     )
-    assert [program(problem, "").imports for problem in problems] == [
-        (),
-        (
-            "import numpy",
-            "import sklearn",
-            "from numpy import fft",
-            "from numpy import linalg",
-            "import sklearn.tree",
-        ),
-        ("import torch",),
-    ]
+    packages = "import numpy", "import sklearn"
+    parts = "from numpy import fft", "from numpy import linalg", "import sklearn.tree"
+    found = [program(problem, "").imports for problem in problems]
+    assert found == [(), packages + parts, ("import torch",)]
 
 
 @real
 def test_no_reference_is_changed_by_post_processing_or_indentation():
     for problem in load(DEV):
         whole = problem.reference
-        assert (
-            solution_of(whole) == whole
-            and indented(problem, solution_of(whole, "repaired")) == whole
-        ), problem.id
+        assert solution_of(whole) == whole
+        assert indented(problem, solution_of(whole, "repaired")) == whole, problem.id

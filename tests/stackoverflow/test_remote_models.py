@@ -40,6 +40,7 @@ def test_a_remote_chat_model_is_told_ds1000s_text_and_its_fenced_answers_count(
             "models": [f"http://127.0.0.1:{server.server_port}/v1#m?{options}"],
             "problems_file": str(problems_file(written.record())),
             "examples": [0, 1],
+            "arms": [],
             "samples": 1,
             "sandbox": "none",
         }

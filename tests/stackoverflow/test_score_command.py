@@ -66,20 +66,10 @@ def test_the_repaired_variant_indents_and_unfences_and_stdout_gets_verdicts(scor
         )
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ('{"problem_id": 1,', "line 2: not a JSON object"),
-        (GOOD | {"problem_id": 999}, "line 2: unknown problem '999'; "),
-        ({"problem_id": 1}, "line 2: the field 'solution' is missing"),
-    ],
-)
-def test_a_bad_line_is_named_and_nothing_is_written(score, tmp_path, line, words):
-    result = score([GOOD, line], "-o", str(tmp_path / "out.jsonl"))
-    assert result.exit_code == 2 and words in result.stderr and result.stderr.count("\n") == 1, (
-        result.stderr
-    )
-    assert not (tmp_path / "out.jsonl").exists()
+def test_a_bad_line_is_named_and_nothing_is_written(score, tmp_path):
+    result = score([GOOD, GOOD | {"problem_id": 999}], "-o", str(tmp_path / "out.jsonl"))
+    assert result.exit_code == 2 and "line 2: unknown problem '999'; " in result.stderr
+    assert result.stderr.count("\n") == 1 and not (tmp_path / "out.jsonl").exists()
 
 
 def test_no_answers_and_an_environment_that_is_not_there_are_user_errors(

@@ -15,6 +15,7 @@ from transformers import LlamaConfig, set_seed
 
 from lookuplab import runner
 from lookuplab.cli import cli, main
+from lookuplab.errors import UserError
 from lookuplab.models.load import load
 from lookuplab.toolgen.finetuning import (
     LLAMA,
@@ -29,7 +30,7 @@ from lookuplab.toolgen.finetuning import (
     trained_share,
 )
 from lookuplab.toolgen.marking import MARK
-from lookuplab.toolgen.pairs import Example, Pair, add_mark, encode
+from lookuplab.toolgen.pairs import IGNORED, Pair, add_mark, encode
 
 FAMILIES = ("gpt2", "t5", "llama")
 BODIES = ["    for item in <COMP>items:\n        self.<COMP>print(item)\n", "    return <COMP>x\n"]
@@ -145,9 +146,32 @@ def test_both_variants_leave_out_the_same_pairs(bases, tmp_path):
         assert card["pairs"] == card["left_out"].total() == 1
 
 
-def test_a_decoders_prompt_has_a_loss_if_it_is_asked_for():
-    whole = labelled(Example("p", [5, 6], [7, 8, 1]), "decoder", loss_on_prompt=True)
-    assert whole == {"input_ids": [5, 6, 7, 8, 1], "labels": [5, 6, 7, 8, 1]}
+def test_a_decoders_loss_covers_the_signature_if_it_is_that_of_the_function(bases):
+    """And not the docstring, unless it is asked for."""
+    tokenizer = load(str(bases / "gpt2")).tokenizer
+    example = encode(tokenizer, [PAIRS[0].unmarked()], "decoder")[0]
+
+    def learned(loss_on):
+        labels = labelled(example, "decoder", loss_on)["labels"]
+        return tokenizer.decode([label for label in labels if label != IGNORED])
+
+    assert learned("answer") == f"{PAIRS[0].unmarked().body}</s>"
+    assert learned("function").split() == ["def", "read0(path):", *learned("answer").split()]
+    assert learned("all").startswith("def read0(path):\n    '''Read the file.'''\n    for")
+
+
+def test_of_the_checkpoints_the_one_is_taken_that_is_best_on_pairs_that_were_kept_apart(
+    bases, tmp_path
+):
+    """A rate at which a tiny model soon knows its pairs by heart."""
+    base, recipe = bases / "llama", replace(RECIPE, epochs=12, learning_rate=0.02, validation=8)
+    pairs = [replace(pair, body=f"    return {i * 7919}") for i, pair in enumerate(PAIRS)]
+    card = tune(base, tmp_path / "m", recipe, False, pairs)
+    assert card["pairs"] == 32 and card["taken_step"] < card["steps"] == 48
+    tune(base, tmp_path / "n", recipe, False, pairs, save_every=card["taken_step"])
+    assert weights(tmp_path / "m") == weights(tmp_path / "n")
+    with pytest.raises(UserError, match="40 pairs are too few for 40 of validation"):
+        tune(base, tmp_path / "x", replace(recipe, validation=40), False, pairs)
 
 
 def test_the_loss_is_that_of_the_answers_tokens_alone(bases, tmp_path):

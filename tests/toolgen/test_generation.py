@@ -126,6 +126,31 @@ def test_rows_of_different_repositories_share_a_batch_and_choose_what_is_offered
     assert asked.offered.all() and ((asked.chosen != "") & (asked.names > 0)).sum() > 3
 
 
+def test_beams_choose_what_is_offered_at_any_batch_size_and_each_asks_for_itself(
+    marking_model, functions, tool
+):
+    asked = copies(functions, 5)
+    many, alone, greedy = (
+        generate(
+            LocalModel(str(marking_model), batch_size=size),
+            asked,
+            tool,
+            ToolUse(),
+            Decoding(24, beams=beams),
+            store=False,
+            progress=False,
+        )
+        for size, beams in ((20, 3), (1, 3), (20, 1))
+    )
+    tokens = [[one.completion.token_ids for one in done] for done in (many, alone, greedy)]
+    assert tokens[0] == tokens[1] != tokens[2]
+    named, mark = many.questions, many.model.vocabulary.mark
+    pd.testing.assert_frame_equal(named, alone.questions, rtol=1e-4)
+    assert named.offered.all()
+    for one, ids in zip(many, tokens[0], strict=True):
+        assert all(ids[question["step"]] == mark for question in one.completion.record)
+
+
 def test_a_change_in_the_repository_asks_for_its_functions_again(tmp_path, tool):
     text = CONTAINER.replace("from base import Base", BASE)
     functions = repository(tmp_path / "repository", text)[:1]

@@ -28,7 +28,8 @@ TASKS = paths.MINI / "cloudapi" / "tasks.jsonl"
 COMPOSITION = {"high": 205, "medium": 150, "low": 267}
 AWS_SHARE = 2 / 3  # choice: both providers are in every class (Figure 10), numbers are not given
 PROMPTS_PER_API = 3  # at most (Appendix A.2, step 6)
-GENERIC = {"generic_name", "shared_name"}  # flags of names that do not say alone which API is meant
+# Flags of names that do not say alone which API is meant
+GENERIC = {"generic_name", "shared_name"}
 
 
 @dataclass(frozen=True)
@@ -77,22 +78,15 @@ def obstacle(spec: ApiSpec, allowed: Container[str] = ()) -> str:
     return next(flags, "" if purpose(spec) else "no description of a known verb")
 
 
-def unambiguous(index: ApiIndex) -> list[ApiSpec]:
-    """The operations that tasks can ask for by their names alone."""
-    return [spec for spec in index.operations if not obstacle(spec)]
-
-
-def candidates(
-    index: ApiIndex, counts: pandas.DataFrame, generic_names: bool = False
-) -> dict[tuple[str, str], list[ApiSpec]]:
+def candidates(index: ApiIndex, counts: pandas.DataFrame) -> dict[tuple[str, str], list[ApiSpec]]:
     """(class, provider) -> the APIs that tasks can ask for; ``counts`` as in ``build``.
 
     A class that ``counts`` states is taken as it is, an empty one leaves the API out; else ``frequency_class`` decides,
     and a cloud API that is often named and never bound is left out: the name is another's (``create_instances`` of
-    EC2's resource, not of lightsail). With ``generic_names`` also those whose signature takes anything
-    (``delete_blobs``), and those whose name others have (``put_object`` of s3, ``delete_message`` of sqs), where their
-    class is sure: ``count_name`` is too high for them and ``count_bound`` too low, so both must be of the class. High
-    is then bound more than 100 times, low named at most 10. A stated class is sure.
+    EC2's resource, not of lightsail). A cloud API whose name others have (``put_object`` of s3, ``delete_message`` of
+    sqs) must be sure of its class: ``count_name`` is too high for it and ``count_bound`` too low, so both must be of the
+    class. High is then bound more than 100 times, low named at most 10. A stated class is sure. A cloud API may take
+    any arguments (``delete_blobs``).
     """
     found, rows = defaultdict(list), counts.to_dict("index")
     for spec in index.operations:
@@ -101,7 +95,8 @@ def candidates(
         homonym = by_name != "low" and not times["count_bound"] and spec.provider != "python"
         frequency = times.get("class", "" if homonym else by_name)
         sure = GENERIC if "class" in times or by_name == at_least else set()
-        if frequency and not obstacle(spec, {"open_signature"} | sure if generic_names else ()):
+        allowed = {"open_signature"} | sure if spec.provider != "python" else ()
+        if frequency and not obstacle(spec, allowed):
             found[frequency, spec.provider].append(spec)
     return found
 
@@ -133,7 +128,6 @@ def sample(
     counts: Mapping[str, Mapping[str, float]],
     n_tasks: int,
     seed: int,
-    faithful: bool,
 ) -> list[tuple[ApiSpec, str]]:
     """At most ``n_tasks`` pairs (API, comment), spread over required arguments and frequencies; ``counts`` are the
     columns of the frequency table by API id.
@@ -151,7 +145,7 @@ def sample(
     dealt = (_in_turn([tiers[n][key] for key in sorted(tiers[n])]) for n in sorted(tiers))
     for spec in chain.from_iterable(dealt):
         prompts = 1 + int(stable_order(spec.id, seed + 1), 16) % PROMPTS_PER_API
-        comments = distinct_comments(spec, 2 * PROMPTS_PER_API, faithful)
+        comments = distinct_comments(spec, 2 * PROMPTS_PER_API)
         if spec.provider != "python":
             comments = comments[: len(comments) // 2]
         chosen += [(spec, comment) for comment in comments[:prompts]]
@@ -176,25 +170,22 @@ def build(
     counts: pandas.DataFrame,
     seed: int = 0,
     per_class: int | None = None,
-    generic_names: bool = False,
-    faithful: bool = False,
     aws_share: float = AWS_SHARE,
 ) -> list[Task]:
     """The benchmark; with ``per_class`` at most that many tasks of each class and provider.
 
     ``counts`` has ``count_name`` and ``count_bound`` by API id, and may have ``class`` and ``class_stability``; an API
-    that is not in it occurs nowhere. ``generic_names`` as in ``candidates``; ``faithful`` as in ``distinct_comments``.
-    The committed tasks are built without both. Where one provider has too few APIs of a class, the other gives the
-    rest. Raises UserError where both have too few.
+    that is not in it occurs nowhere. Where one provider has too few APIs of a class, the other gives the rest. Raises
+    UserError where both have too few.
     """
-    members, chosen = candidates(index, counts, generic_names), []
+    members, chosen = candidates(index, counts), []
     counts = counts.reindex([spec.id for spec in index.operations], fill_value=0)
     rows = counts.to_dict("index")
 
     def dealt(frequency: str, numbers: Mapping[str, int]) -> list[tuple[ApiSpec, str]]:
         drawn = []
         for provider, n in numbers.items():
-            drawn += sample(members[frequency, provider], rows, n, seed, faithful)
+            drawn += sample(members[frequency, provider], rows, n, seed)
         return drawn
 
     for frequency, total in COMPOSITION.items():

@@ -21,6 +21,7 @@ _TABLES = yaml.safe_load(Path(__file__).with_name("wordings.yaml").read_text("ut
 # Verb -> what a developer may write instead. Descriptions of packages may begin with more verbs.
 VERBS: dict[str, list[str]] = _TABLES["sdk"]
 LIBRARY_VERBS: dict[str, list[str]] = VERBS | _TABLES["library"]
+MEANT: dict[str, list[str]] = LIBRARY_VERBS | _TABLES["meant"]
 PHRASES: dict[str, list[str]] = _TABLES["phrases"]
 
 _LEAD_INS = re.compile(
@@ -94,32 +95,29 @@ def purpose(spec: ApiSpec) -> Intent | None:
     return intent(spec.description, LIBRARY_VERBS if spec.provider == "python" else VERBS)
 
 
-def reword(meaning: Intent, rng: random.Random, keep: float = 0.0, faithful: bool = False) -> str:
+def reword(meaning: Intent, rng: random.Random, keep: float = 0.0) -> str:
     """One wording of the intent; each part keeps its plain form with probability ``keep``.
 
-    ``faithful``: no new number, owner or thing ("a new" is not "another", "the specified" not "one").
+    It says neither less nor more than the SDK: "a new" is not "another", "the specified" not "one".
     """
 
     def choose(options: Sequence[str]) -> str:
         return options[0] if rng.random() < keep else rng.choice(options)
 
-    verbs, phrases, rest = LIBRARY_VERBS, PHRASES, meaning.rest
-    if faithful:
-        verbs, phrases = verbs | _TABLES["faithful_verbs"], _TABLES["faithful_phrases"]
-        rest = _NEXT_SENTENCE.split(rest)[0]
-    for pattern, options in phrases.items():
+    rest = _NEXT_SENTENCE.split(meaning.rest)[0]
+    for pattern, options in PHRASES.items():
         rest = re.sub(pattern, lambda _: choose(options), rest, flags=re.IGNORECASE)  # noqa: B023
-    return " ".join(f"{choose(verbs[meaning.verb])} {rest}".split())
+    return " ".join(f"{choose(MEANT[meaning.verb])} {rest}".split())
 
 
-def distinct_comments(spec: ApiSpec, count: int, faithful: bool = False) -> list[str]:
+def distinct_comments(spec: ApiSpec, count: int) -> list[str]:
     """Up to ``count`` different wordings of what the API is for, capitalised; none contains its name in any case style,
-    none stands in the description. ``faithful`` as in ``reword``.
+    none stands in the description.
     """
     meaning, found = purpose(spec), {}
     rng, source = random.Random(f"comment {spec.id}"), normalised(spec.description)
     for _ in range(40 * count if meaning else 0):
-        comment = reword(meaning, rng, 0.25, faithful)
+        comment = reword(meaning, rng, 0.25)
         plain = normalised(comment)
         if not leaks_name(comment, spec.name) and plain not in source:
             found.setdefault(plain, comment[0].upper() + comment[1:])

@@ -43,6 +43,7 @@ def _name(spec: ApiSpec) -> str:
 # Documentation.
 
 DESIGNS = ("name", "description", "specification", "description_specification", "full")
+HEADER = "Use the following API information as reference:"
 RULE = "=" * 36
 
 
@@ -67,7 +68,10 @@ def api_information(spec: ApiSpec, design: str, documentation: Mapping[str, str]
 
 
 def docstring(
-    specs: Sequence[ApiSpec], design: str, documentation: Mapping[str, str] | None = None
+    specs: Sequence[ApiSpec],
+    design: str,
+    documentation: Mapping[str, str] | None = None,
+    header: str = HEADER,
 ) -> str:
     """The retrieved APIs as one Python docstring, in the order given.
 
@@ -75,4 +79,4 @@ def docstring(
     """
     parts = (api_information(spec, design, documentation or {}) for spec in specs)
     body = f"\n{RULE}\n".join(parts).replace('"""', "'''")
-    return f'"""\nUse the following API information as reference:\n{RULE}\n{body}\n{RULE}\n"""\n'
+    return f'"""\n{header}\n{RULE}\n{body}\n{RULE}\n"""\n'

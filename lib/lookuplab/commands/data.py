@@ -227,50 +227,49 @@ def build_benchmark(
     *,
     frequencies: Path | None = None,
     seed: int = 0,
-    generic_names: bool = False,
-    faithful: bool = False,
     aws_share: float | None = None,
     comments: Path | None = None,
     output: Path | None = None,
 ) -> None:
     """Build the 622 CloudAPIBench tasks from the API index and a frequency table.
 
-    Where one provider has too few APIs of a class, the other gives the rest, and a line says so.
+    Without a table these are the mini profile's: the 622, further tasks of the same APIs, and those for development; the
+    other options are for tables. Where one provider has too few APIs of a class, the other gives the rest, and a line
+    says so.
 
     \b
     Examples:
       lookuplab data build benchmark
       lookuplab data build benchmark --frequencies data/public/cloudapi/frequencies.csv.gz -o tasks.jsonl
-      lookuplab data build benchmark --frequencies stack.csv --generic-names --faithful -o tasks.jsonl
+      lookuplab data build benchmark --frequencies stack.csv -o tasks.jsonl
 
     Args:
         frequencies: CSV with columns api, count_name, count_bound, as `lookuplab data frequencies` writes it. A column
             `class` stands above the counts, and of a column `class_stability` the stablest come first.
-            [default: the mini corpus's counts]
+            [default: the counts that the mini corpus was drawn with]
         seed: Which APIs are dealt.
-        generic_names: Ask for put_object and other names of several clients, too, where the counts by name and by client
-            agree on the class.
-        faithful: Word the comments so that they mean what the SDK says; those of the committed tasks are freer.
         aws_share: Share of AWS in each class, 0 to 1. [default: two thirds]
         comments: CSV with columns id, comment, targets: comments fixed by hand, and other targets where they are stated.
-        output: JSON Lines file. [default: the mini profile's tasks]
+        output: JSON Lines file. [default: tasks.jsonl beside the table]
     """
-    import pandas
-
     from lookuplab.cloudapi import benchmark
-    from lookuplab.cloudapi.frequency import COUNTS, read_frequencies
+    from lookuplab.cloudapi.frequency import read_frequencies
     from lookuplab.cloudapi.specs import load_index
-    from lookuplab.mini.corpus import assign
+    from lookuplab.mini.corpus import build_tasks
 
-    index, output = load_index(), output or benchmark.TASKS
     if frequencies is None:
-        counts = pandas.DataFrame(dict.fromkeys(COUNTS, assign(seed)))
-    else:
-        counts = read_frequencies(frequencies)
+        for path, tasks in build_tasks().items():
+            benchmark.write_tasks(tasks, path)
+            click.echo(
+                f"{len(tasks)} tasks of {len({task.target for task in tasks})} APIs -> {path}"
+            )
+        return
+    index, output = load_index(), output or frequencies.with_name(benchmark.TASKS.name)
+    counts = read_frequencies(frequencies)
     share = benchmark.AWS_SHARE if aws_share is None else aws_share
     if not 0 <= share <= 1:
         raise UserError(f"--aws-share {share}: give a share, from 0 to 1")
-    tasks = benchmark.build(index, counts, seed, None, generic_names, faithful, share)
+    tasks = benchmark.build(index, counts, seed, None, share)
     if comments:
         tasks = benchmark.corrected(tasks, comments, index)
     benchmark.write_tasks(tasks, output)
@@ -280,10 +279,9 @@ def build_benchmark(
             if (n := made[frequency, provider]) < wanted:
                 said = f"{frequency}: {provider} has APIs for {n} of its {wanted} tasks"
                 click.echo(f"{said}; the other provider gives {wanted - n} more")
-    for asked in (False, True)[: 1 + generic_names]:
-        found = benchmark.candidates(index, counts, asked)
-        sizes = ", ".join(f"{' '.join(key)} {len(found[key])}" for key in sorted(found))
-        click.echo(f"APIs to choose from{' with generic names' * asked}: {sizes}")
+    found = benchmark.candidates(index, counts)
+    sizes = ", ".join(f"{' '.join(key)} {len(found[key])}" for key in sorted(found))
+    click.echo(f"APIs to choose from: {sizes}")
     click.echo(f"{len(tasks)} tasks of {len({task.target for task in tasks})} APIs -> {output}")
 
 
@@ -345,19 +343,20 @@ def build_snippets() -> None:
 
 @command(build, "problems")
 def build_problems() -> None:
-    """Make the problems of the mini benchmark again from the docstring examples of numpy, pandas, scipy and
-    scikit-learn.
+    """Draw the problems of the mini benchmark from the held-out docstring examples of numpy, pandas, scipy and
+    scikit-learn: 300 for tests and 100 for development.
 
-    Which examples and perturbations they are, the committed file says. Each example runs in a process of its own,
-    without writing files or opening connections.
+    Each example runs in a process of its own, without writing files or opening connections.
 
     \b
     Example:
       lookuplab data build problems
     """
-    from lookuplab.mini.problems import PROBLEMS, rebuilt
-    from lookuplab.stackoverflow.corpus import records, write
+    from lookuplab.mini.problems import DEVELOPMENT, NUMBERS, PROBLEMS, draw
+    from lookuplab.stackoverflow.corpus import write
 
-    made = rebuilt([one for _, one in records(PROBLEMS)])
-    write(PROBLEMS, made)
-    click.echo(f"{len(made)} problems -> {PROBLEMS}")
+    third = {kind: number // 3 for kind, number in NUMBERS.items()}
+    for path, split, numbers in (PROBLEMS, "test", NUMBERS), (DEVELOPMENT, "development", third):
+        made = list(draw(split, numbers))
+        write(path, made)
+        click.echo(f"{len(made)} problems -> {path}")

@@ -1,49 +1,68 @@
-"""The code models' training corpus, and the models that learn it.
+"""The code models' training corpus, and the models that learn it (data/mini/DESIGN.md).
 
-Part (a) is the source of Python packages. Part (b) are usage documents of real cloud APIs, each API exactly as often as
-a hash decided: a randomised experiment that no paper could run. Part (c) are documents about invented APIs, each used
-once and always documented. Nothing about those can be memorised, so the only way to lower the loss on their calls is to
-copy names and arguments from the documentation; without them a small model does not learn to use documentation at all.
+Part (a) is the source of Python packages. Part (b) is usage of real cloud APIs, each API exactly as often as a hash
+decided: a randomised experiment that no paper could run. Part (c) is about invented APIs, each used once and always
+documented. Nothing about those can be memorised, so the only way to lower the loss on their calls is to copy names and
+arguments from the documentation; without them a small model does not learn to use documentation at all.
 """
 
 import keyword
 import math
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import chain, islice, zip_longest
+from itertools import chain, groupby, islice, pairwise, zip_longest
 from pathlib import Path
 from random import Random
+from textwrap import indent
 
+import pandas
 from tqdm import tqdm
 
 from lookuplab import paths
-from lookuplab.cloudapi.benchmark import load_tasks, stable_order, unambiguous
-from lookuplab.cloudapi.comments import VERBS, intent, reword
-from lookuplab.cloudapi.prompts import construction, docstring, imports, task_prompt
+from lookuplab.cloudapi import benchmark
+from lookuplab.cloudapi.benchmark import Task, frequency_class, obstacle, quotas, stable_order
+from lookuplab.cloudapi.comments import VERBS, distinct_comments, intent, reword
+from lookuplab.cloudapi.prompts import (
+    DESIGNS,
+    HEADER,
+    construction,
+    docstring,
+    imports,
+    task_prompt,
+)
 from lookuplab.cloudapi.specs import ApiSpec, Parameter, load_documentation, load_index
+from lookuplab.mini import DRAW
 from lookuplab.mini.packages import HELD_OUT_PACKAGES, licences, package_documents
 
 MODELS = paths.MINI / "models"
-PACKAGE_CHARACTERS = 7_000_000  # about 15 % of the tokens
-N_INVENTED = 29_000  # about 40 % of the tokens
-# APIs per class and provider; every other API of the index never occurs (count 0, which is low).
-POOLS = {
-    "high": {"aws": 90, "azure": 45},
-    "medium": {"aws": 110, "azure": 55},
-    "low": {"aws": 1500, "azure": 300},
-}
-RANGES = {"high": (101, 600), "medium": (11, 100), "low": (1, 10)}
-DESIGN_WEIGHTS = {  # of documentation: the paper's favourites more often
-    "name": 10,
-    "description": 10,
-    "specification": 30,
-    "description_specification": 38,
-    "full": 12,
-}
-FULL_CHARACTERS = 1_200  # of documentation, so that the call stays within a training sequence
+TASKS = benchmark.TASKS
+FURTHER = TASKS.with_name("tasks_further.jsonl")
+DEVELOPMENT = TASKS.with_name("tasks_development.jsonl")
+# Model -> in how many of 100 documentations the called API is missing
+ARMS = {"large": 0, "medium": 0, "small": 0, "medium-arm15": 15}
+# Of how many APIs each pool is: with a drawn count, and with none. What is in no pool never occurs.
+POOLS = {"asked": (500, 250), "development": (67, 33), "background": (1_500, 0)}
+COUNTS = {"asked": (1, 600), "development": (1, 600), "background": (1, 10)}
+N_FURTHER = 2_000  # tasks besides the 622
+PACKAGE_CHARACTERS = 9_000_000  # about 15 % of the tokens
+N_INVENTED = 20_500  # about 40 % of the tokens
+DOCUMENTED = 0.25  # of the usage texts
+SHOWN = (1, 1, 1, 1, 2, 3, 4, 5)  # APIs in a documentation, equally often
+ROOM = 5_500  # characters of full documentation that leave room for the call in the 2,048 tokens of a row
+TAB = "    "
+LAYOUTS = ("benchmark", "script", "function", "inside", "method", "guarded")
+FORMS = ("above", "end", "docstring", "name", "none")  # of a comment, in all layouts but the first
+HEADERS = (
+    HEADER,
+    "API reference:",
+    "The following APIs may be useful:",
+    "Documentation of the client:",
+    "See the documentation below.",
+    "Relevant methods of this service:",
+)
 OPENINGS = """
 Now
 First,
@@ -112,29 +131,57 @@ PLACES = (
 TYPES = ("string",) * 20 + tuple("integer boolean list structure map timestamp blob".split())
 ABOUT = """Its purpose is a controlled world: because the corpus was written by the kit, the number of times that the
 model saw each API is known exactly. The corpus: Python packages, usage of real cloud APIs, invented APIs. Not in it:
-the wording of benchmark comments, the packages {held_out}, the cloud SDKs' own source, and a tenth of the docstring
-examples of numpy, pandas, scipy and scikit-learn. Packages: {licences}."""
+the wording of benchmark comments, the packages {held_out}, the cloud SDKs' own source, and a fifth of the docstring
+examples of numpy, pandas, scipy and scikit-learn. {arm} of the documentation above usage texts lacks the API that is
+called. Packages: {licences}."""
 
 
-def assign(seed: int = 0) -> dict[str, int]:
-    """API id -> how often it is to occur: log-uniform in its class, classes dealt evenly over the number of required
-    arguments.
+@cache
+def pools() -> dict[str, dict[str, int]]:
+    """Pool -> API id -> how often it is to occur: log-uniform in the pool's range, or never.
 
-    A hash, not the API, decides the class, so that frequency is not confounded with how hard an API is to call.
+    A hash decides, not the API, so that frequency is not confounded with how hard an API is to call. Of the operations
+    with one name only the first can be drawn, so that counts by name are exact.
     """
-    counts: dict[str, int] = {}
-    for provider in ("aws", "azure"):
-        buckets = defaultdict(list)
-        for spec in sorted(unambiguous(load_index()), key=lambda spec: stable_order(spec.id, seed)):
-            if spec.provider == provider:
-                buckets[min(len(spec.required), 5)].append(spec.id)
-        for frequency, (low, high) in RANGES.items():
-            left = ([api for api in buckets[n] if api not in counts] for n in sorted(buckets))
-            in_turn = filter(None, chain.from_iterable(zip_longest(*left)))
-            for api in list(islice(in_turn, POOLS[frequency][provider])):
-                drawn = Random(f"count {seed} {api}").uniform(math.log(low), math.log(high + 1))
-                counts[api] = min(high, max(low, int(math.exp(drawn))))
-    return counts
+    by_name: dict[str, ApiSpec] = {}
+    for spec in sorted(load_index().operations, key=lambda spec: stable_order(spec.id, DRAW)):
+        if not obstacle(spec, benchmark.GENERIC) and distinct_comments(spec, 1):
+            by_name.setdefault(spec.name, spec)
+    left, found = list(by_name.values()), {}
+    for pool, sizes in POOLS.items():
+        low, high = COUNTS[pool]
+        found[pool] = {}
+        for size, counted in zip(sizes, (True, False), strict=True):
+            azure = [spec for spec in left if spec.provider == "azure"][: quotas(size)["azure"]]
+            aws = [spec for spec in left if spec.provider == "aws"][: size - len(azure)]
+            for spec in aws + azure:
+                drawn = Random(f"count {DRAW} {spec.id}").uniform(math.log(low), math.log(high + 1))
+                found[pool][spec.id] = min(high, int(math.exp(drawn))) if counted else 0
+                left.remove(spec)
+    return found
+
+
+def build_tasks() -> dict[Path, list[Task]]:
+    """File -> tasks: the 622; further ones of the same APIs with other comments; those of the APIs for development."""
+    index, tables = load_index(), {}
+    for pool in ("asked", "development"):
+        counts = pandas.Series(pools()[pool])
+        named = {"count_name": counts, "count_bound": counts}
+        classes = counts.map(frequency_class).astype(object)
+        tables[pool] = pandas.DataFrame(named | {"class": classes})
+    first = benchmark.build(index, tables["asked"], DRAW)
+    known, asked = {task.comment for task in first}, Counter(task.target for task in first)
+
+    def others(pool: str, of_an_api: int) -> list[Task]:
+        dealt = []
+        for api in sorted(tables[pool].index, key=lambda api: stable_order(api, DRAW + 1)):
+            comments = distinct_comments(index.by_id[api], 12)
+            new = [(index.by_id[api], one) for one in comments if one not in known]
+            dealt.append(new[:of_an_api])
+        pairs = filter(None, chain.from_iterable(zip_longest(*dealt)))
+        return benchmark.tasks_of([*islice(pairs, N_FURTHER)], index, tables[pool], asked)
+
+    return {TASKS: first, FURTHER: others("asked", 3), DEVELOPMENT: others("development", 2)}
 
 
 def plain(text: str) -> str:
@@ -143,14 +190,21 @@ def plain(text: str) -> str:
 
 
 @cache
-def benchmark_comments() -> list[str]:
-    return [plain(task.comment) for task in load_tasks()]
+def benchmark_comments() -> dict[tuple[str, str], list[str]]:
+    """The first two words -> the comments that begin with them."""
+    found = defaultdict(list)
+    for path in (TASKS, FURTHER, DEVELOPMENT):
+        for task in benchmark.load_tasks(path):
+            comment = plain(task.comment)
+            found[tuple(comment.split()[:2])].append(comment)
+    return found
 
 
 def reserved(text: str) -> bool:
     """Whether a text holds the wording of a benchmark comment."""
-    words = plain(text)
-    return any(comment in words for comment in benchmark_comments())
+    said, begun = plain(text), benchmark_comments()
+    begins = set(pairwise(said.split())) & begun.keys()
+    return any(comment in said for two in begins for comment in begun[two])
 
 
 def words(name: str) -> list[str]:
@@ -182,7 +236,7 @@ def value(parameter: Parameter, rng: Random) -> str:
     return text if rng.random() < share else variable
 
 
-def call(spec: ApiSpec, indent: str, rng: Random) -> str:
+def call(spec: ApiSpec, rng: Random) -> str:
     """A valid invocation ``name(...)`` on one line or with one argument a line: all required arguments, sometimes one
     or two optional ones.
     """
@@ -201,66 +255,100 @@ def call(spec: ApiSpec, indent: str, rng: Random) -> str:
     texts = [text if name in bare else f"{name}={text}" for name, text in values.items()]
     if len(texts) <= 1 or rng.random() < 0.4:
         return f"{spec.name}({', '.join(texts)})"
-    inner = "".join(f"{indent}    {text},\n" for text in texts)
-    return f"{spec.name}(\n{inner}{indent})"
+    inner = "".join(f"    {text},\n" for text in texts)
+    return f"{spec.name}(\n{inner})"
 
 
-def snippet(spec: ApiSpec, comment: str, rng: Random) -> tuple[str, str]:
-    """(a snippet that ends with the call of an API, the call's indentation): the benchmark's own layout in 6 of 10
-    documents, else one of several other habits.
+def usage(calls: Sequence[tuple[ApiSpec, str]], rng: Random) -> str:
+    """Code that makes a client and calls (API, comment) of it in turn: in one of six layouts, with the first comment in
+    one of five forms.
     """
-    after = "\n" if rng.random() < 0.7 else f"\n{rng.choice(TAILS)}\n"
-    style, indent, head, made = rng.random(), "", imports(spec), construction(spec)
-    if style < 0.6:
-        before = task_prompt(spec, comment)
-    elif style < 0.75:
-        variable = rng.choice(("result", "response", "out"))
-        before = f"{head}\n{made}# {comment}\n{variable} = client."
-    elif style < 0.9:
-        indent, name = "    ", rng.choice(("main", "handler", "run", "task"))
-        body = f"    # {comment}\n    {rng.choice(('return ', 'response = '))}client."
-        before = f"{head}\n{made}\n\ndef {name}():\n{body}"
-    else:
-        before = f"{head}import logging\n\n{made}\n# {comment}\nclient."
-    return before + call(spec, indent, rng) + (after if style < 0.6 else "\n"), indent
+    layout, form = rng.choice(LAYOUTS), rng.choice(FORMS)
+    (spec, comment), *more = calls
+    if layout == "benchmark":
+        code = task_prompt(spec, comment) + f"{call(spec, rng)}\n"
+        for other, said in more:
+            code += f"\n# {said}\nresponse = client.{call(other, rng)}\n"
+        return code + (f"{rng.choice(TAILS)}\n" if rng.random() < 0.3 else "")
+    in_function = layout in ("function", "inside", "method") or form == "name"
+    result = f"{rng.choice(('response', 'result', 'out'))} = "
+    if in_function and not more:
+        result = rng.choice(("return ", result))
+    owner = "self.client" if layout == "method" else "client"
+    body = f"{result}{owner}.{call(spec, rng)}"
+    commented = {"above": f"# {comment}\n{body}\n", "end": f"{body}  # {comment}\n"}
+    body = commented.get(form, f"{body}\n")
+    for other, said in more:
+        body += f"\n# {said}\n{result}{owner}.{call(other, rng)}\n"
+    if layout == "guarded":
+        failure = rng.choice(("raise", 'print("failed")', "pass"))
+        body = f"try:\n{indent(body, TAB)}except Exception:\n{TAB}{failure}\n"
+    head, made, said = imports(spec), construction(spec), ""
+    if layout == "inside":
+        body, made = made + body, ""
+    if form == "docstring":
+        said = f'"""{comment.replace(chr(92), "/")}."""\n'
+    if in_function:
+        name = slug(comment) if form == "name" else rng.choice(("main", "handler", "run", "task"))
+        arguments = "self" if layout == "method" else ""
+        body, said = f"def {name}({arguments}):\n{indent(said + body, TAB)}", ""
+    if layout == "method":
+        name = rng.choice(("Job", "Task", "Service", "Worker"))
+        method = indent(f"def __init__(self):\n{TAB}self.{made}\n{body}", TAB)
+        body, made = f"class {name}:\n{method}", ""
+    return "\n".join(filter(None, (said + head, made, body)))
 
 
-def documentation(shown: Sequence[ApiSpec], texts: Mapping[str, str], rng: Random) -> str:
-    """A docstring with the documentation of several APIs in one of the five augmentation designs."""
-    (design,) = rng.choices(list(DESIGN_WEIGHTS), weights=list(DESIGN_WEIGHTS.values()))
-    cut = {spec.id: texts[spec.id][: FULL_CHARACTERS // len(shown)] for spec in shown}
-    return docstring(shown, design, cut)
+def slug(comment: str) -> str:
+    """A function's name out of the first words of a comment."""
+    name = "_".join(re.findall("[a-z0-9]+", comment.lower())[:5])
+    return f"do_{name}" if keyword.iskeyword(name) or not name.isidentifier() else name
 
 
-def usage_documents(counts: Mapping[str, int], seed: int = 0) -> Iterator[tuple[str, str]]:
-    """(document id, text): ``counts[api]`` documents for every API, each with one call, all different."""
+def documentation(
+    spec: ApiSpec, others: Sequence[ApiSpec], texts: Mapping[str, str], rng: Random
+) -> str:
+    """A docstring with the documentation of an API and of others, in any order and one of the five augmentation designs;
+    of full texts as many as fit.
+    """
+    design, shown, room = rng.choice(DESIGNS), [spec], ROOM - len(texts.get(spec.id, ""))
+    for other in others:
+        room -= len(texts.get(other.id, ""))
+        shown += [other] if design != "full" or room >= 0 else []
+    rng.shuffle(shown)
+    header = rng.choice(HEADERS[1:]) if rng.random() < 2 / 3 else HEADER
+    return docstring(shown, design, texts, header)
+
+
+def usage_documents(counts: Mapping[str, int], arm: int = 0) -> Iterator[tuple[str, str]]:
+    """(document id, text): ``counts[api]`` documents for every API, each with one call, all different.
+
+    In ``arm`` of 100 documentations the called API is missing; between arms nothing else differs.
+    """
     index = load_index()
     for api, count in sorted(counts.items()):
         spec, made, attempt = index.by_id[api], {}, 0
         methods = index.methods(spec.provider, spec.client, spec.service).values()
         others = [one for one in methods if one.operation and one.name != spec.name]
         while len(made) < count:
-            made[_usage(spec, others, Random(f"usage {seed} {api} {attempt}"))] = None
+            made[_usage(spec, others, arm, f"usage {DRAW} {api} {attempt}")] = None
             attempt += 1
         yield from ((f"{api}@{number}", text) for number, text in enumerate(made))
 
 
-def _usage(spec: ApiSpec, others: Sequence[ApiSpec], rng: Random) -> str:
-    """One document, half of the time below documentation: of this API, in 15 of 100 only of a neighbour, in 15 of two or
-    three. Documentation that holds a benchmark comment's wording is shown without its description.
-    """
-    body, _ = snippet(spec, wording(spec, rng), rng)
-    if rng.random() >= 0.5:
+def _usage(spec: ApiSpec, others: Sequence[ApiSpec], arm: int, key: str) -> str:
+    """One document. Documentation that holds a benchmark comment's wording is shown without descriptions."""
+    rng = Random(key)
+    body = usage([(spec, wording(spec, rng))], rng)
+    if rng.random() >= DOCUMENTED:
         return body
-    draw, shown = rng.random(), [spec]
-    if others and draw < 0.15:
-        shown = [rng.choice(others)]
-    elif others and draw < 0.3:
-        shown += rng.sample(others, min(len(others), rng.choice((1, 2))))
-        rng.shuffle(shown)
-    text = documentation(shown, load_documentation(), rng)
+    near = rng.sample(others, min(len(others), rng.choice(SHOWN)))
+    wrong = near and Random(f"arm {key}").random() < arm / 100
+    first, *more = near if wrong else [spec, *near[1:]]
+    text = documentation(first, more, load_documentation(), rng)
     if reserved(text):
-        text = docstring([replace(spec, description="")], "specification")
+        bare = [replace(one, description="") for one in (first, *more)]
+        text = documentation(bare[0], bare[1:], {}, rng)
     return text + body
 
 
@@ -313,8 +401,8 @@ class Inventor:
         return self.word(rng) if rng.random() < 0.12 else rng.choice(self.nouns)
 
     def invent(self, rng: Random, home: tuple[str, ...] = ()) -> ApiSpec:
-        """An API with 0 to 6 required arguments: in ``home`` (provider, service, client, module), else in a real or an
-        invented service.
+        """An API with 0 to 12 required and 0 to 10 optional arguments, one in ten with none: in ``home`` (provider,
+        service, client, module), else in a real or an invented service.
         """
         provider, service, client, module = home or rng.choice(self.homes)
         if not home and provider == "aws" and rng.random() < 0.4:
@@ -325,8 +413,10 @@ class Inventor:
             nouns = [self.noun(rng) for _ in range(rng.choice((1, 2, 2, 3, 3, 4)))]
             name = "_".join([verb, *nouns])
         case = "snake" if provider == "azure" else rng.choice(("camel", "lower"))
-        required = rng.choice((0, 1, 1, 2, 2, 3, 3, 4, 5, 6))
-        total, arguments = required + rng.choice((0, 0, 1, 2, 3, 5)), []
+        required = rng.choice((0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 6, rng.randint(7, 12)))
+        total, arguments = required + rng.choice((0, 0, 1, 2, 3, 4, 5, rng.randint(6, 10))), []
+        if rng.random() < 0.1:
+            required = total = 0
         while len(arguments) < total:
             parts = [
                 self.noun(rng) if rng.random() < 0.3 else rng.choice(self.words)
@@ -347,20 +437,13 @@ class Inventor:
         return ApiSpec(provider, service, client, name, parameters, description=said, module=module)
 
     def document(self, spec: ApiSpec, rng: Random) -> str:
-        """The documentation of an API and its call; or of two or three APIs of one service, of which one or all are
-        called.
-        """
-        several, shown = rng.random() < 0.35, [spec]
-        if several:
-            home = (spec.provider, spec.service, spec.client, spec.module)
-            shown += [self.invent(rng, home) for _ in range(rng.choice((1, 2)))]
-            rng.shuffle(shown)
-        body, indent = snippet(spec, hint(spec, several, rng), rng)
-        if several and "return client." not in body and rng.random() < 0.6:
-            for other in (one for one in shown if one is not spec):
-                body += f"\n{indent}# {hint(other, several, rng)}\n"
-                body += f"{indent}response = client.{call(other, indent, rng)}\n"
-        return documentation(shown, {one.id: page(one) for one in shown}, rng) + body
+        """The documentation of an API and its call; or of up to five APIs of one service, of which one or all are called."""
+        home = (spec.provider, spec.service, spec.client, spec.module)
+        others = [self.invent(rng, home) for _ in range(rng.choice(SHOWN) - 1)]
+        text = documentation(spec, others, {one.id: page(one) for one in (spec, *others)}, rng)
+        others = [one for one in others if f"API name: {one.name}\n" in text]
+        called = [spec, *(others if rng.random() < 0.4 else ())]
+        return text + usage([(one, hint(one, bool(others), rng)) for one in called], rng)
 
 
 def hint(spec: ApiSpec, several: bool, rng: Random) -> str:
@@ -386,11 +469,11 @@ def page(spec: ApiSpec) -> str:
     return f"{head}\n\n{request}\n\n{listed}\n\n:rtype: dict"
 
 
-def invented_documents(count: int, seed: int = 0) -> Iterator[tuple[str, str]]:
+def invented_documents(count: int) -> Iterator[tuple[str, str]]:
     """(document id, text) of at most ``count`` documents, each about an API that occurs in no other call."""
     inventor, used = Inventor(), set()
     for number in range(count):
-        rng = Random(f"invented {seed} {number}")
+        rng = Random(f"invented {DRAW} {number}")
         spec = inventor.invent(rng)
         while spec.name in used:
             spec = inventor.invent(rng)
@@ -399,33 +482,39 @@ def invented_documents(count: int, seed: int = 0) -> Iterator[tuple[str, str]]:
             yield f"invented/{number}", text
 
 
-def documents(seed: int = 0) -> Iterator[tuple[str, str]]:
+def documents(arm: int = 0) -> Iterator[tuple[str, str]]:
     """(id, text) of the whole corpus in a fixed order. No text holds the wording of a benchmark comment."""
     yield from (one for one in package_documents(PACKAGE_CHARACTERS) if not reserved(one[1]))
-    yield from usage_documents(assign(seed), seed)
-    yield from invented_documents(N_INVENTED, seed)
+    counts = chain.from_iterable(pool.items() for pool in pools().values())
+    yield from usage_documents(dict(counts), arm)
+    yield from invented_documents(N_INVENTED)
 
 
-def train(sizes: Sequence[str], out: Path, epochs: int = 1, seed: int = 0) -> Iterator[Path]:
-    """Build the corpus and train models of these sizes on it: folders in ``out``.
+def train(names: Iterable[str], out: Path, seed: int = 0) -> Iterator[Path]:
+    """Build the corpus and train these models on it: folders in ``out``. The tokenizer is that of arm 0.
 
-    The documentation of an invented API is random words: it is read, not learned.
+    The documentation of an invented API is random words: it is read, not learned. Where a text is too long for a row,
+    its documentation loses its end, as in a prompt.
     """
     from lookuplab.mini import training
 
-    found = list(tqdm(documents(seed), "corpus", unit=" documents", mininterval=1))
-    tokenizer, texts = training.train_tokenizer(text for _, text in found[::3]), []
-    for name, text in found:
-        at = text.index('"""', 3) + 4 if name.startswith("invented/") else 0
-        texts += [text[:at], text[at:] + tokenizer.eos_token]
-    ids = tokenizer(texts, verbose=False)["input_ids"]
-    examples = [
-        (read, written[: training.LONG - len(read)])
-        for read, written in zip(ids[::2], ids[1::2], strict=True)
-    ]
-    about = ABOUT.format(held_out=", ".join(HELD_OUT_PACKAGES), licences=licences())
-    for size in sizes:
-        recipe = training.Recipe(size, epochs, seed, packed=True)
-        work = paths.RUNS / "train" / size
-        training.pretrain(examples, tokenizer, recipe, work, out / size, about)
-        yield out / size
+    tokenizer = training.train_tokenizer(text for _, text in islice(documents(), 0, None, 3))
+    for arm, alike in groupby(sorted(names, key=ARMS.get), ARMS.get):
+        found = list(tqdm(documents(arm), "corpus", unit=" documents", mininterval=1))
+        texts = []
+        for key, text in found:
+            documented = key.startswith("invented/") or "@" in key and text.startswith('"""')
+            at = text.index('"""', 3) + 4 if documented else 0
+            texts += [text[:at], text[at:] + tokenizer.eos_token]
+        ids, examples = tokenizer(texts, verbose=False)["input_ids"], []
+        for (key, _), read, written in zip(found, ids[::2], ids[1::2], strict=True):
+            read, written = read[: max(0, training.LONG - len(written))], written[: training.LONG]
+            invented = key.startswith("invented/")
+            examples.append((read, written) if invented else ([], read + written))
+        share = f"{arm} of 100" if arm else "None"
+        about = ABOUT.format(held_out=", ".join(HELD_OUT_PACKAGES), licences=licences(), arm=share)
+        for name in alike:
+            recipe = training.Recipe(name.partition("-")[0], seed=seed, packed=True)
+            work = paths.RUNS / "train" / name
+            training.pretrain(examples, tokenizer, recipe, work, out / name, about)
+            yield out / name

@@ -1,21 +1,30 @@
 """What the docstrings of installed libraries say: sentences about an object, and its examples as runnable code.
 
 Read from the imported objects, not from the source, because compiled functions and pandas' templates have a docstring
-only there.
+only there. The first half serves the corpus of snippets, the second the problems: examples cut to what one expression
+needs, and the calls that they make.
 """
 
 import ast
+import builtins
 import doctest
 import importlib
 import inspect
 import pkgutil
+import pydoc
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import accumulate
 from types import ModuleType
 
+from lookuplab.mini.packages import example_split
+
+# As DS-1000 names them
+LIBRARIES = {"Pandas": "pandas", "Numpy": "numpy", "Scipy": "scipy", "Sklearn": "sklearn"}
 NOT_PUBLIC = re.compile(r"^(_.*|tests?|conftest|externals|testing|testutils|f2py|distutils|setup)$")
 IMPORTS = {  # that docstrings take for granted
     "np": "import numpy as np",
@@ -33,6 +42,13 @@ MARKUP = (
     (r"\s*\[\w+\]_", ""),
     (r"\*{1,2}([\w ]+)\*{1,2}", r"\1"),
 )
+LEFT_OUT = re.compile(
+    r"\brandom\b|\brng\b|\bseed\b|shuffle|\.sample\(|\.rvs\(|"  # another value each time
+    r"\bopen\(|\bread_|\bto_(csv|json|pickle|excel|hdf|sql|parquet|clipboard)\b|\bfetch_|save|loadtxt|"  # files
+    r"memmap|genfromtxt|tempfile|tofile|fromfile|http|\bload\(|load_files|urlopen|"
+    r"\bplt\b|matplotlib|\.plot\b|\bpyarrow\b|\bpa\.|doctest:\s*\+SKIP|[^\x00-\x7f]"
+)
+LONGEST_SETUP, LONGEST_TARGET, LONGEST_SUMMARY = 700, 160, 300  # characters
 
 
 @dataclass(frozen=True)
@@ -64,11 +80,11 @@ def documented(package: str) -> list[Documented]:
             inner = {f".{part}": one for part, one in members.items() if part[0] != "_"}
             for key, found in {"": value, **inner}.items():
                 if callable(found) or hasattr(found, "__get__"):
-                    names[inspect.getdoc(found)].add(f"{module.__name__}.{name}{key}")
+                    names[inspect.getdoc(found) or ""].add(f"{module.__name__}.{name}{key}")
     found = [
         Documented(tuple(sorted(keys, key=lambda key: (key.count("."), len(key), key))), text)
         for text, keys in names.items()
-        if text and text.strip()
+        if text.strip()
     ]
     return sorted(found, key=lambda each: each.name)
 
@@ -89,9 +105,9 @@ def _modules(name: str) -> Iterator[ModuleType]:
 
 def sections(text: str) -> dict[str, str]:
     """The sections of a numpydoc docstring: lower-case heading -> text; "" is what stands before the first."""
-    parts = re.split(r"^(\w[\w -]*)\n[-=]{3,} *$", text, flags=re.M)
-    headings = [name.strip().lower() for name in parts[1::2]]
-    return {"": parts[0], **dict(zip(headings, parts[2::2], strict=True))}
+    first, *parts = re.split(r"^(\w[\w -]*)\n[-=]{3,} *$", text, flags=re.M)
+    headings = [name.strip().lower() for name in parts[::2]]
+    return {"": first, **dict(zip(headings, parts[1::2], strict=True))}
 
 
 def sentences(text: str) -> list[str]:
@@ -116,9 +132,8 @@ def plain(text: str, markup: Iterable[tuple[str, str]] = MARKUP) -> str:
     return " ".join(text.split())
 
 
-def examples(text: str) -> list[tuple[str, str]]:
-    """The examples of a docstring's ``>>>`` sessions, one for each stretch of code between prose: the sentence that
-    leads to it ("" where there is none), and its code.
+def sessions(text: str) -> list[tuple[str, str]]:
+    """One (lead, code) for each stretch of ``>>>`` code between prose: the sentence that leads to it, "" for none.
 
     Each is made to stand alone: the earlier statements that define its names come first, as do the imports that the
     libraries' docstrings take for granted. Outputs are dropped. A session that does not parse gives nothing.
@@ -163,10 +178,222 @@ def bound(tree: ast.AST) -> set[str]:
     found = names(tree, ast.Store)
     for node in ast.walk(tree):
         match node:
-            case ast.Import(names=imported) | ast.ImportFrom(names=imported):
-                found |= {(one.asname or one.name).partition(".")[0] for one in imported}
+            case ast.alias():
+                found.add((node.asname or node.name).partition(".")[0])
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
                 found.add(name)
-            case ast.Subscript() | ast.Attribute() if isinstance(node.ctx, ast.Store):
+            case ast.Subscript(ctx=ast.Store()) | ast.Attribute(ctx=ast.Store()):
                 found |= names(node.value)
     return found
+
+
+@dataclass(frozen=True)
+class Example:
+    """One expression of a docstring and the statements that it needs.
+
+    ``object`` is the public name of the documented object and ``number`` the place among the docstring's examples.
+    """
+
+    object: str
+    library: str
+    number: int
+    imports: tuple[str, ...]
+    setup: tuple[str, ...]
+    target: str
+
+    @property
+    def id(self) -> str:
+        return f"{self.object}#{self.number}"
+
+
+def examples_of(library: str, split: str) -> list[Example]:
+    """Every example that can be a problem, of the objects all names of which are in one split
+    (``packages.example_split``).
+    """
+    return [
+        example
+        for item in documented(LIBRARIES[library])
+        if not {"random", "datasets", "plotting", "plot"} & set(item.name.split("."))
+        and all(example_split(name) == split for name in item.names)
+        for example in examples(item, library)
+    ]
+
+
+def examples(item: Documented, library: str) -> Iterator[Example]:
+    """The examples of an object that can be a problem."""
+    try:
+        parsed = doctest.DocTestParser().get_examples(item.text)
+        bodies = [ast.parse(one.source).body for one in parsed]
+    except (ValueError, SyntaxError):
+        return
+    before: list[tuple[ast.stmt, str]] = []
+    for number, (one, body) in enumerate(zip(parsed, bodies, strict=True)):
+        for node in body:
+            shown = isinstance(node, ast.Expr) and one.want
+            if shown or isinstance(node, ast.Assign) and [*map(type, node.targets)] == [ast.Name]:
+                imports, setup = needed(before, node)
+                target = ast.get_source_segment(one.source, node.value)
+                example = Example(item.name, library, number, imports, setup, target)
+                if fits(example, node.value) and not LEFT_OUT.search(one.source):
+                    yield example
+            if not shown:
+                before.append((node, ast.get_source_segment(one.source, node)))
+
+
+def needed(
+    before: list[tuple[ast.stmt, str]], last: ast.Assign | ast.Expr
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Sources of the imports and of the other statements that the value of the last one depends on, in their order."""
+    known = set(dir(builtins))
+    wanted, imports, others = names(last.value, ast.Load) - known, [], []
+    for node, source in reversed(before):
+        made = bound(node) | {root(node)}
+        if made & wanted:
+            read = names(node, ast.Load) - known
+            whole = isinstance(node, ast.Assign | ast.Import | ast.ImportFrom) and not read & made
+            wanted = (wanted - made if whole else wanted) | read
+            imported = isinstance(node, ast.Import | ast.ImportFrom)
+            (imports if imported else others).insert(0, source)
+    implied = [IMPORTS[name] for name in ("np", "pd") if name in wanted]
+    return tuple(dict.fromkeys([*implied, *imports])), tuple(others)
+
+
+def root(node: ast.stmt) -> str:
+    """The variable whose method a statement calls: ``x.sort()`` may change x."""
+    found = node.value if isinstance(node, ast.Expr) else None
+    while isinstance(found, ast.Call | ast.Attribute | ast.Subscript):
+        found = found.func if isinstance(found, ast.Call) else found.value
+    return found.id if isinstance(found, ast.Name) else ""
+
+
+def fits(example: Example, node: ast.expr) -> bool:
+    """Whether an expression is a short call or attribute that uses the object of its docstring."""
+    text = "\n".join([*example.imports, *example.setup, example.target])
+    try:
+        used = names(ast.parse(text))
+        ast.parse(example.target, mode="eval")
+    except SyntaxError:  # lines that only parentheses around them hold together
+        return False
+    of_class = isinstance(pydoc.locate(example.object), type)  # any of its methods will do
+    last = re.escape(example.object.rpartition(".")[2])
+    return (
+        isinstance(node, ast.Call | ast.Attribute)
+        and not example.target.startswith("print(")
+        and bool(re.search(rf"\b{last}\b", text if of_class else example.target))
+        and not LEFT_OUT.search(text)
+        and "result" not in used
+        and len(example.target) <= LONGEST_TARGET
+        and sum(map(len, example.setup)) <= LONGEST_SETUP
+    )
+
+
+@dataclass(frozen=True)
+class Call:
+    """The outermost call (or attribute) of the expression ``source``.
+
+    ``name`` is the callable as the source writes it, without its ``receiver``, the object that it belongs to (None for
+    a function). ``arguments`` are (parameter or "", expression). ``parameters`` maps the callable's parameters to their
+    defaults, ``document`` is its docstring and ``summary`` what that says first.
+    """
+
+    source: str
+    name: str
+    receiver: ast.expr | None
+    arguments: tuple[tuple[str, ast.expr], ...]
+    parameters: Mapping[str, object]
+    document: str
+    summary: str
+
+    def text(self, node: ast.expr) -> str:
+        return ast.get_source_segment(self.source, node)
+
+
+def call(source: str, known: dict) -> Call:
+    """The call that ``source`` is, resolved in the namespace ``known``. Raises ValueError for one without a documented
+    callable.
+    """
+    node = ast.parse(source, mode="eval").body
+    called = getattr(node, "func", node)
+    if not isinstance(called, ast.Name | ast.Attribute):
+        raise ValueError("what another call gives is called")
+    name, receiver = ast.unparse(called), None
+    found = eval(name, dict(known))
+    document = inspect.getdoc(found) or ""
+    if isinstance(called, ast.Attribute):
+        owner = eval(ast.unparse(called.value), dict(known))
+        if not isinstance(owner, ModuleType):
+            name, receiver = called.attr, called.value
+            document = described(type(owner), name, document)
+    if called is node and (not receiver or callable(found)):
+        raise ValueError("a constant of a module, or a method that is not called")
+    parameters = {}
+    if called is not node:
+        with suppress(TypeError, ValueError):  # a callable that tells no signature
+            parameters = inspect.signature(found).parameters
+    defaults = {
+        name: one.default
+        for name, one in parameters.items()
+        if name != "self" and not one.kind.name.startswith("VAR_")
+    }
+    given = getattr(node, "args", [])
+    arguments = [*zip([*defaults, *[""] * len(given)], given, strict=False)]
+    arguments += [(pair.arg, pair.value) for pair in getattr(node, "keywords", ())]
+    starred = any(name is None or isinstance(one, ast.Starred) for name, one in arguments)
+    if starred or not (summary := summary_of(document)):
+        raise ValueError("arguments that no one can tell apart, or nothing said")
+    return Call(source, name, receiver, tuple(arguments), defaults, document, summary)
+
+
+def described(owner: type, name: str, document: str) -> str:
+    """The docstring of a property; what the class says of an attribute without one; else ``document``."""
+    static = inspect.getattr_static(owner, name, None)
+    if inspect.isdatadescriptor(static):
+        return inspect.getdoc(static) or ""
+    if static is None:
+        text = inspect.getdoc(owner) or ""
+        part = re.search(rf"^{name} *:[^\n]*\n((?: +[^\n]*\n?)+)", text, re.M)
+        return inspect.cleandoc(part[1]) if part else ""
+    return document
+
+
+def summary_of(document: str) -> str:
+    """First paragraph of a docstring as one line without markup; a leading signature is passed over."""
+    for paragraph in re.split(r"\n\s*\n", document.strip()):
+        text = " ".join(paragraph.split())
+        if text and not re.match(r"[\w.]+\(.*\)$", text) and not text.startswith(".. "):
+            text = plain(text, MARKUP[:2])
+            no_prose = text.startswith(("Parameters", "-", "=", ">>>"))
+            return "" if no_prose or len(text) > LONGEST_SUMMARY else text
+    return ""
+
+
+def options_of(document: str, parameter: str) -> list[str]:
+    """The strings that a numpydoc parameter may take: ``mode : {'full', 'same'}``."""
+    line = rf"^ *(?:\w+, *)*{re.escape(parameter)}(?:, *\w+)* *: *[^\n]*?\{{([^}}]*)\}}"
+    found = re.search(line, document, re.M)
+    return re.findall(r"['\"]([\w-]+)['\"]", found[1]) if found else []
+
+
+def replaced(source: str, changes: Iterable[tuple[ast.expr, str]]) -> str:
+    """ASCII ``source`` with other text in the place of some of its nodes, which do not overlap."""
+    starts = [0, *accumulate(map(len, source.splitlines(keepends=True)))]
+    for node, text in sorted(changes, key=lambda one: (-one[0].lineno, -one[0].col_offset)):
+        end = starts[node.end_lineno - 1] + node.end_col_offset
+        source = source[: starts[node.lineno - 1] + node.col_offset] + text + source[end:]
+    return source
+
+
+def lifted(found: Call) -> tuple[str, list[str]]:
+    """The expression over variables, and the assignments that make them, where it was written over constants.
+
+    Displays and constructed values among receiver and arguments become variables, whose names do not tell a parameter;
+    where there is none of them, the first argument does.
+    """
+    parts = [*filter(None, [found.receiver]), *(node for _, node in found.arguments)]
+    kinds = ast.List | ast.Tuple | ast.Dict | ast.Set | ast.Call
+    taken = names(ast.parse(found.source), ast.Load)
+    free = (name for name in ("data", "values", "other", "third", "fourth") if name not in taken)
+    lifted = [node for node in parts if isinstance(node, kinds)] or parts[:1]
+    changes = [(node, next(free)) for node in lifted]
+    lines = [f"{name} = {found.text(node)}" for node, name in changes]
+    return replaced(found.source, changes), lines

@@ -14,9 +14,11 @@ import re
 import signal
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain, zip_longest
 from typing import NamedTuple
 
 import numpy as np
@@ -24,20 +26,28 @@ import pandas as pd
 from tqdm import tqdm
 
 from lookuplab import paths
-from lookuplab.mini.docstrings import names
-from lookuplab.mini.examples import (
+from lookuplab.cloudapi.benchmark import stable_order
+from lookuplab.mini import DRAW
+from lookuplab.mini.docstrings import (
     LIBRARIES,
     Call,
     Example,
     call,
-    examples,
+    examples_of,
     lifted,
-    objects,
+    names,
     options_of,
     replaced,
 )
+from lookuplab.stackoverflow.ds1000 import Problem, program
+from lookuplab.stackoverflow.grader import Grader
 
 PROBLEMS = paths.MINI / "stackoverflow" / "problems.jsonl.gz"
+DEVELOPMENT = PROBLEMS.with_name("problems_development.jsonl.gz")
+# Of 300 problems as DS-1000's 845 of six libraries: 336 Origin, 152 Surface, 195 Semantic, 162 Difficult-Rewrite;
+# and as its 732 of these four.
+NUMBERS = {"Origin": 120, "Surface": 54, "Semantic": 69, "Difficult-Rewrite": 57}
+SHARES = {"Pandas": 291, "Numpy": 220, "Scipy": 106, "Sklearn": 115}
 SECONDS = 300  # for one value: what waits or computes longer makes no problem
 LONGEST, PRINTED = 2000, 600  # characters of a value's source, and of one that a prompt shows
 NAMES = "sample given items source entry content group start".split()  # of renamed variables
@@ -127,21 +137,32 @@ def test_execution(solution: str):
         exec(code, environment)
         same(environment["result"], EXPECTED[i])
 '''
-OPENINGS = (
-    "I use {library} and have {variables} as in the code below.",
-    "Below you see how {variables} came about in my script, which uses {library}.",
-    "A question about {library}. Given: {variables}, see the code.",
-)
-WISHES = (
-    "{summary}",
-    "What I am after: {summary}",
-    "Is there a short way to get there? The task reads: {summary}",
+# The lines of a question: what there is, what is wanted, of which values, and the value for the example. Only Surface
+# problems have the second and third wording.
+WORDINGS = (
+    (
+        "I use {library} and have {variables} as in the code below.",
+        "{summary}",
+        "Take",
+        "The result for these values:",
+    ),
+    (
+        "Below you see how {variables} came about in my script, which uses {library}.",
+        "What I am after: {summary}",
+        "What goes in:",
+        "With these numbers I expect:",
+    ),
+    (
+        "A question about {library}. Given: {variables}, see the code.",
+        "Is there a short way to get there? The task reads: {summary}",
+        "To be used for it:",
+        "So the output should be",
+    ),
 )
 STORY = (
     "This is a part of a larger program that several people work on, so please do not change how the data is "
     "made. An older version did it with a loop, which was slow and hard to read."
 )
-SHOWN = ("The result for these values:", "With these numbers I expect:", "So the output should be")
 SYNONYMS = {
     "Return": "Give me",
     "Compute": "Work out",
@@ -198,7 +219,7 @@ def literal(value: object) -> Literal | None:
 
 def same(kind: str, result: object, expected: object) -> None:
     """The test of a kind, as the problems carry it. Raises AssertionError (or what the comparison raises)."""
-    known = {"np": np, "pd": pd}
+    known = dict(KNOWN)
     exec(f"def same(result, expected):{SAME[kind]}", known)
     known["same"](result, expected)
 
@@ -293,25 +314,25 @@ def evaluated(imports: Sequence[str], setup: Sequence[str], target: str) -> tupl
     return known, found
 
 
-def examine(example: Example) -> list[Draft]:
-    """The problem of an example and every perturbation that a rule gives; none of an example that makes no problem."""
-    try:
-        first = origin(example)
-        return [first, *surface(first), *semantic(first), *difficult(first)]
-    except Exception:  # whatever the documented object raises
-        return []
+def drafts(example: Example) -> list[Draft]:
+    """The problem of an example and every perturbation that a rule gives. Raises for an example that makes no problem."""
+    first = origin(example)
+    return [first, *surface(first), *semantic(first), *difficult(first)]
 
 
 def origin(example: Example) -> Draft:
-    """The problem of an example. Raises for an example that makes none."""
+    """The problem of an example: one input gives one value, a second input another. Raises where there is none."""
+    known, _ = evaluated(example.imports, example.setup, example.target)
+    found = call(example.target, known)
+    if named(found, "\n".join(example.setup)):
+        raise ValueError("the prompt would name the callable")
+    example = unimported(example, found.name)
     setup, target = list(example.setup), example.target
     known, expected = evaluated(example.imports, setup, target)
-    found = call(target, known)
     if not variables(target, setup):
-        target, lines = lifted(found)
+        target, lines = lifted(call(target, known))
         setup += lines
         known, expected = evaluated(example.imports, setup, target)
-        found = call(target, known)
     direct = variables(target, setup)
     indirect = [name for name in reversed(variables("\n".join(setup), setup)) if name not in direct]
     for name in (*direct, *indirect):
@@ -322,8 +343,34 @@ def origin(example: Example) -> Draft:
                 _, other = evaluated(example.imports, lines, target)
                 if other.kind == expected.kind and other != expected:
                     cases = ("\n".join(setup), expected), ("\n".join(lines), other)
-                    return Draft(example, found, target, cases, printed(known["result"], expected))
+                    shown = printed(known["result"], expected)
+                    return Draft(example, call(target, known), target, cases, shown)
     raise ValueError("no other input gives another value")
+
+
+def named(found: Call, setup: str) -> bool:
+    """Whether summary or set-up have the callable's name: in the summary as code, which ``mean`` alone is not."""
+    last = found.name.rpartition(".")[2]
+    word = last.isalpha() and last.islower()
+    in_summary = rf"\.{last}\b|\b{last}\(|`{last}`" if word else rf"\b{re.escape(last)}\b"
+    return bool(re.search(in_summary, found.summary) or re.search(rf"\b{re.escape(last)}\b", setup))
+
+
+def unimported(example: Example, name: str) -> Example:
+    """The example with a callable's full name in the expression where an import by name would tell it."""
+    for line in reversed(example.imports):
+        (node,) = ast.parse(line).body
+        known = {one.asname or one.name: one for one in node.names}
+        if isinstance(node, ast.ImportFrom) and name in known:
+            full = f"{node.module}.{known.pop(name).name}"
+            imports = [one for one in example.imports if one != line] + [f"import {node.module}"]
+            if known:
+                imports.append(ast.unparse(ast.ImportFrom(node.module, [*known.values()], 0)))
+            read = ast.walk(ast.parse(example.target))
+            calls = [(one, full) for one in read if isinstance(one, ast.Name) and one.id == name]
+            imports, target = tuple(dict.fromkeys(imports)), replaced(example.target, calls)
+            return replace(example, imports=imports, target=target)
+    return example
 
 
 def printed(value: object, expected: Literal) -> str:
@@ -447,10 +494,8 @@ def other_arguments(found: Call) -> Iterator[tuple[str, str]]:
 
 
 def difficult(first: Draft) -> Iterator[Draft]:
-    """The call is not named, is made for every element of a list, or is followed by a second step."""
+    """The call is made for every element of a list, or is followed by a second step."""
     draft = replace(first, perturbation="Difficult-Rewrite")
-    if first.call.name.rpartition(".")[2] not in " ".join(first.example.imports):
-        yield replace(draft, rule="call not named")
     yield from for_each(replace(draft, rule=EACH, printed=""))
     step = {"array": "[::-1]", "frame": ".iloc[::-1]", "series": ".iloc[::-1]", "index": "[::-1]"}
     if (kind := first.cases[0][1].kind) in step:
@@ -481,34 +526,35 @@ def prompt(draft: Draft) -> str:
 
 
 def question(draft: Draft) -> list[str]:
-    """The lines of the question: what there is, what is wanted with which arguments, and the value for the example."""
+    """The lines of the question: what there is, what is wanted of which values, and the value for the example. Neither
+    the callable nor a parameter is named.
+    """
     asked, summary = draft.call, draft.call.summary
-    dice = int(hashlib.sha256(draft.example.id.encode()).hexdigest(), 16)
-    way = dice % (len(OPENINGS) - 1) + 1 if draft.rule == "reworded" else 0
+    way = 0
+    if draft.rule == "reworded":
+        digest = hashlib.sha256(draft.example.id.encode()).hexdigest()
+        way = int(digest, 16) % (len(WORDINGS) - 1) + 1
+    opening, wish, take, show = WORDINGS[way]
     made = re.findall(r"^(\w+)(?:, *\w+)* *=|^def (\w+)", draft.cases[0][0], re.M)
     read = mentioned(draft.target, {first or second for first, second in made})
-    shown = listed(f"`{name}`" for name in (["inputs"] if draft.rule == EACH else read))
+    shown = listed(["inputs"] if draft.rule == EACH else read)
     if not summary.endswith((".", "?", "!", ":")):
         summary += "."
     for word, other in SYNONYMS.items() if way else ():
         summary = re.sub(rf"\b{word}\b", other, summary)
-    lines = [OPENINGS[way].format(library=LIBRARIES[draft.example.library], variables=shown)]
+    lines = [opening.format(library=LIBRARIES[draft.example.library], variables=shown)]
     lines += [STORY] if draft.rule == "story around it" else []
-    verb = "Apply it" if draft.rule == "call not named" else f"Use `{asked.name}`"
-    if asked.receiver:
-        verb += f" on `{renamed(asked.text(asked.receiver), draft.renamed)}`"
-    given = [(name, renamed(asked.text(node), draft.renamed)) for name, node in asked.arguments]
-    if given:
-        texts = (text if name in ("", text) else f"{name} = {text}" for name, text in given)
-        verb += f" with {listed(f'`{text}`' for text in texts)}"
-    lines += [WISHES[way].format(summary=summary), f"{verb}."]
+    nodes = [*filter(None, [asked.receiver]), *(node for _, node in asked.arguments)]
+    given = [renamed(asked.text(node), draft.renamed) for node in nodes]
+    lines += [wish.format(summary=summary)]
+    lines += [f"{take} {listed(given)}."] if given else []
     lines += [STEPS[draft.rule]] if draft.rule in STEPS else []
-    return [*lines, "", SHOWN[way], "", draft.printed] if draft.printed else lines
+    return [*lines, "", show, "", draft.printed] if draft.printed else lines
 
 
-def listed(words: Iterable[str]) -> str:
-    """One, two and three."""
-    *others, last = [*words] or [""]
+def listed(codes: Iterable[str]) -> str:
+    """`One`, `two` and `three`."""
+    *others, last = [f"`{code}`" for code in codes] or [""]
     return f"{', '.join(others)} and {last}" if others else last
 
 
@@ -532,23 +578,31 @@ def context(draft: Draft) -> str:
     )
 
 
-def written(example: Example) -> list[dict[str, str]]:
-    """The problems of an example in DS-1000's fields, and what they are made from."""
+def written(example: Example) -> list[dict]:
+    """The problems of an example in DS-1000's fields, what they are made from, and answers that must fail: nothing, None,
+    the first case's value as a constant, and each variable as it is. None of an example that makes no problem.
+    """
     signal.setitimer(signal.ITIMER_REAL, SECONDS, SECONDS)
+    imports, found = "".join(f"{line}\n" for line in IMPORTS.values()), []
     try:
-        return [
-            {
+        for draft in drafts(example):
+            setup, expected = draft.cases[0]
+            values = ["None", expected.source, *variables(draft.target, [setup])]
+            record = {
                 "object": example.object,
                 "example": example.id,
                 "rule": draft.rule,
+                "perturbation": draft.perturbation,
                 "prompt": prompt(draft),
                 "reference_code": f"result = {draft.target}",
                 "code_context": context(draft),
+                "expressions": [draft.target, draft.call.source, example.target],
+                "wrong": ["pass", *(f"{imports}result = {value}" for value in values)],
             }
-            for draft in examine(example)
-        ]
-    except SyntaxError:  # an argument to rename that only the call's parentheses hold together
+            found.append(record)
+    except Exception:  # whatever the documented object raises
         return []
+    return found
 
 
 def examined(tried: Sequence[Example]) -> Iterator[list[dict[str, str]]]:
@@ -575,22 +629,91 @@ def _confine() -> None:
     sys.addaudithook(refuse)
 
 
-def rebuilt(chosen: Sequence[dict]) -> list[dict]:
-    """The records of a benchmark made again from the installed libraries: object, example, rule and answer say which.
+def order(text: str) -> str:
+    """A place in the draw that depends on the name alone."""
+    return stable_order(text, DRAW)
 
-    Raises KeyError for a problem that these versions do not give.
+
+def draw(split: str, numbers: Mapping[str, int]) -> Iterator[dict]:
+    """The records of a benchmark from the examples of one split (``packages.example_split``), as in problems.jsonl.gz.
+
+    ``numbers``: kind of perturbation -> problems, dealt to the libraries by SHARES. One example of each object comes before
+    the second of any. The same versions of the libraries give the same records.
     """
-    wanted = {f"{one['metadata']['object']}#{one['metadata']['example']}" for one in chosen}
-    items = ((item, library) for library in LIBRARIES for item in objects(library, held_out=True))
-    tried = [one for item, library in items for one in examples(item, library) if one.id in wanted]
-    made = {
-        (one["example"], one["rule"], one["reference_code"]): one
-        for problems in examined(tried)
-        for one in problems
-    }
-    found = []
-    for one in chosen:
-        about = one["metadata"]
-        key = f"{about['object']}#{about['example']}", about["rule"], one["reference_code"]
-        found.append(one | {name: made[key][name] for name in ("prompt", "code_context")})
-    return found
+    first, given = 0, 0
+    for library, share in SHARES.items():
+        tried = examples_of(library, split)
+        before, given = given, given + share / sum(SHARES.values())
+        drawn = {kind: round(n * given) - round(n * before) for kind, n in numbers.items()}
+        families = chosen([found for found in examined(tried) if found], drawn)
+        number = 0
+        for family in families:
+            origin = number
+            for one in family:
+                yield {
+                    **{name: one[name] for name in ("prompt", "reference_code", "code_context")},
+                    "metadata": {
+                        "problem_id": first + number,
+                        "library_problem_id": number,
+                        "library": library,
+                        "test_case_cnt": 2,
+                        "perturbation_type": one["perturbation"],
+                        "perturbation_origin_id": origin,
+                        "rule": one["rule"],
+                        "object": one["object"],
+                        "example": int(one["example"].rpartition("#")[2]),
+                        "expressions": one["expressions"],
+                    },
+                }
+                number += 1
+        first += number
+
+
+def chosen(families: Sequence[list[dict]], numbers: Mapping[str, int]) -> list[list[dict]]:
+    """Families (an origin, then its perturbations) whose problems hold, until there are so many of each kind.
+
+    Each kind goes through the origins in an order of its own, and gives one a second perturbation only when all had
+    their first; the rules take turns.
+    """
+    unlike = {(one[0]["prompt"], one[0]["reference_code"]): one for one in families}
+    turns, ranked = Counter(), []
+    for family in sorted(unlike.values(), key=lambda family: order(family[0]["example"])):
+        about = family[0]["object"]
+        turns[about] += 1
+        ranked.append((turns[about], order(about), family))
+    ranked = [family for *_, family in sorted(ranked)]
+    (_, total), *others = numbers.items()
+    kept = {one["example"]: [one] for one in holding([family[:1] for family in ranked], total)}
+    perturbed = {family[0]["example"]: family[1:] for family in ranked}
+    for kind, total in others:
+        offered = []
+        for turn, example in enumerate(sorted(kept, key=lambda example: order(kind + example))):
+            found = [one for one in perturbed[example] if one["perturbation"] == kind]
+            rules = sorted({one["rule"].partition(":")[0] for one in found})
+            found.sort(
+                key=lambda one: (rules.index(one["rule"].partition(":")[0]) + turn) % len(rules)
+            )
+            offered.append(found)
+        for one in holding(offered, total):
+            kept[one["example"]].append(one)
+    return [kept[example] for example in sorted(kept, key=order)]
+
+
+def holding(offered: Sequence[list[dict]], number: int) -> list[dict]:
+    """``number`` problems whose reference passes and whose wrong answers fail: the first of each list before the second
+    of any.
+    """
+    grader, kept = Grader(own=True, store=False), []
+    waiting = [one for one in chain.from_iterable(zip_longest(*offered)) if one]
+    while len(kept) < number and waiting:
+        tried, waiting = waiting[: number - len(kept)], waiting[number - len(kept) :]
+        programs = [
+            program(Problem("", one["prompt"], "", one["code_context"], *[""] * 3), answer)
+            for one in tried
+            for answer in (one["reference_code"], *one["wrong"])
+        ]
+        outcomes = iter(grader.outcomes(programs, "checking problems"))
+        for one in tried:
+            right, *wrong = [next(outcomes).passed for _ in ("right", *one["wrong"])]
+            kept += [one] if right and not any(wrong) else []
+    return kept

@@ -1,18 +1,16 @@
 """The mini corpus of snippets, what the docstrings of four installed libraries describe and show; and its rankers.
 
 Who may know what:
-- An object is held out if any of its names is (``packages.held_out_example``); the mini models never saw its examples.
-- Its examples become the problems of the mini benchmark. They are therefore not in "mini", the corpus that prompts
-  show, and neither is an open object's example with the same code. They are in "mini-retrieval", where the retrieval
-  queries must find them; a generation that looks there is an oracle and has to say so.
+- An object is held out if any of its names is (``packages.example_split``); the mini models never saw its examples.
+- Its examples become the problems of the mini benchmark. They are in the corpus, as answers to questions are on Stack
+  Overflow, but no prompt shows a snippet that holds the expression asked for (``asking.gives_away``).
 - A query is another sentence of the same docstring (the second of the summary, else one of Returns or Notes), never the
   text that describes the document. What names the object in code is no query.
-- Of the open objects a tenth gives validation queries in the same way. Neither their sentences nor those of held-out
+- The objects for development give validation queries in the same way. Neither their sentences nor those of held-out
   objects train the description model; the word vectors learn from the corpus that is searched, as in nokia/codesearch.
 """
 
 import ast
-import hashlib
 import inspect
 import random
 import re
@@ -28,8 +26,8 @@ from tqdm import tqdm
 
 from lookuplab import paths
 from lookuplab.mini import packages
-from lookuplab.mini.docstrings import Documented, documented, examples, plain, sections, sentences
-from lookuplab.mini.packages import EXAMPLE_PACKAGES, held_out_example
+from lookuplab.mini.docstrings import Documented, documented, plain, sections, sentences, sessions
+from lookuplab.mini.packages import EXAMPLE_PACKAGES, example_split
 from lookuplab.stackoverflow.corpus import MINI, Snippet, queries
 
 MAX_CODE = 1200  # characters; longer examples are sessions rather than snippets
@@ -49,12 +47,9 @@ without the objects that the mini corpus holds out or asks about for validation.
 
 
 def split_of(item: Documented) -> str:
-    """ "test" for a held-out object, "valid" for a tenth of the others, "train" for the rest."""
-    if any(map(held_out_example, item.names)):
-        return "test"
-    last = item.name.rpartition(".")[2]
-    chosen = int(hashlib.sha256(f"valid:{last}".encode()).hexdigest(), 16) % 10 == 0
-    return "valid" if chosen else "train"
+    """ "test" for an object with a held-out name, "valid" for one with a name for development, "train" for the rest."""
+    splits = set(map(example_split, item.names))
+    return "test" if "test" in splits else "valid" if "development" in splits else "train"
 
 
 def summary(item: Documented) -> str:
@@ -96,11 +91,11 @@ def build() -> dict[str, list[dict]]:
                 asked[split_of(item)][others[0]].append((item.name, found))
     known: dict[str, Snippet] = {}
     for one in [*made["test"], *sorted(made["train"] + made["valid"], key=lambda one: one.id)]:
-        known.setdefault(_key(one.code), one)  # a held-out example stays out under any other name
-    kept, held_out = set(known.values()), set(made["test"])
+        # under the name of the held-out object where there are several
+        known.setdefault(_key(one.code), one)
+    kept = set(known.values())
     return {
-        "snippets": [asdict(one) for one in known.values() if one not in held_out],
-        "held_out": [asdict(one) for one in known.values() if one in held_out],
+        "snippets": [asdict(one) for one in known.values()],
         "queries_valid": list(_queries(asked["valid"], kept)),
         "queries_test": list(_queries(asked["test"], kept)),
     }
@@ -109,7 +104,7 @@ def build() -> dict[str, list[dict]]:
 def _snippets(distribution: str, item: Documented) -> Iterator[Snippet]:
     first, licence = summary(item), packages.licence_of(metadata.distribution(distribution))
     origin = f"{distribution} {metadata.version(distribution)}: {item.name}"
-    found = examples(sections(item.text).get("examples", "")) or examples(item.text)
+    found = sessions(sections(item.text).get("examples", "")) or sessions(item.text)
     for number, (lead, code) in enumerate(found if len(first.split()) > 1 else ()):
         if len(code) <= MAX_CODE and ("(" in code or "[" in code):
             description = f"{first.rstrip('.')}. {lead}" if lead else first
@@ -148,7 +143,7 @@ def pairs_of(item: Documented) -> list[tuple[str, str]]:
     if split_of(item) != "train" or len(first.split()) < 2:
         return []
     others = phrasings(item)[:MAX_PHRASINGS]
-    leads = [lead for lead, _ in examples(sections(item.text).get("examples", "")) if lead]
+    leads = [lead for lead, _ in sessions(sections(item.text).get("examples", "")) if lead]
     described = [f"{first.rstrip('.')}. {lead}" for lead in leads[:1]]  # as snippets are
     found = [(first, other) for other in [*others, *leads[:MAX_PHRASINGS]]]
     return found + [(one, other) for one in described for other in others[:1]]

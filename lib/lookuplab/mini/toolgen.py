@@ -1,22 +1,27 @@
 """From nothing to the saved ToolGen mini models: functions, tokenizer, pre-training, marking, fine-tuning.
 
-CodeGPT and CodeT5 were pre-trained on the functions of CodeSearchNet; this is the same on a small scale. Functions whose
-code stands in a held-out repository are left out. What is in the folders is not made again.
+CodeGPT and CodeT5 were pre-trained on the functions of CodeSearchNet; this is the same on a small scale. No training has
+the code of a held-out repository, or of the classes and functions that are held out from every other one
+(``split_of``). What is in the folders is not made again.
 """
 
 import ast
 import hashlib
+import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 from tqdm import tqdm
 
-from lookuplab import paths
+from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
-from lookuplab.mini.packages import HELD_OUT_PACKAGES, PACKAGES, files_of, parsed
+from lookuplab.mini import DRAW
+from lookuplab.mini.packages import CLOUD, HELD_OUT_PACKAGES, SKIPPED_PARTS, parsed
 from lookuplab.toolgen import marking
 from lookuplab.toolgen.finetuning import Recipe
 from lookuplab.toolgen.functions import (
@@ -26,63 +31,96 @@ from lookuplab.toolgen.functions import (
     extract,
     first_sentence,
     locate,
+    python_files,
 )
 from lookuplab.toolgen.pairs import Pair, encode
 
 WORK = paths.RUNS / "train" / "toolgen"
 MODELS = paths.MINI / "toolgen"
-MAX_CHARACTERS = 1500  # of signature and body: three quarters of all functions are shorter
-MAX_TOKENS = 128  # of prompt and answer
-FILTERS = Filters()  # the replication package's
-MARKED = tuple(
-    """
-    IPython _pytest attr fsspec httpx huggingface_hub ipykernel jedi jinja2 jsonschema jupyter_client
-    jupyter_server nbconvert nbformat packaging parso platformdirs pluggy pydantic pygments starlette tenacity
-    tornado traitlets urllib3 uvicorn yaml
-    """.split()
-)  # those that stay clear of torch and numpy: Jedi reads them in minutes
-PER_REPOSITORY = 100  # functions, so that no package outweighs the others
+MAX_TOKENS = 256  # of prompt and answer in pre-training, of signature and body in fine-tuning
+# of what is fine-tuned on; what is asked for passes the replication package's filters
+LEARNED = Filters(max_model_tokens=MAX_TOKENS, max_file_lines=2000)
+COPYLEFT = ("certifi", "hypothesis", "tqdm")  # not to be learned from
+UNMARKED = ("accelerate", "transformers")  # Jedi needs a minute for ten of their functions
+PER_REPOSITORY = 400  # functions, so that no package outweighs the others
+SHARE = 20  # one class or function in so many is held out for each of tests and development
+# functions of seen repositories that are asked for
+HELD_OUT = {"test": 150, "development": 100}
 VARIANTS = ("base", "toolgen")
 # T5 does not divide the products of queries and keys by the root of their width, and its embeddings begin at a standard
 # deviation of 1: at the others' rates it did not even learn to copy the signature.
 RATES = {"t5": {"batch_tokens": 2048, "adam_rate": 0.03, "attention_rate": 0.05}}
-# As in the paper (LoRA for the Llama-type, the same batch and seed), but for rates: these models are a thousand times
-# smaller and saw little before, and the paper's 5e-6 would leave them as they are.
+# As in the paper (LoRA for the Llama-type, the same loss, batch and seed), but for rates: these models are a thousand
+# times smaller and saw little before, and the paper's 5e-6 would leave them as they are.
 RECIPE = Recipe(
     epochs=4,
     learning_rate=1e-3,
     warmup_steps=0.05,
+    loss_on="function",
     bf16=True,
     group_by_length=True,
 )
 ADAPTED = replace(RECIPE, learning_rate=4e-3, lora_rank=16, lora_alpha=16)
-HELD_OUT = f"Held out: {', '.join(HELD_OUT_PACKAGES)}."
 ABOUT = (
-    f"Functions of the packages {', '.join(MARKED)}, at most {PER_REPOSITORY} of each, marked by Jedi; "
-    f"before that pre-trained on the functions of all listed packages. {HELD_OUT}"
+    "Functions of the pinned sources under permissive licences (data/python-sources.txt). Held out: the repositories "
+    f"{', '.join(HELD_OUT_PACKAGES)}, and from the others two in {SHARE} of all classes and functions."
 )
 
 
+def order(id: str) -> str:
+    """Sorts as if shuffled: a function of the draw and the id alone."""
+    return hashlib.sha256(f"{DRAW} {id}".encode()).hexdigest()
+
+
+def split_of(id: str) -> str:
+    """What a function is for: "test", "development" or "training". All parts of a top-level class or function agree."""
+    top = re.match(r"[^:]*:[^.#]*", id)[0]
+    return {0: "test", 1: "development"}.get(int(order(top), 16) % SHARE, "training")
+
+
+def packages() -> list[str]:
+    """The import names of all packages among the sources that may be learned from."""
+    names = {one.name for one in python_sources.folder().iterdir() if one.is_dir()}
+    return sorted(filter(str.isidentifier, names - {*HELD_OUT_PACKAGES, *COPYLEFT}))
+
+
+def files_of(name: str) -> list[Path]:
+    """A package's files, without tests, vendored code and what mentions a cloud SDK."""
+    root = locate(name).root
+    return [
+        file
+        for file in python_files(root)
+        if not SKIPPED_PARTS & set(file.relative_to(root).parts)
+        and not CLOUD.search(file.read_text(encoding="utf-8", errors="ignore"))
+    ]
+
+
 @cache
-def package_functions() -> list[Pair]:
-    """Every function of the packages, each code once, in an order given by a hash of the file."""
-    seen, found = held_out_codes(), []
-    listed = [(f"{name}/{path}", place) for name in PACKAGES for path, place in files_of(name)]
-    listed.sort(key=lambda file: hashlib.sha256(file[0].encode()).digest())
-    for name, place in tqdm(listed, "reading packages", unit=" files", mininterval=1):
-        for pair in file_functions(name, place):
-            code = code_hash(pair.signature, pair.body)
-            if code not in seen and len(pair.signature) + len(pair.body) <= MAX_CHARACTERS:
-                seen.add(code)
-                found.append(pair)
-    return found
+def functions() -> list[Pair]:
+    """Every function of the packages, held out or not, files in the order of a hash."""
+    place = python_sources.folder().resolve()
+    files = {
+        file.relative_to(place).as_posix(): file for name in packages() for file in files_of(name)
+    }
+    listed = tqdm(sorted(files, key=order), "reading packages", unit=" files", mininterval=1)
+    return [pair for path in listed for pair in file_functions(path, files[path])]
 
 
+@cache
 def held_out_codes() -> set[bytes]:
-    """Hashes of the code of every held-out function."""
+    """Hashes of the code of every function that no training may have."""
     files = [file for name in HELD_OUT_PACKAGES for file in locate(name).root.rglob("*.py")]
-    pairs = (pair for file in files for pair in file_functions("", file))
-    return {code_hash(pair.signature, pair.body) for pair in pairs}
+    others = [pair for file in files for pair in file_functions("", file)]
+    others += [pair for pair in functions() if split_of(pair.id) != "training"]
+    return {code_hash(pair.signature, pair.body) for pair in others}
+
+
+def training_functions() -> list[Pair]:
+    """The others, each code once."""
+    held_out, codes = held_out_codes(), {}
+    for pair in functions():
+        codes.setdefault(code_hash(pair.signature, pair.body), pair)
+    return [pair for code, pair in codes.items() if code not in held_out]
 
 
 def file_functions(name: str, place: Path) -> Iterator[Pair]:
@@ -121,7 +159,7 @@ def tokenizer(folder: Path):
 
     if not (folder / "tokenizer" / "tokenizer.json").exists():
         texts = (
-            f"{one.docstring}\n{one.signature}\n{one.body}" for one in package_functions()[::3]
+            f"{one.docstring}\n{one.signature}\n{one.body}" for one in training_functions()[::3]
         )
         train_tokenizer(texts).save_pretrained(folder / "tokenizer")
     return PreTrainedTokenizerFast.from_pretrained(folder / "tokenizer")
@@ -136,33 +174,61 @@ def pretrained(folder: Path, out: Path, family: str) -> Path:
     target = (out if family == "llama" else folder / "pretrained") / family
     if not target.exists():
         spelled, kind = tokenizer(folder), "encoder-decoder" if family == "t5" else "decoder"
-        found = encode(spelled, package_functions(), kind)
-        examples = [(one.prompt, one.answer) for one in found]
-        if kind == "decoder":  # it learns to continue the prompt, too: that is code like the answer
-            examples = [((), (*read, *written)) for read, written in examples]
-        examples = [one for one in examples if len(one[0]) + len(one[1]) <= MAX_TOKENS]
+        examples = [  # a decoder learns to continue the prompt, too: that is code like the answer
+            ((), one.prompt + one.answer) if kind == "decoder" else (one.prompt, one.answer)
+            for one in encode(spelled, training_functions(), kind)
+            if len(one.prompt) + len(one.answer) <= MAX_TOKENS
+        ]
         recipe = training.Recipe(family, **RATES.get(family, {}))
-        about = f"The functions of permissively licensed packages. {HELD_OUT}"
-        training.pretrain(examples, spelled, recipe, folder / family, target, about)
+        training.pretrain(examples, spelled, recipe, folder / family, target, ABOUT)
     return target
 
 
-def chosen_functions(folder: Path) -> list[Function]:
-    """At most PER_REPOSITORY functions of each marked package, chosen by a hash of their ids."""
-    spelled, held_out, seen, chosen = tokenizer(folder), held_out_codes(), set(), []
-    for name in tqdm(MARKED, "reading", unit=" repositories"):
-        found = extract(
-            locate(name), FILTERS, seen, lambda text: len(spelled(text)["input_ids"])
+@cache
+def usable_functions(folder: Path, filters: Filters) -> list[Function]:
+    """The functions with a docstring that Jedi can be asked about in a reasonable time, held out or not."""
+    spelled, seen, found = tokenizer(folder), set(), []
+    for name in tqdm(sorted({*packages()} - {*UNMARKED}), "reading docstrings"):
+        place, files = locate(name), files_of(name)
+        found += extract(
+            place, filters, seen, lambda text: len(spelled.tokenize(text)), files
         ).functions
-        fresh = [one for one in found if code_hash(one.signature, one.body) not in held_out]
-        ranked = sorted(fresh, key=lambda one: hashlib.sha256(one.id.encode()).digest())
-        chosen += sorted(ranked[:PER_REPOSITORY], key=lambda one: (one.file, one.line))
-    return chosen
+    return found
+
+
+def chosen(found: Sequence[Function], most: int) -> Iterator[Function]:
+    """At most so many functions of each package, in the order of a hash: the first n are a sample."""
+    counts = Counter()
+    for one in sorted(found, key=lambda one: order(one.id)):
+        counts[one.repository] += 1
+        if counts[one.repository] <= most:
+            yield one
+
+
+def learned_functions(folder: Path) -> list[Function]:
+    """What the models are fine-tuned on, in the order of ids."""
+    found, held_out = usable_functions(folder, LEARNED), held_out_codes()
+    fresh = [one for one in found if code_hash(one.signature, one.body) not in held_out]
+    return sorted(chosen(fresh, PER_REPOSITORY), key=lambda one: one.id)
+
+
+def held_out_functions(folder: Path, split: str) -> list[Function]:
+    """Functions of seen repositories that no training has, in the order of a hash."""
+    found = [one for one in usable_functions(folder, Filters()) if split_of(one.id) == split]
+    return list(islice(chosen(found, PER_REPOSITORY // SHARE), HELD_OUT[split]))
+
+
+def write_held_out(folder: Path, out: Path) -> None:
+    """Their ids, a line each, in ``out``/seen_SPLIT.txt, if these are not there."""
+    for split in HELD_OUT:
+        if not (file := out / f"seen_{split}.txt").exists():
+            ids = [f"{one.id}\n" for one in held_out_functions(folder, split)]
+            file.write_text("".join(ids), encoding="utf-8")
 
 
 def marked_pairs(folder: Path, kept: Path) -> list[Pair]:
-    """The pairs of ``chosen_functions`` with the marks of the file ``kept``, which is written if it is not there."""
-    functions = chosen_functions(folder)
+    """The pairs of ``learned_functions`` with the marks of the file ``kept``, which is written if it is not there."""
+    functions = learned_functions(folder)
     if not kept.exists():
         marking.save(marking.marked(functions), kept)
     found = marking.lay_over(functions, marking.load(kept))

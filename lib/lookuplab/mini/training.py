@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import torch
 import yaml
-from accelerate import Accelerator, PartialState
+from accelerate import Accelerator
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch.nn.utils.rnn import pad_sequence
 from torch.optim import AdamW, Muon, Optimizer
@@ -199,9 +199,10 @@ def fitted(numbers: Iterable[int], sizes: np.ndarray, capacity: int) -> list[lis
     room: list[tuple[int, int]] = []  # (free tokens, row), sorted
     for number in sorted(numbers, key=lambda number: -sizes[number]):
         at = bisect_left(room, (sizes[number], -1))
-        free, row = room.pop(at) if at < len(room) else (capacity, len(rows))
-        if row == len(rows):
+        if at == len(room):
+            room.append((capacity, len(rows)))
             rows.append([])
+        free, row = room.pop(at)
         rows[row].append(number)
         insort(room, (free - sizes[number], row))
     return rows
@@ -209,35 +210,36 @@ def fitted(numbers: Iterable[int], sizes: np.ndarray, capacity: int) -> list[lis
 
 def tensors(rows: Sequence[Sequence[Example]], encoder_decoder: bool) -> dict[str, torch.Tensor]:
     """A batch as Transformers' models take it, padded on the right."""
-    pairs = []
+    parts = []
     for row in rows:
         inputs, labels = [], []
         for read, written in row:
             inputs += read if encoder_decoder else [*read, *written]
             labels += written if encoder_decoder else [*[IGNORED] * len(read), *written]
-        pairs.append((torch.tensor(inputs), torch.tensor(labels)))
-    inputs, labels = (
-        pad_sequence(part, batch_first=True, padding_value=value)
-        for part, value in zip(zip(*pairs, strict=True), (PAD, IGNORED), strict=True)
-    )
+        parts.append((torch.tensor(inputs), torch.tensor(labels)))
+    inputs, labels = zip(*parts, strict=True)
+    inputs = pad_sequence(inputs, batch_first=True, padding_value=PAD)
+    labels = pad_sequence(labels, batch_first=True, padding_value=IGNORED)
     mask = {"attention_mask": inputs != PAD} if encoder_decoder else {}
     return {"input_ids": inputs, "labels": labels, **mask}
 
 
-def train(
+def pretrain(
     examples: Sequence[Example],
+    tokenizer: PreTrainedTokenizerFast,
     recipe: Recipe,
-    vocabulary: int,
     work: Path,
+    out: Path,
+    about: str,
     save_every: int = 100,
-) -> tuple[PreTrainedModel, dict]:
-    """Train to the end and return (model, facts for the card).
+) -> dict:
+    """Train to the end, write ``out``, a plain fp16 folder with its card, and return the card's facts.
 
     ``work`` holds the checkpoint, saved every ``save_every`` steps, and log.csv: the mean loss in nats a token of
     LOG_EVERY steps.
     """
     accelerator = Accelerator(mixed_precision="bf16")
-    model = build(recipe.model, vocabulary, recipe.seed)
+    model = build(recipe.model, len(tokenizer), recipe.seed)
     opts = optimizers(model, recipe)
     tokens = [np.array([*read, -1, *written, -1], np.int32) for read, written in examples]
     sizes = np.array([len(one) - 2 for one in tokens])
@@ -285,20 +287,8 @@ def train(
             with replacing(file) as partial:
                 torch.save(state, partial)
     facts |= {"seconds": state["seconds"], "processes": accelerator.num_processes}
-    return model, facts | {"device": f"{accelerator.device} ({processor()})"}
-
-
-def pretrain(
-    examples: Sequence[Example],
-    tokenizer: PreTrainedTokenizerFast,
-    recipe: Recipe,
-    work: Path,
-    out: Path,
-    about: str,
-) -> dict:
-    """Train and write ``out``, a plain fp16 folder with its card; returns the card's facts."""
-    model, facts = train(examples, recipe, len(tokenizer), work)
-    if PartialState().is_main_process:
+    facts |= {"device": f"{accelerator.device} ({processor()})"}
+    if accelerator.is_main_process:
         model.to("cpu", torch.float16).save_pretrained(out)
         tokenizer.save_pretrained(out)
         shutil.copyfile(work / "log.csv", out / "log.csv")

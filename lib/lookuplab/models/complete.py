@@ -68,6 +68,7 @@ class Decoding:
     ``temperature`` 0 is greedy. ``n`` samples are drawn per prompt, each seeded by (seed, prompt id,
     sample index), so that a sample does not depend on the batch that it was drawn in. ``stop`` strings
     and ``stop_rule`` (called once for each answer, for a fresh ``StopRule``) end an answer while it is written.
+    ``beams`` above 1 is beam search, which is for greedy answers that nothing but their end stops.
     ``truncation`` "left" drops the beginning of a too long prompt; without it such a prompt is an error.
     """
 
@@ -79,6 +80,7 @@ class Decoding:
     stop: tuple[str, ...] = ()
     stop_rule: Callable[[], StopRule] | None = None
     truncation: str | None = None
+    beams: int = 1
 
     def stopper(self) -> Callable[[str], bool]:
         """A reader for one answer: fed piece by piece, it says True where ``stop`` or the rule ends it."""
@@ -171,6 +173,10 @@ def complete(
         and decoding.temperature >= 0
         and 0 < decoding.top_p <= 1
         and (decoding.n == 1 or decoding.n > 1 and decoding.temperature > 0)
+        and decoding.beams >= 1
+        and (
+            decoding.beams == 1 or not (decoding.temperature or decoding.stop or decoding.stop_rule)
+        )
     ):
         raise UserError(
             f"{decoding} is out of range; see models.Decoding (n above 1 needs a temperature)"
@@ -272,6 +278,8 @@ def keys_of(
     """
     stated = asdict(decoding) if decoding else {}
     stated.pop("n", None)  # the sample index says it: the first 5 of 20 samples are those of n=5
+    if stated.get("beams") == 1:  # as answers were stored before there were others
+        del stated["beams"]
     if decoding and decoding.stop_rule:
         stated["stop_rule"] = decoding.stop_rule.name
     kind = "generate" if decoding else "score"

@@ -24,7 +24,8 @@ class Constraint(Protocol):
     """Rules one row. It may be idle at first and become active in the middle of the row.
 
     One that waits for another program (a completion tool, say) asks it in ``push`` and collects the
-    answer in ``restrict``: the model's forward pass lies between the two.
+    answer in ``restrict``: the model's forward pass lies between the two. ``copy.copy`` gives one for
+    another continuation of the same beginning.
     """
 
     def restrict(self, logits: torch.Tensor) -> tuple[torch.Tensor, float] | None:
@@ -36,6 +37,10 @@ class Constraint(Protocol):
 
     def push(self, token: int, logprob: float) -> None:
         """``token`` was appended; ``logprob`` is that of the model without any constraint."""
+        ...
+
+    def record(self) -> object:
+        """What a finished row's answer keeps of it (``Completion.record``)."""
         ...
 
 
@@ -160,3 +165,6 @@ class NameConstraint:
     def push(self, token: int, logprob: float) -> None:
         node = None if self._node is None else self._node.get(token)
         self._node = None if node is None or node.closed else node
+
+    def record(self) -> None:
+        """Nothing."""

@@ -7,11 +7,12 @@ The loop is gpt-fast's: prefill once, then one token a step for all rows. What i
 of Transformers: batches of *different* prompts, stop rules that end a row while it is decoded,
 log-probabilities of every token under the unscaled distribution, and answers that depend neither on
 the batch nor on the order of the prompts (in float32, up to the last bits; in 16 bits the head alone is
-computed in float32, and a near tie may fall either way: ``Completion.margin`` tells). Left out on
-purpose: beams, penalties, assisted decoding; a checkpoint's own sampling defaults are ignored,
-``Decoding`` alone decides.
+computed in float32, and a near tie may fall either way: ``Completion.margin`` tells), and constraints
+that wait for another program, in beam search, too. Left out on purpose: penalties, assisted decoding; a
+checkpoint's own sampling defaults are ignored, ``Decoding`` alone decides.
 """
 
+import copy
 import gc
 import hashlib
 import inspect
@@ -349,12 +350,14 @@ class LocalModel:
             each = 2 * text.num_hidden_layers * text.hidden_size * self.module.dtype.itemsize
             budget = int(GPU_SHARE * free / each)
         while at < len(rows):
-            longest = len(rows[at].ids) + new
-            batch = rows[at : at + max(1, min(self.batch_size, budget // longest))]
+            longest = decoding.beams * (len(rows[at].ids) + new)
+            size = min(self.batch_size // decoding.beams, budget // longest)
+            batch = rows[at : at + max(1, size)]
             try:
                 for row in batch:
                     row.begin(self.tokenizer, decoding)
-                self._decode(batch, decoding, end_of_text)
+                write = self._decode if decoding.beams == 1 else self._search
+                write(batch, decoding, end_of_text)
             except RuntimeError as error:
                 if not should_reduce_batch_size(error):
                     raise
@@ -398,6 +401,23 @@ class LocalModel:
                 batch.keep(left)
                 rows, tokens = [rows[i] for i in left], tokens[left]
             batch.step(tokens)
+
+    @torch.inference_mode()
+    def _search(self, rows: list["Row"], decoding: Decoding, end_of_text: frozenset[int]) -> None:
+        """Finish every row by beam search."""
+        batch = Batch(self.module, rows, self.context, self.work)
+        searches = [Search(row, decoding.beams, end_of_text) for row in rows]
+        while searches:
+            first, parents = 0, []
+            for search in searches:
+                logits = batch.logits[first:][: len(search.running)]
+                parents += [first + parent for parent in search.step(logits)]
+                first += len(logits)
+            searches = [search for search in searches if search.running]
+            if searches:
+                batch.keep(parents)
+                last = [beam.tokens[-1] for search in searches for beam in search.running]
+                batch.step(torch.tensor(last, device=batch.mask.device))
 
 
 @dataclass
@@ -461,7 +481,77 @@ class Row:
             len(self.ids),
             self.dropped,
             None if self.margin == math.inf else self.margin,
+            self.constraint and self.constraint.record(),
         )
+
+
+@dataclass
+class Beam:
+    """A beginning of an answer; ``score`` is the sum of its log-probabilities."""
+
+    constraint: Constraint | None
+    tokens: tuple[int, ...] = ()
+    logprobs: tuple[float, ...] = ()
+    score: float = 0.0
+
+    def mean(self) -> float:
+        return self.score / len(self.tokens)
+
+    def grown(self, token: int, logprob: float, score: float) -> "Beam":
+        """With one more token; the constraint goes on apart from this beam's."""
+        constraint = copy.copy(self.constraint)
+        if constraint:
+            constraint.push(token, logprob)
+        return Beam(constraint, (*self.tokens, token), (*self.logprobs, logprob), score)
+
+
+class Search:
+    """Beam search for one row, as Transformers has it with its defaults.
+
+    The ``width`` likeliest beginnings go on as ``running``. Those that end among the likeliest are ``finished``,
+    and the one with the best mean log-probability is the answer, as soon as there are ``width`` and the best
+    beginning has no better mean than the worst of them.
+    """
+
+    def __init__(self, row: Row, width: int, end_of_text: frozenset[int]) -> None:
+        self.row, self.width, self.end_of_text = row, width, end_of_text
+        self.running, self.finished = [Beam(row.constraint)], []
+
+    def step(self, logits: torch.Tensor) -> list[int]:
+        """One token more, by the logits (running, vocabulary): which of the beginnings each new one continues. None at the
+        end, when the row has its answer. What a constraint forbids is no candidate; scores are those without it.
+        """
+        logprobs = logits.log_softmax(-1)
+        scores = logprobs + logprobs.new_tensor([[beam.score] for beam in self.running])
+        for beam, own, each in zip(self.running, scores, logits, strict=True):
+            if beam.constraint and (found := beam.constraint.restrict(each)):
+                own.masked_fill_(found[0] == -torch.inf, -torch.inf)
+        # so many that ``width`` of them do not end
+        best = scores.flatten().topk(min(self.width * (1 + len(self.end_of_text)), scores.numel()))
+        before, self.running, parents = self.running, [], []
+        for rank, (score, place) in enumerate(zip(*(part.tolist() for part in best), strict=True)):
+            parent, token = divmod(place, logits.shape[1])
+            ends = token in self.end_of_text or len(before[parent].tokens) + 1 == self.row.limit
+            if score > -math.inf and (rank if ends else len(self.running)) < self.width:
+                logprob = logprobs[parent, token].item()
+                (self.finished if ends else self.running).append(
+                    before[parent].grown(token, logprob, score)
+                )
+                parents += [] if ends else [parent]
+        self.finished = sorted(self.finished, key=Beam.mean, reverse=True)[: self.width]
+        full = len(self.finished) == self.width
+        if full and self.running and self.running[0].mean() <= self.finished[-1].mean():
+            self.running = []
+        if not self.running:
+            self._answer(self.finished[0])
+        return parents if self.running else []
+
+    def _answer(self, beam: Beam) -> None:
+        """Push the beam's tokens to the row, whose constraint has seen none of them."""
+        self.row.constraint = None
+        for token, logprob in zip(beam.tokens, beam.logprobs, strict=True):
+            self.row.push(token, logprob, math.inf, self.end_of_text)
+        self.row.constraint = beam.constraint
 
 
 def choose(

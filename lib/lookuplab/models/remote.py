@@ -90,9 +90,9 @@ class RemoteModel:
 
         At the first failure nothing new is asked, but answers that are under way are still handed on.
         """
-        if any(prompt.choices for prompt, _ in requests):
+        if decoding.beams > 1 or any(prompt.choices for prompt, _ in requests):
             raise UserError(
-                f"{self.name}: an endpoint cannot be held to given names (choices); use a local model"
+                f"{self.name}: an endpoint has no beams and cannot be held to given names (choices); use a local model"
             )
         failure, pool = None, ThreadPoolExecutor(self.parallel, thread_name_prefix="remote")
         try:

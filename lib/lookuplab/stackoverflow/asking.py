@@ -8,7 +8,8 @@ description and code lose their end; a problem loses its beginning, because its 
 
 import random
 from bisect import bisect
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lookuplab.errors import UserError
@@ -20,6 +21,7 @@ from lookuplab.stackoverflow.corpus import Snippet
 from lookuplab.stackoverflow.ds1000 import CHAT, STOP, Problem, indented, solution_of
 from lookuplab.stackoverflow.grader import Answer, Grader, environment, grade
 
+SPARE = 40  # snippets beyond those shown, of which some may give the problem away
 TRIMS = ("description-first", "question-first")
 TEMPLATE = "Problem:\n{description}\nA:\n<code>\n{code}\n</code>\n\n"  # the form of DS-1000's completion prompts
 # Section 4.3: "500 to 600"
@@ -52,14 +54,11 @@ def prompt(
     The best example stands last, next to the problem; one whose description and code are gone is left out. trim:
     "description-first" is the paper's (descriptions, then code, then the problem); "question-first" cuts the problem
     before the examples, for comparison. shortened: no longer than without its descriptions, so that the first loses
-    these and nothing else, the second as many tokens of the problem. Raises UserError for another trim and a budget
-    without room.
+    these and nothing else, the second as many tokens of the problem. Raises UserError for a budget without room.
     """
-    room = budget - max_new_tokens
-    if room < 1 or trim not in TRIMS:
+    if (room := budget - max_new_tokens) < 1:
         raise UserError(
-            f"no prompt of a budget of {budget} tokens beside {max_new_tokens} new ones, cut {trim!r}; raise the "
-            f"budget, and trim by one of {', '.join(TRIMS)}"
+            f"no prompt of a budget of {budget} tokens beside {max_new_tokens} new ones: raise it"
         )
     question, shown = ("question", ""), examples[::-1]
     parts = {
@@ -106,10 +105,48 @@ class Asked:
 def look_up(
     ranker: Ranker, snippets: Sequence[Snippet], problems: Sequence[Problem], k: int
 ) -> dict[str, list[Snippet]]:
-    """Problem id -> the ``k`` snippets that rank best for its question, best first."""
+    """Problem id -> the ``k`` snippets that rank best for its question, best first, without those that give it away."""
     known = {snippet.id: snippet for snippet in snippets}
-    ranked = ranker.rank({problem.id: problem.question for problem in problems}, k)
-    return {problem: [known[one] for one in ids] for problem, ids in ranked.items()}
+    ranked = ranker.rank({problem.id: problem.question for problem in problems}, k + SPARE)
+    return fair({one.id: map(known.get, ranked[one.id]) for one in problems}, problems, k)
+
+
+def fair(
+    found: Mapping[str, Iterable[Snippet]], problems: Sequence[Problem], k: int
+) -> dict[str, list[Snippet]]:
+    """Leave one out: problem id -> the first ``k`` snippets found for it that hold none of its expressions, white space
+    apart.
+    """
+    kept = {}
+    for problem in problems:
+        secrets = ["".join(one.split()) for one in problem.expressions]
+        codes = [(one, "".join(one.code.split())) for one in found[problem.id]]
+        others = [one for one, code in codes if not any(secret in code for secret in secrets)]
+        kept[problem.id] = others[:k]
+    return kept
+
+
+def gold(
+    snippets: Sequence[Snippet], problems: Sequence[Problem], k: int
+) -> dict[str, list[Snippet]]:
+    """Problem id -> at most ``k`` snippets of the object that it is about: the most that retrieval can give. None where
+    a problem names no object, as DS-1000's do.
+    """
+    own = defaultdict(list)
+    for snippet in snippets:
+        own[object_of(snippet)].append(snippet)
+    return fair({one.id: own[one.object] * bool(one.object) for one in problems}, problems, k)
+
+
+def object_of(snippet: Snippet) -> str:
+    """The documented object of a snippet of the mini corpus."""
+    return snippet.id.rpartition("#")[0]
+
+
+def hits(found: Mapping[str, Sequence[Snippet]], problems: Sequence[Problem], k: int) -> list[str]:
+    """For each problem "hit" if one of its first ``k`` snippets is of its own object, else "miss"; "" where it names none."""
+    shown = {one.id: [*map(object_of, found[one.id][:k])] for one in problems}
+    return [one.object and ("hit" if one.object in shown[one.id] else "miss") for one in problems]
 
 
 def at_random(
@@ -117,7 +154,9 @@ def at_random(
 ) -> dict[str, list[Snippet]]:
     """Problem id -> ``k`` snippets drawn by a generator seeded with that id: what no one looked up."""
     ordered = sorted(snippets, key=lambda one: one.id)
-    return {one.id: random.Random(one.id).sample(ordered, k) for one in problems}
+    size = min(k + SPARE, len(ordered))
+    drawn = {one.id: random.Random(one.id).sample(ordered, size) for one in problems}
+    return fair(drawn, problems, k)
 
 
 def ask(

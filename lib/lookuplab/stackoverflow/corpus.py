@@ -6,6 +6,7 @@ them (Heyman and Van Cutsem 2020): other field names, the same content. Queries 
 
 import ast
 import gzip
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,10 +18,9 @@ from lookuplab.errors import UserError
 MINI = paths.MINI / "stackoverflow"
 PUBLISHED = ("so-ds", "staqc", "conala")  # downloads of data/sources.toml
 _MINI_FILES = {
-    ("mini", "snippets"): ["snippets"],
-    ("mini-retrieval", "snippets"): ["snippets", "held_out"],
-    ("mini", "valid"): ["queries_valid"],
-    ("mini", "test"): ["queries_test"],
+    ("mini", "snippets"): "snippets",
+    ("mini", "valid"): "queries_valid",
+    ("mini", "test"): "queries_test",
 }
 LICENCE = "CC BY-SA, as Stack Overflow"  # of snippets that name none in the published files
 
@@ -49,9 +49,7 @@ def load(name: str | Path) -> list[Snippet]:
     """The snippets of a corpus by name; of a JSON Lines file (.jsonl, .jsonl.gz); or of a folder of .py files, whose
     functions with a docstring are snippets.
 
-    "mini" holds the docstring examples that prompts may show; "mini-retrieval" also those of the held-out objects,
-    which answer the retrieval queries and would give away the problems of the mini benchmark. "so-ds", "staqc" and
-    "conala" must have been fetched. Raises UserError for what is not there, for a line without code or description,
+    "mini" holds docstring examples of four libraries. "so-ds", "staqc" and "conala" must have been fetched. Raises UserError for what is not there, for a line without code or description,
     and for an id that occurs twice.
     """
     snippets, licence = [], LICENCE if name in PUBLISHED else ""
@@ -71,25 +69,26 @@ def files(name: str | Path, part: str = "snippets") -> list[Path]:
 
     Raises UserError, which says how to get them.
     """
-    if stems := _MINI_FILES.get((name, part)):
-        return [MINI / f"{stem}.jsonl.gz" for stem in stems]
+    if stem := _MINI_FILES.get((name, part)):
+        return [MINI / f"{stem}.jsonl.gz"]
     if name in PUBLISHED:
         if found := sorted((paths.DOWNLOADS / f"{name}-{part}").glob("*.jsonl.gz")):
             return found[:1]
         raise UserError(f"{name}-{part} is not there: `lookuplab data get {name}-{part}`")
     if not (place := paths.located(name)).exists():
         raise UserError(
-            f"no snippet corpus {str(name)!r}: name one of mini, mini-retrieval, {', '.join(PUBLISHED)}, a JSON Lines "
+            f"no snippet corpus {str(name)!r}: name one of mini, {', '.join(PUBLISHED)}, a JSON Lines "
             "file, or a folder of .py files"
         )
     return [place]
 
 
-def queries(name: str | Path, split: str = "test") -> list[Query]:
-    """The queries of a corpus by name ("mini", "so-ds", "staqc", "conala"; split "valid" or "test"), or of a file.
+def queries(name: str | Path, split: str = "") -> list[Query]:
+    """The queries of a corpus by name ("mini", "so-ds", "staqc", "conala"; split "valid" or "test"), or of a file: all of
+    them, or by a hash of their texts a quarter for validation and the others for the test.
 
-    Equal questions are one query with all of their snippets, as in nokia/codesearch. The mini corpus answers "valid"
-    from "mini" and "test" from "mini-retrieval". Raises UserError as ``load``, and for a line without a relevant id.
+    Equal questions are one query with all of their snippets, as in nokia/codesearch. Raises UserError as ``load``, and
+    for a line without a relevant id.
     """
     (file,), relevant = files(name, split), {}
     for number, record in records(file):
@@ -99,9 +98,16 @@ def queries(name: str | Path, split: str = "test") -> list[Query]:
                 f"{file}: line {number} is no query; it needs `query` and a list `relevant_ids`"
             )
         relevant.setdefault(text, []).extend(map(str, ids))
-    return [
+    found = [
         Query(str(number), text, tuple(dict.fromkeys(ids)))
         for number, (text, ids) in enumerate(relevant.items())
+    ]
+    if not split or name == "mini" or name in PUBLISHED:
+        return found
+    return [
+        one
+        for one in found
+        if (hashlib.sha256(one.text.encode()).digest()[0] < 64) == (split == "valid")
     ]
 
 

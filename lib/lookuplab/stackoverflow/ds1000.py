@@ -33,7 +33,10 @@ INSERT = "[insert]"  # where a context puts the solution
 
 @dataclass(frozen=True)
 class Problem:
-    """One problem. ``context`` is the test's program, ``origin`` the ``library_id`` of the problem it was made from."""
+    """One problem. ``context`` is the test's program, ``origin`` the ``library_id`` of the problem it was made from.
+
+    A problem of the mini benchmark is about an ``object``, and none of its ``expressions`` may be shown beside it.
+    """
 
     id: str
     prompt: str
@@ -44,6 +47,7 @@ class Problem:
     origin: str
     library_id: str = ""
     object: str = ""
+    expressions: tuple[str, ...] = ()
 
     @property
     def cluster(self) -> str:
@@ -84,6 +88,7 @@ def load(file: Path | str) -> list[Problem]:
                 str(about["perturbation_origin_id"]),
                 str(about.get("library_problem_id", "")),
                 about.get("object", ""),
+                tuple(about.get("expressions", ())),
             )
             known = one.library in LIBRARIES and one.perturbation in PERTURBATIONS
             if not known or PARTS[0] not in one.context or one.id in problems:

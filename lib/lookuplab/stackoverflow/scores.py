@@ -8,6 +8,7 @@ import ast
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
+import numpy as np
 import pandas as pd
 import parso
 from rapidfuzz.distance import Levenshtein
@@ -26,6 +27,7 @@ from lookuplab.stackoverflow.ds1000 import (
 from lookuplab.stackoverflow.grader import Answer, Grader
 
 SHARES = "compile_error test_execution test_string one_token one_argument near_miss".split()
+PARTED = ("library", "perturbation", "shown")
 _OPEN = ast.Name("the value of an argument", ast.Load())  # no program has this name
 
 
@@ -61,7 +63,8 @@ def rows(
 
     For pairs (old, new) of ways also the change on the same problems, ``pass_at_<k>_change_points``, condition
     ``<new>/<part> - <old>/<part>``, and, ``_change_difference_points``, the last model's change less the first's.
-    parts: "all", libraries, perturbations. A perturbation has besides what it costs (the paper's Figure 5): its problems
+    parts: "all", libraries, perturbations, and, where the tables have a column ``shown`` (``asking.hits``), "hit" and
+    "miss". A perturbation has besides what it costs (the paper's Figure 5): its problems
     below those that they were made from, ``pass_at_<k>_drop_points``, and the change of that. DS-1000's own measure, the
     average pass rate of the samples (Section 4.2), is pass@1 where every problem has equally many.
     """
@@ -85,7 +88,8 @@ def _rows(
     origins = table[table.perturbation == PERTURBATIONS[0]].set_index(["library", "library_id"])
     found = []
     for part, k in product(parts, table.filter(like="pass_at")):
-        some = table[(table.library == part) | (table.perturbation == part) | (part == "all")]
+        alike = [table[name] == part for name in PARTED if name in table]
+        some = table[np.logical_or.reduce([*alike, np.full(len(table), part == "all")])]
         made = some.join(origins[k].rename("before"), on=["library", "origin"], how="inner")
         numbers = {}
         if len(some) and kind:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from lookuplab import paths
 from lookuplab.cluster import Cluster
 from lookuplab.errors import UserError
 from lookuplab.models.load import load_tokenizer
@@ -27,6 +28,7 @@ from lookuplab.toolgen.functions import (
     Function,
     Repository,
     extract,
+    locate_all,
     without_comments,
 )
 from lookuplab.toolgen.insertion import function_of, insert, locate, read_source
@@ -62,6 +64,26 @@ def test_functions(
 
 
 test_functions.__test__ = False  # for pytest, which collects by name
+
+
+def listed_functions(
+    file: Path | str, filters: Filters = Filters(), limit: int | None = None
+) -> list[Function]:
+    """The functions among the stated sources whose ids stand in ``file``, one a line, in its order: the first ``limit``,
+    less those that the filters leave out.
+    """
+    ids = paths.located(file).read_text(encoding="utf-8").splitlines()[:limit]
+    files: dict[str, set[str]] = {}
+    for id in ids:
+        name, path = id.partition(":")[0].split("/", 1)
+        files.setdefault(name, set()).add(path)
+    found = {}
+    for place in locate_all(files):
+        read = extract(
+            place, filters, files=[place.root / path for path in sorted(files[place.name])]
+        )
+        found |= {one.id: one for one in read.functions}
+    return [found[id] for id in ids if id in found]
 
 
 def sample(

@@ -55,6 +55,7 @@ WORK = paths.RUNS / "train" / "toolgen"
 # The attention's projections; Llama's are those of all models that name them alike
 LLAMA = ("q_proj", "k_proj", "v_proj", "o_proj")
 ATTENTION = {"gpt2": ("c_attn", "attn.c_proj"), "t5": ("q", "k", "v", "o")}
+LOSSES = ("answer", "function", "all")
 POOL = 50  # batches whose pairs are sorted together: less padding from more, but less chance in who meets whom
 CARD = """---
 license: {licence}
@@ -81,8 +82,10 @@ class Recipe:
     ``batch_size`` counts pairs a step, over all processes and accumulated parts. ``lora_rank`` None trains all weights;
     ``lora_targets`` None means the attention's four projections; ``lora_embeddings`` trains and stores embedding and
     head beside them, whole. ``max_tokens`` is the longest pair (decoder:
-    prompt and answer together; encoder-decoder: each), None leaves it to the model's context. ``loss_on_prompt`` is for
-    decoders. ``bf16`` is autocast. ``group_by_length`` puts pairs of like length into a batch: less padding, another
+    prompt and answer together; encoder-decoder: each), None leaves it to the model's context. ``loss_on`` is for decoders:
+    "answer" (the body), "function" (its signature, too: the paper's F_aug) or "all" (and the docstring).
+    ``validation`` pairs of all, chosen by the seed, are not trained on: of the checkpoints the one with the least loss
+    on them is taken, not the last one. ``bf16`` is autocast. ``group_by_length`` puts pairs of like length into a batch: less padding, another
     order.
     """
 
@@ -97,7 +100,8 @@ class Recipe:
     lora_embeddings: bool = False
     warmup_steps: float = 0.0  # below 1: a share of all steps
     max_tokens: int | None = None
-    loss_on_prompt: bool = False
+    loss_on: str = "answer"
+    validation: int = 0
     bf16: bool = False
     group_by_length: bool = False
     accumulation: int = 1
@@ -106,19 +110,21 @@ class Recipe:
     def __post_init__(self) -> None:
         if min(self.epochs, self.batch_size, self.accumulation) < 1:
             raise UserError("recipe: epochs, batch_size and accumulation must be at least 1")
+        if self.loss_on not in LOSSES:
+            raise UserError(f"recipe: loss_on is {self.loss_on!r}; it must be one of {LOSSES}")
 
 
 # Section IV-B, "Model Fine-tuning". Optimiser, schedule, warm-up and weight decay are not stated: Trainer's defaults.
 # On all four projections of CodeLlama-7B rank 16 is 16.8 of 6,738 million weights, the paper's 0.25 %; on q and v
 # alone it would be half of that.
+_PAPER = Recipe(loss_on="function")
 PAPER = {
-    "codegpt": Recipe(),
-    "codet5": Recipe(),
-    "codellama": Recipe(epochs=2, lora_rank=16, lora_alpha=16),
+    "codegpt": _PAPER,
+    "codet5": _PAPER,
+    "codellama": replace(_PAPER, epochs=2, lora_rank=16, lora_alpha=16),
 }
-# The replication package's, for corpora marked by its variant; its CodeT5 is Salesforce/codet5p-220m-py. It keeps the best
-# checkpoint on 3,000 validation samples; here the last one is kept.
-_PACKAGE = Recipe(warmup_steps=100, loss_on_prompt=True, group_by_length=True)
+# The replication package's, for corpora marked by its variant; its CodeT5 is Salesforce/codet5p-220m-py.
+_PACKAGE = Recipe(warmup_steps=100, loss_on="all", validation=3000, group_by_length=True)
 PACKAGE = {
     "codegpt": _PACKAGE,
     "codet5": _PACKAGE,
@@ -149,7 +155,8 @@ def finetune(
     checkpoints every ``save_every`` steps: the same run goes on from the last one.
 
     Returns the card, which the folder holds as card.json and in README.md: ``pairs``, ``left_out`` by reason,
-    ``steps``, ``loss`` (the last line of log.csv, nats a token), ``seconds`` (since the last kill), ``trainable`` of
+    ``steps``, ``loss`` (the last line of log.csv, nats a token), ``validation_loss`` (or None) of the weights of
+    ``taken_step``, ``seconds`` (since the last kill), ``trainable`` of
     ``parameters`` weights, ... README.md begins with ``about``: what the pairs are and what the model does.
     UserError for no usable pair, an ``output`` that exists, a diverged loss.
     """
@@ -163,12 +170,13 @@ def finetune(
     checkpoint = load(str(base), dtype=dtype, device_map="cpu")
     module, tokenizer = checkpoint.module, checkpoint.tokenizer
     rows, left_out = _rows(checkpoint, pairs, recipe, marked)
+    run = repr([recipe, checkpoint.identity, marked, rows])
+    rows, validation = _parted(rows, recipe)
     set_seed(recipe.seed)  # of the mark's rows and of LoRA's
     mark = add_mark(tokenizer, module) if marked else None
     parameters = module.num_parameters()
     model = with_lora(module, recipe, mark) if adapted else module
     # 1. train, from the last checkpoint of the same run
-    run = repr([recipe, checkpoint.identity, marked, rows])
     work = Path(work or WORK / output.name) / hashlib.sha256(run.encode()).hexdigest()[:12]
     padding = copy.deepcopy(tokenizer)  # the saved one stays as it is
     padding.padding_side, padding.pad_token = "right", padding.pad_token or padding.eos_token
@@ -177,6 +185,7 @@ def finetune(
         _arguments(recipe, work, log_every, save_every),
         DataCollatorForSeq2Seq(padding, return_tensors="pt"),
         rows,
+        validation or None,
         callbacks=[Milestones()],
     )
     order = Order([_length(row) for row in rows], recipe)
@@ -199,6 +208,8 @@ def finetune(
         "steps": done.global_step,
         "seconds": round(done.metrics["train_runtime"], 1),
         "loss": float(log.loss.iloc[-1]),
+        "validation_loss": trainer.state.best_metric,
+        "taken_step": trainer.state.best_global_step or done.global_step,
         "parameters": parameters,
         "trainable": module.num_parameters(only_trainable=True),
         "device": f"{device()} ({processor()})",
@@ -256,15 +267,28 @@ def _rows(
     if not kept:
         raise UserError(f"nothing to train on: {len(pairs)} pairs, left out: {dict(left_out)}")
     examples = encode(with_mark if marked else checkpoint.tokenizer, kept, kind)
-    return [labelled(example, kind, recipe.loss_on_prompt) for example in examples], left_out
+    return [labelled(example, kind, recipe.loss_on) for example in examples], left_out
 
 
-def labelled(example: Example, kind: str, loss_on_prompt: bool = False) -> dict[str, list[int]]:
+def _parted(rows: list[dict], recipe: Recipe) -> tuple[list[dict], list[dict]]:
+    """What is trained on, and the pairs for validation."""
+    if recipe.validation >= len(rows):
+        raise UserError(
+            f"{len(rows)} pairs are too few for {recipe.validation} of validation; lower it (-s validation=0)"
+        )
+    chance = torch.Generator().manual_seed(recipe.seed)
+    apart = torch.randperm(len(rows), generator=chance)[: recipe.validation].tolist()
+    return [row for at, row in enumerate(rows) if at not in set(apart)], [rows[at] for at in apart]
+
+
+def labelled(example: Example, kind: str, loss_on: str = "answer") -> dict[str, list[int]]:
     """``input_ids`` and ``labels`` as Transformers' models take them; labels are the inputs, the model shifts them."""
     if kind == "encoder-decoder":
         return {"input_ids": example.prompt, "labels": example.answer}
-    prompt = example.prompt if loss_on_prompt else [IGNORED] * len(example.prompt)
-    return {"input_ids": example.prompt + example.answer, "labels": prompt + example.answer}
+    prompt = example.prompt
+    learned = {"answer": 0, "function": example.signature, "all": len(prompt)}[loss_on]
+    labels = prompt[:learned] + [IGNORED] * (len(prompt) - learned) + example.answer
+    return {"input_ids": prompt + example.answer, "labels": labels}
 
 
 def _length(row: dict[str, list[int]]) -> int:
@@ -286,6 +310,10 @@ def _arguments(recipe: Recipe, work: Path, log_every: int, save_every: int) -> T
         logging_nan_inf_filter=False,
         save_steps=save_every,
         save_total_limit=2,
+        eval_strategy="steps" if recipe.validation else "no",
+        eval_steps=save_every,
+        load_best_model_at_end=recipe.validation > 0,
+        label_names=["labels"],
         use_cpu=not torch.cuda.is_available(),  # else bf16 is refused where there is no GPU
         report_to="tensorboard" if find_spec("tensorboard") else "none",
         ddp_find_unused_parameters=False,
@@ -331,10 +359,13 @@ class Order(Sampler):
 
 
 class Milestones(TrainerCallback):
-    """The last step has its line in the log, a checkpoint that was written to its end the file ``complete``."""
+    """The last step has its line in the log, and its loss on the validation pairs; a checkpoint that was written to its
+    end has the file ``complete``."""
 
     def on_step_end(self, args, state, control, **_) -> None:
-        control.should_log |= state.global_step >= state.max_steps
+        last = state.global_step >= state.max_steps
+        control.should_log |= last
+        control.should_evaluate |= last and args.load_best_model_at_end
 
     def on_save(self, args, state, control, **_) -> None:
         if state.is_world_process_zero:

@@ -14,7 +14,7 @@ import re
 import tokenize
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -169,15 +169,16 @@ def extract(
     filters: Filters = Filters(),
     seen: set[tuple[str, str]] | None = None,
     count_tokens: Callable[[str], int] | None = None,
+    files: Sequence[Path] | None = None,
 ) -> Extraction:
-    """Every usable function with a docstring, in the order of files and lines.
+    """Every usable function with a docstring, in the order of ``files`` (all of the repository's) and lines.
 
     ``seen`` holds (docstring, signature) of functions already taken, here or in other repositories,
     and is extended. ``count_tokens`` is a model's token count of a text; without it
     ``filters.max_model_tokens`` is not asked.
     """
-    files, seen = python_files(repository.root), set() if seen is None else seen
-    result = Extraction(files=len(files))
+    files = python_files(repository.root) if files is None else files
+    result, seen = Extraction(files=len(files)), set() if seen is None else seen
     if filters.trained_on:
         seen |= _trained_on(paths.located(filters.trained_on))
     if len(files) > filters.max_files:

@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -98,16 +97,15 @@ class ToolModel:
     def generate(
         self, requests: Sequence[tuple[Prompt, int]], decoding: Decoding
     ) -> Iterator[list[Completion]]:
-        """The answers; their records are ``tool_use.Question``s."""
-        rules, by_id = {}, {function.id: function for function in self.functions}
+        """The answers; their records are ``tool_use.Question``s where the tool is used."""
+        by_id = {function.id: function for function in self.functions}
 
         def constrain(prompt, before):
             def asked(written):
                 question = by_id[prompt.id], written, self.kind, self.use.variant
                 return threads.submit(ask, self.tool, *question)
 
-            rules[prompt.id] = ToolConstraint(self.use, self.vocabulary, before, asked)
-            return rules[prompt.id]
+            return ToolConstraint(self.use, self.vocabulary, before, asked)
 
         with ThreadPoolExecutor(self.tool.workers) as threads, ThreadPoolExecutor(2) as writers:
             turns = self._turns(requests)
@@ -118,7 +116,7 @@ class ToolModel:
                 each = waiting.pop(done)
                 if batch := done.result():
                     waiting[writers.submit(next, each, None)] = each
-                    yield [replace(one, record=rules.pop(one.id).record()) for one in batch]
+                    yield batch
 
     def _turns(self, requests: Sequence[tuple[Prompt, int]]) -> Sequence[Sequence]:
         """On a CPU the requests in two parts: while one waits for the tool, the model writes the

@@ -91,13 +91,16 @@ def _indent(line: str) -> str:
 def function_of(place: Place, prediction: str) -> tuple[str, str]:
     """(whole function, body) of a prediction, indented as its place wants it.
 
-    A prediction is either the whole function, which begins with the `def` of that name (what stands before that `def`
-    is cut off: a decorator is in the file already), or the body behind signature and docstring. Nothing is stripped
-    behind it.
+    A prediction is either the whole function, which begins with the `def` of that name, or is one unindented `def` of
+    another name (what stands before the `def` is cut off: a decorator is in the file already), or the body behind
+    signature and docstring. Nothing is stripped behind it.
     """
     prediction = re.sub("\r\n?", "\n", prediction)
     blank = r"[^\S\n]"
-    start = rf"(?:{blank}*(?:@.*)?\n)*(?={blank}*(?:async{blank}+)?def{blank}+{place.name}\b)"
+    other = rf"(?:async{blank}+)?def\b.*(?:\n(?:[ \t)].*)?)*\Z"
+    start = (
+        rf"(?:{blank}*(?:@.*)?\n)*(?={blank}*(?:async{blank}+)?def{blank}+{place.name}\b|{other})"
+    )
     whole = re.match(start, prediction)
     if whole is None:
         body = indented(prediction, place.body_indent)

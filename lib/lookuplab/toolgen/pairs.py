@@ -66,6 +66,7 @@ class TextPair:
     id: str
     read: str
     written: str
+    signature = ""  # no part of the prompt is of the answer's kind
 
     def prompt(self, kind: str) -> str:
         return self.read
@@ -80,12 +81,14 @@ class TextPair:
 @dataclass(frozen=True)
 class Example:
     """A pair in tokens. ``prompt`` ends where the model begins to write, ``answer`` ends with the end of text.
-    ``exact``: the answer spells the pair's text; some tokenizers know no line breaks, or not all characters."""
+    ``exact``: the answer spells the pair's text; some tokenizers know no line breaks, or not all characters.
+    ``signature``: how many tokens a decoder's prompt has up to the end of the signature."""
 
     id: str
     prompt: list[int]
     answer: list[int]
     exact: bool = True
+    signature: int = 0
 
 
 def corpus_lines(path: Path, names: Sequence[str]) -> list[dict]:
@@ -169,7 +172,9 @@ def encode(tokenizer: Any, pairs: Sequence[Pair | TextPair], kind: str) -> list[
     end, mark, examples = tokenizer.eos_token_id, mark_of(tokenizer), []
     for pair in pairs:
         answer, tail = pair.answer(kind).replace(MARK, mark), []
-        prompt = tokenizer(pair.prompt(kind), verbose=False)["input_ids"]
+        read = tokenizer(pair.prompt(kind), verbose=False, return_offsets_mapping=True)
+        prompt, end_of_signature = read["input_ids"], len(pair.unmarked().signature)
+        signature = sum(start < end_of_signature for start, _ in read["offset_mapping"])
         if kind == "decoder":
             prompt = prompt[:-1] if len(prompt) > 1 and prompt[-1] == end else prompt
             tail = prompt[-TAIL:]
@@ -177,7 +182,7 @@ def encode(tokenizer: Any, pairs: Sequence[Pair | TextPair], kind: str) -> list[
         exact = _spells(tokenizer, tail, row, answer)
         if not exact and (other := _in_pieces(tokenizer, tail, answer)):
             row, exact = other, _spells(tokenizer, tail, other, answer)
-        examples.append(Example(pair.id, prompt, [*row, end], exact))
+        examples.append(Example(pair.id, prompt, [*row, end], exact, signature))
     return examples
 
 

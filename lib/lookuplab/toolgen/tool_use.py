@@ -14,7 +14,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
 import torch
@@ -151,6 +151,11 @@ class ToolConstraint:
     node: Trie | None = None  # of the suggestions; None where any token may come next
     unanswered: bool = False  # the last token asked for suggestions, and there are none
     chances: list[float] = field(default_factory=list)  # of the name's tokens
+
+    def __copy__(self) -> "ToolConstraint":
+        questions = [replace(one, choices=[*one.choices]) for one in self.questions]
+        lists = {"tokens": [*self.tokens], "questions": questions, "chances": [*self.chances]}
+        return replace(self, **lists)
 
     def record(self) -> list[dict]:
         """The row's questions (see ``Question``), when it is written."""

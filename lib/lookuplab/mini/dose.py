@@ -1,0 +1,83 @@
+"""Validity as a function of the dose, how often a model saw an API: a logistic curve over log(1 + count), alone and with
+the right documentation (mini/dose_response). Only a world in which counts were drawn can show it.
+"""
+
+import warnings
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas
+from sklearn.linear_model import LogisticRegression
+
+from lookuplab.mini.corpus import COUNTS
+from lookuplab.scoring.rates import Rate, jackknife, of_number, of_share, row
+
+GRID = (0, 1, 3, 10, 30, 100, 300, 600)  # counts at which the curves are given
+MOST = COUNTS["asked"][1]
+PENALTY = 100.0  # scikit-learn's C: so weak that it shows only where a count parts all valid from all invalid calls
+
+
+def fit(dose: np.ndarray, valid: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
+    """(intercept, slope) of the logistic curve of ``valid``, (n,) booleans, over ``dose``, (n,) numbers."""
+    share, size = np.average(valid, weights=weights), weights.sum()
+    if share in (
+        0,
+        1,
+    ):  # no slope can be known; half a call of the other kind keeps the odds finite
+        return float(np.log((share * size + 0.5) / ((1 - share) * size + 0.5))), 0.0
+    model = LogisticRegression(C=PENALTY).fit(dose[:, None], valid, sample_weight=weights)
+    return float(model.intercept_[0]), float(model.coef_[0, 0])
+
+
+def half(curve: tuple[float, float]) -> float:
+    """log(1 + count) at which a rising curve crosses 50%; infinite where none is reached, minus infinite where all are."""
+    intercept, slope = curve
+    return -intercept / slope if slope > 0 else -np.inf if intercept >= 0 else np.inf
+
+
+def meeting(alone: tuple[float, float], documented: tuple[float, float]) -> float:
+    """log(1 + count) from which documentation no longer helps; infinite where it always does."""
+    gain, change = (after - before for before, after in zip(alone, documented, strict=True))
+    return -gain / change if change < 0 else np.inf if gain > 0 else -np.inf
+
+
+def dose_rows(
+    frame: pandas.DataFrame, counts: Sequence[int], valid: Mapping[str, np.ndarray]
+) -> list[dict]:
+    """Rows of one model. ``frame`` has a line a task (``model``, ``api``), ``counts`` the (tasks,) counts of their APIs,
+    and ``valid`` maps "alone" and "documented" to (tasks,) booleans.
+
+    ``count_<x>/<way>`` ``valid_percent``: the curve at the counts of GRID. ``<way>`` ``half_at``: the count at which it
+    crosses 50%. ``documented - alone`` ``meet_at``: the count from which documentation no longer helps. Both are cut
+    at 0 (from the start) and at 600 (nowhere in the range). Intervals are the jackknife's over APIs; those of counts
+    are taken on the curve's own scale.
+    """
+    dose, grid = np.log1p(np.asarray(counts, dtype=float)), np.log1p(GRID)
+
+    def statistic(weights: np.ndarray) -> np.ndarray:
+        found = []
+        for of_sample in weights:
+            curves = [fit(dose, np.asarray(ways, dtype=bool), of_sample) for ways in valid.values()]
+            shares = [1 / (1 + np.exp(-intercept - slope * grid)) for intercept, slope in curves]
+            crossings = [*map(half, curves), meeting(*curves)]
+            found.append([*np.concatenate(shares), *np.clip(crossings, -50, 50)])
+        return np.array(found)
+
+    kinds = [of_share] * (len(valid) * len(GRID)) + [of_number] * (len(valid) + 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        numbers = jackknife(statistic, frame.api, kinds)
+    model, rows = frame.model.iloc[0], []
+    levels = [(f"count_{count}/{way}", "valid_percent") for way in valid for count in GRID]
+    crossings = [(way, "half_at") for way in valid] + [("documented - alone", "meet_at")]
+    for (condition, metric), number in zip(levels + crossings, numbers, strict=True):
+        number = number.percent() if metric == "valid_percent" else as_counts(number)
+        rows.append(row(model, condition, metric, number))
+    return rows
+
+
+def as_counts(number: Rate) -> Rate:
+    """A number in log(1 + count) as a count from 0 to MOST. Where its interval is unknown, it may be any."""
+    ends = [number.value, np.nan_to_num(number.low, nan=-50), np.nan_to_num(number.high, nan=50)]
+    value, low, high = np.clip(np.expm1(np.minimum(ends, 50)), 0, MOST).tolist()
+    return Rate(value, low, high, number.n, number.clusters)

@@ -178,6 +178,12 @@ def read_record(place: Path) -> dict[str, Any]:
     return json.loads(place.with_suffix(".json").read_text(encoding="utf-8"))
 
 
+def wall_seconds(places: Iterable[Path]) -> float:
+    """How long the notebook of these artifacts took when it last wrote them; 0 if it never did."""
+    records = (read_record(place) for place in places if place.with_suffix(".json").is_file())
+    return max((record["wall_seconds"] for record in records), default=0.0)
+
+
 def readable(table: pd.DataFrame, digits: int = 1) -> pd.Series:
     """Each row's number with its interval and n, as a text for a notebook's table: ``59.3 [48.5, 69.7] n=150``."""
 

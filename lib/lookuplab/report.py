@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import nbformat
 
 from lookuplab import claims, paths
-from lookuplab.artifact import read_csv, read_record
+from lookuplab.artifact import read_csv, read_record, wall_seconds
 from lookuplab.errors import UserError
 from lookuplab.notebooks import Notebook, Profile, all_notebooks
 from lookuplab.paper import titles
@@ -223,9 +223,8 @@ class Run:
                 ]
                 if verdicts:
                     page.append(f"- {', '.join(verdicts)}: {claim.statement} (`{claim.id}`)")
-            records = [read_record(self.figures / name / id) for name, id in made]
-            seconds = max(record["wall_seconds"] for record in records)
-            took = f"{seconds:.0f} s on {records[0]['processor']}"
+            places = [self.figures / name / id for name, id in made]
+            took = f"{wall_seconds(places):.0f} s on {read_record(places[0])['processor']}"
             page += ["", f"`lookuplab run {notebook.id}`: {took}.", ""]
         return page
 

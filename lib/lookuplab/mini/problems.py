@@ -11,6 +11,7 @@ import io
 import multiprocessing
 import os
 import re
+import resource
 import signal
 import sys
 import warnings
@@ -49,6 +50,7 @@ DEVELOPMENT = PROBLEMS.with_name("problems_development.jsonl.gz")
 NUMBERS = {"Origin": 120, "Surface": 54, "Semantic": 69, "Difficult-Rewrite": 57}
 SHARES = {"Pandas": 291, "Numpy": 220, "Scipy": 106, "Sklearn": 115}
 SECONDS = 300  # for one value: what waits or computes longer makes no problem
+MEMORY = 6 << 30  # bytes: a pandas example asks for 15 GB
 LONGEST, PRINTED = 2000, 600  # characters of a value's source, and of one that a prompt shows
 NAMES = "sample given items source entry content group start".split()  # of renamed variables
 IMPORTS = {  # what the sources of values use
@@ -606,14 +608,19 @@ def written(example: Example) -> list[dict]:
 
 
 def examined(tried: Sequence[Example]) -> Iterator[list[dict[str, str]]]:
-    """``written`` of every example, in their order, each in a new process: what writes a file, opens a connection or
-    takes too long makes no problem.
+    """``written`` of every example, in their order, each in a new process: what writes a file, opens a connection, takes
+    too long or too much memory makes no problem, nor does what kills its process.
     """
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     fork = multiprocessing.get_context("forkserver")
     fork.set_forkserver_preload([__name__, "scipy.stats", "scipy.signal", "sklearn.linear_model"])
     with fork.Pool(initializer=_confine, maxtasksperchild=1) as pool:
-        yield from tqdm(pool.imap(written, tried), "examples", len(tried))
+        found = [pool.apply_async(written, [one]) for one in tried]
+        for one in tqdm(found, "examples"):
+            try:
+                yield one.get(2 * SECONDS)
+            except multiprocessing.TimeoutError:
+                yield []
 
 
 def _confine() -> None:
@@ -625,6 +632,7 @@ def _confine() -> None:
     def late(*_) -> None:
         raise TimeoutError
 
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     signal.signal(signal.SIGALRM, late)
     sys.addaudithook(refuse)
 

@@ -361,6 +361,16 @@ def test_a_model_that_does_not_fit_on_the_gpus_is_refused(llama, monkeypatch):
         answers(model, Decoding())
 
 
+def test_a_model_over_two_devices_answers_as_on_one(llama, plain):
+    """Over CPU and disk, by the same hooks of accelerate that spread one over GPUs."""
+    layers = {f"model.layers.{n}": "disk" if n else "cpu" for n in range(2)}
+    others = ("model.embed_tokens", "model.rotary_emb", "model.norm", "lm_head")
+    spread = LocalModel(str(llama), device_map=layers | dict.fromkeys(others, "cpu"))
+    decoding = Decoding(max_new_tokens=12)
+    assert answers(spread, decoding) == answers(plain, decoding)
+    assert set(spread.module.hf_device_map.values()) == {"cpu", "disk"}
+
+
 def test_identity_is_the_content_of_the_folder_and_not_its_place(llama, plain, tmp_path):
     copy = shutil.copytree(llama, tmp_path / "a copy with spaces")
     (copy / "card.json").write_text("says how it was made")

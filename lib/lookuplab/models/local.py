@@ -77,7 +77,7 @@ class LocalModel:
 
     ``chat`` asks every prompt through the chat template. ``dtype`` is bfloat16 on GPUs and float32 on a CPU
     unless it is stated, whatever the files are in. On GPUs ``device_map`` defaults to "auto": all of them,
-    through accelerate. ``batch_size``
+    through accelerate; a dictionary, part of the model -> device, puts each where it says. ``batch_size``
     bounds the rows of a batch. ``context`` is the longest prompt plus completion in tokens, None without a
     limit; the checkpoint says it, and the option overrides it. ``causal`` says that answers continue the
     prompt (else they begin a text of their own). ``work`` counts what the model does. UserError for whatever
@@ -92,7 +92,7 @@ class LocalModel:
         name: str | None = None,
         chat: bool = False,
         dtype: str | None = None,
-        device_map: str | None = None,
+        device_map: str | dict[str, str | int] | None = None,
         batch_size: int = ROWS,
         context: int | None = None,
     ) -> None:
@@ -167,7 +167,8 @@ class LocalModel:
                 "and of the architecture that its config.json names?"
             )
         devices = set(map(str, getattr(module, "hf_device_map", {}).values()))
-        if torch.cuda.is_available() and self.device_map != "cpu" and devices & {"cpu", "disk"}:
+        chosen = self.device_map == "cpu" or isinstance(self.device_map, dict)
+        if torch.cuda.is_available() and not chosen and devices & {"cpu", "disk"}:
             raise UserError(
                 f"model {self.name} does not fit on the GPUs in {self.dtype}: part of it would run on the "
                 "CPU; take more GPUs or another dtype (NAME?dtype=bfloat16)"

@@ -1,7 +1,7 @@
 """lookuplab: what happens when a code model may look something up?
 
 Reproducible notebooks for three papers (CloudAPIBench with documentation augmented generation,
-retrieval-augmented data-science code, ToolGen) on one thin library.
+retrieval-augmented data-science code, ToolGen), built on one thin library.
 """
 
 __version__ = "0.1.0"

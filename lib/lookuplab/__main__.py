@@ -1,4 +1,4 @@
-"""``python -m lookuplab``: the command line without a console script, so that a path with spaces is no matter."""
+"""``python -m lookuplab``: the command line without a console script; it also works in a path with spaces."""
 
 from lookuplab.cli import main
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from IPython.display import Markdown
     from matplotlib.figure import Figure
 
-# pandas computes the same whatever is installed beside it
+# pandas must compute the same, whatever else is installed
 pd.set_option("compute.use_bottleneck", False, "compute.use_numexpr", False)
 KEY = ("paper", "artifact", "model", "condition", "metric")
 _NUMBERS = ("value", "ci_low", "ci_high", "n", "clusters", "paper_value")
@@ -57,10 +57,10 @@ class Artifact:
         """Write ``<name>.csv`` and ``.json``; return the rows as written.
 
         ``frame`` has one row per number: model, condition, metric, value and, if they exist, ci_low, ci_high, n,
-        clusters (how many independent observations the n are) and paper_value; paper and artifact are filled in.
+        clusters (the number of independent observations among the n) and paper_value; paper and artifact are filled in.
         ``models`` and ``data`` are those of ``provenance.describe``; ``parameters`` are added to the notebook's own.
-        ``timed`` says that the numbers are times or speeds, which no second run repeats. Raises UserError for an
-        unknown or missing column, a row that occurs twice and an interval whose ends are swapped.
+        ``timed`` says that the numbers are times or speeds, which vary from run to run. Raises UserError for an unknown
+        or missing column, a duplicate row, or an interval whose ends are swapped.
         """
         table = self._checked(frame)
         own = json.loads(os.environ.get("LOOKUPLAB_PARAMETERS", "{}"))
@@ -80,13 +80,11 @@ class Artifact:
         return table
 
     def read(self) -> pd.DataFrame:
-        """The saved rows: what a picture is drawn from."""
+        """The saved rows, from which pictures are drawn."""
         return read_csv(self.place.with_suffix(".csv"))
 
     def draw(self, figure: "Figure") -> "Figure":
-        """Write ``<name>.svg`` and ``.png``: without a date, a library's name and random ids, so that equal pictures are
-        equal files.
-        """
+        """Write ``<name>.svg`` and ``.png`` without date, library name or random ids: equal pictures, equal files."""
         import matplotlib
 
         vector = {"format": "svg", "metadata": {"Date": None, "Creator": None}}
@@ -100,9 +98,10 @@ class Artifact:
         return figure
 
     def quote(self, condition: str, metric: str, model: str = "", digits: int = 1) -> str:
-        """A saved number with its interval, to be put into a sentence: ``59.3% [48.5, 69.7]``. Without ``model`` the
-        last model that has it; "not measured" if none has. ``model`` as a parameter names it: its folder, name on the
-        hub or address.
+        """A saved number with its interval, to be put into a sentence: ``59.3% [48.5, 69.7]``.
+
+        ``model`` is named as in a parameter: by folder, name on the hub or address. Without it, the last model that has
+        the number is quoted; "not measured" if none has.
         """
         saved = self.read()
         found = saved[(saved.condition == condition) & (saved.metric == metric)]
@@ -117,8 +116,9 @@ class Artifact:
         return f"{one.value:,.{digits}f}{unit}" + interval * pd.notna(one.ci_low)
 
     def tell(self, text: str) -> "Markdown":
-        """Write the result in words, ``<name>.txt``, for RESULTS.md; and show it. The address of a model, as its
-        parameter has it, becomes its name in tables.
+        """Write the result in words to ``<name>.txt`` (for RESULTS.md) and show it.
+
+        A model's address, as given in its parameter, is replaced by its name in tables.
         """
         from IPython.display import Markdown
 
@@ -148,8 +148,9 @@ class Artifact:
 
 
 def to_csv(table: pd.DataFrame) -> str:
-    """The one written form: six significant digits (below the noise of any rate, above that of float32), ``n`` a whole
-    number, nothing if there is none.
+    """The table as CSV: six significant digits (finer than the noise of any rate, coarser than that of float32).
+
+    ``n`` is a whole number; missing numbers are empty.
     """
     written = table.astype(object)
     for column in _NUMBERS:  # + 0.0: no "-0"
@@ -185,7 +186,7 @@ def wall_seconds(places: Iterable[Path]) -> float:
 
 
 def readable(table: pd.DataFrame, digits: int = 1) -> pd.Series:
-    """Each row's number with its interval and n, as a text for a notebook's table: ``59.3 [48.5, 69.7] n=150``."""
+    """Each row's number with its interval and n, as text for a notebook's table: ``59.3 [48.5, 69.7] n=150``."""
 
     def text(row: Any) -> str:
         interval = (

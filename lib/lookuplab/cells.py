@@ -1,9 +1,9 @@
-"""In a notebook's process: papermill injects the parameters and saves the executed copy, IPython runs the cells.
+"""Runs in a notebook's process: papermill injects the parameters and saves the executed copy, IPython runs the cells.
 
-A Jupyter kernel would be a second process with ports, a start-up time and imports of its own; ``runner`` forks this one
-with the imports done. Outputs are those of a kernel; widgets show nothing, since no browser answers them.
+A Jupyter kernel would be a second process with its own ports, start-up time and imports; ``runner`` forks this process
+after the imports are done. Outputs are the same as a kernel's; widgets show nothing, since no browser is connected.
 
-Nothing of the library but ``errors`` is imported before ``execute`` has set the environment, which other modules read.
+Of the library, only ``errors`` is imported before ``execute`` has set the environment, which other modules read.
 """
 
 import atexit
@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
-# where this is installed, jsonschema builds a grammar of web addresses, two seconds in each process; no notebook has one
+# if this is installed, jsonschema builds a grammar of web addresses (two seconds per process), which no notebook needs
 sys.modules.setdefault("rfc3987_syntax", None)
 
 import papermill
@@ -33,11 +33,11 @@ from papermill.exceptions import PapermillExecutionError, strip_color
 
 from lookuplab.errors import explained
 
-_OVERWRITTEN = re.compile(r"[^\n]*\r(?!\n)")  # what a progress bar wrote over
+_OVERWRITTEN = re.compile(r"[^\n]*\r(?!\n)")  # text that a progress bar has overwritten
 
 
 class Failure(NamedTuple):
-    """``cell`` is the 1-based number among the notebook's code cells, 0 if no cell is to blame."""
+    """Why a notebook failed. ``cell`` is the 1-based number among its code cells, 0 if no cell is to blame."""
 
     cell: int
     source: str
@@ -47,9 +47,9 @@ class Failure(NamedTuple):
 
 
 class _Stream(io.TextIOBase):
-    """stdout or stderr: what is written goes to the outputs of ``cell``, and to the log."""
+    """stdout or stderr: text goes to the outputs of ``cell`` and to the log."""
 
-    encoding = "utf-8"  # a progress bar asks
+    encoding = "utf-8"  # progress bars read this
 
     def __init__(self, name: str):
         self.name, self.cell = name, NotebookNode(outputs=[])
@@ -64,7 +64,7 @@ class _Stream(io.TextIOBase):
 
 
 class InProcess(Engine):
-    """Runs the cells one after another and stops after the first that raises."""
+    """Runs the cells in order and stops after the first that raises."""
 
     @classmethod
     def execute_managed_notebook(
@@ -120,16 +120,16 @@ def execute(
     parameters: dict[str, Any],
     send: Connection,
 ) -> None:
-    """Run a notebook; send None or a Failure. ``.log`` beside the copy has all that is printed."""
+    """Run a notebook; send None or a Failure. The ``.log`` file beside the copy has everything printed."""
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
-    # a fork server that the notebook uses is a child of its own, not the runner's
+    # if the notebook uses a fork server, it must be its own child, not the runner's
     forkserver._forkserver.__init__()
     os.environ.clear()
     os.environ.update(environment)
     with open(copy.with_suffix(".log"), "wb") as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
-    # braces would be placeholders
+    # papermill would read braces as placeholders
     source, output = (str(path).replace("{", "{{").replace("}", "}}") for path in (notebook, copy))
     kernel = {"engine_name": "in-process", "kernel_name": "python3", "language": "python"}
     failure = None
@@ -138,7 +138,7 @@ def execute(
             source, output, parameters, progress_bar=False, cwd=notebook.parent, **kernel
         )
     except PapermillExecutionError as error:
-        number = error.exec_count - bool(parameters)  # they have a cell of their own
+        number = error.exec_count - bool(parameters)  # parameters have their own cell
         traceback = strip_color("\n".join(error.traceback))
         failure = Failure(number, error.source, error.ename, error.evalue, traceback)
     except Exception as error:
@@ -146,11 +146,11 @@ def execute(
         name = "UserError" if said else type(error).__name__
         failure = Failure(0, "", name, said or str(error), "")
     send.send(failure)
-    atexit._run_exitfuncs()  # multiprocessing's processes do not; temporary folders are removed so
+    atexit._run_exitfuncs()  # multiprocessing's processes do not run these, which remove temporary folders
 
 
 def _end_with_the_parent() -> None:
-    """Whatever ends the process that waits for this one, kill -9 included, ends this one and all that it started."""
+    """When the parent ends, even by kill -9, end this process and all processes that it started."""
     multiprocessing.parent_process().join()
     for child in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):

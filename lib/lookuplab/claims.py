@@ -1,19 +1,19 @@
-"""The papers' claims (``data/paper/claims.yaml``), judged by the numbers of one run's artifacts. Two questions, apart.
+"""The papers' claims (``data/paper/claims.yaml``), checked against one run's artifacts. Two separate questions:
 
 *Direction*: is the effect there, as claimed? Each claim becomes comparisons: is one of our numbers, or the difference
 of two, on the claimed side of a bound?
 
-- *holds*: the whole 95% interval is on the claimed side; *fails*: the whole interval is on the other side;
+- *holds*: the whole 95% interval is on the claimed side; *fails*: the whole interval is on the opposite side;
 - *not decided*: the interval contains the bound, or the artifact or one of its rows is missing;
-- two numbers are compared through the interval of their difference: the paired one where the artifact states it
+- two numbers are compared through the interval of their difference: the paired one if the artifact has it
   (metric ``valid_change_points``, or ``bleu4_change`` where the metric is not a percentage; condition ``dag/low`` for
   the change from the base model, as in the subscripts of Table 3, or ``dag_plus_plus/low - dag/low``; model
-  ``mini-large - mini-small`` for the same condition of two models), else that of two independent estimates
-  (``scoring.rates.difference``), which is wider;
+  ``mini-large - mini-small`` for the same condition of two models), otherwise that of two independent
+  estimates (``scoring.rates.difference``), which is wider;
 - a number without an interval (a count) is exact;
-- a claim holds if all its comparisons do. It fails with a single one, but whoever looks at k comparisons finds one
-  below 2.5% by chance k times as often: the smallest chance is multiplied by k (Holm's first step). A claim about *any*
-  is the mirror image.
+- a claim holds if all its comparisons hold. One failing comparison is enough for it to fail, but among k comparisons
+  one below 2.5% occurs by chance k times as often, so the smallest p value is multiplied by k (Holm's first step). A
+  claim about *any* is the mirror image.
 
 *Size*: does our interval cover the number that the paper prints? *covers*, *smaller*, *larger*, *no printed value*.
 """
@@ -41,8 +41,8 @@ FILE = paths.PAPER / "claims.yaml"
 HOLDS, FAILS, UNDECIDED = "holds", "fails", "not decided"
 SIZE_VERDICTS = COVERS, SMALLER, LARGER = "covers", "smaller", "larger"
 UNPRINTED = "no printed value"
-SIDE = 0.025  # the chance that a true value lies beyond one end of a 95% interval
-NEAR = 1e-9  # an end that is the bound itself decides nothing
+SIDE = 0.025  # the probability that the true value lies beyond a given end of a 95% interval
+NEAR = 1e-9  # an interval that ends exactly at the bound decides nothing
 ROLES = {"claim": "claims", "check": "checks of the benchmark", "finding": "findings of ours"}
 MODELS = ("all", "any", "largest")
 SIZES = ["tiny", "small", "base", "medium", "large", "xl"]
@@ -50,19 +50,19 @@ SIZES = ["tiny", "small", "base", "medium", "large", "xl"]
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says, and the test of it on the rows of ``figures/<profile>/<paper>/<artifact>.csv``.
+    """What a paper says, and its test on the rows of ``figures/<profile>/<paper>/<artifact>.csv``.
 
-    ``place`` is the section, table or figure, ``also`` are other places that say the same of the same number, ``why``
-    says where the numbers of the test come from. ``role``: a claim, a ``check`` (true by construction) or a ``finding``
-    (ours, not the paper's). ``models`` for which it must hold: all, the largest of every family, or any, which means
-    any comparison. ``test`` has a ``metric``, perhaps the number that the paper ``printed`` elsewhere than in its tables
-    and figures, and a ``kind``:
+    ``place`` is the section, table or figure; ``also`` lists other places that say the same about the same number;
+    ``why`` explains where the numbers of the test come from. ``role`` is a claim, a ``check`` (true by construction) or
+    a ``finding`` (ours, not the paper's). ``models`` says for which models it must hold: all, the largest of every
+    family, or any, which means any comparison. ``test`` has a ``metric``, optionally the number that the paper
+    ``printed`` outside its tables and figures, and a ``kind``:
 
-    - greater: every condition ``left`` > every condition ``right`` + ``by`` (0; a negative margin: not lower by as much);
-    - within: ``ranges`` {condition: [from, to]}, null for an open end; from equal to to: exactly this number;
+    - greater: every condition ``left`` > every condition ``right`` + ``by`` (default 0; negative: a tolerated deficit);
+    - within: ``ranges`` {condition: [from, to]}, null for an open end; equal ends mean exactly this number;
     - monotone: ``direction`` (increasing, decreasing) ``over`` a list of conditions, over several such lists, or over
-      the sizes of a family at one condition ({size: condition}; ``across_families: true`` compares models of different
-      families, too).
+      the sizes of a family at one condition ({size: condition}; ``across_families: true`` also compares models of
+      different families).
     """
 
     id: str
@@ -79,11 +79,12 @@ class Claim:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One number of ours, or the difference of two (``quantity``: ``high - low > 0``), against its bound.
+    """One of our numbers, or the difference of two (``quantity``: ``high - low > 0``), compared with its bound.
 
-    ``model`` is the model, or the family of sizes, that it is about; ``n`` reads ``205+267`` for two independent
-    estimates and ``205 pairs`` for a paired change. ``for_chance`` is the chance of such a number if the claim is not
-    true, ``against_chance`` if it is: one-sided, from the interval's own half width on that side.
+    ``model`` is the model, or the family of sizes, concerned; ``n`` reads ``205+267`` for two independent estimates and
+    ``205 pairs`` for a paired change. ``for_chance`` is the p value under the hypothesis that the claim is false,
+    ``against_chance`` that under the hypothesis that it is true: one-sided, from the interval's half-width on that
+    side.
     """
 
     model: str
@@ -98,7 +99,7 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """Of this comparison alone."""
+        """The verdict of this comparison alone."""
         return _verdict(self.for_chance, self.against_chance)
 
     @property
@@ -122,8 +123,9 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Judgement:
-    """``reported``: the same test on the paper's printed numbers, empty where there are none. ``note``: what is
-    missing.
+    """A claim's comparisons on our numbers.
+
+    ``reported``: the same test on the paper's printed numbers, empty if there are none. ``note``: what is missing.
     """
 
     claim: Claim
@@ -133,13 +135,13 @@ class Judgement:
 
     @property
     def marked(self) -> str:
-        """The verdict in Markdown, with its role where it is none of a claim."""
+        """The verdict in Markdown, with the role if it is not a claim."""
         role = self.claim.role
         return f"**{self.verdict}**" + f" ({role})" * (role != "claim")
 
     @property
     def verdict(self) -> str:
-        """The direction: that of all comparisons together."""
+        """The verdict on the direction, from all comparisons together."""
         if not self.comparisons:
             return UNDECIDED
         for_it = [one.for_chance for one in self.comparisons]
@@ -150,7 +152,7 @@ class Judgement:
 
     @property
     def size(self) -> str:
-        """``covers``, or how often each where the comparisons differ: ``covers 1, smaller 2``."""
+        """``covers``, say; if the comparisons differ, the count of each verdict: ``covers 1, smaller 2``."""
         found = Counter(one.size for one in self.comparisons if one.size != UNPRINTED)
         if len(found) < 2:
             return next(iter(found), UNPRINTED)
@@ -158,7 +160,7 @@ class Judgement:
 
     @property
     def ours(self) -> str:
-        """The comparison that decides, and how many have the claim's verdict alone; else what is missing."""
+        """The deciding comparison, and how many share the claim's verdict; without comparisons, what is missing."""
         if not self.comparisons:
             return self.note
         chance = attrgetter("against_chance" if self.verdict == FAILS else "for_chance")
@@ -168,14 +170,14 @@ class Judgement:
 
     @property
     def shared(self) -> str:
-        """How many of several comparisons have the claim's verdict alone."""
+        """How many of several comparisons, each taken alone, have the claim's verdict."""
         n = len(self.comparisons)
         same = sum(one.verdict == self.verdict for one in self.comparisons)
         return f" in {same} of {n} comparisons" * (n > 1)
 
     @property
     def theirs(self) -> str:
-        """The paper's own numbers for the same comparisons, least to greatest, and whether they support the claim."""
+        """The range of the paper's own numbers for the same comparisons, and whether they support the claim."""
         if not self.reported:
             return "no printed numbers"
         found = sorted(one.value for one in self.reported)
@@ -191,7 +193,7 @@ def _verdict(for_chance: float, against_chance: float) -> str:
 
 
 def load(file: Path = FILE) -> list[Claim]:
-    """The claims of a YAML file; UserError with the file and the claim's id if one is malformed."""
+    """The claims in a YAML file; UserError with the file, the claim's position and its entry if one is malformed."""
     try:
         entries, claims = yaml.safe_load(file.read_text(encoding="utf-8")), {}
     except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
@@ -211,7 +213,7 @@ def load(file: Path = FILE) -> list[Claim]:
 
 
 def judge_run(claims: list[Claim], folder: Path) -> list[Judgement]:
-    """Every claim on ``folder/<paper>/<artifact>.csv`` (``figures/mini``, say); a missing file leaves it undecided."""
+    """Judge every claim on ``folder/<paper>/<artifact>.csv`` (in ``figures/mini``, say); undecided without the file."""
     judgements = []
     for claim in claims:
         file = folder / claim.paper / f"{claim.artifact}.csv"
@@ -224,7 +226,7 @@ def judge_run(claims: list[Claim], folder: Path) -> list[Judgement]:
 
 
 def judge(claim: Claim, frame: pd.DataFrame) -> Judgement:
-    """One claim on its artifact's rows (the tidy columns; the paper's own values, without intervals, will do)."""
+    """Judge one claim on its artifact's rows (tidy columns; the paper's own values, without intervals, also work)."""
     comparisons = _comparisons(claim, frame)
     note = "" if comparisons else f"no {claim.test['metric']} to compare"
     return Judgement(claim, comparisons, _reported(claim), note)
@@ -241,7 +243,7 @@ def _counted(found: Counter, names: Iterable[str], between: str) -> str:
 
 
 def text(judgements: list[Judgement], details: bool = False) -> str:
-    """Every claim with its verdict, the number that decides it and the paper's; ``details``: every comparison."""
+    """Every claim with its verdict, the deciding number and the paper's; with ``details``, every comparison."""
     lines = []
     for one in judgements:
         claim = one.claim
@@ -256,8 +258,9 @@ def text(judgements: list[Judgement], details: bool = False) -> str:
 
 
 def markdown(judgements: list[Judgement], figures: Path) -> str:
-    """A page with one table for each paper: every claim with the paper's numbers, ours, both verdicts and the command
-    that makes the artifact in ``figures`` again, with the seconds that it took.
+    """A page with one table per paper: every claim with the paper's numbers, ours, both verdicts, and a command.
+
+    The command makes the artifact in ``figures`` again; the seconds it took are shown with it.
     """
     lines = ["- " + line for line in summary(judgements)]
     for folder, title in paper.titles().items():
@@ -281,7 +284,7 @@ def markdown(judgements: list[Judgement], figures: Path) -> str:
 
 
 def summary(judgements: list[Judgement]) -> Iterator[str]:
-    """A line for each role, and what chance alone would give."""
+    """One line for each role, the sizes, and what chance alone would give."""
     for role, name in ROLES.items():
         if asked := [one for one in judgements if one.claim.role == role]:
             yield f"{len(asked)} {name}: {count(asked)}"
@@ -301,10 +304,10 @@ def number(value: float) -> str:
 
 
 def questions(claim: Claim, models: list[str]) -> Iterator[tuple]:
-    """What the claim's test asks: (subject, first, second or None, from, to); first and second are (model, condition),
-    the bounds of their difference are open, those of a single number closed.
+    """The comparisons of the claim's test, as (subject, first, second or None, from, to).
 
-    Model by model, or along the sizes where sizes are compared.
+    First and second are (model, condition). Bounds of a difference are open, those of a single number closed. The order
+    is by model, or along the sizes if sizes are compared.
     """
     test, asked = claim.test, models
     if claim.models == "largest":
@@ -331,7 +334,7 @@ def questions(claim: Claim, models: list[str]) -> Iterator[tuple]:
 
 
 def _steps(over: list | dict, models: list[str], asked: list[str]) -> Iterator[tuple]:
-    """(subject, (model, condition) before, and after a step): of conditions, or of sizes in or across families."""
+    """(subject, (model, condition) before a step, and after it): over conditions, or sizes in or across families."""
     if isinstance(over, list):
         ladders = [over] if isinstance(over[0], str) else over
         for model, ladder in product(asked, ladders):
@@ -350,8 +353,9 @@ def _steps(over: list | dict, models: list[str], asked: list[str]) -> Iterator[t
 
 
 def by_family(models: Iterable[str]) -> dict[str, list[tuple[float, str]]]:
-    """(size, model) of models that differ only in a size (``-3B``, ``-small``), small to large, by what they share; one
-    without a size is its own family.
+    """Family name -> (size, model), small to large, of models that differ only in a size (``-3B``, ``-small``).
+
+    A model without a size is its own family.
     """
     families: dict[str, list[tuple[float, str]]] = {}
     for model in models:
@@ -361,7 +365,7 @@ def by_family(models: Iterable[str]) -> dict[str, list[tuple[float, str]]]:
 
 
 def _family_and_size(model: str) -> tuple[str, float]:
-    """The size is 0 for a model without one, else a number of weights or a place in SIZES."""
+    """The size is 0 for a model without one; otherwise the number of weights or 1 + the index in SIZES."""
     low = model.lower()
     if digits := re.search(r"(?<![\w.])(\d+(?:\.\d+)?)([bm])\b", low):
         size = float(digits[1]) * {"b": 1e9, "m": 1e6}[digits[2]]
@@ -370,13 +374,15 @@ def _family_and_size(model: str) -> tuple[str, float]:
     else:
         return model, 0
     rest = model[: digits.start()] + model[digits.end() :]
-    # Granite's names end in the context, -2k to -8k
+    # Granite's names end in the context length, -2k to -8k
     return re.sub(r"-\d+k\b", "", rest).strip("-_ "), size
 
 
 def _comparisons(claim: Claim, frame: pd.DataFrame) -> tuple[Comparison, ...]:
-    """The claim's questions, answered by the rows of its metric; not asked of a model (a control, say) that has none of
-    the claim's conditions."""
+    """The claim's questions, answered from the rows of its metric.
+
+    Models that have none of the claim's conditions (a control, say) are skipped.
+    """
     metric = claim.test["metric"]
     names = metric, f"{metric.removesuffix('_percent')}_change_points", f"{metric}_change"
     frame = frame.reindex(columns=list(COLUMNS)).fillna({"model": "", "condition": ""})
@@ -403,7 +409,7 @@ def _compare(
 ) -> Comparison:
     quantity, asked = f"{first[1]} in {low:g} to {high:g}", [first]
     if second:
-        what = int(first[0] == second[0])  # conditions of one model, or models
+        what = int(first[0] == second[0])  # show the conditions of one model, or the two models
         quantity, asked = f"{first[what]} - {second[what]} > {low:g}", [first, second]
     elif low == high:
         quantity = f"{first[1]} == {low:g}"
@@ -432,22 +438,26 @@ def _compare(
 
 
 def _chance(distance: float, side: float) -> float:
-    """Of a number that far beyond a bound if the true one is not beyond it; ``side``: of its 95% interval, towards it."""
+    """The p value of a number this far beyond a bound if the true value is not beyond it.
+
+    ``side`` is the half-width of its 95% interval towards the bound.
+    """
     if side == 0 or math.isinf(distance):  # exact, or an open end
         return float(distance <= 0)
     return float(norm.sf(norm.isf(SIDE) * distance / side))
 
 
 def _paired(first: tuple, second: tuple, changes: dict) -> tuple[Rate, str] | None:
-    """The stated change between two conditions of one model, or two models under one condition, with its sign turned
-    where it is stated the other way.
+    """The artifact's paired change between two conditions of one model, or two models under one condition.
+
+    Its sign is reversed if the artifact has the opposite change.
     """
     for (model, new), (other, old), sign in ((first, second, 1), (second, first, -1)):
         names = model, f"{new} - {old}"
         if model != other:
             names = f"{model} - {other}", new if new == old else None
         change = changes.get(names)
-        # a row that names ``new`` alone changes from the base
+        # a row that names only ``new`` is the change from the base
         if model == other and old == "/".join(["base", *new.split("/")[1:]]):
             change = change or changes.get((model, new))
         if change:
@@ -459,7 +469,7 @@ def _paired(first: tuple, second: tuple, changes: dict) -> tuple[Rate, str] | No
 
 def _rate(row: dict) -> Rate:
     ends = [row["ci_low"], row["ci_high"]]
-    # a count is exact; of an estimate without an interval nothing is known
+    # a count is exact; an estimate without an interval could be anything
     if math.isnan(row["ci_low"]):
         ends = [row["value"]] * 2 if math.isnan(row["clusters"]) else [-inf, inf]
     return Rate(row["value"], *ends, 0)
@@ -470,7 +480,7 @@ def _count(row: dict) -> str:
 
 
 def _reported(claim: Claim) -> tuple[Comparison, ...]:
-    """The claim on the paper's own numbers, where it prints them."""
+    """The claim's comparisons on the paper's own numbers, where it prints them."""
     if not (paths.PAPER / claim.paper / f"{claim.artifact}.csv").exists():
         return ()
     found = _comparisons(claim, paper.values(claim.paper, claim.artifact))

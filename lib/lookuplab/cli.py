@@ -1,4 +1,4 @@
-"""The command line: the commands by name. A command is a function of ``lookuplab.commands``."""
+"""The command line: all commands by name. Each command is a function in ``lookuplab.commands``."""
 
 import click
 

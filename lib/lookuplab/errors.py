@@ -1,4 +1,4 @@
-"""The one exception that a user is meant to read."""
+"""The one exception whose message is meant for the user."""
 
 import errno
 import shutil
@@ -22,9 +22,9 @@ class UserError(Exception):
 
 
 def explained(error: Exception) -> str | None:
-    """One line for a UserError, a full disk or a path that cannot be used; None for what may be a bug."""
+    """One line for a UserError, a full disk or an unusable path; None for anything that may be a bug."""
     if isinstance(error, shutil.Error):  # of a copied folder: (from, to, why) of each file
         return f"cannot copy: {error.args[0][0][2]}"
     if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
-        return f"cannot use {error.filename or 'the disk'}: {error.strerror}; free some space or mend the path or its permissions, then run again"
+        return f"cannot use {error.filename or 'the disk'}: {error.strerror}; free some space or correct the path or its permissions, then run again"
     return str(error) if isinstance(error, UserError) else None

@@ -1,4 +1,4 @@
-"""For the hidden tests of the course: is an answer the student's own work?"""
+"""For the hidden tests of the course: checks that an answer is the student's own work."""
 
 import os
 import sys
@@ -7,17 +7,17 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from inspect import unwrap
 
-ANSWERS = "lookuplab", "sklearn", "statsmodels"  # packages that have what exercises ask for
+ANSWERS = "lookuplab", "sklearn", "statsmodels"  # packages that contain solutions to the exercises
 
 
 @contextmanager
 def by_hand(*given: Callable | property, without: Sequence[str] = ANSWERS) -> Iterator[None]:
-    """A block whose code may call nothing of the packages ``without``, except what the exercise has ``given``.
+    """A block whose code may call nothing from the packages ``without``, except what the exercise has ``given``.
 
-    The interpreter reports every call, so an alias, a wrapper or an import inside a function makes no difference. What
-    the given functions call in turn is free, and so is the import of a module. AssertionError at the end of the block
-    names the first call. This finds shortcuts, not sabotage: it does not see code that was copied, or that runs in
-    another process.
+    The interpreter reports every call, so an alias, a wrapper or an import inside a function makes no difference.
+    Whatever the given functions call in turn is allowed, and so is importing a module. At the end of the block, an
+    AssertionError names the first forbidden call. This finds shortcuts, not sabotage: it does not see code that was
+    copied or that runs in another process.
     """
     specs = [find_spec(name) for name in without]
     places = tuple(

@@ -1,7 +1,7 @@
-"""What can be run: the notebooks, the profiles, and the checked job that comes of a notebook under a profile.
+"""What can be run: the notebooks, the profiles, and the checked job that combines a notebook with a profile.
 
-Everything that can be wrong with a request is found here, before anything starts: an unknown parameter, a value of
-another type, a model or file that is not there.
+Errors in a request are found here, before anything starts: an unknown parameter, a value of the wrong type, a missing
+model or file.
 """
 
 import ast
@@ -33,20 +33,21 @@ from lookuplab.provenance import relative
 
 PROFILES = Path(__file__).with_name("profiles")
 KEY_VARIABLE = "OPENAI_API_KEY"
-PUBLIC_TASKS = "data/public/cloudapi/tasks.jsonl"  # their classes are counted over public code
+PUBLIC_TASKS = "data/public/cloudapi/tasks.jsonl"  # with classes counted over public code
 _MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
-_FILES = re.compile(r"_(file|folder)$")  # and paths, however those start
-_PATH = re.compile(r"data/|runs/|\.{0,2}/|~")  # the first two lie in the checkout
+_FILES = re.compile(r"_(file|folder)$")  # parameters that name paths, whatever the path begins with
+_PATH = re.compile(r"data/|runs/|\.{0,2}/|~")  # the first two are in the checkout
 _ARTIFACT = re.compile(r'^\w+ = Artifact\("([\w-]+)", "([\w-]+)".*$', re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Notebook:
-    """One notebook: its folder is its ``paper``; ``parameters`` are the values of its parameters cell.
+    """One notebook: its folder is its ``paper``; ``parameters`` are the values in its parameters cell.
 
     ``artifacts`` are the tables and figures that it saves, as ``paper/name``. ``order`` is its place in ``reproduce``
     (``notebooks/order.yaml``): ``first`` fills the stores for the others of its paper, ``alone`` measures time and runs
-    with nothing beside it, all else is ``any``. ``alone`` and ``manual`` run only if they or their paper are named.
+    with nothing beside it, ``manual`` marks lessons and templates, and all others are ``any``. ``alone`` and ``manual``
+    notebooks run only if they or their paper are named.
     ``drawing`` is the code that draws the pictures from the artifacts' CSVs: the lines ``name = Artifact(...)`` and the
     cells tagged ``draw``.
     """
@@ -87,7 +88,7 @@ def all_notebooks(paper: str | None = None) -> list[Notebook]:
 def find(name: str) -> Notebook:
     """A notebook by path, by its own name or by that of an artifact, with or without the paper before it.
 
-    Raises UserError with the nearest name.
+    Raises UserError, which suggests the most similar name.
     """
     if name.endswith(".ipynb") and Path(name).is_file():
         return read(Path(name).resolve())
@@ -107,7 +108,7 @@ def find(name: str) -> Notebook:
 
 
 def read(path: Path) -> Notebook:
-    """Parse a notebook. Raises UserError if the file is none, or its parameters cell holds more than plain values."""
+    """Parse a notebook. Raises UserError if it is not one, or its parameters cell holds more than plain values."""
     try:
         cells = [
             ("".join(cell["source"]), cell["metadata"].get("tags", ()))
@@ -136,15 +137,15 @@ def read(path: Path) -> Notebook:
 
 @dataclass(frozen=True)
 class Profile:
-    """The same notebooks with other parameters, from one YAML ``file``; code never asks for it.
+    """Parameters for the notebooks, from one YAML ``file``; no code depends on which profile is used.
 
-    ``parameters`` apply to every notebook that declares them, ``notebooks[id]`` to one notebook, which must.
-    ``committed`` says that the figures are kept in the repository, else they are written under ``runs/``. ``threads``
-    is how many a notebook computes with; 0 shares the cores among the notebooks that run at a time, but then the last
-    bits of floating point depend on their number. ``steps`` says of paths among the parameters how you make them, of
-    those below a path, too. ``given`` are texts from the command line, over all else; with them, figures go under
-    ``runs/``, never over committed ones, unless the profile is ``by_model`` and they name nothing but models: then
-    those models have a folder of their own, ``<profile>/<models>``.
+    ``parameters`` apply to every notebook that declares them, ``notebooks[id]`` to one notebook, which must declare
+    them. ``committed`` says that the figures are kept in the repository; otherwise they are written under ``runs/``.
+    ``threads`` is the number of threads per notebook; 0 shares the cores among the notebooks that run at once, but then
+    the last bits of floating-point numbers depend on how many run. ``steps`` maps paths among the parameters, and paths
+    that begin with them, to instructions for making them. ``given`` are texts from the command line, which override
+    everything else; with them, figures go under ``runs/``, never over committed ones, unless the profile is
+    ``by_model`` and they set only models: then those models get their own folder, ``<profile>/<models>``.
     """
 
     file: Path
@@ -163,7 +164,7 @@ class Profile:
         if not self._of_models:
             return self.file.stem
         models = [model for text in self.given.values() for model in fitted([""], text)]
-        # no two models on the hub share such a folder: bigcode--starcoder2-3b, bigcode--starcoder2-3b@main
+        # no two hub models share such a folder: bigcode--starcoder2-3b, bigcode--starcoder2-3b@main
         folders = (re.sub(r"[^\w.@=+-]+", "--", relative(_absolute(one))) for one in models)
         return f"{self.file.stem}/{'+'.join(dict.fromkeys(one.strip('.-') for one in folders))}"
 
@@ -190,8 +191,9 @@ def profile_names() -> list[str]:
 
 
 def load_profile(name: str) -> Profile:
-    """One of the kit's profiles by name, or your own by the path of its YAML file; ``paper/OWNER/MODEL`` is the paper
-    profile with that model in place of the paper's. Raises UserError.
+    """One of the kit's profiles by name, or your own by the path of its YAML file. Raises UserError.
+
+    ``paper/OWNER/MODEL`` is the paper profile with that model in place of the paper's.
     """
     is_file = name.endswith((".yaml", ".yml"))
     stem, _, models = (name, "", "") if is_file else name.partition("/")
@@ -210,7 +212,7 @@ def load_profile(name: str) -> Profile:
 
 
 def made_profile(name: str) -> Profile:
-    """A profile that has figures. Raises UserError for another one."""
+    """A profile that has figures. Raises UserError if it has none."""
     profile = load_profile(name)
     folder = profile.figures / profile.name
     if not any(folder.glob("*/*.csv")):
@@ -225,9 +227,9 @@ def made_profile(name: str) -> Profile:
 class Job:
     """One notebook to execute: ``parameters`` are injected, ``values`` are all of its parameters after that.
 
-    ``output`` is the executed copy, ``figures`` the folder above ``<profile>/<paper>`` for its artifacts. ``without``
-    are models of the profile that are left out because their key is not set; ``needs`` are those of a parameter that
-    has no others.
+    ``output`` is the executed copy; ``figures`` is the folder above ``<profile>/<paper>`` for its artifacts.
+    ``without`` are the profile's models that are left out because their key is not set; ``needs`` are such models of a
+    parameter that has no others.
     """
 
     notebook: Notebook
@@ -249,32 +251,32 @@ class Job:
 
     @property
     def title(self) -> str:
-        """Cases of a sweep share the notebook; the number of their folder tells them apart."""
+        """The notebook's id; for a case of a sweep, also the number of its folder."""
         case = self.output.parent.name
         return f"{self.notebook.id} [{case}]" if case.isdigit() else self.notebook.id
 
     def beside(self, suffix: str) -> Path:
-        """A file beside the executed copy: its log, its answers, and what it ran with."""
+        """A file beside the executed copy: its log, its answers, or what it ran with."""
         return self.output.with_suffix(suffix)
 
     def named(self) -> Iterator[tuple[str, str]]:
-        """(parameter, text) for every text among the parameters' values, lists item by item."""
+        """(parameter, text) for every non-empty text among the parameters' values, lists item by item."""
         for name, value in self.values.items():
             for item in value if isinstance(value, list) else [value]:
                 if isinstance(item, str) and item:
                     yield name, item
 
     def models(self) -> list[str]:
-        """Every model that it names."""
+        """Every model that its parameters name."""
         return [item for name, item in self.named() if _MODELS.search(name)]
 
 
 def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None = None) -> Job:
     """A job whose parameters have the notebook's names and types.
 
-    ``given`` are texts from the command line, names that this notebook must declare; of those of the profile it takes
-    what it declares. Models on the hub get the revision that ``data/sources.toml`` pins. Where a list of the profile's
-    models has some whose key is not set, the others are run. Raises UserError for an unknown name or another type.
+    ``given`` are texts from the command line; the notebook must declare their names. Of the profile's ``given`` it
+    takes those that it declares. Models on the hub get the revision that ``data/sources.toml`` pins. If the keys for
+    some of the profile's models are not set, the others are run. Raises UserError for an unknown name or a wrong type.
     """
     known, given = notebook.parameters, given or {}
     profile = replace(profile, given={**profile.given, **given})
@@ -316,8 +318,9 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
 
 
 def fitted(declared: Any, value: Any) -> Any:
-    """``value``, or what a text stands for, with the type of ``declared``: an int may be a float, a list's items fit its
-    first one, and None declares nothing. Raises TypeError for another type.
+    """``value``, parsed if it is a text, with the type of ``declared``. Raises TypeError for a wrong type.
+
+    An int fits a float, a list's items must fit its first item, and None accepts anything.
     """
     if isinstance(declared, list):
         items = value.strip(" []").split(",") if isinstance(value, str) else value
@@ -327,7 +330,7 @@ def fitted(declared: Any, value: Any) -> Any:
         if isinstance(value, str) and not isinstance(declared, str):
             value = yaml.safe_load(value)
         if isinstance(declared, float) and not isinstance(value, bool):
-            value = float(value)  # YAML 1.1 takes 1e-3 for a text
+            value = float(value)  # YAML 1.1 reads 1e-3 as text
     except (ValueError, yaml.YAMLError):
         raise TypeError from None
     if declared is not None and type(value) is not type(declared):
@@ -336,15 +339,16 @@ def fitted(declared: Any, value: Any) -> Any:
 
 
 def missing_key(model: str) -> str:
-    """The variable with the key that a model needs, if it is not set; else nothing."""
+    """The environment variable for the key that a model needs, if it is not set; otherwise ""."""
     place, options = split_options(model)
     variable = options.get("key_variable", KEY_VARIABLE)
     return variable if place.startswith(OPENAI) and not os.environ.get(variable, "").strip() else ""
 
 
 def missing(job: Job) -> Iterator[tuple[str, str]]:
-    """What the parameters name that this machine lacks or the notebook cannot use, and how you make it, if the profile
-    says so. What is fetched of itself is not missing. Asks no network.
+    """(problem, instructions or "") for everything that this machine lacks or the notebook cannot use.
+
+    Whatever is fetched automatically is not missing. Does not use the network.
     """
     fetched = {source.path for source in downloads(job)}
     papers = {artifact.split("/")[0] for artifact in job.notebook.artifacts}
@@ -372,8 +376,9 @@ def missing(job: Job) -> Iterator[tuple[str, str]]:
 
 
 def foreign_tasks(job: Job) -> str:
-    """Why models should not answer the job's tasks, "" if they may: the classes of the mini tasks are counts in the
-    corpus that the mini models learned from.
+    """Why the job's models should not answer its tasks; "" if they may.
+
+    The frequency classes of the mini tasks are counts in the mini models' training corpus.
     """
     tasks = job.values.get("tasks_file")
     if not tasks or folder_of(tasks).resolve().parent != paths.MINI / "cloudapi":
@@ -388,7 +393,7 @@ def foreign_tasks(job: Job) -> str:
 
 
 def downloads(job: Job) -> list[data_sources.Source]:
-    """What a job fetches, or has fetched, over the network: models from the hub, and entries of ``data/sources.toml``."""
+    """What a job needs from the network, fetched or not: models on the hub, and entries of ``data/sources.toml``."""
     known, found = data_sources.load(), []
     for name, item in job.named():
         parts = {"corpus": ["-snippets"], "queries_of": ["-valid", "-test"]}.get(name, [])
@@ -408,8 +413,9 @@ def downloads(job: Job) -> list[data_sources.Source]:
 
 
 def check(job: Job, anyway: bool = False) -> None:
-    """Everything that the parameters name is there or is fetched now, and models on the hub can be fetched: a run of
-    hours should not fail at its third model. ``anyway`` allows any model on the mini tasks. Raises UserError.
+    """Check that everything named in the parameters is here, fetch what is missing, and check that hub models exist.
+
+    A run of hours should not fail at its third model. ``anyway`` allows any model on the mini tasks. Raises UserError.
     """
     from huggingface_hub import hf_hub_download
 
@@ -423,7 +429,7 @@ def check(job: Job, anyway: bool = False) -> None:
         repository, revision = split_revision(bare(model))
         try:
             hf_hub_download(repository, "config.json", revision=revision)
-        # network, rights, name: the hub's client has one exception for each
+        # network, access rights, name: the hub's client raises a different exception for each
         except Exception as error:
             raise UserError(
                 f"model {model!r} is not in the local cache, and the hub does not give it: "
@@ -433,7 +439,7 @@ def check(job: Job, anyway: bool = False) -> None:
 
 
 def folder_of(item: str) -> Path:
-    """Where a parameter's path lies; ``FOLDER/*`` means all that is in the folder."""
+    """The location of a parameter's path; ``FOLDER/*`` means everything in the folder."""
     return paths.ROOT / Path(bare(item).removesuffix("/*")).expanduser()
 
 
@@ -455,7 +461,7 @@ def _each(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _absolute(item: Any) -> Any:
-    """A path is meant from where the command was typed, and the notebook runs elsewhere."""
+    """Make a path absolute: it is relative to where the command was typed, but the notebook runs elsewhere."""
     place = Path(bare(str(item))).expanduser()
     is_path = isinstance(item, str) and item and place.exists()
     return f"{place.resolve()}{item[len(bare(item)) :]}" if is_path else item

@@ -1,8 +1,7 @@
-"""What the papers report, number by number: the CSVs of ``data/paper`` (its README says what is
-left out).
+"""What the papers report, number by number: the CSVs of ``data/paper`` (its README says what is left out).
 
-Values are as printed (percent stays percent). A number that the paper shows only in a picture is
-not here: it is absent, never guessed.
+Values are as printed (percent stays percent). A number that the paper shows only in a picture is left out, never
+guessed.
 """
 
 from collections.abc import Collection, Mapping
@@ -19,16 +18,15 @@ COLUMNS = [*KEY, "value", "n", "place", "note"]
 
 
 def titles() -> dict[str, str]:
-    """Each paper's folder and title: the references of CITATION.cff, by their ``abbreviation`` in small letters."""
+    """Each paper's folder and title: the references of CITATION.cff, by their ``abbreviation`` in lower case."""
     cited = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text(encoding="utf-8"))["references"]
     return {reference["abbreviation"].lower(): reference["title"] for reference in cited}
 
 
 def values(paper: str, artifact: str | None = None) -> pd.DataFrame:
-    """Every number that a paper reports, or one artifact of it (table, figure, ``stated_values``);
-    ``n`` may be NaN.
+    """Every number that a paper, or one of its artifacts (table, figure, ``stated_values``), reports.
 
-    Raises UserError for an unknown one.
+    ``n`` may be NaN. Raises UserError for an unknown paper or artifact.
     """
     table = _reported()
     table = table[(table.paper == paper) & (table.artifact == artifact if artifact else True)]
@@ -50,10 +48,10 @@ def attach(
 ) -> pd.DataFrame:
     """A copy of a tidy frame with ``paper_value`` filled where the paper reports the same quantity, NaN elsewhere.
 
-    The columns ``paper`` and ``artifact`` are needed; ``paper=..., artifact=...`` sets them for a frame without.
-    ``roles`` maps our model names to the paper's ({"mini-small": "StarCoder2-3B"}): the comparison is then of the same
-    place in a family of sizes, not of the same model. A model without a role is looked up under its own name. Raises
-    UserError for a role that the paper does not have.
+    The columns ``paper`` and ``artifact`` are required; ``paper=..., artifact=...`` sets them in a frame that lacks
+    them. ``roles`` maps our model names to the paper's ({"mini-small": "StarCoder2-3B"}): the comparison is then
+    between models at the same place in a family of sizes, not between equal models. A model without a role is looked up
+    under its own name. Raises UserError for a role that the paper does not have.
     """
     frame, roles = frame.assign(**artifact), dict(roles or {})
     if len(frame) and (problem := unknown_role(roles, set(frame.paper))):
@@ -65,7 +63,7 @@ def attach(
 
 
 def unknown_role(roles: Mapping[str, str], papers: Collection[str]) -> str:
-    """Which of the ``roles`` of ``attach`` is no model of these papers, in words; "" if all are."""
+    """Which of the ``roles`` of ``attach`` is not a model of these papers, in words; "" if all are."""
     known = {key[2] for key in _numbers() if key[0] in papers} if roles else set()
     for ours, theirs in roles.items():
         if theirs not in known:

@@ -1,4 +1,4 @@
-"""Every folder the kit reads or writes, and output files that are complete or not there.
+"""Every folder the kit reads or writes, and output files that are either complete or absent.
 
 Notebooks never build a path themselves.
 """
@@ -23,25 +23,27 @@ STORE = RUNS / "completions.sqlite"
 
 
 def located(path: Path | str) -> Path:
-    """A relative path from the working directory if it exists there, else from the checkout. The name of a fetched
-    model (``all-minilm-l6-v2``) is its folder. What is nowhere, such as a name on the hub, stays as it is.
+    """Resolve a relative path against the working directory if it exists there, else against the checkout.
+
+    The name of a fetched model (``all-minilm-l6-v2``) becomes its folder. A path that exists nowhere, such as a name on
+    the hub, is returned unchanged.
     """
     places = (Path(path), fetched_model(path), ROOT / path)
     return next((place for place in places if place.exists()), Path(path))
 
 
 def fetched_model(name: Path | str) -> Path:
-    """The folder of a model from the package index, whether it has been fetched or not."""
+    """The folder of a model from the package index, whether or not it has been fetched."""
     return DOWNLOADS / "models" / name
 
 
 def made(folder: Path) -> Path:
-    """The folder, made unless it is there. Raises UserError where none can be."""
+    """The folder, created if necessary. Raises UserError if it cannot be created."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(
-            f"cannot use the folder {folder}: {error.strerror}; mend the path or its permissions"
+            f"cannot use the folder {folder}: {error.strerror}; correct the path or its permissions"
         ) from None
     return folder
 
@@ -50,7 +52,7 @@ def made(folder: Path) -> Path:
 def replacing(output: Path) -> Iterator[Path]:
     """A path beside ``output`` to write to; it replaces ``output`` when the block ends without an error.
 
-    After an error or a kill inside the block, ``output`` is what it was before. Raises UserError for what is no file.
+    After an error or a kill inside the block, ``output`` is unchanged. Raises UserError if it exists but is not a file.
     """
     partial = output.with_name(f".{output.name}.{os.getpid()}.partial")
     try:
@@ -60,7 +62,7 @@ def replacing(output: Path) -> Iterator[Path]:
         yield partial
         partial.replace(output)
     finally:
-        for end in ("", "-wal", "-shm"):  # SQLite writes files of its own beside it
+        for end in ("", "-wal", "-shm"):  # SQLite writes its own files beside it
             with suppress(OSError):
                 partial.with_name(partial.name + end).unlink()
 

@@ -1,7 +1,7 @@
-"""Figures in one look. Each function draws tidy rows (``value``, ``ci_low``, ``ci_high``, ``paper_value``).
+"""Figures in a common style. Each function draws tidy rows (``value``, ``ci_low``, ``ci_high``, ``paper_value``).
 
 Bars, dots and lines are our values with 95% intervals; a hollow diamond is the paper's value of the same quantity.
-Colours are fixed for frequency classes, model sizes, providers and failure categories. The same rows give the same
+Frequency classes, model sizes, providers and failure categories have fixed colours. The same rows give the same
 picture. Figures are returned closed, so that a notebook shows each of them once.
 """
 
@@ -38,7 +38,7 @@ STYLE = sns.axes_style("whitegrid") | {
     "xtick.bottom": False,
 }
 DARK, GREY, PALE = "#222222", "#444444", "#e4e4e4"
-# Told apart in grey and by colour-blind readers, within a group and with "all".
+# Distinguishable in greyscale and by colour-blind readers, within a group and together with "all".
 COLOURS = {
     # frequency classes
     "high": "#2171b5",
@@ -48,7 +48,7 @@ COLOURS = {
     # providers
     "aws": "#e69f00",
     "azure": "#0072b2",
-    # what becomes of a call
+    # outcomes of a call
     "valid": "#0b3c5d",
     "another API": "#bdbdbd",
     "wrong usage": "#3f9e63",
@@ -69,7 +69,7 @@ LONGEST_BIN = 2048  # tokens: where Figure 6 of CloudAPIBench ends
 
 
 def colours(names: Iterable[str]) -> dict[str, str]:
-    """The fixed colour of each class, size (``mini-small``), provider or category; else the next of the palette."""
+    """The fixed colour of each class, size (``mini-small``), provider or category; else the next in the palette."""
     others = cycle(OTHERS)
     return {
         name: COLOURS.get(name) or SIZE_COLOURS.get(_size(name)) or next(others) for name in names
@@ -77,7 +77,7 @@ def colours(names: Iterable[str]) -> dict[str, str]:
 
 
 def with_roles(rows: pd.DataFrame, roles: Mapping[str, str]) -> pd.DataFrame:
-    """The rows, with the paper's model behind ours where its values are drawn, too: ``mini-large ◇ StarCoder2-15B``."""
+    """The rows, with the paper's model after ours if its values are drawn too: ``mini-large ◇ StarCoder2-15B``."""
     beside = set(rows.model[rows["paper_value"].notna()]) & roles.keys()
     return rows.replace({"model": {name: f"{name} ◇\u00a0{roles[name]}" for name in beside}})
 
@@ -157,8 +157,8 @@ def dots_with_intervals(
 ) -> Figure:
     """Policies from top to bottom, a dot with its interval per class: Tables 2 and 3 at a glance.
 
-    Conditions are ``<policy>/<class>``. ``policies`` selects and orders, and as {policy: label} also names;
-    ``classes`` likewise; ``panels`` is a column with one panel per value.
+    Conditions are ``<policy>/<class>``. ``policies`` selects and orders the policies and, as {policy: label}, also
+    names them; ``classes`` selects and orders the classes; ``panels`` is a column with one panel per value.
     """
     rows = _rows(frame, metric)
     heads, palette = _present(policies, rows["head"]), colours(_present(classes, rows["class"]))
@@ -208,12 +208,12 @@ def curves(
     xlabel: str = "",
     ylabel: str = "",
 ) -> Figure:
-    """A value over a quantity that was varied, one line per class: Figures 7a, 7b and 9b, risk over coverage.
+    """A value against a quantity that was varied, one line per class: Figures 7a, 7b and 9b, risk against coverage.
 
     Conditions are ``<x>_<number>/<class>``, e.g. ``precision_50/high`` for x = "precision"; ``base/<class>`` becomes a
-    dashed level in the colour of its class. ``lines`` is "class" or a column, ``panels`` a column with one panel per
-    value, ``classes`` which ones in which order. ``points`` is a second metric, drawn as dots (a sampled estimate).
-    ``marks``: {label: x} are dotted vertical lines, {label: (from, to)} grey spans.
+    dashed level in the colour of its class. ``lines`` is "class" or a column; ``panels`` is a column with one panel per
+    value; ``classes`` selects and orders the classes. ``points`` is a second metric, drawn as dots (a sampled
+    estimate). In ``marks``, {label: x} is a dotted vertical line and {label: (from, to)} a grey span.
     """
     rows = _rows(frame, metric, points)
     at = pd.to_numeric(rows["head"].str.extract(f"^{x}_(.*)$")[0])
@@ -240,12 +240,12 @@ def curves(
             axes.plot(ours["at"], ours["value"], style, color=colour, markersize=4)
             for level in of_line.loc[of_line["is_base"] & (of_line["metric"] == metric), "value"]:
                 axes.axhline(level, color=colour, **DASHES, zorder=1.5)
-            # the edge of a diamond tells its line: several may stand over the same x
+            # the edge of a diamond has the colour of its line: several may share an x
             diamond = PAPER | {"markeredgecolor": colour, "markeredgewidth": 1.6}
             axes.plot(ours["at"], ours["paper_value"], **diamond, zorder=5)
             sampled = of_line[of_line["metric"] == points]
             axes.plot(sampled["at"], sampled["value"], ".", color=colour, markersize=5, zorder=4)
-        if rows["at"].nunique() <= 6:  # few values are named each: nobody reads off half a document
+        if rows["at"].nunique() <= 6:  # few values: a tick for each, and none between them
             axes.set_xticks(rows["at"].dropna().unique())
         for label, place in (marks or {}).items():
             if isinstance(place, tuple):
@@ -267,10 +267,11 @@ def curves(
 def length_map(
     frame: pd.DataFrame, *, designs: Sequence[str] = (), title: str = "", ylabel: str = ""
 ) -> Figure:
-    """Figure 6 (right): per augmentation design how long it is (y, binned), how often that occurs, and how it fares.
+    """Figure 6 (right): for each augmentation design, how long it is (y, binned), how often, and how well it does.
 
-    Conditions are ``<design>/<bin>``, the bin as from ``token_bin``. A cell's colour and first number are the metric
-    ``valid_percent`` of the design's samples in the bin; below it, ``share_percent``, their share of its samples.
+    Conditions are ``<design>/<bin>``, with bins from ``token_bin``. A cell's colour and first number are the metric
+    ``valid_percent`` of the design's samples in the bin; the number below is ``share_percent``, their share of all its
+    samples.
     """
     rows = _rows(frame, "valid_percent", "share_percent")
     names = _present(designs, rows["head"])
@@ -299,18 +300,16 @@ def length_map(
 
 
 def token_bin(count: int) -> str:
-    """Figure 6's exponential bins: ``[0, 0]``, ``[1, 1]``, ``[2, 3]`` ... ``[1024, 2047]``, and longer ones in the
-    last.
-    """
+    """Figure 6's exponential bins: ``[0, 0]``, ``[1, 1]``, ``[2, 3]`` ... ``[1024, 2047]``; the last is open-ended."""
     exponent = min(int(count), LONGEST_BIN - 1).bit_length()
     return f"[{2 ** (exponent - 1)}, {2**exponent - 1}]" if exponent else "[0, 0]"
 
 
 def reliability(frame: pd.DataFrame, *, title: str = "") -> Figure:
-    """Figure 9a: per model how often it is right at which confidence; the diagonal is a calibrated model.
+    """Figure 9a: for each model, how often it is right at each confidence; the diagonal is perfect calibration.
 
-    Conditions are ``bin_<number>``: metric ``confidence`` is the bin's mean (0 to 1), metric ``correct_percent`` its
-    share of right answers, as from ``scoring.calibration.reliability_rows``.
+    Conditions are ``bin_<number>``: the metric ``confidence`` is the bin's mean (0 to 1), ``correct_percent`` its share
+    of right answers, as returned by ``scoring.calibration.reliability_rows``.
     """
     at = frame[frame["metric"] == "confidence"].set_index(["model", "condition"])["value"]
     rows = frame[frame["metric"] == "correct_percent"]
@@ -330,7 +329,7 @@ def reliability(frame: pd.DataFrame, *, title: str = "") -> Figure:
 
 
 def plain_log(axis: Axis) -> None:
-    """Make an axis logarithmic, with ticks at 1, 2, 5, 10 ... and not at powers of ten."""
+    """Make an axis logarithmic, with ticks at 1, 2, 5, 10 ... and not only at powers of ten."""
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     axis.set_major_locator(mpl.ticker.LogLocator(subs=(1, 2, 5)))
     axis.set_major_formatter(mpl.ticker.FormatStrFormatter("%g"))
@@ -338,7 +337,7 @@ def plain_log(axis: Axis) -> None:
 
 
 def canvas(title: str, ylabel: str, height: float = HEIGHT) -> tuple[Figure, Axes]:
-    """A closed figure in the one look, with one drawing; ``height`` in inches."""
+    """A closed figure in the common style, with one pair of axes; ``height`` in inches."""
     with mpl.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(WIDTH, height), layout="constrained")
         axes.set(title=title, ylabel=ylabel)
@@ -381,14 +380,14 @@ def _panels(
     for axes in unused:
         axes.remove()
     for axes in used[-columns:]:
-        axes.xaxis.set_tick_params(labelbottom=True)  # also above a hole of the grid
+        axes.xaxis.set_tick_params(labelbottom=True)  # also above an empty place in the grid
     return figure, list(zip(used, cells.values(), strict=True))
 
 
 def _rows(frame: pd.DataFrame, *metrics: str | None) -> pd.DataFrame:
     """The rows of some metrics, with all NUMBERS and, from conditions ``<head>/<class>``, ``head`` and ``class``.
 
-    Without a slash the class is all.
+    Without a slash, the class is "all".
     """
     rows = frame[frame["metric"].isin(metrics)]
     parts = rows["condition"].str.partition("/")
@@ -397,7 +396,7 @@ def _rows(frame: pd.DataFrame, *metrics: str | None) -> pd.DataFrame:
 
 
 def _whiskers(rows: pd.DataFrame) -> np.ndarray:
-    """Distances down and up, (2, rows); NaN, which draws nothing, where there is no interval."""
+    """Distances down and up, (2, rows); NaN, which draws nothing, if there is no interval."""
     distances = [rows["value"] - rows["ci_low"], rows["ci_high"] - rows["value"]]
     return np.array(distances, dtype=float).clip(min=0)
 
@@ -405,8 +404,9 @@ def _whiskers(rows: pd.DataFrame) -> np.ndarray:
 def _key(
     figure: Figure, heading: str, keys: Mapping[str, dict], rows: pd.DataFrame, interval: dict
 ) -> None:
-    """One legend of {label: style} for all panels, on their right; with the style of an interval and the paper's mark if
-    a row has one.
+    """One legend of {label: style} for all panels, on their right.
+
+    It includes the interval's style and the paper's mark if a row has one.
     """
     if rows["ci_low"].notna().any():
         keys["95% interval"] = {"color": GREY, "linestyle": "none"} | interval
@@ -424,11 +424,11 @@ def _key(
 
 
 def _labels(rows: pd.DataFrame, column: str, names: Collection[str]) -> tuple[dict[str, str], str]:
-    """{name: name with the n of its rows} for a legend, and the legend's heading; one n for all stands in the heading."""
+    """{name: name with the n of its rows} for a legend, and its heading, which has the n if all names share it."""
     counts = [rows.loc[rows[column] == name, "n"].dropna().unique() for name in names]
     said = [f"n = {of[0]:,.0f}" if len(of) == 1 else "" for of in counts]
     first, of_all = next(iter(names), ""), ""
-    if len(set(said)) == 1:  # an n for each is an n for all
+    if len(set(said)) == 1:  # all names share one n
         of_all, said = said[0], [""] * len(said)
     known = {"high": "API frequency", "aws": "provider", "azure": "provider"}
     heading = known.get(first, "model size" if _size(first) in SIZE_COLOURS else "")
@@ -441,6 +441,6 @@ def _size(model: str) -> str:
 
 
 def _present(wanted: Iterable[str], found: pd.Series) -> list[str]:
-    """``wanted`` in its order, without what the rows do not have; by default all, as they come."""
+    """The ``wanted`` names that occur in the rows, in their order; by default all, in order of appearance."""
     found = list(found.unique())
     return [name for name in wanted or found if name in found]

@@ -15,14 +15,14 @@ from typing import Any
 from lookuplab import paths
 from lookuplab.errors import UserError
 
-# The packages whose version can change a number.
+# The packages whose versions can change a number.
 PACKAGES = """lookuplab torch transformers tokenizers accelerate peft numpy pandas scipy scikit-learn statsmodels
 rank-bm25 gensim sentence-transformers openai matplotlib seaborn jedi parso pylint astroid codebleu tree-sitter
 tree-sitter-python rapidfuzz""".split()
 
 
 def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dict[str, Any]:
-    """Everything but the run itself. ``models`` have an ``identity`` (or are one), ``data`` are files or folders."""
+    """Everything except the run itself. ``models`` have an ``identity`` (or are one); ``data`` are files or folders."""
     torch, sources = sys.modules.get("torch"), paths.DATA / "python-sources.txt"
     changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)figures")
     return {
@@ -44,7 +44,7 @@ def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dic
 
 
 def git(*arguments: str) -> str | None:
-    """What git says in the checkout; None outside a repository or without git."""
+    """The output of git in the checkout; None outside a repository or without git."""
     command = ["git", "-C", str(paths.ROOT), *arguments]
     with suppress(OSError, subprocess.SubprocessError):
         return subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True).strip()
@@ -60,8 +60,8 @@ def package_versions() -> dict[str, str]:
 
 
 def processor() -> str:
-    """Architecture, model and vector extension: on machines that agree in this text, equal runs give equal numbers."""
-    # Linux tells the model and its flags, other systems the model at most
+    """Architecture, model and vector extension: equal runs on machines with equal texts give equal numbers."""
+    # Linux reports the model and its flags, other systems at most the model
     info = Path("/proc/cpuinfo")
     text = info.read_text(encoding="utf-8") if info.is_file() else ""
     found = dict(re.findall(r"^(model name|flags|Features)\s*: (.*)$", text, re.MULTILINE))
@@ -72,7 +72,7 @@ def processor() -> str:
 
 
 def device() -> str:
-    """The accelerators' names, or "cpu". Torch is asked only if the run has imported it."""
+    """The accelerators' names, or "cpu". Torch is consulted only if the run has imported it."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available():
         return "cpu"
@@ -80,14 +80,15 @@ def device() -> str:
 
 
 def content_hash(path: Path) -> str:
-    """sha256 of a file, or of a folder's files and names in sorted order. Raises UserError if it
-    is missing.
+    """sha256 of a file, or of a folder's files and names in sorted order.
+
+    Raises UserError if it is missing.
     """
     path = paths.ROOT / path
     if path.is_file():
         return file_hash(path)
     if not path.is_dir():
-        raise UserError(f"no data at {relative(path)}: its hash belongs into the provenance")
+        raise UserError(f"no data at {relative(path)}: its hash belongs in the provenance")
     files = sorted(file for file in path.rglob("*") if file.is_file())
     lines = [f"{file.relative_to(path).as_posix()} {file_hash(file)}\n" for file in files]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
@@ -105,7 +106,7 @@ def file_hash(path: Path) -> str:
 
 
 def relative(value: Any) -> Any:
-    """Paths inside the checkout without the checkout's own place; lists and mappings item by item."""
+    """Make paths inside the checkout relative to it; lists and mappings are converted item by item."""
     if isinstance(value, dict):
         return {name: relative(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,11 +1,10 @@
-"""The Python sources that Jedi, pylint and the corpora read: stated, not found.
+"""The Python sources that Jedi, pylint and the corpora read: a pinned set, not whatever is installed.
 
-``data/python-sources.txt`` pins wheels by version and sha256. ``lookuplab data get
-python-sources``, a part of the install, fetches them with pip and unpacks their Python files, stubs
-and metadata into one folder. What else is installed changes no answer, and compiled modules are
-seen through their stubs alone, the same on every system.
+``data/python-sources.txt`` pins wheels by version and sha256. ``lookuplab data get python-sources``, a part of the
+install, fetches them with pip and unpacks their Python files, stubs and metadata into one folder. Other installed
+packages change no answer, and compiled modules are seen only through their stubs, which are the same on every system.
 
-``$LOOKUPLAB_SOURCES`` names another folder instead: the libraries that your own repository imports.
+``$LOOKUPLAB_SOURCES`` may name a different folder, with the libraries that your own repository imports.
 """
 
 import functools
@@ -27,9 +26,9 @@ from lookuplab.provenance import file_hash
 
 NAME = "python-sources"
 PINS = paths.DATA / f"{NAME}.txt"
-# What is unpacked of a wheel; metadata states versions and licences.
+# What is unpacked from a wheel; the metadata has versions and licences.
 _KEPT = (".py", ".pyi", "/py.typed", ".dist-info/METADATA", ".dist-info/RECORD")
-# The pinned wheels, whatever system asks for them: the hashes decide.
+# The same wheels on every system: the hashes pin them.
 _WHEELS = (
     "--implementation=cp",
     "--python-version=3.11.9",
@@ -38,9 +37,7 @@ _WHEELS = (
 
 
 def folder() -> Path:
-    """Where the sources are; they are fetched if they are not there. Raises UserError if that
-    fails.
-    """
+    """Where the sources are; they are fetched if missing. Raises UserError if that fails."""
     if own := os.environ.get("LOOKUPLAB_SOURCES"):
         if not Path(own).is_dir():
             raise UserError(
@@ -59,9 +56,7 @@ def is_fetched() -> bool:
 
 
 def get() -> Path:
-    """Fetch and unpack the sources unless they are there: all of them, or none. Raises UserError
-    if pip fails.
-    """
+    """Fetch and unpack the sources if they are missing: all of them, or none. Raises UserError if pip fails."""
     if is_fetched():
         return _place()
     _place().parent.mkdir(parents=True, exist_ok=True)
@@ -79,36 +74,32 @@ def get() -> Path:
                 )
         try:
             unpacked.rename(_place())
-        except OSError:  # somebody else was faster
+        except OSError:  # another process was faster
             if not is_fetched():
                 raise
     return _place()
 
 
 def download(folder: Path, *wanted: str) -> str:
-    """Let pip download wheels to a folder, none of which it runs; returns what went wrong, in one line."""
+    """Let pip download wheels to a folder without running them; returns what went wrong, in one line."""
     call = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "download"]
     call += ["--no-deps", "--only-binary=:all:", *wanted, "-d", str(folder)]
-    # its progress to stderr
+    # pip's progress goes to stderr
     done = subprocess.run(call, stdout=2, stderr=subprocess.PIPE, text=True)
-    errors = re.findall("^ERROR: (.*)", done.stderr, re.MULTILINE) or ["pip was ended"]
+    errors = re.findall("^ERROR: (.*)", done.stderr, re.MULTILINE) or ["pip was killed"]
     return errors[-1] if done.returncode else ""
 
 
 @functools.cache
 def identity(*analysers: str) -> str:
-    """What an answer depends on besides the repository: the analysers' versions, Python and the
-    sources.
-    """
+    """What an answer depends on besides the repository: the analysers' versions, Python and the sources."""
     read = _listing(folder()) if os.environ.get("LOOKUPLAB_SOURCES") else file_hash(PINS)
     versions = [f"{name} {metadata.version(name)}" for name in analysers]
     return ", ".join([*versions, f"python {platform.python_version()}", f"sources {read}"])
 
 
 def _listing(place: Path) -> str:
-    """A digest of the names, sizes and times of a folder's Python files: reading them all would
-    take minutes.
-    """
+    """A digest of the names, sizes and times of a folder's Python files: reading them all would take minutes."""
     total = hashlib.sha256()
     for file in sorted(
         file for file in place.rglob("*.py*") if file.suffix in (".py", ".pyi") and file.is_file()
@@ -126,8 +117,7 @@ def search_path() -> list[str]:
 
 
 def restrict() -> None:
-    """From now on this process imports from ``search_path`` alone, without the hooks of installed
-    packages.
+    """Make this process import only from ``search_path``, without the import hooks of installed packages.
 
     Call it after the analyser itself has been imported.
     """
@@ -141,14 +131,12 @@ def restrict() -> None:
 
 
 def _find_spec(name: str, package: str | None = None) -> machinery.ModuleSpec | None:
-    """As importlib.util's for a top-level module, but blind to what this process has imported
-    itself.
-    """
+    """Like importlib.util's for a top-level module, but ignores what this process has already imported."""
     return next(filter(None, (finder.find_spec(name) for finder in sys.meta_path)), None)
 
 
 def distribution(name: str) -> metadata.Distribution:
-    """A package among the sources. Raises UserError if it is not there."""
+    """A package among the sources. Raises UserError if it is missing."""
     found = next(iter(metadata.Distribution.discover(name=name, path=[str(folder())])), None)
     if found is None:
         raise UserError(f"{name} is not among the sources of {PINS.name}")

@@ -1,8 +1,8 @@
 """The last runs as pages: RESULTS.md, CLAIMS.md, and a static site with every notebook, all numbers and the
 documentation.
 
-The site is laid out as the repository is, so that its Markdown needs no other links; Sphinx with MyST-NB builds it.
-Nothing is executed and nothing is fetched.
+The site has the same layout as the repository, so that links in Markdown files stay valid; Sphinx with MyST-NB builds
+it. Nothing is executed or fetched.
 """
 
 import re
@@ -51,7 +51,7 @@ the paper's numbers, and how to check them. Seconds are those of the committed r
 UNRUN = " Nothing has been run with the papers' own models yet."
 
 _PICTURE = re.compile(r"^!\[(.*)\]\(((?:\.\./)*)figures/mini/(\S+)\.png\)$", re.MULTILINE)
-_WIDGET = "application/vnd.jupyter.widget-view+json"  # works in JupyterLab only
+_WIDGET = "application/vnd.jupyter.widget-view+json"  # widgets work only in JupyterLab
 _FOR_TEACHERS = re.compile(
     r"^( *)### BEGIN (SOLUTION|HIDDEN TESTS)\n.*?^ *### END \2(\n|$)", re.DOTALL | re.MULTILINE
 )
@@ -60,7 +60,7 @@ _FOR_TEACHERS = re.compile(
 def build(profile: Profile, output: Path) -> Path:
     """Write the site of a profile's last run to the folder ``output``; returns the page to open.
 
-    What is already there is replaced once the new report is complete.
+    An existing site is replaced once the new one is complete.
     """
     from sphinx.cmd.build import build_main
 
@@ -77,7 +77,7 @@ def build(profile: Profile, output: Path) -> Path:
 
 
 def write_sources(profile: Profile, sources: Path) -> None:
-    """Everything that the site shows, at its place in the repository."""
+    """Write everything that the site shows, each file at its place in the repository."""
     run, rooms = Run(profile), []
     shutil.copytree(paths.ROOT / "docs", sources / "docs")
     for name in run.names:
@@ -112,7 +112,7 @@ def write_sources(profile: Profile, sources: Path) -> None:
 
 
 def headed(page: str, profile: Profile) -> str:
-    """The head of a page, CLAIMS or RESULTS, which says whether the papers' own models were run."""
+    """The head of a page (CLAIMS or RESULTS), which says whether the papers' own models were run."""
     return page.format(profile, unrun="" if (profile.figures / "paper").is_dir() else UNRUN)
 
 
@@ -123,7 +123,7 @@ def claims_page(judgements: list[claims.Judgement], profile: Profile) -> str:
 
 
 def results_page(profile: Profile) -> str:
-    """The page RESULTS.md: of every notebook question, method, pictures, results and verdicts, paper by paper."""
+    """The page RESULTS.md: every notebook's question, method, pictures, results and verdicts, paper by paper."""
     run = Run(profile)
     contents, page = [], []
     for room in run.rooms:
@@ -135,16 +135,16 @@ def results_page(profile: Profile) -> str:
 
 
 def _to(head: str) -> str:
-    """A link to a heading of the same page, as forges name them."""
+    """A link to a heading on the same page, with the anchor that GitHub and similar sites generate."""
     anchor = re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-")
     return f"[{head}](#{anchor})"
 
 
 class Run:
-    """A profile's last run and, beside it, the other runs in the same folder of figures.
+    """A profile's last run, and the other runs in the same figures folder.
 
-    ``names`` of the runs, the profile's own first; ``judged``: by run the verdicts on all claims; ``rooms``: folder of
-    notebooks -> those in it, papers first.
+    ``names`` are those of the runs, the profile's own first; ``judged`` maps each run to the verdicts on all claims;
+    ``rooms`` maps each folder of notebooks to its notebooks, papers first.
     """
 
     def __init__(self, profile: Profile):
@@ -169,12 +169,13 @@ class Run:
         return self.told(_story(room)).partition("\n")[0].removeprefix("# ")
 
     def verdicts(self, room: str) -> str:
-        """How many claims of a paper hold, fail, are not decided; "" for a room without claims."""
+        """How many claims of a paper hold, fail or are not decided; "" for a room without claims."""
         return claims.count(one for one in self.judged[self.names[0]] if one.claim.paper == room)
 
     def told(self, file: Path) -> str:
-        """A page of the repository with this run's pictures, the result below each, and the verdict behind each claim;
-        of a room without a page its name.
+        """A page of the repository with this run's pictures, the result below each, and the verdict after each claim.
+
+        A room without a page gives a heading with its name.
         """
         if not file.is_file():
             return f"# {file.parent.name.capitalize()}\n"
@@ -190,8 +191,9 @@ class Run:
         return re.sub("`([a-z0-9-]+)`", lambda one: one[0] + verdicts.get(one[1], ""), text)
 
     def section(self, room: str, up: str = "") -> list[str]:
-        """The results of a room's notebooks. ``up`` leads from the page to the root; a page of the site, which is not
-        there, also has all numbers and where they come from.
+        """The results of a room's notebooks. ``up`` is the path from the page to the root ("" for RESULTS.md).
+
+        Pages below the root, which belong to the site, also show all numbers and their provenance.
         """
         page = [f"{found}.", ""] if (found := self.verdicts(room)) else []
         for notebook in self.rooms[room]:
@@ -234,7 +236,7 @@ def _story(room: str) -> Path:
 
 
 def _numbers(place: Path, folder: str) -> list[str]:
-    """An artifact's provenance, its files in ``folder`` as the page sees it, and its table."""
+    """An artifact's provenance, links to its files (``folder`` is relative to the page), and its table."""
     record = read_record(place)
     commit, is_dirty = record["git"]["commit"] or "none", bool(record["git"]["dirty"])
     table = read_csv(place.with_suffix(".csv")).drop(columns=["paper", "artifact"])
@@ -250,13 +252,13 @@ def _numbers(place: Path, folder: str) -> list[str]:
 
 
 def sentence(place: Path) -> str:
-    """An artifact's result in a sentence, "" where its notebook wrote none."""
+    """An artifact's result in a sentence; "" if its notebook wrote none."""
     file = place.with_suffix(".txt")
     return file.read_text(encoding="utf-8").strip() if file.is_file() else ""
 
 
 def _introduction(notebook: Notebook) -> list[str]:
-    """A notebook's title and its paragraphs before the first code: what is asked, and how."""
+    """A notebook's title and the paragraphs before its first code cell: the question and the method."""
     cells = nbformat.read(notebook.path, as_version=4).cells
     texts = takewhile(lambda cell: cell.cell_type == "markdown", cells)
     opening = [cell.source for cell in texts if not cell.source.startswith("## ")]
@@ -267,7 +269,7 @@ def _introduction(notebook: Notebook) -> list[str]:
 def write_notebook(notebook: Notebook, profile: Profile, page: Path) -> None:
     """The executed copy of the last run, or the notebook without outputs.
 
-    Widgets are left out, and lessons are shown without solutions and hidden tests.
+    Widgets are left out; lessons are shown without solutions and hidden tests.
     """
     executed = paths.RUNS / profile.name / f"{notebook.id}.ipynb"
     document = nbformat.read(executed if executed.is_file() else notebook.path, as_version=4)

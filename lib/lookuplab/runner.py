@@ -1,7 +1,7 @@
-"""Executes jobs: each notebook in a process of its own, forked with the slow imports done, so many at a time.
+"""Executes jobs: each notebook in its own process, forked after the slow imports, several at once.
 
 ``run_one`` runs one job, here or on a worker of a Dask cluster; ``run_jobs`` decides which may start. A notebook's
-process (``cells.execute``) ends with the one that waits for it, however that ends.
+process (``cells.execute``) ends with the process that waits for it, however that ends.
 """
 
 import gzip
@@ -33,13 +33,14 @@ from lookuplab.models.store import canonical, digest
 from lookuplab.notebooks import Job, all_notebooks, folder_of
 
 FORKS = multiprocessing.get_context("forkserver")
-# What most notebooks import: some seven seconds of a processor, done once for a run of several.
+# What most notebooks import: about seven seconds of processor time, spent once for a run of several notebooks.
 IMPORTS = [
     *("lookuplab.cells", "pandas", "torch", "transformers.modeling_utils"),
     *("scipy.stats", "accelerate", "peft", "sklearn.metrics"),
 ]
 ANSWERS = "answers.csv.gz"
-# What a launcher says to its processes. A notebook must not see it: what trains there would wait for the others.
+# Variables that a launcher sets for its processes. Notebooks must not see them: training there would wait for the
+# others.
 _LAUNCHER = re.compile(
     r"((LOCAL|GROUP|ROLE)_)?(RANK|WORLD_SIZE)$|MASTER_(ADDR|PORT)$|ROLE_|TORCHELASTIC_|ACCELERATE_"
 )
@@ -49,16 +50,16 @@ _LAUNCHER = re.compile(
 
 
 def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
-    """Execute a notebook in a process of its own and wait for its end. ``host`` is the machine of a cluster's caller."""
+    """Execute a notebook in its own process and wait for its end. ``host`` is the machine of a cluster's caller."""
     if host not in ("", socket.gethostname()) and not os.environ.get("LOOKUPLAB_STORE"):
         raise UserError(  # SQLite's WAL needs the memory of one machine
             f"the worker on {socket.gethostname()} shares {paths.STORE.name} with another machine, which SQLite "
             "cannot do; start it with LOOKUPLAB_STORE set to a file on its own disk"
         )
     paths.made(job.output.parent)
-    for suffix in (".ran", ".answers.csv"):  # of an earlier run
+    for suffix in (".ran", ".answers.csv"):  # from an earlier run
         job.beside(suffix).unlink(missing_ok=True)
-    # Dask's workers are daemons, which have no children
+    # Dask's workers are daemons, which may not have children
     multiprocessing.current_process()._config["daemon"] = False
     receive, send = FORKS.Pipe(duplex=False)
     arguments = environment(job, threads), job.notebook.path, job.output, job.parameters, send
@@ -71,13 +72,13 @@ def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
     with suppress(EOFError):
         if receive.poll():
             failure = receive.recv()
-    process.join(60)  # what the notebook leaves behind has its time to end
+    process.join(60)  # give what the notebook leaves behind time to end
     process.kill()
     return failure
 
 
 def environment(job: Job, threads: int) -> dict[str, str]:
-    """What a notebook's process sees: its share of the processors, where its artifacts and answers go."""
+    """The environment of a notebook's process: its share of the processors, where its artifacts and answers go."""
     pools = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     return {
         **{name: value for name, value in os.environ.items() if not _LAUNCHER.match(name)},
@@ -86,7 +87,7 @@ def environment(job: Job, threads: int) -> dict[str, str]:
         "PYTHONHASHSEED": "0",
         "TOKENIZERS_PARALLELISM": "false",
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-        # your own start-up files do not belong to a reproduction
+        # the user's own start-up files have no place in a reproduction
         "IPYTHONDIR": str(paths.RUNS / ".ipython"),
         "LOOKUPLAB_FIGURES": str(job.figures),
         "LOOKUPLAB_PARAMETERS": json.dumps(job.values),
@@ -95,10 +96,10 @@ def environment(job: Job, threads: int) -> dict[str, str]:
 
 
 def rank_and_count() -> tuple[int, int]:
-    """(number of this process from 0, of how many) that ``accelerate launch`` (or torchrun) started with one command.
+    """(number of this process from 0, number of processes) in one ``accelerate launch`` (or torchrun) command.
 
-    Raises UserError if they are on several machines. A scheduler of a cluster may set WORLD_SIZE alone: that is no
-    launch.
+    Raises UserError if the processes are on several machines. A cluster's scheduler may set only WORLD_SIZE: that is
+    not a launch.
     """
     names = ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
     if not all(name in os.environ for name in names):
@@ -134,9 +135,9 @@ def _launch_environment(rank: int, count: int) -> dict[str, str]:
 def run_jobs(
     jobs: Sequence[Job], parallel: int = 1, cluster: Cluster | None = None
 ) -> list[Failure | None]:
-    """Run all jobs, with a progress bar; one that fails stops no other. Results are in the order of ``jobs``.
+    """Run all jobs, with a progress bar; a failure stops no other job. Results are in the order of ``jobs``.
 
-    Those of a paper start after its ``first`` ones have ended, the ``alone`` ones after all others and one by one.
+    A paper's jobs start after its ``first`` ones have ended; ``alone`` jobs run after all others and one by one.
     """
     share, host = max(1, cores() // parallel), socket.gethostname() if cluster else ""
     pool = cluster or ThreadPoolExecutor(parallel)
@@ -159,13 +160,13 @@ def run_jobs(
                 bar.update()
                 word, took = "failed" if failure else "done", time.monotonic() - began
                 bar.write(f"{word} {job.title} {took:.1f} s", sys.stderr)
-            # a result that is still referred to would be made again if its worker died
+            # Dask would recompute a result that is still referenced if its worker died
             future = None
     return [results[at] for at in range(len(jobs))]
 
 
 def startable(waiting: dict[int, Job], running: Sequence[Job]) -> list[int]:
-    """Which of the jobs that wait may start beside those that run; the pool holds back what is too many."""
+    """Which waiting jobs may start beside the running ones; the pool limits how many run at once."""
     filling = {
         job.notebook.paper for job in (*waiting.values(), *running) if job.notebook.order == "first"
     }
@@ -175,17 +176,17 @@ def startable(waiting: dict[int, Job], running: Sequence[Job]) -> list[int]:
         if job.notebook.order == "first"
         or (job.notebook.order != "alone" and job.notebook.paper not in filling)
     ]
-    return ready if ready or running else list(waiting)[:1]  # what is left measures time
+    return ready if ready or running else list(waiting)[:1]  # only jobs that measure time are left
 
 
 def cores() -> int:
-    """Those that this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _start_forks(jobs: Sequence[Job], threads: int) -> None:
     """Start the server that notebooks are forked from, in their environment: libraries read it when imported."""
-    # elsewhere, what the imports have begun (macOS's frameworks, a GPU's driver) may not survive a fork
+    # elsewhere, what the imports start (macOS's frameworks, a GPU's driver) may not survive a fork
     is_safe = sys.platform == "linux" and not list(Path("/dev").glob("nvidia[0-9]*"))
     forkserver.set_forkserver_preload(IMPORTS if len(jobs) > 1 and is_safe else [])
     with mock.patch.dict(os.environ, environment(jobs[0], jobs[0].profile.threads or threads)):
@@ -202,7 +203,7 @@ def _last_words(job: Job) -> str:
 
 
 def state(job: Job) -> str:
-    """Whether a job's artifacts are what it would write again: up to date, out of date, or not run here."""
+    """Whether a job would write the same artifacts again: up to date, out of date, or not run here."""
     record = job.beside(".ran")
     if not record.is_file():
         return "not run here"
@@ -213,7 +214,7 @@ def state(job: Job) -> str:
 def fingerprint(job: Job) -> str:
     """A digest of what the job's numbers depend on: notebook, parameters, data, library and packages.
 
-    Of files that its parameters name, sizes and times stand for the content.
+    For files named in its parameters, size and modification time stand for the content.
     """
     stats = []
     for place in (folder_of(item) for _, item in job.named()):
@@ -232,7 +233,7 @@ def surroundings() -> str:
 
 
 def _record(job: Job, ran_with: str) -> str:
-    """What stands beside an executed copy: the fingerprint that it ran with, and what it wrote."""
+    """The content of the ``.ran`` file: the fingerprint that the job ran with, and hashes of what it wrote."""
     folder = job.figures / job.profile.name
     return ran_with + canonical(_hashes(folder / f"{name}.csv" for name in job.notebook.artifacts))
 
@@ -245,9 +246,9 @@ def _hashes(files: Iterable[Path]) -> dict[str, str]:
 
 
 def keep_answers(jobs: Sequence[Job]) -> None:
-    """Write which answers the jobs used to ``figures/<profile>/answers.csv.gz``; notebooks on demand do not count.
+    """Write which answers the jobs used to ``figures/<profile>/answers.csv.gz``, except notebooks run on demand.
 
-    Equal runs write equal bytes. What the file says of other notebooks stays.
+    Equal runs write equal bytes. Rows of other notebooks in the file are kept.
     """
     chosen = {job.notebook.id: job for job in jobs if not job.notebook.on_demand}
     target = jobs[0].figures / jobs[0].profile.name / ANSWERS
@@ -266,7 +267,7 @@ def keep_answers(jobs: Sequence[Job]) -> None:
 
 
 def read_answers(content: bytes) -> pd.DataFrame:
-    """The rows of such a file: ``complete.COLUMNS`` and the notebook, all of them texts."""
+    """The rows of such a file: ``complete.COLUMNS`` and the notebook, all as text."""
     return _texts(io.BytesIO(gzip.decompress(content)))
 
 

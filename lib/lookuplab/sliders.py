@@ -1,7 +1,7 @@
-"""Numbers to move under a page that depends on them, for live sessions.
+"""Sliders for live sessions: a page that changes with the numbers you choose.
 
-A page is a function from numbers to HTML. Called once, without sliders, it shows the same in a notebook that was run
-without a reader.
+A page is a function from numbers to HTML. Called once, without sliders, it shows the same content in a notebook that
+was run without a reader.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +13,7 @@ import pandas as pd
 def slide(page: Callable[..., str], **ranges: tuple[float, float, float, float]) -> ipywidgets.VBox:
     """``page`` under a slider for each keyword: its (lowest, highest, step, first) value.
 
-    The page is drawn anew at every move, so it must be cheap: a selection among answers that exist, no generation.
+    The page is redrawn at every move, so it must be cheap: it may select among stored answers, but not generate any.
     """
     sliders = {
         name: ipywidgets.FloatSlider(
@@ -24,7 +24,7 @@ def slide(page: Callable[..., str], **ranges: tuple[float, float, float, float])
     shown = ipywidgets.HTML()
 
     def draw(_: object = None) -> None:
-        # 0.1 + 0.2 is no setting
+        # no settings such as 0.30000000000000004
         shown.value = page(**{name: round(one.value, 10) for name, one in sliders.items()})
 
     for slider in sliders.values():

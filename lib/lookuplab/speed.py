@@ -1,4 +1,4 @@
-"""What a piece of work costs, and what the literal reading of a paper pays for the same."""
+"""Measures what a piece of work costs, compared with a literal implementation of the paper's method."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -18,15 +18,16 @@ def compared(
     model: str = "kit",
     every: int = 1,
 ) -> pd.DataFrame:
-    """An artifact's rows on what two ways take to do ``items``, one after the other in this process.
+    """An artifact's rows on the time that two implementations take for ``items``, run one after the other here.
 
-    Both are warmed alike: each way first does ``warm``, by default the first two items. Where ``warm`` is given, the
-    rows say what that took, too (``cold``). ``seconds_ratio`` is the literal way's time on the clock over the kit's,
-    and hangs on the number of processors; ``processor_seconds_ratio`` is of the seconds of all processors.
-    ``differing`` counts the items whose results are not equal.
+    Both are warmed up alike: each first processes ``warm``, by default the first two items. If ``warm`` is given, the
+    rows also report its time (``cold``). ``seconds_ratio`` is the literal implementation's wall-clock time divided by
+    the kit's, and depends on the number of processors; ``processor_seconds_ratio`` compares the seconds summed over all
+    processors. ``differing`` counts the items whose results are not equal.
 
-    The literal way may do only one in ``every`` of the items. Its times are then scaled to all of them, and ``n`` of
-    its rows, and of ``differing``, says how many it did. Cold both do that part, for what is read once does not scale.
+    The literal implementation may process only one in ``every`` items. Its times are then scaled up to all items, and
+    ``n``, in its rows and in ``differing``, is the number it processed. In the cold measurement both process only that
+    part, because what is read once does not scale.
     """
     rows = []
 
@@ -45,7 +46,7 @@ def compared(
     if not warm:
         rows.clear()
     elif every > 1:
-        kit(warm)  # what the literal way leaves out
+        kit(warm)  # the items that the literal implementation skips
     ours, theirs = measure("", items, items[::every])
     differing = sum(one != other for one, other in zip(ours[::every], theirs, strict=True))
     rows.append(("differing", differing, len(theirs)))
@@ -54,8 +55,10 @@ def compared(
 
 
 def metered(run: Callable, *arguments: object) -> tuple[Any, dict[str, float]]:
-    """What ``run`` returns, and its ``seconds`` on the clock and ``processor_seconds``: those of this process and of
-    all that it started. On a busy machine the clock depends on others, processor time hardly.
+    """What ``run`` returns, its wall-clock ``seconds``, and its ``processor_seconds``.
+
+    Processor time includes all processes that this one started. On a busy machine, wall-clock time depends on other
+    programs; processor time hardly does.
     """
     start, before = time.perf_counter(), _processor_seconds()
     result = run(*arguments)
@@ -64,7 +67,7 @@ def metered(run: Callable, *arguments: object) -> tuple[Any, dict[str, float]]:
 
 
 def _processor_seconds() -> float:
-    """Of this process and of those it started; those that have ended are in the times of their parent."""
+    """Of this process and those it started; processes that have ended count in their parent's times."""
     total = 0.0
     for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
         with suppress(psutil.Error):  # it has just ended

@@ -1,8 +1,8 @@
 """Compares a fresh run's figures with the committed ones. On the same type of processor every byte must be equal.
 
-On another one, or with another number of threads, the last bits of floating point differ. There, numbers may differ by
-``TOLERANCE`` or ``NEAR``, and by more only if an answer of a model differs that was a near tie (``models.complete``);
-it is then named. Pictures are judged on the same type of processor alone.
+On a different processor, or with a different number of threads, the last bits of floating-point numbers differ. There,
+numbers may differ by ``TOLERANCE`` or ``NEAR``, and by more only where a near tie (``models.complete``) changed a
+model's answer; that answer is then listed. Pictures are compared only on the same type of processor.
 """
 
 import csv
@@ -24,16 +24,16 @@ from lookuplab.models.complete import COLUMNS
 from lookuplab.provenance import relative
 from lookuplab.runner import ANSWERS, read_answers
 
-TOLERANCE = 1e-4  # relative: CSVs hold six digits, of which noise reaches the fifth; one task of 10,000 is more
-NEAR = 5e-5  # absolute: last bits that order two confidences anew move AUROC and ECE by less; one task of 10,000 is more
+TOLERANCE = 1e-4  # relative: CSVs hold six digits, and noise reaches the fifth; one task in 10,000 changes more
+NEAR = 5e-5  # absolute: reordering two confidences by last bits moves AUROC and ECE by less; one task in 10,000 by more
 FLOATS = ("value", "ci_low", "ci_high")
 KINDS = ("near tie", "explained", "different", "timed, not judged", "processor committed")
-_USE = ["notebook", *COLUMNS[:3]]  # which answer it is; the others are what was asked and what came
+_USE = ["notebook", *COLUMNS[:3]]  # identify an answer; the others are question and text
 Files = Mapping[str, bytes]  # name below figures/PROFILE -> content
 
 
 class Verdict:
-    """What came out: lines of text by their kind, and how many numbers, artifacts, pictures and answers are equal."""
+    """The outcome: lines of text by kind, and the counts of equal numbers, artifacts, pictures and answers."""
 
     def __init__(self) -> None:
         self.said: dict[str, list[str]] = {kind: [] for kind in KINDS}
@@ -43,7 +43,7 @@ class Verdict:
         self.said["different"].append(line)
 
     def lines(self) -> list[str]:
-        """What to print: all that differs, which processors computed, and in the last line the counts."""
+        """What to print: all differences, the processors used, and, in the last line, the counts."""
         count, equal = {kind: len(self.said[kind]) for kind in KINDS}, self.equal
         return [
             *(f"{kind}: {line}" for kind in KINDS for line in dict.fromkeys(self.said[kind])),
@@ -55,7 +55,7 @@ class Verdict:
 
 
 def committed(profile: str) -> dict[str, bytes]:
-    """A profile's figures as git's HEAD has them. Raises UserError if there are none."""
+    """A profile's figures in git's HEAD. Raises UserError if there are none."""
     folder = relative(paths.FIGURES / profile)
     command = ["git", "-C", str(paths.ROOT), "archive", "--format=tar", "HEAD", folder]
     archive = subprocess.run(command, capture_output=True)
@@ -79,8 +79,10 @@ def fresh(folder: Path) -> dict[str, bytes]:
 
 
 def compare(old: Files, new: Files, makers: Mapping[str, str], paper: str | None = None) -> Verdict:
-    """All files of both sides, or of one paper; a paper of which git has nothing is yours. ``makers`` names the notebook
-    of each artifact. Raises UserError for a paper without committed figures.
+    """Compare all files of both sides, or those of one ``paper``.
+
+    A paper without committed files is taken to be the user's own and ignored; UserError if it is named. ``makers``
+    gives the notebook of each artifact.
     """
     papers = {file.split("/")[0] for file in old} - {ANSWERS}
     if paper and paper not in papers:
@@ -97,7 +99,7 @@ def compare(old: Files, new: Files, makers: Mapping[str, str], paper: str | None
         if any(record.get("timed") for record in records):
             verdict.said["timed, not judged"].append(name)
             continue
-        # sums depend on the type of processor, and on the number of threads
+        # sums depend on the type of processor and on the number of threads
         one, other = (f"{at.get('processor')}, threads: {at.get('threads')}" for at in records)
         tolerance = f"floats may differ by {TOLERANCE:.2%} or {NEAR}"
         rules[name] = one == other
@@ -119,7 +121,7 @@ def compare(old: Files, new: Files, makers: Mapping[str, str], paper: str | None
         verdict.equal["artifacts"] += is_equal
         if is_same and is_equal and csvs[0] != csvs[1]:
             verdict.differs(f"{name}: the same rows, but another CSV (their order, or a row twice)")
-        if old.get(f"{name}.json") == new.get(f"{name}.json"):  # it holds the run's seconds
+        if old.get(f"{name}.json") == new.get(f"{name}.json"):  # it contains the run's wall time
             verdict.differs(f"{name}: was not run again; its provenance is the committed one")
         drawn = [file for file in (f"{name}.svg", f"{name}.png") if file in both]
         changed = [file for file in drawn if is_same and old[file] != new[file]]
@@ -141,8 +143,10 @@ def _compare_rows(
     steady: set[str] | None,
     verdict: Verdict,
 ) -> None:
-    """``is_same`` is None for an artifact that is timed: its rows must be there. ``steady`` are the models whose
-    answers are all the same, None if no near tie changed an answer of this notebook.
+    """Compare two CSVs row by row.
+
+    ``is_same`` (same processor and threads) is None for a timed artifact, whose rows must only exist. ``steady`` are
+    the models whose answers are all unchanged; None if no near tie changed an answer of this notebook.
     """
     before, after = (
         {
@@ -178,18 +182,18 @@ def _near(one: str | None, other: str | None) -> bool:
 def _compare_answers(
     old: pd.DataFrame, new: pd.DataFrame, is_same: bool, verdict: Verdict
 ) -> dict[str, set[str]]:
-    """Answer by answer; returns the notebooks that used another one because of a near tie, each with those of its
-    models whose answers are all the same.
+    """Compare answer by answer; return the notebooks in which a near tie changed an answer, each with those of its
+    models whose answers are all unchanged.
 
-    A tie explains a prompt's change if every question asked on both sides whose answer changed was a near tie, and there
-    is one: a question asked on one side only was made from such an answer.
+    Near ties explain the changes of a prompt if at least one question asked on both sides has a changed answer and all
+    such answers were near ties: a question asked on one side only was derived from one of these answers.
     """
     sides = old.merge(new, how="outer", on=[*_USE, "question", "answer"], indicator="side")
     verdict.equal["answers"] += int((sides.side == "both").sum())
     shaken = set()
     for key, group in sides[sides.side != "both"].groupby(_USE):
         margins = group.margin_x.fillna(group.margin_y).groupby(group.question).agg(["max", "size"])
-        margins = margins["max"][margins["size"] == 2]  # asked on both sides
+        margins = margins["max"][margins["size"] == 2]  # the question was asked on both sides
         where = f"{' | '.join(key[:3])} | sample {key[3]}: another answer"
         if is_same or margins.empty or (margins == "").any():
             verdict.differs(where)

@@ -1,6 +1,6 @@
-"""How a function becomes a command: its parameters are arguments, the keyword-only ones options.
+"""Turns functions into commands: parameters become arguments, keyword-only parameters become options.
 
-Modules of commands import what they need when a command is called, so that `--help` is quick.
+Command modules import what they need only when a command runs, so that `--help` is quick.
 """
 
 import inspect
@@ -18,7 +18,7 @@ SHORT = {"parameter": "-p", "jobs": "-j", "output": "-o", "setting": "-s"}
 
 
 class Group(click.Group):
-    """Bad input is one line and exit code 2."""
+    """A group of commands that reports bad input in one line and exits with code 2."""
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -36,9 +36,9 @@ class Group(click.Group):
 
 
 def command(group: Group | None = None, name: str = "") -> Callable[[Callable], click.Command]:
-    """Make a function a command (of ``group``). Types and defaults are those of the signature: a ``Literal`` is a
-    choice, a ``tuple`` may be given several times, a ``bool`` is a flag. The docstring is the help, and its last part,
-    ``Args:``, the help of each option.
+    """Turn a function into a command (of ``group``). Types and defaults come from the signature: a ``Literal`` is a
+    choice, a ``tuple`` may be given several times, a ``bool`` is a flag. The docstring is the help text; its last part,
+    ``Args:``, describes each option.
     """
 
     def decorate(function: Callable) -> click.Command:
@@ -84,7 +84,7 @@ def _parameter(one: inspect.Parameter, said: str | None) -> click.Parameter:
 
 
 def pairs(texts: Iterable[str]) -> dict[str, str]:
-    """``name=value`` texts. Raises UserError for one without ``=`` and for a name given twice."""
+    """Parse ``name=value`` texts. Raises UserError for a text without ``=`` and for a name given twice."""
     found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -97,7 +97,7 @@ def pairs(texts: Iterable[str]) -> dict[str, str]:
 
 
 def with_settings(defaults: Any, texts: Iterable[str]) -> Any:
-    """A copy of a dataclass's instance with the fields that ``name=value`` texts change. Raises UserError."""
+    """A copy of the dataclass instance ``defaults``, changed by ``name=value`` texts. Raises UserError."""
     from lookuplab.notebooks import fitted
 
     known, changed = vars(defaults), {}
@@ -114,7 +114,7 @@ def with_settings(defaults: Any, texts: Iterable[str]) -> Any:
 
 
 def echo_counts(head: str, counts: dict[str, int]) -> None:
-    """Print what was counted below ``head``, the largest number first."""
+    """Print ``head`` and then the counts, largest first."""
     if head:
         click.echo(head)
     for what, number in sorted(counts.items(), key=lambda item: -item[1]):

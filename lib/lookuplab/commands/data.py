@@ -1,4 +1,4 @@
-"""``lookuplab data``: downloads, what is built from them, and marked corpora."""
+"""``lookuplab data``: downloads, data built from them, and marked corpora."""
 
 import json
 from collections import Counter
@@ -28,7 +28,7 @@ def data() -> None:
 
 @command(data, "list")
 def list_sources() -> None:
-    """Print every download of data/sources.toml, its size, licence and use; a star marks what has been fetched.
+    """Print every download in data/sources.toml with its size, licence and use; a star marks those already fetched.
 
     \b
     Example:
@@ -45,10 +45,9 @@ def list_sources() -> None:
 
 @command(data, "get")
 def get_source(name: str, *, yes: bool = False) -> None:
-    """Fetch the download NAME unless it is there, resume it if it was cut off, check size and sha256.
+    """Fetch the download NAME if it is missing, resume it if it was interrupted, and check its size and sha256.
 
-    An environment is a Python of its own: pip installs its packages, and each is imported; what is missing or does not
-    import is named and installed again.
+    An environment is a separate Python, into which pip installs the pinned packages.
 
     \b
     Examples:
@@ -64,7 +63,7 @@ def get_source(name: str, *, yes: bool = False) -> None:
     source = data_sources.find(name)
     if source.kind == "package" and not data_sources.is_fetched(source):
         click.echo(source, err=True)
-        with suppress(click.Abort):  # nobody there to ask
+        with suppress(click.Abort):  # nobody is there to answer
             yes = yes or click.confirm("Do you accept it?", err=True)
         if not yes:
             raise UserError(
@@ -84,12 +83,13 @@ def mark(
     setting: tuple[str, ...] = (),
     scheduler: str | None = None,
 ) -> None:
-    """Extract functions with docstrings from folders or packages and mark, by Jedi, where completion helps.
+    """Extract functions with docstrings from folders or packages and mark, using Jedi, where completion helps.
 
-    Settings (-s): max_files (500; repositories with more are left out), max_file_lines (1000; files), max_lines (50;
-    functions), max_tokens (512; Python tokens of a function) and max_model_tokens (128; those of --tokenizer).
+    Settings (-s), with their defaults, are limits above which something is left out: max_files (500 per repository),
+    max_file_lines (1000 per file), max_lines (50 per function), max_tokens (512 Python tokens per function) and
+    max_model_tokens (128 tokens of --tokenizer per function).
 
-    What is left out is counted and printed with its reason; nothing stops at a bad file.
+    Whatever is left out is counted and printed with the reason; a bad file does not stop the command.
 
     \b
     Examples:
@@ -99,10 +99,11 @@ def mark(
       lookuplab data mark httpx -o marked.jsonl --scheduler tcp://head-node:8786
 
     Args:
-        output: JSON Lines, one function a line; a run that was cut off goes on there.
-        variant: Algorithm 1, or the replication package's reading of it, with its rules for docstrings.
-        tokenizer: A model in whose tokens functions may not be too long. [default: any length]
-        jobs: Jedi processes. [default: one a processor]
+        output: JSON Lines file, one function per line. Marks are kept next to the completion store, so an interrupted
+            run resumes where it stopped.
+        variant: The paper's Algorithm 1, or the replication package's version of it, with its rules for docstrings.
+        tokenizer: A model whose tokens are counted for max_model_tokens. [default: any length]
+        jobs: Number of Jedi processes. [default: one per processor]
         setting: NAME=VALUE changes one of the settings above; repeatable.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
@@ -136,7 +137,7 @@ def mark(
 
 @data.group(cls=Group)
 def build() -> None:
-    """Build what data/mini holds from its sources; `api` makes the same of any Python package.
+    """Build the contents of data/mini from their sources; `api` does the same for any Python package.
 
     \b
     Examples:
@@ -158,9 +159,9 @@ def frequencies(
     """Count how often each cloud API occurs in SOURCE, by the paper's recipe (A.2, steps 3 and 5).
 
     SOURCE is a folder with .py files, a .jsonl(.gz) or .parquet file with a field `content`, `text` or `code` (and
-    `path`), a folder of such files, or a data set on the Hugging Face hub, which is streamed: owner/name, with options
-    of `load_dataset` behind a question mark. Files that use no SDK are passed over before they are parsed. Writes a CSV
-    with the columns api, count_name and count_bound, one row an operation.
+    `path`), a folder of such files, or a data set on the Hugging Face hub, which is streamed: owner/name, optionally
+    followed by a question mark and options of `load_dataset`. Files that use no SDK are skipped without being parsed.
+    Writes a CSV with the columns api, count_name and count_bound, one row per operation.
 
     \b
     Examples:
@@ -170,9 +171,9 @@ def frequencies(
       lookuplab data frequencies 'bigcode/the-stack-dedup?data_dir=data/python' -o frequencies.csv
 
     Args:
-        output: CSV file.
+        output: CSV file to write.
         limit: Read at most this many files.
-        index: Another API index than the committed one.
+        index: API index to use instead of the committed one.
     """
     from itertools import islice
 
@@ -193,7 +194,7 @@ def frequencies(
 def build_cloudapi() -> None:
     """Build data/mini/cloudapi, the index of every AWS and Azure API, from the installed SDKs.
 
-    Needs the pinned SDK packages: pip install -c constraints.txt -e ".[sdk]". Takes some minutes.
+    Needs the pinned SDK packages: pip install -c constraints.txt -e ".[sdk]". Takes a few minutes.
 
     \b
     Example:
@@ -206,9 +207,10 @@ def build_cloudapi() -> None:
 
 @command(build, "classes")
 def build_classes() -> None:
-    """Classify the APIs of data/public/cloudapi by the numbers of repositories that call them, and resample these.
+    """Classify the APIs of data/public/cloudapi by how many repositories call them.
 
-    data/public/cloudapi/README.md derives the rule. Takes a minute.
+    The repositories are also resampled, to measure how stable each API's class is. The rule is derived in
+    data/public/cloudapi/README.md. Takes about a minute.
 
     \b
     Example:
@@ -233,9 +235,9 @@ def build_benchmark(
 ) -> None:
     """Build the 622 CloudAPIBench tasks from the API index and a frequency table.
 
-    Without a table these are the mini profile's: the 622, further tasks of the same APIs, and those for development; the
-    other options are for tables. Where one provider has too few APIs of a class, the other gives the rest, and a line
-    says so.
+    Without a table, the mini profile's tasks are built: the 622, further tasks of the same APIs, and the development
+    tasks. The other options apply only with a table. Where one provider has too few APIs of a class, the other provides
+    the rest, and a message says so.
 
     \b
     Examples:
@@ -245,12 +247,12 @@ def build_benchmark(
 
     Args:
         frequencies: CSV with columns api, count_name, count_bound, as `lookuplab data frequencies` writes it. A column
-            `class` stands above the counts, and of a column `class_stability` the stablest come first.
+            `class` overrides the counts; with a column `class_stability`, the most stable APIs are chosen first.
             [default: the counts that the mini corpus was drawn with]
-        seed: Which APIs are dealt.
+        seed: Random seed for choosing the APIs.
         aws_share: Share of AWS in each class, 0 to 1. [default: two thirds]
-        comments: CSV with columns id, comment, targets: comments fixed by hand, and other targets where they are stated.
-        output: JSON Lines file. [default: tasks.jsonl beside the table]
+        comments: CSV with columns id, comment, targets: comments corrected by hand and, where given, new targets.
+        output: JSON Lines file to write. [default: tasks.jsonl beside the table]
     """
     from lookuplab.cloudapi import benchmark
     from lookuplab.cloudapi.frequency import read_frequencies
@@ -294,11 +296,11 @@ def build_api(
     per_class: int = 100,
     seed: int = 0,
 ) -> None:
-    """Build the API index of any importable package and a benchmark in the style of CloudAPIBench.
+    """Build an API index of any importable package, and a benchmark in the style of CloudAPIBench.
 
-    PACKAGE is an import name (networkx, or a part: networkx.algorithms) or a package's folder. It is imported.
-    Writes index.jsonl.xz, documentation.jsonl.xz, frequencies.csv and tasks.jsonl; a call is valid
-    iff it binds to the signature that Python reports. What cannot be read or asked for is counted and printed.
+    PACKAGE is an import name (networkx, or a part of it: networkx.algorithms) or the folder of a package. The package
+    is imported. Writes index.jsonl.xz, documentation.jsonl.xz, frequencies.csv and tasks.jsonl. A call is valid iff it
+    binds to the signature that Python reports. APIs that cannot be read or used in a task are counted and printed.
 
     \b
     Examples:
@@ -311,8 +313,8 @@ def build_api(
         output: Folder to write to. [default: runs/packages/PACKAGE]
         corpus: Code to count frequencies in: a folder, JSON Lines or data set, as for `lookuplab data frequencies`.
             [default: the package's own sources and tests]
-        per_class: Tasks of each frequency class, at most.
-        seed: Which APIs are dealt.
+        per_class: Maximum number of tasks per frequency class.
+        seed: Random seed for choosing the APIs.
     """
     from lookuplab.cloudapi import packages as own
 
@@ -344,9 +346,9 @@ def build_snippets() -> None:
 @command(build, "problems")
 def build_problems() -> None:
     """Draw the problems of the mini benchmark from the held-out docstring examples of numpy, pandas, scipy and
-    scikit-learn: 300 for tests and 100 for development.
+    scikit-learn: 300 for testing and 100 for development.
 
-    Each example runs in a process of its own, without writing files or opening connections.
+    Each example runs in its own process, without writing files or opening connections.
 
     \b
     Example:

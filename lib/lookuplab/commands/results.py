@@ -1,4 +1,4 @@
-"""``lookuplab verify``, ``claims``, ``results``, ``report`` and ``store``: what runs have left. Nothing is run."""
+"""``lookuplab verify``, ``claims``, ``results``, ``report`` and ``store``: outputs of earlier runs. Nothing is run."""
 
 import sys
 from pathlib import Path
@@ -14,9 +14,10 @@ from lookuplab.errors import UserError
 def verify(paper: str | None = None, *, profile: str = "mini") -> None:
     """Compare figures/PROFILE/ in the working tree with git's HEAD: numbers, pictures, answers. Nothing is run.
 
-    On the same type of processor, with as many threads, everything must be equal, byte by byte. Otherwise floats may
-    differ in the last digits, and by more only if an answer differs that was a near tie; those are named. Times are not
-    judged. Exit code 0 if nothing differs, 1 if something does; figures that were not made again differ, too.
+    On the same type of processor and with the same number of threads, everything must be equal byte for byte.
+    Otherwise floats may differ in the last digits, and by more only where a near tie changed an answer; those answers
+    are listed. Timings are not compared. The exit code is 0 if nothing differs and 1 if something does; figures that
+    were not made again also count as different.
 
     \b
     Examples:
@@ -45,13 +46,13 @@ def claims(
     details: bool = False,
     markdown: bool = False,
 ) -> None:
-    """Does what the papers claim hold in our runs?
+    """Check the papers' claims against our runs.
 
-    Per claim: the paper's value, ours with its 95% interval, n, and two verdicts. The direction *holds* or *fails* if
-    the whole interval is on one side of what is claimed, and is *not decided* if the interval contains the bound or the
-    artifact is missing. The size says whether our interval *covers* the number that the paper prints. Two of our
-    numbers are compared by the interval of their difference, the paired one if the artifact states it. The exit code is
-    0 whatever the verdicts: a claim that fails is a result.
+    For each claim: the paper's value, ours with its 95% interval, n, and two verdicts. Direction: the claim *holds* or
+    *fails* if the whole interval lies on one side of the claimed bound, and is *not decided* if the interval contains
+    the bound or the artifact is missing. Size: whether our interval *covers* the number printed in the paper. Two of
+    our numbers are compared through the interval of their difference (the paired interval, if the artifact has one).
+    The exit code is 0 whatever the verdicts: a failed claim is a result.
 
     \b
     Examples:
@@ -61,8 +62,8 @@ def claims(
 
     Args:
         profile: smoke, mini, paper, or the path of a YAML file.
-        details: Every comparison, and where the numbers of the test come from.
-        markdown: Print the page CLAIMS.md, a table for each paper.
+        details: Show every comparison, and where the numbers of the test come from.
+        markdown: Print the page CLAIMS.md, with one table per paper.
     """
     from lookuplab import claims as judging
     from lookuplab import report as building
@@ -79,9 +80,9 @@ def claims(
 
 @command()
 def results(*, profile: str = "mini") -> None:
-    """Print the page RESULTS.md: question, method, picture and result of every notebook, with the verdicts on the claims.
+    """Print the page RESULTS.md: each notebook's question, method, picture, result and verdicts on the claims.
 
-    Nothing is run: sentences and pictures are those of the last run (`lookuplab draw` makes them again from the numbers).
+    Nothing is run: sentences and pictures are those of the last run (`lookuplab draw` redraws them from the numbers).
 
     \b
     Example:
@@ -98,11 +99,11 @@ def results(*, profile: str = "mini") -> None:
 
 @command()
 def report(*, profile: str = "mini") -> None:
-    """Build a static site of the last runs below runs/report, which a browser opens from disk; print its front page.
+    """Build a static site of the last runs in runs/report and print the path of its front page.
 
-    It shows every artifact with its picture, numbers, provenance and the verdicts on the papers' claims, every
-    notebook, and the documentation. The artifacts are those of the last run, in a fresh checkout the committed ones;
-    notebooks have outputs if they ran here. Nothing is executed and nothing is fetched.
+    The site opens in a browser straight from disk. It shows every artifact with its picture, numbers, provenance and
+    verdicts on the papers' claims, every notebook, and the documentation. Artifacts are those of the last run (in a
+    fresh checkout, the committed ones); notebooks have outputs if they ran here. Nothing is executed or fetched.
 
     \b
     Examples:
@@ -121,10 +122,10 @@ def report(*, profile: str = "mini") -> None:
 
 @click.group(cls=Group)
 def store() -> None:
-    """The completion store (runs/completions.sqlite, or what LOOKUPLAB_STORE names) as a file for another machine.
+    """Move the completion store (runs/completions.sqlite, or $LOOKUPLAB_STORE) between machines.
 
-    Each command is whole or not at all: one that is killed leaves the store as it was. `lookuplab status` says what the
-    store holds. To keep a part of it only, export that part and put the file in the store's place.
+    Each command is atomic: if it is killed, the store is unchanged. `lookuplab status` lists the store's contents. To
+    keep only a part of the store, export that part and replace the store with the exported file.
 
     \b
     Examples:
@@ -135,9 +136,9 @@ def store() -> None:
 
 @command(store, "export")
 def export_answers(file: Path, *, model: tuple[str, ...] = ()) -> None:
-    """Write all answers, or those of some models, to FILE, which is a completion store itself.
+    """Write all answers, or those of some models, to FILE, which is itself a completion store.
 
-    Without --model, the judgements and verdicts beside the store go with it.
+    Without --model, the judgements and verdicts kept next to the store are included.
 
     \b
     Examples:
@@ -146,7 +147,7 @@ def export_answers(file: Path, *, model: tuple[str, ...] = ()) -> None:
       LOOKUPLAB_STORE=small.sqlite lookuplab run table1_base_models
 
     Args:
-        model: Only answers of this model, as `lookuplab status` names it; repeatable.
+        model: Export only answers of this model, named as in `lookuplab status`; repeatable.
     """
     from lookuplab.models.store import CompletionStore, export
 
@@ -156,9 +157,9 @@ def export_answers(file: Path, *, model: tuple[str, ...] = ()) -> None:
 
 @command(store, "import")
 def import_answers(file: Path) -> None:
-    """Add what FILE holds, an export or another store, to the store.
+    """Add the contents of FILE (an export or another store) to the store.
 
-    Nothing is written over: an answer that both have stays as it is here.
+    Nothing is overwritten: if both have an answer, the one already here is kept.
 
     \b
     Example:

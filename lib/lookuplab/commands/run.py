@@ -1,4 +1,4 @@
-"""``lookuplab run``, ``reproduce``, ``sweep``, ``status`` and ``draw``: notebooks under a profile."""
+"""``lookuplab run``, ``reproduce``, ``sweep``, ``status`` and ``draw``: run notebooks under a profile."""
 
 import io
 import os
@@ -28,10 +28,10 @@ def run(
 ) -> None:
     """Execute one notebook under a profile and keep the executed copy under runs/.
 
-    NOTEBOOK is its name, that of a table or figure which it makes (either with its folder before it: `paper/name`), or
-    a path. Figure, numbers and provenance go to figures/PROFILE/; with -p to runs/figures/PROFILE/, so that your own
-    parameters never replace the committed numbers. If -p changes nothing but models in the paper profile, they go to
-    figures/paper/MODEL/. An unknown parameter or a value of another type is refused.
+    NOTEBOOK is the name of a notebook or of a table or figure that it makes (optionally with the folder: `paper/name`),
+    or a path. Figures, numbers and provenance go to figures/PROFILE/. With -p they go to runs/figures/PROFILE/, so that
+    your own parameters never replace the committed numbers; in the paper profile, if -p changes only models, they go to
+    figures/paper/MODEL/. Unknown parameters and values of the wrong type are rejected.
 
     \b
     Examples:
@@ -45,9 +45,9 @@ def run(
     Args:
         profile: smoke, mini, paper, or the path of a YAML file.
         parameter: NAME=VALUE sets a parameter; repeatable.
-        dry_run: Only say what would run, what is fetched and what is missing (then the exit code is 2).
-        anyway: Let any model answer the mini tasks, whose frequency classes mean something to the mini models alone.
-        scheduler: local or tcp://HOST:PORT: run on a Dask cluster, one started here or one that runs (docs/cluster.md).
+        dry_run: Only print what would run, be fetched and be missing (exit code 2 if something is missing).
+        anyway: Allow any model on the mini tasks, whose frequency classes are meaningful only for the mini models.
+        scheduler: local or tcp://HOST:PORT: run on a Dask cluster, started here or already running (docs/cluster.md).
     """
     from lookuplab import paths
     from lookuplab.notebooks import find, load_profile, plan
@@ -55,7 +55,7 @@ def run(
 
     rank, _ = rank_and_count()
     job = plan(find(notebook), load_profile(profile), pairs(parameter))
-    if rank:  # of several processes, the first writes where a single one would
+    if rank:  # of several processes, only the first writes to the usual place
         own = paths.RUNS / "processes" / str(rank)
         job = replace(job, output=own / f"{job.notebook.id}.ipynb", figures=own / "figures")
     code = _execute([job], 1, scheduler, dry_run, again=True, anyway=anyway)
@@ -76,14 +76,15 @@ def reproduce(
     anyway: bool = False,
     scheduler: str | None = None,
 ) -> None:
-    """Execute every notebook of PAPER (all papers without it) and write figures/PROFILE/.
+    """Execute every notebook of PAPER (without PAPER, of all papers) and write figures/PROFILE/.
 
-    A notebook is left out if it ran here and neither it nor its parameters, the data, the library, the packages or its
-    artifacts have changed since. Notebooks that measure speed run only if PAPER is ``performance``, one at a time
-    whatever --jobs says. If a notebook fails, its cell and error are printed, the others go on, and the exit code is 1.
-    One whose models all need a key that is not set is left out; where only some do, the others are run.
+    A notebook is skipped if it has run here and neither it nor its parameters, the data, the library, the packages or
+    its artifacts have changed since. Notebooks that measure speed run only if PAPER is ``performance``, one at a time
+    whatever --jobs says; lessons and templates run only if PAPER is ``course`` or ``own``. If a notebook fails, its
+    cell and error are printed, the others continue, and the exit code is 1. A notebook whose models all need a missing
+    API key is skipped; if only some of its models do, it runs with the remaining ones.
 
-    With -p, every notebook of PAPER takes what it declares; figures go where `lookuplab run` puts them.
+    With -p, each notebook of PAPER takes the parameters that it declares; figures go where `lookuplab run` puts them.
 
     The models' answers behind the figures are listed in figures/PROFILE/answers.csv.gz, for `lookuplab verify`.
 
@@ -99,10 +100,10 @@ def reproduce(
     Args:
         profile: smoke, mini, paper, or the path of a YAML file.
         parameter: NAME=VALUE sets a parameter of the notebooks of PAPER; repeatable.
-        jobs: Notebooks at a time.
-        again: Also what is up to date.
-        dry_run: Only say what would run, what is fetched and what is missing (then the exit code is 2).
-        anyway: Let any model answer the mini tasks, whose frequency classes mean something to the mini models alone.
+        jobs: Number of notebooks to run at once.
+        again: Also run notebooks that are up to date.
+        dry_run: Only print what would run, be fetched and be missing (exit code 2 if something is missing).
+        anyway: Allow any model on the mini tasks, whose frequency classes are meaningful only for the mini models.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     from lookuplab.notebooks import all_notebooks, load_profile, plan
@@ -136,10 +137,10 @@ def sweep(
     anyway: bool = False,
     scheduler: str | None = None,
 ) -> None:
-    """Execute one notebook for every combination of the values given.
+    """Execute one notebook for every combination of the given values.
 
-    Everything goes to one folder below runs/sweeps/; its sweep.csv holds all numbers, the parameters as first columns.
-    A sweep that was stopped goes on where it was: cases that are up to date are not run again.
+    Everything goes to one folder in runs/sweeps/; its sweep.csv has all numbers, with the parameters in the first
+    columns. To resume an interrupted sweep, repeat the command: cases that are up to date are not run again.
 
     \b
     Examples:
@@ -148,10 +149,10 @@ def sweep(
       lookuplab sweep fig7a_retriever_precision -p k=1,2,3 --scheduler tcp://head-node:8786
 
     Args:
-        parameter: NAME=A,B,C: the values of a parameter, lists in brackets; repeatable.
+        parameter: NAME=A,B,C: the values of a parameter (put lists in brackets); repeatable.
         profile: smoke, mini, paper, or the path of a YAML file.
-        jobs: Notebooks at a time.
-        anyway: Let any model answer the mini tasks, whose frequency classes mean something to the mini models alone.
+        jobs: Number of notebooks to run at once.
+        anyway: Allow any model on the mini tasks, whose frequency classes are meaningful only for the mini models.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     import pandas as pd
@@ -162,7 +163,7 @@ def sweep(
 
     found, chosen, grid = find(notebook), load_profile(profile), pairs(parameter)
     folder = paths.RUNS / "sweeps" / found.id / digest(canonical([chosen.name, grid]))[:8]
-    # commas in brackets do not separate
+    # commas inside brackets do not separate values
     cases = product(*(re.split(r",(?![^\[]*\])", text) for text in grid.values()))
     planned, frames = [], []
     for number, case in enumerate(cases):
@@ -184,10 +185,10 @@ def sweep(
 
 @command()
 def status(*, profile: str = "mini") -> None:
-    """Every notebook, whether it is up to date, and its tables and figures; what the completion store holds.
+    """List every notebook with its state, tables and figures, and the contents of the completion store.
 
-    A notebook is out of date if itself, its parameters, the data, the library, the packages or its artifacts are not
-    what they were when it ran here. No model is loaded, nothing is run.
+    A notebook is out of date if it, its parameters, the data, the library, the packages or its artifacts have changed
+    since it ran here. No model is loaded and nothing is run.
 
     \b
     Examples:
@@ -214,11 +215,10 @@ def status(*, profile: str = "mini") -> None:
 
 @command()
 def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
-    """Draw the pictures and write the results in words of all artifacts again, or of the notebook that makes ARTIFACT, from
-    their CSVs.
+    """Redraw the pictures and rewrite the result sentences from the artifacts' CSVs.
 
-    No model is loaded: of a notebook, only the cells tagged `draw` run, with the parameters that the artifact's JSON
-    records.
+    All artifacts are redrawn, or only those of the notebook that makes ARTIFACT. No model is loaded: only the
+    notebook's cells tagged `draw` run, with the parameters recorded in the artifact's JSON.
 
     \b
     Examples:
@@ -238,7 +238,7 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
         places = [chosen.figures / chosen.name / id for id in notebook.artifacts]
         if places and all(place.with_suffix(".json").is_file() for place in places):
             recorded = read_record(places[0])["parameters"]
-            # outside of a notebook, a figure is displayed as its name
+            # outside a notebook, displaying a figure would only print its name
             with redirect_stdout(io.StringIO()):
                 exec(notebook.drawing, {"Artifact": Artifact, **notebook.parameters, **recorded})
             drawn += notebook.artifacts
@@ -248,8 +248,9 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
 
 
 def _preview(planned: list, anyway: bool) -> int:
-    """Say of every job what is set for it, what it fetches and what is missing; in the end what is fetched and left to
-    you in all. Return the exit code: 2 if the same without --dry-run would be refused.
+    """Print each job's settings, downloads and missing inputs, then the total to fetch and the steps left to the user.
+
+    Return the exit code: 2 if the same command without --dry-run would be refused.
     """
     from lookuplab import data_sources
     from lookuplab.notebooks import downloads, foreign_tasks, missing
@@ -291,10 +292,10 @@ def _execute(
     again: bool = False,
     anyway: bool = False,
 ) -> int:
-    """Run what is planned, ``jobs`` at a time, or say what would run; print failures and return the exit code.
+    """Run the planned jobs, ``jobs`` at once, or print what would run; print failures and return the exit code.
 
-    Without ``again``, what has not changed since it last ran here is left out, unless it measures time. 0: all is well.
-    1: some failed. 2: all that failed did so because of a UserError, bad input that only they could find.
+    Without ``again``, jobs that have not changed since they last ran here are skipped, unless they measure time. Exit
+    codes: 0, all is well; 1, some failed; 2, every failure was a UserError (bad input found only while running).
     """
     from lookuplab.artifact import wall_seconds
     from lookuplab.cluster import joined
@@ -328,14 +329,14 @@ def _execute(
     if len(due) > 1 and any(recorded):
         minutes = max(1, round(sum(recorded) / jobs / 60))
         click.echo(
-            f"{len(due)} notebooks: about {minutes} min, less where answers are stored", err=True
+            f"{len(due)} notebooks: about {minutes} min, less if answers are stored", err=True
         )
     try:
         with joined(scheduler, jobs) as cluster:
             found = run_jobs(due, jobs, cluster)
     except KeyboardInterrupt:
-        click.echo("\ninterrupted; what was generated is kept: give the same command", err=True)
-        os._exit(130)  # what still runs ends with this process
+        click.echo("\ninterrupted; generated answers are kept: repeat the command", err=True)
+        os._exit(130)  # whatever still runs ends with this process
     failures = [(job, failure) for job, failure in zip(due, found, strict=True) if failure]
     for job, failure in failures:
         if failure.ename == "UserError":

@@ -1,4 +1,4 @@
-"""``lookuplab score``: judge completions that were made elsewhere."""
+"""``lookuplab score``: judge completions that were generated elsewhere."""
 
 import json
 import os
@@ -22,7 +22,7 @@ FLAGS = {
 
 @click.group(cls=Group)
 def score() -> None:
-    """Judge completions that were made elsewhere.
+    """Judge completions that were generated elsewhere.
 
     FILE has one JSON object per line; "-" reads standard input. Judgements are written in the same form, and a table
     with intervals is printed (to stderr when the judgements go to stdout).
@@ -36,7 +36,7 @@ def score() -> None:
 
 
 def read_lines(file: BinaryIO, output: Path | None) -> Iterator[tuple[str, dict]]:
-    """("file, line n", object) for every line that is not blank. Raises UserError with file and line number."""
+    """("file, line n", object) for every non-blank line. Raises UserError with file and line number."""
     name = getattr(file, "name", "-")
     if output and output.resolve() == Path(name).resolve():
         raise UserError(f"{output} is the input; name another output file")
@@ -56,7 +56,7 @@ def read_lines(file: BinaryIO, output: Path | None) -> Iterator[tuple[str, dict]
 
 
 def check_fields(place: str, record: dict, **kinds: Any) -> None:
-    """The fields are there and of their types. Raises UserError."""
+    """Check that the fields are present and have the right types. Raises UserError."""
     for name, kind in kinds.items():
         value = record.get(name)
         if not isinstance(value, kind) or value == []:
@@ -65,7 +65,7 @@ def check_fields(place: str, record: dict, **kinds: Any) -> None:
 
 
 def write(rows: Iterable[dict], output: Path | None, table: Any, *said: str) -> None:
-    """The judgements to ``output`` or stdout, then the table and what is said below it."""
+    """Write the judgements to ``output`` or stdout, then print the table and the lines ``said`` below it."""
     import pandas as pd
 
     from lookuplab.paths import write_lines
@@ -80,21 +80,22 @@ def write(rows: Iterable[dict], output: Path | None, table: Any, *said: str) -> 
 
 
 def cells(name: str, found: Any) -> dict[str, Any]:
-    """n, rate and interval for a table."""
+    """The table cells for one number: n, rate and interval."""
     interval = f"{found.low:.1%} to {found.high:.1%}"
     return {f"n ({name})": found.n, name: f"{found.value:.1%}", f"95% ({name})": interval}
 
 
 @command(score)
 def cloudapi(file: BinaryIO, *, output: Path | None = None, index: Path | None = None) -> None:
-    """Valid API invocation and failure category of completions of CloudAPIBench prompts.
+    """Score completions of CloudAPIBench prompts: valid API invocation and failure category.
 
-    The fields of a line are id, candidate, target, provider, client and, where one class name belongs to several
-    packages, service. A candidate is what the model wrote behind the prompt's `client.`, taken literally: nothing is
-    stripped. `target` may be a list of names, one of which must bind.
+    Each line has the fields id, candidate, target, provider, client and, where several packages share a class name,
+    service. `candidate` is what the model wrote after the prompt's `client.`, taken literally: nothing is stripped.
+    `target` may be a list of names; the call must bind to one of them.
 
-    Writes id, valid, valid_closed, category, call, name (what is called), reason, flags and exists_anywhere (the name
-    is in the index) per line. If the lines carry labels (`valid`, `category`), it reports the agreement.
+    For each line, writes id, valid, valid_closed, category, call, name (what is called), reason, flags and
+    exists_anywhere (the name is in the index). If the input has labels (`valid`, `category`), the agreement with them
+    is reported.
 
     \b
     Examples:
@@ -102,9 +103,9 @@ def cloudapi(file: BinaryIO, *, output: Path | None = None, index: Path | None =
       cat completions.jsonl | lookuplab score cloudapi - > judged.jsonl
 
     Args:
-        output: Write the judgements here, not to stdout.
-        index: Another API index (index.jsonl.xz): of `lookuplab data build cloudapi`, or of `... build api` for a
-            package (provider python).
+        output: Write the judgements to this file instead of stdout.
+        index: A different API index (index.jsonl.xz), built by `lookuplab data build cloudapi` or, for a package
+            (provider python), by `lookuplab data build api`.
     """
     import pandas as pd
 
@@ -159,22 +160,24 @@ def toolgen(
     variant: Literal["paper", "package"] = "paper",
     scheduler: str | None = None,
 ) -> None:
-    """Similarity, dependency coverage and success rate of generated functions in their repositories.
+    """Score generated functions in their repositories: similarity, dependency coverage and success rate.
 
-    The fields of a line are id, repository (a folder), file (relative to it), line (of the `def` to replace; what is
-    there is the reference) and prediction (the whole function, or its body). No file of a repository is changed. What
-    Jedi and pylint said is kept beside the completion store, so that a run that was stopped goes on where it was. The
-    package's coverage needs marked_body, the reference's body as `lookuplab data mark --variant package` writes it.
+    Each line has the fields id, repository (a folder), file (relative to the repository), line (of the `def` to
+    replace; the existing function is the reference) and prediction (the whole function, or its body). No file of a
+    repository is changed. The answers of Jedi and pylint are kept next to the completion store, so an interrupted run
+    resumes where it stopped. With --variant package, coverage also needs the field marked_body: the reference's body as
+    written by `lookuplab data mark --variant package`.
 
-    Intervals are clustered by repository. BLEU-4 is on tokens between blanks, since no model is known here.
+    Intervals are clustered by repository. BLEU-4 is computed on whitespace-separated tokens, since the model's
+    tokenizer is not known here.
 
     \b
     Example:
       lookuplab score toolgen functions.jsonl -o judged.jsonl
 
     Args:
-        output: Write the judgements here, not to stdout.
-        variant: The paper's metrics, or as the authors' package computes them.
+        output: Write the judgements to this file instead of stdout.
+        variant: Metrics as the paper defines them, or as the authors' package computes them.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     import pandas as pd
@@ -194,7 +197,7 @@ def toolgen(
 
 
 def _function(record: dict, where: str) -> Any:
-    """One line of input as a task; raises UserError for anything that is not as it must be."""
+    """One line of input as a task. Raises UserError if the line is malformed."""
     from lookuplab.toolgen.evaluation import Task
     from lookuplab.toolgen.insertion import insert, locate, read_source
 
@@ -223,16 +226,16 @@ def ds1000(
     workers: int | None = None,
     scheduler: str | None = None,
 ) -> None:
-    """Run answers to DS-1000's problems against their tests, in a sandbox.
+    """Run answers to DS-1000 problems against their tests, in a sandbox.
 
-    The process that runs an answer sees neither the test nor the expected result, nor a way to the verdict.
+    The process that runs an answer has no access to the test, the expected result or the verdict.
 
-    The fields of a line are problem_id and solution; several lines with one problem_id are its samples, in their order.
-    First the references of these problems must pass; if one does not, such as one that needs the network, nothing is
-    scored until its problem is named with --leave-out. Verdicts are kept beside the completion store, so that a run
-    that was stopped goes on where it was.
+    Each line has the fields problem_id and solution; several lines with the same problem_id are its samples, in order.
+    The reference solutions of these problems run first and must pass. If one fails (because it needs the network, say),
+    nothing is scored until its problem is excluded with --leave-out. Verdicts are kept next to the completion store, so
+    an interrupted run resumes where it stopped.
 
-    Writes problem_id, sample, passed and error per line, in the order of the answers, and a table with pass@1 (mean over
+    For each answer, in input order, writes problem_id, sample, passed and error. The table shows pass@1 (mean over
     problems), the average pass rate (mean over answers) and intervals clustered by origin problem.
 
     \b
@@ -241,13 +244,14 @@ def ds1000(
       lookuplab score ds1000 --problems ds1000.jsonl.gz answers.jsonl -o verdicts.jsonl
 
     Args:
-        problems: DS-1000 (`lookuplab data get ds1000`), or a file of the same form.
-        output: Write the verdicts here, not to stdout.
-        environment: The Python that runs the tests: made by `lookuplab data get`, or a Python's path.
-        sandbox: What keeps the programs from harm; none is no protection. [default: namespaces]
-        variant: DS-1000's own cutting of an answer's text, or one that loses no fenced or unindented answer.
+        problems: DS-1000 (`lookuplab data get ds1000`), or a file in the same format.
+        output: Write the verdicts to this file instead of stdout.
+        environment: The Python that runs the tests: an environment made by `lookuplab data get`, or the path of a
+            Python.
+        sandbox: How the programs are contained; none means no protection. [default: namespaces]
+        variant: How code is cut out of an answer: as DS-1000 does it, or without losing fenced or unindented answers.
         leave_out: ID,ID: do not score the answers to these problems.
-        workers: Servers at a time. [default: one a CPU]
+        workers: Number of servers that run at once. [default: one per CPU]
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     from lookuplab.cluster import joined

@@ -1,4 +1,4 @@
-"""``lookuplab train``: make the mini models again, and fine-tune any model for ToolGen."""
+"""``lookuplab train``: retrain the mini models, and fine-tune any model for ToolGen."""
 
 import ctypes
 import os
@@ -22,10 +22,10 @@ def train() -> None:
       lookuplab train mini --size small
       lookuplab train toolgen --base gpt2 --corpus marked.jsonl -o models/gpt2-toolgen
     """
-    # threads that spin starve each other on a shared machine
+    # spinning threads starve each other on a shared machine
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     with suppress(OSError, AttributeError):  # no glibc
-        # which returns large arrays to the system, so that a step takes half as long again
+        # by default it returns large arrays to the system, which makes a step half as long again
         for option, value in {M_MMAP_MAX: 0, M_TRIM_THRESHOLD: -1, M_TOP_PAD: 256 << 20}.items():
             ctypes.CDLL(None).mallopt(option, value)
 
@@ -37,11 +37,11 @@ def mini(
     seed: int = 0,
     out: Path | None = None,
 ) -> None:
-    """Build the corpus, train the mini code models, and write model folders with their cards: three sizes, and one for which
-    15 of 100 documentations lacked the API that is called.
+    """Build the corpus, train the mini code models, and write the model folders with their cards.
 
-    A killed run goes on from its last checkpoint when the same command is given again. Losses go to
-    runs/train/SIZE/log.csv.
+    There are three sizes, and one further model (medium-arm15): in its corpus, 15% of the documentation above usage
+    texts lacks the API that is called. If a run is killed, repeat the command to resume from the last checkpoint.
+    Losses are written to runs/train/SIZE/log.csv.
 
     \b
     Examples:
@@ -51,9 +51,9 @@ def mini(
       accelerate launch -m lookuplab train mini --size large
 
     Args:
-        size: Which model.
-        seed: Of the weights and the order of the data.
-        out: Folder for the model folders [default: below data/mini].
+        size: Which model to train.
+        seed: Random seed of the weights and of the order of the data.
+        out: Parent of the model folders [default: in data/mini].
     """
     from lookuplab.mini import corpus
     from lookuplab.paths import made
@@ -65,11 +65,13 @@ def mini(
 
 @command(train)
 def mini_toolgen() -> None:
-    """The mini models of ToolGen: three families, pre-trained on the functions of the pinned sources, some of which
-    Jedi marks, and fine-tuned with and without marks. First of all it draws the functions of seen repositories that are held out.
+    """Train the mini models of ToolGen: three families, each fine-tuned with and without marks.
 
-    What is in the folders is not made again: delete it to repeat a step. A killed run goes on when the same command is
-    given again.
+    First, the functions to hold out of seen repositories are drawn. The models are then pre-trained on the functions of
+    the pinned sources, some of which Jedi marks, and fine-tuned.
+
+    A step whose output exists is skipped: delete the output to repeat the step. If a run is killed, repeat the command
+    to resume it.
 
     \b
     Example:
@@ -93,11 +95,12 @@ def mini_toolgen() -> None:
 
 @command(train)
 def mini_questions() -> None:
-    """The mini models that answer questions: adapters over the mini models of three sizes, fine-tuned on problems made of
-    the docstring examples that the mini benchmark does not use.
+    """Train the mini models that answer questions: adapters on the mini models of three sizes.
 
-    What is in the folders is not made again: delete it to repeat a step. A killed run goes on when the same command is
-    given again.
+    They are fine-tuned on problems made from the docstring examples that the mini benchmark does not use.
+
+    A step whose output exists is skipped: delete the output to repeat the step. If a run is killed, repeat the command
+    to resume it.
 
     \b
     Example:
@@ -111,9 +114,9 @@ def mini_questions() -> None:
 
 @command(train)
 def mini_rankers() -> None:
-    """Learn the word vectors and the sentence encoder that rank the mini corpus of snippets.
+    """Train the word vectors and the sentence encoder that rank the mini corpus of snippets.
 
-    On one core each: the same seed gives the same vectors.
+    Each uses one core, so that the same seed gives the same vectors.
 
     \b
     Example:
@@ -151,15 +154,16 @@ def toolgen(
 ) -> None:
     """Fine-tune a causal or encoder-decoder model on pairs of docstring and function (ToolGen, Section IV-B).
 
-    A killed run goes on from its last checkpoint when the same command is given again. Pairs that are too long are
-    counted and printed.
+    If a run is killed, repeat the command to resume from the last checkpoint. Pairs that are too long are left out, and
+    their number is printed.
 
-    Settings (-s) are those of a recipe: epochs, learning_rate, batch_size (pairs a step, over all processes and parts),
-    accumulation (parts of a batch, one after the other: less memory), seed, lora_rank (null trains all weights),
-    lora_alpha, lora_dropout, warmup_steps (below 1: a share of all steps), max_tokens (longer pairs are left out; null: the model's
-    context), loss_on (of a decoder: answer, function, which is body and signature, or all), validation (so many pairs are kept
-    apart, and the checkpoint with the least loss on them is taken), and, true or false, lora_embeddings (trains them, too), bf16,
-    group_by_length (of pairs in a batch: less padding) and checkpoint_activations (less memory, more time).
+    Settings (-s) are those of a recipe: epochs, learning_rate, batch_size (pairs per step, over all processes and
+    parts), accumulation (number of parts in which a batch is processed, one after another: less memory), seed,
+    lora_rank (null trains all weights), lora_alpha, lora_dropout, warmup_steps (below 1: a share of all steps),
+    max_tokens (longer pairs are left out; null: the model's context), loss_on (decoders only: answer; function, which
+    is signature and body; or all), validation (number of pairs held out; the checkpoint with the lowest loss on them is
+    kept), and, true or false, lora_embeddings (trains the embeddings, too), bf16, group_by_length (puts pairs of
+    similar length in a batch: less padding) and checkpoint_activations (less memory, more time).
 
     \b
     Examples:
@@ -173,15 +177,15 @@ def toolgen(
 
     Args:
         base: The model to start from: a folder, a mini model, or a name on the hub.
-        corpus: JSON Lines of `lookuplab data mark`, or the same as .gz.
+        corpus: JSON Lines file written by `lookuplab data mark`; may be compressed (.gz).
         output: Folder to write; must not exist.
-        variant: With marks, or the same functions without.
-        recipe: The paper's settings, or the replication package's; -s changes single ones.
+        variant: Train with marks (toolgen), or on the same functions without marks (base).
+        recipe: The settings of the paper or of the replication package; -s changes individual settings.
         setting: NAME=VALUE changes one of the settings above; repeatable.
-        limit: Only the first functions of the corpus.
+        limit: Use only this many functions from the start of the corpus.
         half: Store the weights in fp16.
-        save_every: Steps to a checkpoint.
-        work: Folder for checkpoints and logs [default: below runs/train].
+        save_every: Number of steps between checkpoints.
+        work: Folder for checkpoints and logs [default: in runs/train].
     """
     from lookuplab.toolgen.finetuning import RECIPES, finetune
     from lookuplab.toolgen.pairs import read
@@ -197,7 +201,7 @@ def toolgen(
         save_every=save_every,
         work=work,
     )
-    if os.environ.get("RANK", "0") != "0":  # of several processes one speaks
+    if os.environ.get("RANK", "0") != "0":  # only one of several processes prints
         return
     click.echo(
         "{pairs:,} pairs, {steps:,} steps in {seconds:.0f} seconds, loss {loss:.3f}, {trainable:,} of {parameters:,} "

@@ -1,5 +1,5 @@
-"""Running programs that a model wrote: namespaces, and a server that forks two processes for each of them.
+"""Runs programs that a model wrote, contained by namespaces, on a server that forks two processes for each program.
 
-``server`` is the user's side; ``inside`` and ``namespaces`` run in the program's Python: standard library alone, for any
-Python >= 3.9.
+``server`` is the user's side; ``inside`` and ``namespaces`` run in the program's Python and use only the standard
+library of Python >= 3.9.
 """

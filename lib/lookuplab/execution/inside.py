@@ -1,14 +1,15 @@
-"""The server of programs: runs under the Python that they need, with its standard library alone.
+"""The server that runs programs: it runs under the Python that they need, with only its standard library.
 
-Its argument is a JSON object with ``limits`` and ``contained``. On standard input and output: frames of four bytes of
-length and JSON. ``{"push": "import numpy"}`` forks a process that makes the import and answers from then on; ``{"pop":
-true}`` ends it, and the one below answers again. So a process holds exactly the imports on the way to it.
+Its argument is a JSON object with ``limits`` and ``contained``. Standard input and output carry frames: four bytes of
+length, then JSON. ``{"push": "import numpy"}`` forks a process that makes the import and answers from then on;
+``{"pop": true}`` ends it, and the one below answers again. A process thus has exactly the imports on the way
+to it.
 
-``{"run": seed}``, with the program's text in the next frame, is answered by two processes forked from the one on top.
-T reads the text and runs it, but for the solution: its ``exec(code, env)`` sends both to W, which executes the code and
-sends back what the code has bound and the files that it wrote. W is forked before the text is read, sees no process but
-its own, and has no way to the verdict: it never holds the test or the expected answer. What it sends may be anything,
-and T takes objects of known classes only.
+``{"run": seed}``, with the program's text in the next frame, is answered by two processes forked from the one on top. T
+reads the text and runs it, except for the solution: its ``exec(code, env)`` sends both to W, which executes the code
+and returns the names that the code has bound and the files that it wrote. W is forked before the text is read, sees
+only its own processes, and cannot reach the verdict: it never holds the test or the expected answer. It may send
+anything, so T accepts only objects of known classes.
 """
 
 import _socket
@@ -28,10 +29,10 @@ import types
 
 from lookuplab.execution import namespaces
 
-TICK = 0.1  # seconds between two looks at a program's processes and memory
+TICK = 0.1  # seconds between two checks of a program's processes and memory
 LONGEST = 500  # characters of an error
-GONE = "ended before its test did"  # W, or it closed its ends
-# Whose classes may come back from W, and the functions and classes that may be called to make an object of them anew
+GONE = "ended before its test did"  # said of W, which may also have closed its end
+# Packages whose classes W may send back, and the functions and classes that may be called to rebuild objects
 PACKAGES = """builtins collections datetime decimal fractions matplotlib numpy pandas pyarrow pytz scipy seaborn sklearn
     tensorflow torch xgboost zoneinfo""".split()
 CALLED = """bytearray complex frozenset set slice range OrderedDict defaultdict deque Counter date datetime time timedelta
@@ -49,7 +50,7 @@ def write(end: int, message: object) -> None:
 
 
 def read(end: int):
-    """The next message; raises EOFError where the other side has closed its end."""
+    """The next message; raises EOFError if the other side has closed its end."""
     found, needed = b"", 4
     while len(found) < needed:
         if not (more := os.read(end, needed - len(found))):
@@ -61,19 +62,19 @@ def read(end: int):
 
 
 class Nothing:
-    """Stands for whatever is not known, such as a function that a figure refers to."""
+    """A placeholder for anything unknown, such as a function that a figure refers to."""
 
     def __init__(self, *_: object):
         pass
 
 
 def dtype(kind: str, *options):
-    """numpy.dtype; of objects always the same one, else ``astype(str)`` writes into its argument in pandas < 2.2."""
+    """numpy.dtype; always the same one for objects, else pandas < 2.2 writes into the argument of ``astype(str)``."""
     return sys.modules["numpy"].dtype(kind, *(options if kind != "O8" else ()))
 
 
 def storage(content: bytes):
-    """A tensor's numbers; torch's own way unpickles whatever comes."""
+    """A tensor's numbers; torch's own function would unpickle anything."""
     return sys.modules["torch"].load(io.BytesIO(content), weights_only=True)
 
 
@@ -85,14 +86,14 @@ def mapping(kind: type, _: type, content: dict):
 
 
 def member(owner: object, name: str):
-    """``getattr``, by which methods are pickled: only of a time zone, and of the transformations of a figure."""
+    """``getattr``, with which methods are pickled: allowed only for time zones and a figure's transformations."""
     zone = isinstance(owner, type) and (owner.__name__, name) == ("ZoneInfo", "_unpickle")
     known = zone or type(owner).__module__ == "matplotlib.transforms"
     return getattr(owner, name) if known else Nothing
 
 
 def arrow(content: tuple):
-    """An array of pyarrow, which believes what it is told of its own length."""
+    """A pyarrow array, validated because pyarrow trusts whatever length it is given."""
     made = sys.modules["pyarrow.lib"]._restore_array(content)
     made.validate(full=True)
     return made
@@ -111,7 +112,7 @@ class Known(pickle._Unpickler):
     """Reads what W sent: objects of known classes, made without their constructors, whose state hides no method."""
 
     dispatch = dict(pickle._Unpickler.dispatch)
-    # only in protocols before 2 are classes called so
+    # only protocols before 2 call classes this way
     del dispatch[pickle.INST[0]], dispatch[pickle.OBJ[0]]
 
     def find_class(self, module: str, name: str):
@@ -121,7 +122,7 @@ class Known(pickle._Unpickler):
         if module.partition(".")[0] not in PACKAGES:
             return Nothing
         if isinstance(found, type) and not issubclass(found, type):
-            # a file's content, and masked numbers, which numpy's assertions take for any others
+            # refuse file content, and masked numbers, which numpy's assertions treat as equal to any others
             refused = name == "memmap" or found.__module__.startswith("numpy.ma")
             return Nothing if refused else found
         return found if name in CALLED else Nothing
@@ -129,7 +130,7 @@ class Known(pickle._Unpickler):
     def load_reduce(self) -> None:
         called = self.stack[-2]
         known = called.__name__ in CALLED or called in (Nothing, *REPLACED.values())
-        # an offset of time, an enumeration
+        # a date offset, an enumeration
         like = hasattr(called, "rollforward") or hasattr(called, "__members__")
         if not (known or like or called.__name__.endswith("Dtype")):
             raise pickle.UnpicklingError(f"{called} is called")
@@ -160,7 +161,7 @@ class Sent(pickle.Unpickler):
 
 
 def test(requests: int, verdicts: int, solver) -> None:
-    """T: run the program's text; the solution in W, at the other end of ``solver``."""
+    """T: run the program's text, but the solution in W, at the other end of ``solver``."""
     text, received = read(requests), set()
 
     def execute(code: str, env: dict) -> None:
@@ -181,7 +182,7 @@ def test(requests: int, verdicts: int, solver) -> None:
             try:
                 env[name] = Known(io.BytesIO(content)).load()
             except Exception:
-                continue  # nothing that a test could look at, or an attack
+                continue  # nothing that a test could use, or an attack
 
     error = ""
     sys.modules["__main__"] = types.ModuleType("__main__")
@@ -193,7 +194,7 @@ def test(requests: int, verdicts: int, solver) -> None:
 
 
 class Failed(Exception):
-    """The solution raised what its text says."""
+    """The solution raised an exception, described by the text."""
 
 
 def solve(test) -> None:
@@ -208,7 +209,7 @@ def solve(test) -> None:
         except BaseException as raised:
             error = described(raised)
         env.pop("__builtins__", None)
-        # figures are shown again where they are read
+        # T registers figures again when it reads them
         if helpers := sys.modules.get("matplotlib._pylab_helpers"):
             env[" figures"] = [one.canvas.figure for one in helpers.Gcf.figs.values()]
         for name, value in env.items():
@@ -233,7 +234,7 @@ def described(error: BaseException) -> str:
 
 
 def forked(action, *arguments) -> int:
-    """Do it in a new process, which ends with its end."""
+    """Run ``action`` in a new process, which ends when the action does."""
     if child := os.fork():
         return child
     try:
@@ -244,19 +245,19 @@ def forked(action, *arguments) -> int:
 
 
 def below(process: int) -> list[int]:
-    """All processes that a process has started, and those that they have started."""
+    """All descendants of a process."""
     found = []
     try:
         for thread in os.listdir(f"/proc/{process}/task"):
             with open(f"/proc/{process}/task/{thread}/children") as file:
                 found += map(int, file.read().split())
     except OSError:
-        pass  # it has ended
+        pass  # the process has ended
     return found + [one for child in found for one in below(child)]
 
 
 def resident(process: int) -> int:
-    """Bytes of memory that a process has by itself."""
+    """Bytes of a process's anonymous, shared and swapped memory."""
     try:
         with open(f"/proc/{process}/status") as file:
             lines = [line.split() for line in file]
@@ -283,23 +284,23 @@ class Server:
                 elif "pop" in request:
                     return write(self.answers, {})
                 elif os.waitpid(forked(self.stand, request["push"]), 0)[1]:
-                    os._exit(1)  # nobody has answered: the caller sees the end
+                    os._exit(1)  # no answer was sent: the caller sees that the server has ended
             except EOFError:
                 os._exit(0)  # the caller is gone
 
     def stand(self, line: str) -> None:
-        """A process with one more import. What it raises, the program itself will raise."""
+        """Make one more import and serve. If the import raises, the program itself will raise the same."""
         try:
             exec(compile(line, "<program>", "exec"), {"__name__": "__main__"})
         except Exception:
             pass
         gc.collect()
-        gc.freeze()  # the collector of a forked process would else copy all of this
+        gc.freeze()  # otherwise the garbage collector of a forked process would copy all of this
         write(self.answers, {})
         self.serve()
 
     def judge(self, seed: int) -> dict:
-        """Run one program; its verdict, or why there is none."""
+        """Run one program; return its verdict, or why there is none."""
         namespaces.call("prctl", namespaces.SET_SUBREAPER, 1, 0, 0, 0)
         asking, asked = (end.detach() for end in _socket.socketpair())
         verdict, verdicts = os.pipe()
@@ -316,14 +317,14 @@ class Server:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def process(self, role: str, seed: int, other: int, *ends: int) -> None:
-        """T or W, in a folder of its own."""
+        """T or W, in its own folder."""
         os.makedirs(role, exist_ok=True)
         os.chdir(role)
         silence(3, other, *ends)
         if self.contained and role == "solver":
             namespaces.stand_alone(self.limits["memory"] // 4)
         namespaces.limit(self.limits)
-        # generators that an import has seeded: else each program would find them in the same state
+        # reseed generators that an import has seeded: otherwise each program would find them in the same state
         seeding = {"random": "seed", "numpy.random": "seed", "torch": "manual_seed"}
         for name in seeding.keys() & sys.modules.keys():
             getattr(sys.modules[name], seeding[name])(seed)
@@ -334,7 +335,7 @@ class Server:
         test(*ends, both)
 
     def watch(self, solver: int, verdict: int) -> dict:
-        """Wait for the verdict, and for whatever ends a program without one."""
+        """Wait for the verdict, or for whatever ends a program without one."""
         deadline, own = time.monotonic() + self.limits["seconds"], resident(os.getpid())
         poll = select.poll()
         poll.register(verdict, select.POLLIN)
@@ -359,7 +360,7 @@ class Server:
             return {"passed": False, "error": "the test was ended", "stopped": True}
         for _ in range(100 if error == GONE else 0):
             ended, status = os.waitpid(solver, os.WNOHANG)
-            if ended:  # by a limit, or the kernel for want of memory on the machine?
+            if ended:  # by a limit, or by the kernel because the machine ran out of memory?
                 code = os.waitstatus_to_exitcode(status)
                 stopped = abs(code) % 128 in (signal.SIGKILL, signal.SIGXCPU)
                 return {"passed": False, "error": f"{GONE} ({code})", "stopped": stopped}
@@ -368,9 +369,9 @@ class Server:
 
 
 def end_all() -> None:
-    """End all processes below this one, and take in what they leave.
+    """End all descendants of this process, and reap them.
 
-    Without a test the solution's process ends in order, and so its processor time counts.
+    When the test has gone, the solution's process can end by itself, so that its processor time counts.
     """
     with contextlib.suppress(ChildProcessError):
         for _ in range(100):
@@ -385,7 +386,7 @@ def end_all() -> None:
 
 
 def silence(first: int, *kept: int) -> None:
-    """No input and output, and nothing open but them and ``kept``; below 3, errors and all else stay."""
+    """Redirect the ``first`` descriptors to nothing; if that is all 3, close all others except ``kept``."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for end in range(first):
         os.dup2(nothing, end)
@@ -403,11 +404,11 @@ def main() -> None:
     namespaces.call("prctl", namespaces.SET_DUMPABLE, 0, 0, 0, 0)
     server = Server(**task)
     sys.argv = [""]
-    # what a fresh process would not find
+    # remove what a fresh process would not find
     del sys.path[0]
     for name in [name for name in sys.modules if name.partition(".")[0] == "lookuplab"]:
         del sys.modules[name]
-    # pandas computes with them unasked where they happen to be installed
+    # pandas would use these by default if they happen to be installed
     sys.modules["bottleneck"] = sys.modules["numexpr"] = None
     write(server.answers, {})
     server.serve()

@@ -1,7 +1,8 @@
-"""Containment by the kernel's namespaces: the Linux system calls that Python's own library lacks, and what they build.
+"""Containment by the kernel's namespaces, using Linux system calls that Python's standard library lacks.
 
-A contained process has no network, sees no other process and no file but the system's programs and libraries, reads
-those and writes only in WORK, a file system in memory, which is also its home, its /tmp and its /dev/shm.
+A contained process has no network, sees no other process, and no files except the system's programs and libraries,
+which it can only read. It can write only in WORK, a file system in memory, which is also its home, its /tmp and its
+/dev/shm.
 """
 
 import contextlib
@@ -12,13 +13,13 @@ import signal
 import struct
 
 WORK = "/sandbox"
-# The loader, fonts, time zones and names of users need these settings; no keys, no passwords
+# Visible paths: the loader, fonts, time zones and user names need these settings. They hold no keys or passwords
 SHOWN = """/usr /bin /sbin /lib /lib32 /lib64 /libx32 /nix/store /etc/alternatives /etc/fonts /etc/group /etc/hosts
     /etc/ld.so.cache /etc/ld.so.conf /etc/ld.so.conf.d /etc/localtime /etc/mime.types /etc/nsswitch.conf /etc/os-release
     /etc/passwd /etc/timezone /dev/null /dev/zero /dev/full /dev/random /dev/urandom""".split()
 USER = 1000
-STAGE = "/sys"  # exists everywhere and is wanted nowhere: the new root is put together here
-FILES, OPEN_FILES = 20_000, 256  # in WORK; open at a time
+STAGE = "/sys"  # exists everywhere and is not needed: the new root is assembled here
+FILES, OPEN_FILES = 20_000, 256  # in WORK; open at once
 LIMITS = {
     "cpu_seconds": resource.RLIMIT_CPU,
     "memory": resource.RLIMIT_DATA,
@@ -34,7 +35,7 @@ SET_PDEATHSIG, SET_DUMPABLE, SET_SECCOMP, DROP_BOUNDING = 1, 4, 22, 24
 SET_SUBREAPER, NO_NEW_PRIVS = 36, 38
 CAPABILITY_VERSION, CAPABILITIES = 0x20080522, 64
 MOUNT_SETATTR = 442
-# Machine -> (its number in linux/audit.h, pivot_root, what takes memory that no process shows: memfd_create,
+# Machine -> (its number in linux/audit.h, pivot_root, calls whose memory is charged to no process: memfd_create,
 # memfd_secret, shmget)
 MACHINES = {
     "x86_64": (0xC000003E, 155, (319, 447, 29)),
@@ -45,14 +46,14 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def call(name: str, *arguments) -> None:
-    """A function of the C library by name; raises OSError where it fails."""
+    """Call a function of the C library by name; raises OSError if it fails."""
     if getattr(_libc, name)(*arguments) < 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{name} {arguments}: {os.strerror(number)}")
 
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
-    """``mount``, where it does not follow that the target is there."""
+    """Mount ``source`` on ``target``, which must exist."""
     names = source.encode(), target.encode(), kind.encode() or None
     call("mount", *names, ctypes.c_ulong(flags), options.encode())
 
@@ -65,13 +66,13 @@ def read_only(target: str, flags: int, recursive: int = AT_RECURSIVE) -> None:
 
 
 def memory(target: str, size: int) -> None:
-    """An empty file system in memory, of ``size`` bytes at most. Nothing in it can be run."""
+    """Mount an empty file system in memory, of at most ``size`` bytes. Nothing in it can be executed."""
     options = f"mode=1777,size={size},nr_inodes={FILES}"
     mount("tmpfs", target, "tmpfs", NOSUID | NODEV | NOEXEC, options)
 
 
 def show(source: str) -> None:
-    """Make a path of the system visible under the new root, at its own name."""
+    """Make a system path visible under the new root, under the same name."""
     target = STAGE + source
     if os.path.lexists(target) or not os.path.lexists(source):
         return
@@ -90,7 +91,7 @@ def show(source: str) -> None:
 def leave_the_system(readable: list[str]) -> None:
     """Become the first process of new namespaces, whose root has the system and ``readable``, read-only, and WORK.
 
-    The caller's process stays outside, waits, and ends with this one. Raises OSError where the kernel refuses.
+    The calling process stays outside, waits, and ends with this one. Raises OSError if the kernel refuses.
     """
     user, group = os.geteuid(), os.getegid()
     call("unshare", NEW_USER | NEW_MOUNTS | NEW_PIDS | NEW_NETWORK | NEW_IPC | NEW_UTS)
@@ -106,7 +107,7 @@ def leave_the_system(readable: list[str]) -> None:
     for name in ("/proc", WORK, "/old"):
         os.mkdir(STAGE + name)
     for name in ("/dev/shm", "/tmp"):
-        if not os.path.exists(STAGE + name):  # else a Python lies there, and it is read-only
+        if not os.path.exists(STAGE + name):  # otherwise a Python is installed there, read-only
             os.symlink(WORK, STAGE + name)
     os.symlink("/proc/self/fd", STAGE + "/dev/fd")
     mount("proc", STAGE + "/proc", "proc", NOSUID | NODEV | NOEXEC)
@@ -121,7 +122,7 @@ def leave_the_system(readable: list[str]) -> None:
 
 
 def stay_behind() -> None:
-    """Fork; only the child returns. This process waits for it and ends as it did, and the child ends with it."""
+    """Fork; only the child returns. The parent waits and ends the way the child did; if killed, so is the child."""
     if child := os.fork():
         for end in range(3):
             os.dup2(os.open(os.devnull, os.O_RDWR), end)
@@ -136,14 +137,14 @@ def stay_behind() -> None:
 def stand_alone(size: int) -> None:
     """Become a process that neither sees nor outlives others, in namespaces within those of ``leave_the_system``.
 
-    It has a WORK of its own of ``size`` bytes, and no right to change any of this.
+    It has its own WORK of ``size`` bytes, and no right to change any of this.
     """
     call("unshare", NEW_MOUNTS | NEW_PIDS | NEW_IPC)
-    stay_behind()  # the last process becomes the first of the new namespaces ...
+    stay_behind()  # the child becomes the first process of the new namespaces ...
     memory(WORK, size)
     mount("proc", "/proc", "proc", NOSUID | NODEV | NOEXEC)
     with contextlib.suppress(OSError), open("/proc/sys/kernel/pid_max", "w") as file:
-        # the fewest; since Linux 6.14, and it also holds root, whom RLIMIT_NPROC does not
+        # the lowest possible limit (Linux 6.14 or newer); unlike RLIMIT_NPROC, it also applies to root
         file.write("310")
     stay_behind()  # ... which waits, because signals do not end the first one
     for capability in range(CAPABILITIES):  # refused beyond the last one
@@ -156,7 +157,7 @@ def stand_alone(size: int) -> None:
 
 
 def refuse_hidden_memory() -> None:
-    """System calls whose memory counts for no process, and those of another machine's numbering, give EPERM."""
+    """Refuse (EPERM) system calls whose memory is charged to no process, and calls numbered for another machine."""
     machine, _, calls = MACHINES[os.uname().machine]
     load, equal, above, give = 0x20, 0x15, 0x35, 0x06  # linux/filter.h
     rules = [(load, 0, 0, 4), (equal, 0, len(calls) + 3, machine), (load, 0, 0, 0)]
@@ -169,7 +170,7 @@ def refuse_hidden_memory() -> None:
 
 
 def limit(limits: dict) -> None:
-    """Resource limits of this process and what it starts; names as in LIMITS."""
+    """Set resource limits for this process and all that it starts; names as in LIMITS."""
     wanted = {kind: int(limits[name]) for name, kind in LIMITS.items() if name in limits}
     wanted |= {resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: OPEN_FILES}
     for kind, value in wanted.items():

@@ -1,7 +1,7 @@
-"""Programs judged in forked children of a process that has made their imports once.
+"""Judges programs in forked children of a process that has already made their imports.
 
-A program that imports numpy and pandas so starts in a fraction of the time. Its processes hold the imports that its own
-context names, made in the same order, and no others: nothing passes here that fails in a fresh process.
+A program that imports numpy and pandas thus starts in a fraction of the time. Its processes have exactly the imports
+that its own context names, made in the same order: nothing passes here that would fail in a fresh process.
 """
 
 import contextlib
@@ -24,8 +24,8 @@ from lookuplab.errors import UserError
 from lookuplab.execution import inside
 
 NAMES = ("namespaces", "none")
-GRACE = 30.0  # seconds beyond a program's own after which the server itself is taken to hang
-# One thread: many programs run at once, and a program that was forked must not depend on threads that were not
+GRACE = 30.0  # seconds beyond a program's limit after which the server itself is considered hung
+# One thread: many programs run at once, and a fork does not copy the threads of its parent
 ENVIRONMENT = {
     "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "USER": "user", "TZ": "UTC", "PYTHONHASHSEED": "0",
     "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
@@ -35,7 +35,7 @@ ENVIRONMENT = {
 
 @dataclass(frozen=True)
 class Limits:
-    """Of one program: wall-clock and CPU seconds, bytes of memory, processes, bytes of a file."""
+    """Limits of one program: wall-clock and CPU seconds, bytes of memory, processes, bytes per file."""
 
     seconds: float = 240.0
     cpu_seconds: float = 120.0
@@ -46,10 +46,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Program:
-    """``text`` ends without an exception if what it tests is right; the solution is what it gives to ``exec``.
+    """``text`` ends without an exception if what it tests is right; the solution is what it passes to ``exec``.
 
-    ``imports`` are lines that the server may have executed before: only such as ``text`` executes before a solution,
-    for what it does not import must not be there.
+    ``imports`` are lines that the server may execute in advance. They may only be lines that ``text`` itself executes
+    before the solution, since nothing else may be imported.
     """
 
     text: str
@@ -58,9 +58,9 @@ class Program:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Passed: the program came to its end without an exception. ``seconds`` of wall-clock time.
+    """Passed: the program ended without an exception. ``seconds`` of wall-clock time.
 
-    ``stopped``: it was not let come to its end, which may be a busy machine's fault; another run may tell.
+    ``stopped``: the program was stopped before its end, perhaps because the machine was busy; a second run may tell.
     """
 
     passed: bool
@@ -70,9 +70,9 @@ class Outcome:
 
 
 class ForkServer(contextlib.AbstractContextManager):
-    """A server for one program at a time; use it in a ``with`` block. Programs sorted by imports share most of them.
+    """A server that runs one program at a time; use it in a ``with`` block. Sort programs by imports to share most.
 
-    sandbox: one of NAMES. "none" promises time, memory and file size of a well-meaning program, and no security.
+    sandbox: one of NAMES. "none" limits time, memory and file size of well-meaning programs, but gives no security.
     """
 
     def __init__(self, sandbox: str, python: str | Path, limits: Limits = Limits()):
@@ -83,10 +83,10 @@ class ForkServer(contextlib.AbstractContextManager):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    __del__ = __exit__  # a thread that ends leaves its server
+    __del__ = __exit__  # ends the server when its thread ends without closing it
 
     def close(self) -> None:
-        """End the server, in order if it answers: then the CPU time of the programs counts as this one's children's."""
+        """End the server, cleanly if it answers: then its programs' CPU time counts for this process's children."""
         if self._process is not None:
             process, self._process, self._imports = self._process, None, []
             process.stdin.close()
@@ -99,7 +99,7 @@ class ForkServer(contextlib.AbstractContextManager):
             self._folder.cleanup()
 
     def preload(self, imports: Iterable[str]) -> None:
-        """Make these imports, in this order, and forget others. Raises UserError if Python does not survive one."""
+        """Make these imports, in this order, and drop all others. UserError if an import ends or hangs Python."""
         wanted = list(imports)
         if self._process is None or self._process.poll() is not None:
             self._start()
@@ -118,7 +118,7 @@ class ForkServer(contextlib.AbstractContextManager):
             ) from None
 
     def run(self, program: Program) -> Outcome:
-        """Run one program with its imports made before. Whatever it does, the next one finds a working server."""
+        """Run one program after making its imports. Whatever it does, the next program finds a working server."""
         self.preload(program.imports)
         text, started = program.text, time.monotonic()
         seed = hashlib.sha256(text.encode("utf-8", "replace")).digest()[:4]
@@ -139,7 +139,7 @@ class ForkServer(contextlib.AbstractContextManager):
         root = str(Path(lookuplab.__file__).parents[1])
         code = f"import sys; sys.path[0] = {root!r}; from lookuplab.execution.inside import main; main()"
         home = inside.namespaces.WORK if task["contained"] else self._folder.name
-        # no pipe, which what the imports print could fill
+        # a file, since output of the imports could fill a pipe
         with open(f"{self._folder.name}/errors", "w+") as errors:
             self._process = subprocess.Popen(
                 [self.python, "-s", "-B", "-c", code, json.dumps(task)],
@@ -157,7 +157,7 @@ class ForkServer(contextlib.AbstractContextManager):
                 ) from None
 
     def _ask(self, seconds: float, *requests: object) -> dict:
-        """The answer; the server ends, and EOFError is raised, where it takes longer than ``seconds``."""
+        """The server's answer. If it takes longer than ``seconds``, the server is killed and EOFError is raised."""
         timer = threading.Timer(seconds, self._process.kill)
         timer.start()
         try:
@@ -170,7 +170,7 @@ class ForkServer(contextlib.AbstractContextManager):
 
 @cache
 def refusal() -> str:
-    """Why this machine lets no process have namespaces of its own; "" where it does."""
+    """Why this machine does not let processes create namespaces; "" if it does."""
     try:
         with ForkServer("namespaces", sys.executable) as server:
             return server.run(Program("exec('1', {})")).error
@@ -181,8 +181,8 @@ def refusal() -> str:
 def choose(wanted: str = "", own: bool = False) -> str:
     """One of NAMES: "namespaces" unless "none" is wanted.
 
-    Where the machine has no namespaces, what the kit's own mini models wrote (``own``) runs without, with a warning.
-    Raises UserError for all else.
+    If the machine has no namespaces, programs of the kit's own mini models (``own``) run without a sandbox, with a
+    warning. For all other programs, raises UserError.
     """
     if wanted not in ("", *NAMES):
         raise UserError(f"unknown sandbox {wanted!r}; known are {', '.join(NAMES)}")

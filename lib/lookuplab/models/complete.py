@@ -1,10 +1,10 @@
-"""The one way from prompts to completions: look them up, generate what is missing, store it as it comes.
+"""The only way from prompts to completions: look them up, generate the missing ones, and store each as it arrives.
 
-Batching, caching, resuming and progress exist here once; every notebook and every package calls
-``complete`` or ``score`` and never a model itself. What a call finds in the store costs no weights and no writing.
+Batching, caching, resuming and progress are implemented only here; every notebook and every package calls ``complete``
+or ``score`` and never a model itself. If the store has all answers, no weights are loaded and nothing is written.
 
-Several processes of one machine (``accelerate launch -m lookuplab run NOTEBOOK``) share a store: each
-generates its share of the prompts and waits for what the others generate.
+Several processes on one machine (``accelerate launch -m lookuplab run NOTEBOOK``) share a store: each generates its
+share of the prompts and waits for what the others generate.
 """
 
 import csv
@@ -22,15 +22,16 @@ from tqdm import tqdm
 from lookuplab.errors import UserError
 from lookuplab.models.store import CompletionStore, canonical, digest
 
-# raise it whenever the same model and parameters would give another answer than before
+# increase this whenever the same model and parameters would give a different answer than before
 DECODING_VERSION = 1
 SHARE = "LOOKUPLAB_SHARE"  # "1/4": the second of four processes; set by the runner
-POLL_SECONDS = 0.5  # between two looks for the others' answers; a launcher ends all where one fails
+POLL_SECONDS = 0.5  # between checks for the others' answers; if one fails, the launcher ends all
 LOG = "LOOKUPLAB_ANSWERS"  # a file for the answers that a notebook used; set by the runner
-# of that file, one line a use
+# of that file, one line per use
 COLUMNS = ("model", "prompt", "sample", "question", "answer", "margin")
-# An answer whose margin is below this (in nats; in probability if sampled) is a near tie, and the log has its margin. Across
-# a processor's vector extensions the mini models' log-probabilities differ by at most 2e-5 and their margins by 3e-5.
+# An answer whose margin is below this (in nats; in probability if sampled) is a near tie, and the log has its margin.
+# Between vector extensions of processors, the mini models' log-probabilities differ by at most 2e-5 and their margins
+# by 3e-5.
 NEAR = 1e-4
 
 
@@ -38,10 +39,10 @@ NEAR = 1e-4
 class Prompt:
     """One question to a model. ``id`` names it in every table; ``system`` is used by chat models only.
 
-    ``choices`` are the names (identifiers) that may stand first in the answer; None and () leave it
-    free. Only a local model can be held to them, and only where the answer continues the prompt or
-    begins a text of its own (no chat). ``place`` says where the answer will stand, for a model whose
-    answer depends on that too; it is part of the key of a stored answer.
+    ``choices`` are the names (identifiers) with which the answer may begin; None and () leave it free. Only local
+    models can be constrained to them, and only if the answer continues the prompt or begins a new text (no chat).
+    ``place`` says where the answer will be inserted, for a model whose answer depends on that too; it is part of the
+    key of a stored answer.
     """
 
     id: str
@@ -52,7 +53,7 @@ class Prompt:
 
 
 class StopRule(Protocol):
-    """Reads one completion piece by piece. ``name`` stands for the rule in the keys of stored answers."""
+    """Reads one completion piece by piece. ``name`` identifies the rule in the keys of stored answers."""
 
     name: str
 
@@ -65,11 +66,11 @@ class StopRule(Protocol):
 class Decoding:
     """How to decode. The defaults are CloudAPIBench's: greedy, one sequence, up to 256 tokens (Section 2.3).
 
-    ``temperature`` 0 is greedy. ``n`` samples are drawn per prompt, each seeded by (seed, prompt id,
-    sample index), so that a sample does not depend on the batch that it was drawn in. ``stop`` strings
-    and ``stop_rule`` (called once for each answer, for a fresh ``StopRule``) end an answer while it is written.
-    ``beams`` above 1 is beam search, which is for greedy answers that nothing but their end stops.
-    ``truncation`` "left" drops the beginning of a too long prompt; without it such a prompt is an error.
+    ``temperature`` 0 is greedy. ``n`` samples are drawn per prompt, each seeded by (seed, prompt id, sample index), so
+    that a sample does not depend on its batch. ``stop`` strings and ``stop_rule`` (called once per answer, to make a
+    fresh ``StopRule``) end an answer during generation. ``beams`` above 1 is beam search, which needs temperature 0 and
+    no stop strings or rules. ``truncation`` "left" drops the beginning of a prompt that is too long; without it, such a
+    prompt is an error.
     """
 
     max_new_tokens: int = 256
@@ -83,7 +84,7 @@ class Decoding:
     beams: int = 1
 
     def stopper(self) -> Callable[[str], bool]:
-        """A reader for one answer: fed piece by piece, it says True where ``stop`` or the rule ends it."""
+        """A reader for one answer: fed piece by piece, it returns True once ``stop`` or the rule ends it."""
         rule, read = self.stop_rule and self.stop_rule(), ""
         overlap = max(map(len, self.stop), default=1) - 1
 
@@ -99,15 +100,15 @@ class Decoding:
 class Completion:
     """One answer. ``tokens``, ``token_ids`` and ``token_logprobs`` are parallel; joined tokens spell ``text``.
 
-    ``token_logprobs`` are natural logarithms under the unscaled distribution (temperature 1), None
-    where an endpoint gives none. ``finish_reason`` is ``"eos"``, ``"stop"`` (a stop string or rule),
-    ``"length"`` or, for a continuation that was only scored, ``"scored"``. After ``"eos"`` a local
-    model's last token is the end-of-text token; it spells nothing, like every special token. ``text``
-    keeps the whole last token: cutting is the scorer's work. ``prompt_tokens`` counts what the model
-    saw, ``prompt_dropped`` what truncation removed. ``margin`` is the smallest gap between a chosen token
-    and the runner-up (see ``local.choose``): larger numerical noise could have changed the answer. None
-    where there was no choice or it was not measured. ``record`` (JSON) is the log of a constraint, for
-    callers that keep one (ToolGen). ``==`` ignores both.
+    ``token_logprobs`` are natural logarithms under the unscaled distribution (temperature 1), None if an endpoint
+    returns none. ``finish_reason`` is ``"eos"``, ``"stop"`` (a stop string or rule), ``"length"`` or, for a
+    continuation that was only scored, ``"scored"``. After ``"eos"``, a local model's last token is the end-of-text
+    token, which spells nothing, like every special token. ``text`` keeps the whole last token: cutting it is left to
+    the scorer. ``prompt_tokens`` counts the tokens that the model saw, ``prompt_dropped`` those that truncation
+    removed. ``margin`` is the smallest gap between a chosen token and the runner-up (see ``local.choose``): larger
+    numerical noise could have changed the answer. It is None if there was no choice or it was not measured. ``record``
+    (JSON) is the log of a constraint, for callers that keep one (ToolGen). ``==`` ignores both ``margin`` and
+    ``record``.
     """
 
     id: str
@@ -124,9 +125,9 @@ class Completion:
 
 
 class Model(Protocol):
-    """What ``complete`` and the paper rooms need of a model, local or remote.
+    """What ``complete`` and the papers' packages need from a model, local or remote.
 
-    ``chat`` says that prompts are asked through a chat template; ``tokenizer`` is the Transformers one.
+    ``chat`` says that prompts are sent through a chat template; ``tokenizer`` is the Transformers one.
     """
 
     name: str
@@ -163,10 +164,10 @@ def complete(
 ) -> list[Completion]:
     """Answer every prompt ``decoding.n`` times; return the answers ordered by (prompt as given, sample).
 
-    ``store`` is a CompletionStore or a path; None means ``$LOOKUPLAB_STORE`` or ``paths.STORE``, False none.
-    Prompts with equal text share one greedy answer, each under its own id. With ``requires_logprobs`` the
-    first answer without log-probabilities ends the call. UserError for that, for a prompt id that occurs
-    twice, for decoding parameters out of range and for whatever model and store complain about.
+    ``store`` is a CompletionStore or a path; None means ``$LOOKUPLAB_STORE`` or ``paths.STORE``, False no store.
+    Prompts with equal text share one greedy answer, each under its own id. With ``requires_logprobs``, the first answer
+    without log-probabilities ends the call. UserError for that, for a duplicate prompt id, for decoding parameters out
+    of range, and for errors of the model or the store.
     """
     if not (
         decoding.max_new_tokens >= 1
@@ -190,8 +191,8 @@ def score(
 ) -> list[Completion]:
     """Log-probabilities of given continuations (teacher forcing), in the order of ``pairs``.
 
-    Each Completion has the continuation as ``text``; ``tokens`` and ``token_logprobs`` are those of the
-    continuation. Stored and resumed as in ``complete``; prompt ids are unique here too.
+    Each Completion has the continuation as ``text``; ``tokens`` and ``token_logprobs`` are those of the continuation.
+    Storing and resuming work as in ``complete``; prompt ids must be unique here too.
     """
     asked = [(prompt, text, 0) for prompt, text in pairs]
     return _answered(model, asked, None, store, progress, requires_logprobs=True)
@@ -205,8 +206,9 @@ def _answered(
     progress: bool,
     requires_logprobs: bool,
 ) -> list[Completion]:
-    """Look up, generate the rest (without ``decoding``: score it), return what the store holds: another process may have
-    stored an answer first.
+    """Look up answers, generate the missing ones (without ``decoding``, score them), and return what the store holds.
+
+    The store decides, because another process may have stored an answer first.
     """
     counts = Counter((prompt.id, sample) for prompt, _, sample in asked)
     if twice := [name for (name, _), count in counts.items() if count > 1]:
@@ -221,7 +223,7 @@ def _answered(
                 "use a local model or an endpoint that gives them (vLLM does)"
             )
 
-    used = nullcontext(store)  # a given store stays open
+    used = nullcontext(store)  # a store passed by the caller stays open
     if not isinstance(store, CompletionStore):
         used = store = CompletionStore(":memory:" if store is False else store)
     with used:
@@ -229,8 +231,8 @@ def _answered(
         require_logprobs(one["token_logprobs"] for one in known.values())
         missing = {key: one for key, one in zip(keys, asked, strict=True) if key not in known}
         if missing:
-            store.add({})  # a full disk or a read-only store shows before anything is generated
-            alone = str(store.path) == ":memory:"  # no other process sees it
+            store.add({})  # a full disk or a read-only store is found before anything is generated
+            alone = str(store.path) == ":memory:"  # no other process can see it
             mine = {key: one for key, one in missing.items() if alone or _is_mine(key)}
             key_of = {(prompt.id, sample): key for key, (prompt, _, sample) in mine.items()}
             if decoding:
@@ -238,7 +240,7 @@ def _answered(
                 answering = model.generate(given, decoding)
             else:
                 answering = model.score([(prompt, text) for prompt, text, _ in mine.values()])
-            # in a notebook or a log file every refresh is a new line, so there it comes rarely
+            # in a notebook or log file every refresh is a new line, so refresh rarely there
             rarely = {} if sys.stderr.isatty() else {"delay": 5, "mininterval": 10}
             some = {"total": len(missing), "unit": "answer", "disable": not progress, **rarely}
             with tqdm(desc=model.name, **some) as bar, closing(answering) as batches:
@@ -258,7 +260,7 @@ def _answered(
         _restored(known[key], prompt.id, sample)
         for key, (prompt, _, sample) in zip(keys, asked, strict=True)
     ]
-    # continuations that were only scored are no answers
+    # continuations that were only scored are not answers
     if decoding and (file := os.environ.get(LOG)):
         with open(file, "a", encoding="utf-8", newline="") as log:
             write = csv.writer(log, lineterminator="\n").writerow
@@ -272,13 +274,13 @@ def _answered(
 def keys_of(
     identity: dict[str, str], decoding: Decoding | None, asked: Sequence[Asked]
 ) -> Iterator[tuple[str, str]]:
-    """For each request, the key of its answer and a short digest of the question, which does not depend on the model.
+    """For each request, the key of its answer and a short digest of the question, which is independent of the model.
 
-    A key has three parts: what many prompts have in common (model, decoding, version), the prompt, the sample.
+    A key has three parts: what many prompts have in common (model, decoding, version), the prompt, and the sample.
     """
     stated = asdict(decoding) if decoding else {}
-    stated.pop("n", None)  # the sample index says it: the first 5 of 20 samples are those of n=5
-    if stated.get("beams") == 1:  # as answers were stored before there were others
+    stated.pop("n", None)  # the first 5 of 20 samples are those of n=5
+    if stated.get("beams") == 1:  # keys from before beam search existed stay valid
         del stated["beams"]
     if decoding and decoding.stop_rule:
         stated["stop_rule"] = decoding.stop_rule.name
@@ -303,7 +305,7 @@ def keys_of(
 
 
 def _restored(answer: dict, name: str, sample: int) -> Completion:
-    """A stored answer under the id of this question, for equal prompts share it; lists are tuples again."""
+    """A stored answer under the id of this prompt, since equal prompts share answers; lists become tuples again."""
     fields = {
         name: tuple(value) if isinstance(value, list) else value for name, value in answer.items()
     }
@@ -312,9 +314,9 @@ def _restored(answer: dict, name: str, sample: int) -> Completion:
 
 
 def _is_mine(key: str) -> bool:
-    """Whether this process of a launch generates the answer: a prompt's samples are of one process.
+    """Whether this process of a launch generates the answer. All samples of a prompt belong to one process.
 
-    Processes that look up at different times agree.
+    The result depends only on the key, so processes that look up at different times agree.
     """
     number, count = os.environ.get(SHARE, "0/1").split("/")
     return int(key.split("/")[1], 16) % int(count) == int(number)

@@ -1,12 +1,11 @@
-"""What may come next in a row: the hook through which decoding is constrained, and names as such a constraint.
+"""What may come next in a row: the interface for constrained decoding, and a constraint to given names.
 
-A name is constrained from the first token of the answer. It must be one of the given names, and once
-it is spelled it must end: with a *break* (a token that begins with a character which cannot continue
-an identifier, or the end of the text), so that ``foo`` cannot run on into ``foobar``; or it goes on as
-a longer one of the names. Behind the break the row is free. Two spellings of a name are paths of the
-trie: the tokenizer's own, in the context of the prompt's end, and the one with "(" behind it, because
-a tokenizer may merge it with the name's end. Other spellings are not: under a gate a model that freely
-begins one has left the names.
+The constraint holds from the first token of the answer: it must begin with one of the given names. Once the name is
+spelled, it must end with a *break* (a token that begins with a character which cannot continue an identifier, or the
+end of text), so that ``foo`` cannot run on into ``foobar``; or it continues as a longer one of the names. After the
+break, the row is free. The trie contains two spellings of each name: the tokenizer's own, in the context of the
+prompt's end, and the one followed by "(", because a tokenizer may merge "(" with the name's end. It contains no other
+spellings: under a gate, a model that freely begins one has left the names.
 """
 
 import math
@@ -21,34 +20,34 @@ from lookuplab.models.tokens import TAIL, UNFINISHED, continuations, decoded
 
 
 class Constraint(Protocol):
-    """Rules one row. It may be idle at first and become active in the middle of the row.
+    """Constrains one row. It may be idle at first and become active in the middle of the row.
 
-    One that waits for another program (a completion tool, say) asks it in ``push`` and collects the
-    answer in ``restrict``: the model's forward pass lies between the two. ``copy.copy`` gives one for
-    another continuation of the same beginning.
+    A constraint that waits for another program (a completion tool, say) sends its query in ``push`` and collects the
+    answer in ``restrict``: the model's forward pass runs between the two. ``copy.copy`` gives a constraint for a
+    different continuation of the same beginning.
     """
 
     def restrict(self, logits: torch.Tensor) -> tuple[torch.Tensor, float] | None:
-        """Logits (vocabulary,) with -inf for what may not come next; None if any token may.
+        """Logits (vocabulary,) with -inf for tokens that may not come next; None if any token may.
 
-        Also how far a probability was from what a gate asked of it, inf where none did.
+        The second value is the distance of a probability from a gate's threshold; inf without a gate.
         """
         ...
 
     def push(self, token: int, logprob: float) -> None:
-        """``token`` was appended; ``logprob`` is that of the model without any constraint."""
+        """Note that ``token`` was appended; ``logprob`` is the model's without any constraint."""
         ...
 
     def record(self) -> object:
-        """What a finished row's answer keeps of it (``Completion.record``)."""
+        """What a finished row's answer keeps of the constraint (``Completion.record``)."""
         ...
 
 
 class Trie(dict[int, "Trie"]):
     """A node of a prefix tree over token ids, ``{token: node}`` (ToolGen, Algorithm 3).
 
-    At a ``terminal`` node a name is spelled and may go on into a longer one; at a ``closed`` node its
-    last token holds a character behind the name as well, as in ``t(``.
+    At a ``terminal`` node a name is complete, but a longer one may continue it. At a ``closed`` node the last token
+    also contains a character after the name, as in ``t(``.
     """
 
     terminal = closed = False
@@ -67,20 +66,20 @@ class Trie(dict[int, "Trie"]):
 
 
 class NameTries:
-    """How one model's tokens spell names; keeps the tries of the (end of the prompt, names) that it has seen."""
+    """How one model's tokens spell names; caches the tries for each (end of the prompt, names)."""
 
     def __init__(self, tokenizer, end_of_text: frozenset[int]) -> None:
         self._tokenizer, self._end_of_text = tokenizer, end_of_text
         self._tries: dict[tuple, Trie] = {}
-        # (tail, name) -> tokens of the name, and of the name with "(" behind it
+        # (tail, name) -> tokens of the name, and of the name followed by "("
         self._spelled: dict[tuple, list] = {}
 
     def constraint(self, prompt_ids: Sequence[int], names: Sequence[str]) -> "NameConstraint":
-        """For one row; ``prompt_ids`` are the tokens that its answer continues, [] if it begins a text.
+        """A constraint for one row; ``prompt_ids`` are the tokens that its answer continues, [] if it begins a text.
 
-        What of the prompt decides how a name is spelled is its last tokens from the last line break on:
-        no tokenizer of a code model merges a name with the line before, and so all prompts that end in
-        ``response = client.`` share their tries. UserError for names that the tokenizer cannot spell.
+        Only the prompt's last tokens, from the last line break on, determine how a name is spelled: no tokenizer of a
+        code model merges a name with the line before. All prompts that end in ``response = client.`` therefore share
+        their tries. UserError for names that the tokenizer cannot spell.
         """
         tail = tuple(prompt_ids[-TAIL:])
         lines = [at for at, token in enumerate(tail[:-1]) if "\n" in self.texts[token]]
@@ -98,7 +97,7 @@ class NameTries:
 
     @cached_property
     def texts(self) -> list[str]:
-        """What each token of the vocabulary spells behind other text; "" for special tokens."""
+        """The text of each token of the vocabulary after other text; "" for special tokens."""
         begun = self._tokenizer("x", add_special_tokens=False)["input_ids"]
         rows = [begun, *([*begun, token] for token in range(len(self._tokenizer)))]
         before, *texts = decoded(self._tokenizer, rows)
@@ -106,9 +105,9 @@ class NameTries:
 
     @cached_property
     def breaks(self) -> torch.Tensor:
-        """Ids (n,) of the tokens that end a name: end of text, and what begins with a character outside identifiers.
+        """Ids (n,) of the tokens that end a name: end of text, and tokens that begin with a non-identifier character.
 
-        Half a character is none of them, and neither is a special token, which spells nothing.
+        Incomplete characters and special tokens, which spell nothing, do not count.
         """
 
         def ends_a_name(text: str) -> bool:
@@ -129,8 +128,10 @@ class NameTries:
     def paths(
         self, tail: tuple[int, ...], names: Sequence[str]
     ) -> tuple[list[list[int]], list[list[int]], list[str]]:
-        """How the names are spelled behind the tokens ``tail``: the paths of a trie, its closed ones, and the
-        names that the tokenizer cannot spell. A name is tokenised once behind each tail."""
+        """How the names are spelled after the tokens ``tail``: the trie's paths, its closed paths, and unspelled names.
+
+        Unspelled names are those that the tokenizer cannot spell. Each name is tokenised once per tail.
+        """
         if missing := [name for name in names if (tail, name) not in self._spelled]:
             plain = continuations(self._tokenizer, tail, missing)
             called = continuations(self._tokenizer, tail, [f"{name}(" for name in missing])
@@ -151,11 +152,11 @@ class NameTries:
 
 
 class NameConstraint:
-    """The row begins with one of a trie's names."""
+    """Makes the row begin with one of the trie's names."""
 
     def __init__(self, names: NameTries, trie: Trie) -> None:
         self._names = names
-        self._node: Trie | None = trie  # None: the name is over
+        self._node: Trie | None = trie  # None: the name has ended
 
     def restrict(self, logits: torch.Tensor) -> tuple[torch.Tensor, float] | None:
         if self._node is None:
@@ -167,4 +168,4 @@ class NameConstraint:
         self._node = None if node is None or node.closed else node
 
     def record(self) -> None:
-        """Nothing."""
+        """Keep nothing."""

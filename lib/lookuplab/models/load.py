@@ -1,6 +1,6 @@
 """One way to name any model: a mini model, a folder, a name on the hub, or an endpoint's address.
 
-Neither torch nor a client is imported before a model is loaded, so that names are cheap to ask about.
+Neither torch nor a client is imported before a model is loaded, so that working with names is cheap.
 """
 
 import hashlib
@@ -21,15 +21,15 @@ NOT_CONTENT = (".md", ".log", ".csv", "card.json")  # may be edited without chan
 
 
 def load(name: str, **options: Any) -> Model:
-    """The model of that name, ready for ``complete``. Weights are read when the first answer needs them.
+    """The model with that name, ready for ``complete``. Weights are read when the first answer needs them.
 
-    ``mini-SIZE`` and ``mini-FAMILY-VARIANT`` (``mini-gpt-toolgen``) are the kit's own models, ``gemma-3-270m`` and the
-    like those that ``lookuplab data get`` put into ``data/downloads/models``.
-    ``http(s)://HOST:PORT/v1#MODEL`` and ``openai:MODEL`` are remote (options: ``remote.RemoteModel``).
-    Everything else is a folder, that of a checkpoint or of an adapter which names its base model, or a
-    name on the hub, which may carry a revision (``OWNER/NAME@REVISION``: a commit, branch or tag;
-    options: ``local.LocalModel``). Options may stand in the name: ``NAME?dtype=float32&chat=true``.
-    UserError with one clear line for a model that is not there, a bad address and an unknown option.
+    ``mini-SIZE`` and ``mini-FAMILY-VARIANT`` (``mini-gpt-toolgen``) are the kit's own models; names such as
+    ``gemma-3-270m`` are those that ``lookuplab data get`` put into ``data/downloads/models``.
+    ``http(s)://HOST:PORT/v1#MODEL`` and ``openai:MODEL`` are remote (options: ``remote.RemoteModel``). Everything else
+    is a folder (a checkpoint, or an adapter that names its base model) or a name on the hub, which may have a revision
+    (``OWNER/NAME@REVISION``: a commit, branch or tag); options: ``local.LocalModel``. Options may be part of the name:
+    ``NAME?dtype=float32&chat=true``. UserError with one clear line for a missing model, a bad address or an unknown
+    option.
     """
     place, stated = split_options(name)
     options = {**stated, **options}
@@ -61,7 +61,7 @@ def load_tokenizer(name: str):
 
 
 def split_options(name: str) -> tuple[str, dict[str, Any]]:
-    """A model's name and the options behind ``?``: ``NAME?dtype=float32&batch_size=8``.
+    """A model's name and the options after ``?``: ``NAME?dtype=float32&batch_size=8``.
 
     Values are numbers, ``true`` and ``false``, or text.
     """
@@ -85,9 +85,9 @@ def bare(name: str) -> str:
 
 
 def split_revision(name: str) -> tuple[str, str | None]:
-    """A name on the hub and the revision behind ``@``, None without one. Folders keep their name, whatever is in it.
+    """A name on the hub and the revision after ``@``, None without one. Names of folders are never split.
 
-    UserError for an ``@`` with nothing behind it.
+    UserError for an ``@`` with nothing after it.
     """
     place, at, revision = name.partition("@")
     if not at or name.startswith((".", "/", "~")) or Path(name).exists() or place.count("/") != 1:
@@ -100,12 +100,12 @@ def split_revision(name: str) -> tuple[str, str | None]:
 
 
 def is_remote(name: str) -> bool:
-    """An endpoint's address: whatever answers there, no checkpoint is needed here."""
+    """Whether the name is an endpoint's address, for which no local checkpoint is needed."""
     return "://" in name or name.startswith(OPENAI)
 
 
 def table_name(name: str) -> str:
-    """How tables and ``roles`` call the model of that name: without address, folder, revision and options."""
+    """The model's name in tables and ``roles``: without address, folder, revision and options."""
     name = bare(name)
     if is_remote(name):
         return name.removeprefix(OPENAI).rpartition("#")[2]
@@ -114,32 +114,33 @@ def table_name(name: str) -> str:
 
 
 def mini_models() -> dict[str, Path]:
-    """Short name -> folder of every one of the kit's own models: CloudAPIBench's, ToolGen's, and those that answer
-    questions, each sorted."""
+    """Short name -> folder of each of the kit's own models: for CloudAPIBench, ToolGen and questions, each sorted."""
     rooms = ("models", "toolgen", "questions")
     folders = (folder for room in rooms for folder in sorted((paths.MINI / room).glob("*")))
     return {f"mini-{folder.name}": folder for folder in folders if is_model(folder)}
 
 
 def folder_of(name: str) -> Path:
-    """The folder of one of the kit's own models, or that a name's path leads to, whether it is there or not."""
+    """The folder of one of the kit's own models, or the path that a name gives, whether or not it exists."""
     name = bare(name)
     return mini_models().get(name) or paths.located(name).expanduser().resolve()
 
 
 def is_adapter(folder: Path) -> bool:
-    """An adapter's folder: PEFT's configuration, and no checkpoint beside it."""
+    """Whether this is an adapter's folder: PEFT's configuration, and no checkpoint beside it."""
     return (folder / ADAPTER).is_file() and not (folder / "config.json").is_file()
 
 
 def is_model(folder: Path) -> bool:
-    """A folder that ``load`` takes: a checkpoint or an adapter."""
+    """Whether ``load`` accepts this folder: a checkpoint or an adapter."""
     return (folder / "config.json").is_file() or is_adapter(folder)
 
 
 def base_of(folder: Path) -> tuple[str, str | None]:
-    """The model that an adapter belongs to, and its revision: a path (a relative one is meant from the adapter's
-    folder) or a name on the hub."""
+    """The base model of an adapter, as a path or a name on the hub, and its revision.
+
+    A relative path starts from the adapter's folder.
+    """
     config = json.loads((folder / ADAPTER).read_text(encoding="utf-8"))
     name = config.get("base_model_name_or_path") or ""
     if name.startswith(".") or (folder / name).is_dir():
@@ -148,7 +149,7 @@ def base_of(folder: Path) -> tuple[str, str | None]:
 
 
 def content_hash(folder: Path, files: Iterable[Path] | None = None) -> str:
-    """sha256 over the names and bytes of a folder's files, by default a checkpoint's: no cards, logs and hidden files."""
+    """sha256 of the names and bytes of a folder's files; by default without cards, logs and hidden files."""
     digest = hashlib.sha256()
     for file in sorted(folder.rglob("*")) if files is None else files:
         path = file.relative_to(folder)

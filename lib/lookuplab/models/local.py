@@ -1,15 +1,14 @@
 """Models that run here: any causal or encoder-decoder checkpoint of Hugging Face Transformers.
 
-From top to bottom: the model that answers, a row of its batch and how the next token is chosen, and what a
-batch carries from one forward pass to the next.
+From top to bottom: the model that answers, a row of its batch and the choice of the next token, and what a batch
+carries from one forward pass to the next.
 
-The loop is gpt-fast's: prefill once, then one token a step for all rows. What it adds to ``generate``
-of Transformers: batches of *different* prompts, stop rules that end a row while it is decoded,
-log-probabilities of every token under the unscaled distribution, and answers that depend neither on
-the batch nor on the order of the prompts (in float32, up to the last bits; in 16 bits the head alone is
-computed in float32, and a near tie may fall either way: ``Completion.margin`` tells), and constraints
-that wait for another program, in beam search, too. Left out on purpose: penalties, assisted decoding; a
-checkpoint's own sampling defaults are ignored, ``Decoding`` alone decides.
+The loop is that of gpt-fast: prefill once, then one token per step for all rows. Beyond ``generate`` of Transformers,
+it offers batches of *different* prompts, stop rules that end a row during decoding, log-probabilities of every token
+under the unscaled distribution, answers that depend neither on the batch nor on the order of the prompts (in float32,
+up to the last bits; in 16 bits only the head is computed in float32, and a near tie may fall either way, which
+``Completion.margin`` shows), and constraints that wait for another program, also in beam search. Left out on purpose:
+penalties and assisted decoding. A checkpoint's own sampling defaults are ignored; only ``Decoding`` counts.
 """
 
 import copy
@@ -48,22 +47,22 @@ from lookuplab.models.load import base_of, content_hash, is_adapter
 from lookuplab.models.tokens import TAIL, decoded
 
 DTYPES = ("float32", "bfloat16", "float16")
-ROWS = 128  # of a batch, at most
+ROWS = 128  # per batch, at most
 CPU_TOKENS = 8192  # rows x longest prompt: more only pads and leaves the processor's caches
 GPU_SHARE = 0.8  # of the free memory, for keys and values
-# drop finished rows when they are one in so many of the batch: each time the cache is copied
+# drop finished rows once they are one in this many of the batch: each drop copies the cache
 COMPACT = 8
-LIKELY = (16, 256)  # tokens that a draw with top_p looks at first, and then
-BLOCK = 64  # positions of room that the cache reserves at a time
+LIKELY = (16, 256)  # numbers of tokens that sampling with top_p looks at first and second
+BLOCK = 64  # positions that the cache reserves at once
 
 
 @dataclass
 class Work:
-    """What a local model has done since it was loaded, repeated work (after a lack of memory) included.
+    """What a local model has done since it was loaded, including work repeated after running out of memory.
 
-    ``passes`` are forward passes of a whole batch (an encoder's belongs to the first of its decoder),
-    ``prompt_tokens`` and ``new_tokens`` what went in and came out: samples of one prompt in one batch
-    read it once. Padding is not in it.
+    ``passes`` counts forward passes of a whole batch (an encoder's pass counts with the decoder's first one);
+    ``prompt_tokens`` and ``new_tokens`` count tokens read and generated, without padding. Samples of one prompt in one
+    batch read it once.
     """
 
     passes: int = 0
@@ -72,16 +71,15 @@ class Work:
 
 
 class LocalModel:
-    """A checkpoint, or an adapter on its base, that answers prompts (see ``models.Model``): a folder, or a name on the
-    hub. Read as far as it is asked for.
+    """A checkpoint, or an adapter on its base, that answers prompts (see ``models.Model``): a folder, or a hub name.
 
-    ``chat`` asks every prompt through the chat template. ``dtype`` is bfloat16 on GPUs and float32 on a CPU
-    unless it is stated, whatever the files are in. On GPUs ``device_map`` defaults to "auto": all of them,
-    through accelerate; a dictionary, part of the model -> device, puts each where it says. ``batch_size``
-    bounds the rows of a batch. ``context`` is the longest prompt plus completion in tokens, None without a
-    limit; the checkpoint says it, and the option overrides it. ``causal`` says that answers continue the
-    prompt (else they begin a text of their own). ``work`` counts what the model does. UserError for whatever
-    is missing, cannot be read, or does not fit on the GPUs.
+    Its parts are read when first needed. ``chat`` sends every prompt through the chat template. ``dtype`` defaults to
+    bfloat16 on GPUs and float32 on a CPU, whatever the dtype of the files. On GPUs, ``device_map`` defaults to "auto":
+    all GPUs, through accelerate; a dictionary maps each part of the model to a device. ``batch_size`` limits the rows
+    of a batch. ``context`` is the maximum length of prompt plus completion in tokens, None without a limit; it comes
+    from the checkpoint unless the option overrides it. ``causal`` says that answers continue the prompt (otherwise they
+    begin a new text). ``work`` counts what the model does. UserError for whatever is missing, unreadable, or too large
+    for the GPUs.
     """
 
     def __init__(
@@ -122,13 +120,13 @@ class LocalModel:
 
         Needs no weights.
         """
-        # as keys have had it since there was a third way
+        # wording from when there was a third mode; keys must not change
         chat = "always" if self.chat else "by prompt"
         found = {"dtype": self.dtype, "context": str(self.context), "chat": chat}
         place, revision = self.source
         if Path(place).is_dir():
             found["content"] = content_hash(Path(place))
-        else:  # what a branch or tag stands for, told by the cache's folder: configurations need not say it
+        else:  # the commit of a branch or tag, from the cache's folder: the configuration need not have it
             file = try_to_load_from_cache(place, "config.json", revision=revision)
             found["checkpoint"] = (
                 f"{place}@{Path(file).parent.name if file else revision or 'main'}"
@@ -142,7 +140,7 @@ class LocalModel:
         """The Transformers tokenizer, the adapter's own if it brings one."""
         own = self.adapter and (self.adapter / "tokenizer_config.json").is_file()
         tokenizer = self._read(AutoTokenizer.from_pretrained, str(self.adapter) if own else "")
-        # made up where there are no files
+        # without tokenizer files, Transformers makes up an empty tokenizer
         if not tokenizer("client", add_special_tokens=False)["input_ids"]:
             raise UserError(
                 f"checkpoint {self.name} has no usable tokenizer; save one beside the weights"
@@ -151,7 +149,7 @@ class LocalModel:
 
     @cached_property
     def module(self):
-        """The Transformers model, ready to decode. One that nobody holds any more is freed before."""
+        """The Transformers model, ready to decode. Models no longer in use are freed first."""
         gc.collect()
         torch.cuda.empty_cache()
         kind = AutoModelForCausalLM if self.causal else AutoModelForSeq2SeqLM
@@ -183,17 +181,17 @@ class LocalModel:
                 adapted.merge_and_unload()
         head = module.get_output_embeddings()
         if type(head) is torch.nn.Linear and head.weight.dtype != torch.float32:
-            # in bfloat16 logits between 16 and 32 are .125 apart; a copy, for embeddings may share the weight
+            # in bfloat16, logits between 16 and 32 are .125 apart; a copy, since embeddings may share the weight
             head.weight = torch.nn.Parameter(head.weight.float(), requires_grad=False)
             head.register_forward_pre_hook(lambda _, inputs: (inputs[0].float(),))
         return module.eval()
 
     def _read(self, load: Callable, place: str = "", **options: Any) -> Any:
-        """``load`` a part of the model; UserError with the first line of whatever keeps it from loading."""
+        """``load`` a part of the model; UserError with the first line of the error if that fails."""
         name, revision = (place, None) if place else self.source
         try:
             return load(name, revision=revision, **options)
-        # Transformers, PEFT, the hub client and safetensors raise a dozen kinds
+        # Transformers, PEFT, the hub client and safetensors raise a dozen kinds of exceptions
         except Exception as error:
             said = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise UserError(
@@ -214,14 +212,14 @@ class LocalModel:
 
     @cached_property
     def names(self) -> NameTries:
-        """How its tokens spell names."""
+        """How the model's tokens spell names."""
         return NameTries(self.tokenizer, self.end_of_text)
 
     def prompt_ids(self, text: str, special: bool = True) -> list[int]:
         """Token ids of a prompt, with the tokenizer's own special tokens if ``special`` (a chat template has its own).
 
-        A causal prompt must stay open: an end-of-text token that the tokenizer adds is taken off. An empty
-        prompt becomes one begin-of-text token, because a model cannot begin from nothing.
+        A causal prompt must stay open: an end-of-text token added by the tokenizer is removed. An empty prompt becomes
+        one begin-of-text token, because a model cannot begin from nothing.
         """
         ids = self.tokenizer(text, add_special_tokens=special, verbose=False)["input_ids"]
         if self.causal and len(ids) > 1 and ids[-1] == self.tokenizer.eos_token_id:
@@ -239,11 +237,11 @@ class LocalModel:
         decoding: Decoding,
         constrain: Callable[[Prompt, list[int]], Constraint | None] | None = None,
     ) -> Iterator[list[Completion]]:
-        """Answer each (prompt, sample index), longest prompts first, one list a batch.
+        """Answer each (prompt, sample index), longest prompts first, one list per batch.
 
-        ``constrain`` makes a row's constraint from its prompt and the tokens that the answer continues
-        ([] if it begins a text of its own); without it a prompt's ``choices`` do. UserError for a prompt
-        that is too long, choices for a chat model, and when not even one row fits into memory.
+        ``constrain`` makes a row's constraint from its prompt and the tokens that the answer continues ([] if it begins
+        a new text); without it, the constraint comes from the prompt's ``choices``. UserError for a prompt that is too
+        long, for choices with a chat model, and if not even one row fits into memory.
         """
 
         asked = {prompt for prompt, _ in requests}
@@ -265,11 +263,11 @@ class LocalModel:
         return self.names.constraint(before, prompt.choices) if prompt.choices else None
 
     def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]:
-        """Log-probabilities of a given continuation of each prompt, one list a batch, any order.
+        """Log-probabilities of a given continuation of each prompt, one list per batch, in any order.
 
-        The continuation's tokens are those of both texts together, where that leaves the prompt's tokens
-        whole; they are written as an answer is, under a constraint that leaves nothing else. ``text`` is
-        the continuation, ``finish_reason`` ``"scored"``. UserError where both together are too long.
+        Prompt and continuation are tokenised together if that leaves the prompt's tokens unchanged, else separately.
+        The continuation is then generated like an answer, under a constraint that allows nothing else. ``text`` is the
+        continuation, ``finish_reason`` is ``"scored"``. UserError if both together are too long.
         """
         rows, texts = [], {}
         for prompt, text in pairs:
@@ -289,10 +287,9 @@ class LocalModel:
             yield [replace(one, text=texts[one.id], finish_reason="scored") for one in batch]
 
     def _encode(self, prompt: Prompt, answer: str = "") -> list[int]:
-        """What the model reads: the prompt, or its place in the chat template, and the beginning of an answer.
+        """What the model reads: the prompt (of a chat model, in its template) and the beginning of an answer.
 
-        A template that refuses the system role (Gemma's does) gets the system text at the head of the
-        user turn.
+        For a template that rejects the system role (Gemma's does), the system text is put before the user's text.
         """
         if not self.chat:
             return self.prompt_ids(prompt.text + answer)
@@ -314,10 +311,10 @@ class LocalModel:
             return read(("user", f"{prompt.system}\n{prompt.text}"))
 
     def _fit(self, name: str, ids: list[int], decoding: Decoding) -> list[int]:
-        """The prompt within the context window.
+        """The prompt, fitted into the context window.
 
-        Without a policy a prompt must leave room for one new token, else UserError. With truncation on the left it is
-        cut so that all ``max_new_tokens`` find room; a begin-of-text token stays.
+        Without truncation, a prompt must leave room for one new token, otherwise UserError. With truncation on the
+        left, it is cut to leave room for all ``max_new_tokens``; a begin-of-text token stays.
         """
         cut, context = decoding.truncation == "left", self.context
         if context is None or len(ids) + (decoding.max_new_tokens if cut else 1) <= context:
@@ -336,11 +333,11 @@ class LocalModel:
     ) -> Iterator[list[Completion]]:
         """Finish the rows, longest prompts first, in batches.
 
-        A batch has at most ``batch_size`` rows and as many tokens, padding included, as the memory allows:
-        on GPUs as many as fit if every attention head stored its own keys and values; what models whose heads
-        share them save is left for activations. Out of memory: the budget is halved and the batch tried again;
-        UserError when a single row does not fit. With a fixed order and whole batches as results, a run
-        that was interrupted goes on with the same batches.
+        A batch has at most ``batch_size`` rows and as many tokens, padding included, as the memory allows: on GPUs, as
+        many as would fit if every attention head stored its own keys and values; the memory saved by models whose heads
+        share them is left for activations. If memory runs out, the budget is halved and the batch repeated; UserError
+        if a single row does not fit. Since the order is fixed and results are whole batches, an interrupted run resumes
+        with the same batches.
         """
         rows.sort(key=lambda row: (-len(row.ids), row.prompt.id, row.sample))
         end_of_text = self.end_of_text if end_of_text is None else end_of_text
@@ -373,7 +370,7 @@ class LocalModel:
                 self.work.new_tokens += sum(len(row.tokens) for row in batch)
                 yield [row.completion() for row in batch]
                 continue
-            # outside of the except block, so that the failed batch's tensors are free
+            # outside the except block, so that the failed batch's tensors are free
             clear_device_cache(garbage_collection=True)
 
     @torch.inference_mode()
@@ -387,7 +384,7 @@ class LocalModel:
                     if found := row.constraint.restrict(batch.logits[i]):
                         scores = scores.clone() if scores is batch.logits else scores
                         scores[i], gates[i] = found
-            if decoding.temperature > 0:  # of a row that is finished: any
+            if decoding.temperature > 0:  # finished rows may draw anything
                 drawn = [row.chances[len(row.tokens)] for row in rows]
                 chance = torch.tensor(drawn, dtype=torch.float64, device=scores.device)
             tokens, logprobs, margins = choose(batch.logits, scores, chance, decoding)
@@ -425,8 +422,8 @@ class LocalModel:
 class Row:
     """One answer: grows by ``push`` until ``finish_reason`` is set.
 
-    ``before`` are the tokens of the prompt that it continues, none for an encoder-decoder; ``limit`` is how
-    many it may add.
+    ``before`` are the prompt tokens that it continues, none for an encoder-decoder; ``limit`` is the number of tokens
+    that it may add.
     """
 
     prompt: Prompt
@@ -438,7 +435,7 @@ class Row:
     make_constraint: Callable[[], Constraint | None]
 
     def begin(self, tokenizer, decoding: Decoding) -> None:
-        """Empty the answer, also to start over when the memory did not suffice."""
+        """Reset the answer, also to start over after running out of memory."""
         self.tokenizer, self.tail, self.over = tokenizer, self.before[-TAIL:], decoding.stopper()
         self.spelling = DecodeStream(ids=list(self.tail), skip_special_tokens=True)
         self.constraint, self.margin, self.finish_reason = self.make_constraint(), math.inf, ""
@@ -447,10 +444,10 @@ class Row:
             self.chances = uniforms(self, decoding)
 
     def push(self, token: int, logprob: float, margin: float, end_of_text: frozenset[int]) -> None:
-        """Append one token and see whether it was the last. ``margin``: how near the choice was to another one.
+        """Append one token and check whether it was the last. ``margin``: how near the choice was to a different one.
 
-        What is spelled costs the same for each token; half a character is held back until the token that
-        completes it, and special tokens spell nothing.
+        Decoding is incremental, so each token costs the same. An incomplete character is held back until it is
+        complete; special tokens spell nothing.
         """
         piece = self.spelling.step(self.tokenizer.backend_tokenizer, token) or ""
         self.tokens.append(token)
@@ -467,7 +464,7 @@ class Row:
             self.finish_reason = "length"
 
     def completion(self) -> Completion:
-        """The finished row. Bytes that never became a character are spelled by the last token."""
+        """The finished row. Bytes that never became a character are added to the last token's text."""
         if not self.pieces[-1]:
             start, whole = decoded(self.tokenizer, [self.tail, self.tail + self.tokens])
             self.pieces[-1] = whole[len(start) + len("".join(self.pieces)) :]
@@ -499,7 +496,7 @@ class Beam:
         return self.score / len(self.tokens)
 
     def grown(self, token: int, logprob: float, score: float) -> "Beam":
-        """With one more token; the constraint goes on apart from this beam's."""
+        """This beam with one more token and its own copy of the constraint."""
         constraint = copy.copy(self.constraint)
         if constraint:
             constraint.push(token, logprob)
@@ -507,11 +504,11 @@ class Beam:
 
 
 class Search:
-    """Beam search for one row, as Transformers has it with its defaults.
+    """Beam search for one row, like that of Transformers with its defaults.
 
-    The ``width`` likeliest beginnings go on as ``running``. Those that end among the likeliest are ``finished``,
-    and the one with the best mean log-probability is the answer, as soon as there are ``width`` and the best
-    beginning has no better mean than the worst of them.
+    The ``width`` likeliest beginnings continue as ``running``; those among the likeliest that end are ``finished``. The
+    search is over once there are ``width`` finished ones and the best running one has no better mean log-probability
+    than the worst of them. The answer is the finished one with the best mean.
     """
 
     def __init__(self, row: Row, width: int, end_of_text: frozenset[int]) -> None:
@@ -519,15 +516,17 @@ class Search:
         self.running, self.finished = [Beam(row.constraint)], []
 
     def step(self, logits: torch.Tensor) -> list[int]:
-        """One token more, by the logits (running, vocabulary): which of the beginnings each new one continues. None at the
-        end, when the row has its answer. What a constraint forbids is no candidate; scores are those without it.
+        """Add one token, given the logits (running, vocabulary); return which beginning each new one continues.
+
+        The list is empty at the end, when the row has its answer. Tokens that a constraint forbids are no candidates;
+        the scores are those without the constraint.
         """
         logprobs = logits.log_softmax(-1)
         scores = logprobs + logprobs.new_tensor([[beam.score] for beam in self.running])
         for beam, own, each in zip(self.running, scores, logits, strict=True):
             if beam.constraint and (found := beam.constraint.restrict(each)):
                 own.masked_fill_(found[0] == -torch.inf, -torch.inf)
-        # so many that ``width`` of them do not end
+        # enough candidates that at least ``width`` do not end
         best = scores.flatten().topk(min(self.width * (1 + len(self.end_of_text)), scores.numel()))
         before, self.running, parents = self.running, [], []
         for rank, (score, place) in enumerate(zip(*(part.tolist() for part in best), strict=True)):
@@ -558,14 +557,14 @@ class Search:
 def choose(
     logits: torch.Tensor, scores: torch.Tensor, chance: torch.Tensor | None, decoding: Decoding
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Next token (rows,), its natural log-probability (rows,) at temperature 1, and how near the choice was to another
-    one (rows,). ``chance`` (rows,) is in [0, 1).
+    """Next token (rows,), its natural log-probability (rows,) at temperature 1, and its margin (rows,).
 
-    It is chosen by ``scores`` (rows, vocabulary), the ``logits`` under constraints; the log-probability
-    is always that of ``logits``. Sampling inverts the cumulative distribution in the order of the
-    vocabulary, so that last-bit noise in the logits moves a boundary between two tokens and never
-    reorders them. How near: the gap of the two largest logits in nats or, of a draw, of ``chance`` to the
-    nearer end of the token's interval, or of ``top_p`` to the nearest sum at which it could cut.
+    The token is chosen by ``scores`` (rows, vocabulary), the ``logits`` under constraints; the log-probability is
+    always that of ``logits``. Sampling inverts the cumulative distribution at ``chance`` (rows,), in [0, 1), in the
+    order of the vocabulary, so that last-bit noise in the logits moves a boundary between two tokens but never reorders
+    them. The margin says how near the choice was to a different one: in greedy decoding, the gap between the two
+    largest scores in nats; in sampling, the distance of ``chance`` to the nearer end of the token's interval or of
+    ``top_p`` to the nearest sum at which it could cut, whichever is smaller.
     """
     best = scores.topk(2)
     token, margin = best.indices[:, 0], (best.values[:, 0] - best.values[:, 1]).double()
@@ -586,12 +585,12 @@ def choose(
 
 
 def nucleus(chances: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The likeliest of ``chances`` (rows, vocabulary) in the order of the vocabulary, zero behind those that together
-    come to ``top_p`` (the one that crosses it stays); which tokens they are; and how near a sum at which it could cut
-    was to ``top_p`` (rows,).
+    """The likeliest ``chances`` (rows, k) in the order of the vocabulary, their tokens, and the margin of the cut.
 
-    Of equally likely tokens at the cut those that come first in the vocabulary stay. To sort the whole vocabulary is
-    slow, so that is done only where the ``LIKELY`` most likely tokens do not tell.
+    Chances are set to zero after those that together reach ``top_p`` (the one that crosses it stays). The margin
+    (rows,) is the distance of ``top_p`` to the nearest sum at which it could cut. Of equally likely tokens at the cut,
+    those first in the vocabulary stay. Sorting the whole vocabulary is slow, so that is done only if the ``LIKELY``
+    most likely tokens do not suffice.
     """
     for count in (*LIKELY, chances.shape[-1]):
         if count < chances.shape[-1]:
@@ -609,19 +608,19 @@ def nucleus(chances: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Te
 
 
 def uniforms(row: Row, decoding: Decoding) -> np.ndarray:
-    """The row's own random numbers in [0, 1), one a token: they depend on seed, prompt id and sample alone."""
+    """The row's random numbers in [0, 1), one per token, which depend only on seed, prompt id and sample."""
     name = f"{decoding.seed}\x1f{row.prompt.id}\x1f{row.sample}"
     seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:16], "big")
     return np.random.default_rng(seed).random(decoding.max_new_tokens)
 
 
 class Batch:
-    """What rows carry from one forward pass to the next: key/value cache, mask, positions and ``logits``
-    (rows, vocabulary) of the next token. Equal prompts are read once.
+    """What rows carry from one forward pass to the next: key/value cache, mask, positions and next-token logits.
 
-    Rows of a causal model always end in the last column, so that the distance of two columns is the
-    distance of two tokens: masks by sliding window and relative positions are right without knowing of
-    padding. An encoder-decoder's prompts begin in the first column, and its answers all have one length.
+    ``logits`` are (rows, vocabulary). Equal prompts are read once. Rows of a causal model always end in the last
+    column, so that the distance between two columns is the distance between two tokens: sliding-window masks and
+    relative positions are right without knowing about padding. An encoder-decoder's prompts begin in the first column,
+    and its answers all have the same length.
     """
 
     def __init__(self, module, rows: list[Row], context: int | None, work: Work) -> None:
@@ -649,12 +648,12 @@ class Batch:
         """Read one more token (rows,) in each row."""
         if self.encoded is None:
             self.mask = functional.pad(self.mask, (0, 1), value=1)
-        # rows that are finished and not dropped yet run on
+        # finished rows that are not dropped yet continue
         self.lengths = (self.lengths + 1).clamp(max=self.context)
         self.logits = self._forward(tokens[:, None], self.lengths[:, None] - 1)
 
     def keep(self, rows: list[int]) -> None:
-        """Only these rows go on."""
+        """Keep only these rows."""
         index = torch.tensor(rows, device=self.mask.device)
         self.mask, self.lengths = self.mask[index], self.lengths[index]
         self.cache.batch_select_indices(index)
@@ -682,9 +681,9 @@ def decoder_start(module) -> int:
 class RoomyLayer(DynamicLayer):
     """Keys and values of one layer, (rows, heads, positions, width), as views of larger buffers.
 
-    Transformers' own layer concatenates: each step copies all that it holds, which on a CPU with many rows
-    costs as much as the model's arithmetic. Layers with a sliding window are kept whole too: the model's
-    mask applies the window.
+    Transformers' own layer concatenates: each step copies everything it holds, which on a CPU with many rows costs as
+    much as the model's arithmetic. Layers with a sliding window are also stored in full: the model's mask applies the
+    window.
     """
 
     _rooms: Sequence[torch.Tensor] = ()
@@ -705,14 +704,14 @@ class RoomyLayer(DynamicLayer):
         return self.keys, self.values
 
     def batch_select_indices(self, indices: torch.Tensor) -> None:
-        """Only keep these rows, and the room ahead of them."""
+        """Keep only these rows, with the reserved room after them."""
         used = self.get_seq_length()
         self._rooms = [room.index_select(0, indices.to(room.device)) for room in self._rooms]
         self.keys, self.values = (room[:, :, :used] for room in self._rooms)
 
 
 def roomy_cache(config) -> DynamicCache:
-    """An empty cache for a decoder. Models with recurrent layers keep the kind that their configuration asks for."""
+    """An empty cache for a decoder. Models with recurrent layers keep the kind that their configuration needs."""
     kinds = getattr(config.get_text_config(decoder=True), "layer_types", None) or ()
     if set(kinds) - {"full_attention", "sliding_attention"}:
         return DynamicCache(config=config)
@@ -723,7 +722,7 @@ def roomy_cache(config) -> DynamicCache:
 
 @torch.inference_mode()
 def distributions(module, prompt_ids: list[int], ids: list[int]) -> torch.Tensor:
-    """Probabilities (len(ids), vocabulary) that the model gives before each token of a continuation."""
+    """The model's probabilities (len(ids), vocabulary) before each token of a continuation."""
     read = torch.tensor([prompt_ids], device=module.device)
     if module.config.is_encoder_decoder:
         begun = torch.tensor([[decoder_start(module), *ids[:-1]]], device=module.device)

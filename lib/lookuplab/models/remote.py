@@ -1,12 +1,12 @@
 """A model behind an OpenAI-compatible endpoint: GPT-4o, vLLM, ``transformers serve`` and the like.
 
-Base models are asked through ``/completions``, chat models through ``/chat/completions``. The ``openai``
-client does the retries (429, 5xx, time-outs; exponential, honouring Retry-After) and explains what failed.
+Base models are called through ``/completions``, chat models through ``/chat/completions``. The ``openai`` client does
+the retries (429, 5xx, time-outs; exponential, honouring Retry-After) and explains failures.
 
-The key comes from the environment and goes to the client, nowhere else: it is in no name, identity, store,
-log or message. Not covered: truncation of long prompts (an endpoint refuses them); what an endpoint's
-log-probabilities mean (vLLM's are those of the unscaled distribution by default, as here); whether it
-samples as asked (``transformers serve`` stays greedy unless the checkpoint's own configuration samples).
+The key comes from the environment and is passed only to the client: it appears in no name, identity, store, log or
+message. Not covered: truncation of long prompts (endpoints refuse them); the meaning of an endpoint's log-probabilities
+(vLLM's are those of the unscaled distribution by default, as here); whether the endpoint samples as requested
+(``transformers serve`` stays greedy unless the checkpoint's own configuration samples).
 """
 
 import hashlib
@@ -26,16 +26,16 @@ from lookuplab.models.load import OPENAI, load_tokenizer
 
 OPENAI_URL = "https://api.openai.com/v1"
 RETRIES = 5
-MAX_STOP_STRINGS = 4  # what OpenAI accepts; the others are applied to what comes back
+MAX_STOP_STRINGS = 4  # what OpenAI accepts; further ones are applied to the returned text
 
 
 class RemoteModel:
     """``openai:MODEL`` (a chat model) or ``http://HOST:PORT/v1#MODEL``; ``chat`` chooses the endpoint.
 
-    ``parallel`` bounds the requests in flight; ``timeout`` (seconds) holds for one.
-    ``key_variable`` names the environment variable with the key, ``tokenizer`` a local model with the same
-    tokens, for budgets in tokens. ``revision`` is yours: name another one when the same address serves new
-    weights, and nothing stored is reused.
+    ``parallel`` limits the requests in flight; ``timeout`` (seconds) applies to each request. ``key_variable`` names
+    the environment variable with the key; ``tokenizer`` names a local model with the same tokens, for budgets in
+    tokens. ``revision`` is any label of yours: change it when the same address serves new weights, so that no stored
+    answers are reused.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class RemoteModel:
 
     @property
     def identity(self) -> dict[str, str]:
-        """The address is part of it: two servers may give one name to different weights."""
+        """Includes the address: two servers may use the same name for different weights."""
         return {
             "kind": "remote",
             "name": self.name,
@@ -76,7 +76,7 @@ class RemoteModel:
 
     @cached_property
     def tokenizer(self):
-        """Of the local model that was named for it."""
+        """The tokenizer of the local model named for it."""
         if not self._tokenizer:
             raise UserError(
                 f"{self.name}: to count tokens, name a model with the same ones: ?tokenizer=OWNER/NAME"
@@ -86,9 +86,9 @@ class RemoteModel:
     def generate(
         self, requests: Sequence[tuple[Prompt, int]], decoding: Decoding
     ) -> Iterator[list[Completion]]:
-        """Answer each (prompt, sample index), each as soon as it is there. UserError when the endpoint fails.
+        """Answer each (prompt, sample index), yielding answers as they arrive. UserError if the endpoint fails.
 
-        At the first failure nothing new is asked, but answers that are under way are still handed on.
+        After the first failure no new requests are sent, but answers already under way are still yielded.
         """
         if decoding.beams > 1 or any(prompt.choices for prompt, _ in requests):
             raise UserError(
@@ -112,7 +112,7 @@ class RemoteModel:
             raise failure
 
     def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]:
-        """Endpoints tell nothing about a text that they did not write. Raises UserError."""
+        """Not possible: endpoints do not score texts that they did not write. Raises UserError."""
         raise UserError(f"{self.name}: an endpoint cannot score a given text; use a local model")
 
     @cached_property
@@ -123,12 +123,12 @@ class RemoteModel:
                 f"{self.name} needs a key: set the environment variable {self.key_variable}"
             )
         timeout = openai.Timeout(self.timeout, connect=min(self.timeout, 10.0))
-        # servers on one's own machine want no key, but the client insists on one
+        # local servers need no key, but the client insists on one
         given = {"api_key": key or "none", "base_url": self.base_url, "timeout": timeout}
         return openai.OpenAI(**given, max_retries=RETRIES)
 
     def _ask(self, create: Callable, logprobs: int | bool, **parameters):
-        """One request; once more without log-probabilities where the endpoint refuses to be asked for them."""
+        """Send one request; repeat it without log-probabilities if the endpoint refuses them."""
         try:
             try:
                 wanted = {"logprobs": logprobs} if self._logprobs else {}
@@ -140,7 +140,7 @@ class RemoteModel:
                 response = create(model=self.name, **parameters)
         except openai.APIError as error:
             raise self._explained(error) from None
-        # a web page, say: the client hands text on as it came
+        # the answer may be a web page, say: the client returns text unchanged
         if not getattr(response, "choices", None):
             raise UserError(
                 f"{self.base_url} does not answer as an OpenAI-compatible endpoint; check the address (it "
@@ -167,19 +167,19 @@ class RemoteModel:
             choice, read = self._ask(create, 1, prompt=prompt.text, **options)
             text = choice.text or ""
         given = choice.logprobs.model_dump() if choice.logprobs else {}
-        # llama.cpp's server answers completions, too, in the form of chats
+        # llama.cpp's server uses the chat format for completions, too
         if content := given.get("content"):
             told = [(one["token"], one["logprob"]) for one in content]
         else:
             both = given.get("tokens") or (), given.get("token_logprobs") or ()
             told = list(zip(*both, strict=False))
-        # some servers list the end-of-text token, or those of a removed stop string, behind the text
+        # after the text, some servers list the end-of-text token or the tokens of a removed stop string
         ends = list(accumulate(len(piece) for piece, _ in told))
         told = told[: bisect_left(ends, len(text)) + 1] if text else []
         pieces = [piece for piece, _ in told]
         if "".join(pieces).startswith(text):  # a stop string was cut out of a token: keep it whole
             text = "".join(pieces)
-        # the API does not say which: a stop string or the model's own end
+        # the API does not distinguish a stop string from the model's own end
         finish = "eos" if choice.finish_reason == "stop" and not stop else choice.finish_reason
         over = decoding.stopper()
         for end, piece in enumerate(pieces or text, 1):
@@ -190,7 +190,7 @@ class RemoteModel:
         return Completion(prompt.id, sample, text, tokens, (), logprobs, finish, read)
 
     def _explained(self, error: openai.APIError) -> UserError:
-        """The client's words in one line, with the key blanked should it stand there."""
+        """The client's message in one line, with the key masked if it occurs."""
         words = " ".join(str(error).split())
         if key := os.environ.get(self.key_variable, "").strip():
             words = words.replace(key, "***")

@@ -1,10 +1,10 @@
-"""Answers on disk: what a model, an analyser or a grader once answered is never asked again.
+"""Answers on disk: once a model, an analyser or a grader has answered a question, it is never asked again.
 
-A store is one SQLite file in WAL mode with one table, key -> answer as JSON, written by several
-processes of one machine at once (WAL needs shared memory: no network file systems; with several
-machines each has its own, merged by ``lookuplab store import``). What a key must cover is the asker's to
-say: all that could change the answer. A transaction holds one batch: a kill at any moment loses the
-batch in flight, no more. Only what is missing is written: a store that has it all may be read-only.
+A store is one SQLite file in WAL mode with one table, key -> answer as JSON. Several processes on one machine may write
+to it at once (WAL needs shared memory, so network file systems do not work; with several machines, each has its own
+store, merged by ``lookuplab store import``). The caller must build keys from everything that could change the answer. A
+transaction holds one batch: a kill at any moment loses only the batch in flight. Only missing answers are written, so a
+store that has them all may be read-only.
 """
 
 import contextlib
@@ -20,25 +20,25 @@ from lookuplab import paths
 from lookuplab.errors import UserError
 
 SCHEMA = 3  # one table; up to 2 there were five
-# other writers hold the file for milliseconds; a minute means that something is stuck
+# other writers lock the file for milliseconds; a minute means that something is stuck
 BUSY_SECONDS = 60.0
 
 
 class AnswerStore(contextlib.AbstractContextManager):
     """Key -> answer (anything that JSON holds), one file, or ``":memory:"``; a context manager.
 
-    A subclass gives the ``name`` of its file and table. UserError for a file that cannot be used.
+    A subclass sets the ``name`` of its file and table. UserError for a file that cannot be used.
     """
 
     name = "answers"
 
     def __init__(self, path: str | os.PathLike | None = None):
         self.path = path or self.default_path()
-        self.writing = threading.Lock()  # a transaction is the connection's, not a thread's
+        self.writing = threading.Lock()  # transactions belong to the connection, not to a thread
         with self._readable_errors():
             if str(self.path) != ":memory:":
                 Path(self.path).parent.mkdir(parents=True, exist_ok=True)
-            # a transaction that began by reading could fail when it writes. SQLite itself is built for threads
+            # IMMEDIATE: a transaction that began by reading could fail when it writes. SQLite itself is thread-safe
             self.db = sqlite3.connect(
                 self.path, BUSY_SECONDS, isolation_level="IMMEDIATE", check_same_thread=False
             )
@@ -49,8 +49,8 @@ class AnswerStore(contextlib.AbstractContextManager):
                 raise
 
     def _open(self) -> None:
-        """Make the table where there is none; refuse what is not ours before anything is changed in it."""
-        # a killed process still loses nothing committed
+        """Create the table if there is none; reject a foreign file before changing anything in it."""
+        # even so, a killed process loses nothing that was committed
         self.db.execute("PRAGMA synchronous = NORMAL")
         ((version,),) = self.db.execute("PRAGMA user_version")
         tables = {name for (name,) in self.db.execute("SELECT name FROM sqlite_master")}
@@ -60,7 +60,7 @@ class AnswerStore(contextlib.AbstractContextManager):
                 "name another file (LOOKUPLAB_STORE)"
             )
         if self.name not in tables:
-            # another process may be at just this
+            # another process may be doing the same at this moment
             with contextlib.suppress(sqlite3.OperationalError):
                 self.db.execute("PRAGMA journal_mode = WAL")
             self.db.execute(f"PRAGMA user_version = {SCHEMA}")
@@ -74,7 +74,7 @@ class AnswerStore(contextlib.AbstractContextManager):
         return CompletionStore.default_path().with_name(f"{cls.name}.sqlite")
 
     def get(self, keys: Iterable[str]) -> dict[str, object]:
-        """Those answers that there are."""
+        """The answers that the store has for these keys."""
         chosen = f"SELECT * FROM {self.name} WHERE key IN (SELECT value FROM json_each(?))"
         with self._readable_errors():
             rows = self.db.execute(chosen, [json.dumps(list(keys))])
@@ -85,7 +85,7 @@ class AnswerStore(contextlib.AbstractContextManager):
         self.add({key: answer})
 
     def add(self, answers: Mapping[str, object]) -> None:
-        """Keep a batch, in one transaction. An answer that another process has stored first stays as it is."""
+        """Keep a batch, in one transaction. An answer that another process stored first is kept."""
         rows = [(key, json.dumps(answer)) for key, answer in answers.items()]
         with self._readable_errors(), self.writing, self.db:
             self.db.executemany(f"INSERT OR IGNORE INTO {self.name} VALUES (?, ?)", rows)
@@ -94,9 +94,9 @@ class AnswerStore(contextlib.AbstractContextManager):
         return self.db.execute(f"SELECT count(*) FROM {self.name}").fetchone()[0]
 
     def take(self, file: Path, models: Sequence[str] = ()) -> int | None:
-        """Add the answers of another file (of these models only), all or none; how many are new. Ours stay.
+        """Add the answers of another file (of these models only), all or none; return the number of new ones.
 
-        None where that file has no such table.
+        Existing answers are kept. None if that file has no such table.
         """
         ours = " WHERE json_extract(json, '$.model') IN (SELECT value FROM json_each(?))"
         taken = f"INSERT OR IGNORE INTO {self.name} SELECT * FROM other.{self.name}"
@@ -126,7 +126,7 @@ class AnswerStore(contextlib.AbstractContextManager):
 
 
 class CompletionStore(AnswerStore):
-    """What models answered; ``complete.keys_of`` makes the keys. Each answer also names its ``model``."""
+    """Answers of models; ``complete.keys_of`` makes the keys. Each answer also names its ``model``."""
 
     name = "completions"
 
@@ -135,17 +135,17 @@ class CompletionStore(AnswerStore):
         return Path(os.environ.get("LOOKUPLAB_STORE") or paths.STORE)
 
     def held(self) -> list[tuple[str, int, int]]:
-        """(model, answers, bytes of them) by model."""
+        """(model, number of answers, their size in bytes) for each model."""
         return self.db.execute(
             "SELECT json_extract(json, '$.model'), count(*), sum(length(json)) FROM completions GROUP BY 1 ORDER BY 1"
         ).fetchall()
 
 
 def export(target: Path, kinds: Sequence[type[AnswerStore]], models: Sequence[str] = ()) -> int:
-    """Write the answers of these models, or all, to the file ``target``; return how many completions.
+    """Write the answers of these models, or all, to the file ``target``; return the number of completions.
 
-    ``kinds`` are stores at their default places; what their tables hold goes into the one file. UserError
-    where there is no completion store.
+    ``kinds`` are stores at their default places; all their tables go into the one file. UserError if there is no
+    completion store.
     """
     source = existing(CompletionStore.default_path())
     if target.resolve() == source.resolve():
@@ -155,14 +155,14 @@ def export(target: Path, kinds: Sequence[type[AnswerStore]], models: Sequence[st
             if kind.default_path().is_file():
                 with kind(partial) as written:
                     written.take(kind.default_path(), models)
-        # one file, that a reader without rights to write can open
+        # a single file, which can be opened without write access
         with CompletionStore(partial) as written:
             written.db.execute("PRAGMA journal_mode = DELETE")
             return len(written)
 
 
 def merge(file: Path, kinds: Sequence[type[AnswerStore]]) -> dict[str, int]:
-    """Add what ``file``, an export or another store, holds to the stores of these ``kinds``: name -> new answers."""
+    """Add the contents of ``file`` (an export or a store) to the stores of these ``kinds``: name -> new answers."""
     found = {}
     for kind in kinds:
         with kind() as store:
@@ -180,10 +180,10 @@ def existing(file: Path) -> Path:
 
 
 def canonical(fields: object) -> str:
-    """JSON that is equal for equal content, whatever the order of its keys."""
+    """JSON that is equal for equal content, whatever the order of the keys."""
     return json.dumps(fields, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
 
 def digest(text: str) -> str:
-    """128 bits of sha256: no collision to fear below 10^15 answers."""
+    """128 bits of sha256: collisions are negligible below 10^15 answers."""
     return hashlib.sha256(text.encode()).hexdigest()[:32]

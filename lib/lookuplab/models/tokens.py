@@ -1,18 +1,18 @@
-"""How texts behind a prompt are spelled in tokens, and tokens in text."""
+"""Converts texts that follow a prompt to tokens, and tokens to text."""
 
 from collections.abc import Sequence
 
-TAIL = 8  # tokens of the prompt that a decoder sees, so that it spells the first new one as a continuation
+TAIL = 8  # prompt tokens given to the decoder, so that it spells new ones as a continuation
 ANCHORS = ("", "\n", "(", "=")  # texts before a continuation whose tokens do not merge with it
-UNFINISHED = "\ufffd"  # what half a UTF-8 character decodes to
+UNFINISHED = "\ufffd"  # what an incomplete UTF-8 character decodes to
 
 
 def continuations(tokenizer, tail: Sequence[int], texts: Sequence[str]) -> list[list[int] | None]:
-    """Token ids that spell each text behind the prompt's last tokens ``tail``, which stay as they are.
+    """Token ids that spell each text after the prompt's last tokens ``tail``, which are not changed.
 
-    They are those of both together if that leaves the prompt's tokens whole; otherwise those of the
-    text behind one of ANCHORS. Whatever is found is decoded again behind ``tail``; None for a text
-    that no way spells.
+    If tokenising prompt and text together leaves the prompt's tokens unchanged, the rest is used; otherwise the tokens
+    of the text after one of ANCHORS. Every result is checked by decoding it after ``tail``; None for a text that cannot
+    be spelled.
     """
     before = decoded(tokenizer, [list(tail)])[0]
     found: list[list[int] | None] = [None] * len(texts)

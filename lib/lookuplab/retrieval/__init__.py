@@ -1,1 +1,1 @@
-"""Which documents belong to a query: rankers, and the measures of their rankings."""
+"""Finding the documents for a query: rankers, and measures of ranking quality."""

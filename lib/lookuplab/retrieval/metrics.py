@@ -1,7 +1,7 @@
-"""How good rankings are: one value a query, so that the caller can average and compare by query.
+"""How good rankings are: one value per query, so that the caller can average and compare query by query.
 
-``rankings`` maps query ids to document ids, best first, none twice; ``relevant`` maps query ids to their relevant
-documents, at least one. Values come in the order of ``rankings``.
+``rankings`` maps query ids to document ids, best first, without duplicates; ``relevant`` maps query ids to their
+relevant documents, at least one each. Values are in the order of ``rankings``.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -15,7 +15,7 @@ Relevant = Mapping[str, Collection[str]]
 def success_at(rankings: Rankings, relevant: Relevant, k: int) -> np.ndarray:
     """Whether any relevant document is in the top k, (n,) booleans.
 
-    What CloudAPIBench calls precision@k, and nokia/codesearch and the paper on StackOverflow recall@k.
+    CloudAPIBench calls this precision@k; nokia/codesearch and the StackOverflow paper call it recall@k.
     """
     return _hits(rankings, relevant, k)[0].any(axis=1)
 
@@ -29,7 +29,7 @@ def recall_at(rankings: Rankings, relevant: Relevant, k: int) -> np.ndarray:
 def reciprocal_rank(rankings: Rankings, relevant: Relevant, k: int) -> np.ndarray:
     """1 / rank of the first relevant document, 0 where there is none in the top k, (n,) floats; the mean is MRR@k.
 
-    nokia/codesearch and so the paper cut at 20.
+    nokia/codesearch, and therefore the paper, use k = 20.
     """
     return (_hits(rankings, relevant, k)[0] / np.arange(1, k + 1)).max(axis=1)
 
@@ -37,7 +37,7 @@ def reciprocal_rank(rankings: Rankings, relevant: Relevant, k: int) -> np.ndarra
 def ndcg_at(rankings: Rankings, relevant: Relevant, k: int) -> np.ndarray:
     """Normalised discounted cumulative gain of the top k, (n,) floats from 0 to 1; a relevant document is worth 1.
 
-    A document at rank r counts 1 / log2(r + 1); divided by what an ideal order of the relevant documents gets
+    A document at rank r counts 1 / log2(r + 1); the sum is divided by that of an ideal order of the relevant documents
     (Jarvelin and Kekalainen 2002).
     """
     hits, sizes = _hits(rankings, relevant, k)
@@ -46,7 +46,7 @@ def ndcg_at(rankings: Rankings, relevant: Relevant, k: int) -> np.ndarray:
 
 
 def _hits(rankings: Rankings, relevant: Relevant, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """(n, k) whether the document at each rank is relevant, and (n,) how many are."""
+    """(n, k) whether the document at each rank is relevant, and (n,) the number of relevant documents."""
     hits = np.zeros((len(rankings), k), dtype=bool)
     for line, (query, ranking) in zip(hits, rankings.items(), strict=True):
         line[: len(ranking)] = [name in relevant[query] for name in ranking[:k]]

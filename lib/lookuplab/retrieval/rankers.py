@@ -1,7 +1,8 @@
-"""Rankers of snippets for questions in natural language: BM25, code, descriptions, and the ensemble.
+"""Rankers of code snippets for questions in natural language: BM25, by code, by description, and the ensemble.
 
-The two neural ones are those of Heyman and Van Cutsem (2020), as the paper uses them (Sections 3 and 4.4). Words are
-read as in their code (nokia/codesearch), but for lemmas: spaCy's English model is on no package registry.
+The two neural ones are those of Heyman and Van Cutsem (2020), as the paper uses them (Sections 3 and 4.4). Text is
+split into words as in their code (nokia/codesearch), except that words are not lemmatised: spaCy's English model is not
+on any package registry.
 """
 
 import json
@@ -33,23 +34,23 @@ HOW_TO = re.compile(
 OPERATORS = frozenset("< > + - / // * ** @ %".split())
 OPERATIONS = ("binary_operator", "comparison_operator")
 CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z]+|[A-Z]")
-DIGITS = 6  # of a cosine: more is noise of float32, which would part equal texts that should tie
-BATCH = 256  # queries scored at a time: bounds the memory to BATCH x documents numbers
+DIGITS = 6  # of a cosine: further digits are float32 noise, which would separate equal texts that should tie
+BATCH = 256  # queries scored at once: limits the memory to BATCH x documents numbers
 WEIGHTS = (0.3, 0.4, 0.5)  # of the ensemble
-FASTTEXT = {  # where gensim's defaults differ from nokia/codesearch's settings, and fastText's own for a skip-gram
+FASTTEXT = {  # differs from gensim's defaults: nokia/codesearch's settings, and fastText's own for a skip-gram
     "sg": 1,
     "window": 20,
     "epochs": 30,
     "min_count": 1,
     "alpha": 0.05,
     "sample": 1e-4,
-    "workers": 1,  # the result depends on the seed alone
+    "workers": 1,  # so that the result depends only on the seed
 }
 PARSER = Parser(Language(tree_sitter_python.language()))
 
 
 def identifier_words(name: str) -> list[str]:
-    """The words of a snake_case or camelCase name, lower-cased, without digits at its end.
+    """The words of a snake_case or camelCase name, lower-cased, without trailing digits.
 
     ``getHTTPResponse`` -> get, http, response; ``__init__`` -> init; ``_`` -> nothing.
     """
@@ -58,8 +59,9 @@ def identifier_words(name: str) -> list[str]:
 
 
 def query_words(text: str) -> list[str]:
-    """The words of a question, a description or a comment: without "how to", stop words, numbers
-    and punctuation. Names of code are split as in code.
+    """The words of a question, a description or a comment, without "how to", stop words, numbers and punctuation.
+
+    Code names are split as in code.
     """
     names = re.findall(r"[A-Za-z0-9_]+", HOW_TO.sub("", text))
     return [word for name in names for word in identifier_words(name) if word not in STOP_WORDS]
@@ -68,10 +70,10 @@ def query_words(text: str) -> list[str]:
 def code_words(code: str) -> list[str]:
     """The words of Python code in their order: comments, identifiers, loops and binary operators.
 
-    Code that does not parse (Python 2, a fragment) gives the words of the parts that do.
+    If the code does not parse (Python 2, a fragment), the words of the parts that do are returned.
     """
     words, stack = [], [PARSER.parse(code.encode()).root_node]
-    while stack:  # of our own, because expressions nest deeply
+    while stack:  # an explicit stack, because expressions nest deeply
         node = stack.pop()
         stack.extend(reversed(node.children))
         words += [] if node.children else _words_of(node)
@@ -88,13 +90,13 @@ def _words_of(node: Node) -> list[str]:
 
 
 class Ranker(ABC):
-    """Scores documents for a query. ``ids`` name the documents, sorted, in the order of the scores."""
+    """Scores documents for a query. ``ids`` are the documents' sorted ids, in the order of the scores."""
 
     ids: list[str]
 
     @abstractmethod
     def scores_of(self, queries: Sequence[str]) -> np.ndarray:
-        """One score a query and document, (q, n) floats; higher is nearer."""
+        """One score per query and document, (q, n) floats; higher is better."""
 
     def top(self, query: str, k: int) -> list[tuple[str, float]]:
         """The best min(k, n) documents with their scores, best first."""
@@ -112,18 +114,18 @@ class Ranker(ABC):
 
 
 def best(scores: np.ndarray, k: int) -> np.ndarray:
-    """Places of the highest ``k`` of ``scores`` (n,), highest first, equal ones in their order."""
+    """Indices of the ``k`` highest ``scores`` (n,), highest first, ties in their original order."""
     k = min(k, len(scores))
-    # sort only the k-th best score, its ties, and better
+    # sort only the k-th best score, its ties, and better ones
     candidates = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
     return candidates[np.argsort(-scores[candidates], kind="stable")][:k]
 
 
 class Bm25(Ranker):
-    """Okapi BM25 over ``documents`` (id -> words): rank-bm25's own numbers. It scores each word of a query once, for the
-    documents that hold it, instead of all documents for every query.
+    """Okapi BM25 over ``documents`` (id -> words), with the same numbers as rank-bm25.
 
-    ``words`` splits a query; a word given twice counts twice.
+    Each query word is scored once, for the documents that contain it, instead of scoring all documents for every query.
+    ``words`` splits a query into words; a word that occurs twice counts twice.
     """
 
     def __init__(
@@ -155,7 +157,7 @@ class Bm25(Ranker):
 class Cosine(Ranker):
     """Cosine of a query's vector and each document's, rounded to DIGITS.
 
-    ``vectors`` are (n, d) and ``encode`` gives (q, d), of any length; a vector of zeros scores 0.
+    ``vectors`` are (n, d) and ``encode`` returns (q, d), of any norm; a vector of zeros scores 0.
     """
 
     def __init__(
@@ -171,7 +173,7 @@ class Cosine(Ranker):
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
-    """Rows (n, d) of length 1, float32; rows of zeros stay."""
+    """The rows (n, d), scaled to norm 1, as float32; rows of zeros stay."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 
@@ -179,8 +181,7 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 class Ensemble(Ranker):
     """weight x cosine with the code + cosine with the description (paper, Sections 3 and 4.3).
 
-    The paper does not say which of the two its WEIGHTS are of; Heyman and Van Cutsem's notebook puts such a
-    weight on the code.
+    The paper does not say to which of the two its WEIGHTS apply; Heyman and Van Cutsem's notebook weights the code.
     """
 
     def __init__(self, code: Ranker, description: Ranker, weight: float):
@@ -193,7 +194,7 @@ class Ensemble(Ranker):
 
 def by_code(codes: Mapping[str, str], vectors: Mapping[str, np.ndarray]) -> Cosine:
     """The neural bag of words NCS over code (id -> text): a query is the mean of its words' ``vectors``, code
-    the mean weighted by TF-IDF (Heyman and Van Cutsem, Section 4.1). Unknown words count for nothing.
+    their mean weighted by TF-IDF (Heyman and Van Cutsem, Section 4.1). Unknown words are ignored.
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -211,15 +212,17 @@ def by_code(codes: Mapping[str, str], vectors: Mapping[str, np.ndarray]) -> Cosi
 
 
 def by_description(descriptions: Mapping[str, str], encoder: str | Path) -> Cosine:
-    """Descriptions (id -> text) by a sentence-transformers model: a folder or a name on the hub (Heyman and
-    Van Cutsem, Section 4.2, fine-tune the Universal Sentence Encoder). Raises UserError where it does not load.
+    """Ranks by descriptions (id -> text), encoded by a sentence-transformers model: a folder or a name on the hub.
+
+    Heyman and Van Cutsem (Section 4.2) fine-tune the Universal Sentence Encoder. Raises UserError if the model does not
+    load.
     """
 
     def encode(texts: Sequence[str]) -> np.ndarray:
         found = _encoder(str(encoder)).encode(
             list(texts), batch_size=BATCH, show_progress_bar=False
         )
-        return np.nan_to_num(found)  # the mean of no token is NaN
+        return np.nan_to_num(found)  # a text without tokens has a mean of NaN
 
     ids = sorted(descriptions)
     return Cosine(ids, encode([descriptions[name] for name in ids]), encode)
@@ -232,7 +235,7 @@ def _encoder(name: str):
     place = paths.located(name)
     try:
         return SentenceTransformer(str(place) if place.exists() else name).float()
-    except Exception as error:  # missing, not reachable, another kind: each has its own exception
+    except Exception as error:  # missing, unreachable or wrong: each has its own exception
         said = str(error).partition("\n")[0]
         raise UserError(
             f"no sentence encoder {name!r}: {said}; give a folder or a name on the hub"
@@ -240,7 +243,7 @@ def _encoder(name: str):
 
 
 def train_words(lines: Sequence[Sequence[str]], **changes) -> dict[str, np.ndarray]:
-    """Word -> fastText vector, (d,) float32 of half precision; ``changes`` to FASTTEXT."""
+    """Train fastText: word -> vector, (d,) float32 rounded to half precision; ``changes`` override FASTTEXT."""
     from gensim.models import FastText
 
     trained = FastText(lines, **FASTTEXT | changes).wv
@@ -249,7 +252,7 @@ def train_words(lines: Sequence[Sequence[str]], **changes) -> dict[str, np.ndarr
 
 
 def save_words(folder: Path, vectors: Mapping[str, np.ndarray]) -> None:
-    """Write word vectors to a folder; the words come last, so that a folder that has them is whole."""
+    """Write word vectors to a folder; the words are written last, so a folder that has them is complete."""
     folder.mkdir(parents=True, exist_ok=True)
     np.save(folder / "vectors.npy", np.array(list(vectors.values()), dtype=np.float16))
     text = json.dumps({"words": list(vectors)}, ensure_ascii=False)
@@ -257,7 +260,7 @@ def save_words(folder: Path, vectors: Mapping[str, np.ndarray]) -> None:
 
 
 def load_words(folder: Path) -> dict[str, np.ndarray]:
-    """What ``save_words`` wrote. Raises UserError where it is not there."""
+    """Read what ``save_words`` wrote. Raises UserError if it is missing."""
     try:
         words = json.loads((folder / "about.json").read_text(encoding="utf-8"))["words"]
         return dict(zip(words, np.load(folder / "vectors.npy").astype(np.float32), strict=True))

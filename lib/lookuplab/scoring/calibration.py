@@ -1,7 +1,8 @@
-"""Does a confidence say how often the answer is right? (CloudAPIBench, Section 4.2 and Figure 9a)
+"""Does a confidence predict how often the answer is right? (CloudAPIBench, Section 4.2 and Figure 9a)
 
-Throughout: ``correct`` is (n,) booleans, ``confidence`` is (n,) numbers from 0 to 1, ``clusters`` (n,) labels, equal
-for answers that depend on each other. Brier's score is a mean: ``rates.rate`` of ``(confidence - correct) ** 2``.
+Throughout, ``correct`` is (n,) booleans, ``confidence`` (n,) numbers from 0 to 1, and ``clusters`` (n,) labels that are
+equal for answers that depend on each other. The Brier score is a mean:
+``rates.rate`` of ``(confidence - correct) ** 2``.
 """
 
 from collections.abc import Callable
@@ -23,14 +24,14 @@ from lookuplab.scoring.rates import (
     row,
 )
 
-RARE = 20  # right answers and wrong ones that an AUROC needs, at least
+RARE = 20  # the least number of right answers, and of wrong ones, that an AUROC needs
 
 
 def auroc_interval(correct, confidence, clusters, less=None) -> Rate:
-    """Chance that a right answer has a higher confidence than a wrong one (ties half).
+    """Probability that a right answer has a higher confidence than a wrong one (ties count half).
 
-    less: (n,) other confidences in the same answers, whose AUROC is subtracted, answer by answer.
-    NaN where fewer than RARE answers are right, or wrong: a handful of them decides it.
+    less: (n,) other confidences in the same answers, whose AUROC is subtracted, paired by answer.
+    NaN if fewer than RARE answers are right, or wrong: a handful of them would decide it.
     """
     if min(np.bincount(np.asarray(correct, dtype=int), minlength=2)) < RARE:
         return Rate(nan, nan, nan, len(correct))
@@ -42,11 +43,11 @@ def auroc_interval(correct, confidence, clusters, less=None) -> Rate:
 
 
 def ece_interval(correct, confidence, clusters, bins: int = 10) -> Rate:
-    """Expected calibration error: distance of share right and mean confidence in equal-mass bins, by their size.
+    """Expected calibration error: mean distance of share right and mean confidence in equal-mass bins, by size.
 
-    Noise never cancels in a sum of distances: that of a calibrated model is above 0, too. So the interval is Scheffe's,
-    all errors whose gaps in the bins are together compatible with the observed ones. It holds the truth more often than
-    in 95% of the samples, and reaches 0 where nothing shows that the model is not calibrated.
+    Noise never cancels in a sum of distances, so even a calibrated model's error is above 0. The interval is therefore
+    Scheffe's: all errors whose gaps in the bins are jointly compatible with the observed ones. It covers the truth in
+    more than 95% of samples, and reaches 0 if nothing shows that the model is miscalibrated.
     """
     gap = np.asarray(correct, dtype=float) - np.asarray(confidence, dtype=float)
     inside = _bins(confidence, bins)[:, None] == np.arange(1, bins + 1)
@@ -62,17 +63,17 @@ def ece_interval(correct, confidence, clusters, bins: int = 10) -> Rate:
 def aurc_interval(correct, confidence, clusters) -> Rate:
     """Area under the risk-coverage curve; 0 is perfect.
 
-    Coverage is the share of tasks answered, the most confident first and equal confidences together; risk the share of
-    wrong answers among them, weighted by the coverage that it was reached with.
+    Coverage is the share of tasks answered, most confident first and equal confidences together. Risk is the share of
+    wrong answers among them. Each level of confidence is weighted by its share of the tasks.
     """
     return jackknife(_counted(_aurc, correct, confidence), clusters, of_share)[0]
 
 
 def _counted(statistic: Callable, correct, confidence) -> Callable:
-    """A statistic of the right and wrong answers at each level of confidence, as one of weights, (r, n) -> (r,).
+    """Turn a statistic of right and wrong answers per level of confidence into one of weights, (r, n) -> (r,).
 
     The statistic maps weighted counts of right and wrong answers at the ascending levels, (r, levels) each, to (r,).
-    It sorts once for all rows of weights.
+    Sorting is done once for all rows of weights.
     """
     confidence = np.asarray(confidence, dtype=float)
     order = np.argsort(confidence, kind="stable")
@@ -88,17 +89,17 @@ def _counted(statistic: Callable, correct, confidence) -> Callable:
 
 
 def _auroc(right, wrong):
-    """The wrong answers below each right one, ties half."""
+    """Count the wrong answers below each right one, ties half."""
     below = np.cumsum(wrong, axis=1) - wrong / 2
     with np.errstate(invalid="ignore"):  # NaN where all are right, or all wrong
         return (right * below).sum(axis=1) / (right.sum(axis=1) * wrong.sum(axis=1))
 
 
 def _aurc(right, wrong):
-    """The highest confidence enters first."""
+    """Add answers from the highest confidence downwards."""
     counts, wrong = (right + wrong)[:, ::-1], wrong[:, ::-1]
     covered = np.cumsum(counts, axis=1)
-    # nothing covered yet: no weight either
+    # no division by 0: where nothing is covered yet, the weight is 0 too
     risk = np.cumsum(wrong, axis=1) / np.maximum(covered, 1)
     return (risk * counts).sum(axis=1) / covered[:, -1]
 
@@ -120,5 +121,5 @@ def reliability_rows(model: str, correct, confidence, clusters, bins: int = 10) 
 
 
 def _bins(confidence, bins: int) -> np.ndarray:
-    """(n,) numbers from 1: bins of equal mass, by average rank, so that equal confidences share one."""
+    """(n,) bin numbers from 1: bins of equal mass, by average rank, so that equal confidences share one."""
     return np.ceil(rankdata(confidence) * bins / len(confidence))

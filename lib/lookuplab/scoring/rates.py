@@ -1,10 +1,10 @@
-"""Numbers with their 95% intervals, and the rows of the tidy schema that hold them.
+"""Numbers with their 95% intervals, and the tidy rows that hold them.
 
 Tasks about the same API (or origin problem, or repository) succeed and fail together, so whole *clusters* are the
-independent observations. The variance of every number is the jackknife's over clusters, and Student's t widens its
-interval where clusters are few, uneven, or all but a few alike. On that variance rest three kinds of intervals
-(``Kind``): of shares (Korn and Graubard 1998), of changes, and of numbers without bounds. How often they hold the
-truth is simulated in ``mini/interval_coverage``.
+independent observations. The variance of every number is the jackknife variance over clusters, and Student's t widens
+its interval if clusters are few, uneven, or all but a few alike. Three kinds of intervals (``Kind``) are based on this
+variance: for shares (Korn and Graubard 1998), for changes, and for unbounded numbers. ``mini/interval_coverage``
+simulates how often they cover the truth.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,14 +21,16 @@ from lookuplab.errors import UserError
 
 LEVEL = 0.95
 TAIL = (1 - LEVEL) / 2
-CHUNK = 1_000  # clusters left out at a time: bounds the memory to CHUNK x values numbers
-NOTHING, TINY = 1e-15, 1e-300  # a variance of rounding errors alone; no division by 0
+CHUNK = 1_000  # clusters left out at once: limits the memory to CHUNK x values numbers
+NOTHING, TINY = 1e-15, 1e-300  # a variance of mere rounding errors; avoids division by 0
 
 
 @dataclass(frozen=True)
 class Rate:
-    """A number with its interval; ``n`` counts the values behind it (tasks, tokens, pairs) and ``clusters`` the
-    independent observations among them. Shares are 0 to 1."""
+    """A number with its interval. Shares are from 0 to 1.
+
+    ``n`` counts the values behind it (tasks, tokens, pairs), ``clusters`` the independent observations among them.
+    """
 
     value: float
     low: float
@@ -37,12 +39,12 @@ class Rate:
     clusters: float = nan
 
     def percent(self) -> "Rate":
-        """The same in percent, as the artifacts' ``*_percent`` metrics want it."""
+        """The same in percent, as the artifacts' ``*_percent`` metrics need it."""
         return replace(self, value=100 * self.value, low=100 * self.low, high=100 * self.high)
 
 
 def row(model: str, condition: str, metric: str, number: Rate) -> dict:
-    """One number with its interval, as every artifact has it."""
+    """One number with its interval, as a row of an artifact."""
     return {
         "model": model,
         "condition": condition,
@@ -56,19 +58,22 @@ def row(model: str, condition: str, metric: str, number: Rate) -> dict:
 
 
 def bare_row(model: str, condition: str, metric: str, value: float, n: int) -> dict:
-    """A number without an interval (a count, a p value, a threshold)."""
+    """A row for a number without an interval (a count, a p value, a threshold)."""
     return row(model, condition, metric, Rate(float(value), nan, nan, n))
 
 
-# Intervals from a value, its variance and how well that is known, the clusters and the values behind it: numbers, or
-# arrays of one shape.
+# Intervals from a value, its variance, the variance's degrees of freedom, and the numbers of clusters and of values
+# behind it: numbers, or arrays of one shape.
 
 Kind = Callable[..., tuple]
 
 
 def of_share(value, variance, freedom, clusters, n) -> tuple:
-    """A number from 0 to 1: Clopper and Pearson's interval for as many independent observations as have this variance
-    (Korn and Graubard 1998). Where clusters do not differ at all, they are the observations."""
+    """A number from 0 to 1: Clopper and Pearson's interval (Korn and Graubard 1998).
+
+    It is computed for the number of independent observations that would have this variance. If clusters do not differ
+    at all, they are the observations.
+    """
     value = np.clip(value, 0, 1)
     size = np.where(
         variance > NOTHING, value * (1 - value) / np.maximum(variance, NOTHING), clusters
@@ -80,29 +85,32 @@ def of_share(value, variance, freedom, clusters, n) -> tuple:
 
 
 def of_change(value, variance, freedom, clusters, n) -> tuple:
-    """The difference of two numbers from 0 to 1. With the variance of a change more than was seen: that nothing changed
-    in a few clusters does not mean that nothing ever does (in the spirit of Agresti and Min 2005)."""
+    """The difference of two numbers from 0 to 1.
+
+    The variance includes one change more than was seen: if nothing changed in a few clusters, something still might (in
+    the spirit of Agresti and Min 2005).
+    """
     unseen = 1 / ((n + 2) * (clusters + 2))
     low, high = of_number(value, variance + unseen, freedom, clusters, n)
     return np.maximum(low, -1), np.minimum(high, 1)
 
 
 def of_number(value, variance, freedom, clusters, n) -> tuple:
-    """Any number: Student's t. NaN where nothing varied, or from a single cluster: nothing is known."""
+    """Any number: Student's t. NaN if nothing varied or there is a single cluster: then nothing is known."""
     reach = np.where(variance > NOTHING, t.isf(TAIL, freedom) * np.sqrt(variance), nan)
     return value - reach, value + reach
 
 
 def wilson(successes: float, n: int) -> tuple[float, float]:
-    """Wilson's score interval for ``successes`` out of ``n`` independent tries."""
+    """Wilson's score interval for ``successes`` out of ``n`` independent trials."""
     low, high = proportion_confint(successes, n, alpha=1 - LEVEL, method="wilson")
     return float(max(low, 0.0)), float(min(high, 1.0))
 
 
 def averages(parts, clusters, wholes=None, kind: Kind = of_number) -> list[Rate]:
-    """Sum of each column of ``parts`` over that of ``wholes``, (n, m) each; without ``wholes`` the mean of each column.
+    """Sum of each column of ``parts`` over that of ``wholes``, (n, m) each; by default the mean of each column.
 
-    ``n`` is the sum of the wholes; without any the value is unknown.
+    ``n`` is the sum of the wholes; if it is 0, the value is unknown.
     """
     parts = np.asarray(parts, dtype=float)
     wholes = np.ones_like(parts) if wholes is None else np.asarray(wholes, dtype=float)
@@ -118,8 +126,8 @@ def jackknife(
     """A smooth statistic of the sample with its interval.
 
     statistic: maps weights, (r, n) numbers of how often each value counts, to (r,) or, for m statistics, to (r, m); NaN
-    where it has no value. wholes: (n, m), what each value adds to the ``n`` of each statistic, by default 1. Returns m
-    numbers, of one kind or of a kind each.
+    if undefined. wholes: (n, m), what each value adds to the ``n`` of each statistic, by default 1. kind: one for all
+    statistics, or one each. Returns m numbers.
     """
     labels, member = np.unique(np.asarray(clusters), return_inverse=True)
     value = np.atleast_1d(statistic(np.ones((1, len(member))))[0])
@@ -140,15 +148,18 @@ def _by_cluster(clusters, values: np.ndarray) -> np.ndarray:
 
 
 def _numbers(kind: Kind | Sequence[Kind], values, without, sizes, counts) -> list[Rate]:
-    """values: (m,) statistics; without: (c, m), each without one of the clusters, NaN where nothing is left; sizes:
-    (c, m), what each cluster weighs; counts: (m,), the n of each."""
+    """Statistics with their jackknife intervals.
+
+    values: (m,) statistics; without: (c, m), the same without each of the c clusters, NaN if nothing is left; sizes:
+    (c, m), the weight of each cluster; counts: (m,), the n of each statistic.
+    """
     there = (sizes > 0) & np.isfinite(without)
     clusters, left = (sizes > 0).sum(axis=0), there.sum(axis=0)
     means = np.where(there, without, 0).sum(axis=0) / np.maximum(left, 1)
     apart = np.where(there, without - means, 0)
     squares, fourths = (apart**2).sum(axis=0), (apart**4).sum(axis=0)
     variance = np.where(left > 1, squares * (clusters - 1) / np.maximum(clusters, 1), 0)
-    # how well a variance is known: worse from uneven clusters (Kish), and where a few make most of it (kurtosis)
+    # degrees of freedom: fewer if clusters are uneven (Kish), or a few make up most of the variance (kurtosis)
     even = sizes.sum(axis=0) ** 2 / np.maximum((sizes**2.0).sum(axis=0), TINY)
     kurtosis = left * fourths / np.maximum(squares**2, TINY)
     freedom = np.maximum(np.minimum(even - 1, 2 * left / np.maximum(kurtosis - 1, TINY)), 1)
@@ -157,14 +168,14 @@ def _numbers(kind: Kind | Sequence[Kind], values, without, sizes, counts) -> lis
     found = []
     for at, (one, value) in enumerate(zip(kinds, values, strict=True)):
         low, high = (end[at] for end in ends[one])
-        # rounding puts no number outside its interval
+        # rounding must not put a number outside its interval
         low, high = float(min(low, value)), float(max(high, value))
         found.append(Rate(float(value), low, high, int(counts[at]), int(clusters[at])))
     return found
 
 
 def shares(parts, clusters, wholes) -> list[Rate]:
-    """``averages`` from 0 to 1."""
+    """``averages`` of numbers from 0 to 1."""
     return averages(parts, clusters, wholes, of_share)
 
 
@@ -174,7 +185,7 @@ def average(values, clusters) -> Rate:
 
 
 def rate(values, clusters=None) -> Rate:
-    """The mean of (n,) booleans or numbers from 0 to 1; without ``clusters`` Wilson's interval."""
+    """The mean of (n,) booleans or numbers from 0 to 1; without ``clusters``, with Wilson's interval."""
     values = np.asarray(values, dtype=float)
     if clusters is None and len(values):
         ends = wilson(values.sum(), len(values))
@@ -190,11 +201,11 @@ def paired_difference(first, second, clusters=None) -> Rate:
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
-    """pass@k of one problem of whose ``n`` samples ``c`` passed: the chance that one of k samples passes.
+    """pass@k of a problem with ``n`` samples, ``c`` of which passed: the probability that one of k samples passes.
 
-    The unbiased form of Chen et al. (2021, Section 2.1) from all n samples, 1 - C(n-c, k) / C(n, k): the share of the
-    sets of k samples that hold a pass. Exact, since Python's integers are. Raises UserError for k > n: fewer samples
-    say nothing about more.
+    The unbiased estimator of Chen et al. (2021, Section 2.1) from all n samples, 1 - C(n-c, k) / C(n, k): the share of
+    the sets of k samples that contain a pass. Computed exactly, with Python's integers. Raises UserError for k > n: n
+    samples say nothing about more.
     """
     if not 1 <= k <= n:
         raise UserError(
@@ -204,9 +215,9 @@ def pass_at_k(n: int, c: int, k: int) -> float:
 
 
 def difference(first: Rate, second: Rate) -> Rate:
-    """``first - second`` of two estimates whose single values are gone, from their intervals alone.
+    """``first - second`` of two estimates from their intervals alone, without the individual values.
 
-    The square-and-add interval (Newcombe 1998, Zou and Donner 2008): exact Newcombe for two Wilson intervals. It
+    The square-and-add interval (Newcombe 1998, Zou and Donner 2008): exactly Newcombe's for two Wilson intervals. It
     assumes independent estimates; for two conditions on the same tasks, which usually agree, it is too wide rather than
     too narrow. ``n`` is the total.
     """

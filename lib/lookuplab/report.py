@@ -23,30 +23,33 @@ CLAIMS = """# The papers' claims and our verdicts
 
 Written by `lookuplab claims --markdown --profile {0.name}`. Profile {0.name}: {0.description}.{unrun}
 
-For evaluators: after `make reproduce`, half an hour on two cores, `lookuplab verify` must end with exit code 0 and no `FAILED`. For
-one paper alone:
+For evaluators: run `make reproduce` (half an hour on two cores), then `lookuplab verify`, which must end with exit code 0 and
+without `FAILED`. For one paper alone:
 
 ```sh
 make .venv/.installed
 .venv/bin/lookuplab reproduce cloudapibench -j 2 && .venv/bin/lookuplab verify cloudapibench
 ```
 
-Numbers must be equal byte for byte on the same type of processor (RESULTS.md names ours) with as many threads; elsewhere, last digits
-and answers that were near ties may differ, and are named. A single row is made again by its command, in the seconds that it took
-where all answers were stored. *Ours* is the value to expect; `figures/{0.name}` has all digits. Tested on Linux (x86-64) with
-Python 3.11; other Pythons are refused; macOS, WSL, ARM and notebooks in the cloud are untested.
+On the same type of processor (RESULTS.md names ours) and with the same number of threads, all numbers must be equal byte for byte;
+elsewhere, last digits and answers that were near ties may differ, and `verify` names them. The command of a row reproduces that row
+alone; the seconds are those of our run, which began with an empty completion store. *Ours* is the value to expect; `figures/{0.name}`
+has all digits. Tested on Linux (x86-64) with Python 3.11; other Pythons are refused; macOS, WSL, ARM and notebooks in the cloud
+are untested.
 
 *Direction*: a claim **holds** or **fails** if our whole 95% interval, in brackets, lies on one side of what is claimed;
 otherwise it is **not decided**. *Size*: whether that interval covers the number that the paper prints. *Ours* is the
-comparison that sets the verdict, the size is over all that have a printed number; `lookuplab claims --details` has every one.
+comparison that decides the verdict; the size counts all comparisons with a printed number. `lookuplab claims --details` lists
+them all.
 """
 RESULTS = """# Results
 
 Written by `lookuplab results --profile {0.name}`. Profile {0.name}: {0.description}.{unrun}
 
-Numbers in brackets are 95% intervals. A claim **holds** or **fails** if the whole interval of the comparison that decides lies
-on one side of what is claimed; *size* says whether it covers what the paper prints. [CLAIMS.md](CLAIMS.md) has ours and
-the paper's numbers, and how to check them. Seconds are those of the committed run, where all answers were stored.
+Numbers in brackets are 95% intervals. A claim **holds** or **fails** if the whole interval of the deciding comparison lies
+on one side of what is claimed; *size* says whether that interval covers the number that the paper prints. [CLAIMS.md](CLAIMS.md) has
+our numbers beside the paper's, and how to check them. Seconds are those of the committed run, which began with an empty
+completion store.
 """
 UNRUN = " Nothing has been run with the papers' own models yet."
 

@@ -1,8 +1,8 @@
-"""CloudAPIBench, rebuilt by the paper's recipe (Section 2.2, Appendix A.2 steps 5 to 8) from an
-index and frequencies; and tasks in its style for any Python package.
+"""CloudAPIBench, rebuilt by the paper's recipe (Section 2.2, Appendix A.2 steps 5 to 8) from an API index and API
+frequencies; and tasks in the same style for any Python package.
 
-Class sizes are the only ones that the paper's tables admit: high 205, medium 150, low 267, together
-622. A package gives as many tasks of each class as it can, at most a chosen number.
+The class sizes are the only ones that fit the paper's tables: 205 high, 150 medium and 267 low, 622 in total. For a
+package, each class has as many tasks as its APIs allow, up to a chosen number.
 """
 
 import hashlib
@@ -26,21 +26,20 @@ from lookuplab.paths import write_lines
 
 TASKS = paths.MINI / "cloudapi" / "tasks.jsonl"
 COMPOSITION = {"high": 205, "medium": 150, "low": 267}
-AWS_SHARE = 2 / 3  # choice: both providers are in every class (Figure 10), numbers are not given
+AWS_SHARE = 2 / 3  # our choice: each class has both providers (Figure 10), numbers are not given
 PROMPTS_PER_API = 3  # at most (Appendix A.2, step 6)
-# Flags of names that do not say alone which API is meant
+# Flags of names that do not identify one API by themselves
 GENERIC = {"generic_name", "shared_name"}
 
 
 @dataclass(frozen=True)
 class Task:
-    """One task: complete ``prompt`` with a valid call of any of ``targets`` (API ids; the first is
-    the one asked for).
+    """One task: complete ``prompt`` with a valid call of any of ``targets`` (API ids; the first is the one asked for).
 
-    ``frequency`` is the class of ``count_name`` (calls and definitions with the API's name, the paper's count) or that of
-    the frequency table; ``count_bound`` counts only calls resolved to the API's own client.
-    ``n_required`` counts required arguments. ``class_stability``: in which share of resamples of the counted repositories
-    the API keeps its class, where the table says so.
+    ``frequency`` is the class given by the frequency table, or else the class of ``count_name`` (calls and definitions
+    with the API's name, the paper's count); ``count_bound`` counts only calls resolved to the API's own client.
+    ``n_required`` is the number of required arguments. ``class_stability``, if the table has it, is the share of
+    resamples of the counted repositories in which the API keeps its class.
     """
 
     id: str
@@ -58,7 +57,7 @@ class Task:
 
     @property
     def target(self) -> str:
-        """The API asked for: the cluster that intervals rest on."""
+        """The API asked for; intervals are clustered by it."""
         return self.targets[0]
 
 
@@ -73,7 +72,7 @@ def stable_order(key: str, seed: int) -> str:
 
 
 def obstacle(spec: ApiSpec, allowed: Container[str] = ()) -> str:
-    """Why no task asks for an operation, "" where one can: a flag that is not allowed, or no usable description."""
+    """Why no task can ask for an operation: a flag that is not allowed, or no usable description; "" if a task can."""
     flags = (flag for flag in spec.flags if flag not in allowed)
     return next(flags, "" if purpose(spec) else "no description of a known verb")
 
@@ -81,12 +80,12 @@ def obstacle(spec: ApiSpec, allowed: Container[str] = ()) -> str:
 def candidates(index: ApiIndex, counts: pandas.DataFrame) -> dict[tuple[str, str], list[ApiSpec]]:
     """(class, provider) -> the APIs that tasks can ask for; ``counts`` as in ``build``.
 
-    A class that ``counts`` states is taken as it is, an empty one leaves the API out; else ``frequency_class`` decides,
-    and a cloud API that is often named and never bound is left out: the name is another's (``create_instances`` of
-    EC2's resource, not of lightsail). A cloud API whose name others have (``put_object`` of s3, ``delete_message`` of
-    sqs) must be sure of its class: ``count_name`` is too high for it and ``count_bound`` too low, so both must be of the
-    class. High is then bound more than 100 times, low named at most 10. A stated class is sure. A cloud API may take
-    any arguments (``delete_blobs``).
+    A class stated in ``counts`` is used as it is; an empty one excludes the API. Otherwise ``frequency_class`` decides.
+    A cloud API whose name is frequent but which is never bound is then excluded, because the name belongs to something
+    else (``create_instances`` is mostly EC2's resource, not lightsail). A cloud API that shares its name with others
+    (``put_object`` of s3, ``delete_message`` of sqs) must have a certain class: ``count_name`` is too high for it and
+    ``count_bound`` too low, so both must give the same class. High then means bound more than 100 times, low means
+    named at most 10 times. A stated class counts as certain. A cloud API may accept any arguments (``delete_blobs``).
     """
     found, rows = defaultdict(list), counts.to_dict("index")
     for spec in index.operations:
@@ -102,10 +101,11 @@ def candidates(index: ApiIndex, counts: pandas.DataFrame) -> dict[tuple[str, str
 
 
 def acceptable_targets(spec: ApiSpec, index: ApiIndex) -> tuple[str, ...]:
-    """The API itself and its equals on the same client: another version of it, or one described by the same clause.
+    """The API itself and its equivalents on the same client: another version of it, or one described by the same
+    clause.
 
-    Not the same sentence, which is a notice shared by all in some services ("This operation is not supported by directory
-    buckets.").
+    Whole sentences are not compared, because in some services all operations begin with the same notice ("This
+    operation is not supported by directory buckets.").
     """
 
     def stem(name: str) -> str:
@@ -129,13 +129,12 @@ def sample(
     n_tasks: int,
     seed: int,
 ) -> list[tuple[ApiSpec, str]]:
-    """At most ``n_tasks`` pairs (API, comment), spread over required arguments and frequencies; ``counts`` are the
-    columns of the frequency table by API id.
+    """At most ``n_tasks`` pairs (API, comment), spread over numbers of required arguments and over frequencies.
 
-    APIs are dealt in turn from buckets of equal (number of required arguments, octave of the count), those of the next
-    tenth of ``class_stability`` when the stabler ones are used up; a hash decides the order in a bucket and whether an
-    API gives one, two or three prompts. Of the wordings of an SDK's API at most half are used, so that the mini corpus
-    has others.
+    ``counts`` are the columns of the frequency table by API id. APIs are taken in turn from buckets with the same
+    number of required arguments and the same octave of the count; APIs of the next tenth of ``class_stability`` follow
+    when the more stable ones are used up. A hash decides the order within a bucket and whether an API has one, two or
+    three prompts. At most half of the wordings for a cloud API are used, so that the mini corpus can use the others.
     """
     tiers, chosen = defaultdict(lambda: defaultdict(list)), []
     for spec in sorted(specs, key=lambda s: stable_order(s.id, seed)):
@@ -160,7 +159,7 @@ def _in_turn(buckets: list[list]) -> list:
 
 
 def quotas(total: int, aws_share: float = AWS_SHARE) -> dict[str, int]:
-    """How many of a class's tasks each provider gives."""
+    """How many of a class's tasks come from each provider."""
     n_aws = round(total * aws_share)
     return {"aws": n_aws, "azure": total - n_aws}
 
@@ -175,8 +174,8 @@ def build(
     """The benchmark; with ``per_class`` at most that many tasks of each class and provider.
 
     ``counts`` has ``count_name`` and ``count_bound`` by API id, and may have ``class`` and ``class_stability``; an API
-    that is not in it occurs nowhere. Where one provider has too few APIs of a class, the other gives the rest. Raises
-    UserError where both have too few.
+    that is missing from it counts as never used. If one provider has too few APIs of a class, the other provides the
+    rest. Raises UserError if both have too few.
     """
     members, chosen = candidates(index, counts), []
     counts = counts.reindex([spec.id for spec in index.operations], fill_value=0)
@@ -210,7 +209,7 @@ def tasks_of(
     counts: pandas.DataFrame,
     seen: Counter[str],
 ) -> list[Task]:
-    """A task for each (API, comment); ``seen`` counts those of an API that are there already."""
+    """One task per (API, comment) pair; ``seen`` counts the tasks that each API already has."""
     seen, tasks, rows = seen.copy(), [], counts.to_dict("index")
     for spec, comment in pairs:
         seen[spec.id] += 1
@@ -235,9 +234,11 @@ def tasks_of(
 
 
 def corrected(tasks: Sequence[Task], path: Path, index: ApiIndex) -> list[Task]:
-    """The tasks with the comments of a CSV (``id``, ``comment`` and, unless they stay, ``targets``) in place of their
-    own: issues that a reader noticed, fixed by hand (Appendix A.2, steps 7 and 8). Raises UserError for what fits no
-    task.
+    """The tasks with corrections from a CSV: problems that a reader noticed, fixed by hand (Appendix A.2, steps 7 and
+    8).
+
+    The columns are ``id``, ``comment`` and ``targets`` (empty to keep the task's own). Raises UserError for a row that
+    fits no task.
     """
     try:
         rows = pandas.read_csv(path, dtype=str, keep_default_na=False).set_index("id")
@@ -253,14 +254,15 @@ def corrected(tasks: Sequence[Task], path: Path, index: ApiIndex) -> list[Task]:
 
 
 def write_tasks(tasks: Sequence[Task], path: Path) -> None:
-    """One JSON object a line, in the order of the dataclass's fields, without what is not known."""
+    """Write one JSON object per line, with the fields in the dataclass's order and without unknown values."""
     rows = ({name: v for name, v in asdict(task).items() if v is not None} for task in tasks)
     write_lines(path, (json.dumps(row, ensure_ascii=False) for row in rows))
 
 
 def load_tasks(path: Path | str = TASKS, limit: int | None = None) -> list[Task]:
-    """The benchmark; with ``limit`` that many tasks, spread over the classes by a hash. Raises UserError for a file that
-    holds none.
+    """The benchmark; with ``limit``, that many tasks, spread over the classes by a hash.
+
+    Raises UserError if the file contains no tasks.
     """
     path = paths.located(path)
     try:

@@ -1,9 +1,8 @@
 """Developer-style comments from an SDK's own description, by deterministic rewriting.
 
-The paper asks Claude 3 Sonnet for three concise comments an API (Appendix A.2, step 7). Without
-that model, the sentence that says what the API does is turned into an imperative, and its verb, its
-determiners and its stock phrases are reworded. The mini models' training corpus is worded in the
-same way, with other choices.
+The paper asks Claude 3 Sonnet for three concise comments per API (Appendix A.2, step 7). Here, without that model, the
+sentence that says what the API does is turned into an imperative, and its verb, determiners and stock phrases are
+reworded. The comments in the mini models' training corpus are made in the same way, with different choices.
 """
 
 import random
@@ -42,10 +41,10 @@ _BOILERPLATE = re.compile(
 _CLAUSE = re.compile(
     r"(?:[,;:]| - | -- | which | such as | so that | by using | based on | if | when | whether or not | including )"
 )
-# No clause ends in these.
+# Words in which no clause ends.
 _DANGLING = frozenset("the a an of for to and or in with that from on your is".split())
 _THIRD_PERSON = ("s$", ""), ("es$", ""), ("ies$", "y")
-# A sentence that begins with a small letter, a name.
+# The next sentence may begin with a lower-case letter, if its first word is a name.
 _NEXT_SENTENCE = re.compile(r"(?<=\w{3})\. (?=[a-z])")
 MAX_WORDS = 16
 
@@ -68,8 +67,8 @@ def leaks_name(comment: str, name: str) -> bool:
 
 
 def intent(description: str, verbs: Container[str] = VERBS) -> Intent | None:
-    """The first sentence that says what the API does, as an imperative clause of at most MAX_WORDS words; None where no
-    sentence does.
+    """The first sentence that says what the API does, as an imperative clause of at most MAX_WORDS words; None without
+    one.
     """
     for sentence in sentences(description)[:4]:
         clause = _LEAD_INS.sub("", sentence).strip()
@@ -98,7 +97,7 @@ def purpose(spec: ApiSpec) -> Intent | None:
 def reword(meaning: Intent, rng: random.Random, keep: float = 0.0) -> str:
     """One wording of the intent; each part keeps its plain form with probability ``keep``.
 
-    It says neither less nor more than the SDK: "a new" is not "another", "the specified" not "one".
+    The wording says neither less nor more than the SDK: "a new" does not become "another", nor "the specified" "one".
     """
 
     def choose(options: Sequence[str]) -> str:
@@ -111,8 +110,9 @@ def reword(meaning: Intent, rng: random.Random, keep: float = 0.0) -> str:
 
 
 def distinct_comments(spec: ApiSpec, count: int) -> list[str]:
-    """Up to ``count`` different wordings of what the API is for, capitalised; none contains its name in any case style,
-    none stands in the description.
+    """Up to ``count`` different wordings of what the API is for, capitalised.
+
+    None of them contains the API's name in any case style, and none occurs in the description.
     """
     meaning, found = purpose(spec), {}
     rng, source = random.Random(f"comment {spec.id}"), normalised(spec.description)

@@ -1,9 +1,9 @@
 """Documentation augmented generation: ask, look up what was invoked, ask again (paper, Section 3.1 and Figure 4).
 
-The second time the model sees documentation and the original prompt, not its first attempt. Whatever the retriever's
-precision, threshold or policy: a task is answered without documentation (``first``), with documents that contain the
-target (``hit``) or with documents that do not (``miss``). These three passes are all that is ever generated;
-``cloudapi.policies`` selects among them.
+In the second pass the model sees documentation and the original prompt, but not its first attempt. Whatever the
+retriever's precision, the threshold or the policy, a task is answered in one of three ways: without documentation
+(``first``), with documents that contain the target (``hit``) or with documents that do not (``miss``). Only these three
+passes are ever generated; ``cloudapi.policies`` selects among them.
 """
 
 import math
@@ -36,10 +36,10 @@ from lookuplab.retrieval.rankers import Bm25
 DESIGN = "description_specification"  # Section 3.2 adopts it for all that follows
 # put_object, BlobClient, ClientAPIs, s3
 WORD = re.compile(r"[A-Z]+s?(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+")
-# Task id -> ids of the APIs whose documentation stands before the prompt.
+# Task id -> ids of the APIs whose documentation precedes the prompt.
 Shown = Mapping[str, Sequence[str]]
 
-# 1. To look up: the index holds all operations "identified using keys prepared similarly as the queries" (Section 3.1).
+# 1. Look up. The index has all operations, "identified using keys prepared similarly as the queries" (Section 3.1).
 
 
 def words(name: str) -> list[str]:
@@ -48,11 +48,11 @@ def words(name: str) -> list[str]:
 
 
 def key_terms(place: ApiSpec | Task, name: str | None, service: bool = True) -> list[str]:
-    """The words by which an API is found: its service, the words of its client, its name and the words of it.
+    """The terms by which an API is found: its service, the words of its client, its name and the words of its name.
 
-    Of an index entry and of a query alike: then ``place`` is the task, whose prompt names service and client, and
-    ``name`` what the model called first (None or NaN where it called nothing). Without ``service`` the name alone,
-    which many namesakes share.
+    Index entries and queries are made in the same way. For a query, ``place`` is the task, whose prompt names service
+    and client, and ``name`` is what the model called first (None or NaN if it called nothing). Without ``service`` only
+    the name is used, which many APIs may share.
     """
     found = [place.service.lower(), *words(place.client)] if service else []
     return found + [name.lower(), *words(name)] if isinstance(name, str) else found
@@ -71,14 +71,15 @@ def documents(
     service: bool = True,
     index: ApiIndex | None = None,
 ) -> tuple[Shown, Shown, np.ndarray]:
-    """What the retriever of configurable precision shows (Section 3.1): for "x% precision@k" it returns k documents of
-    BM25, and "the target API's documentation is included x% of the time". A *hit* is the top k, with the API asked for in
-    the last place where no acceptable one is there; a *miss* is the top k of the APIs that are not acceptable. Every x is
-    a mixture of the two.
+    """What a retriever of configurable precision shows (Section 3.1).
 
-    ``first`` is the first pass over the same tasks; what it invoked is searched for. Returns the hits and the misses,
-    {task id: k API ids} each, and ``Passes.retrieved``, whether BM25 alone found a target of each task. UserError where
-    the index has not k documents.
+    For "x% precision@k" it returns k documents of BM25, and "the target API's documentation is included x% of the
+    time". A *hit* is the top k; if it contains no acceptable API, the API asked for takes the last place. A *miss* is
+    the top k of the APIs that are not acceptable. Any x is a mixture of the two.
+
+    ``first`` is the first pass over the same tasks; the API that it invoked is the query. Returns the hits and the
+    misses, each as {task id: k API ids}, and ``Passes.retrieved``: for each task, whether BM25 alone found a target.
+    Raises UserError if the index does not have k documents.
     """
     index, most = index or load_index(), max(len(task.targets) for task in tasks)
     if not 1 <= k <= len(index.operations) - most:
@@ -105,8 +106,8 @@ def oracle(tasks: Sequence[Task]) -> Shown:
 def random_documents(tasks: Sequence[Task], k: int, seed: int = 0) -> Shown:
     """k different APIs drawn from the whole index, none acceptable: the control that is always wrong.
 
-    Each task has its own seed, so a task's documents are the same in every subset of the tasks, and those of a smaller
-    k come first in those of a larger one.
+    Each task has its own seed, so a task's documents are the same in every subset of the tasks, and the documents for a
+    smaller k are the first ones for a larger k.
     """
     ids, shown = sorted(api_ranker(load_index()).ids), {}
     for task in tasks:
@@ -120,8 +121,8 @@ def random_documents(tasks: Sequence[Task], k: int, seed: int = 0) -> Shown:
 
 
 # 2. API invocation confidence: how sure a model was of the API's name (Section 4.2 and Figure 8). The paper takes the
-# minimum probability over the name's tokens; mean, product and the last token are its ablation. Not normalised by
-# length: a name of many tokens has more chances to contain an uncertain one.
+# minimum probability over the name's tokens; mean, product and the last token are its ablation. The minimum is not
+# normalised by length: a name of many tokens has more chances to contain an uncertain one.
 
 AGGREGATES = {
     "minimum": min,
@@ -136,35 +137,35 @@ def shown_tokens(
 ) -> list[tuple[str, float, bool]]:
     """The API name's tokens and up to ``after`` more: (piece, probability, whether it counts), as in Figure 8.
 
-    Empty where no API is named. A dotted name counts as a whole. A token that is only "(" does not count; one that ends
-    the name and opens the call, such as ``t(``, does. ``code`` is the part of the completion that is judged, for chat
-    models the inside of the backticks; by default all of it.
+    Empty if no API is named. A dotted name counts as a whole. A token that is only "(" does not count; one that ends
+    the name and opens the call, such as ``t(``, does. ``code`` is the part of the completion that is judged: for chat
+    models the text inside the backticks, by default the whole completion.
     """
     written = "".join(completion.tokens)
     code = written if code is None else code
     found, named = first_call(code), FIRST_NAME.match(code)
-    if found.paren is not None:  # blanks before the "(" are not of the name
+    if found.paren is not None:  # blanks before the "(" are not part of the name
         start, stop = found.start, len(code[: found.paren].rstrip(" \t\f\\\n\r"))
     elif named:
         start, stop = named.span(1)
     else:
         return []
     begin = 0 if code == written else code_span(written)[0]
-    # Behind each token; one that spells nothing has no length.
+    # The offset after each token; a token that spells nothing has length 0.
     ends = list(accumulate(map(len, completion.tokens)))
     first, last = bisect_right(ends, begin + start), bisect_left(ends, begin + stop)
     tokens = zip(completion.tokens, map(math.exp, completion.token_logprobs), strict=True)
     shown = [(*token, at <= last) for at, token in enumerate(tokens)][first : last + 1 + after]
-    return [token for token in shown if token[0] or token[2]]  # no end-of-text behind the name
+    return [token for token in shown if token[0] or token[2]]  # no end-of-text after the name
 
 
 def confidence(completion: Completion, code: str | None = None) -> dict[str, float]:
-    """All aggregates by name, each from 0 to 1; 0 where no API is named, so that any threshold asks for help."""
+    """All aggregates by name, each from 0 to 1; 0 if no API is named, so any threshold above 0 triggers retrieval."""
     probabilities = [probability for _, probability, _ in shown_tokens(completion, code)] or [0.0]
     return {name: min(1.0, of(probabilities)) for name, of in AGGREGATES.items()}
 
 
-# 3. To ask.
+# 3. Ask.
 
 
 def answers(
@@ -178,15 +179,15 @@ def answers(
 ) -> list[tuple[Completion, str]]:
     """Each task's greedy completion up to the first call (Section 2.3), and the code in it that is judged.
 
-    The two differ for chat models, which Listing 1 asks for an answer in backticks. ``truncation`` as in ``Decoding``;
-    ``choices`` {task id: names} are the APIs that may be invoked, any without it; ``options`` (``store``,
-    ``requires_logprobs``) of ``complete``.
+    The two differ for chat models, which Listing 1 instructs to answer in backticks. ``truncation`` is as in
+    ``Decoding``; ``choices``, {task id: names}, restricts the APIs that may be invoked (by default, any); ``options``
+    (``store``, ``requires_logprobs``) are those of ``complete``.
     """
     if not tasks:
         raise UserError(
             "there is no task to ask: check the parameters that choose tasks (limit, frequency)"
         )
-    # a chat answer opens with backticks or words, where the rule would stop at once
+    # a chat answer opens with backticks or words, at which the rule would stop at once
     chat = bool(getattr(model, "chat", None))
     rule, system = (None, LISTING_1) if chat else (FirstCall, None)
     decoding = Decoding(max_new_tokens, stop_rule=rule, truncation=truncation)
@@ -198,7 +199,7 @@ def answers(
 def documented(
     tasks: Sequence[Task], shown: Shown, design: str = DESIGN, index: ApiIndex | None = None
 ) -> list[Task]:
-    """The tasks with the documentation of the APIs ``shown`` {task id: API ids} before their prompts."""
+    """The tasks with documentation before their prompts: that of the APIs ``shown``, {task id: API ids}."""
     index = index or load_index()
     full = load_documentation(index.documentation) if design == "full" else None
     found = []
@@ -224,16 +225,19 @@ def ask(
     constrained: bool = False,
     **options,
 ) -> pd.DataFrame:
-    """One greedy pass over the tasks, with the documentation of the APIs ``shown`` {task id: API ids} before each;
-    ``options`` (``max_new_tokens``, ``store``, ``requires_logprobs``) of ``answers``.
+    """One greedy pass over the tasks, if ``shown`` is given with the documentation of its APIs before each prompt.
 
-    One row per task, in the order given: ``model, task, frequency, api`` (the target: the cluster of the intervals);
-    the fields of ``validity.Judgement`` and ``exists`` (the invoked name is one of the client's); the confidences
-    ``minimum, mean, product, last`` (NaN from an endpoint without log-probabilities, or UserError if they are
-    required); ``prompt_tokens``, ``new_tokens`` and ``prompt_dropped``: with documentation, a prompt beyond the context
-    loses its beginning.
+    ``shown`` is {task id: API ids}; ``options`` (``max_new_tokens``, ``store``, ``requires_logprobs``) are those of
+    ``answers``.
 
-    ``constrained`` is not the paper's: the invoked name must be one of the client's operations (``models.constraint``).
+    Returns one row per task, in the order given: ``model, task, frequency, api`` (the target, by which intervals are
+    clustered); the fields of ``validity.Judgement`` and ``exists`` (the client has a method of the invoked name); the
+    confidences ``minimum, mean, product, last`` (NaN from an endpoint without log-probabilities, or UserError if they
+    are required); ``prompt_tokens``, ``new_tokens`` and ``prompt_dropped``: with documentation, a prompt longer than
+    the context loses its beginning.
+
+    ``constrained`` is not in the paper: the invoked name must be one of the client's operations
+    (``models.constraint``).
     """
     index, prompts = index or load_index(), tasks
     if shown is not None:
@@ -258,8 +262,8 @@ def ask(
 class Passes:
     """What every policy with ``k`` documents selects from: frames of ``ask``, one row per task, in the same order.
 
-    ``retrieved``: (tasks,) booleans, whether BM25 left alone has an acceptable target among its first ``k``. Then its
-    documents are those of ``hit``, else those of ``miss``: real retrieval, too, is a selection.
+    ``retrieved``: (tasks,) booleans, whether BM25 by itself has an acceptable target among its first ``k``. If so, its
+    documents are those of ``hit``, otherwise those of ``miss``: real retrieval, too, is a selection among these passes.
     """
 
     k: int
@@ -272,10 +276,10 @@ class Passes:
 def passes(
     model: Model, tasks: Sequence[Task], k: int = 1, *, service: bool = True, **options
 ) -> Passes:
-    """First, hit and miss pass of ``k`` documents each; ``options`` of ``ask``.
+    """The first, hit and miss passes with ``k`` documents each; ``options`` are those of ``ask``.
 
-    ``service``: whether the retriever's query names the service beside the API that the model invoked first. Documents
-    stand in the order of their rank. UserError for k below 1.
+    ``service``: whether the retriever's query names the service as well as the API that the model invoked first.
+    Documents are in the order of their rank. Raises UserError for k below 1.
     """
     first = ask(model, tasks, **options)
     *shown, retrieved = documents(tasks, first, k, service, options.get("index"))

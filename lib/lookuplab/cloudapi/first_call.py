@@ -1,18 +1,18 @@
-"""What a model is asked to write, and where that ends: the first call after ``client.``, found while it is written.
+"""The call that a model is asked to write: the first one after ``client.``, and where it ends, found during generation.
 
-Instruction-tuned models are told so by Listing 1 and answer in backticks; base models never see any of this.
+Instruction-tuned models get this instruction by Listing 1 and answer in backticks; base models never see it.
 
 CloudAPIBench's prompts end in ``client.``, so a completion begins with the rest of a dotted name. ``FirstCall`` reads
-it as it comes, aware of brackets, comments, line continuations and strings, and says when the call is complete or has
-become impossible. It finds the *extent* of the call only: whether what lies inside compiles is for the reader to judge
-(``compile``). An f-string is a string here, as it is for Python 3.11; the quotes of one that holds them again in a
-replacement field (Python 3.12) end it.
+the completion as it arrives, keeps track of brackets, comments, line continuations and strings, and reports when the
+call is complete or has become impossible. It finds only the *extent* of the call; the caller must check whether its
+content compiles (``compile``). F-strings are treated as strings, as in Python 3.11: a quote of the same kind inside a
+replacement field (allowed from Python 3.12) ends the string.
 """
 
 import re
 
-# The first two paragraphs are the paper's words. The end of the listing, an input and the output that is wanted for
-# it, cannot be read in the text that we have of the paper (it repeats "As an example you will be given a code input.
+# The first two paragraphs are the paper's words. The end of the listing, an example input and its expected output,
+# is missing from our text of the paper (it repeats "As an example you will be given a code input.
 # And you should return your output as"), so the example below is ours, in the form of the benchmark's tasks.
 LISTING_1 = """\
 You are code completion model. You generate code starting from the end of the prompt given to you. \
@@ -38,10 +38,10 @@ translate_text(Text="Good morning", SourceLanguageCode="en", TargetLanguageCode=
 FENCE = re.compile(r"```[ \t]*[\w+#.-]*[ \t]*\n(?P<code>.*?)(?:\n[ \t]*```|```|\Z)", re.DOTALL)
 INLINE = re.compile(r"\A\s*(?P<ticks>`+)(?P<code>.*?)(?:(?P=ticks)|\s*\Z)", re.DOTALL)
 CLOSING = {"(": ")", "[": "]", "{": "}"}
-_GAP = r"(?:[ \t\f]|\\(?:\n|\Z))*+"  # blanks and continued lines: all that may stand between the parts of a name
+_GAP = r"(?:[ \t\f]|\\(?:\n|\Z))*+"  # blanks and line continuations: all that may separate the parts of a name
 _NAME = rf"[^\W\d]\w*+{_GAP}"
 _HEAD = re.compile(rf"{_GAP}(?P<name>{_NAME}(?:\.{_GAP}(?:{_NAME}|\Z))*+)?+")
-# What stands between two brackets. ``\Z``: it may go on in the text that is still to come.
+# The text between two brackets. ``\Z``: it may continue in text that has not arrived yet.
 _CODE = re.compile(
     r"""(?: [^"'\#\\()\[\]{}] | \#[^\n]*+ | \\(?:\n|\Z)
     | "{3}(?:[^\\]|\\(?:.|\Z))*?(?:"{3}|\Z) | "(?!"")(?:[^"\\\n]|\\(?:.|\Z))*+(?:"|\Z)
@@ -51,16 +51,16 @@ _CODE = re.compile(
 
 
 class FirstCall:
-    """Reads on with ``feed`` until ``over``.
+    """Reads text piece by piece through ``feed`` until ``over``.
 
-    ``start``, ``paren`` and ``end`` are offsets into all that was fed: ``text[start:paren]`` is the dotted name as
+    ``start``, ``paren`` and ``end`` are offsets into all text fed so far: ``text[start:paren]`` is the dotted name as
     written, ``text[start:end]`` the whole call. ``end`` is None until the call is complete. ``impossible`` turns True
-    when no continuation could make the text begin with a call (a newline before ``(``, a bracket that does not match,
-    a line break inside a plain string ...).
+    when no continuation could make the text begin with a call (a newline before ``(``, a bracket that does not match, a
+    line break inside a plain string ...).
     """
 
     name = "first_call"  # in the keys of stored answers
-    # Where an endpoint, which knows no rules, may end too.
+    # Stop strings for endpoints, which cannot apply this rule.
     stop = ("\n\n", "\ndef ", "\nclass ", "\nimport ")
 
     def __init__(self) -> None:
@@ -69,8 +69,8 @@ class FirstCall:
         self.end: int | None = None
         self.impossible = False
         self._text = ""
-        self._at = 0  # behind the last bracket
-        self._pending: list[str] = []  # the brackets that are to close
+        self._at = 0  # just after the last bracket
+        self._pending: list[str] = []  # the closing brackets still to come
 
     @property
     def over(self) -> bool:
@@ -78,10 +78,10 @@ class FirstCall:
         return self.impossible or self.end is not None
 
     def feed(self, chunk: str) -> bool:
-        """Read on; returns ``over``. Text after the end of the call is ignored."""
+        """Read more text and return ``over``. Text after the end of the call is ignored."""
         if not self.over:
             self._text += chunk
-            self._scan(self._text.replace("\r\n", "\r ").replace("\r", "\n"))  # of equal length
+            self._scan(self._text.replace("\r\n", "\r ").replace("\r", "\n"))  # of the same length
         return self.over
 
     def _scan(self, text: str) -> None:
@@ -99,7 +99,7 @@ class FirstCall:
             bracket, self._at = text[at], at + 1
             if bracket in CLOSING:
                 self._pending.append(CLOSING[bracket])
-            elif bracket != self._pending.pop():  # also a quote or a backslash that cannot go on
+            elif bracket != self._pending.pop():  # or a quote or backslash that is not valid here
                 self.impossible = True
             elif not self._pending:
                 self.end = self._at
@@ -113,15 +113,16 @@ def first_call(text: str) -> FirstCall:
 
 
 def strip_backticks(text: str) -> str:
-    """The code in a chat model's answer: the first fenced block, else what an answer of backticks surrounds.
+    """The code in a chat model's answer: the first fenced block, else the text between backticks that enclose the
+    answer.
 
-    A fence that the length limit left open counts to the end. Text without either comes back as it is. Use it on
-    answers of chat models only: in code of a base model backticks are part of the code.
+    A fence left open by the length limit extends to the end. Text with neither is returned unchanged. Use this only on
+    answers of chat models: in the output of a base model, backticks are part of the code.
     """
     return text[slice(*code_span(text))]
 
 
 def code_span(text: str) -> tuple[int, int]:
-    """Where the code that ``strip_backticks`` takes begins and ends; the words before it may hold the same call."""
+    """The start and end of the code that ``strip_backticks`` returns; the words before it may contain the same call."""
     found = FENCE.search(text) or INLINE.match(text)
     return found.span("code") if found else (0, len(text))

@@ -1,9 +1,9 @@
-"""A Python package of your own in place of AWS and Azure: index, frequencies and tasks, in the
-formats of the committed ones. A call is valid iff it binds to the signature that Python reports.
+"""A Python package of your own in place of AWS and Azure: index, frequencies and tasks, in the formats of the committed
+ones.
 
-Public is what ``__all__`` names or, without one, what has no underscore and was defined in the
-package, in any module that has no underscore and is no test. An object under several paths is one
-API, at the shortest of them.
+A call is valid iff it binds to the signature that Python reports. Public names are those in ``__all__`` or, without
+one, those that have no leading underscore and are defined in the package, in any module that has no leading underscore
+and is not a test. An object that is reachable by several paths is one API, at the shortest of them.
 """
 
 import importlib
@@ -27,8 +27,9 @@ TESTS = frozenset({"tests", "test", "conftest", "__main__"})
 
 @dataclass(frozen=True)
 class OwnApi:
-    """The material of a package. ``counting`` says in words what was counted, ``left_out`` how much is not read or not
-    asked for, by reason.
+    """The material for a package.
+
+    ``counting`` describes what was counted; ``left_out`` counts what was not read or cannot be asked for, by reason.
     """
 
     index: ApiIndex
@@ -44,11 +45,12 @@ def build(
     per_class: int = 100,
     seed: int = 0,
 ) -> OwnApi:
-    """Read a package (an import name, as ``networkx.algorithms``, or a folder), count, deal tasks, and write index,
-    documentation, frequencies and tasks into ``folder`` (default: ``folder_of``).
+    """Read a package, count its APIs, make tasks, and write index, documentation, frequencies and tasks into
+    ``folder``.
 
-    ``corpus`` is as in ``frequency.source_files``; None counts in the package's own sources. Raises UserError for what
-    cannot be imported, counted or asked for.
+    ``name`` is an import name, such as ``networkx.algorithms``, or a folder; ``folder`` is by default
+    ``folder_of(name)``. ``corpus`` is as in ``frequency.source_files``; with None, the package's own sources are
+    counted. Raises UserError if the package cannot be imported or counted, or if no task can be made.
     """
     folder = folder or folder_of(name)
     described, left_out, sources = offered(name)
@@ -71,19 +73,21 @@ def build(
 
 
 def folder_of(name: str) -> Path:
-    """Where the material of this package is kept unless another folder is named."""
+    """The default folder for the material of a package."""
     return paths.RUNS / "packages" / Path(name).name
 
 
 def offered(name: str) -> tuple[list[tuple[ApiSpec, str]], Counter[str], str]:
-    """What the package of this import name or folder offers: (its APIs with their documentation, what could not be read
-    by reason, where its sources lie, "" for a compiled one). UserError for one that does not import.
+    """What the package with this import name or folder offers: (its APIs with their documentation, how much could not
+    be read by reason, the path of its sources or "" if it is compiled).
+
+    Raises UserError if it cannot be imported.
     """
     if os.sep in name:
         place = Path(name).expanduser().resolve()
         sys.path.insert(0, str(place.parent))
         name = place.name
-    public: dict[int, tuple] = {}  # by identity: the nearest path of each object
+    public: dict[int, tuple] = {}  # by identity: the shortest path of each object
     found, left_out = [], Counter()
     for client in sorted(_modules(name, left_out), key=lambda path: (path.count("."), path)):
         for part, value in _exported(client, name):
@@ -99,7 +103,7 @@ def offered(name: str) -> tuple[list[tuple[ApiSpec, str]], Counter[str], str]:
 
 
 def _modules(package: str, left_out: Counter) -> Iterator[str]:
-    """Imports all public modules."""
+    """Import all public modules and yield their names."""
     pending = [package]
     while pending:
         name = pending.pop()
@@ -138,9 +142,10 @@ def _is_own(value: object, package: str) -> bool:
 def _apis(
     package: str, client: str, name: str, value: object, public: Container[int]
 ) -> Iterator[tuple[ApiSpec, str]]:
-    """A function; or the constructor of a class, and the methods that no public class gives it.
+    """A function; or a class's constructor and the methods that it does not inherit from a public class.
 
-    Constructors of exceptions, class methods, static methods and methods of foreign bases exist, but are no operations.
+    Constructors of exceptions, class methods, static methods and methods inherited from other packages are included,
+    but are not operations.
     """
     is_class = inspect.isclass(value)
     error = is_class and issubclass(value, BaseException)

@@ -1,10 +1,10 @@
-"""When to retrieve, and what comes of it: policies, precisions, thresholds and designs as selections and rows (paper,
+"""When to retrieve, and with what effect: policies, precisions, thresholds and designs as selections and rows (paper,
 Sections 3 and 4).
 
-A policy is a mask over the tasks (retrieve or not) and a retriever is a chance per task (the documents contain the
-target or not). Both choose among completions that exist (``dag.Passes``): nothing here takes a model, so a curve over
-a hundred thresholds or precisions generates nothing. Rows are dictionaries of the tidy schema; intervals are clustered
-by API, since up to three tasks ask for the same one.
+A policy is a mask over the tasks (retrieve or not), and a retriever is a probability per task (that the documents
+contain the target). Both select among existing completions (``dag.Passes``). Nothing here runs a model, so a curve over
+a hundred thresholds or precisions needs no generation. Rows are dictionaries of the tidy schema; intervals are
+clustered by API, since up to three tasks ask for the same one.
 """
 
 import hashlib
@@ -37,11 +37,11 @@ from lookuplab.scoring.rates import (
 CLASSES = tuple(COMPOSITION)  # high, medium, low
 POLICIES = ("base", "dag", "dag_index_lookup", "dag_confidence", "dag_plus_plus")
 THRESHOLD = 0.8  # Section 4.3
-BINS = 5, 10, 15, 20  # the calibration error by the number of its bins
-NEAR = 1.0  # points: a threshold is as good as the best if it is no more than this below it
-KINDS = {"percent": of_share, "points": of_change}  # of intervals, by the end of a metric's name
-# A retriever: its precision in percent (the paper's is 50), exact over which tasks are hits, or (tasks,) booleans that
-# say where the target was found (``Passes.retrieved``, ``sampled_hits``).
+BINS = 5, 10, 15, 20  # numbers of bins for the calibration error
+NEAR = 1.0  # points: a threshold that is at most this far below the best is as good
+KINDS = {"percent": of_share, "points": of_change}  # of intervals, by the suffix of a metric's name
+# A retriever: its precision in percent (the paper's is 50), for the exact expectation over all choices of hits; or
+# (tasks,) booleans that say for which tasks the target was found (``Passes.retrieved``, ``sampled_hits``).
 Hits = float | np.ndarray
 
 
@@ -53,11 +53,11 @@ def triggered(
 ) -> np.ndarray:
     """(tasks,) booleans: does the policy retrieve, given the first pass (a frame of ``dag.ask``)?
 
-    *base* never, *dag* always; *dag_index_lookup* where the invoked "API name" is not "in the API index" (Section 4.1);
-    *dag_confidence* where its confidence is below the threshold (4.2), (tasks, m) of m thresholds; *dag_plus_plus* where
-    either holds (4.3). ``exists`` is the column that says whether the name is known: ``exists_anywhere`` in the index,
-    as in the paper, or ``exists`` among the methods of the prompt's client, which is stricter. UserError for a threshold
-    outside 0 to 1, and where there is no confidence.
+    *base* never does, *dag* always; *dag_index_lookup* does if the invoked "API name" is not "in the API index"
+    (Section 4.1); *dag_confidence* if its confidence is below the threshold (4.2), with shape (tasks, m) for m
+    thresholds; *dag_plus_plus* if either holds (4.3). ``exists`` is the column that says whether the name is known:
+    ``exists_anywhere`` in the index, as in the paper, or ``exists`` among the methods of the prompt's client, which is
+    stricter. Raises UserError for a threshold outside 0 to 1, and if there is no confidence.
     """
     if not np.array_equal(np.clip(threshold, 0, 1), threshold):
         raise UserError(f"threshold {threshold}: give a confidence, from 0 to 1")
@@ -72,10 +72,10 @@ def triggered(
 
 
 def expected(hit, miss, precision: float) -> np.ndarray:
-    """(n,) what each task is worth on average when ``precision`` percent of the draws are hits: x hit + (1 - x) miss.
+    """(n,) the expected outcome of each task if ``precision`` percent of the draws are hits: x hit + (1 - x) miss.
 
-    hit, miss: (n,) booleans or numbers, the outcomes with documents that contain the target and with others. UserError
-    outside 0 to 100.
+    hit, miss: (n,) booleans or numbers, the outcomes with documents that do and do not contain the target. Raises
+    UserError for a precision outside 0 to 100.
     """
     if not 0 <= precision <= 100:
         raise UserError(f"a retriever precision of {precision}%: give a number from 0 to 100")
@@ -85,10 +85,12 @@ def expected(hit, miss, precision: float) -> np.ndarray:
 
 
 def sampled_hits(tasks: pd.DataFrame, precision: float, seed: int = 0) -> np.ndarray:
-    """(tasks,) booleans: one draw of the tasks for which the retriever finds the target, as the paper must have made.
+    """(tasks,) booleans: one random draw of the tasks for which the retriever finds the target, as the paper must have
+    made.
 
-    ``tasks`` has the columns ``task`` and ``frequency``. Exactly the share ``precision`` (percent) of every class, halves
-    rounded up. A seeded hash of the task orders each class: the sets nest as the precision grows, in any order of tasks.
+    ``tasks`` has the columns ``task`` and ``frequency``. Exactly ``precision`` percent of every class are drawn, with
+    halves rounded up. A seeded hash of the task orders each class, so the sets are nested as the precision grows and do
+    not depend on the order of the tasks.
     """
     order = [stable_order(task, seed) for task in tasks.task]
     place = pd.Series(np.argsort(np.argsort(order))).groupby(tasks.frequency.to_numpy()).rank()
@@ -102,10 +104,9 @@ def outcome(
     hits: Hits,
     of: Callable[[pd.DataFrame], pd.Series] = itemgetter("valid"),
 ) -> np.ndarray:
-    """(tasks,) the expectation of what ``of`` reads from a pass, by default the chance of a valid invocation.
+    """(tasks,) the expected value of what ``of`` reads from a pass, by default the probability of a valid invocation.
 
-    ``retrieve`` is a mask of ``triggered``; of several masks, (tasks, m), it gives the (tasks, m) outcomes; True is
-    always.
+    ``retrieve`` is a mask from ``triggered``; several masks, (tasks, m), give (tasks, m) outcomes; True means always.
     """
     frames = passes.first, passes.hit, passes.miss
     first, hit, miss = (of(frame).to_numpy(dtype=float) for frame in frames)
@@ -115,15 +116,15 @@ def outcome(
 
 
 def spent(passes: Passes, retrieve: np.ndarray, column: str, hits: Hits) -> np.ndarray:
-    """(tasks,) expected tokens of a ``column``: the first pass always, since the query needs it, the second where
-    ``retrieve`` says so. Looking up and searching cost none.
+    """(tasks,) expected tokens of a ``column``: always those of the first pass, which the query needs, and those of the
+    second pass where ``retrieve`` is true. Lookup and search cost no tokens.
     """
     second = outcome(passes, True, hits, itemgetter(column))
     return passes.first[column].to_numpy(dtype=float) + retrieve * second
 
 
 def by_class(first: pd.DataFrame) -> Mapping[str, np.ndarray]:
-    """Class (and "all") -> (tasks,) mask, the classes that occur."""
+    """Class -> (tasks,) mask, for the classes that occur and for "all"."""
     frequency = first.frequency.to_numpy()
     masks = {name: frequency == name for name in CLASSES if name in frequency}
     return masks | {"all": np.full(len(first), True)}
@@ -135,12 +136,12 @@ def class_rows(
     numbers: Mapping[str, np.ndarray],
     classes: Mapping | None = None,
 ) -> list[dict]:
-    """Rows ``name/class`` for each class of the tasks and "all", and each metric of ``numbers``.
+    """Rows ``name/class`` for each class of the tasks and "all", and for each metric of ``numbers``.
 
     numbers: metric -> (tasks,) values, or (tasks, m) for m names. Tasks whose value is NaN are skipped; a class without
     a value has no row. The metric's suffix gives the unit: ``_percent`` is a share of values from 0 to 1, ``_points`` a
-    paired difference of such values, any other a mean of numbers. The name "new - old" becomes ``new/class -
-    old/class``. ``classes``: instead of ``by_class``, for instance {"all": True}.
+    paired difference of such values, anything else a mean of numbers. The name "new - old" becomes ``new/class -
+    old/class``. ``classes`` replaces ``by_class``, for instance by {"all": True}.
     """
     names, rows = [name] if isinstance(name, str) else name, []
     for label, mask in (classes or by_class(first)).items():
@@ -171,12 +172,12 @@ def valid_rates(table: pd.DataFrame) -> list[dict]:
 def perplexity_rows(
     first: pd.DataFrame, scored: Mapping[str, Sequence[Completion]], precision: float
 ) -> list[dict]:
-    """Figure 1 (right): the ``perplexity`` of the right names, exp of the mean negative log-probability of their tokens,
-    ``way/<class>``; ``n`` counts the names.
+    """Figure 1 (right): the ``perplexity`` of the correct names, conditions ``way/<class>``.
 
-    scored: *base*, *hit* and *miss* -> each task's name as ``models.score`` gives it, in the order of ``first``. *dag* is
-    added: the mean is linear in the precision, so the mixture of hit and miss is exact. ``log_perplexity_change``: how
-    much higher its logarithm is than the base model's, on the same names.
+    It is exp of the mean negative log-probability of the names' tokens; ``n`` counts the names. scored: *base*, *hit*
+    and *miss* -> each task's name as ``models.score`` gives it, in the order of ``first``. *dag* is added: the mean is
+    linear in the precision, so the mixture of hit and miss is exact. ``log_perplexity_change`` is how much higher the
+    logarithm is than the base model's on the same names.
     """
     surprise = {
         name: -np.array([sum(one.token_logprobs) for one in of]) for name, of in scored.items()
@@ -200,9 +201,9 @@ def perplexity_rows(
 def between_models(
     ways: Sequence[tuple[pd.DataFrame, Mapping[str, np.ndarray]]], metric: str
 ) -> list[dict]:
-    """The paired difference of every two models on the same tasks, as rows of the model ``<new> - <old>``.
+    """The paired difference of each pair of models on the same tasks, as rows of the model ``<new> - <old>``.
 
-    ways: for each model its first pass and name -> (tasks,) values.
+    ways: for each model, its first pass and {name: (tasks,) values}.
     """
     rows = []
     for (first, before), (second, after) in combinations(ways, 2):
@@ -218,7 +219,7 @@ def policy_rows(
     """One policy at one precision, as in Tables 2 and 3.
 
     ``valid_percent`` is the exact expectation, ``sampled_valid_percent`` one draw (the paper's way),
-    ``valid_change_points`` the paired difference of the expectation to the base model, ``triggered_percent`` how often
+    ``valid_change_points`` the expectation's paired difference from the base model, ``triggered_percent`` how often
     documentation was retrieved.
     """
     valid = outcome(passes, retrieve, precision)
@@ -249,10 +250,10 @@ def compared_rows(
 def side_by_side(
     rows: Iterable[dict] | pd.DataFrame, metrics: Sequence[str] | None = None, digits: int = 1
 ) -> pd.DataFrame:
-    """Rows as texts with interval and n, a line per model and condition, a column per metric, in the order they came.
+    """Rows as text with interval and n: one line per model and condition, one column per metric, in the original order.
 
-    ``metrics`` selects and orders the columns. Numbers without an interval (counts, p values) stand alone; the paper's,
-    where there is one, stands behind ours.
+    ``metrics`` selects and orders the columns. Numbers without an interval (counts, p values) are shown alone; the
+    paper's value, if there is one, follows ours.
     """
     table = pd.DataFrame(rows)
     table = table[table.metric.isin(metrics)] if metrics else table
@@ -268,14 +269,14 @@ def side_by_side(
 
 
 def added_tokens(first: pd.DataFrame, documented: pd.DataFrame) -> np.ndarray:
-    """(tasks,) tokens that documentation added to the prompts, those that did not fit into the context included."""
+    """(tasks,) tokens that documentation added to the prompts, including those that did not fit into the context."""
     before, after = (frame.prompt_tokens + frame.prompt_dropped for frame in (first, documented))
     return (after - before).to_numpy()
 
 
 def precision_rows(passes: Passes, precisions: Sequence[float], seed: int = 0) -> list[dict]:
-    """Figure 7a: ``policy_rows`` of retrieving always, ``precision_<x>/<class>`` at each precision in percent, and the
-    paired change from the first precision to the last one.
+    """Figure 7a: ``policy_rows`` if documentation is always retrieved, ``precision_<x>/<class>`` at each precision in
+    percent, and the paired change from the first precision to the last.
     """
     always, ways, rows = np.full(len(passes.first), True), {}, []
     for x in precisions:
@@ -289,10 +290,10 @@ def precision_rows(passes: Passes, precisions: Sequence[float], seed: int = 0) -
 def break_even_rows(passes: Passes) -> list[dict]:
     """Rows ``break_even/<class>``: the precision (%) from which retrieval is at least as good as no retrieval.
 
-    The expectation is a straight line from miss to hit, so where it meets the base model is exact, beyond 0 and 100 too:
-    above 100 no retriever is good enough, below 0 any is. -100 and 300 stand for all beyond them and, where the line does
-    not rise, for hits that are as good as the base model and that are not. The interval holds the precisions whose paired
-    change from the base model has an interval that holds 0.
+    The expectation is a straight line from miss to hit, so its intersection with the base model is exact, even outside
+    0 to 100: above 100 no retriever is good enough, below 0 any is. Values are cut at -100 and 300. If the line does
+    not rise, the value is -100 if hits are as good as the base model, and 300 if they are not. The interval contains
+    the precisions at which the interval of the paired change from the base model contains 0.
     """
     first, rows, grid = passes.first, [], np.arange(-100, 301)
     base, miss, hit = (one.valid.to_numpy(dtype=float) for one in (first, passes.miss, passes.hit))
@@ -310,20 +311,20 @@ def break_even_rows(passes: Passes) -> list[dict]:
     return rows
 
 
-# API invocation confidence as a measure and as a trigger (Figure 9), and what such a trigger is worth (Section 4.2). A
-# trigger is an order of the tasks, from the one that needs documentation most, and a place to stop. Orders by confidence
-# or API frequency can be compared with none and with the best one without choosing a threshold; ``held_out_rows`` asks
-# what a threshold is worth that was chosen on other APIs.
+# API invocation confidence as a measure and as a trigger (Figure 9), and the value of such a trigger (Section 4.2). A
+# trigger is an order of the tasks, beginning with the one that needs documentation most, and a point at which to stop.
+# Orders by confidence or API frequency can be compared with a random order and with the best one without choosing a
+# threshold; ``held_out_rows`` measures the value of a threshold that was chosen on other APIs.
 
 
 def calibration_rows(first: pd.DataFrame, counts: Sequence[float]) -> list[dict]:
-    """How well the confidence of the first pass tells valid from invalid (Figure 9a in numbers).
+    """How well the confidence of the first pass separates valid from invalid invocations (Figure 9a in numbers).
 
-    Condition a class or *all*: ``auroc``, ``auroc_rests_on_tasks`` (how many are of the rarer kind, valid or invalid),
-    ``mean_confidence`` and, of *all*, ``brier`` and ``ece`` (10 equal-mass bins);
-    *bins_5* and so on: ``ece`` again; *minimum, mean, product, last*: ``auroc`` of each aggregate, and
-    *minimum - mean* and so on: ``auroc_change_points``, their paired difference (0 to 1, as an AUROC); *frequency*:
-    ``auroc`` of how often the API was seen, (tasks,) ``counts``.
+    For each class and *all*: ``auroc``, ``auroc_rests_on_tasks`` (how many tasks are of the rarer kind, valid or
+    invalid), ``mean_confidence`` and, for *all* only, ``brier`` and ``ece`` (10 equal-mass bins). Further conditions:
+    *bins_5* and so on: ``ece`` with so many bins; *minimum, mean, product, last*: ``auroc`` of each aggregate; *minimum
+    - mean* and so on: ``auroc_change_points``, their paired difference (0 to 1, like an AUROC); *frequency*: ``auroc``
+    of how often the API was seen, (tasks,) ``counts``.
     """
     model, apis, masks = first.model.iloc[0], first.api, by_class(first)
     valid, sure = first.valid.to_numpy(dtype=bool), first["minimum"]
@@ -350,22 +351,23 @@ def label(threshold: float) -> str:
 
 
 def curve(passes: Passes, thresholds: Sequence[float], hits: Hits) -> np.ndarray:
-    """(tasks, thresholds) chances of a valid invocation when documentation is retrieved below each threshold."""
+    """(tasks, thresholds) probabilities of a valid invocation if documentation is retrieved below each threshold."""
     return outcome(passes, triggered(passes.first, "dag_confidence", thresholds), hits)
 
 
 def best(means: np.ndarray) -> np.ndarray:
-    """Which of the ascending thresholds, the last axis of ``means``, is best; the first of equals looks up least."""
+    """The index of the best of the ascending thresholds (the last axis of ``means``); ties go to the fewest lookups."""
     return (means >= means.max(axis=-1, keepdims=True) - 1e-12).argmax(axis=-1)
 
 
 def threshold_rows(passes: Passes, thresholds: np.ndarray, hits: Hits) -> list[dict]:
-    """The best threshold over all tasks, and how much a higher one loses.
+    """The best threshold over all tasks, and how much is lost by a higher one.
 
-    *optimal*, of metric ``threshold``, is the smallest of the best; its interval holds every threshold that is not
-    significantly worse than it, task by task. *optimal_range_low*, *optimal_range_high*: the thresholds around it that
-    lose at most one point. ``largest_fall_points`` of each class: how much validity falls, at most, from a threshold to
-    any higher one, 0 where it never falls; ``ci_high`` bounds the falls from the best threshold so far to every later one.
+    *optimal* (metric ``threshold``) is the smallest of the best thresholds; its interval contains every threshold that
+    is not significantly worse in the paired comparison. *optimal_range_low*, *optimal_range_high*: the range of
+    thresholds around it that lose at most one point. ``largest_fall_points`` of each class: the largest fall in
+    validity from a threshold to any higher one, 0 if it never falls; ``ci_high`` bounds the falls from the best
+    threshold so far to every later one.
     """
     first, model, values = passes.first, passes.first.model.iloc[0], curve(passes, thresholds, hits)
     means = values.mean(axis=0)
@@ -394,9 +396,10 @@ def threshold_rows(passes: Passes, thresholds: np.ndarray, hits: Hits) -> list[d
 
 
 def lowest(score, shares: Sequence[float]) -> np.ndarray:
-    """(n, shares) chance of each task to be among the lowest share of ``score``, (n,), when a coin breaks the ties.
+    """(n, shares) probability that each task is among the lowest share of ``score``, (n,), if ties are broken at
+    random.
 
-    A constant score is a random order: every task has the chance ``share``. Columns sum to n times the share.
+    A constant score gives a random order: every task has the probability ``share``. Columns sum to n times the share.
     """
     _, member, size = np.unique(score, return_inverse=True, return_counts=True)
     before, places = (np.cumsum(size) - size)[member], np.asarray(shares, dtype=float) * len(member)
@@ -410,11 +413,11 @@ def share_rows(
     hits: Hits,
     metric: str = "valid_percent",
 ) -> list[dict]:
-    """Validity over the share of tasks with documentation: ``share_25/order`` (percent), for ``plots.curves``.
+    """Validity against the share of tasks with documentation: ``share_25/order`` (percent), for ``plots.curves``.
 
-    Orders by *confidence* of the first pass; *frequency*, how often the API was seen (``counts``, which only a
-    controlled world knows exactly); *random*; *oracle*, who gains most from this retriever. Per order ``<metric without
-    _percent>_above_random_points``: its mean lead over all shares, paired.
+    The orders are *confidence* of the first pass; *frequency*, how often the API was seen (``counts``, which only a
+    controlled world knows exactly); *random*; and *oracle*, by the gain from this retriever. For each order, ``<metric
+    without _percent>_above_random_points`` is its mean lead over random across all shares, paired.
     """
     first, rows = passes.first, []
     base = first.valid.to_numpy(dtype=float)
@@ -438,8 +441,8 @@ def share_rows(
 def folds(clusters: Sequence[str], strata: Sequence[str], count: int, seed: int) -> np.ndarray:
     """(n,) fold numbers from 0: whole clusters, dealt out in the order of a seeded hash within each stratum.
 
-    Depends on the labels alone, not on their order; the strata continue each other's deal, so that the folds hold
-    equally many clusters.
+    The result depends on the labels alone, not on their order. Each stratum continues where the one before stopped, so
+    that the folds have equally many clusters.
     """
 
     def order(pair: tuple[str, str]) -> tuple[str, bytes]:
@@ -458,11 +461,12 @@ def held_out_rows(
     hits: Hits,
     seed: int,
 ) -> list[dict]:
-    """Three ways to a threshold, judged on the same tasks: ``valid_percent`` of ``fixed/class``, of ``held_out/class``,
-    chosen on the other ``count - 1`` parts of the APIs, and of ``best_in_sample/class``, chosen on what it reports.
+    """Three ways to choose a threshold, judged on the same tasks.
 
-    ``threshold`` of each (``held_out/fold_1`` ...) and paired ``valid_change_points``: best in sample - held out is the
-    optimism, never below 0 over all tasks; held out - fixed is what choosing gains.
+    ``valid_percent`` of ``fixed/class``; of ``held_out/class``, with thresholds chosen on the other ``count - 1`` parts
+    of the APIs; and of ``best_in_sample/class``, with the threshold chosen on the very tasks that it is judged on. Also
+    the ``threshold`` of each (``held_out/fold_1`` ...) and paired ``valid_change_points``: best in sample - held out is
+    the optimism, never below 0 over all tasks; held out - fixed is the gain from choosing.
     """
     first, values = passes.first, curve(passes, thresholds, hits)
     fold, at = folds(first.api, first.frequency, count, seed), best(values.mean(axis=0))
@@ -485,10 +489,11 @@ def held_out_rows(
 def risk_rows(
     first: pd.DataFrame, counts: Sequence[float], coverages: Sequence[float]
 ) -> list[dict]:
-    """How wrong the answers are that are given without documentation: ``risk_percent`` of ``coverage_50/order``.
+    """How often the answers given without documentation are wrong: ``risk_percent`` at ``coverage_50/order``.
 
-    The surest ``coverage`` of the tasks is answered, the rest would be looked up. Orders as in ``share_rows``, but
-    *ideal* answers every right one first. Of confidence and frequency ``aurc``, the area below.
+    The most confident ``coverage`` of the tasks is answered; the rest would be looked up. Orders are as in
+    ``share_rows``, but *ideal*, in place of *oracle*, puts all correct answers first. For confidence and frequency also
+    ``aurc``, the area under the curve.
     """
     model, rows = first.model.iloc[0], []
     valid, apis = first.valid.to_numpy(dtype=bool), first.api.to_numpy()

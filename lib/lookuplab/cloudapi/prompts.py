@@ -1,5 +1,5 @@
-"""What a model reads: the code before an invocation (Appendix A.4, Figures 12 and 13), and before that code, in one of
-five designs, the documentation of APIs (Appendix B.1, Figure 15).
+"""What a model reads: the code before an invocation (Appendix A.4, Figures 12 and 13), and the documentation of APIs
+above that code, in one of five designs (Appendix B.1, Figure 15).
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from lookuplab.errors import UserError
 
 
 def imports(spec: ApiSpec) -> str:
-    """What the snippet imports."""
+    """The import statements of the snippet."""
     place, _, name = spec.client.rpartition(".")
     if spec.provider == "aws":
         return "import boto3\n"
@@ -21,7 +21,7 @@ def imports(spec: ApiSpec) -> str:
 
 
 def construction(spec: ApiSpec) -> str:
-    """The line that makes the client; none for a module."""
+    """The line that creates the client; empty for a module."""
     if spec.provider == "aws":
         return f'client = boto3.client("{spec.client}")\n'
     return f"client = {_name(spec)}(*client_args, **client_kwargs)\n" if spec.module else ""
@@ -36,7 +36,7 @@ def task_prompt(spec: ApiSpec, comment: str) -> str:
 
 
 def _name(spec: ApiSpec) -> str:
-    """The client without its path, which those of Python packages have."""
+    """The client's name, without the module path that clients of Python packages have."""
     return spec.client.rpartition(".")[2]
 
 
@@ -75,7 +75,7 @@ def docstring(
 ) -> str:
     """The retrieved APIs as one Python docstring, in the order given.
 
-    ``documentation`` maps API ids to full texts; only ``full`` reads it.
+    ``documentation`` maps API ids to full texts; only the design ``full`` uses it.
     """
     parts = (api_information(spec, design, documentation or {}) for spec in specs)
     body = f"\n{RULE}\n".join(parts).replace('"""', "'''")

@@ -10,10 +10,10 @@ _BLOCK = re.compile(
     re.IGNORECASE,
 )
 _TAG = re.compile(r"<!--.*?-->|</?[a-zA-Z][^>]*>", re.DOTALL)
-# After these a full stop ends no sentence; a single capital is an initial ("US East (N. Virginia)").
+# A full stop after these does not end a sentence; a single capital is an initial ("US East (N. Virginia)").
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|vs|cf|approx|incl|eg|ie|No|Fig|St)|\b[A-Z])\.$")
 _BOUNDARY = re.compile(r"[.!?][\"')\]]*(?=\s+[\"'(`\[]*[A-Z0-9])")
-# One pass, so that a star inside a literal is no emphasis. Emphasis needs docutils' neighbours.
+# One pass, so that a star inside a literal is not read as emphasis. Docutils' rules say what may surround emphasis.
 _MARKUP = re.compile(
     r"""``(?P<literal>[^\n]+?)``(?!`)
     |   :(?:\w+:)?\w+:`(?P<short>~)?!?(?P<role>[^`\n]+?)(?:\s*<[^`>]*>)?`
@@ -32,14 +32,14 @@ _TYPE_FIELD = re.compile(r"^\s*:(?:type|paramtype)\s+(\w+):\s*(.+)$", re.M)
 
 
 def html_text(html: str) -> str:
-    """HTML without its markup: one paragraph or list item a line, white space collapsed."""
+    """HTML without its markup: one paragraph or list item per line, with white space collapsed."""
     lines = (" ".join(unescape(_TAG.sub("", block)).split()) for block in _BLOCK.split(html))
     # "<a>this</a> ," -> "this,"
     return re.sub(r" +(?=[,.;:)](?:\s|$))", "", "\n".join(filter(None, lines)))
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of plain text. A line end closes a sentence too: headings have no full stop."""
+    """The sentences of plain text. The end of a line also ends a sentence, because headings have no full stop."""
     found = []
     for line in text.splitlines():
         start = 0

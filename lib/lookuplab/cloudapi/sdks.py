@@ -1,10 +1,10 @@
 """The API index from the installed SDKs of AWS and Azure (Appendix A.2, steps 2 and 4).
 
-The paper reads stubs made by mypy_boto3_builder and scrapes boto3's web pages. Both are generated
-from the service models inside botocore, so these are read directly. For Azure it parses the SDK's
-sources, which hold every method many times over (asynchronous twins, overloads, one copy for each
-service version); here the packages are imported and inspected, because only the client knows which
-copy it resolves to. Nothing is fetched and no request is sent.
+The paper reads stubs made by mypy_boto3_builder and scrapes boto3's web pages. Both are generated from the service
+models inside botocore, so here the models are read directly. For Azure the paper parses the SDK's sources, which
+contain every method many times (asynchronous twins, overloads, one copy for each service version); here the packages
+are imported and inspected, because only the client knows which copy it uses. Nothing is downloaded and no request is
+sent.
 """
 
 import importlib.metadata
@@ -39,7 +39,7 @@ from lookuplab.errors import UserError
 EVERY_CLIENT = frozenset(
     "can_paginate close generate_presigned_url get_paginator get_waiter".split()
 )
-_WORDS = {"long": "integer", "double": "float"}  # modelled type -> the one word of the index
+_WORDS = {"long": "integer", "double": "float"}  # type in the model -> word in the index
 _OLD_NAMES = {  # botocore.handlers
     "aws/mturk.mturk.list_hits_for_qualification_type": "list_hi_ts_for_qualification_type"
 }
@@ -53,18 +53,19 @@ def session():
 
 
 def aws_methods(service: str) -> Iterator[tuple[ApiSpec, str]]:
-    """Every public method of one boto3 client. Its documentation is boto3's page as plain text (slow: 10 ms); the methods
-    that every client has get none.
+    """Every public method of one boto3 client, with boto3's page as plain text for its documentation (slow: 10 ms).
+
+    Methods that every client has get no documentation.
     """
     client = session().client(service)
-    # Two modelled operations need HTTP/2 and are off the class: ask the client, not the model.
+    # Two modelled operations need HTTP/2 and are not in the class, so the client is inspected, not the model.
     for name, method in inspect.getmembers(client, inspect.ismethod):
         if name.startswith("_"):
             continue
         place = "aws", service, service, name
         if modelled := client.meta.method_to_api_mapping.get(name):
             spec = _operation(place, client.meta.service_model.operation_model(modelled))
-        else:  # written by hand, as s3.upload_file
+        else:  # written by hand, such as s3.upload_file
             summary = first_sentence(inspect.getdoc(method) or "")
             spec = ApiSpec(*place, signature(method), description=summary, operation=False)
         page = "" if name in EVERY_CLIENT else inspect.cleandoc(str(method.__doc__))
@@ -77,7 +78,7 @@ def _operation(place: tuple[str, str, str, str], model) -> ApiSpec:
     shape = model.input_shape
     members, required = (shape.members, shape.required_members) if shape else ({}, [])
     text = html_text(model.documentation or "")
-    if "</p>" in text:  # eight models hold escaped HTML inside their HTML
+    if "</p>" in text:  # eight models contain escaped HTML inside their HTML
         text = html_text(text)
     # ``autofilled``: botocore accepts the call without a required member (botocore.handlers fills in glacier's account).
     # ``keyword_argument``: Python does not accept the modelled name of a member as a keyword.
@@ -143,7 +144,7 @@ def azure_clients(service: str) -> set[type]:
 
 
 def _groups(client: type) -> Iterator[type]:
-    """Operation groups, reached through an instance: it resolves the service version of each."""
+    """Operation groups, reached through an instance, which resolves the service version of each."""
     arguments = list(inspect.signature(client).parameters)
     if "subscription_id" in arguments:
         instance = client(object(), "00000000-0000-0000-0000-000000000000")
@@ -161,14 +162,15 @@ def _groups(client: type) -> Iterator[type]:
 
 
 def build(folder: Path = INDEX.parent) -> int:
-    """Write the index of every service and its documentation into ``folder``; return how many APIs. Raises UserError
-    unless the pinned SDKs are there.
+    """Write the index of every service and its documentation into ``folder``; return the number of APIs.
+
+    Raises UserError unless the pinned SDKs are installed.
     """
     check_versions()
     services = [("aws", service) for service in session().get_available_services()]
     services += [("azure", service) for service in AZURE]
     jobs = min(os.cpu_count() or 1, 8)
-    # botocore keeps what it read, up to 700 MB: a process for each service
+    # botocore keeps what it has read, up to 700 MB, so each service gets its own process
     with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=1) as pool:
         parts = pool.imap_unordered(part, services)
         shown = tqdm(parts, "API index", len(services), unit=" services")

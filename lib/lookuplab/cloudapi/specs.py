@@ -1,6 +1,6 @@
 """What an API is: its place, its arguments and its documentation (Appendix A.2, steps 2 and 4).
 
-The committed index holds every AWS operation and every Azure method as one JSON line; reading it
+The committed index contains every AWS operation and every Azure method as one JSON line; reading it
 needs no SDK.
 """
 
@@ -56,8 +56,10 @@ Signature = tuple[Parameter, ...]
 def signature(
     function: Callable, unbound: bool = False, types: Mapping[str, str] | None = None
 ) -> Signature:
-    """The signature that ``inspect`` reports; of an ``unbound`` method without ``self``. ``types`` are those of arguments
-    without an annotation. Where Python knows no signature (many compiled functions): anything.
+    """The signature that ``inspect`` reports, without ``self`` for an ``unbound`` method.
+
+    ``types`` gives the types of arguments without an annotation. If Python knows no signature (many compiled
+    functions), anything is accepted.
     """
     try:
         found = list(inspect.signature(function).parameters.values())
@@ -78,14 +80,14 @@ def signature(
 
 @dataclass(frozen=True)
 class ApiSpec:
-    """One callable of a cloud SDK's client, or of a Python package (provider ``python``, service:
-    the package).
+    """One callable of a cloud SDK's client, or of a Python package (provider ``python``, service: the package).
 
     ``client`` is what the prompt names: the boto3 service, the Azure class, or the dotted path of a package's module or
-    class. ``module`` is where a class is imported from, empty for functions of a module. One of the ``overloads`` must
-    bind, too. ``documented`` are keywords that only the docstring knows (for the closed binding). ``flags`` say why an
-    API is not sampled into the benchmark (``autofilled``, ``generic_name``, ``open_signature`` ...). ``operation`` is
-    False for client methods that are no API operation (``can_paginate``, ``get_paginator``, ``upload_file`` ...).
+    class. ``module`` is where a class is imported from, empty for functions of a module. In the closed binding
+    (``validity.bind_error``), one of the ``overloads`` must bind too, and the ``documented`` keywords, which only the
+    docstring mentions, are accepted. ``flags`` say why an API is not sampled into the benchmark (``autofilled``,
+    ``generic_name``, ``open_signature`` ...). ``operation`` is False for client methods that are not API operations
+    (``can_paginate``, ``get_paginator``, ``upload_file`` ...).
     """
 
     provider: str
@@ -118,8 +120,9 @@ class ApiSpec:
 def inspected(
     place: tuple[str, str, str, str], function: Callable, unbound: bool = False, **more
 ) -> tuple[ApiSpec, str]:
-    """(specification, docstring) of a Python callable at a (provider, service, client, name), as its signature,
-    overloads and docstring describe it; ``more`` are fields of the specification.
+    """(specification, docstring) of a Python callable at a (provider, service, client, name).
+
+    The specification is read from its signature, overloads and docstring; ``more`` are further fields.
     """
     variants = [function]
     variants += typing.get_overloads(inspect.unwrap(getattr(function, "__func__", function)))
@@ -148,7 +151,7 @@ def methods(cls: type) -> Iterator[tuple[str, Callable, bool]]:
 
 
 def type_word(annotation: str) -> str:
-    """One word for the value: that of the first alternative of a union."""
+    """One word for the type of a value; for a union, that of its first alternative."""
     text = re.sub(r"[\w.~]+\.(?=\w)", "", annotation).replace("`", "").strip()
     while wrapped := re.fullmatch(r"(?:Optional|Union|Required)\[(.*)\]", text):
         text = wrapped[1]
@@ -192,8 +195,8 @@ class ApiIndex:
     def methods(self, provider: str, client: str, service: str | None = None) -> dict[str, ApiSpec]:
         """name -> specification of every method of one client.
 
-        Some Azure classes (``Operations``) exist in several services: without ``service`` their methods come together,
-        and so they do for one that is not in the index, since others name the packages otherwise. Raises UserError for a
+        Some Azure classes (``Operations``) exist in several services. Their methods are merged without ``service``, and
+        also if ``service`` is not in the index, since others may name the packages differently. Raises UserError for a
         client that is not in the index.
         """
         for place in (service, None):
@@ -227,8 +230,10 @@ def _read(path: Path) -> list[dict]:
 
 
 def write_index(folder: Path, described: Iterable[tuple[ApiSpec, str]]) -> ApiIndex:
-    """Write (specification, full documentation) of APIs, in any order, as ``load_index`` and ``load_documentation`` read
-    them. The same APIs give the same bytes.
+    """Write (specification, full documentation) of APIs, given in any order, for ``load_index`` and
+    ``load_documentation``.
+
+    The same APIs give the same bytes.
     """
     described = sorted(described, key=lambda pair: pair[0].id)
     pages = [{"id": spec.id, "documentation": page} for spec, page in described if page]
@@ -244,7 +249,7 @@ def write_index(folder: Path, described: Iterable[tuple[ApiSpec, str]]) -> ApiIn
 
 
 def flagged(specs: Sequence[ApiSpec]) -> list[ApiSpec]:
-    """Mark names that do not say alone which API is meant; a benchmark leaves these out.
+    """Flag names that do not identify one API by themselves; ``benchmark.candidates`` leaves out most of these.
 
     ``shared_name``: another client of the provider has an operation of this name. ``generic_name``: a single word
     (``encrypt``; ``begin_`` does not count), or a name in more than four clients (``list_by_resource_group``).

@@ -1,13 +1,14 @@
 """Valid API invocation and the three kinds of failure (paper, Sections 2.2 and 2.3, Appendices A.3 and A.5).
 
-A completion is judged by the outermost first call on the client and nothing behind it: ``client.`` + completion. The
-text is taken literally; a completion that repeats the prompt, or that begins with ``client.``, calls something else.
+A completion, read as ``client.`` + completion, is judged by its outermost first call on the client and by nothing after
+it. The text is taken literally; a completion that repeats the prompt, or that begins with ``client.``, calls something
+else.
 
-A call is valid if a stub with the API's signature takes its arguments: only their names and places count (Section 2.2
-and Figure 3), never their values. Two bindings exist: *open* mirrors the signature, ``**kwargs`` included; *closed*
-takes only keywords that are known from somewhere. For AWS they are the same, because botocore refuses every positional
-argument and every unknown keyword. (It lets unknown keywords of an operation without any input pass and drops them; the
-stub refuses them, as the documentation does.)
+A call is valid if a stub with the API's signature accepts its arguments: only their names and positions count (Section
+2.2 and Figure 3), never their values. There are two bindings: *open* mirrors the signature, ``**kwargs`` included;
+*closed* accepts only known keywords (``bind_error``). For AWS they are the same, because botocore rejects every
+positional argument and every unknown keyword. (For an operation without any input, it lets unknown keywords pass and
+drops them; the stub rejects them, as the documentation does.)
 """
 
 import ast
@@ -32,7 +33,7 @@ CATEGORIES = (VALID, INVALID_USAGE, INCORRECT_EXISTING, NONEXISTENT)
 
 FIRST_NAME = re.compile(r"(?:[\s\\])*([^\W\d]\w*)")
 
-# What azure-core's pipeline takes from the keywords of any operation (its policies and its transport, 1.30.1).
+# The keywords that azure-core's pipeline accepts for any operation (its policies and its transport, 1.30.1).
 PIPELINE_OPTIONS = frozenset(
     "cls headers params api_version content_type error_map continuation_token polling polling_interval stream "
     "request_id auto_request_id user_agent user_agent_overwrite raw_request_hook raw_response_hook response_encoding "
@@ -62,12 +63,12 @@ ALIASES = {
 
 @dataclass(frozen=True)
 class Judgement:
-    """What one completion is worth.
+    """The judgement of one completion.
 
-    ``call`` is the text of the first call (None: there is none, or it never ends) and ``name`` what it calls;
-    ``reason`` says in words why an invalid call does not bind. ``exists_anywhere``: the name is in the API
-    index, whichever client's it is (Section 4.1). Flags: ``unresolved_splat`` (judged on the visible
-    arguments), ``unknown_target`` (no acceptable target is a method of the client, so nothing can be valid).
+    ``call`` is the text of the first call (None if there is none, or if it never ends) and ``name`` what it calls;
+    ``reason`` says why an invalid call does not bind. ``exists_anywhere``: the name is in the API index, for any client
+    (Section 4.1). Flags: ``unresolved_splat`` (judged by the visible arguments), ``unknown_target`` (no acceptable
+    target is a method of the client, so nothing can be valid).
     """
 
     valid: bool
@@ -88,11 +89,11 @@ def judge(
     client: str,
     service: str | None = None,
 ) -> Judgement:
-    """Judge what stands after ``client.`` in a completion.
+    """Judge a completion, the text after ``client.``.
 
-    ``targets`` are the acceptable APIs, as names or ids; one that binds suffices (Appendix A.3). "Exists" means: is a
-    method of the prompt's ``client``; ``service`` as in ``ApiIndex.methods``, which raises UserError for a client that
-    is not in the index.
+    ``targets`` are the acceptable APIs, as names or ids; one that binds suffices (Appendix A.3). A name "exists" if it
+    is a method of the prompt's ``client``; ``service`` is as in ``ApiIndex.methods``, which raises UserError for a
+    client that is not in the index.
     """
     methods = index.methods(provider, client, service)
     wanted = {target.rsplit(".", 1)[-1] for target in targets}
@@ -142,7 +143,7 @@ def _first_call(candidate: str) -> tuple[str | None, str | None]:
 class CallArguments(NamedTuple):
     """The visible arguments of one call: how many are positional, and the names of the keywords, in order.
 
-    ``unresolved`` is True when a ``*args`` or ``**kwargs`` that is no literal hides further arguments.
+    ``unresolved`` is True when a ``*args`` or ``**kwargs`` that is not a literal hides further arguments.
     """
 
     positional: int = 0
@@ -151,10 +152,12 @@ class CallArguments(NamedTuple):
 
 
 def parse_call(call: str | None) -> CallArguments:
-    """The arguments of ``call`` (``name(...)``, as the completion wrote it after ``client.``); literal splats expanded.
+    """The arguments of ``call`` (``name(...)``, as the completion wrote it after ``client.``), with literal splats
+    expanded.
 
-    ``compile`` and not only ``ast.parse``, because the parser alone accepts repeated keywords. Raises ValueError
-    for text that Python would not run: a syntax error, a keyword given twice, a key that is no name.
+    The text goes through ``compile`` as well as ``ast.parse``, because the parser alone accepts repeated keywords.
+    Raises ValueError for text that Python would not run: a syntax error, a keyword given twice, a key that is not a
+    name.
     """
     if call is None:
         raise ValueError("no complete call")
@@ -182,7 +185,7 @@ def parse_call(call: str | None) -> CallArguments:
         elif isinstance(argument.value, ast.Dict):
             named = [key.value for key in argument.value.keys if isinstance(key, ast.Constant)]
             hidden |= len(named) < len(argument.value.keys)
-            keywords += dict.fromkeys(named)  # equal keys: one
+            keywords += dict.fromkeys(named)  # equal keys count once
         elif isinstance(argument.value, ast.Constant | ast.List | ast.Tuple | ast.Set):
             raise ValueError("the argument after ** must be a mapping")
         else:
@@ -195,10 +198,10 @@ def parse_call(call: str | None) -> CallArguments:
 
 
 def bind_error(spec: ApiSpec, call: CallArguments, closed: bool = False) -> str | None:
-    """None if the call binds to a stub with the signature that the SDK enforces, else why not.
+    """None if the call binds to a stub with the signature that the SDK enforces, else the reason why it does not.
 
-    ``closed`` concerns Azure's clients: ``**kwargs`` takes only keywords that the documentation, an overload or
-    azure-core knows, and of the overloads one must bind, too.
+    ``closed`` concerns Azure's clients: ``**kwargs`` accepts only keywords that the documentation or azure-core knows,
+    and if there are overloads, one of them must bind too.
     """
     parameters, keywords = spec.parameters, call.keywords
     if "autofilled" in spec.flags:
@@ -206,7 +209,7 @@ def bind_error(spec: ApiSpec, call: CallArguments, closed: bool = False) -> str 
             p._replace(required=p.required and p.name not in AUTOFILLED) for p in parameters
         )
     modelled, alias = ALIASES.get(spec.id.partition(".")[0], ("", ""))
-    if modelled in {p.name for p in parameters}:  # some ``Filters`` are ``Filter``
+    if modelled in {p.name for p in parameters}:  # in some models it is ``Filter``
         parameters = tuple(p._replace(name=alias) if p.name == modelled else p for p in parameters)
         keywords = tuple(alias if name == modelled else name for name in keywords)
         if len(set(keywords)) < len(keywords):

@@ -1,9 +1,9 @@
 """The code models' training corpus, and the models that learn it (data/mini/DESIGN.md).
 
-Part (a) is the source of Python packages. Part (b) is usage of real cloud APIs, each API exactly as often as a hash
-decided: a randomised experiment that no paper could run. Part (c) is about invented APIs, each used once and always
-documented. Nothing about those can be memorised, so the only way to lower the loss on their calls is to copy names and
-arguments from the documentation; without them a small model does not learn to use documentation at all.
+Part (a) is the source code of Python packages. Part (b) is usage of real cloud APIs, where a hash decided at random how
+often each API occurs: a randomised experiment that no paper could run. Part (c) is about invented APIs, each used once
+and always documented. Nothing about those can be memorised, so the only way to lower the loss on their calls is to copy
+names and arguments from the documentation; without them a small model does not learn to use documentation at all.
 """
 
 import keyword
@@ -41,16 +41,16 @@ MODELS = paths.MINI / "models"
 TASKS = benchmark.TASKS
 FURTHER = TASKS.with_name("tasks_further.jsonl")
 DEVELOPMENT = TASKS.with_name("tasks_development.jsonl")
-# Model -> in how many of 100 documentations the called API is missing
+# Model -> the percentage of documentation texts in which the called API is missing
 ARMS = {"large": 0, "medium": 0, "small": 0, "medium-arm15": 15}
-# Of how many APIs each pool is: with a drawn count, and with none. What is in no pool never occurs.
+# The number of APIs in each pool: with a drawn count, and with count 0. APIs that are in no pool never occur.
 POOLS = {"asked": (500, 250), "development": (67, 33), "background": (1_500, 0)}
 COUNTS = {"asked": (1, 600), "development": (1, 600), "background": (1, 10)}
-N_FURTHER = 2_000  # tasks besides the 622
+N_FURTHER = 2_000  # tasks in addition to the 622
 PACKAGE_CHARACTERS = 9_000_000  # about 15 % of the tokens
 N_INVENTED = 20_500  # about 40 % of the tokens
-DOCUMENTED = 0.25  # of the usage texts
-SHOWN = (1, 1, 1, 1, 2, 3, 4, 5)  # APIs in a documentation, equally often
+DOCUMENTED = 0.25  # share of the usage texts
+SHOWN = (1, 1, 1, 1, 2, 3, 4, 5)  # numbers of APIs in a documentation text, equally often
 ROOM = 5_500  # characters of full documentation that leave room for the call in the 2,048 tokens of a row
 TAB = "    "
 LAYOUTS = ("benchmark", "script", "function", "inside", "method", "guarded")
@@ -140,8 +140,8 @@ called. Packages: {licences}."""
 def pools() -> dict[str, dict[str, int]]:
     """Pool -> API id -> how often it is to occur: log-uniform in the pool's range, or never.
 
-    A hash decides, not the API, so that frequency is not confounded with how hard an API is to call. Of the operations
-    with one name only the first can be drawn, so that counts by name are exact.
+    A hash decides at random, so that frequency is not confounded with how hard an API is to call. Of the operations
+    with the same name only the first can be drawn, so that counts by name are exact.
     """
     by_name: dict[str, ApiSpec] = {}
     for spec in sorted(load_index().operations, key=lambda spec: stable_order(spec.id, DRAW)):
@@ -162,7 +162,9 @@ def pools() -> dict[str, dict[str, int]]:
 
 
 def build_tasks() -> dict[Path, list[Task]]:
-    """File -> tasks: the 622; further ones of the same APIs with other comments; those of the APIs for development."""
+    """File -> tasks: the 622; further ones for the same APIs with different comments; those for the
+    development APIs.
+    """
     index, tables = load_index(), {}
     for pool in ("asked", "development"):
         counts = pandas.Series(pools()[pool])
@@ -185,13 +187,13 @@ def build_tasks() -> dict[Path, list[Task]]:
 
 
 def plain(text: str) -> str:
-    """The words alone, whatever their case and punctuation, with a space before and behind each."""
+    """The words of a text in lower case, without punctuation, with one space before and after each."""
     return f" {' '.join(re.findall('[a-z0-9]+', text.lower()))} "
 
 
 @cache
 def benchmark_comments() -> dict[tuple[str, str], list[str]]:
-    """The first two words -> the comments that begin with them."""
+    """The first two words -> the benchmark comments that begin with them."""
     found = defaultdict(list)
     for path in (TASKS, FURTHER, DEVELOPMENT):
         for task in benchmark.load_tasks(path):
@@ -201,7 +203,7 @@ def benchmark_comments() -> dict[tuple[str, str], list[str]]:
 
 
 def reserved(text: str) -> bool:
-    """Whether a text holds the wording of a benchmark comment."""
+    """Whether a text contains the wording of a benchmark comment."""
     said, begun = plain(text), benchmark_comments()
     begins = set(pairwise(said.split())) & begun.keys()
     return any(comment in said for two in begins for comment in begun[two])
@@ -237,8 +239,9 @@ def value(parameter: Parameter, rng: Random) -> str:
 
 
 def call(spec: ApiSpec, rng: Random) -> str:
-    """A valid invocation ``name(...)`` on one line or with one argument a line: all required arguments, sometimes one
-    or two optional ones.
+    """A valid invocation ``name(...)``, on one line or with one argument per line.
+
+    It has all required arguments and sometimes one or two optional ones.
     """
     optional = [p for p in spec.parameters if not p.required and not p.kind.startswith("VAR_")]
     required = [p for p in spec.parameters if p.required]
@@ -260,8 +263,9 @@ def call(spec: ApiSpec, rng: Random) -> str:
 
 
 def usage(calls: Sequence[tuple[ApiSpec, str]], rng: Random) -> str:
-    """Code that makes a client and calls (API, comment) of it in turn: in one of six layouts, with the first comment in
-    one of five forms.
+    """Code that creates a client and makes the given calls (API, comment) on it in turn.
+
+    It has one of six layouts, with the first comment in one of five forms.
     """
     layout, form = rng.choice(LAYOUTS), rng.choice(FORMS)
     (spec, comment), *more = calls
@@ -300,7 +304,7 @@ def usage(calls: Sequence[tuple[ApiSpec, str]], rng: Random) -> str:
 
 
 def slug(comment: str) -> str:
-    """A function's name out of the first words of a comment."""
+    """A function name made from the first words of a comment."""
     name = "_".join(re.findall("[a-z0-9]+", comment.lower())[:5])
     return f"do_{name}" if keyword.iskeyword(name) or not name.isidentifier() else name
 
@@ -308,8 +312,8 @@ def slug(comment: str) -> str:
 def documentation(
     spec: ApiSpec, others: Sequence[ApiSpec], texts: Mapping[str, str], rng: Random
 ) -> str:
-    """A docstring with the documentation of an API and of others, in any order and one of the five augmentation designs;
-    of full texts as many as fit.
+    """A docstring with the documentation of an API and of others, in random order and in one of the five augmentation
+    designs; with as many full texts as fit.
     """
     design, shown, room = rng.choice(DESIGNS), [spec], ROOM - len(texts.get(spec.id, ""))
     for other in others:
@@ -323,7 +327,7 @@ def documentation(
 def usage_documents(counts: Mapping[str, int], arm: int = 0) -> Iterator[tuple[str, str]]:
     """(document id, text): ``counts[api]`` documents for every API, each with one call, all different.
 
-    In ``arm`` of 100 documentations the called API is missing; between arms nothing else differs.
+    In ``arm`` of 100 documentation texts the called API is missing; nothing else differs between arms.
     """
     index = load_index()
     for api, count in sorted(counts.items()):
@@ -337,7 +341,7 @@ def usage_documents(counts: Mapping[str, int], arm: int = 0) -> Iterator[tuple[s
 
 
 def _usage(spec: ApiSpec, others: Sequence[ApiSpec], arm: int, key: str) -> str:
-    """One document. Documentation that holds a benchmark comment's wording is shown without descriptions."""
+    """One document. Documentation that contains a benchmark comment's wording is shown without descriptions."""
     rng = Random(key)
     body = usage([(spec, wording(spec, rng))], rng)
     if rng.random() >= DOCUMENTED:
@@ -353,15 +357,16 @@ def _usage(spec: ApiSpec, others: Sequence[ApiSpec], arm: int, key: str) -> str:
 
 
 def wording(spec: ApiSpec, rng: Random) -> str:
-    """A comment that says what the API is for and is none of the benchmark's, as people write it: with an opening, a
-    purpose, or a word left out.
+    """A comment that says what the API is for and is not one of the benchmark's.
+
+    It varies as people's comments do: with an opening, a purpose, or a word left out.
     """
     meaning = intent(spec.description)
     for _ in range(60):
         said = reword(meaning, rng, keep=0.15)
         if not reserved(said):
             break
-    else:  # every plain wording is reserved: a longer one, which holds none of them
+    else:  # every plain wording is reserved: a longer one contains none of them
         said = f"{said.split()[0]} what is needed of {' '.join(said.split()[1:])}"
     comment, draw = said[0].upper() + said[1:], rng.random()
     if draw < 0.12:
@@ -377,7 +382,7 @@ def wording(spec: ApiSpec, rng: Random) -> str:
 
 
 class Inventor:
-    """Invents APIs that exist nowhere out of the words that real ones are made of."""
+    """Invents APIs that do not exist, from the words of real ones."""
 
     def __init__(self):
         specs = load_index().specs
@@ -390,7 +395,7 @@ class Inventor:
         self.homes = sorted({(s.provider, s.service, s.client, s.module) for s in specs})
 
     def word(self, rng: Random) -> str:
-        """A pronounceable word that exists nowhere."""
+        """A pronounceable word that does not exist."""
         syllables = (
             rng.choice("bcdfghklmnprstvz") + rng.choice("aeiou")
             for _ in range(rng.choice((2, 3, 3)))
@@ -401,8 +406,9 @@ class Inventor:
         return self.word(rng) if rng.random() < 0.12 else rng.choice(self.nouns)
 
     def invent(self, rng: Random, home: tuple[str, ...] = ()) -> ApiSpec:
-        """An API with 0 to 12 required and 0 to 10 optional arguments, one in ten with none: in ``home`` (provider,
-        service, client, module), else in a real or an invented service.
+        """An API with 0 to 12 required and 0 to 10 optional arguments; one in ten has none at all.
+
+        It is in ``home`` (provider, service, client, module), by default in a real or an invented service.
         """
         provider, service, client, module = home or rng.choice(self.homes)
         if not home and provider == "aws" and rng.random() < 0.4:
@@ -447,7 +453,7 @@ class Inventor:
 
 
 def hint(spec: ApiSpec, several: bool, rng: Random) -> str:
-    """A comment: mostly bland; where several APIs are documented, close to the right one's description."""
+    """A comment: mostly bland; if several APIs are documented, close to the right one's description."""
     if not several and rng.random() < 0.65:
         return rng.choice(BLAND)
     verb, *nouns = spec.name.split("_")
@@ -457,7 +463,7 @@ def hint(spec: ApiSpec, several: bool, rng: Random) -> str:
 
 
 def page(spec: ApiSpec) -> str:
-    """Documentation in the manner of boto3's own pages: description, request syntax, parameters."""
+    """Documentation in the style of boto3's own pages: description, request syntax, parameters."""
     syntax = ",\n".join(f"      {p.name}='{p.type}'" for p in spec.parameters)
     request = f"  response = client.{spec.name}(" + f"\n{syntax}\n  " * bool(syntax) + ")"
     listed = "\n\n".join(
@@ -483,7 +489,7 @@ def invented_documents(count: int) -> Iterator[tuple[str, str]]:
 
 
 def documents(arm: int = 0) -> Iterator[tuple[str, str]]:
-    """(id, text) of the whole corpus in a fixed order. No text holds the wording of a benchmark comment."""
+    """(id, text) of the whole corpus in a fixed order. No text contains the wording of a benchmark comment."""
     yield from (one for one in package_documents(PACKAGE_CHARACTERS) if not reserved(one[1]))
     counts = chain.from_iterable(pool.items() for pool in pools().values())
     yield from usage_documents(dict(counts), arm)
@@ -491,10 +497,10 @@ def documents(arm: int = 0) -> Iterator[tuple[str, str]]:
 
 
 def train(names: Iterable[str], out: Path, seed: int = 0) -> Iterator[Path]:
-    """Build the corpus and train these models on it: folders in ``out``. The tokenizer is that of arm 0.
+    """Build the corpus and train these models on it, each into a folder in ``out``. The tokenizer is that of arm 0.
 
-    The documentation of an invented API is random words: it is read, not learned. Where a text is too long for a row,
-    its documentation loses its end, as in a prompt.
+    The documentation of an invented API is random words, so it is read but not learned. If a text is too long for a
+    row, its documentation loses its end.
     """
     from lookuplab.mini import training
 

@@ -1,8 +1,8 @@
 """What the docstrings of installed libraries say: sentences about an object, and its examples as runnable code.
 
-Read from the imported objects, not from the source, because compiled functions and pandas' templates have a docstring
-only there. The first half serves the corpus of snippets, the second the problems: examples cut to what one expression
-needs, and the calls that they make.
+They are read from the imported objects, not from the source, because compiled functions and pandas' templates have a
+docstring only there. The first half of this module serves the corpus of snippets. The second serves the problems:
+examples reduced to what one expression needs, and the calls that they make.
 """
 
 import ast
@@ -43,7 +43,7 @@ MARKUP = (
     (r"\*{1,2}([\w ]+)\*{1,2}", r"\1"),
 )
 LEFT_OUT = re.compile(
-    r"\brandom\b|\brng\b|\bseed\b|shuffle|\.sample\(|\.rvs\(|"  # another value each time
+    r"\brandom\b|\brng\b|\bseed\b|shuffle|\.sample\(|\.rvs\(|"  # a different value each time
     r"\bopen\(|\bread_|\bto_(csv|json|pickle|excel|hdf|sql|parquet|clipboard)\b|\bfetch_|save|loadtxt|"  # files
     r"memmap|genfromtxt|tempfile|tofile|fromfile|http|\bload\(|load_files|urlopen|"
     r"\bplt\b|matplotlib|\.plot\b|\bpyarrow\b|\bpa\.|doctest:\s*\+SKIP|[^\x00-\x7f]"
@@ -104,7 +104,7 @@ def _modules(name: str) -> Iterator[ModuleType]:
 
 
 def sections(text: str) -> dict[str, str]:
-    """The sections of a numpydoc docstring: lower-case heading -> text; "" is what stands before the first."""
+    """The sections of a numpydoc docstring: lower-case heading -> text; "" is the text before the first heading."""
     first, *parts = re.split(r"^(\w[\w -]*)\n[-=]{3,} *$", text, flags=re.M)
     headings = [name.strip().lower() for name in parts[::2]]
     return {"": first, **dict(zip(headings, parts[1::2], strict=True))}
@@ -113,7 +113,7 @@ def sections(text: str) -> dict[str, str]:
 def sentences(text: str) -> list[str]:
     """The sentences of the prose paragraphs of a text, without markup, lists, tables, code and directives.
 
-    A sentence has 4 to 40 words, begins with a letter and holds no formula.
+    A sentence has 4 to 40 words, begins with a letter and contains no formula.
     """
     found = []
     for paragraph in re.split(r"\n\s*\n", text.strip()):
@@ -133,10 +133,10 @@ def plain(text: str, markup: Iterable[tuple[str, str]] = MARKUP) -> str:
 
 
 def sessions(text: str) -> list[tuple[str, str]]:
-    """One (lead, code) for each stretch of ``>>>`` code between prose: the sentence that leads to it, "" for none.
+    """One (lead, code) for each stretch of ``>>>`` code between prose; the lead is the sentence before it, "" for none.
 
-    Each is made to stand alone: the earlier statements that define its names come first, as do the imports that the
-    libraries' docstrings take for granted. Outputs are dropped. A session that does not parse gives nothing.
+    Each code is made to run by itself: the earlier statements that define its names come first, as do the imports that
+    the libraries' docstrings take for granted. Outputs are dropped. A text with code that does not parse gives nothing.
     """
     found, before, lead, code = [], [], "", []
     try:
@@ -156,7 +156,7 @@ def sessions(text: str) -> list[tuple[str, str]]:
 
 
 def _alone(before: list[str], code: list[str]) -> str:
-    """``code`` behind those of the earlier statements that bind what it reads, and the imports that it needs."""
+    """``code`` after the imports that it needs and those of the earlier statements that bind what it reads."""
     needed: set[str] = set()
     kept: list[str] = []
     for statement in reversed([*before, *code]):
@@ -174,7 +174,7 @@ def names(tree: ast.AST, context: type = ast.expr_context) -> set[str]:
 
 
 def bound(tree: ast.AST) -> set[str]:
-    """The names that a piece of code binds: assigned, imported, defined; a changed element counts for its variable."""
+    """The names that a piece of code binds: assigned, imported, defined; changing an element binds its variable."""
     found = names(tree, ast.Store)
     for node in ast.walk(tree):
         match node:
@@ -191,7 +191,7 @@ def bound(tree: ast.AST) -> set[str]:
 class Example:
     """One expression of a docstring and the statements that it needs.
 
-    ``object`` is the public name of the documented object and ``number`` the place among the docstring's examples.
+    ``object`` is the public name of the documented object, ``number`` the position among the docstring's examples.
     """
 
     object: str
@@ -207,7 +207,7 @@ class Example:
 
 
 def examples_of(library: str, split: str) -> list[Example]:
-    """Every example that can be a problem, of the objects all names of which are in one split
+    """Every example that can be a problem, of the objects whose names are all in ``split``
     (``packages.example_split``).
     """
     return [
@@ -272,7 +272,7 @@ def fits(example: Example, node: ast.expr) -> bool:
     try:
         used = names(ast.parse(text))
         ast.parse(example.target, mode="eval")
-    except SyntaxError:  # lines that only parentheses around them hold together
+    except SyntaxError:  # lines that need parentheses around them
         return False
     of_class = isinstance(pydoc.locate(example.object), type)  # any of its methods will do
     last = re.escape(example.object.rpartition(".")[2])
@@ -291,9 +291,9 @@ def fits(example: Example, node: ast.expr) -> bool:
 class Call:
     """The outermost call (or attribute) of the expression ``source``.
 
-    ``name`` is the callable as the source writes it, without its ``receiver``, the object that it belongs to (None for
+    ``name`` is the callable as written in the source, without its ``receiver``, the object that it belongs to (None for
     a function). ``arguments`` are (parameter or "", expression). ``parameters`` maps the callable's parameters to their
-    defaults, ``document`` is its docstring and ``summary`` what that says first.
+    defaults, ``document`` is its docstring and ``summary`` the first thing that the docstring says.
     """
 
     source: str
@@ -309,8 +309,9 @@ class Call:
 
 
 def call(source: str, known: dict) -> Call:
-    """The call that ``source`` is, resolved in the namespace ``known``. Raises ValueError for one without a documented
-    callable.
+    """The call in ``source``, resolved in the namespace ``known``.
+
+    Raises ValueError if it has no documented callable.
     """
     node = ast.parse(source, mode="eval").body
     called = getattr(node, "func", node)
@@ -328,7 +329,7 @@ def call(source: str, known: dict) -> Call:
         raise ValueError("a constant of a module, or a method that is not called")
     parameters = {}
     if called is not node:
-        with suppress(TypeError, ValueError):  # a callable that tells no signature
+        with suppress(TypeError, ValueError):  # a callable without a known signature
             parameters = inspect.signature(found).parameters
     defaults = {
         name: one.default
@@ -345,7 +346,7 @@ def call(source: str, known: dict) -> Call:
 
 
 def described(owner: type, name: str, document: str) -> str:
-    """The docstring of a property; what the class says of an attribute without one; else ``document``."""
+    """The docstring of a property; for an attribute without one, what its class says about it; else ``document``."""
     static = inspect.getattr_static(owner, name, None)
     if inspect.isdatadescriptor(static):
         return inspect.getdoc(static) or ""
@@ -357,7 +358,7 @@ def described(owner: type, name: str, document: str) -> str:
 
 
 def summary_of(document: str) -> str:
-    """First paragraph of a docstring as one line without markup; a leading signature is passed over."""
+    """First paragraph of a docstring as one line without markup; a leading signature is skipped."""
     for paragraph in re.split(r"\n\s*\n", document.strip()):
         text = " ".join(paragraph.split())
         if text and not re.match(r"[\w.]+\(.*\)$", text) and not text.startswith(".. "):
@@ -375,7 +376,7 @@ def options_of(document: str, parameter: str) -> list[str]:
 
 
 def replaced(source: str, changes: Iterable[tuple[ast.expr, str]]) -> str:
-    """ASCII ``source`` with other text in the place of some of its nodes, which do not overlap."""
+    """ASCII ``source`` with some of its nodes, which do not overlap, replaced by other text."""
     starts = [0, *accumulate(map(len, source.splitlines(keepends=True)))]
     for node, text in sorted(changes, key=lambda one: (-one[0].lineno, -one[0].col_offset)):
         end = starts[node.end_lineno - 1] + node.end_col_offset
@@ -384,10 +385,10 @@ def replaced(source: str, changes: Iterable[tuple[ast.expr, str]]) -> str:
 
 
 def lifted(found: Call) -> tuple[str, list[str]]:
-    """The expression over variables, and the assignments that make them, where it was written over constants.
+    """An expression written over constants, rewritten over variables, and the assignments that make these.
 
-    Displays and constructed values among receiver and arguments become variables, whose names do not tell a parameter;
-    where there is none of them, the first argument does.
+    Displays and constructed values among receiver and arguments become variables, with names that do not give a
+    parameter away; if there are none, the receiver or else the first argument does.
     """
     parts = [*filter(None, [found.receiver]), *(node for _, node in found.arguments)]
     kinds = ast.List | ast.Tuple | ast.Dict | ast.Set | ast.Call

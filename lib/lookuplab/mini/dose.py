@@ -1,5 +1,7 @@
-"""Validity as a function of the dose, how often a model saw an API: a logistic curve over log(1 + count), alone and with
-the right documentation (mini/dose_response). Only a world in which counts were drawn can show it.
+"""Validity as a function of the dose, which is how often a model saw an API: a logistic curve over log(1 + count),
+without documentation and with the correct one (mini/dose_response).
+
+Only a world in which the counts were drawn can show it.
 """
 
 import warnings
@@ -14,29 +16,31 @@ from lookuplab.scoring.rates import Rate, jackknife, of_number, of_share, row
 
 GRID = (0, 1, 3, 10, 30, 100, 300, 600)  # counts at which the curves are given
 MOST = COUNTS["asked"][1]
-PENALTY = 100.0  # scikit-learn's C: so weak that it shows only where a count parts all valid from all invalid calls
+PENALTY = 100.0  # scikit-learn's C: so weak that it matters only if a count separates all valid from all invalid calls
 
 
 def fit(dose: np.ndarray, valid: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
     """(intercept, slope) of the logistic curve of ``valid``, (n,) booleans, over ``dose``, (n,) numbers."""
     share, size = np.average(valid, weights=weights), weights.sum()
-    if share in (
-        0,
-        1,
-    ):  # no slope can be known; half a call of the other kind keeps the odds finite
+    if share in (0, 1):
+        # the slope is unknown; half a call of the other kind keeps the odds finite
         return float(np.log((share * size + 0.5) / ((1 - share) * size + 0.5))), 0.0
     model = LogisticRegression(C=PENALTY).fit(dose[:, None], valid, sample_weight=weights)
     return float(model.intercept_[0]), float(model.coef_[0, 0])
 
 
 def half(curve: tuple[float, float]) -> float:
-    """log(1 + count) at which a rising curve crosses 50%; infinite where none is reached, minus infinite where all are."""
+    """log(1 + count) at which a rising curve crosses 50%.
+
+    For a curve that does not rise, it is minus infinite if the curve is at 50% or above at count 0, and infinite if
+    not.
+    """
     intercept, slope = curve
     return -intercept / slope if slope > 0 else -np.inf if intercept >= 0 else np.inf
 
 
 def meeting(alone: tuple[float, float], documented: tuple[float, float]) -> float:
-    """log(1 + count) from which documentation no longer helps; infinite where it always does."""
+    """log(1 + count) from which documentation no longer helps; infinite if it always does."""
     gain, change = (after - before for before, after in zip(alone, documented, strict=True))
     return -gain / change if change < 0 else np.inf if gain > 0 else -np.inf
 
@@ -44,13 +48,13 @@ def meeting(alone: tuple[float, float], documented: tuple[float, float]) -> floa
 def dose_rows(
     frame: pandas.DataFrame, counts: Sequence[int], valid: Mapping[str, np.ndarray]
 ) -> list[dict]:
-    """Rows of one model. ``frame`` has a line a task (``model``, ``api``), ``counts`` the (tasks,) counts of their APIs,
-    and ``valid`` maps "alone" and "documented" to (tasks,) booleans.
+    """Rows of one model. ``frame`` has one row per task (``model``, ``api``), ``counts`` are the (tasks,) counts of
+    their APIs, and ``valid`` maps "alone" and "documented" to (tasks,) booleans.
 
     ``count_<x>/<way>`` ``valid_percent``: the curve at the counts of GRID. ``<way>`` ``half_at``: the count at which it
-    crosses 50%. ``documented - alone`` ``meet_at``: the count from which documentation no longer helps. Both are cut
-    at 0 (from the start) and at 600 (nowhere in the range). Intervals are the jackknife's over APIs; those of counts
-    are taken on the curve's own scale.
+    crosses 50%. ``documented - alone`` ``meet_at``: the count from which documentation no longer helps. Both are cut at
+    0 (from the start) and at 600 (nowhere in the range). Intervals are the jackknife's over APIs; those of counts are
+    computed on the curve's own scale.
     """
     dose, grid = np.log1p(np.asarray(counts, dtype=float)), np.log1p(GRID)
 
@@ -77,7 +81,7 @@ def dose_rows(
 
 
 def as_counts(number: Rate) -> Rate:
-    """A number in log(1 + count) as a count from 0 to MOST. Where its interval is unknown, it may be any."""
+    """A number in log(1 + count) as a count from 0 to MOST. An unknown interval becomes the whole range."""
     ends = [number.value, np.nan_to_num(number.low, nan=-50), np.nan_to_num(number.high, nan=50)]
     value, low, high = np.clip(np.expm1(np.minimum(ends, 50)), 0, MOST).tolist()
     return Rate(value, low, high, number.n, number.clusters)

@@ -1,6 +1,6 @@
 """Part (a) of the mini corpus: Python source and documentation of the packages that the kit itself depends on.
 
-They are read from the stated sources (``python_sources``) and have permissive licences. Left out on purpose: the
+They are read from the pinned sources (``python_sources``) and have permissive licences. Deliberately left out are the
 repositories held out for ToolGen's notebooks, the cloud SDKs and every file that mentions one (they would change the
 exact API counts), and a fifth of the docstring examples of four libraries (problems of the data-science notebooks).
 """
@@ -39,11 +39,12 @@ CHUNK = 3000  # characters: a document of about 800 tokens
 
 
 def example_split(qualified_name: str) -> str:
-    """What the docstring examples of this object are for: "test" (one name in ten), "development" (another one) or
-    "training". The code models read those for training alone.
+    """What the docstring examples of an object are for: "test" (a tenth of the names), "development" (another tenth) or
+    "training".
 
-    Decided by a hash of top package and last name only, so that ``numpy.average``, the private place that it is
-    defined in and a re-export agree, and so do ``DataFrame.merge`` and ``pandas.merge``, which share examples.
+    The code models read only those for training. A hash of top package and last name decides, so that
+    ``numpy.average``, the private module in which it is defined and a re-export agree, and so do ``DataFrame.merge``
+    and ``pandas.merge``, which share examples.
     """
     package, _, rest = qualified_name.partition(".")
     key = f"{DRAW} {package}:{rest.rpartition('.')[2]}"
@@ -62,7 +63,7 @@ def licence_of(found: metadata.Distribution) -> str:
 
 
 def licences() -> str:
-    """Every package with version and licence, for cards."""
+    """Every package with its version and licence, for model cards."""
     found = [distribution(name) for name in PACKAGES]
     return ", ".join(f"{one.name} {one.version} ({licence_of(one)[:40]})" for one in found)
 
@@ -70,7 +71,7 @@ def licences() -> str:
 def package_documents(characters: int) -> Iterator[tuple[str, str]]:
     """(source id, text) of about ``characters`` characters in all, the same for the same sources.
 
-    The next file is always taken from the package that has given least so far, so that a large package does not
+    The next file always comes from the package that has contributed least so far, so that a large package does not
     crowd out the others.
     """
     given, files = dict.fromkeys(PACKAGES, 0), {name: iter(files_of(name)) for name in PACKAGES}
@@ -120,7 +121,7 @@ def usable_text(name: str, place: Path) -> str:
 def without_held_out_examples(text: str, package: str) -> str:
     """A module's source without the ``>>>`` paragraphs of held-out objects.
 
-    A string with examples that belongs to no object that we can name (shared templates) loses them in any case.
+    A string with examples that belongs to no object that we can name (a shared template) always loses them.
     """
     owners: dict[ast.Constant, str | None] = {}
     for node in ast.walk(ast.parse(text)):

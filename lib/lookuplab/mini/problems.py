@@ -1,8 +1,8 @@
 """Executable problems in DS-1000's format from docstring examples: the mini benchmark, and what its models learn from.
 
-An example is run, its constants become variables, a second input is found that gives another value, and rules perturb it
-after DS-1000's three kinds: Surface, Semantic and Difficult-Rewrite. Values are written as source, floats with ten
-significant digits, so that the last bits of another processor change no file; the tests allow 1e-6.
+An example is run, its constants become variables, a second input that gives a different value is found, and rules
+perturb it as in DS-1000's three kinds: Surface, Semantic and Difficult-Rewrite. Values are written as source, floats
+with ten significant digits, so that files do not depend on a processor's last bits; the tests allow 1e-6.
 """
 
 import ast
@@ -45,15 +45,15 @@ from lookuplab.stackoverflow.grader import Grader
 
 PROBLEMS = paths.MINI / "stackoverflow" / "problems.jsonl.gz"
 DEVELOPMENT = PROBLEMS.with_name("problems_development.jsonl.gz")
-# Of 300 problems as DS-1000's 845 of six libraries: 336 Origin, 152 Surface, 195 Semantic, 162 Difficult-Rewrite;
-# and as its 732 of these four.
+# 300 problems in the proportions of DS-1000's 845 from six libraries (336 Origin, 152 Surface, 195 Semantic, 162
+# Difficult-Rewrite), and of its 732 from these four libraries.
 NUMBERS = {"Origin": 120, "Surface": 54, "Semantic": 69, "Difficult-Rewrite": 57}
 SHARES = {"Pandas": 291, "Numpy": 220, "Scipy": 106, "Sklearn": 115}
-SECONDS = 300  # for one value: what waits or computes longer makes no problem
+SECONDS = 300  # for one value: code that waits or computes longer gives no problem
 MEMORY = 6 << 30  # bytes: a pandas example asks for 15 GB
 LONGEST, PRINTED = 2000, 600  # characters of a value's source, and of one that a prompt shows
-NAMES = "sample given items source entry content group start".split()  # of renamed variables
-IMPORTS = {  # what the sources of values use
+NAMES = "sample given items source entry content group start".split()  # for renamed variables
+IMPORTS = {  # that the sources of values use
     **{
         name: f"from pandas import {name}"
         for name in ("Interval", "NaT", "Period", "Timedelta", "Timestamp")
@@ -80,7 +80,7 @@ _PANDAS = """
     pd.testing.assert_{kind}_equal(result, expected, {loose}, rtol=1e-6, atol=1e-9)
 """
 _LOOSE = "check_dtype=False, check_freq=False"
-SAME = {  # kind -> body of `def same(result, expected)`, which raises where the two are not one value
+SAME = {  # kind -> body of `def same(result, expected)`, which raises if the two values differ
     "exact": "\n    assert type(result) is type(expected) and result == expected\n",
     "number": """
     assert np.ndim(result) == 0 and np.asarray(result).dtype.kind in "biufc"
@@ -139,7 +139,7 @@ def test_execution(solution: str):
         exec(code, environment)
         same(environment["result"], EXPECTED[i])
 '''
-# The lines of a question: what there is, what is wanted, of which values, and the value for the example. Only Surface
+# The lines of a question: what is given, what is wanted, for which values, and the result for the example. Only Surface
 # problems have the second and third wording.
 WORDINGS = (
     (
@@ -187,7 +187,7 @@ REFUSED = "socket.connect socket.getaddrinfo subprocess.Popen os.system os.exec"
 
 
 class Literal(NamedTuple):
-    """Source of an expression that gives a value again, and its kind (a key of ``SAME``)."""
+    """Source of an expression that reproduces a value, and its kind (a key of ``SAME``)."""
 
     kind: str
     source: str
@@ -212,7 +212,7 @@ class Draft:
 
 
 def literal(value: object) -> Literal | None:
-    """The value's source; None where it has none that gives it back, or a long one."""
+    """The value's source; None if no source reproduces it, or if the source is long."""
     with suppress(Exception):
         found = Literal(kind_of(value), source_of(value))
         same(found.kind, eval(found.source, dict(KNOWN)), value)
@@ -227,8 +227,9 @@ def same(kind: str, result: object, expected: object) -> None:
 
 
 def kind_of(value: object) -> str:
-    """As in DS-1000's tests: allclose for numbers, pandas' own tests, equality for the rest. "" for what is empty, and
-    for what has no test.
+    """How a value is compared, as in DS-1000's tests: allclose for numbers, pandas' own tests, equality for the rest.
+
+    It is "" for empty values, and for those that have no test.
     """
     if getattr(value, "size", 1) == 0:
         return ""
@@ -251,10 +252,10 @@ def kind_of(value: object) -> str:
 
 
 def source_of(value: object) -> str:
-    """Source of a scalar, an array, a frame, or of plain containers of those; named tuples as plain ones.
+    """Source of a scalar, an array, a frame, or of plain containers of those; named tuples become plain ones.
 
-    Of a frame the columns by position, then both indexes: holds for any labels, also for equal ones. Raises ValueError
-    for anything else.
+    A frame is written as columns by position, then both indexes, which works for any labels, even for equal ones.
+    Raises ValueError for anything else.
     """
     match value:
         case float():
@@ -301,8 +302,8 @@ def source_of(value: object) -> str:
 def evaluated(imports: Sequence[str], setup: Sequence[str], target: str) -> tuple[dict, Literal]:
     """The names after the set-up, with the expression's value as ``result``, and that value's source.
 
-    Raises what the code raises, warnings too, and ValueError where it prints, or where the value has no source or is
-    one of the variables already.
+    Raises whatever the code raises, including warnings, and ValueError if the code prints, or if the value has no
+    source or equals one of the variables.
     """
     known, out = {"__name__": "problem"}, io.StringIO()
     with warnings.catch_warnings(), redirect_stdout(out), redirect_stderr(out):
@@ -317,13 +318,13 @@ def evaluated(imports: Sequence[str], setup: Sequence[str], target: str) -> tupl
 
 
 def drafts(example: Example) -> list[Draft]:
-    """The problem of an example and every perturbation that a rule gives. Raises for an example that makes no problem."""
+    """The problem of an example and every perturbation that a rule gives. Raises if the example gives no problem."""
     first = origin(example)
     return [first, *surface(first), *semantic(first), *difficult(first)]
 
 
 def origin(example: Example) -> Draft:
-    """The problem of an example: one input gives one value, a second input another. Raises where there is none."""
+    """The problem of an example: two inputs that give two different values. Raises if there is none."""
     known, _ = evaluated(example.imports, example.setup, example.target)
     found = call(example.target, known)
     if named(found, "\n".join(example.setup)):
@@ -351,7 +352,10 @@ def origin(example: Example) -> Draft:
 
 
 def named(found: Call, setup: str) -> bool:
-    """Whether summary or set-up have the callable's name: in the summary as code, which ``mean`` alone is not."""
+    """Whether summary or set-up contain the callable's name.
+
+    In the summary, a plain word such as ``mean`` counts only if it is written as code.
+    """
     last = found.name.rpartition(".")[2]
     word = last.isalpha() and last.islower()
     in_summary = rf"\.{last}\b|\b{last}\(|`{last}`" if word else rf"\b{re.escape(last)}\b"
@@ -359,7 +363,7 @@ def named(found: Call, setup: str) -> bool:
 
 
 def unimported(example: Example, name: str) -> Example:
-    """The example with a callable's full name in the expression where an import by name would tell it."""
+    """The example with the callable's full name in the expression, if an import by name would give it away."""
     for line in reversed(example.imports):
         (node,) = ast.parse(line).body
         known = {one.asname or one.name: one for one in node.names}
@@ -376,7 +380,7 @@ def unimported(example: Example, name: str) -> Example:
 
 
 def printed(value: object, expected: Literal) -> str:
-    """The value as an interpreter shows it; empty where that is long."""
+    """The value as an interpreter shows it; empty if that is long."""
     pandas = isinstance(value, pd.Series | pd.DataFrame)
     plain = expected.kind in ("number", "exact")
     text = expected.source if plain else str(value) if pandas else repr(value)
@@ -385,7 +389,7 @@ def printed(value: object, expected: Literal) -> str:
 
 
 def mentioned(text: str, known: Iterable[str]) -> list[str]:
-    """Those of the names that a text holds, in its order."""
+    """Those of the ``known`` names that occur in a text, in the text's order."""
     return list(dict.fromkeys(name for name in re.findall(r"[A-Za-z_]\w*", text) if name in known))
 
 
@@ -395,7 +399,7 @@ def variables(target: str, setup: Sequence[str]) -> list[str]:
 
 
 def changes(value: object) -> Sequence[str]:
-    """Expressions that give a variable ``{0}`` another value of its type."""
+    """Expressions that give a variable ``{0}`` a different value of its type."""
     match value:
         case bool():
             return ["not {0}"]
@@ -417,7 +421,7 @@ def changes(value: object) -> Sequence[str]:
 
 
 def surface(first: Draft) -> Iterator[Draft]:
-    """The same question in other words, inside a story, or over variables of other names."""
+    """The same question in different words, inside a story, or with renamed variables."""
     draft, setup = replace(first, perturbation="Surface"), first.cases[0][0]
     yield replace(draft, rule="reworded")
     yield replace(draft, rule="story around it")
@@ -434,14 +438,14 @@ def surface(first: Draft) -> Iterator[Draft]:
 
 
 def renamed(source: str, new: dict[str, str]) -> str:
-    """``source`` with other variable names; strings, attributes and keywords stay."""
+    """``source`` with new variable names; strings, attributes and keywords stay unchanged."""
     found = ast.walk(ast.parse(source)) if new else ()
     named = [node for node in found if isinstance(node, ast.Name) and node.id in new]
     return replaced(source, [(node, new[node.id]) for node in named])
 
 
 def semantic(first: Draft) -> Iterator[Draft]:
-    """Another argument is asked for: a number, a flag or an option changes, or one is given that had its default."""
+    """A different argument is asked for: a number, flag or option changes, or one is given that had its default."""
     for rule, target in other_arguments(first.call):
         with suppress(Exception):
             draft, known = again(first, rule, target)
@@ -450,8 +454,9 @@ def semantic(first: Draft) -> Iterator[Draft]:
 
 
 def again(first: Draft, rule: str, target: str) -> tuple[Draft, dict]:
-    """The problem with another expression, and the names after its first set-up: both values anew, which differ from
-    the first ones and from each other.
+    """The problem with a different expression, and the names after its first set-up.
+
+    Both values are computed anew; they must differ from the first ones and from each other.
     """
     (setup, old), (second, last) = first.cases
     known, one = evaluated(first.example.imports, [setup], target)
@@ -463,7 +468,7 @@ def again(first: Draft, rule: str, target: str) -> tuple[Draft, dict]:
 
 
 def other_arguments(found: Call) -> Iterator[tuple[str, str]]:
-    """(rule, expression) for each argument that can be another one, in a fixed order."""
+    """(rule, expression) for each argument that can be changed or added, in a fixed order."""
     for number, (name, node) in enumerate(found.arguments, 1):
         try:
             value = ast.literal_eval(node)
@@ -506,7 +511,7 @@ def difficult(first: Draft) -> Iterator[Draft]:
 
 
 def for_each(draft: Draft) -> Iterator[Draft]:
-    """The call for each of two inputs in a list; the second case has the list the other way round."""
+    """The call for each of two inputs in a list; in the second case the list is reversed."""
     (setup, expected), (second, other) = draft.cases
     changed, _, change = second.removeprefix(f"{setup}\n").partition(" = ")
     found = (node for node in ast.walk(ast.parse(draft.target)) if isinstance(node, ast.Name))
@@ -528,8 +533,9 @@ def prompt(draft: Draft) -> str:
 
 
 def question(draft: Draft) -> list[str]:
-    """The lines of the question: what there is, what is wanted of which values, and the value for the example. Neither
-    the callable nor a parameter is named.
+    """The lines of the question: what is given, what is wanted for which values, and the result for the example.
+
+    Neither the callable nor a parameter is named.
     """
     asked, summary = draft.call, draft.call.summary
     way = 0
@@ -581,8 +587,10 @@ def context(draft: Draft) -> str:
 
 
 def written(example: Example) -> list[dict]:
-    """The problems of an example in DS-1000's fields, what they are made from, and answers that must fail: nothing, None,
-    the first case's value as a constant, and each variable as it is. None of an example that makes no problem.
+    """The problems of an example in DS-1000's fields, what they are made from, and answers that must fail: nothing,
+    None, the first case's value as a constant, and each variable as it is.
+
+    Empty for an example that gives no problem.
     """
     signal.setitimer(signal.ITIMER_REAL, SECONDS, SECONDS)
     imports, found = "".join(f"{line}\n" for line in IMPORTS.values()), []
@@ -608,8 +616,10 @@ def written(example: Example) -> list[dict]:
 
 
 def examined(tried: Sequence[Example]) -> Iterator[list[dict[str, str]]]:
-    """``written`` of every example, in their order, each in a new process: what writes a file, opens a connection, takes
-    too long or too much memory makes no problem, nor does what kills its process.
+    """``written`` for every example, in their order, each in a new process.
+
+    An example that writes a file, opens a connection, takes too long or too much memory, or kills its process gives no
+    problem.
     """
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     fork = multiprocessing.get_context("forkserver")
@@ -638,15 +648,15 @@ def _confine() -> None:
 
 
 def order(text: str) -> str:
-    """A place in the draw that depends on the name alone."""
+    """A sort key for the draw that depends on the name alone."""
     return stable_order(text, DRAW)
 
 
 def draw(split: str, numbers: Mapping[str, int]) -> Iterator[dict]:
     """The records of a benchmark from the examples of one split (``packages.example_split``), as in problems.jsonl.gz.
 
-    ``numbers``: kind of perturbation -> problems, dealt to the libraries by SHARES. One example of each object comes before
-    the second of any. The same versions of the libraries give the same records.
+    ``numbers``: kind of perturbation -> problems, divided among the libraries by SHARES. One example of each object
+    comes before the second of any. The same versions of the libraries give the same records.
     """
     first, given = 0, 0
     for library, share in SHARES.items():
@@ -678,10 +688,11 @@ def draw(split: str, numbers: Mapping[str, int]) -> Iterator[dict]:
 
 
 def chosen(families: Sequence[list[dict]], numbers: Mapping[str, int]) -> list[list[dict]]:
-    """Families (an origin, then its perturbations) whose problems hold, until there are so many of each kind.
+    """Families (an origin, then its perturbations) of problems that pass the checks of ``holding``, until there are
+    ``numbers`` of each kind.
 
-    Each kind goes through the origins in an order of its own, and gives one a second perturbation only when all had
-    their first; the rules take turns.
+    Each kind goes through the origins in its own order, and gives an origin a second perturbation only when all have
+    had their first; the rules take turns.
     """
     unlike = {(one[0]["prompt"], one[0]["reference_code"]): one for one in families}
     turns, ranked = Counter(), []

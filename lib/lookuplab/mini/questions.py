@@ -1,7 +1,8 @@
-"""Mini models that answer data-science questions: the mini code models, fine-tuned on problems of *open* objects.
+"""Mini models that answer data-science questions: the mini code models, fine-tuned on problems about *open* objects.
 
-The problems are made as those of the benchmark are (``mini.problems``), of the objects that neither test nor development
-ask for. Prompts show no, one, two or three retrieved snippets, by the ranker and the leave-one-out rule of the test.
+Open objects are those that neither test nor development ask about. The problems are made like those of the benchmark
+(``mini.problems``). Prompts show zero to three retrieved snippets, found by the same ranker and under the same
+leave-one-out rule as in the test.
 """
 
 from collections.abc import Iterator
@@ -20,17 +21,17 @@ from lookuplab.toolgen.pairs import TextPair
 
 WORK = paths.RUNS / "train" / "questions"
 MODELS = paths.MINI / "questions"
-# of 7,551 open ones are run, the first by a hash of their names: a quarter of an hour
+# how many of the 7,551 open examples are run, the first by a hash of their names: takes a quarter of an hour
 EXAMPLES = 4000
-PER_EXAMPLE = 3  # problems of one docstring example at most: itself and perturbations
+PER_EXAMPLE = 3  # problems of one docstring example, at most: the original and perturbations
 RANKER = "ensemble-0.4"  # as in the test
 MOST_SHOWN = 3  # 0 to 3 snippets before a problem, equally often
-END = "\n</code>\n"  # behind an answer, as DS-1000's prompts have it
+END = "\n</code>\n"  # after an answer, as in DS-1000's prompts
 ABOUT = """It completes a prompt in DS-1000's form with one line that assigns `result`. Trained by `lookuplab train
 mini-questions` on problems made by rule from docstring examples of numpy, pandas, scipy and scikit-learn, behind no to
 three retrieved snippets. Held out: every object that the mini benchmark asks for, and answers that are one of its
 references."""
-RATES = {"small": 5e-3, "medium": 4e-3, "large": 3e-3}  # the larger, the lower
+RATES = {"small": 5e-3, "medium": 4e-3, "large": 3e-3}  # lower for larger models
 # LoRA on all projections: three whole models would not fit into the checkout's 60 MB
 RECIPE = Recipe(
     epochs=1,
@@ -43,7 +44,7 @@ RECIPE = Recipe(
     bf16=True,
     max_tokens=1500,
     group_by_length=True,
-    accumulation=8,  # the same steps, but not 17 GB
+    accumulation=8,  # the same steps without needing 17 GB
 )
 
 
@@ -54,10 +55,11 @@ def open_examples() -> list[Example]:
 
 
 def pairs() -> list[TextPair]:
-    """What the models learn: of each open example the problem and a few perturbations, less the answers that are a
-    reference of the benchmark, behind the snippets that the ensemble finds for them, the best one last.
+    """What the models learn: for each open example its problem and a few perturbations, after the snippets that the
+    ensemble finds for them, with the best one last.
 
-    The same for the same versions of the libraries; takes a quarter of an hour.
+    Problems whose answer is a reference of the benchmark are left out. The result is the same for the same versions of
+    the libraries; it takes a quarter of an hour.
     """
     known = [one for file in (PROBLEMS, DEVELOPMENT) for one in ds1000.load(file)]
     references, problems = {one.reference.strip() for one in known}, []
@@ -84,7 +86,7 @@ def pairs() -> list[TextPair]:
 
 
 def train() -> Iterator[Path]:
-    """An adapter over each mini model, unless it is there."""
+    """Train an adapter for each mini model, unless it exists, and yield its folder."""
     from lookuplab.toolgen.finetuning import finetune
 
     learned = pairs()

@@ -1,13 +1,15 @@
-"""The mini corpus of snippets, what the docstrings of four installed libraries describe and show; and its rankers.
+"""The mini corpus of snippets, taken from what the docstrings of four installed libraries describe and show; and its
+rankers.
 
-Who may know what:
+What is held out from whom:
+
 - An object is held out if any of its names is (``packages.example_split``); the mini models never saw its examples.
 - Its examples become the problems of the mini benchmark. They are in the corpus, as answers to questions are on Stack
-  Overflow, but no prompt shows a snippet that holds the expression asked for (``asking.gives_away``).
+  Overflow, but no prompt shows a snippet that contains the expression asked for (``asking.fair``).
 - A query is another sentence of the same docstring (the second of the summary, else one of Returns or Notes), never the
-  text that describes the document. What names the object in code is no query.
+  text that describes the snippet. A sentence that names the object as code is not used.
 - The objects for development give validation queries in the same way. Neither their sentences nor those of held-out
-  objects train the description model; the word vectors learn from the corpus that is searched, as in nokia/codesearch.
+  objects train the sentence encoder; the word vectors learn from the corpus that is searched, as in nokia/codesearch.
 """
 
 import ast
@@ -31,9 +33,9 @@ from lookuplab.mini.packages import EXAMPLE_PACKAGES, example_split
 from lookuplab.stackoverflow.corpus import MINI, Snippet, queries
 
 MAX_CODE = 1200  # characters; longer examples are sessions rather than snippets
-MAX_OBJECTS = 3  # a sentence that more objects share asks for nothing in particular
-MAX_PHRASINGS = 4  # of one docstring: long notes would crowd out the others
-BOILERPLATE = re.compile(  # of the documentation, not of the object
+MAX_OBJECTS = 3  # a sentence shared by more objects asks for nothing in particular
+MAX_PHRASINGS = 4  # per docstring: long notes would crowd out the others
+BOILERPLATE = re.compile(  # about the documentation, not the object
     r"User Guide|deprecated|alias|version|docstring|Array API|rv_continuous|rv_discrete|sphx_glr|"
     r"compatib|^(Refer|See) ",
     re.I,
@@ -53,15 +55,15 @@ def split_of(item: Documented) -> str:
 
 
 def summary(item: Documented) -> str:
-    """The first sentence of a docstring, on one line; "" where it begins with a signature or markup."""
+    """The first sentence of a docstring, on one line; "" if it begins with a signature or markup."""
     first = re.split(r"\n\s*\n|(?<=[.])\s", sections(item.text)[""].strip(), maxsplit=1)[0]
     return plain(first) if re.match("[A-Za-z]", first) and "(" not in first.split(" ")[0] else ""
 
 
 def phrasings(item: Documented) -> list[str]:
-    """Other sentences about what an object does, best first: rest of the summary, Returns, Notes."""
+    """Other sentences about what an object does, best first: the rest of the summary, Returns, Notes."""
     parts = sections(item.text)
-    # the lines `name : type`
+    # without the lines `name : type`
     returned = re.sub(r"^\S.*\n", "", parts.get("returns", ""), flags=re.M)
     found = parts[""], textwrap.dedent(returned), parts.get("notes", "")
     naming = {name.rpartition(".")[2] for name in item.names}
@@ -80,7 +82,7 @@ def phrasings(item: Documented) -> list[str]:
 
 
 def build() -> dict[str, list[dict]]:
-    """File -> records, the same for the same versions of the libraries."""
+    """File -> records; the same versions of the libraries give the same records."""
     made: dict[str, list[Snippet]] = defaultdict(list)
     asked: dict[str, dict[str, list[tuple]]] = defaultdict(lambda: defaultdict(list))
     for name, package in EXAMPLE_PACKAGES.items():
@@ -91,7 +93,7 @@ def build() -> dict[str, list[dict]]:
                 asked[split_of(item)][others[0]].append((item.name, found))
     known: dict[str, Snippet] = {}
     for one in [*made["test"], *sorted(made["train"] + made["valid"], key=lambda one: one.id)]:
-        # under the name of the held-out object where there are several
+        # if several objects share a snippet, it has the name of the held-out one
         known.setdefault(_key(one.code), one)
     kept = set(known.values())
     return {
@@ -112,12 +114,12 @@ def _snippets(distribution: str, item: Documented) -> Iterator[Snippet]:
 
 
 def _key(code: str) -> str:
-    """Code without its imports and white space: the same example under another name is the same."""
+    """Code without its imports and white space, so that the same example under another name counts as the same."""
     return re.sub(r"(?m)^\s*(import|from)\s.*|\s", "", code)
 
 
 def _queries(asked: dict[str, list[tuple]], kept: set[Snippet]) -> Iterator[dict]:
-    """``{query, relevant_ids}`` of the sentences that ask for few objects and whose snippets are there."""
+    """``{query, relevant_ids}`` of the sentences that few objects share and that have snippets in the corpus."""
     for text, objects in sorted(asked.items(), key=lambda item: item[1][0][0]):
         ids = [one.id for _, found in objects for one in found if one in kept]
         if ids and len(objects) <= MAX_OBJECTS:
@@ -127,8 +129,8 @@ def _queries(asked: dict[str, list[tuple]], kept: set[Snippet]) -> Iterator[dict
 def pairs() -> list[tuple[str, str]]:
     """What the sentence encoder learns: pairs of sentences about the same object, each once, from all listed packages.
 
-    Heyman and Van Cutsem learn from titles of duplicate questions. Two sentences of one docstring stand in for those:
-    both say what an object does, in other words. None has the text of a query.
+    Heyman and Van Cutsem learn from titles of duplicate questions. Here, two sentences of one docstring replace those:
+    both say what an object does, in different words. No pair contains the text of a query.
     """
     asked = {query.text for split in ("valid", "test") for query in queries("mini", split)}
     found = (pair for item in tqdm(_items(), "reading docstrings") for pair in pairs_of(item))
@@ -136,8 +138,9 @@ def pairs() -> list[tuple[str, str]]:
 
 
 def pairs_of(item: Documented) -> list[tuple[str, str]]:
-    """The summary with each other sentence and each sentence that leads to an example; nothing of an object that is held
-    out or asked about.
+    """The summary paired with each other sentence and with each sentence that leads to an example.
+
+    There are none for an object that is held out or asked about.
     """
     first = summary(item)
     if split_of(item) != "train" or len(first.split()) < 2:
@@ -170,11 +173,12 @@ def train_encoder(
     epochs: int = 3,
     seed: int = 0,
 ):
-    """A sentence encoder, the mean of one vector a subword, learned from pairs of texts by sentence-transformers'
-    ranking loss: the other texts of a batch are the negatives. Subwords are learned from the same texts, lower-cased.
+    """A sentence encoder, the mean of one vector per subword, trained on pairs of texts with sentence-transformers'
+    ranking loss, where the other texts of a batch are the negatives. The subwords are learned from the same texts,
+    lower-cased.
 
-    On the 264 validation queries this gave an MRR of .396 after three epochs, the source's loss (binary cross-entropy on
-    the cosine with five negatives) .368 from six times the rows.
+    On the 264 validation queries this gave an MRR of .396 after three epochs; the source's loss (binary cross-entropy
+    on the cosine with five negatives) gave .368 from six times the rows.
     """
     import torch
     from datasets import Dataset
@@ -187,7 +191,7 @@ def train_encoder(
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-    tokenizer = Tokenizer(models.BPE())  # WordPiece's trainer gives other subwords each time
+    tokenizer = Tokenizer(models.BPE())  # WordPiece's trainer gives different subwords each time
     tokenizer.normalizer = normalizers.Sequence(
         [normalizers.NFKD(), normalizers.Lowercase(), normalizers.StripAccents()]
     )
@@ -224,7 +228,7 @@ def train_encoder(
 
 
 def save_encoder(out: Path = MINI / "encoder") -> int:
-    """Learn the sentence encoder, write it in half precision; returns the number of pairs."""
+    """Train the sentence encoder, write it in half precision, and return the number of pairs."""
     found = pairs()
     model = train_encoder(found)
     shutil.rmtree(out, ignore_errors=True)

@@ -1,8 +1,8 @@
-"""From nothing to the saved ToolGen mini models: functions, tokenizer, pre-training, marking, fine-tuning.
+"""Everything behind the saved ToolGen mini models: functions, tokenizer, pre-training, marking, fine-tuning.
 
-CodeGPT and CodeT5 were pre-trained on the functions of CodeSearchNet; this is the same on a small scale. No training has
-the code of a held-out repository, or of the classes and functions that are held out from every other one
-(``split_of``). What is in the folders is not made again.
+CodeGPT and CodeT5 were pre-trained on the functions of CodeSearchNet; this is the same on a small scale. No training
+uses the code of a held-out repository, or of the classes and functions that are held out from every other one
+(``split_of``). What already exists in the folders is not made again.
 """
 
 import ast
@@ -38,20 +38,20 @@ from lookuplab.toolgen.pairs import Pair, encode
 WORK = paths.RUNS / "train" / "toolgen"
 MODELS = paths.MINI / "toolgen"
 MAX_TOKENS = 256  # of prompt and answer in pre-training, of signature and body in fine-tuning
-# of what is fine-tuned on; what is asked for passes the replication package's filters
+# for functions to fine-tune on; functions to ask for pass the replication package's filters
 LEARNED = Filters(max_model_tokens=MAX_TOKENS, max_file_lines=2000)
-COPYLEFT = ("certifi", "hypothesis", "tqdm")  # not to be learned from
+COPYLEFT = ("certifi", "hypothesis", "tqdm")  # not used for training
 UNMARKED = ("accelerate", "transformers")  # Jedi needs a minute for ten of their functions
 PER_REPOSITORY = 400  # functions, so that no package outweighs the others
-SHARE = 20  # one class or function in so many is held out for each of tests and development
-# functions of seen repositories that are asked for
+SHARE = 20  # one in so many classes and functions is held out for tests, and one for development
+# numbers of functions of seen repositories that are asked for
 HELD_OUT = {"test": 150, "development": 100}
 VARIANTS = ("base", "toolgen")
 # T5 does not divide the products of queries and keys by the root of their width, and its embeddings begin at a standard
-# deviation of 1: at the others' rates it did not even learn to copy the signature.
+# deviation of 1: at the other families' rates it did not even learn to copy the signature.
 RATES = {"t5": {"batch_tokens": 2048, "adam_rate": 0.03, "attention_rate": 0.05}}
-# As in the paper (LoRA for the Llama-type, the same loss, batch and seed), but for rates: these models are a thousand
-# times smaller and saw little before, and the paper's 5e-6 would leave them as they are.
+# As in the paper (LoRA for the Llama-type, the same loss, batch and seed), except for epochs and rates: these models
+# are a thousand times smaller and saw little in pre-training, and the paper's 5e-6 would hardly change them.
 RECIPE = Recipe(
     epochs=4,
     learning_rate=1e-3,
@@ -68,24 +68,27 @@ ABOUT = (
 
 
 def order(id: str) -> str:
-    """Sorts as if shuffled: a function of the draw and the id alone."""
+    """A sort key that shuffles; it depends on the draw and the id alone."""
     return hashlib.sha256(f"{DRAW} {id}".encode()).hexdigest()
 
 
 def split_of(id: str) -> str:
-    """What a function is for: "test", "development" or "training". All parts of a top-level class or function agree."""
+    """What a function is for: "test", "development" or "training".
+
+    All parts of a top-level class or function have the same split.
+    """
     top = re.match(r"[^:]*:[^.#]*", id)[0]
     return {0: "test", 1: "development"}.get(int(order(top), 16) % SHARE, "training")
 
 
 def packages() -> list[str]:
-    """The import names of all packages among the sources that may be learned from."""
+    """The import names of all packages among the sources that may be used for training."""
     names = {one.name for one in python_sources.folder().iterdir() if one.is_dir()}
     return sorted(filter(str.isidentifier, names - {*HELD_OUT_PACKAGES, *COPYLEFT}))
 
 
 def files_of(name: str) -> list[Path]:
-    """A package's files, without tests, vendored code and what mentions a cloud SDK."""
+    """A package's files, without tests, vendored code and files that mention a cloud SDK."""
     root = locate(name).root
     return [
         file
@@ -97,7 +100,7 @@ def files_of(name: str) -> list[Path]:
 
 @cache
 def functions() -> list[Pair]:
-    """Every function of the packages, held out or not, files in the order of a hash."""
+    """Every function of the packages, held out or not, with the files in the order of a hash."""
     place = python_sources.folder().resolve()
     files = {
         file.relative_to(place).as_posix(): file for name in packages() for file in files_of(name)
@@ -108,7 +111,7 @@ def functions() -> list[Pair]:
 
 @cache
 def held_out_codes() -> set[bytes]:
-    """Hashes of the code of every function that no training may have."""
+    """Hashes of the code of every function that no training may use."""
     files = [file for name in HELD_OUT_PACKAGES for file in locate(name).root.rglob("*.py")]
     others = [pair for file in files for pair in file_functions("", file)]
     others += [pair for pair in functions() if split_of(pair.id) != "training"]
@@ -116,7 +119,7 @@ def held_out_codes() -> set[bytes]:
 
 
 def training_functions() -> list[Pair]:
-    """The others, each code once."""
+    """The functions that are not held out, each code once."""
     held_out, codes = held_out_codes(), {}
     for pair in functions():
         codes.setdefault(code_hash(pair.signature, pair.body), pair)
@@ -124,7 +127,7 @@ def training_functions() -> list[Pair]:
 
 
 def file_functions(name: str, place: Path) -> Iterator[Pair]:
-    """The functions of one file, docstring "" where there is none; nothing from a file that cannot be parsed."""
+    """The functions of one file, with docstring "" if they have none; nothing if the file cannot be parsed."""
     text, tree = parsed(place)
     lines = text.splitlines(keepends=True)
     for qualified, node in definitions(tree) if tree else ():
@@ -134,7 +137,7 @@ def file_functions(name: str, place: Path) -> Iterator[Pair]:
             continue
         begin = node.body[0].end_lineno + 1 if docstring is not None else _first_line(body[0])
         signature = "".join(lines[node.lineno - 1 : _first_line(node.body[0]) - 1])
-        if signature.rstrip().endswith(":"):  # else a comment is behind the colon
+        if signature.rstrip().endswith(":"):  # else a comment follows the colon
             code = "".join(lines[begin - 1 : node.end_lineno])
             whole, at = textwrap.dedent(signature + code), len(textwrap.dedent(signature))
             described = first_sentence(docstring) if docstring else ""
@@ -147,12 +150,12 @@ def _first_line(node: ast.stmt) -> int:
 
 
 def code_hash(signature: str, body: str) -> bytes:
-    """A hash of a function's code, whatever its whitespace."""
+    """A hash of a function's code that ignores white space."""
     return hashlib.sha256("".join(f"{signature}{body}".split()).encode()).digest()
 
 
 def tokenizer(folder: Path):
-    """The tokenizer of all three families, learned from every third function and kept in ``folder``."""
+    """The tokenizer of all three families, trained on every third function and kept in ``folder``."""
     from transformers import PreTrainedTokenizerFast
 
     from lookuplab.mini.training import train_tokenizer
@@ -166,15 +169,16 @@ def tokenizer(folder: Path):
 
 
 def pretrained(folder: Path, out: Path, family: str) -> Path:
-    """The folder of the pre-trained model of one family: for the Llama-type, whose fine-tuned ones are adapters over it,
-    in ``out``.
+    """The folder of the pre-trained model of one family.
+
+    That of the Llama-type is in ``out``, because its fine-tuned models are adapters on top of it.
     """
     from lookuplab.mini import training
 
     target = (out if family == "llama" else folder / "pretrained") / family
     if not target.exists():
         spelled, kind = tokenizer(folder), "encoder-decoder" if family == "t5" else "decoder"
-        examples = [  # a decoder learns to continue the prompt, too: that is code like the answer
+        examples = [  # a decoder also learns the prompt, which is code like the answer
             ((), one.prompt + one.answer) if kind == "decoder" else (one.prompt, one.answer)
             for one in encode(spelled, training_functions(), kind)
             if len(one.prompt) + len(one.answer) <= MAX_TOKENS
@@ -197,7 +201,7 @@ def usable_functions(folder: Path, filters: Filters) -> list[Function]:
 
 
 def chosen(found: Sequence[Function], most: int) -> Iterator[Function]:
-    """At most so many functions of each package, in the order of a hash: the first n are a sample."""
+    """At most ``most`` functions of each package, in the order of a hash, so that the first n are a sample."""
     counts = Counter()
     for one in sorted(found, key=lambda one: order(one.id)):
         counts[one.repository] += 1
@@ -206,20 +210,20 @@ def chosen(found: Sequence[Function], most: int) -> Iterator[Function]:
 
 
 def learned_functions(folder: Path) -> list[Function]:
-    """What the models are fine-tuned on, in the order of ids."""
+    """The functions that the models are fine-tuned on, in the order of ids."""
     found, held_out = usable_functions(folder, LEARNED), held_out_codes()
     fresh = [one for one in found if code_hash(one.signature, one.body) not in held_out]
     return sorted(chosen(fresh, PER_REPOSITORY), key=lambda one: one.id)
 
 
 def held_out_functions(folder: Path, split: str) -> list[Function]:
-    """Functions of seen repositories that no training has, in the order of a hash."""
+    """Functions of seen repositories that no training uses, in the order of a hash."""
     found = [one for one in usable_functions(folder, Filters()) if split_of(one.id) == split]
     return list(islice(chosen(found, PER_REPOSITORY // SHARE), HELD_OUT[split]))
 
 
 def write_held_out(folder: Path, out: Path) -> None:
-    """Their ids, a line each, in ``out``/seen_SPLIT.txt, if these are not there."""
+    """Write the ids of the held-out functions, one per line, to ``out``/seen_SPLIT.txt, unless these files exist."""
     for split in HELD_OUT:
         if not (file := out / f"seen_{split}.txt").exists():
             ids = [f"{one.id}\n" for one in held_out_functions(folder, split)]
@@ -227,13 +231,13 @@ def write_held_out(folder: Path, out: Path) -> None:
 
 
 def marked_pairs(folder: Path, kept: Path) -> list[Pair]:
-    """The pairs of ``learned_functions`` with the marks of the file ``kept``, which is written if it is not there."""
+    """The pairs of ``learned_functions`` with the marks in the file ``kept``, which is written if it does not exist."""
     functions = learned_functions(folder)
     if not kept.exists():
         marking.save(marking.marked(functions), kept)
     found = marking.lay_over(functions, marking.load(kept))
     if len(found) < len(functions):
-        raise UserError(f"{kept} does not fit the sources; delete it to mark them anew")
+        raise UserError(f"{kept} does not fit the sources; delete it to mark them again")
     return found
 
 

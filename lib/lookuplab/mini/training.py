@@ -1,7 +1,7 @@
-"""Pre-training of every mini model: the three code models, and ToolGen's three families.
+"""Pre-training of every mini model: the code models and ToolGen's three families.
 
-One loop for all: whole epochs, seeded, on a CPU or through accelerate on GPUs; a killed run goes on from its last
-checkpoint. A training example is (read, written): token ids of which only the second part is learned.
+One loop serves all: whole epochs, seeded, on a CPU or through accelerate on GPUs; a killed run resumes from its last
+checkpoint. A training example is (read, written): token ids, of which only the second part is learned.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ ARCHITECTURES = yaml.safe_load(Path(__file__).with_name("architectures.yaml").re
 VOCABULARY = 4096
 EOS, PAD, IGNORED = 0, 1, -100
 SHORT, LONG = 512, 2048  # tokens of a packed row
-LONG_SHARE = 0.08  # of an epoch's tokens at least this part is in long rows, so that late positions are trained
+LONG_SHARE = 0.08  # at least this share of an epoch's tokens is in long rows, so that late positions are trained
 LOG_EVERY = 20  # steps
 PIECES = "|".join(
     [
@@ -73,7 +73,7 @@ Example = tuple[Sequence[int], Sequence[int]]
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything that decides the weights, besides examples and tokenizer.
+    """Everything that determines the weights, besides examples and tokenizer.
 
     Muon trains the matrices between embedding and head, AdamW the rest. ``packed``: several documents share a row.
     ``attention_rate`` is a factor on the rate of T5's queries and keys.
@@ -87,8 +87,8 @@ class Recipe:
     muon_rate: float = 0.02
     adam_rate: float = 0.005
     attention_rate: float = 1.0
-    warmup: float = 0.01  # part of the steps
-    cooldown: float = 0.6  # part of the steps, linear to zero
+    warmup: float = 0.01  # share of the steps
+    cooldown: float = 0.6  # share of the steps, linear to zero
     weight_decay: float = 0.02
     clip: float = 1.0
 
@@ -162,9 +162,9 @@ def rate(step: int, steps: int, recipe: Recipe) -> float:
 
 
 def batches(sizes: np.ndarray, recipe: Recipe) -> list[list[list[int]]]:
-    """Every step's batch: rows of numbers of examples, each example once an epoch.
+    """Every step's batch: rows of numbers of examples, with each example once per epoch.
 
-    Rows of similar length come together, ``batch_tokens`` at most, padding included.
+    Rows of similar length come together, with ``batch_tokens`` tokens at most, including padding.
     """
     plan = []
     for epoch in range(recipe.epochs):
@@ -182,9 +182,9 @@ def batches(sizes: np.ndarray, recipe: Recipe) -> list[list[list[int]]]:
 
 
 def packed(sizes: np.ndarray, random: np.random.Generator) -> list[list[int]]:
-    """Documents packed into rows of SHORT tokens, those that are longer and some others into rows of LONG.
+    """Documents packed into rows of SHORT tokens; longer ones and some others are packed into rows of LONG.
 
-    None is cut, so that documentation and the call below it stay in one context.
+    No document is cut, so that documentation and the call below it stay in one context.
     """
     order = random.permutation(len(sizes))
     long = sizes[order] > SHORT
@@ -235,8 +235,8 @@ def pretrain(
 ) -> dict:
     """Train to the end, write ``out``, a plain fp16 folder with its card, and return the card's facts.
 
-    ``work`` holds the checkpoint, saved every ``save_every`` steps, and log.csv: the mean loss in nats a token of
-    LOG_EVERY steps.
+    ``work`` contains the checkpoint, saved every ``save_every`` steps, and log.csv, with the mean loss of LOG_EVERY
+    steps in nats per token.
     """
     accelerator = Accelerator(mixed_precision="bf16")
     model = build(recipe.model, len(tokenizer), recipe.seed)

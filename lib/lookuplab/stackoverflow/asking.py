@@ -1,9 +1,9 @@
-"""A model asked with retrieved examples, within a token budget (paper, Sections 3 and 4).
+"""Asking a model with retrieved examples, within a token budget (paper, Sections 3 and 4).
 
 The prompt and the completion share the budget. What does not fit is cut "from the retrieved description and code, in
 that order"; "in rare cases where the prompt itself exceeds the token budget", the paper removes "a minimal number of
-tokens from the prompt". Three things it leaves open, as they are here: the example that was ranked last gives first; a
-description and code lose their end; a problem loses its beginning, because its end says where the answer goes.
+tokens from the prompt". The paper leaves three things open. Here the lowest-ranked example is cut first; a description
+or code loses its end; a problem loses its beginning, because its end says where the answer goes.
 """
 
 import random
@@ -21,7 +21,7 @@ from lookuplab.stackoverflow.corpus import Snippet
 from lookuplab.stackoverflow.ds1000 import CHAT, STOP, Problem, indented, solution_of
 from lookuplab.stackoverflow.grader import Answer, Grader, environment, grade
 
-SPARE = 40  # snippets beyond those shown, of which some may give the problem away
+SPARE = 40  # snippets beyond those shown, because some may give the answer away
 TRIMS = ("description-first", "question-first")
 TEMPLATE = "Problem:\n{description}\nA:\n<code>\n{code}\n</code>\n\n"  # the form of DS-1000's completion prompts
 # Section 4.3: "500 to 600"
@@ -32,7 +32,7 @@ DECODING = Decoding(max_new_tokens=600, temperature=0.2, top_p=0.95, n=5, stop=S
 class Trimmed:
     """A prompt: its text, its length in tokens, and what was cut.
 
-    lost: how many tokens the descriptions, the code and the question lost.
+    lost: the numbers of tokens that were cut from the descriptions, the code and the question.
     """
 
     text: str
@@ -49,22 +49,24 @@ def prompt(
     trim: str = TRIMS[0],
     shortened: bool = False,
 ) -> Trimmed:
-    """``problem`` behind ``examples`` (best first), cut so that ``max_new_tokens`` more fit into ``budget``.
+    """The ``examples`` (given best first) and then the ``problem``, cut so that ``max_new_tokens`` more fit into
+    ``budget``.
 
-    The best example stands last, next to the problem; one whose description and code are gone is left out. trim:
-    "description-first" is the paper's (descriptions, then code, then the problem); "question-first" cuts the problem
-    before the examples, for comparison. shortened: no longer than without its descriptions, so that the first loses
-    these and nothing else, the second as many tokens of the problem. Raises UserError for a budget without room.
+    The best example comes last, next to the problem; an example whose description and code are both gone is left out.
+    trim: "description-first" is the paper's (descriptions, then code, then the problem); "question-first" cuts the
+    problem before the examples, for comparison. shortened: the prompt is no longer than it would be without its
+    descriptions, so "description-first" loses exactly these, and "question-first" as many tokens of the problem. Raises
+    UserError if the budget has no room for a prompt.
     """
     if (room := budget - max_new_tokens) < 1:
         raise UserError(
-            f"no prompt of a budget of {budget} tokens beside {max_new_tokens} new ones: raise it"
+            f"no prompt of a budget of {budget} tokens fits beside {max_new_tokens} new ones: raise it"
         )
     question, shown = ("question", ""), examples[::-1]
     parts = {
         (part, one.id): getattr(one, part) for part in ("description", "code") for one in shown
     }
-    order = [question, *parts] if trim == TRIMS[1] else [*parts, question]  # of cutting
+    order = [question, *parts] if trim == TRIMS[1] else [*parts, question]  # in which they are cut
     parts[question], lost = problem, dict.fromkeys(("description", "code", "question"), 0)
 
     def text(parts: Mapping) -> str:
@@ -96,7 +98,7 @@ def prompt(
 
 @dataclass(frozen=True)
 class Asked:
-    """Answers by problem and sample, and the prompts that they were asked with."""
+    """Answers by problem and sample, and the prompts used."""
 
     answers: list[Answer]
     prompts: dict[str, Trimmed]
@@ -105,7 +107,9 @@ class Asked:
 def look_up(
     ranker: Ranker, snippets: Sequence[Snippet], problems: Sequence[Problem], k: int
 ) -> dict[str, list[Snippet]]:
-    """Problem id -> the ``k`` snippets that rank best for its question, best first, without those that give it away."""
+    """Problem id -> the ``k`` snippets that rank best for its question, best first, without any that give the answer
+    away.
+    """
     known = {snippet.id: snippet for snippet in snippets}
     ranked = ranker.rank({problem.id: problem.question for problem in problems}, k + SPARE)
     return fair({one.id: map(known.get, ranked[one.id]) for one in problems}, problems, k)
@@ -114,8 +118,9 @@ def look_up(
 def fair(
     found: Mapping[str, Iterable[Snippet]], problems: Sequence[Problem], k: int
 ) -> dict[str, list[Snippet]]:
-    """Leave one out: problem id -> the first ``k`` snippets found for it that hold none of its expressions, white space
-    apart.
+    """Leave-one-out: problem id -> the first ``k`` snippets found for it that contain none of its expressions.
+
+    White space is ignored in the comparison.
     """
     kept = {}
     for problem in problems:
@@ -129,8 +134,9 @@ def fair(
 def gold(
     snippets: Sequence[Snippet], problems: Sequence[Problem], k: int
 ) -> dict[str, list[Snippet]]:
-    """Problem id -> at most ``k`` snippets of the object that it is about: the most that retrieval can give. None where
-    a problem names no object, as DS-1000's do.
+    """Problem id -> at most ``k`` snippets of the object that it is about: the most that retrieval can give.
+
+    There are none for a problem that names no object, such as those of DS-1000.
     """
     own = defaultdict(list)
     for snippet in snippets:
@@ -144,7 +150,9 @@ def object_of(snippet: Snippet) -> str:
 
 
 def hits(found: Mapping[str, Sequence[Snippet]], problems: Sequence[Problem], k: int) -> list[str]:
-    """For each problem "hit" if one of its first ``k`` snippets is of its own object, else "miss"; "" where it names none."""
+    """For each problem, "hit" if one of its first ``k`` snippets is of its own object, else "miss"; "" without an
+    object.
+    """
     shown = {one.id: [*map(object_of, found[one.id][:k])] for one in problems}
     return [one.object and ("hit" if one.object in shown[one.id] else "miss") for one in problems]
 
@@ -152,7 +160,9 @@ def hits(found: Mapping[str, Sequence[Snippet]], problems: Sequence[Problem], k:
 def at_random(
     snippets: Sequence[Snippet], problems: Sequence[Problem], k: int
 ) -> dict[str, list[Snippet]]:
-    """Problem id -> ``k`` snippets drawn by a generator seeded with that id: what no one looked up."""
+    """Problem id -> ``k`` snippets drawn by a generator seeded with that id: the control in which nothing
+    is looked up.
+    """
     ordered = sorted(snippets, key=lambda one: one.id)
     size = min(k + SPARE, len(ordered))
     drawn = {one.id: random.Random(one.id).sample(ordered, size) for one in problems}
@@ -169,11 +179,12 @@ def ask(
     store: Store = None,
     **cut,
 ) -> Asked:
-    """Ask for every problem with its first ``examples`` of ``found``, within ``budget`` tokens of the model's own.
+    """Ask the model every problem, with the first ``examples`` of its ``found`` snippets, within ``budget`` model
+    tokens.
 
-    ``cut``: the options of ``prompt``. A chat model is told what DS-1000 tells one (``CHAT``). Each prompt has its
-    problem's id whatever stands before the problem, so that sample i with two examples is drawn with the seed of sample
-    i without any.
+    ``cut``: the options of ``prompt``. A chat model gets DS-1000's instruction for such models (``CHAT``). Each prompt
+    has its problem's id, whatever precedes the problem, so that sample i with two examples is drawn with the same seed
+    as sample i without any.
     """
     known, chat = {problem.id: problem for problem in problems}, CHAT if model.chat else None
     room = budget - (len(model.tokenizer(chat)["input_ids"]) if chat else 0)
@@ -200,9 +211,9 @@ def ask(
 
 @dataclass
 class Trial:
-    """Models asked the same problems in several ways, and their answers judged: what the figures are made of.
+    """The judged answers of models that were asked the same problems in several ways: the data behind the figures.
 
-    asked: (model, way) -> answers with their verdicts. ``identities`` of the models by name, in their order.
+    asked: (model, way) -> answers with their verdicts. identities: the models' identities by name, in their order.
     """
 
     grader: Grader
@@ -221,7 +232,7 @@ class Trial:
 
     @property
     def account(self) -> dict[str, object]:
-        """What ``Artifact.save`` says of the answers."""
+        """What ``Artifact.save`` records about the answers."""
         return {
             "models": self.identities.values(),
             "seeds": {"samples": self.decoding.seed},
@@ -239,14 +250,14 @@ def ask_and_run(
     python: str = "",
     sandbox: str = "",
 ) -> Trial:
-    """Ask each model each way, a name for options of ``ask`` (which may have its own ``found``), and run the answers.
+    """Ask each model in each way and run the answers.
 
-    python: a name for ``grader.environment``. sandbox as in ``execution.server.choose``; the kit's own models may do
-    without one.
+    ways: name -> options of ``ask`` (which may include a different ``found``). python: as in ``grader.environment``.
+    sandbox: as in ``execution.server.choose``; the kit's own models may run without one.
     """
     grader = Grader(environment(python), sandbox, own=set(models) <= set(mini_models()))
     trial = Trial(grader, replace(DECODING, n=samples, max_new_tokens=max_new_tokens))
-    for name in models:  # one at a time: large models do not fit side by side
+    for name in models:  # one after the other: large models do not fit together
         model = load(name)
         trial.identities[model.name] = model.identity
         for way, options in ways.items():

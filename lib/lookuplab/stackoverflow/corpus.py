@@ -1,7 +1,8 @@
-"""Snippets, each a description and its code, in one schema: what is looked up (paper, Section 4.1).
+"""The snippets that are looked up, each a description and its code, in one schema (paper, Section 4.1).
 
-``{id, description, code, source, licence}`` a line of JSON. SO-DS, StaQC and CoNaLa come as nokia/codesearch published
-them (Heyman and Van Cutsem 2020): other field names, the same content. Queries are ``{query, relevant_ids}`` a line.
+A file has one JSON object ``{id, description, code, source, licence}`` per line. SO-DS, StaQC and CoNaLa are read as
+published by nokia/codesearch (Heyman and Van Cutsem 2020), which uses different field names for the same content. Files
+of queries have one ``{query, relevant_ids}`` per line.
 """
 
 import ast
@@ -22,12 +23,12 @@ _MINI_FILES = {
     ("mini", "valid"): "queries_valid",
     ("mini", "test"): "queries_test",
 }
-LICENCE = "CC BY-SA, as Stack Overflow"  # of snippets that name none in the published files
+LICENCE = "CC BY-SA, as Stack Overflow"  # of published snippets that name no licence
 
 
 @dataclass(frozen=True)
 class Snippet:
-    """A description in natural language and the code that does it; where it comes from, and under which licence."""
+    """A description in natural language and the code that does it, with their origin and licence."""
 
     id: str
     description: str
@@ -46,11 +47,11 @@ class Query:
 
 
 def load(name: str | Path) -> list[Snippet]:
-    """The snippets of a corpus by name; of a JSON Lines file (.jsonl, .jsonl.gz); or of a folder of .py files, whose
-    functions with a docstring are snippets.
+    """The snippets of a named corpus, of a JSON Lines file (.jsonl, .jsonl.gz), or of a folder of .py files, in which
+    each function with a docstring is a snippet.
 
-    "mini" holds docstring examples of four libraries. "so-ds", "staqc" and "conala" must have been fetched. Raises UserError for what is not there, for a line without code or description,
-    and for an id that occurs twice.
+    "mini" contains docstring examples of four libraries. "so-ds", "staqc" and "conala" must have been downloaded.
+    Raises UserError for a missing corpus, for a line without code or description, and for a duplicate id.
     """
     snippets, licence = [], LICENCE if name in PUBLISHED else ""
     for path in files(name):
@@ -65,16 +66,16 @@ def load(name: str | Path) -> list[Snippet]:
 
 
 def files(name: str | Path, part: str = "snippets") -> list[Path]:
-    """The files of a corpus' snippets, or of its queries (part "valid" or "test"), as in ``load`` and ``queries``.
+    """The files of a corpus's snippets, or of its queries (part "valid" or "test"), as in ``load`` and ``queries``.
 
-    Raises UserError, which says how to get them.
+    If they are missing, raises a UserError that says how to get them.
     """
     if stem := _MINI_FILES.get((name, part)):
         return [MINI / f"{stem}.jsonl.gz"]
     if name in PUBLISHED:
         if found := sorted((paths.DOWNLOADS / f"{name}-{part}").glob("*.jsonl.gz")):
             return found[:1]
-        raise UserError(f"{name}-{part} is not there: `lookuplab data get {name}-{part}`")
+        raise UserError(f"{name}-{part} is missing: run `lookuplab data get {name}-{part}`")
     if not (place := paths.located(name)).exists():
         raise UserError(
             f"no snippet corpus {str(name)!r}: name one of mini, {', '.join(PUBLISHED)}, a JSON Lines "
@@ -84,18 +85,18 @@ def files(name: str | Path, part: str = "snippets") -> list[Path]:
 
 
 def queries(name: str | Path, split: str = "") -> list[Query]:
-    """The queries of a corpus by name ("mini", "so-ds", "staqc", "conala"; split "valid" or "test"), or of a file: all of
-    them, or by a hash of their texts a quarter for validation and the others for the test.
+    """The queries of a named corpus ("mini", "so-ds", "staqc", "conala"; split "valid" or "test"), or of a file.
 
-    Equal questions are one query with all of their snippets, as in nokia/codesearch. Raises UserError as ``load``, and
-    for a line without a relevant id.
+    Without a split, a file gives all of its queries; otherwise a hash of the text puts a quarter of them into "valid"
+    and the others into "test". Equal questions are one query with all of their snippets, as in nokia/codesearch. Raises
+    UserError like ``load``, and for a line without a relevant id.
     """
     (file,), relevant = files(name, split), {}
     for number, record in records(file):
         text, ids = record.get("query"), record.get("relevant_ids")
         if not (text and ids):
             raise UserError(
-                f"{file}: line {number} is no query; it needs `query` and a list `relevant_ids`"
+                f"{file}: line {number} is not a query; it needs `query` and a list `relevant_ids`"
             )
         relevant.setdefault(text, []).extend(map(str, ids))
     found = [
@@ -112,10 +113,11 @@ def queries(name: str | Path, split: str = "") -> list[Query]:
 
 
 def pages(file: Path | str) -> tuple[list[Snippet], dict[str, tuple[str, ...]]]:
-    """Documents, and problem id -> ids of those that answer it, of lines ``{problem_id, docs: [{title, text}]}``.
+    """Documents, and problem id -> ids of the documents that answer it, from lines ``{problem_id, docs: [{title,
+    text}]}``.
 
-    So CodeRAG-Bench annotated DS-1000 with pages of documentation (Wang and others 2024), which are documents without
-    code. Problems without a page are left out. Raises UserError for a line that is none.
+    CodeRAG-Bench annotated DS-1000 in this format with pages of documentation (Wang and others 2024), which are
+    documents without code. Problems without a page are left out. Raises UserError for a line in a different format.
     """
     documents, relevant = {}, {}
     for number, record in records(paths.located(file)):
@@ -132,14 +134,14 @@ def pages(file: Path | str) -> tuple[list[Snippet], dict[str, tuple[str, ...]]]:
 
 
 def write(path: Path, records: list[Mapping]) -> None:
-    """JSON Lines, compressed, the same bytes for the same records."""
+    """Write compressed JSON Lines; the same records give the same bytes."""
     text = "".join(json.dumps(dict(record), ensure_ascii=False) + "\n" for record in records)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
 
 
 def records(file: Path) -> Iterator[tuple[int, dict]]:
-    """(line number, object) of a JSON Lines file, .gz or not. Raises UserError with the line that is none."""
+    """(line number, object) of a JSON Lines file, .gz or not. Raises UserError with the number of an invalid line."""
     number = 0
     try:
         with (gzip.open if file.suffix == ".gz" else open)(file, "rt", encoding="utf-8") as lines:
@@ -165,12 +167,12 @@ def _snippets(file: Path, licence: str) -> Iterator[Snippet]:
 
 
 def _functions(folder: Path) -> Iterator[Snippet]:
-    """A snippet for each function with a docstring: its first paragraph, and the function without it."""
+    """A snippet for each function with a docstring: its first paragraph, and the function without the docstring."""
     for file in sorted(folder.rglob("*.py")):
         try:
             tree = ast.parse(file.read_text(encoding="utf-8"))
         except (OSError, ValueError, SyntaxError):
-            continue  # no Python of this version: nothing that could be shown
+            continue  # not valid in this version of Python: not worth showing
         place = file.relative_to(folder).as_posix()
         for node in ast.walk(tree):
             function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)

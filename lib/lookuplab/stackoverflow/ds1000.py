@@ -1,6 +1,6 @@
-"""DS-1000 (Lai et al. 2022): its problems, what is cut from an answer, and the program that judges one.
+"""DS-1000 (Lai et al. 2022): its problems, how code is cut out of an answer, and the program that tests it.
 
-A file has one problem a line, with DS-1000's own field names: `prompt`, `reference_code`, `code_context` and
+A file has one problem per line, with DS-1000's own field names: `prompt`, `reference_code`, `code_context` and
 `metadata` (problem_id, library_problem_id, library, test_case_cnt, perturbation_type, perturbation_origin_id). The mini
 benchmark is a file of the same form.
 """
@@ -24,10 +24,10 @@ LIBRARIES = ("Pandas", "Numpy", "Sklearn", "Scipy", "Pytorch", "Tensorflow", "Ma
 PAPER_LIBRARIES = LIBRARIES[:6]  # without Matplotlib (Section 4.1): 845 of the 1,000 problems
 PERTURBATIONS = ("Origin", "Surface", "Semantic", "Difficult-Rewrite")
 STOP = ("</code>", "# SOLUTION END")  # where DS-1000 stops a generation
-# What its authors' script tells chat models before the prompt
+# The authors' script gives chat models this instruction before the prompt
 CHAT = """Write a short code following the given format and indentation. Place the executable code between <code> and \
 </code> tags, without any other non-executable things."""
-PARTS = ("test_execution", "test_string")  # the test's functions: of the values, of the text
+PARTS = ("test_execution", "test_string")  # the test's functions: of the values, of the code's text
 INSERT = "[insert]"  # where a context puts the solution
 
 
@@ -35,7 +35,8 @@ INSERT = "[insert]"  # where a context puts the solution
 class Problem:
     """One problem. ``context`` is the test's program, ``origin`` the ``library_id`` of the problem it was made from.
 
-    A problem of the mini benchmark is about an ``object``, and none of its ``expressions`` may be shown beside it.
+    A problem of the mini benchmark is about an ``object``; no snippet that contains one of its ``expressions`` may be
+    shown with it.
     """
 
     id: str
@@ -51,28 +52,28 @@ class Problem:
 
     @property
     def cluster(self) -> str:
-        """Equal for a problem and its perturbations, which fail together: the cluster that intervals rest on."""
+        """The same for a problem and its perturbations, which fail together; intervals are clustered by it."""
         return f"{self.library} {self.origin}"
 
     @property
     def question(self) -> str:
-        """The question in words, without the frame of DS-1000's completion prompts: what is looked up."""
+        """The query for retrieval: the question in words, without the frame of DS-1000's completion prompts."""
         text = self.prompt.removeprefix("Problem:\n")
         return text.partition("\nA:\n" if "\nA:\n" in text else "<code>")[0].strip()
 
     @property
     def inside_function(self) -> bool:
-        """Whether the solution is the body of a function whose head stands in the prompt or in the context."""
+        """Whether the solution is the body of a function whose head is in the prompt or in the context."""
         before = template(self.context).partition(INSERT)[0].rstrip()
         last = self.prompt.rstrip().rpartition("\n")[2]
         return before.endswith(":") or last.startswith((" ", "\t"))
 
 
 def load(file: Path | str) -> list[Problem]:
-    """The problems of a .jsonl or .jsonl.gz file in its order.
+    """The problems of a .jsonl or .jsonl.gz file, in its order.
 
-    Raises UserError with the line that is no problem of one of LIBRARIES and PERTURBATIONS with a test, and for an id
-    that occurs twice.
+    Raises UserError for a line that is not a problem with a test, of one of LIBRARIES and PERTURBATIONS, and for a
+    duplicate id.
     """
     problems = {}
     for number, record in records(paths.located(file)):
@@ -92,20 +93,20 @@ def load(file: Path | str) -> list[Problem]:
             )
             known = one.library in LIBRARIES and one.perturbation in PERTURBATIONS
             if not known or PARTS[0] not in one.context or one.id in problems:
-                raise ValueError(
-                    "an unknown library or perturbation, no test, or an id for the second time"
-                )
+                raise ValueError("an unknown library or perturbation, no test, or a duplicate id")
         except (KeyError, TypeError, ValueError) as error:
-            raise UserError(f"{file}: line {number} is no problem of DS-1000: {error!r}") from None
+            raise UserError(
+                f"{file}: line {number} is not a problem of DS-1000: {error!r}"
+            ) from None
         problems[one.id] = one
     return list(problems.values())
 
 
 def select(file: Path | str, limit: int = 0) -> list[Problem]:
-    """The problems of the paper's six libraries in a file, in its order; all with ``limit`` 0.
+    """The problems of the paper's six libraries in a file, in its order; with ``limit`` 0, all of them.
 
-    Otherwise whole families, a problem with its perturbations, until there are ``limit`` problems; which ones is
-    decided by a hash of the family's name. Raises UserError for a file without such problems, and as ``load``.
+    Otherwise whole families (a problem with its perturbations), until there are at least ``limit`` problems; a hash of
+    the family's name decides which ones. Raises UserError for a file without such problems, and like ``load``.
     """
     known = [problem for problem in load(file) if problem.library in PAPER_LIBRARIES]
     if not known:
@@ -128,11 +129,11 @@ def template(context: str) -> str:
 
 
 def program(problem: Problem, solution: str, parts: Iterable[str] = PARTS) -> Program:
-    """The official program: it ends without an exception if and only if the solution is right.
+    """The official program, which ends without an exception if and only if the solution is correct.
 
-    ``imports`` are the third-party imports that have run before the solution's first line, by the context itself and
-    by the text around the solution: what a server may have imported before. The packages come first, each by itself, so
-    that many problems share them. ``parts``: those of the test that run, for an analysis of failures.
+    Its ``imports`` are the third-party imports that run before the solution's first line, in the context itself and in
+    the text around the solution; a server may make them in advance. The packages come first, each by itself, so that
+    many problems share them. ``parts``: the parts of the test that run, for an analysis of failures.
     """
     calls = [f"{part}(code)\n" for part in PARTS if part in parts and f"{part}(" in problem.context]
     text = f"{problem.context}\ncode = {solution!r}\n" + "".join(calls)
@@ -158,7 +159,7 @@ def _imports(context: str) -> tuple[str, ...]:
 
 
 def _parsed(text: str) -> list[ast.stmt] | None:
-    """The statements of a text; None if it is no program."""
+    """The statements of a text; None if it does not parse."""
     try:
         return ast.parse(text).body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
@@ -166,28 +167,28 @@ def _parsed(text: str) -> list[ast.stmt] | None:
 
 
 def solution_of(text: str, variant: str = "official") -> str:
-    """An answer's code.
+    """The code in an answer.
 
-    "official" is DS-1000's post-processing in its order: cut at ``</code>``, drop every opening fence of Python, cut
-    at a fence, cut at a line END SOLUTION, drop ``<code>``. It loses an answer whose fence names no language.
-    "repaired" takes the first fenced block where the answer opens with a fence, of whatever language, or has one
-    behind words that are no code, and also cuts at the stop word "# SOLUTION END", which a model may write past.
+    "official" is DS-1000's post-processing in its order: cut at ``</code>``, drop every opening fence of Python, cut at
+    a fence, cut at a line END SOLUTION, drop ``<code>``. It loses an answer whose fence names no language. "repaired"
+    takes the first fenced block, of any language, if the answer opens with a fence or has one after words that are not
+    code; it also cuts at the stop word "# SOLUTION END", which a model may write past.
     """
     text = text.split("</code>")[0]
     if variant == "repaired":
         before, _, rest = text.partition("```")
         before = before.replace("<code>", "")
-        if rest and not (before.strip() and _is_code(before)):  # behind code, a fence closes
-            text = re.sub(r"\A\s*?\w*\s*?(\n|\Z)", "", rest).split("```")[0]  # without the language
+        if rest and not (before.strip() and _is_code(before)):  # after code, a fence closes
+            text = re.sub(r"\A\s*?\w*\s*?(\n|\Z)", "", rest).split("```")[0]  # drop the language
         text = text.split("# SOLUTION END")[0]
     text = text.replace("```python", "").split("```")[0]
     return text.split("\nEND SOLUTION")[0].replace("<code>", "")
 
 
 def indented(problem: Problem, solution: str) -> str:
-    """A solution at the margin, moved to where the problem's function has its statements; others as they are.
+    """A solution at the margin, moved to the indentation of the problem's function; other solutions are unchanged.
 
-    Where only the first line stands at the margin, as after a tokenizer that drops leading blanks, only that is moved.
+    If only the first line is at the margin, as after a tokenizer that drops leading blanks, only that line is moved.
     """
     first = re.search(r"^(?![^\S\n]*(#|$)).", solution, re.MULTILINE)
     if not problem.inside_function or not first or first[0].isspace():

@@ -1,9 +1,9 @@
-"""Does an answer pass its problem's test? Programs run in the grader's own Python, contained, a fork each.
+"""Does an answer pass its problem's test? Programs run sandboxed in the grader's own Python, each in a forked process.
 
-DS-1000's references hold for the library versions of its time, not for the kit's: ``lookuplab data get ds1000-grader``
-makes a virtual environment with the pins of ``data/ds1000-grader.txt``. Before any answer is scored, the reference of
-every problem asked must pass here: where it does not, the library versions, the network or the grader are at fault, and
-a verdict would say nothing about the answer.
+DS-1000's reference solutions need the library versions of its time, not the kit's: ``lookuplab data get ds1000-grader``
+makes a virtual environment with the pins of ``data/ds1000-grader.txt``. Before any answer is scored, the reference
+solution of every problem asked must pass here. If one does not, the library versions, the network or the grader are at
+fault, and a verdict would say nothing about the answer.
 """
 
 import hashlib
@@ -27,20 +27,20 @@ from lookuplab.provenance import file_hash
 from lookuplab.stackoverflow.ds1000 import Problem, program
 
 NAME = "ds1000-grader"
-GRADER_VERSION = 3  # raise it whenever the same program would get another verdict than before
+GRADER_VERSION = 3  # increase it whenever the same program would get a different verdict
 _VERSIONS = """import sys
 from importlib.metadata import distributions
 print(sys.version, sorted({(one.metadata["Name"], one.version) for one in distributions()}))"""
 
 
 def is_made(name: str = NAME) -> bool:
-    """Whether all of today's pins of an environment were installed."""
+    """Whether an environment was installed with all of its current pins."""
     mark = paths.DOWNLOADS / name / "venv/installed.txt"
     return mark.is_file() and mark.read_text() == file_hash(paths.DATA / f"{name}.txt")
 
 
 def make(name: str = NAME) -> Path:
-    """Install the pins of an environment; what is there stays. Raises UserError where venv or pip fail."""
+    """Install the pins of an environment unless that is already done. Raises UserError if venv or pip fails."""
     folder, pins = paths.DOWNLOADS / name / "venv", paths.DATA / f"{name}.txt"
     python = folder / "bin/python"
     if not is_made(name):
@@ -49,16 +49,16 @@ def make(name: str = NAME) -> Path:
             subprocess.run([python, "-m", "pip", "install", "--no-input", "-r", pins], check=True)
         except subprocess.CalledProcessError as error:
             raise UserError(
-                f"{name}: {error}; what came is kept, and the same command goes on from there"
+                f"{name}: {error}; what was installed is kept, and the same command goes on from there"
             ) from None
         (folder / "installed.txt").write_text(file_hash(pins))
     return python
 
 
 def environment(name: str = NAME) -> Path:
-    """The Python of an environment that was made, of a path, or the kit's own for "". Raises UserError without one."""
+    """The Python of an installed environment, at a path, or for "" the kit's own. Raises UserError if there is none."""
     if not name or Path(name).is_file():
-        # absolute, not resolved: a virtual environment is known by its link's place
+        # absolute, not resolved: Python recognises a virtual environment by the link's path
         return Path(name or sys.executable).absolute()
     if not is_made(name):
         raise UserError(
@@ -69,9 +69,9 @@ def environment(name: str = NAME) -> Path:
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer's code, as it is put into the program; ``sample`` counts a problem's answers from 0.
+    """One answer's code, as it is inserted into the program; ``sample`` counts a problem's answers from 0.
 
-    After ``grade``: whether it passed, and in one line why not ("" if it did).
+    After ``grade``: whether it passed, and the reason in one line if it did not ("" if it did).
     """
 
     problem_id: str
@@ -91,9 +91,9 @@ class VerdictStore(AnswerStore):
 class Grader:
     """Runs programs and keeps their outcomes.
 
-    python: see ``environment``. sandbox, own: see ``execution.server.choose``. store: None is the file beside the
-    completion store, False keeps nothing. workers: servers at a time, by default one a CPU; with a cluster, one a
-    worker's thread. limits: DS-1000's own, as CPU time, which other work on the machine does not change.
+    python: see ``environment``. sandbox, own: see ``execution.server.choose``. store: None means the file next to the
+    completion store, False keeps nothing. workers: the number of servers at once, by default one per CPU; with a
+    cluster, one per worker thread. limits: DS-1000's own, as CPU time, which other work on the machine does not change.
     """
 
     python: Path = Path(sys.executable)
@@ -114,11 +114,11 @@ class Grader:
 
     @property
     def conditions(self) -> dict[str, object]:
-        """What verdicts depend on beside the programs, for the provenance."""
+        """What verdicts depend on besides the programs, for the provenance."""
         return {"grader": self.identity, "sandbox": self.sandbox, "limits": asdict(self.limits)}
 
     def key(self, one: Program) -> str:
-        """Of a program's verdict in the store: five equal samples are run once."""
+        """The key of a program's verdict in the store; five equal samples share it and run once."""
         return digest(
             canonical({"program": one.text, "version": GRADER_VERSION, **self.conditions})
         )
@@ -126,9 +126,10 @@ class Grader:
     def outcomes(
         self, programs: Sequence[Program], what: str = "grading", keep_failures: bool = True
     ) -> list[Outcome]:
-        """Each program's outcome, in order. Equal texts run once; what the store has does not run.
+        """Each program's outcome, in order. Equal texts run once; programs whose outcome is stored do not run.
 
-        A program that was stopped is not stored: a time-out may be the fault of what else the machine does.
+        The outcome of a program that was stopped is not stored, because other work on the machine may have caused a
+        time-out.
         """
         keys = [self.key(one) for one in programs]
         with VerdictStore(":memory:" if self.store is False else self.store) as store:
@@ -143,7 +144,9 @@ class Grader:
         return [known[one] for one in keys]
 
     def _run(self, waiting: dict[str, Program]) -> Iterator[tuple[str, Outcome]]:
-        """(key, outcome) as they come. Programs with like imports follow each other, so that few are made anew."""
+        """(key, outcome) as they arrive. Programs with similar imports run one after the other, so that few imports are
+        repeated.
+        """
         left = sorted(waiting, key=lambda one: (waiting[one].imports, one))
         tasks = [(self.sandbox, self.python, self.limits, waiting[one]) for one in left]
         if self.cluster is not None:
@@ -154,14 +157,14 @@ class Grader:
 
 
 def _run_there(task: tuple[str, Path, Limits, Program]) -> Outcome:
-    """One program in a worker's thread, which keeps its server for the next."""
+    """Run one program in a worker's thread, which keeps its server for the next."""
     *conditions, program = task
     check_seen(conditions[1])
     return kept(ForkServer, *conditions).run(program)
 
 
 def grade(problems: Sequence[Problem], answers: Sequence[Answer], grader: Grader) -> list[Answer]:
-    """The answers with their verdicts. Raises UserError for problems whose reference does not pass here."""
+    """The answers with their verdicts. Raises UserError if the reference solution of a problem does not pass here."""
     known = {problem.id: problem for problem in problems}
     asked = dict.fromkeys(one.problem_id for one in answers)
     if failing := failing_references([known[one] for one in asked], grader):
@@ -176,7 +179,7 @@ def grade(problems: Sequence[Problem], answers: Sequence[Answer], grader: Grader
 
 
 def failing_references(problems: Sequence[Problem], grader: Grader) -> dict[str, str]:
-    """Problem id -> error, of those whose own reference does not pass. The next run tries them again."""
+    """Problem id -> error, for problems whose own reference does not pass. The next run tries them again."""
     programs = [program(problem, problem.reference) for problem in problems]
     outcomes = grader.outcomes(programs, "checking references", keep_failures=False)
     pairs = zip(problems, outcomes, strict=True)
@@ -184,7 +187,7 @@ def failing_references(problems: Sequence[Problem], grader: Grader) -> dict[str,
 
 
 def fresh_process(one: Program, python: Path) -> Outcome:
-    """The literal way of DS-1000, for comparison: a process that imports all anew, without a sandbox."""
+    """DS-1000's own way, for comparison: a process that imports everything afresh, without a sandbox."""
     given = {"input": one.text.encode(), "env": ENVIRONMENT, "capture_output": True, "timeout": 240}
     with tempfile.TemporaryDirectory() as place:
         done = subprocess.run([python, "-"], cwd=place, **given)

@@ -1,8 +1,8 @@
 """The paper's rankers over a corpus of snippets, by name, and how well they find what answers a question (paper,
 Sections 3 and 4.4).
 
-"bm25-code", "bm25-description" and "bm25-both"; "code", the neural bag of words; "description", the sentence encoder;
-"ensemble-<weight>", both with that weight on the code.
+The names are "bm25-code", "bm25-description" and "bm25-both"; "code", the neural bag of words; "description", the
+sentence encoder; and "ensemble-<weight>", which combines these two with that weight on the code.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ NAMES = (
     *("bm25-code", "bm25-description", "bm25-both", "code", "description"),
     *(f"ensemble-{weight:g}" for weight in kinds.WEIGHTS),
 )
-KEPT = paths.RUNS / "rankers"  # word vectors that were learned from a corpus
+KEPT = paths.RUNS / "rankers"  # word vectors learned from a corpus
 DEPTH = 20
 MEASURES = {  # the paper's "recall@3" is success_at_3: whether any relevant snippet is among the first three
     "mrr_at_20": (reciprocal_rank, 20),
@@ -50,11 +50,10 @@ def rankers(
     encoder: str | Path,
     names: Sequence[str] = NAMES,
 ) -> dict[str, Ranker]:
-    """Name -> ranker over ``snippets``; what several of them need is made once.
+    """Name -> ranker over ``snippets``; parts that several rankers need are made once.
 
-    words: the folder of saved word vectors, or "" to learn them from these snippets, once. encoder:
-    a sentence-transformers model by folder or name. Raises UserError for an unknown name and for
-    folders that are not there.
+    words: the folder of saved word vectors, or "" to learn them from these snippets, once. encoder: a
+    sentence-transformers model by folder or name. Raises UserError for an unknown name and for missing folders.
     """
     descriptions = {one.id: one.description for one in snippets}
     codes = {one.id: one.code for one in snippets}
@@ -82,7 +81,9 @@ def rankers(
 
 
 def _vectors(snippets: Sequence[Snippet], place: str | Path) -> Mapping[str, np.ndarray]:
-    """The word vectors of a folder, as the repository's root sees it; of these snippets without one."""
+    """The word vectors in a folder (relative to the repository's root); without one, those learned from
+    these snippets.
+    """
     if place:
         return kinds.load_words(paths.located(place))
     lines = training_lines(snippets)
@@ -93,8 +94,9 @@ def _vectors(snippets: Sequence[Snippet], place: str | Path) -> Mapping[str, np.
 
 
 def sources(corpus: str | Path, words: str | Path, encoder: str | Path) -> list[Path]:
-    """The files and folders that a ranking by these depends on, for its provenance: of an encoder on the hub the copy
-    in the cache.
+    """The files and folders that such a ranking depends on, for its provenance.
+
+    For an encoder from the hub, this is the copy in the cache.
     """
     folders = [paths.located(place) for place in (words, encoder) if place]
     if encoder and not folders[-1].exists():
@@ -103,8 +105,9 @@ def sources(corpus: str | Path, words: str | Path, encoder: str | Path) -> list[
 
 
 def training_lines(snippets: Sequence[Snippet]) -> list[list[str]]:
-    """What the word vectors of a corpus are learned from: three lines of words a snippet, its description in the middle
-    of its code, before it and after it (nokia/codesearch).
+    """What the word vectors of a corpus are learned from: three lines of words per snippet.
+
+    They have the description in the middle of the code, before it and after it (nokia/codesearch).
     """
     lines = []
     for one in sorted(snippets, key=lambda one: one.id):
@@ -115,7 +118,7 @@ def training_lines(snippets: Sequence[Snippet]) -> list[list[str]]:
 
 
 def measured(rankers: Mapping[str, Ranker], queries: Sequence[Query]) -> pd.DataFrame:
-    """One value a query: columns ranker, query and the MEASURES, each from 0 to 1."""
+    """One row per ranker and query: columns ranker, query and the MEASURES, each from 0 to 1."""
     texts = {one.id: one.text for one in queries}
     relevant, parts = {one.id: one.relevant for one in queries}, []
     for name, ranker in rankers.items():
@@ -133,10 +136,9 @@ def quality_rows(
 ) -> pd.DataFrame:
     """The mean of each measure and ranker with its 95% interval over queries, as an artifact's rows.
 
-    For pairs of rankers also the first less the second, query by query: metric ``<measure>_change``, condition ``FIRST -
-    SECOND``. ``values`` come from ``measured``; ``model`` names the corpus in the artifact's column of that name.
-    ``clusters``: query -> what it shares with others (the origin of a perturbed problem); without it queries are
-    independent.
+    For pairs of rankers also the first minus the second, query by query: metric ``<measure>_change``, condition ``FIRST
+    - SECOND``. ``values`` come from ``measured``; ``model`` names the corpus in the artifact's column of that name.
+    ``clusters``: query -> its cluster (such as the origin of a perturbed problem); without it, queries are independent.
     """
     table = values.pivot(index="query", columns="ranker")
     groups, found = table.index.map(clusters or str), []
@@ -151,10 +153,11 @@ def quality_rows(
 def questions(
     problems: Sequence[Problem], gold_file: Path | str, snippets: Sequence[Snippet]
 ) -> tuple[list[Snippet], list[Query]]:
-    """The documents to search and the problems' questions, without those that have no document.
+    """The documents to search and the questions of those problems that have a relevant document.
 
-    The paper had no such ground truth and judged 60 queries by eye (Section 4.4). ``gold_file``: ``corpus.pages``; ""
-    for ``snippets`` and the objects that the problems name, whose snippets are OBJECT#NUMBER (none in DS-1000).
+    The paper had no such ground truth and judged 60 queries by eye (Section 4.4). ``gold_file``: a file for
+    ``corpus.pages``; with "", the documents are ``snippets``, and those of the object that a problem names are relevant
+    (ids OBJECT#NUMBER; DS-1000's problems name none).
     """
     if gold_file:
         documents, relevant = pages(gold_file)

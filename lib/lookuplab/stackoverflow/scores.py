@@ -1,4 +1,4 @@
-"""From verdicts to the rows of a table: pass@k, its changes, what perturbations cost, and how near failures came.
+"""From verdicts to the rows of a table: pass@k, its changes, what perturbations cost, and how close failures came.
 
 Rows are dictionaries of the tidy schema: model, condition, metric, value, ci_low, ci_high, n. Intervals are clustered
 by origin problem: a problem and its perturbations fail together.
@@ -34,8 +34,10 @@ _OPEN = ast.Name("the value of an argument", ast.Load())  # no program has this 
 def solved(
     problems: Sequence[Problem], answers: Iterable[Answer], ks: Sequence[int]
 ) -> pd.DataFrame:
-    """One row a problem that was asked: its fields and ``cluster``, how many ``samples`` it has and how many ``passed``,
-    and ``pass_at_<k>``, 0 to 1. Raises UserError for a k above the number of some problem's samples.
+    """One row per problem that was asked: its fields, ``cluster``, how many ``samples`` it has, how many ``passed``,
+    and ``pass_at_<k>``, 0 to 1.
+
+    Raises UserError if some problem has fewer than k samples.
     """
     counts = (
         pd.DataFrame(list(answers)).groupby("problem_id").passed.agg(samples="size", passed="sum")
@@ -49,8 +51,10 @@ def solved(
 
 
 def change(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """``after`` with what each problem has more of pass@k than in ``before``, -1 to 1: of two tables of ``solved``, or of
-    two changes."""
+    """``after`` with each problem's pass@k replaced by its change from ``before``, -1 to 1.
+
+    Both are tables of ``solved``, or both are changes.
+    """
     return after.assign(**(after.filter(like="pass_at") - before.filter(like="pass_at")))
 
 
@@ -62,11 +66,11 @@ def rows(
     """pass@k of (model, way) -> table of ``solved``, in percent, condition ``<way>/<part>``.
 
     For pairs (old, new) of ways also the change on the same problems, ``pass_at_<k>_change_points``, condition
-    ``<new>/<part> - <old>/<part>``, and, ``_change_difference_points``, the last model's change less the first's.
-    parts: "all", libraries, perturbations, and, where the tables have a column ``shown`` (``asking.hits``), "hit" and
-    "miss". A perturbation has besides what it costs (the paper's Figure 5): its problems
-    below those that they were made from, ``pass_at_<k>_drop_points``, and the change of that. DS-1000's own measure, the
-    average pass rate of the samples (Section 4.2), is pass@1 where every problem has equally many.
+    ``<new>/<part> - <old>/<part>``, and, as ``_change_difference_points``, the last model's change minus the first's.
+    parts: "all", libraries, perturbations, and, if the tables have a column ``shown`` (``asking.hits``), "hit" and
+    "miss". A perturbation also has its cost (the paper's Figure 5): how far its problems are below those that they were
+    made from, ``pass_at_<k>_drop_points``, and the change of that. DS-1000's own measure, the average pass rate of the
+    samples (Section 4.2), is pass@1 if every problem has the same number of samples.
     """
     found, models = [], list(dict.fromkeys(model for model, _ in tables))
     for (model, way), table in tables.items():
@@ -109,8 +113,8 @@ def _rows(
 def greatest(changes: Sequence[dict]) -> dict:
     """The greatest of several rows of changes, for a claim that says "up to"; condition "maximum".
 
-    The greatest change is at least as large as each of them. Whoever looks at m lower ends must be as sure of all
-    (Bonferroni); their distances are stretched as those of a normal distribution.
+    The greatest change is at least as large as each of them, so the largest of the m lower ends bounds it from below.
+    For this, all m must hold together (Bonferroni); their distances are stretched as those of a normal distribution.
     """
     stretched = norm.isf(0.025 / len(changes)) / norm.isf(0.025)
     ends = [one["value"] - stretched * (one["value"] - one["ci_low"]) for one in changes]
@@ -122,8 +126,11 @@ def greatest(changes: Sequence[dict]) -> dict:
 
 
 def trim_rows(problems: Sequence[Problem], asked: Asked, model: str, condition: str) -> list[dict]:
-    """How often and how much the budget cut: for description, code and question the share of prompts that lost some of
-    it, in percent, and the tokens that they lost on average; ``prompt_tokens`` is the mean length."""
+    """How often and how much the budget cut.
+
+    For description, code and question: the percentage of prompts that lost some of it, and the mean number of tokens
+    lost; ``prompt_tokens`` is the mean length.
+    """
     made, clusters = [asked.prompts[one.id] for one in problems], [one.cluster for one in problems]
     numbers = {"prompt_tokens": average([one.tokens for one in made], clusters)}
     for part, lost in pd.DataFrame([one.lost for one in made]).items():
@@ -137,10 +144,11 @@ def near_misses(
 ) -> pd.DataFrame:
     """One row for each answer that failed, in the order of ``answers``.
 
-    The paper counted 40% of one model's failures, looked at by hand, as near misses: "minor syntactic errors or missing
-    an argument" (Section 5). Here that is a rule: near_miss is ``one_token`` or ``one_argument`` of one call away from
-    the reference. compile_error: where the test puts it; test_execution: a value is wrong or an exception raised;
-    test_string: only what the test asks of the code's text is missing. token_distance: without comments and line ends.
+    The paper counted 40% of one model's failures, inspected by hand, as near misses: "minor syntactic errors or missing
+    an argument" (Section 5). Here this is a rule: a near_miss differs from the reference by at most one token
+    (``one_token``) or by one argument of one call (``one_argument``). compile_error: the code does not compile where
+    the test puts it; test_execution: a value is wrong or an exception is raised; test_string: only what the test asks
+    of the code's text is missing. token_distance ignores comments and line ends.
     """
     known = {problem.id: problem for problem in problems}
     failed = [(one, known[one.problem_id]) for one in answers if not one.passed]
@@ -186,7 +194,7 @@ def _tree(problem: Problem, solution: str) -> ast.Module | None:
 
 
 def _tokens(code: str) -> list[str]:
-    """Python's tokens, also of code that is none."""
+    """Python's tokens, even of code that does not parse."""
     leaf, found = parso.parse(code).get_first_leaf(), []
     while leaf:
         found += [leaf.value] if leaf.value.strip() else []
@@ -195,7 +203,7 @@ def _tokens(code: str) -> list[str]:
 
 
 def argument_apart(problem: Problem, solution: str) -> bool:
-    """Whether one argument of one call is missing, too many, or another one; false for code that is equal."""
+    """Whether one argument of one call is missing, superfluous or different; false for equal code."""
     trees = [_tree(problem, code) for code in (solution, problem.reference)]
     if None in trees or (first := ast.dump(trees[0])) == (second := ast.dump(trees[1])):
         return False
@@ -204,9 +212,9 @@ def argument_apart(problem: Problem, solution: str) -> bool:
 
 
 def _changed(tree: ast.Module) -> tuple[set[str], set[str]]:
-    """Every text that the tree has without one argument; with the value of one argument left open.
+    """(every text that the tree has without one argument, every text with the value of one argument left open).
 
-    Only an argument that holds no call is left open: otherwise the whole of ``print(...)`` would be one argument.
+    Only an argument that contains no call is left open; otherwise everything in ``print(...)`` would be one argument.
     """
     less, opened = set(), set()
     for call in [node for node in ast.walk(tree) if isinstance(node, ast.Call)]:

@@ -1,8 +1,9 @@
-"""Jedi and pylint in processes of their own, and the store of what they said.
+"""Jedi and pylint in separate processes, and the store of their answers.
 
-An analyser may hang or crash on other people's code; the measurement goes on. Each kind is loaded once, in a parent
-process (``serve``), which forks a worker when none is free. Workers live as long as this process does, so that what
-they have read serves whoever asks next. Answers are kept beside the completion store: a second run asks nobody.
+An analyser may hang or crash on other people's code; the measurement must go on. Each kind of analyser is loaded once,
+in a parent process (``serve``), which forks a worker when none is free. Workers live as long as this process does, so
+that later questions benefit from what they have already read. Answers are kept next to the completion store, so a
+second run asks nothing.
 """
 
 import gc
@@ -31,18 +32,23 @@ from lookuplab.errors import UserError
 from lookuplab.models.store import AnswerStore, canonical, digest
 from lookuplab.toolgen.functions import python_files
 
-JUDGING_VERSION = 4  # raise it whenever the same question would get another answer than before
-PATIENCE = 5  # wall-clock time over computing time: no result may depend on how busy the machine is
+JUDGING_VERSION = 4  # increase it whenever the same question would get a different answer
+PATIENCE = 5  # ratio of clock to computing time: no result may depend on how busy the machine is
 
 
 class WorkerLost(Exception):
-    """No answer, twice: the process "timed out" or "crashed". The next question is asked of another one."""
+    """No answer in two attempts: the process "timed out" or "crashed". The next question goes to a
+    different process.
+    """
 
 
 @dataclass
 class Worker:
-    """A process that answers questions. ``home``: whose child it is, its module, the sources that it reads, and what
-    it must not leave; ``seen``: the places that it was asked about."""
+    """A process that answers questions.
+
+    ``home``: its parent process, its module, the sources that it reads, and the scope that it is reserved for
+    (``within``); ``seen``: the places that it was asked about.
+    """
 
     home: tuple
     channel: Connection
@@ -55,10 +61,10 @@ _lock = threading.Lock()
 
 
 def ask(module: str, question: dict, seconds: float, seen: set[Path], within: str = "") -> dict:
-    """The answer of a worker that runs ``module``, within ``seconds`` on the clock.
+    """The answer of a worker that runs ``module``, within ``seconds`` of wall-clock time.
 
-    It is the free worker that has ``seen`` most of this question's places. One that was asked ``within`` something else
-    gives way to a new one. What is lost is asked once more; raises WorkerLost.
+    The free worker that has ``seen`` most of this question's places is taken. One that was asked ``within`` a different
+    scope is replaced by a new one. A lost question is asked once more; raises WorkerLost if it is lost again.
     """
     home = os.getpid(), module, str(python_sources.folder()), within
     for _ in range(2):
@@ -80,7 +86,7 @@ def ask(module: str, question: dict, seconds: float, seen: set[Path], within: st
 
 
 def _taken(home: tuple, seen: set[Path]) -> Worker:
-    """The best of the free workers, or a new one in its place."""
+    """The best of the free workers, or a new one."""
     if kin := [one for one in _free if one.home[:2] == home[:2]]:
         best = max(kin, key=lambda one: (one.home == home, len(one.seen & seen)))
         _free.remove(best)
@@ -90,10 +96,10 @@ def _taken(home: tuple, seen: set[Path]) -> Worker:
     process, control = _parents.get(home[:3], (None, None))
     if process is None or process.poll() is not None:
         control, theirs = Pipe()
-        # -P: a repository's own types.py must not stand in for the library's
+        # -P: a repository's own types.py must not replace the library's
         command = [sys.executable, "-P", "-m", home[1]]
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        always = os.environ | {"PYTHONHASHSEED": "0"}  # sets of names come in one order
+        always = os.environ | {"PYTHONHASHSEED": "0"}  # gives sets of names a fixed order
         with theirs:  # the parent ends with this process
             process = subprocess.Popen(command, stdin=theirs, env=always, **quiet)
         _parents[home[:3]] = process, control
@@ -104,8 +110,11 @@ def _taken(home: tuple, seen: set[Path]) -> Worker:
 
 
 def serve(answer: Callable[[dict], dict]) -> None:
-    """The parent's side: fork a worker for each channel that comes in on standard input. It answers what it is asked
-    there, and ends if that takes too long. What the analyser prints goes nowhere."""
+    """The parent's side: fork a worker for each channel that arrives on standard input.
+
+    The worker answers the questions on its channel, and is ended if one takes too long. The analyser's output is
+    discarded.
+    """
     gc.freeze()
     with Connection(0) as control:
         try:
@@ -135,12 +144,13 @@ def answered(
     workers: int | None = None,
     cluster: Cluster | None = None,
 ) -> tuple[dict[str, object], dict[str, str]]:
-    """The answers by key, from the store or anew, and why some were lost, by key.
+    """The answers by key, stored or new, and why some were lost, by key.
 
-    A question is (repository, file, kind, ...), and ``answer`` takes one and returns the answer and why it was lost, ""
-    if it was not. Questions of a kind about a file are asked one after the other, for what was read serves the next, by
-    so many ``workers``, by default one for each CPU, or by those of ``cluster``. A kill loses at most one file's answers
-    a worker. ``strict`` raises UserError where an answer was lost: a busy machine must not change a number.
+    A question is (repository, file, kind, ...). ``answer`` takes one and returns the answer and the reason why it was
+    lost, "" if it was not. Questions of one kind about one file are asked one after the other, because each benefits
+    from what was read for the last; this is done by ``workers`` at once, by default one per CPU, or by those of
+    ``cluster``. If the run is killed, each worker loses the answers about one file at most. With ``strict``, a lost
+    answer raises UserError: a busy machine must not change a number.
     """
     with store:
         found, lost, files = store.get(questions), {}, defaultdict(list)
@@ -172,14 +182,17 @@ def _of_file(answer: Callable, questions: list[tuple]) -> list[tuple[object, str
 
 
 class JudgementStore(AnswerStore):
-    """Key -> what an analyser said, in ``judgements.sqlite``."""
+    """Key -> an analyser's answer, in ``judgements.sqlite``."""
 
     name = "judgements"
 
 
 def key(kind: str, root: str, **question: object) -> str:
-    """The key of a question of one ``kind``: it covers all Python files of the repository, whose digest is ``root``,
-    the versions of the analysers, and the sources and the Python that they read."""
+    """The key of a question of one ``kind``.
+
+    It covers all Python files of the repository (``root`` is their digest), the versions of the analysers, and the
+    sources and the Python that they read.
+    """
     read = python_sources.identity("jedi", "parso", "pylint", "astroid")
     return digest(
         canonical(
@@ -198,13 +211,13 @@ def repository_digest(root: Path) -> str:
 
 
 def imports_begin(folder: Path) -> Path:
-    """The folder from which the files of a folder are imported: the first one, going up, that is no package."""
+    """The folder from which a folder's files are imported: the first one, going up, that is not a package."""
     while (folder / "__init__.py").is_file() and folder != folder.parent:
         folder = folder.parent
     return folder
 
 
 def within_imports(path: Path) -> str:
-    """A file's path below ``imports_begin``: the same wherever the repository lies."""
+    """A file's path below ``imports_begin``, which does not depend on where the repository is."""
     path = path.resolve()
     return path.relative_to(imports_begin(path.parent)).as_posix()

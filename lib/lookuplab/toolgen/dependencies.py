@@ -1,12 +1,13 @@
-"""Dependency coverage: which of the repository's own definitions that the reference uses does a prediction use, too?
+"""Dependency coverage: how many of the repository's own definitions that the reference uses does a prediction use too?
 
 Paper, Section IV-C: expressions (calls, attribute accesses) of the ground truth that Jedi traces to a definition inside
-the repository are collected as a set; the coverage is the share that the generated function has as well. Keys are
-expressions without arguments and subscripts: ``foo(bar(baz)).a[i].b`` gives ``foo``, ``bar``, ``foo().a`` and
-``foo().a[].b`` (and ``baz``, if that is the repository's). No keys: no value, and counted.
+the repository are collected as a set; the coverage is the share of them that the generated function contains as well.
+Keys are expressions without arguments and subscripts: ``foo(bar(baz)).a[i].b`` gives ``foo``, ``bar``, ``foo().a`` and
+``foo().a[].b`` (and ``baz``, if it is defined in the repository). A function without keys has no value; such functions
+are counted.
 
-The replication package takes its keys from the marks by regular expressions instead (``package_coverage``). The numbers
-that the paper prints came from it.
+The replication package instead takes its keys from the marks, by regular expressions (``package_coverage``). The
+numbers that the paper prints came from it.
 """
 
 import re
@@ -23,12 +24,12 @@ from lookuplab.toolgen.similarity import is_name, leaves
 
 BRACKETS = {")": "(", "]": "[", "}": "{"}
 AUGMENTED = ("+=", "-=", "*=", "/=", "//=", "%=", "@=", "&=", "|=", "^=", ">>=", "<<=", "**=")
-LIMIT = 60  # seconds of computing that one function may take
+LIMIT = 60  # seconds for one function, times PATIENCE on the clock
 NOT_ITS_OWN = {"site-packages", "dist-packages", "node_modules"}
 
 
 class Expression(NamedTuple):
-    """One use of a name; ``line`` is 1-based and ``column`` counts characters, both those of the last name."""
+    """One use of a name; ``line`` is 1-based and ``column`` counts characters, both for the last name."""
 
     key: str
     line: int
@@ -36,8 +37,10 @@ class Expression(NamedTuple):
 
 
 def expressions(text: str) -> list[Expression]:
-    """The name and attribute expressions of a text, broken or not, in the order of their last names; no definitions,
-    keyword arguments or imports."""
+    """The name and attribute expressions of a text, even of broken code, in the order of their last names.
+
+    Definitions, keyword arguments and imports are left out.
+    """
     tokens = [leaf for leaf in leaves(text) if leaf.value]
     values = ["", *(leaf.value for leaf in tokens), ""]  # of token n: values[n + 1]
     keys: dict[int, str] = {}  # token -> the expression that ends with it: a name, or a bracket
@@ -67,7 +70,7 @@ def expressions(text: str) -> list[Expression]:
 
 
 def covered(dependencies: Sequence[str], prediction: str) -> int:
-    """How many of the dependencies the predicted body has, too."""
+    """How many of the dependencies the predicted body has as well."""
     return len(set(dependencies) & {expression.key for expression in expressions(prediction)})
 
 
@@ -79,9 +82,10 @@ def package_coverage(marked: str, signature: str, prediction: str) -> dict[str, 
     """``dependencies`` and ``covered`` of the replication package: marked words of a reference that do not look like
     local names.
 
-    ``marked`` is the reference with its marks, ``prediction`` a whole function (``similarity.package_text``). Names of
-    libraries count, a word between two marked brackets is lost, ``==`` is taken for an assignment, and a mark takes the
-    blank before it along. All of that is the package's. Without keys it divides by zero; here both are 0.
+    ``marked`` is the reference with its marks, ``prediction`` a whole function (``similarity.package_text``). As in the
+    package, names of libraries count, a word between two marked brackets is lost, ``==`` is taken for an assignment,
+    and a mark is removed together with the blank before it. Without keys the package divides by zero; here both numbers
+    are 0.
     """
     plain, keys = re.sub(f" {MARK} ?", "", marked), set()
     for found in re.finditer(KEY, marked):
@@ -95,8 +99,11 @@ def package_coverage(marked: str, signature: str, prediction: str) -> dict[str, 
 
 
 def dependencies_of(root: Path, file: str, text: str, place: Place) -> list[str] | None:
-    """The dependencies of the function at ``place`` in ``text``, the content of ``file`` below ``root``: the keys of its
-    body, each once. None where Jedi raises; raises WorkerLost after LIMIT seconds of computing."""
+    """The dependencies of the function at ``place`` in ``text``, the content of ``file`` below ``root``: the keys of
+    its body, each once.
+
+    None if Jedi raises an exception. Raises WorkerLost if Jedi takes longer than LIMIT * PATIENCE seconds.
+    """
     lines = [place.line, place.body_line, place.end_line]
     question = {"root": str(root), "file": file, "text": text, "lines": lines}
     seen = {root, root / file}

@@ -1,6 +1,6 @@
-"""Held-out functions and what became of them: which ones are generated, and one row for each that was.
+"""Held-out functions: which ones are generated, and how each generated one is judged, one row per function.
 
-Generated functions are judged, each in its repository, by several workers and never twice.
+Generated functions are judged in their repositories, by several workers and never twice.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ from lookuplab.toolgen.similarity import (
 )
 from lookuplab.toolgen.success import BEYOND, VERSION, messages_of, verdict
 
-LEAST = 5  # functions of each repository: fewer say nothing about it
+LEAST = 5  # functions of each repository, at least: fewer say nothing about it
 
 
 def test_functions(
@@ -69,8 +69,9 @@ test_functions.__test__ = False  # for pytest, which collects by name
 def listed_functions(
     file: Path | str, filters: Filters = Filters(), limit: int | None = None
 ) -> list[Function]:
-    """The functions among the stated sources whose ids stand in ``file``, one a line, in its order: the first ``limit``,
-    less those that the filters leave out.
+    """The functions of the pinned sources whose ids are listed in ``file``, one per line, in its order.
+
+    Of these, the first ``limit``, minus those that the filters leave out.
     """
     ids = paths.located(file).read_text(encoding="utf-8").splitlines()[:limit]
     files: dict[str, set[str]] = {}
@@ -89,23 +90,23 @@ def listed_functions(
 def sample(
     found: Mapping[str, Sequence[Function]], limit: int | None = None, seed: int = 0
 ) -> list[Function]:
-    """``limit`` of the functions that were ``found``, by the repositories' names; None takes all.
+    """``limit`` of the functions in ``found``, which maps repository names to functions; None takes all.
 
-    They are spread over the repositories in proportion to their functions, but at least LEAST of each (all where it has
-    fewer); within a repository by a seeded hash of the ids, so that a larger limit only adds functions. Raises
-    UserError where no function is left.
+    They are spread over the repositories in proportion to their numbers of functions, but with at least LEAST of each
+    (all, if it has fewer). Within a repository a seeded hash of the ids decides, so a larger limit only adds functions.
+    Raises UserError if no function is left.
     """
     if not any(found.values()) or limit is not None and limit < 1:
         raise UserError(
             f"no usable function with a docstring in {', '.join(found) or 'no repository'} (limit: {limit}); give "
-            "others, or wider limits"
+            "other repositories or wider limits"
         )
 
     def order(id):
         return hashlib.sha256(f"{seed}/{id}".encode()).digest()
 
     least = min(LEAST, limit // len(found)) if limit else 0
-    turns = []  # (share of its repository with this function, name, id): the smallest come first
+    turns = []  # (share of its repository up to this function, name, id), the smallest first
     for name, functions in found.items():
         ids = sorted((one.id for one in functions), key=order)
         for rank, id in enumerate(ids, 1):
@@ -115,9 +116,9 @@ def sample(
 
 
 def most_tokens(models: Sequence[str]) -> Callable[[str], int]:
-    """How many tokens a text has at most, over the vocabularies of these local models, named as for ``models.load``.
+    """A function that counts a text's tokens: the most over these local models, named as for ``models.load``.
 
-    The test functions are then short enough for each of them. A function's code has no marks, so that the mark in a
+    The test functions are then short enough for each of them. A function's code has no marks, so the mark in a
     vocabulary changes no number.
     """
     tokenizers = [load_tokenizer(name) for name in models]
@@ -133,7 +134,7 @@ class Task:
     """A generated function and the place that it is for: the `def` on ``line`` of ``file``, below ``root``.
 
     ``prediction`` is the whole function or its body, without marks; ``marked`` is the reference's body with the marks of
-    the replication package, which its dependency coverage counts.
+    the replication package, from which its dependency coverage is computed.
     """
 
     id: str | int
@@ -150,11 +151,10 @@ def judged_all(
     variant: str = "paper",
     workers: int | None = None,
 ) -> dict[Hashable, pd.DataFrame]:
-    """The rows of ``judge``, in the functions' order, for several models at once: what the analysers read for one
-    serves the others.
+    """The rows of ``judge``, in the functions' order, for several models at once.
 
-    ``predictions``: name -> {id: prediction}; with (model, condition) for names, the result is what ``tables`` takes.
-    Raises UserError where an analyser gave no answer.
+    What the analysers read for one model also serves the others. ``predictions``: name -> {id: prediction}; if the
+    names are (model, condition), the result is the input of ``tables``. Raises UserError if an analyser gave no answer.
     """
     records = marked(functions, variant, workers) if variant == "package" else []
     marks = {one["id"]: one["marked_body"] for one in records}
@@ -181,8 +181,8 @@ def judge(
 ) -> pd.DataFrame:
     """One row for each task, in their order.
 
-    Columns: ``id``, ``repository`` (its folder); ``predicted`` and ``wanted``, the texts that similarity is of: the
-    bodies, or with ``variant="package"`` those of ``similarity.package_text`` (the signature stands in both);
+    Columns: ``id``, ``repository`` (its folder); ``predicted`` and ``wanted``, the texts that are compared: the
+    bodies, or with ``variant="package"`` those of ``similarity.package_text`` (both include the signature);
     ``exact_match`` up to white space; ``edit_similarity`` and those of ``similarity.identifier_metrics``, 0 to 1 or
     None; ``dependencies`` and ``covered``, counts (the package's from ``Task.marked``); ``passed``, ``messages``
     (pylint's, see ``success``) and ``failures``, the ids of these messages joined by blanks; ``lost``, why pylint gave
@@ -201,7 +201,7 @@ def judge(
         at = {"file": within_imports(path), "line": task.line}
         uses = key("uses", digest, text=text, **at)
         success = key("success", digest, text=new.text, end_line=new.end_line, check=VERSION, **at)
-        # a reference's dependencies are asked once, whatever was predicted
+        # a reference's dependencies are found once, whatever was predicted
         if variant == "paper":
             questions[uses] = task.root, task.file, "uses", text, place
         lines = new.line, new.end_line + BEYOND
@@ -212,7 +212,7 @@ def judge(
     for task, place, new, uses, success in cases:
         whole, body = function_of(place, task.prediction)
         if variant == "package":
-            read = whole.startswith(place.header)  # by a model that writes a body
+            read = whole.startswith(place.header)  # from a model that writes a body
             predicted = package_text(place, body, read) if read else blanked(whole)
             wanted = package_text(place, without_comments(place.body), read)
             marks = package_text(place, task.marked, read)

@@ -1,8 +1,7 @@
-"""One answer, looked at step by step: what the model thought, what the tool offered, what the trie
-allowed (Figure 5).
+"""One answer, step by step: what the model preferred, what the tool offered, what the trie allowed (Figure 5).
 
-``page`` shows a step as HTML, ``explore`` all steps of several functions under sliders. Both show
-the same, so that a notebook without a kernel behind it loses only the moving.
+``page`` shows one step as HTML, ``explore`` all steps of several functions under sliders. Both show the same, so that a
+notebook without a running kernel loses only the interaction.
 """
 
 import html
@@ -29,13 +28,12 @@ LIKELY, NAMES = 6, 60  # how many tokens and names a page lists
 
 @dataclass
 class Step:
-    """One token of an answer: its id, the text that it spells, its probability under the free
-    model, whether it is the mark.
+    """One token of an answer: its id, the text that it spells, its probability under the unconstrained model, and
+    whether it is the mark.
 
-    ``asked``: what the tool was asked behind it; ``question``: what was asked for the name that it
-    is in (its own question where it asked one). ``allowed`` are the ids of the suggestions' tokens
-    that could stand here, [] where a name had to end, None where any token could; ``forced``: a
-    single one could.
+    ``asked``: the question that was asked after it, if any; ``question``: the one that was asked for the name that it
+    is part of (its own question if it asked one). ``allowed``: the ids of the suggestions' tokens that were possible
+    here, [] if a name had to end, None if any token was possible; ``forced``: only one was possible.
     """
 
     token: int
@@ -50,9 +48,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Walk:
-    """The steps of one answer, and the free model's probabilities (steps, vocabulary) before each
-    of them.
-    """
+    """The steps of one answer, and the unconstrained model's probabilities (steps, vocabulary) before each of them."""
 
     function: Function
     prompt: str
@@ -61,19 +57,17 @@ class Walk:
     vocabulary: Vocabulary = field(repr=False)
 
     def choices(self) -> list[int]:
-        """The steps in which the model had several tokens of suggestions to choose from."""
+        """The steps in which the model could choose among several tokens of suggestions."""
         return [at for at, step in enumerate(self.steps) if len(step.allowed or ()) > 1]
 
     def overruled(self) -> list[int]:
-        """The steps within names in which the free model would have written another token."""
+        """The steps within names in which the unconstrained model would have written a different token."""
         wanted = self.probabilities.argmax(-1).tolist()
         steps = enumerate(self.steps)
         return [at for at, step in steps if step.allowed and step.token != wanted[at]]
 
     def counts(self) -> dict[str, int]:
-        """How many tokens, marks, questions, choices among several tokens, forced and overruled
-        tokens.
-        """
+        """The numbers of tokens, marks, questions, choices among several tokens, forced and overruled tokens."""
         return {
             "tokens": len(self.steps),
             "marks": sum(step.mark for step in self.steps),
@@ -88,15 +82,16 @@ class Walk:
         return float(self.probabilities[at, self.vocabulary.mark])
 
     def spelled(self, at: int) -> list[tuple[int, ...]]:
-        """The names that were offered behind step ``at``, as tokens."""
+        """The names that were offered after step ``at``, as tokens."""
         step = self.steps[at]
         ways = self.vocabulary.spellings(step.token, step.asked.offered, step.asked.begun)
         return sorted({tuple(path) for paths in ways for path in paths if path})
 
     def tree(self, at: int) -> str:
-        """The suggestions behind step ``at``, a line for each name as its tokens, the likely ones
-        first: a probability behind each token that the model could choose, and ``>`` before what
-        it wrote. Empty if it could choose none.
+        """The suggestions after step ``at``, one line per name, split into its tokens, the most likely first.
+
+        A probability follows each token that the model could choose, and ``>`` marks the name that it wrote. Empty if
+        there was nothing to choose.
         """
         held = len(self.steps[at].asked.choices)
         written = tuple(step.token for step in self.steps[at + 1 :][:held])
@@ -124,9 +119,7 @@ def walk(
     decoding: Decoding = DECODING,
     store: Store = None,
 ) -> Walk | None:
-    """Write the function as ``generation.generate`` does and keep what happened; None if its prompt
-    does not fit.
-    """
+    """Write the function as ``generation.generate`` does and record every step; None if its prompt does not fit."""
     written = generate(model, [function], tool, use, decoding, store, progress=False)
     answer, vocabulary = written[0].completion, written.model.vocabulary
     if answer is None:
@@ -149,7 +142,7 @@ def walk(
 
 
 def explore(walks: Sequence[Walk]) -> VBox:
-    """The pages of several walks under a slider for the function and one for the step."""
+    """The pages of several walks, with one slider for the function and one for the step."""
 
     def shown(function, step):
         walked = walks[int(function) - 1]
@@ -160,9 +153,7 @@ def explore(walks: Sequence[Walk]) -> VBox:
 
 
 def page(walked: Walk, at: int) -> str:
-    """Step ``at`` (from 0) as HTML: the text so far, what the model wished, the suggestions and
-    their trie.
-    """
+    """Step ``at`` (from 0) as HTML: the text so far, what the model preferred, the suggestions and their trie."""
     step, row = walked.steps[at], walked.probabilities[at]
     before = "".join(MARK if one.mark else one.text for one in walked.steps[:at])
     now = MARK if step.mark else step.text.replace("\n", "\u21b5\n").replace(" ", "\u2423")

@@ -1,8 +1,8 @@
-"""Fine-tuning on pairs of docstring and function (paper, Sections III-B-2 and IV-B), with and without marks, and what it
-taught.
+"""Fine-tuning on pairs of docstring and function (paper, Sections III-B-2 and IV-B), with and without marks, and what
+the models learned.
 
-Through Transformers' Trainer, so also on several GPUs: ``accelerate launch -m lookuplab train toolgen ...``. The base
-variant learns the same pairs without marks, and its vocabulary stays as it is (Equation 1 is ToolGen's).
+It uses Transformers' Trainer, so it also runs on several GPUs: ``accelerate launch -m lookuplab train toolgen ...``.
+The base variant learns the same pairs without marks, and its vocabulary stays unchanged (Equation 1 is ToolGen's).
 """
 
 import copy
@@ -52,11 +52,11 @@ from lookuplab.toolgen.pairs import (
 )
 
 WORK = paths.RUNS / "train" / "toolgen"
-# The attention's projections; Llama's are those of all models that name them alike
+# The names of the attention's projections; Llama's serve all models that are not listed
 LLAMA = ("q_proj", "k_proj", "v_proj", "o_proj")
 ATTENTION = {"gpt2": ("c_attn", "attn.c_proj"), "t5": ("q", "k", "v", "o")}
 LOSSES = ("answer", "function", "all")
-POOL = 50  # batches whose pairs are sorted together: less padding from more, but less chance in who meets whom
+POOL = 50  # batches whose pairs are sorted together: a larger pool saves padding but makes batches less random
 CARD = """---
 license: {licence}
 library_name: {library}
@@ -76,17 +76,17 @@ tags: [code, python]
 
 @dataclass(frozen=True)
 class Recipe:
-    """What decides the weights of a fine-tuned model, besides its base and the pairs.
+    """Everything that determines the weights of a fine-tuned model, besides its base and the pairs.
 
-    The paper states epochs, rate, batch, seed and LoRA's two numbers; the rest are the defaults of Transformers.
-    ``batch_size`` counts pairs a step, over all processes and accumulated parts. ``lora_rank`` None trains all weights;
-    ``lora_targets`` None means the attention's four projections; ``lora_embeddings`` trains and stores embedding and
-    head beside them, whole. ``max_tokens`` is the longest pair (decoder:
-    prompt and answer together; encoder-decoder: each), None leaves it to the model's context. ``loss_on`` is for decoders:
-    "answer" (the body), "function" (its signature, too: the paper's F_aug) or "all" (and the docstring).
-    ``validation`` pairs of all, chosen by the seed, are not trained on: of the checkpoints the one with the least loss
-    on them is taken, not the last one. ``bf16`` is autocast. ``group_by_length`` puts pairs of like length into a batch: less padding, another
-    order.
+    The paper states epochs, learning rate, batch size, seed and LoRA's two numbers; the rest are the defaults of
+    Transformers. ``batch_size`` is the number of pairs per step, over all processes and accumulated parts.
+    ``lora_rank`` None trains all weights; ``lora_targets`` None means the attention's four projections;
+    ``lora_embeddings`` also trains and stores the whole embedding and head. ``max_tokens`` is the length of the longest
+    pair (decoder: prompt and answer together; encoder-decoder: each); None means the model's context. ``loss_on`` is
+    for decoders: "answer" (the body), "function" (the signature as well: the paper's F_aug) or "all" (and the
+    docstring). ``validation`` is the number of pairs, chosen by the seed, that are not trained on; the checkpoint with
+    the lowest loss on them is taken instead of the last one. ``bf16`` is autocast. ``group_by_length`` puts pairs of
+    similar length into a batch, which saves padding and changes the order.
     """
 
     epochs: int = 10
@@ -114,16 +114,16 @@ class Recipe:
             raise UserError(f"recipe: loss_on is {self.loss_on!r}; it must be one of {LOSSES}")
 
 
-# Section IV-B, "Model Fine-tuning". Optimiser, schedule, warm-up and weight decay are not stated: Trainer's defaults.
-# On all four projections of CodeLlama-7B rank 16 is 16.8 of 6,738 million weights, the paper's 0.25 %; on q and v
-# alone it would be half of that.
+# Section IV-B, "Model Fine-tuning". Optimiser, schedule, warm-up and weight decay are not stated, so they are the
+# Trainer's defaults. Rank 16 on all four projections of CodeLlama-7B is 16.8 of 6,738 million weights, the paper's
+# 0.25 %; on q and v alone it would be half of that.
 _PAPER = Recipe(loss_on="function")
 PAPER = {
     "codegpt": _PAPER,
     "codet5": _PAPER,
     "codellama": replace(_PAPER, epochs=2, lora_rank=16, lora_alpha=16),
 }
-# The replication package's, for corpora marked by its variant; its CodeT5 is Salesforce/codet5p-220m-py.
+# The replication package's recipes, for corpora marked by its variant; its CodeT5 is Salesforce/codet5p-220m-py.
 _PACKAGE = Recipe(warmup_steps=100, loss_on="all", validation=3000, group_by_length=True)
 PACKAGE = {
     "codegpt": _PACKAGE,
@@ -149,36 +149,36 @@ def finetune(
 ) -> dict[str, Any]:
     """Fine-tune the checkpoint ``base`` (folder or name) and write the folder ``output``, which ``models.load`` loads.
 
-    ``pairs`` carry their marks for both variants: ``marked=False`` takes them out, and a pair whose marked form is too
+    ``pairs`` carry their marks for both variants: ``marked=False`` removes them, and a pair whose marked form is too
     long is left out of both, so that both learn the same pairs. ``half`` stores the weights in fp16. ``work`` (default:
-    runs/train/toolgen/OUTPUT'S NAME) holds TensorBoard's events, where it is installed, and, until the run is complete,
-    checkpoints every ``save_every`` steps: the same run goes on from the last one.
+    runs/train/toolgen/OUTPUT'S NAME) holds TensorBoard's events, if it is installed, and, until the run is complete,
+    checkpoints every ``save_every`` steps: the same run resumes from the last one.
 
-    Returns the card, which the folder holds as card.json and in README.md: ``pairs``, ``left_out`` by reason,
-    ``steps``, ``loss`` (the last line of log.csv, nats a token), ``validation_loss`` (or None) of the weights of
-    ``taken_step``, ``seconds`` (since the last kill), ``trainable`` of
-    ``parameters`` weights, ... README.md begins with ``about``: what the pairs are and what the model does.
-    UserError for no usable pair, an ``output`` that exists, a diverged loss.
+    Returns the card, which the folder has as card.json and in README.md: ``pairs``, ``left_out`` by reason, ``steps``,
+    ``loss`` (the last line of log.csv, nats per token), ``validation_loss`` (or None) of the weights of ``taken_step``,
+    ``seconds`` (since the last interruption), ``trainable`` of ``parameters`` weights, ... README.md begins with
+    ``about``: what the pairs are and what the model does. Raises UserError if no pair is usable, if ``output`` exists,
+    or if the loss diverges.
     """
     output = Path(output)
     if output.exists():
         raise UserError(f"{output} exists; delete it, or give another output")
-    output.parent.mkdir(parents=True, exist_ok=True)  # a place that cannot be written shows now
+    output.parent.mkdir(parents=True, exist_ok=True)  # fails now if it cannot be written
     adapted = recipe.lora_rank is not None
-    # what is frozen may be in the type that computes
+    # frozen weights may have the type of the computation
     dtype = "bfloat16" if adapted and recipe.bf16 else "float32"
     checkpoint = load(str(base), dtype=dtype, device_map="cpu")
     module, tokenizer = checkpoint.module, checkpoint.tokenizer
     rows, left_out = _rows(checkpoint, pairs, recipe, marked)
     run = repr([recipe, checkpoint.identity, marked, rows])
     rows, validation = _parted(rows, recipe)
-    set_seed(recipe.seed)  # of the mark's rows and of LoRA's
+    set_seed(recipe.seed)  # for the mark's rows and LoRA's weights
     mark = add_mark(tokenizer, module) if marked else None
     parameters = module.num_parameters()
     model = with_lora(module, recipe, mark) if adapted else module
     # 1. train, from the last checkpoint of the same run
     work = Path(work or WORK / output.name) / hashlib.sha256(run.encode()).hexdigest()[:12]
-    padding = copy.deepcopy(tokenizer)  # the saved one stays as it is
+    padding = copy.deepcopy(tokenizer)  # the saved one stays unchanged
     padding.padding_side, padding.pad_token = "right", padding.pad_token or padding.eos_token
     trainer = Trainer(
         model,
@@ -248,7 +248,7 @@ def finetune(
 def _rows(
     checkpoint: LocalModel, pairs: Sequence[Pair | TextPair], recipe: Recipe, marked: bool
 ) -> tuple[list[dict], Counter]:
-    """The pairs as ``labelled``, and how many were left out for which reason; their marked form decides."""
+    """The pairs as ``labelled``, and how many were left out by reason; their marked form decides."""
     if marked and not any(MARK in pair.answer("encoder-decoder") for pair in pairs):
         raise UserError(
             "no pair has a mark; mark the corpus first (`lookuplab data mark`), or train the base"
@@ -271,7 +271,7 @@ def _rows(
 
 
 def _parted(rows: list[dict], recipe: Recipe) -> tuple[list[dict], list[dict]]:
-    """What is trained on, and the pairs for validation."""
+    """The rows to train on, and those for validation."""
     if recipe.validation >= len(rows):
         raise UserError(
             f"{len(rows)} pairs are too few for {recipe.validation} of validation; lower it (-s validation=0)"
@@ -282,7 +282,7 @@ def _parted(rows: list[dict], recipe: Recipe) -> tuple[list[dict], list[dict]]:
 
 
 def labelled(example: Example, kind: str, loss_on: str = "answer") -> dict[str, list[int]]:
-    """``input_ids`` and ``labels`` as Transformers' models take them; labels are the inputs, the model shifts them."""
+    """``input_ids`` and ``labels`` as Transformers' models take them; labels are not shifted, the model does that."""
     if kind == "encoder-decoder":
         return {"input_ids": example.prompt, "labels": example.answer}
     prompt = example.prompt
@@ -292,7 +292,9 @@ def labelled(example: Example, kind: str, loss_on: str = "answer") -> dict[str, 
 
 
 def _length(row: dict[str, list[int]]) -> int:
-    """Tokens that a pair needs room for: prompt and answer share a decoder's context, elsewhere each has its own."""
+    """The tokens that a pair needs room for: a decoder's prompt and answer share one context, otherwise each has its
+    own.
+    """
     return max(map(len, row.values()))
 
 
@@ -331,8 +333,11 @@ def _arguments(recipe: Recipe, work: Path, log_every: int, save_every: int) -> T
 
 
 class Order(Sampler):
-    """The order of the pairs, epoch by epoch, from the seed alone: a resumed run meets the same batches, on any number
-    of processes. Shuffled; ``group_by_length`` puts pairs of like length into a batch and shuffles the batches."""
+    """The order of the pairs in each epoch, from the seed alone, so that a resumed run sees the same batches, on any
+    number of processes.
+
+    The pairs are shuffled; ``group_by_length`` puts pairs of similar length into a batch and shuffles the batches.
+    """
 
     def __init__(self, lengths: Sequence[int], recipe: Recipe):
         self.lengths, self.recipe, self.epoch = lengths, recipe, 0
@@ -359,8 +364,9 @@ class Order(Sampler):
 
 
 class Milestones(TrainerCallback):
-    """The last step has its line in the log, and its loss on the validation pairs; a checkpoint that was written to its
-    end has the file ``complete``."""
+    """Log the last step and compute its loss on the validation pairs; mark a checkpoint that was written completely
+    with the file ``complete``.
+    """
 
     def on_step_end(self, args, state, control, **_) -> None:
         last = state.global_step >= state.max_steps
@@ -375,8 +381,8 @@ class Milestones(TrainerCallback):
 def with_lora(module: Any, recipe: Recipe, mark: int | None) -> PeftModel:
     """The model with LoRA on the attention's four projections, everything else frozen.
 
-    The row of the token ``mark`` in the embedding, and in the head where the two are not tied, is trained with it: a
-    head's row that stays random can hardly win an argmax. (``lora_embeddings`` trains all their rows.)
+    The row of the token ``mark`` in the embedding, and in the head if the two are not tied, is trained as well: a
+    head's row that stays random can hardly win an argmax. (``lora_embeddings`` trains all rows of both.)
     """
     family, embedding = module.config.model_type, module.get_input_embeddings()
     whole = recipe.lora_embeddings
@@ -399,8 +405,10 @@ def with_lora(module: Any, recipe: Recipe, mark: int | None) -> PeftModel:
 
 
 def _save_adapter(model: PeftModel, folder: Path, checkpoint: LocalModel, output: Path) -> None:
-    """Write the adapter into ``folder``, which will be ``output``: a local base is named relative to that, one on the
-    hub with its commit."""
+    """Write the adapter into ``folder``, which will be ``output``.
+
+    A local base is named by its path relative to ``output``, one on the hub with its commit.
+    """
     config, base = model.peft_config["default"], Path(checkpoint.source[0])
     if base.is_dir():
         place = Path(os.path.relpath(base.resolve(), output.resolve())).as_posix()
@@ -408,7 +416,7 @@ def _save_adapter(model: PeftModel, folder: Path, checkpoint: LocalModel, output
     else:
         called = checkpoint.identity["checkpoint"]
         config.base_model_name_or_path, _, config.revision = called.rpartition("@")
-    # a set: equal adapters should be equal files
+    # it is a set, but equal adapters should give equal files
     config.target_modules = sorted(config.target_modules)
     model.save_pretrained(folder, save_embedding_layers=False)
 
@@ -416,7 +424,8 @@ def _save_adapter(model: PeftModel, folder: Path, checkpoint: LocalModel, output
 def cards(models: Sequence[str]) -> pd.DataFrame:
     """The recipes of models that ``finetune`` wrote, in the metrics of data/paper/toolgen/finetuning.csv.
 
-    What stands before a checkpoint's last hyphen is its ``model`` in tables; of those of one name the first one counts.
+    The part of a checkpoint's name before the last hyphen is its ``model`` in tables; of several with one name the
+    first counts.
     """
     rows = []
     for name in models:
@@ -436,8 +445,11 @@ def cards(models: Sequence[str]) -> pd.DataFrame:
 
 
 def losses(models: Sequence[str]) -> pd.DataFrame:
-    """Each model's log.csv: metric ``loss`` (nats a token) under ``step_<n>/<condition>``, the mean since the line
-    before; the condition is what stands behind a checkpoint's last hyphen."""
+    """Each model's log.csv: metric ``loss`` (nats per token) under ``step_<n>/<condition>``, the mean since the line
+    before.
+
+    The condition is the part of a checkpoint's name after the last hyphen.
+    """
     parts = []
     for name in models:
         text, (role, condition) = _written(name, "log.csv")
@@ -448,7 +460,7 @@ def losses(models: Sequence[str]) -> pd.DataFrame:
 
 
 def _written(name: str, file: str) -> tuple[str, list[str]]:
-    """A file that ``finetune`` wrote, and what stands before and behind the last hyphen of the model's name."""
+    """A file that ``finetune`` wrote, and the parts of the model's name before and after the last hyphen."""
     folder = folder_of(name)
     if not (folder / file).is_file():
         raise UserError(f"{name} has no {file}; give a model that `lookuplab train toolgen` wrote")
@@ -457,7 +469,7 @@ def _written(name: str, file: str) -> tuple[str, list[str]]:
 
 
 def trained_share(config: Any, recipe: Recipe) -> tuple[int, int]:
-    """(trained, all) weights of a Transformers configuration, from its shapes: no memory is taken, no mark added."""
+    """(trained, all) weights of a Transformers configuration, from its shapes: takes no memory and adds no mark."""
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     with torch.device("meta"):
         module = kind.from_config(config)
@@ -471,7 +483,7 @@ def mark_probabilities(model: LocalModel, pairs: Sequence[Pair], seed: int = 0) 
     """One row for each token of the marked answers: ``id``, ``marked`` (the answer has the mark there), the mark's
     ``probability``, and whether it is the most likely token (``written``).
 
-    A model without the mark gets one, with a random row drawn from ``seed``, as before a fine-tuning.
+    A model without the mark gets one, with a random row drawn from ``seed``, as before fine-tuning.
     """
     torch.manual_seed(seed)
     mark, kind = add_mark(model.tokenizer, model.module), kind_of(model.config)
@@ -485,8 +497,10 @@ def mark_probabilities(model: LocalModel, pairs: Sequence[Pair], seed: int = 0) 
 
 
 def mark_rows(model: str, condition: str, found: pd.DataFrame) -> list[dict]:
-    """``mark_probabilities`` as means over tokens, conditions ``<condition>/marked`` and ``/unmarked``: metrics
-    ``mark_probability_percent`` and ``mark_written_percent``, intervals over the functions."""
+    """``mark_probabilities`` as means over tokens, conditions ``<condition>/marked`` and ``/unmarked``.
+
+    The metrics are ``mark_probability_percent`` and ``mark_written_percent``, with intervals over the functions.
+    """
     rows = []
     for name, part in (("marked", found[found.marked]), ("unmarked", found[~found.marked])):
         for field in ("probability", "written"):

@@ -31,18 +31,18 @@ _LAYOUT = {
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 }
-# What no docstring of the replication package looks like, in small letters.
+# Docstrings, in lower case, that the replication package refuses.
 REFUSED = re.compile(
     r"^(deprecated|todo|note|test|overrides|we |you |this |\w+:)|[?!]$|<img |https://|---| -- |=|[^ ]{26}"
 )
-MAX_BYTES = 1_000_000  # no file of megabytes is parsed; this limit is ours, not the package's
+MAX_BYTES = 1_000_000  # larger files are not parsed; this limit is ours, not the package's
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef
 _Block = ast.stmt | ast.excepthandler | ast.match_case
 
 
 @dataclass(frozen=True)
 class Repository:
-    """A folder of Python files. ``root`` is where paths begin, and is no part of any id."""
+    """A folder of Python files. Paths are relative to ``root``, which is not part of any id."""
 
     name: str
     root: Path
@@ -52,13 +52,12 @@ class Repository:
 class Filters:
     """Limits of the replication package.
 
-    With ``variant="package"`` its rules for docstrings hold, too (``package_docstring``, REFUSED), and no
-    ``async def`` is taken. ``trained_on`` is a marked corpus: functions whose docstring and signature
-    occur there are left out.
+    With ``variant="package"`` its rules for docstrings apply as well (``package_docstring``, REFUSED), and ``async
+    def`` is not accepted. ``trained_on`` is a marked corpus: functions whose docstring and signature occur there are
+    left out.
 
-    ``max_lines`` and ``max_tokens`` (Python tokens) are those of signature and body, without
-    docstring, comments and blank lines; ``max_model_tokens`` counts the same text by a model's
-    tokenizer, where one is given.
+    ``max_lines`` and ``max_tokens`` (Python tokens) limit signature and body, without docstring, comments and blank
+    lines; ``max_model_tokens`` limits the same text as counted by a model's tokenizer, if one is given.
     """
 
     max_files: int = 500
@@ -72,7 +71,7 @@ class Filters:
 
 @dataclass(frozen=True, order=True)
 class Token:
-    """One token of a function, where it begins in its file. Keywords are no names."""
+    """One token of a function, and where it begins in its file. Keywords do not count as names."""
 
     line: int
     column: int
@@ -82,25 +81,23 @@ class Token:
 
 @dataclass(frozen=True)
 class Function:
-    """One function. ``source``, ``signature`` and ``body`` are without ``indent``, the whitespace
-    before ``def``.
-    """
+    """One function. ``source``, ``signature`` and ``body`` are without ``indent``, the white space before ``def``."""
 
-    id: str  # "<repository>/<file>:<qualified name>#<line>", wherever the repository lies
+    id: str  # "<repository>/<file>:<qualified name>#<line>", wherever the repository is
     repository: str
     root: Path = field(repr=False)
     file: str  # relative to root, with slashes
-    line: int  # of ``def``; decorators stand before it
+    line: int  # of ``def``; decorators come before it
     end_line: int
     qualified_name: str
     signature: str  # from ``def`` to the colon, both included
     docstring: str  # its first sentence
-    body: str  # the lines behind the docstring
+    body: str  # the lines after the docstring
     source: str  # the whole ``def``, docstring included
     indent: str
     body_line: int  # first line of body
     tokens: tuple[Token, ...] = field(repr=False, compare=False)  # of signature and body
-    kept: frozenset[int] = field(repr=False, compare=False)  # lines that begin as in the file
+    kept: frozenset[int] = field(repr=False, compare=False)  # lines that keep their indentation
 
     def lines(self) -> list[str]:
         """The lines of the whole file, with their ends."""
@@ -109,9 +106,7 @@ class Function:
 
 @dataclass
 class Extraction:
-    """The functions of one repository, the number of its Python files, and how often which reason
-    left a file or a function out.
-    """
+    """The functions of one repository, the number of its Python files, and how many were left out, by reason."""
 
     functions: list[Function] = field(default_factory=list)
     files: int = 0
@@ -123,8 +118,9 @@ class LeftOut(Exception):
 
 
 def locate(name: str) -> Repository:
-    """The folder at path ``name``, or the package of that import name among the stated sources, see
-    ``python_sources``. Raises UserError where neither is.
+    """The folder at path ``name``, or the package with that import name among the pinned sources (``python_sources``).
+
+    Raises UserError if there is neither.
     """
     folder = paths.located(name) if "/" in name else Path(name)
     if folder.is_dir():
@@ -139,7 +135,7 @@ def locate(name: str) -> Repository:
 
 
 def locate_all(names: Iterable[str]) -> list[Repository]:
-    """``locate`` for several; ``FOLDER/*`` stands for the folders in it, without hidden ones."""
+    """``locate`` for several names; ``FOLDER/*`` stands for all folders in it that are not hidden."""
     found = []
     for name in names:
         if not name.endswith("/*"):
@@ -173,9 +169,8 @@ def extract(
 ) -> Extraction:
     """Every usable function with a docstring, in the order of ``files`` (all of the repository's) and lines.
 
-    ``seen`` holds (docstring, signature) of functions already taken, here or in other repositories,
-    and is extended. ``count_tokens`` is a model's token count of a text; without it
-    ``filters.max_model_tokens`` is not asked.
+    ``seen`` contains (docstring, signature) of functions already taken, here or in other repositories, and is extended.
+    ``count_tokens`` is a model's token count of a text; without it ``filters.max_model_tokens`` is ignored.
     """
     files = python_files(repository.root) if files is None else files
     result, seen = Extraction(files=len(files)), set() if seen is None else seen
@@ -207,7 +202,7 @@ def extract(
 
 
 def definitions(tree: ast.AST, scope: str = "") -> Iterator[tuple[str, _Definition]]:
-    """(qualified name, node) of every ``def`` and ``async def``, however deep, in their order."""
+    """(qualified name, node) of every ``def`` and ``async def`` at any depth, in their order."""
     for child in ast.iter_child_nodes(tree):
         named = isinstance(child, _Definition | ast.ClassDef)
         inner = f"{scope}.{child.name}".lstrip(".") if named else scope
@@ -224,8 +219,10 @@ def first_sentence(docstring: str) -> str:
 
 
 def package_docstring(docstring: str) -> str:
-    """What the replication package makes of a docstring: up to a blank line, ``:param``, ``:return``,
-    without a last line that begins with a capital letter, up to a full stop; on one line.
+    """A docstring as the replication package shortens it, on one line.
+
+    It is cut at a blank line, ``:param`` or ``:return``, loses a last line that begins with a capital letter, and is
+    then cut at a full stop.
     """
     text = docstring.strip().strip("\"'").strip()
     for end in ("\n\n", ":param", ":return"):
@@ -250,7 +247,7 @@ def _trained_on(corpus: Path) -> set[tuple[str, str]]:
 
 
 def _asked(function: Mapping) -> tuple[str, str]:
-    """What a model is asked with: docstring and signature, whatever its white space."""
+    """The part of a function that a model is given: docstring and signature, with white space normalised."""
     return function["docstring"], " ".join(function["signature"].split())
 
 
@@ -319,7 +316,7 @@ def _function(
     if package and REFUSED.search(docstring.lower()):
         raise LeftOut("docstring that the package refuses")
     indent = lines[start[0] - 1][: start[1]]
-    # Lines that lose no indentation: the inside of strings, and what stands further left.
+    # Lines that keep their indentation: those inside strings, and those further to the left.
     kept = {n for n in range(start[0], end[0] + 1) if not lines[n - 1].startswith(indent)}
     for token in own:
         kept.update(range(token.start[0] + 1, token.end[0] + 1))

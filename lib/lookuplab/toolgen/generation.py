@@ -1,9 +1,8 @@
-"""Functions written with the completion tool at hand (paper, Section III-C): Algorithm 2 for many
-functions at once; and what was asked, offered and chosen meanwhile.
+"""Generating functions with the completion tool (paper, Section III-C): Algorithm 2 for many functions at once, and a
+record of what was asked, offered and chosen.
 
-The rows of a batch belong to functions of different files and repositories. A row asks the tool in
-the background while the model reads the token that triggered it, and the answers of all rows come
-from several processes.
+The rows of a batch belong to functions of different files and repositories. A row asks the tool in the background while
+the model reads the token that triggered the question, and several processes answer the questions of all rows.
 """
 
 import math
@@ -30,11 +29,11 @@ from lookuplab.toolgen.similarity import identifiers
 from lookuplab.toolgen.tables import repository_rows
 from lookuplab.toolgen.tool_use import NEVER, Question, ToolConstraint, ToolUse, Vocabulary
 
-DECODING = Decoding(max_new_tokens=192)  # the package's 128 tokens of code, and marks between them
+DECODING = Decoding(max_new_tokens=192)  # the package's 128 tokens of code, plus marks
 
 
 class Generated(NamedTuple):
-    """One answer; None if the prompt does not fit into the model's context."""
+    """One function and its answer, which is None if the prompt does not fit into the model's context."""
 
     function: Function
     completion: Completion | None
@@ -46,10 +45,10 @@ class Generated(NamedTuple):
 
 
 class ToolModel:
-    """A local model with the tool at hand: a ``models.Model``, so that ``complete`` stores,
-    resumes and batches. It answers the prompts of ``prompts`` for ``functions``.
+    """A local model with the tool, as a ``models.Model``, so that ``complete`` can store, resume and batch.
 
-    UserError for a model behind an endpoint, and for a trigger by marks and a model without one.
+    It answers the prompts of ``prompts`` for ``functions``. Raises UserError for a model behind an endpoint, and if
+    marks are the trigger but the model has none.
     """
 
     def __init__(
@@ -75,14 +74,15 @@ class ToolModel:
 
     @cached_property
     def identity(self) -> dict[str, str]:
-        """The model's, and what changes the tool's answers. The repository's content is part of a
-        prompt's place.
+        """The model's identity, and whatever changes the tool's answers.
+
+        The repository's content is part of a prompt's ``place``.
         """
         tool = f"{python_sources.identity('jedi', 'parso')}, answers {VERSION}"
         return {**self.model.identity, "tool": tool, "tool use": str(self.use)}
 
     def prompts(self) -> list[Prompt]:
-        """What the model is asked for each function; a prompt's id is the function's."""
+        """The prompt for each function; a prompt's id is the function's."""
         roots = {one.root for one in self.functions}
         content = {root: content_hash(root, python_files(root))[:32] for root in roots}
         return [
@@ -97,7 +97,7 @@ class ToolModel:
     def generate(
         self, requests: Sequence[tuple[Prompt, int]], decoding: Decoding
     ) -> Iterator[list[Completion]]:
-        """The answers; their records are ``tool_use.Question``s where the tool is used."""
+        """The answers; if the tool is used, their records are ``tool_use.Question``s."""
         by_id = {function.id: function for function in self.functions}
 
         def constrain(prompt, before):
@@ -119,8 +119,9 @@ class ToolModel:
                     yield batch
 
     def _turns(self, requests: Sequence[tuple[Prompt, int]]) -> Sequence[Sequence]:
-        """On a CPU the requests in two parts: while one waits for the tool, the model writes the
-        other. Each has every other one of the model's own batches, so that no answer changes.
+        """On a CPU, the requests in two parts, so that the model can work on one while the other waits for the tool.
+
+        The parts get the model's own batches in turn, so that no answer changes.
         """
         if self.model.module.device.type != "cpu":
             return [requests]
@@ -135,7 +136,7 @@ class ToolModel:
 
 
 class Generations(list):
-    """A list of Generated, and the ``model`` that made it, with the tool."""
+    """A list of Generated, with the ``model`` (and tool) that made it."""
 
     def __init__(self, generated: Sequence[Generated], model: ToolModel) -> None:
         super().__init__(generated)
@@ -150,12 +151,11 @@ class Generations(list):
     def questions(self) -> pd.DataFrame:
         """One row for each question to the tool, as recorded while the answers were written.
 
-        Columns: ``id``, ``repository``; ``probability`` of the token that asked; ``failure`` of the
-        call, or ""; ``names``, how many began as what was written there; ``chosen``, the name that
-        the answer has there, "" for none; ``offered``, whether it was, or no name could be held to
-        (no suggestion begins so, or none can be spelled in the model's tokens); ``right``, whether
-        the original's body has that name, wherever: where in it the answer stands cannot be said
-        once the two differ.
+        Columns: ``id``, ``repository``; ``probability`` of the token that triggered the question; ``failure`` of the
+        call, or ""; ``names``, how many suggestions begin with what was already written; ``chosen``, the name that the
+        answer has there, "" for none; ``offered``, whether that name was offered, or the answer was not constrained (no
+        suggestion begins that way, or none can be spelled in the model's tokens); ``right``, whether the original's
+        body contains that name anywhere, since positions cannot be compared once the two differ.
         """
         rows = []
         for one in self:
@@ -185,12 +185,10 @@ def generate(
     store: Store = None,
     progress: bool = True,
 ) -> Generations:
-    """Write every function anew, given its docstring and signature, in its place; in the order of
-    ``functions``.
+    """Write every function anew, given its docstring and signature, in its place; in the order of ``functions``.
 
-    Stored and resumed as in ``models.complete.complete``; a change in a repository's Python files
-    asks for its functions again. A function whose prompt does not fit into the model's context is
-    left out.
+    Answers are stored and resumed as in ``models.complete.complete``; if a repository's Python files change, its
+    functions are generated again. A function whose prompt does not fit into the model's context gets no answer.
     """
     tooled, context = ToolModel(model, functions, tool, use), model.context or math.inf
     prompts = [one for one in tooled.prompts() if len(model.prompt_ids(one.text)) < context]
@@ -199,9 +197,11 @@ def generate(
 
 
 def call_rows(written: Mapping[tuple[str, str], Generations]) -> list[dict]:
-    """Per (model, condition) that used the tool: ``calls`` of all functions, ``calls_per_function``
-    with its interval over repositories, ``not_offered_calls``, names that were chosen where the tool
-    offered others only, and ``failed_calls``, those without an answer; both of ``n`` calls.
+    """For each (model, condition) that used the tool, how often it was called.
+
+    ``calls`` of all functions; ``calls_per_function`` with its interval over repositories; ``not_offered_calls``, where
+    the chosen name was not among those that the tool offered; and ``failed_calls``, which got no answer; the last two
+    out of ``n`` calls.
     """
     rows = []
     for key, generated in _with_tool(written):
@@ -219,9 +219,10 @@ def call_rows(written: Mapping[tuple[str, str], Generations]) -> list[dict]:
 
 
 def offer_rows(written: Mapping[tuple[str, str], Generations]) -> list[dict]:
-    """Per (model, condition) that used the tool: ``answered_percent``, the share of the calls at
-    which any name could be chosen, and ``names_per_call``, the mean number of names there. Both
-    with intervals over repositories.
+    """For each (model, condition) that used the tool, what it offered.
+
+    ``answered_percent`` is the share of the calls at which any name could be chosen, and ``names_per_call`` the mean
+    number of names there. Both have intervals over repositories.
     """
     rows = []
     for key, generated in _with_tool(written):
@@ -239,8 +240,9 @@ def _with_tool(written: Mapping[tuple[str, str], Generations]) -> list[tuple]:
 
 
 def gated(gate: float, variant: str = "paper") -> ToolUse:
-    """The variant's rules with another gate on the mark (the replication package's ``lsp_conf``);
-    1 or more stands for "never".
+    """The variant's rules with a different gate on the mark (the replication package's ``lsp_conf``).
+
+    A gate of 1 or more means "never".
     """
     return ToolUse("mark", variant, gate if gate < 1 else NEVER)
 
@@ -248,12 +250,11 @@ def gated(gate: float, variant: str = "paper") -> ToolUse:
 def gate_rows(
     model: str, frames: Mapping[float, pd.DataFrame], asked: Mapping[float, pd.DataFrame]
 ) -> list[dict]:
-    """One model's Table III at each gate, with ``editsim_percent``, ``calls_per_function`` and
-    ``calls_percent`` of those at the first gate; frames as of ``evaluation.judged_all``, ``asked``
-    as ``Generations.questions``.
+    """One model's Table III at each gate, with ``editsim_percent``, ``calls_per_function`` and ``calls_percent`` of the
+    calls at the first gate.
 
-    Conditions are ``gate_<number>``, and ``gate_<number> - gate_<first>`` for what changes from the
-    first gate, over the same functions.
+    ``frames`` are as from ``evaluation.judged_all``, ``asked`` as from ``Generations.questions``. Conditions are
+    ``gate_<number>``, and ``gate_<number> - gate_<first>`` for changes from the first gate, over the same functions.
     """
     first, *others = frames
     names = {gate: f"gate_{gate:g}" for gate in frames}
@@ -280,13 +281,14 @@ def gate_rows(
 
 
 def removal_rows(model: str, asked: pd.DataFrame, gates: Sequence[float]) -> list[dict]:
-    """What each gate leaves of the questions of ungated answers: ``kept_right_percent`` and
-    ``kept_wrong_percent`` of the calls with such names, ``right_percent`` of the calls that are
-    kept. And, under ``marks``, ``auroc``: how often a right call's mark is more probable than a
-    wrong one's.
+    """What each gate would leave of the questions of ungated answers.
 
-    Exact for the first call that a gate removes from an answer; behind it the answer might have
-    gone on otherwise.
+    ``kept_right_percent`` and ``kept_wrong_percent`` are the shares of calls with right and with wrong names that are
+    kept, ``right_percent`` is the share of right names among the kept calls. Under ``marks``, ``auroc`` is how often a
+    right call's mark is more probable than a wrong one's.
+
+    This is exact for the first call that a gate removes from an answer; after it the answer might have continued
+    differently.
     """
     rows, right = [], asked.right.astype(bool)
     for gate in gates:

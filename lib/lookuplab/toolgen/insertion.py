@@ -1,6 +1,6 @@
-"""A generated function in its file, in the place of the reference.
+"""A generated function in its file, in place of the reference.
 
-Functions are found by ``ast``. Decorators stand before the `def` and stay. All text has "\\n" line ends, so that lines
+Functions are found by ``ast``. Decorators precede the `def` and are kept. All text has "\\n" line ends, so that lines
 are counted as Python does.
 """
 
@@ -20,7 +20,7 @@ UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)  # what ast.
 
 @dataclass(frozen=True)
 class Place:
-    """Where a function stands in its file: 1-based lines, all inclusive, and its parts as written there.
+    """Where a function is in its file: 1-based lines, all inclusive, and its parts as written there.
 
     ``header`` is the text from `def` to the last line before the ``body``, ``signature`` the same without the
     ``docstring``. ``indent`` is that of the `def` line, ``body_indent`` that of the body.
@@ -39,7 +39,7 @@ class Place:
 
 
 def read_source(path: Path) -> str:
-    """A file's text by its declared encoding, line ends as "\\n"; raises UserError where that is impossible."""
+    """A file's text in its declared encoding, with "\\n" line ends; raises UserError if it cannot be read."""
     try:
         with tokenize.open(path) as stream:
             return stream.read()
@@ -48,7 +48,7 @@ def read_source(path: Path) -> str:
 
 
 def locate(text: str, line: int) -> Place:
-    """The function whose `def` stands on ``line``. Raises UserError: no such function, a file that does not parse."""
+    """The function whose `def` is on ``line``. Raises UserError if there is none or the file does not parse."""
     kinds = ast.FunctionDef | ast.AsyncFunctionDef
     try:
         nodes = (node for node in ast.walk(_parsed(text)) if isinstance(node, kinds))
@@ -57,7 +57,7 @@ def locate(text: str, line: int) -> Place:
     node = next((node for node in nodes if node.lineno == line), None)
     if node is None:
         raise UserError(
-            f"no function starts on line {line}; the line of its `def` is meant, not of a decorator"
+            f"no function starts on line {line}; give the line of its `def`, not of a decorator"
         )
     lines, first = text.split("\n"), node.body[0]
     start = min(each.lineno for each in (first, *getattr(first, "decorator_list", ())))
@@ -81,7 +81,7 @@ def column_of(line: str, byte_column: int) -> int:
     return len(line.encode()[:byte_column].decode(errors="replace"))
 
 
-_parsed = lru_cache(maxsize=32)(ast.parse)  # a file is asked for all its functions in a row
+_parsed = lru_cache(maxsize=32)(ast.parse)  # all functions of a file are located in a row
 
 
 def _indent(line: str) -> str:
@@ -89,11 +89,11 @@ def _indent(line: str) -> str:
 
 
 def function_of(place: Place, prediction: str) -> tuple[str, str]:
-    """(whole function, body) of a prediction, indented as its place wants it.
+    """(whole function, body) of a prediction, indented to fit its place.
 
-    A prediction is either the whole function, which begins with the `def` of that name, or is one unindented `def` of
-    another name (what stands before the `def` is cut off: a decorator is in the file already), or the body behind
-    signature and docstring. Nothing is stripped behind it.
+    A prediction is a whole function if it begins with the `def` of that name, or if it is one unindented `def` of a
+    different name; anything before the `def` is cut off, because decorators are already in the file. Any other
+    prediction is the body that follows signature and docstring. Nothing is stripped at the end.
     """
     prediction = re.sub("\r\n?", "\n", prediction)
     blank = r"[^\S\n]"
@@ -122,7 +122,7 @@ def indented(text: str, indent: str) -> str:
             if token.type == tokenize.STRING:
                 inside.update(range(token.start[0], token.end[0]))
     except (tokenize.TokenError, SyntaxError):
-        pass  # those before the error are known
+        pass  # the strings before the error are known
     for number, line in enumerate(lines):
         if not line.strip() or number in inside:
             continue

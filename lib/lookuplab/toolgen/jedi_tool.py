@@ -1,9 +1,9 @@
-"""The completion tool (paper, Section II-B): Jedi in worker processes, asked behind an unfinished
-function, in its file as an editor would hold it.
+"""The completion tool (paper, Section II-B): Jedi in worker processes, asked at the end of an unfinished function, in
+its file as an editor would hold it.
 
-A call has a limit of its worker's own computing time, so that a busy machine gives the same marks
-as an idle one. A call that exceeds it is given up and counted, and its worker goes on. A call that
-hangs, or takes its process down, costs that process; the next call has a new one.
+Each call has a limit on its worker's computing time, so that a busy machine gives the same marks as an idle one. A call
+that exceeds the limit is given up and counted, and its worker goes on. A call that hangs or crashes loses its process;
+the next call gets a new one.
 """
 
 import functools
@@ -18,9 +18,9 @@ from lookuplab.toolgen import analysers
 from lookuplab.toolgen.functions import Function
 
 MODULE = "lookuplab.toolgen.jedi_worker"
-VERSION = 3  # raise it whenever the same question would get another answer than before
-LOST = {"timed out", "crashed"}  # failures of the machine: another time there may be an answer
-REMEMBERED = 5_000  # full answers: gates and models ask the same questions
+VERSION = 3  # increase it whenever the same question would get a different answer
+LOST = {"timed out", "crashed"}  # failures of the machine: a later attempt may get an answer
+REMEMBERED = 5_000  # full answers that are kept: gates and models ask the same questions
 _VALUES = {"True", "False", "None"}
 _LEXEME = re.compile(
     r"""
@@ -49,20 +49,21 @@ class Answer(NamedTuple):
 
     @property
     def identifiers(self) -> list[str]:
-        """The identifiers among the suggestions, in Jedi's order: no dict keys, no ``=`` behind a
-        keyword argument.
+        """The identifiers among the suggestions, in Jedi's order.
+
+        Dictionary keys are left out, and so is the ``=`` after a keyword argument.
         """
         plain = (name.removesuffix("=") for name in self.names)
         return list(dict.fromkeys(name for name in plain if name.isidentifier()))
 
 
 class JediTool:
-    """TOOL-COMPLETE, for a number of threads at a time.
+    """TOOL-COMPLETE, for several threads at once.
 
     Full answers are remembered, so a repository must not change while its tool is in use.
     """
 
-    time_limit = 10.0  # CPU seconds a call: a few hundred times the usual one
+    time_limit = 10.0  # CPU seconds per call: a few hundred times the usual
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or os.cpu_count() or 1
@@ -73,9 +74,9 @@ class JediTool:
     ) -> Answer:
         """Completions at a caret in an unsaved buffer.
 
-        ``text`` stands for the file ``file`` under ``root``; ``line`` counts from 1, ``column``
-        from 0 in characters. With ``wanted`` only that name is looked for, which is many times
-        faster: the answer holds it iff the full answer does (and may hold others).
+        ``text`` replaces the content of ``file`` under ``root``; ``line`` counts from 1, ``column`` from 0 in
+        characters. With ``wanted`` only that name is looked for, which is many times faster: the answer contains it iff
+        the full answer does (and may contain others).
         """
         place = root, file, text, line, column
         try:
@@ -96,14 +97,14 @@ class JediTool:
 def unsaved(
     lines: list[str], function: Function, written: str, kind: str, variant: str = "paper"
 ) -> tuple[str, int, int]:
-    """The file's text with what has been ``written`` in the place of ``function`` (Algorithm 2,
-    INSERT), and the caret behind that: its line from 1, its column from 0 in characters.
+    """The file's text with ``written`` in the place of ``function`` (Algorithm 2, INSERT), and the caret after it: its
+    line from 1, its column from 0 in characters.
 
-    ``lines`` are the whole file's. ``written`` has no marks and is not indented as the file is; a
-    decoder-only model (``kind``, see ``pairs.KINDS``) writes a body, an encoder-decoder model a
-    ``def``. A body stands behind signature and docstring as they are in the file, and so does that
-    of a ``def`` whose signature is the function's own: the user has written the docstring, and
-    Algorithm 1 sees it too. Any other ``def``, finished or not, stands for itself. Decorators stay.
+    ``lines`` are the whole file's. ``written`` has no marks and is not indented as in the file; a decoder-only model
+    (``kind``, see ``pairs.KINDS``) writes a body, an encoder-decoder model a ``def``. A body follows signature and
+    docstring as they are in the file, and so does the body of a ``def`` with the function's own signature: the user has
+    written the docstring, and Algorithm 1 sees it too. Any other ``def``, finished or not, replaces the function.
+    Decorators are kept.
     """
     head, own = function.body_line - 1, function.signature + "\n"
     if kind == "encoder-decoder" and not written.startswith(own):
@@ -118,9 +119,9 @@ def unsaved(
 def cut_off(before: str, lines: list[str], function: Function, variant: str) -> str:
     """The unsaved file: the text ``before`` the caret, then what follows the function in its file.
 
-    On a blank indented line, and in some unfinished brackets, Jedi takes the caret to stand outside
-    the function, and offers no local name; a dummy name behind the caret puts it inside. The
-    package has none, and so never offers a local name at a statement's start.
+    On a blank indented line, and in some unfinished brackets, Jedi takes the caret to be outside the function and
+    offers no local name; a dummy name after the caret puts it inside. The package has no dummy, and so never offers a
+    local name at the start of a statement.
     """
     dummy = "_\n" if variant == "paper" else "\n"
     return "".join([before, dummy, *lines[function.end_line :]])
@@ -129,7 +130,7 @@ def cut_off(before: str, lines: list[str], function: Function, variant: str) -> 
 def ask(
     tool: JediTool, function: Function, written: str, kind: str, variant: str = "paper"
 ) -> Answer:
-    """TOOL-COMPLETE behind what has been ``written`` of a function (see ``unsaved``).
+    """TOOL-COMPLETE after what has been ``written`` of a function (see ``unsaved``).
 
     Raises UserError for a question that is lost twice: a busy machine must not change an answer.
     """
@@ -149,9 +150,10 @@ def is_dunder(name: str) -> bool:
 
 
 def suggestions(answer: Answer, trigger: str | None = "mark") -> tuple[str, ...]:
-    """The identifiers among the completions, no keywords (Section II-B). Where marks are the
-    trigger, no ``__x__`` either: Algorithm 1 marks none, and Figure 1's 68 suggestions are those
-    without builtin attributes.
+    """The identifiers among the completions, without keywords (Section II-B).
+
+    If marks are the trigger, ``__x__`` is excluded as well: Algorithm 1 marks none, and Figure 1's 68 suggestions are
+    those without builtin attributes.
     """
     return tuple(
         name
@@ -161,10 +163,9 @@ def suggestions(answer: Answer, trigger: str | None = "mark") -> tuple[str, ...]
 
 
 def behind_a_dot(text: str) -> bool:
-    """Whether code ends in an attribute that is begun: a dot behind an expression, and perhaps
-    letters behind the dot.
+    """Whether code ends in an unfinished attribute: a dot after an expression, possibly followed by letters.
 
-    Not inside strings (f-strings are strings) and comments, behind numbers, or in ``from . import``.
+    This does not apply inside strings (f-strings are strings) and comments, after numbers, or in ``from . import``.
     """
     found = re.search(r"\.([^\W\d]\w*)?\Z", text)
     lexemes = list(_LEXEME.finditer(text, 0, found.start())) if found else []

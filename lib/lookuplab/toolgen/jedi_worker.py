@@ -1,11 +1,10 @@
 """The process in which Jedi runs for ``jedi_tool``.
 
-Jedi is not thread-safe and may hang or crash on other people's code, so it runs nowhere else.
-What Jedi works out anew for each question though it cannot have changed is found once in the life
-of the process (``install``): each part takes the place of a function of Jedi 0.20 or parso 0.8 and
-gives the same result, provided that no file of the repository changes meanwhile. Nothing that was
-*inferred* is kept: Jedi's inference has limits on depth and number of executions, so what it finds
-depends on where it started, and a question must find what it finds in a fresh script.
+Jedi is not thread-safe and may hang or crash on other people's code, so it gets its own process. Jedi recomputes some
+things for each question although they cannot have changed; here they are computed once per process (``install``). Each
+part replaces a function of Jedi 0.20 or parso 0.8 and gives the same result, provided that no file of the repository
+changes meanwhile. Nothing that was *inferred* is kept: Jedi's inference has limits on depth and number of executions,
+so what it finds depends on where it started, and a question must find what it would find in a fresh script.
 """
 
 import functools
@@ -37,16 +36,15 @@ from lookuplab import python_sources
 from lookuplab.paths import replacing
 from lookuplab.toolgen.analysers import imports_begin, serve
 
-_BUFFERS = 64  # whose syntax trees are kept: more than rows of a batch stand in
+_BUFFERS = 64  # files whose syntax trees are kept: more than the rows of a batch are in
 
 
 class Repository(jedi.Project):
-    """Jedi's project: the repository, Python's own library and the stated sources can be imported,
-    and nothing else.
+    """Jedi's project: the repository, Python's own library and the pinned sources can be imported, and nothing else.
 
-    A package is imported by its own name, so a root that is one is found from where packages end.
-    Jedi also looks through the project for the callers of a function, to tell what its parameters
-    are: through the repository alone, not through what lies beside a package.
+    A package is imported by its own name, so a root that is a package is found from above its outermost package. Jedi
+    also searches the project for the callers of a function, to infer its parameters. This search covers only the
+    repository, not what lies next to a package.
     """
 
     def __init__(self, root: str):
@@ -59,12 +57,10 @@ class Repository(jedi.Project):
 
 
 class OneName(Completion):
-    """Jedi's completion, restricted to one name: scopes are asked for it instead of for all that
-    they hold.
+    """Jedi's completion, restricted to one name: scopes are searched for it instead of listing all names.
 
-    What makes the full list slow is the check, name by name, whether a definition can be reached.
-    The check of one name does not depend on the others, so the answer to "is it among the
-    completions" is the same.
+    The full list is slow because every name is checked for whether its definition can be reached. The check of one name
+    does not depend on the others, so the answer to "is it among the completions" is the same.
     """
 
     def __init__(self, *args, wanted: str):
@@ -78,7 +74,7 @@ class OneName(Completion):
         return [name for one in found for name in one.get(self._wanted)]
 
     def _complete_trailer_for_values(self, values) -> list:
-        """As Jedi's complete_trailer. The first name decides, so the search ends there."""
+        """Like Jedi's complete_trailer. The first name decides, so the search ends there."""
         context = get_user_context(self._module_context, self._position)
         for value in values:
             proxy = not value.is_stub() and isinstance(value, TreeInstance)
@@ -94,10 +90,10 @@ class OneName(Completion):
 
 
 class Ordered(dict):
-    """Takes the place of Jedi's sets: members keep the order in which they were added.
+    """Replaces Jedi's sets: members keep the order in which they were added.
 
-    Jedi's values hash by their address in memory, so the order of a set differs from process to process. Inference stops
-    at limits on depth and number, so the same question would get different answers.
+    Jedi's values hash by their address in memory, so the order of a set differs from process to process. Because
+    inference stops at limits on depth and number, the same question would get different answers.
     """
 
     def __init__(self, members: Iterable = ()):
@@ -126,7 +122,9 @@ base_value.NO_VALUES._set = Ordered()
 
 
 def project_files(state, contexts) -> Iterator:
-    """As Jedi's, but sorted by path: it reads the first thirty files with a word, in the order of the file system."""
+    """Like Jedi's, but sorted by path: Jedi reads the first thirty files with a word, in the order of the
+    file system.
+    """
     besides = {one.py__file__() for one in contexts}
     found = references.recurse_find_python_files(references.FolderIO(state.project.path))
     return (one for one in sorted(found, key=lambda one: one.path) if one.path not in besides)
@@ -136,22 +134,22 @@ references._find_project_modules = project_files
 
 
 class TooLong(BaseException):
-    """The time is up. No Exception: Jedi must not catch it."""
+    """The time is up. It is not an Exception, because Jedi must not catch it."""
 
 
-project = functools.cache(Repository)  # one a repository
-# This interpreter itself: Jedi's default starts a further process and asks it attribute by attribute.
+project = functools.cache(Repository)  # one per repository
+# This interpreter itself: Jedi's default starts another process and asks it attribute by attribute.
 environment = functools.cache(InterpreterEnvironment)
-_buffers: dict[Path, object] = {}  # parso's trees, by the file that each stands for
+_buffers: dict[Path, object] = {}  # parso's trees of unsaved texts, by file
 
 
 @contextmanager
 def script(root: str, file: str, text: str) -> Iterator[jedi.Script]:
-    """A fresh script: ``text`` stands for ``file`` below ``root`` in questions to it.
+    """A fresh script, in which ``text`` is the content of ``file`` below ``root``.
 
-    parso itself would hand the tree of this buffer, half a function and all, to a later question
-    about another file that imports this one. It is put aside, and the next question about this file
-    parses only what has changed.
+    By itself, parso would give the tree of this buffer, with its unfinished function, to a later question about a
+    different file that imports this one. The tree is put aside, and the next question about this file parses only what
+    has changed.
     """
     path = (Path(root) / file).absolute()
     on_disk = _trees().pop(path, None)
@@ -169,21 +167,19 @@ def script(root: str, file: str, text: str) -> Iterator[jedi.Script]:
 
 
 def forget(path: Path) -> None:
-    """Let parso parse a file anew."""
+    """Make parso parse a file anew."""
     _trees().pop(path, None)
 
 
 def _trees() -> dict[Path, object]:
-    """What parso remembers of Python files; when it clears up, in another dictionary than before."""
+    """What parso remembers of Python files; after it clears its cache, this is a new dictionary."""
     return cache.parser_cache.setdefault(environment().get_grammar()._hashed, {})
 
 
 def completions(
     root: str, file: str, text: str, line: int, column: int, wanted: str | None = None
 ) -> list[list[str]]:
-    """[name, what completing it would insert] of every completion, or of those that may be called
-    ``wanted``.
-    """
+    """[name, what completing it would insert] of every completion, or of those that may be called ``wanted``."""
     with script(root, file, text) as asked:
         if wanted is None:
             found = asked.complete(line, column)
@@ -197,8 +193,8 @@ def completions(
 
 
 def values(self) -> list:
-    """As the method of Jedi's filters by scope, which tries each name of the module in each scope:
-    only those that may be defined there.
+    """Like the method of Jedi's filters by scope, which tries each name of the module in each scope, but tries only
+    those names that may be defined there.
     """
     names, node = self._used_names, self._parso_cache_node
     if isinstance(self, filters.ParserTreeFilter):
@@ -220,9 +216,10 @@ def values(self) -> list:
 
 
 def branch(check, found: dict, context, node):
-    """Whether the branch behind a test is taken, kept for the built-in names: each list of names in
-    reach asks there at dozens of places for Python's version. Not for other modules: Jedi stops
-    after 300 inferences in one.
+    """Whether the branch after a test is taken, kept for the module of built-in names.
+
+    There, every listing of the names in reach checks Python's version in dozens of places. Results for other modules
+    are not kept, because Jedi stops after 300 inferences in one.
     """
     builtins = context.inference_state.builtins_module
     if context.parent_context is not None or context.get_value() is not builtins:
@@ -234,20 +231,21 @@ def branch(check, found: dict, context, node):
 
 
 def save(grammar: str, path, item, cache_path=None) -> None:
-    """As parso's, but whole or not at all: it leaves half a tree when killed, and others read it."""
+    """Like parso's, but all or nothing: when killed, parso leaves half a tree, which others then read."""
     place = Path(cache._get_hashed_path(grammar, path, cache_path=cache_path))
     with replacing(place) as partial, partial.open("wb") as stream:
         pickle.dump(item, stream, pickle.HIGHEST_PROTOCOL)
 
 
 def install() -> None:
-    """From now on Jedi keeps in this process what it would work out anew, and imports nothing but
-    the stated sources.
+    """From now on Jedi keeps in this process what it would otherwise recompute, and imports only from the pinned
+    sources.
     """
     filters._AbstractUsedNamesFilter.values = values
     flow_analysis._check_if = functools.partial(branch, flow_analysis._check_if, {})
     cache._save_to_file_system = save
-    gc.set_threshold(100_000, 20)  # Python's 700 searches the kept trees for a fifth of the time
+    # with Python's 700, a fifth of the time goes into searching the kept trees
+    gc.set_threshold(100_000, 20)
     python_sources.restrict()
 
 
@@ -256,20 +254,22 @@ def _too_long(*_: object) -> None:
 
 
 def answer(question: dict) -> dict:
-    """The completions, or the reason why there are none; ``limit``: seconds of this process's own
-    computing time, so that a busy machine gives the same answers as an idle one.
+    """The completions, or the reason why there are none.
+
+    ``limit``: seconds of this process's own computing time, so that a busy machine gives the same answers as an idle
+    one.
     """
     limit = question.pop("limit")
     try:
         try:
-            # once more each tenth of a second, as Python drops what is raised in a destructor
+            # repeated every tenth of a second, as Python drops exceptions raised in a destructor
             signal.setitimer(signal.ITIMER_PROF, limit, 0.1)
             found = completions(**question)
             return {"found": list(zip(*found, strict=True))}
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
     except TooLong:
-        cache.parser_cache.clear()  # parso edits trees in place, and may have been at it
+        cache.parser_cache.clear()  # parso edits trees in place and may have been interrupted
         return {"lost": "timed out"}
     except Exception as error:  # whatever Jedi trips over is counted by the caller
         return {"failure": f"error in Jedi: {type(error).__name__}"}

@@ -1,8 +1,8 @@
-"""ToolGen as it reads: one question after the other, and nothing kept from one to the next.
+"""A naive implementation of ToolGen as the paper describes it: one question after the other, with nothing kept between
+them.
 
-``marking.mark`` with worker processes, ``generation.generate`` and ``evaluation.judge`` get
-the same marks, tokens and verdicts. This module exists to show that: equal results, and what either
-way costs.
+``marking.mark`` with worker processes, ``generation.generate`` and ``evaluation.judge`` give the same marks, tokens and
+verdicts. This module exists to show that the results are equal, and what each way costs.
 """
 
 import math
@@ -29,33 +29,34 @@ from lookuplab.toolgen.tool_use import Vocabulary
 
 
 class SerialJedi:
-    """TOOL-COMPLETE (Section II-B) in this process, in the place of a ``JediTool``: for each call a
-    fresh script, with Jedi's own project and default environment, in which the whole file is parsed
-    and every completion listed. It sees the same sources, and its sets keep the same order.
+    """TOOL-COMPLETE (Section II-B) in this process, in place of a ``JediTool``.
+
+    Each call makes a fresh script, with Jedi's own project and default environment, parses the whole file and lists
+    every completion. It sees the same sources, and its sets keep the same order.
     """
 
     def complete(
         self, root: Path, file: str, text: str, line: int, column: int, wanted: str | None = None
     ) -> Answer:
-        """As ``jedi_tool.JediTool.complete``; ``wanted`` shortens nothing."""
+        """Like ``jedi_tool.JediTool.complete``; ``wanted`` is ignored."""
         path = root / file
         project = jedi.Project(root, sys_path=python_sources.search_path())
-        forget(path)  # by default Jedi parses what changed since the last call
+        forget(path)  # by default Jedi parses only what changed since the last call
         try:
             found = jedi.Script(text, path=path, project=project).complete(line, column)
             return Answer(tuple(one.name for one in found), tuple(one.complete for one in found))
         except Exception as error:  # as in the workers: Jedi trips over other people's code
             return Answer(failure=f"error in Jedi: {type(error).__name__}")
         finally:
-            forget(path)  # and takes this text for the file in calls about others
+            forget(path)  # and takes this text for the file in calls about other files
 
 
 class Writer:
-    """Algorithms 2 and 3 with a decoder-only model, one function at a time: each token from a forward pass over prompt
-    and all tokens before it, without a cache, and after each token the whole text spelled anew.
+    """Algorithms 2 and 3 with a decoder-only model, one function at a time.
 
-    The rules are those of ``ToolUse()``: names are tokenised behind the mark, a break follows them, and a mark without
-    suggestions is not repeated. A name that was tokenised once is not again.
+    Each token takes a forward pass over the prompt and all tokens before it, without a cache, and after each token the
+    whole text is decoded anew. The rules are those of ``ToolUse()``: names are tokenised after the mark, a break
+    follows them, and a mark without suggestions is not repeated. A name is tokenised only once.
     """
 
     def __init__(self, model: LocalModel) -> None:
@@ -64,7 +65,7 @@ class Writer:
 
     @torch.inference_mode()
     def write(self, function: Function, max_new_tokens: int) -> list[int]:
-        """The tokens of the answer, marks and the end of the text among them."""
+        """The tokens of the answer, including marks and the end of the text."""
         prompt = self.model.prompt_ids(prompt_text(function, "decoder"))
         room = min(max_new_tokens, (self.model.context or math.inf) - len(prompt))
         mark = self.vocabulary.mark
@@ -78,7 +79,7 @@ class Writer:
             if written[-1] == mark:
                 tree = self._suggested(function, text)
                 repeats = tree is None
-                while tree and len(written) < room:  # LLM-SELECT from line 6 on
+                while tree and len(written) < room:  # LLM-SELECT, from line 6
                     over = END in tree
                     among = self.vocabulary.breaks if over else list(tree)
                     probabilities = self._predict(prompt, written)
@@ -103,11 +104,12 @@ class Writer:
         return whole[len(start) :]
 
     def _suggested(self, function: Function, text: str) -> dict | None:
-        """TOOL-COMPLETE and lines 1 to 5 of LLM-SELECT: the tree of what is left of the
-        suggestions, token -> tree, in which END stands where a name is over; None for none. A token
-        that holds a character behind the name as well leads to an empty tree.
+        """TOOL-COMPLETE and lines 1 to 5 of LLM-SELECT: the tree of what is left of the suggestions, token -> tree.
+
+        END in it means that a name is complete; a token that also contains a character after the name leads to an empty
+        tree. None if there are no suggestions.
         """
-        if text.endswith(UNFINISHED):  # within a character; no name can follow
+        if text.endswith(UNFINISHED):  # inside a character, where no name can follow
             return None
         offered = suggestions(ask(self.tool, function, text, "decoder"))
         begun, vocabulary, tree = re.search(r"\w*\Z", text)[0], self.vocabulary, {}
@@ -124,8 +126,10 @@ END = -1
 
 
 def verdicts(tasks: Sequence[Task], variant: str = "paper") -> Iterator[list]:
-    """The messages against each function, by one pylint process a function. Each repository is copied, and the function
-    written into the copy: the process reads files from the disk, and nobody's own may change.
+    """The messages against each function, by one pylint process per function.
+
+    Each repository is copied and the function is written into the copy, because pylint reads files from the disk and
+    the user's own files must not change.
     """
     ignore, roots = shutil.ignore_patterns("__pycache__"), {task.root for task in tasks}
     with TemporaryDirectory() as folder:

@@ -1,19 +1,19 @@
-"""Algorithm 1: where in a function would the completion tool have offered the next identifier?
-(Section III-B) And what it makes of many functions: the augmented corpus, its statistics, which
-identifiers are offered, how the variants differ.
+"""Algorithm 1 (Section III-B): where in a function would the completion tool have offered the next identifier?
 
-The paper's ISBUILTIN is stated by one example; Figure 4 leaves ``self`` unmarked as well. Here:
-``__x__``, the names of ``builtins`` unless they stand behind a dot, ``self`` and ``cls``. The tool
-sees the *incomplete* function (Section II-B, and the state of Algorithm 2): the file up to the
-caret, then what follows the function in the file.
+For many functions this gives the augmented corpus, its statistics, the share of identifiers that are offered, and the
+difference between the variants.
 
-``variant="package"`` is the replication package's reading: a closed list of words is skipped
-(``SKIPPED``), any other word or literal of the body is asked about, and marked if it is just what
-completing would insert. (Its marks in signatures are taken out again before they are used, so they
-are not asked for here; and as no skipped word is marked, none of its marks has to be dropped because
-its completions, less that list, lack the word.) Its texts have no comments and no blank lines.
+The paper defines ISBUILTIN by one example only; Figure 4 leaves ``self`` unmarked as well. Here it covers ``__x__``,
+the names of ``builtins`` unless they follow a dot, ``self`` and ``cls``. The tool sees the *incomplete* function
+(Section II-B, and the state of Algorithm 2): the file up to the caret, then what follows the function in the file.
 
-Rows are those of the tidy schema. Their intervals rest on whole repositories.
+``variant="package"`` follows the replication package: a closed list of words is skipped (``SKIPPED``); the tool is
+asked about any other word or literal of the body, which is marked if it is exactly what completing would insert. (The
+package removes its marks in signatures before it uses them, so the tool is not asked for them here. And since no
+skipped word is marked, none of the package's marks has to be dropped because its completions, without that list, lack
+the word.) Its texts have no comments and no blank lines.
+
+Rows are those of the tidy schema. Their intervals are clustered by repository.
 """
 
 import builtins
@@ -38,9 +38,9 @@ from lookuplab.toolgen.jedi_tool import LOST, VERSION, JediTool, cut_off, is_dun
 from lookuplab.toolgen.pairs import MARK, Pair, corpus_lines
 
 VARIANTS = ("paper", "package")
-# raise it whenever a function would get other marks by the same answers
+# increase it whenever the same answers would give a function different marks
 MARKING_VERSION = {"paper": 1, "package": 2}
-_NO_FUNCTIONS = {"copyright", "credits", "exit", "license", "quit"}  # of the prompt alone
+_NO_FUNCTIONS = {"copyright", "credits", "exit", "license", "quit"}  # only in interactive use
 BUILTINS = frozenset(name for name in dir(builtins) if name.isidentifier()) - _NO_FUNCTIONS
 RECEIVERS = frozenset({"self", "cls"})
 _DUNDERS = """annotations class delattr dict dir doc eq format getattribute getstate hash init
@@ -63,7 +63,7 @@ PLACES = ("behind self.", "behind another dot", "before =", "elsewhere")
 
 
 class Marks(AnswerStore):
-    """Key -> what ``mark`` found, in ``marks.sqlite`` beside the completion store."""
+    """Key -> what ``mark`` found, in ``marks.sqlite`` next to the completion store."""
 
     name = "marks"
 
@@ -90,10 +90,10 @@ def buffer_at(lines: list[str], function: Function, token: Token, variant: str =
 
 
 def mark(function: Function, tool: JediTool, variant: str = "paper") -> dict[str, Any]:
-    """Ask at every candidate, mark where its exact name is offered.
+    """Ask the tool at every candidate, and mark the candidate if its exact name is offered.
 
-    ``positions``: [line, column] in the file of every mark; ``asked``: how many questions;
-    ``failures``: reason -> how many of them failed, which marks nothing.
+    ``positions``: [line, column] in the file of every mark; ``asked``: the number of questions; ``failures``: reason ->
+    how many of them failed, which gives no mark.
     """
     positions, failures, lines = [], Counter(), function.lines()
     tokens = list(candidates(function, variant))
@@ -132,15 +132,15 @@ def marked(
 ) -> list[dict[str, Any]]:
     """The functions' records in a marked corpus (Section III-B), in their order.
 
-    What was marked is kept in ``store`` (a file, ":memory:", or None for the one beside the completion store) until the
-    repository changes, but for functions with a question that timed out or crashed. ``workers``, ``cluster`` and
-    ``strict`` are those of ``analysers.answered``. Raises UserError for two functions of one id.
+    Marks are kept in ``store`` (a file, ":memory:", or None for the one next to the completion store) until the
+    repository changes, except for functions with a question that timed out or crashed. ``workers``, ``cluster`` and
+    ``strict`` are those of ``analysers.answered``. Raises UserError if two functions have the same id.
     """
     digests = {root: repository_digest(root) for root in {one.root for one in functions}}
     versions = {"variant": variant, "tool": VERSION, "marking": MARKING_VERSION[variant]}
     keys = {one.id: key("marks", digests[one.root], id=one.id, **versions) for one in functions}
     if len(keys) < len(functions):
-        raise UserError("two repositories have one name, so that ids collide; rename one folder")
+        raise UserError("two repositories have the same name, so ids collide; rename one folder")
     questions = {keys[one.id]: (one.root, one.file, variant, one) for one in functions}
     found, _ = answered(Marks(store), questions, _marks, strict, workers, cluster)
     return [_record(one, variant, found[keys[one.id]]) for one in functions]
@@ -168,8 +168,9 @@ def _record(function: Function, variant: str, marks: dict[str, Any]) -> dict[str
 
 
 def save(records: Sequence[Mapping[str, Any]], file: Path) -> None:
-    """Write the marks of a corpus without its code, which is other people's and stands in their
-    packages anyway: one JSON line a function, the same bytes every time.
+    """Write the marks of a corpus without its code, which belongs to others and is available in their packages.
+
+    The file has one JSON line per function, and the same bytes every time.
     """
     names = ("id", "code", "asked", "failures", "docstring_tokens", "function_tokens")
     lines = [
@@ -181,9 +182,10 @@ def save(records: Sequence[Mapping[str, Any]], file: Path) -> None:
 
 
 def load(file: Path) -> list[dict[str, Any]]:
-    """Of each function of a marked corpus, or of saved marks (``.gz``): ``id``, ``repository``,
-    ``code``, ``positions``, ``marks``, ``docstring_tokens`` and ``function_tokens``. Raises
-    UserError for another file.
+    """The functions of a marked corpus, or of saved marks (``.gz``).
+
+    Each has ``id``, ``repository``, ``code``, ``positions``, ``marks``, ``docstring_tokens`` and ``function_tokens``.
+    Raises UserError for any other file.
     """
     found = corpus_lines(file, ["id", "code", "marks", *_MEANS])
     for one in found:
@@ -193,8 +195,8 @@ def load(file: Path) -> list[dict[str, Any]]:
 
 
 def lay_over(functions: Sequence[Function], saved: Sequence[Mapping[str, Any]]) -> list[Pair]:
-    """The augmented functions by marks that were saved, in order, without those that had none or
-    were other code when they were marked.
+    """The functions augmented with saved marks, in order, without those that have none or whose code has changed since
+    they were marked.
     """
     known = {(one["id"], one["code"]): one["positions"] for one in saved}
     return [
@@ -205,13 +207,14 @@ def lay_over(functions: Sequence[Function], saved: Sequence[Mapping[str, Any]]) 
 
 
 def code_hash(source: str) -> str:
-    """Sixteen digits of a function's sha256."""
+    """The first sixteen hexadecimal digits of a function's sha256."""
     return hashlib.sha256(source.encode()).hexdigest()[:16]
 
 
 def statistics_rows(records: Sequence[Mapping[str, Any]], condition: str) -> list[dict[str, Any]]:
-    """The paper's five numbers (Sections IV-B and IV-C): counts, and means a function. The paper
-    does not say which tokens it counts; ours are Python's, and a docstring's are its words.
+    """The paper's five numbers (Sections IV-B and IV-C): counts, and means per function.
+
+    The paper does not say which tokens it counts; ours are Python's, and a docstring's are its words.
     """
     frame = pd.DataFrame(records, columns=["repository", *_MEANS])
     counts = {"functions": len(frame), "repositories": frame.repository.nunique()}
@@ -231,13 +234,13 @@ _MEANS = {
 
 
 def failure_rows(records: Sequence[Mapping[str, Any]], condition: str) -> list[dict[str, Any]]:
-    """``failed_calls``: questions without an answer, of all that were asked."""
+    """``failed_calls``: questions without an answer, out of all that were asked."""
     failed = sum(sum(one["failures"].values()) for one in records)
     return [bare_row("", condition, "failed_calls", failed, sum(one["asked"] for one in records))]
 
 
 def by_repository(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Marks a function in each repository; functions are the clusters here."""
+    """Marks per function in each repository; functions are the clusters here."""
     counts = pd.DataFrame(records).groupby("repository", sort=False).marks
     return pd.DataFrame(
         row("", f"evaluation/{name}", "marks_per_function", average(marks, range(len(marks))))
@@ -248,9 +251,7 @@ def by_repository(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 def variant_rows(
     paper: Sequence[Mapping[str, Any]], package: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """The package's marks a function, and how many more there are than the paper's on the same
-    functions.
-    """
+    """The package's marks per function, and how many more they are than the paper's on the same functions."""
     ours, theirs = pd.DataFrame(paper), pd.DataFrame(package).marks
     mean, more = (average(marks, ours.repository) for marks in (theirs, theirs - ours.marks))
     return [
@@ -260,9 +261,10 @@ def variant_rows(
 
 
 def asked(functions: Sequence[Function], records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """One row for each token at which the tool was asked: id, repository, line, column, name, place
-    (one of PLACES), offered. Functions with a failed call are left out: of them it is not known
-    what the tool would have offered.
+    """One row for each token at which the tool was asked: id, repository, line, column, name, place (one of PLACES),
+    offered.
+
+    Functions with a failed call are left out, because it is not known what the tool would have offered.
     """
     rows = [
         {
@@ -283,7 +285,7 @@ def asked(functions: Sequence[Function], records: Sequence[Mapping[str, Any]]) -
 
 
 def offered_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The share of identifiers that the tool offers, in all and by place; from ``asked``."""
+    """The share of identifiers that the tool offers, overall and by place; ``frame`` is that of ``asked``."""
     rows = []
     for name in ("all", *PLACES):
         part = frame if name == "all" else frame[frame.place == name]
@@ -294,7 +296,7 @@ def offered_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def places(function: Function) -> dict[Token, str]:
-    """Where each token of a function stands: one of PLACES; before ``=`` a name is bound, or that of an argument."""
+    """The place of each token of a function, one of PLACES; before ``=`` is a name that is bound, or an argument's."""
     texts, found = ["", "", *(token.text for token in function.tokens), ""], {}
     for at, token in enumerate(function.tokens):
         owner, dot, _, behind = texts[at : at + 4]

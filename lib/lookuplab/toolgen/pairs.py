@@ -1,16 +1,17 @@
 """Pairs of docstring and function as a model reads and writes them, in text and in tokens (paper, Section III-B-2).
 
-The two formats are the replication package's. A decoder-only model goes on behind signature and docstring::
+The two formats are the replication package's. A decoder-only model continues after signature and docstring::
 
     def add(self, *updates):
         '''Register updates.'''
         for update in <COMP>updates: ...
 
 An encoder-decoder model reads ``### Description:`` and ``### Signature:`` and writes the function without its
-docstring; with ``variant="package"`` it reads the signature without `def` and colon. The mark is one token of the
-vocabulary and a special one, so that it spells nothing. It is taken out of a row
-of tokens by its id, never out of a text: around the mark a tokenizer splits words otherwise, and ``in <COMP>items``
-would become ``initems``.
+docstring; with ``variant="package"`` it reads the signature without `def` and colon.
+
+The mark is a single special token of the vocabulary, so that it spells nothing. It is removed from a row of tokens by
+its id, never from a text: around the mark a tokenizer splits words differently, and ``in <COMP>items`` would become
+``initems``.
 """
 
 import gzip
@@ -27,16 +28,19 @@ from tokenizers import AddedToken, Tokenizer
 from lookuplab.errors import UserError
 from lookuplab.models.tokens import TAIL, continuations, decoded
 
-MARK = "<COMP>"  # one added token of the vocabulary; in texts the mark is always this
-MARKS = (MARK, "<lsp>")  # the paper's, and the one of the authors' checkpoints
+MARK = "<COMP>"  # an added token of the vocabulary; texts always have the mark in this form
+MARKS = (MARK, "<lsp>")  # the paper's, and that of the authors' checkpoints
 KINDS = ("decoder", "encoder-decoder")
 IGNORED = -100  # the label of a token without a loss
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A docstring (its first sentence) and its function: ``signature`` from ``def`` to the colon, ``body`` behind the
-    docstring. With MARK in them, signature and body are the augmented function's."""
+    """A docstring (its first sentence) and its function: ``signature`` from ``def`` to the colon, ``body`` after the
+    docstring.
+
+    With MARK in them, signature and body are the augmented function's.
+    """
 
     id: str
     docstring: str
@@ -66,7 +70,7 @@ class TextPair:
     id: str
     read: str
     written: str
-    signature = ""  # no part of the prompt is of the answer's kind
+    signature = ""  # no part of the prompt belongs to the answer
 
     def prompt(self, kind: str) -> str:
         return self.read
@@ -81,8 +85,10 @@ class TextPair:
 @dataclass(frozen=True)
 class Example:
     """A pair in tokens. ``prompt`` ends where the model begins to write, ``answer`` ends with the end of text.
-    ``exact``: the answer spells the pair's text; some tokenizers know no line breaks, or not all characters.
-    ``signature``: how many tokens a decoder's prompt has up to the end of the signature."""
+
+    ``exact``: the tokens spell the pair's text; some tokenizers have no line breaks, or not all characters.
+    ``signature``: how many tokens a decoder's prompt has up to the end of the signature.
+    """
 
     id: str
     prompt: list[int]
@@ -92,8 +98,11 @@ class Example:
 
 
 def corpus_lines(path: Path, names: Sequence[str]) -> list[dict]:
-    """The records of a file of ``lookuplab data mark`` (JSON Lines, ``.gz`` too), which have at least the fields
-    ``names``. UserError for another file."""
+    """The records of a file that ``lookuplab data mark`` wrote (JSON Lines, also ``.gz``), with at least the fields
+    ``names``.
+
+    Raises UserError for any other file.
+    """
     try:
         with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as lines:
             found = [json.loads(line) for line in lines]
@@ -107,7 +116,7 @@ def corpus_lines(path: Path, names: Sequence[str]) -> list[dict]:
 
 
 def read(path: Path) -> tuple[list[Pair], Counter]:
-    """The augmented functions of a marked corpus, without those whose own text spells the mark; these are counted."""
+    """The augmented functions of a marked corpus, and how many were left out because their own text spells the mark."""
     own, marked = ("id", "docstring", "signature", "body"), ("marked_signature", "marked_body")
     found, left_out = [], Counter()
     for one in corpus_lines(path, own + marked):
@@ -125,10 +134,10 @@ def kind_of(config: Any) -> str:
 
 
 def prompt_text(function: Any, kind: str, variant: str = "paper") -> str:
-    """What the model reads of a function, which has ``docstring``, ``signature`` and ``body``; of the body a
-    decoder-only model sees the indentation (four blanks where there is none).
+    """What the model reads of a function, which has ``docstring``, ``signature`` and ``body``.
 
-    An empty docstring leaves out its part; the papers' functions all have one.
+    Of the body, a decoder-only model sees only the indentation (four blanks if there is none). An empty docstring is
+    left out together with its heading; the paper's functions all have one.
     """
     docstring, signature = function.docstring, function.signature
     if kind == "encoder-decoder":
@@ -142,14 +151,16 @@ def prompt_text(function: Any, kind: str, variant: str = "paper") -> str:
 
 
 def mark_of(tokenizer: Any) -> str:
-    """The tokenizer's own of MARKS; MARK where it has none."""
+    """The one of MARKS that the tokenizer has; MARK if it has none."""
     known = tokenizer.get_added_vocab()
     return next((mark for mark in MARKS if mark in known), MARK)
 
 
 def add_mark(tokenizer: Any, module: Any = None) -> int:
-    """Make the mark a special token, give it a row in the model's embeddings if one is given, return its id. Does so
-    once only."""
+    """Make the mark a special token, give it a row in the embeddings of ``module`` if one is given, and return its id.
+
+    A second call changes nothing.
+    """
     text = mark_of(tokenizer)
     known = tokenizer.get_added_vocab().get(text)
     if known is not None and not tokenizer.added_tokens_decoder[known].special:
@@ -165,9 +176,9 @@ def add_mark(tokenizer: Any, module: Any = None) -> int:
 
 
 def encode(tokenizer: Any, pairs: Sequence[Pair | TextPair], kind: str) -> list[Example]:
-    """The pairs in tokens. Prompt and answer are tokenised apart, as they are when the model answers.
+    """The pairs in tokens. Prompt and answer are tokenised separately, as they are when the model answers.
 
-    Only a decoder's prompt begins with the tokenizer's begin-of-text token, where it has one of its own.
+    Only a decoder's prompt begins with the tokenizer's begin-of-text token, if it has one of its own.
     """
     end, mark, examples = tokenizer.eos_token_id, mark_of(tokenizer), []
     for pair in pairs:
@@ -187,13 +198,15 @@ def encode(tokenizer: Any, pairs: Sequence[Pair | TextPair], kind: str) -> list[
 
 
 def _spells(tokenizer: Any, tail: list[int], row: list[int], text: str) -> bool:
-    """Whether a row, behind the last tokens of its prompt, spells its text: marks, special tokens, do not."""
+    """Whether a row, after the last tokens of its prompt, spells its text; marks, being special tokens,
+    spell nothing.
+    """
     before, whole = decoded(tokenizer, [tail, tail + row])
     return whole == before + text.replace(mark_of(tokenizer), "")
 
 
 def _in_pieces(tokenizer: Any, tail: list[int], text: str) -> list[int] | None:
-    """Tokens of ``text``, each piece between marks as the continuation that it is; None if one cannot be spelled.
+    """Tokens of ``text``, with each piece between marks tokenised as a continuation; None if a piece cannot be spelled.
 
     Tokenizers of the SentencePiece kind put a blank before every piece (Llama's ``self.<COMP> add``).
     """

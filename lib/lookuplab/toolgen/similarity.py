@@ -1,7 +1,7 @@
-"""How much a generated function looks like its reference: BLEU-4, CodeBLEU, edit similarity, identifiers.
+"""How similar a generated function is to its reference: BLEU-4, CodeBLEU, edit similarity, identifiers.
 
-Paper, Section IV-C, Table II. BLEU and CodeBLEU are ratios of sums over the functions of a corpus, so that both are
-computed from the counts of its pairs, and so is a part of the corpus.
+Paper, Section IV-C, Table II. BLEU and CodeBLEU are ratios of sums over the functions of a corpus, so both are computed
+from the counts of its pairs, for the whole corpus or any part of it.
 """
 
 import keyword
@@ -32,21 +32,25 @@ KEYWORDS = set((PACKAGE_DIR / "keywords" / "python.txt").read_text(encoding="utf
 
 
 def normalized(text: str) -> str:
-    """Every run of white space as one blank, none at the ends."""
+    """The text with every run of white space as one blank, and none at the ends."""
     return " ".join(text.split())
 
 
 def blanked(text: str) -> str:
-    """Nothing is left of what stands between two equal quotes of a line but ``''``: the replication package scores
-    such texts."""
+    """The text with everything between two equal quotes of a line reduced to ``''``, as the replication package scores
+    it.
+    """
     for quote in "'\"":
         text = re.sub(f"{quote}[^{quote}\n]*{quote}", "''", text)
     return text.strip()
 
 
 def package_text(place: Place, body: str, documented: bool) -> str:
-    """The function at ``place`` with another body, as the replication package compares it: its literals ``blanked``,
-    behind the signature its own docstring, which only models that continue a prompt have in their texts."""
+    """The function at ``place`` with another body, as the replication package compares it.
+
+    Its literals are ``blanked``. After the signature comes the function's own docstring if ``documented``: only models
+    that continue a prompt have it in their texts.
+    """
     said = f"{place.body_indent}'''{package_docstring(place.docstring)}'''"
     parts = without_comments(place.signature), said if documented else "", body
     return blanked("\n".join(filter(None, parts)))
@@ -58,7 +62,9 @@ def edit_similarity(prediction: str, reference: str) -> float:
 
 
 def bleu_counts(prediction: Sequence, reference: Sequence) -> list[int]:
-    """What BLEU needs of one pair of token lists, (10,): matches and totals of orders 1 to 4, both lengths."""
+    """The counts that BLEU needs for a pair of token lists, (10,): matches and totals of orders 1 to 4,
+    both lengths.
+    """
     found, wanted = (
         [Counter(zip(*(row[i:] for i in range(n)), strict=False)) for n in range(1, ORDERS + 1)]
         for row in (prediction, reference)
@@ -68,18 +74,21 @@ def bleu_counts(prediction: Sequence, reference: Sequence) -> list[int]:
 
 
 def bleu(counts):
-    """BLEU-4, 0 to 1, of summed counts (..., 10): the product of the next two."""
+    """BLEU-4, 0 to 1, of summed counts (..., 10): the product of ``precision`` and ``brevity_penalty``."""
     return precision(counts) * brevity_penalty(counts)
 
 
 def precision(counts):
-    """The geometric mean of the precisions of n-grams, +1 on every order."""
+    """The geometric mean of the precisions of n-grams, smoothed by +1 on every order."""
     matches, totals = counts[..., :ORDERS], counts[..., ORDERS : 2 * ORDERS]
     return np.exp(np.log((matches + 1) / (totals + 1)).mean(axis=-1))
 
 
 def brevity_penalty(counts):
-    """Of the whole corpus, by its two lengths, the last of the counts; 0 for an empty prediction of something."""
+    """The brevity penalty of the whole corpus, from its two lengths, which are the last of the counts.
+
+    It is 0 for an empty prediction of something.
+    """
     predicted, wanted = counts[..., -2], counts[..., -1]
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(predicted >= wanted, 1.0, np.exp(1 - wanted / predicted))
@@ -87,7 +96,7 @@ def brevity_penalty(counts):
 
 @np.errstate(divide="ignore", invalid="ignore")  # an empty prediction has no n-grams
 def components(sums):
-    """The COMPONENTS (..., 4) of summed counts (..., 23); NaN for data flow where there is none."""
+    """The COMPONENTS (..., 4) of summed counts (..., 23); NaN for a missing data flow."""
     grams, weighted, rest = np.split(sums, (2 * ORDERS, 4 * ORDERS), axis=-1)
     words = []
     for counts, lengths in (grams, rest[..., :2]), (weighted, rest[..., [0, 2]]):
@@ -101,21 +110,22 @@ def components(sums):
 
 
 def code_bleu(sums, variant: str = "paper"):
-    """CodeBLEU (...) of summed counts (..., 23): the mean of its components, nothing for a missing data flow.
+    """CodeBLEU (...) of summed counts (..., 23): the mean of its components, without a missing data flow.
 
-    ``variant="package"``: a missing data flow counts as 0, as in the replication package. (The package ``codebleu``
-    of the Python index counts one that is missing or agrees in nothing as 1.)
+    ``variant="package"``: a missing data flow counts as 0, as in the replication package. (The package ``codebleu`` of
+    the Python index counts a data flow that is missing or has no match as 1.)
     """
     parts = components(sums)
     return np.nanmean(np.nan_to_num(parts) if variant == "package" else parts, axis=-1)
 
 
 def code_bleu_counts(prediction: str, reference: str, variant: str = "paper") -> list[float]:
-    """What CodeBLEU needs of one pair, (23,). Both are moved to the margin: a body is no broken code. Syntax and data
-    flow leave out comments and docstrings, which ``variant="package"`` keeps.
+    """The counts that CodeBLEU needs for one pair, (23,).
 
-    Matches and totals of n-grams of orders 1 to 4, the same weighted, both lengths and the length that the package
-    takes for a weighted reference, subtrees of the syntax matched and all, data flows matched and all.
+    Both texts are moved to the margin, so that a body is not broken code. Syntax and data flow leave out comments and
+    docstrings, which ``variant="package"`` keeps. The counts are matches and totals of n-grams of orders 1 to 4, the
+    same weighted, both lengths and the length that the package uses for a weighted reference, matched and all subtrees
+    of the syntax, matched and all data flows.
     """
     texts = [indented(text, "").strip() for text in (prediction, reference)]
     found, wanted = map(str.split, texts)
@@ -132,7 +142,7 @@ def code_bleu_counts(prediction: str, reference: str, variant: str = "paper") ->
         *(total for _, total in weighted),
         len(found),
         len(wanted),
-        2,  # the package measures the pair (words, weights)
+        2,  # the package takes the length of the pair (words, weights)
         sum(tree in known for tree in trees),
         len(trees),
         (edges & Counter(_edges(predicted))).total(),
@@ -141,9 +151,9 @@ def code_bleu_counts(prediction: str, reference: str, variant: str = "paper") ->
 
 
 def _root(text: str, variant: str):
-    """The syntax tree of a text; broken code has one, too."""
+    """The syntax tree of a text; even broken code has one."""
     if variant == "paper":
-        # tokenize refuses broken code in many ways; the package codebleu keeps such a text
+        # tokenize fails on broken code in many ways; the package codebleu keeps such a text
         with suppress(Exception):
             text = remove_comments_and_docstrings(text, "python")
     parser = Parser(get_tree_sitter_language("python"))
@@ -160,8 +170,8 @@ def _edges(root) -> list[tuple]:
     """The normalized data flow of a tree: variables numbered by first appearance.
 
     The package's own function merges the sources of a variable through a set of strings, so its numbers vary with
-    Python's hash seed, and it cuts tokens by bytes, which goes wrong behind non-ASCII text. Hence these lines; the
-    analysis itself is the package's.
+    Python's hash seed, and it cuts tokens by bytes, which goes wrong after non-ASCII text. It is therefore rewritten
+    here; the analysis itself is the package's.
     """
     tokens = {
         (leaf.start_point, leaf.end_point): (number, leaf.text.decode("utf-8", "replace"))
@@ -190,7 +200,7 @@ def _tokens(node) -> list:
 
 @lru_cache(maxsize=8)
 def leaves(text: str) -> tuple[Leaf, ...]:
-    """parso's tokens of a text, in order; it does not stop at an error, where generated functions often end."""
+    """parso's tokens of a text, in order. Parso does not stop at an error, in which generated functions often end."""
     found = [parso.parse(text).get_first_leaf()]
     while (leaf := found[-1].get_next_leaf()) is not None:
         found.append(leaf)
@@ -208,7 +218,7 @@ def identifiers(text: str) -> list[str]:
 
 
 def identifier_metrics(prediction: str, reference: str) -> dict[str, float | None]:
-    """Monitor-guided decoding's metrics (Section 5), None where the reference has nothing to be matched.
+    """Monitor-guided decoding's metrics (Section 5), None if the reference has nothing to match.
 
     ``next_identifier``: the first identifiers are equal; ``identifier_sequence``: the common prefix of both identifier
     sequences over the reference's length; ``prefix``: the same over all tokens.

@@ -1,17 +1,17 @@
 """Success rate: does a generated function, in its file, pass pylint's check for dependency errors?
 
-Paper, Section IV-C: syntax-error (E0001), no-member (E1101) and undefined-variable (E0602) fail. The working directory
-is the repository's root; a repository's own pylint configuration is not consulted, its inline ``# pylint:`` comments
-are.
+Paper, Section IV-C: syntax-error (E0001), no-member (E1101) and undefined-variable (E0602) are failures. The working
+directory is the repository's root; a repository's own pylint configuration is ignored, its inline ``# pylint:``
+comments are obeyed.
 
-The process here is a warm pylint of one file: loaded once, the modules that the file needs read once, each text of it
-checked in a forked copy. A check is then as independent as a fresh process, of other texts and of other files: what it
-leaves behind in astroid's caches ends with the copy, and one that hangs or crashes takes nothing along. In the copy,
-the file as it stands is forgotten; the attributes that it gives to others' objects (``imported.Class.late = 1``) are
-not read.
+Each process here is a warm pylint for one file: pylint is loaded once, the modules that the file needs are read once,
+and each text of the file is checked in a forked copy. A check is then as independent of other texts and other files as
+a fresh process: what it leaves in astroid's caches ends with the copy, and one that hangs or crashes affects no other.
+In the copy, the file's original content is forgotten; the attributes that it gives to other modules' objects
+(``imported.Class.late = 1``) are not read.
 
-Where only one function's lines are asked for, the other functions of the file are read but not walked through: what
-pylint says about a function does not depend on the bodies that it has visited before, only on what they define.
+If only the lines of one function matter, the file's other functions are read but not visited: what pylint says about a
+function does not depend on the bodies that it has visited before, only on what they define.
 """
 
 import ast
@@ -45,9 +45,9 @@ from lookuplab.toolgen.insertion import UNPARSABLE, Inserted
 
 CHECKS = ("E0001", "E1101", "E0602")  # syntax-error, no-member, undefined-variable
 CRASHES = ("F0002", "F0010")  # pylint itself failed on the file: never a pass
-BEYOND = 2  # lines behind a function that the replication package counts as its own
+BEYOND = 2  # lines after a function that the replication package counts as its own
 LIMIT = 60  # seconds of computing that one check may take
-VERSION = 3  # raise it whenever the same question would get other messages than before
+VERSION = 3  # increase it whenever the same question would get different messages
 MODULE = "lookuplab.toolgen.success"
 FORK = get_context("fork")
 Message = list  # one finding: pylint's id, the 1-based line in the edited file, and its words
@@ -56,11 +56,11 @@ Message = list  # one finding: pylint's id, the 1-based line in the edited file,
 def verdict(
     messages: Sequence[Message], inserted: Inserted, variant: str = "paper"
 ) -> list[Message]:
-    """Those of the edited file's messages that are held against the inserted function; none: it passes.
+    """The edited file's messages that count against the inserted function; if there are none, it passes.
 
-    ``variant="package"`` counts messages between the first inserted line and two lines behind the last. A syntax error
-    may be reported further below (``def f(x):`` before blank lines), so by default one anywhere in the file fails: the
-    file parsed with the reference. A crash of pylint always fails.
+    ``variant="package"`` counts messages between the first inserted line and two lines after the last. A syntax error
+    may be reported further down (``def f(x):`` before blank lines), so by default a syntax error anywhere in the file
+    is a failure: with the reference the file did parse. A crash of pylint is always a failure.
     """
     paper = variant == "paper"
     lines = range(inserted.line, inserted.end_line + 1 + (0 if paper else BEYOND))
@@ -75,11 +75,11 @@ def messages_of(
     lines: tuple[int, int],
     digest: str = "",
 ) -> list[Message]:
-    """pylint's findings for ``text`` as the content of ``file``, relative to ``root``, of which nothing is written;
-    raises WorkerLost after LIMIT seconds of computing.
+    """pylint's findings for ``text`` as the content of ``file``, relative to ``root``; nothing is written.
 
-    ``lines``: the first and last line of a function, the other functions' findings are left out (and faster). A process
-    serves one file, as long as the repository's ``digest`` is the same: ask for the texts of a file after each other.
+    Raises WorkerLost after LIMIT seconds of computing. ``lines``: the first and last line of a function; findings in
+    other functions are left out, which is faster. A process serves one file as long as the repository's ``digest`` is
+    the same, so all texts of a file should be asked about one after the other.
     """
     question = {"root": str(root), "file": file, "text": text, "lines": lines, "limit": LIMIT}
     seconds = 3 * PATIENCE * LIMIT + 10  # finding what the file needs, reading it, then the check
@@ -87,7 +87,7 @@ def messages_of(
 
 
 def fresh_messages(root: Path, file: str) -> list[Message]:
-    """The literal reading: one pylint process for one file, which must hold the generated function on the disk."""
+    """The naive way: one pylint process for one file, which must contain the generated function on disk."""
     options = (
         "--rcfile=",
         "--disable=all",
@@ -101,7 +101,7 @@ def fresh_messages(root: Path, file: str) -> list[Message]:
 
 
 class Linter(PyLinter):
-    """pylint that comes from where it is installed and reads the stated sources alone."""
+    """pylint that itself comes from where it is installed, but reads only the pinned sources."""
 
     def load_default_plugins(self) -> None:
         super().load_default_plugins()
@@ -109,8 +109,9 @@ class Linter(PyLinter):
 
 
 class BufferLinter(Linter):
-    """pylint that reads the file at ``path`` from memory, and walks only through the functions that share a line with
-    ``lines``, the first and the last."""
+    """pylint that reads the file at ``path`` from memory, and visits only the functions that overlap ``lines``, the
+    first and the last.
+    """
 
     def __init__(self):
         super().__init__()
@@ -143,11 +144,11 @@ class Process:
     """One file's process, and whether it has read the file's imports."""
 
     def __init__(self):
-        gc.disable()  # syntax trees stay; looking through them for garbage took half of the time
+        gc.disable()  # syntax trees stay; searching them for garbage took half of the time
         self.linter, self.is_warm = BufferLinter(), False
 
     def answer(self, question: dict) -> dict:
-        """What ``checked`` says of ``file`` with ``text`` in it.
+        """The result of ``checked`` for ``file`` with ``text`` in it.
 
         ``root``: the working directory; ``lines``: first and last line of the function that matters; ``limit``: seconds
         of computing.
@@ -162,9 +163,11 @@ class Process:
         return self.checked(question)
 
     def read(self, question: dict) -> None:
-        """Read the modules that a check of the file as it stands does. Nothing but reading comes of it: inferences are
-        dropped, what goes wrong, the check itself will meet and report, and the file, should one of these modules import
-        it, gives no attributes to their objects."""
+        """Read the modules that a check of the original file reads, without any other effect.
+
+        Inferences are dropped. Errors are ignored, because the check itself will meet and report them. If one of these
+        modules imports the file, the file adds no attributes to their objects.
+        """
 
         def assign(builder: AstroidBuilder, node) -> None:
             if node.root().file != self.linter.path:
@@ -203,7 +206,7 @@ class Process:
         return {"lost": "timed out"} if copy.exitcode == -signal.SIGXCPU else answer
 
     def check(self, question: dict, sending: Connection) -> None:
-        """The copy's work. Sends its ``messages`` and the modules that it had to ``read``, as (name, file)."""
+        """The copy's work: send its ``messages`` and the modules that it had to ``read``, as (name, file)."""
         soft = max(1, int(question["limit"]))
         resource.setrlimit(resource.RLIMIT_CPU, (soft, soft + 1))
         linter, cache = self.linter, astroid.MANAGER.astroid_cache

@@ -1,16 +1,16 @@
 """Tables II and III from the frames of ``evaluation.judged_all``: their rows (values, intervals, ToolGen against base),
-and how a reader sees them.
+and how they are shown.
 
-Every metric is a function of sums over functions. Intervals leave out one repository after the other
-(``rates.jackknife``), on both sides of a comparison at once: with few repositories (the mini profile has 6) they are
-wide, as they should be. ``n`` is what a number is a mean over: functions, dependencies, tokens; of a change, on the
-side that has fewer.
+Every metric is a function of sums over functions. Intervals come from leaving out one repository after the other
+(``rates.jackknife``), on both sides of a comparison at once; with few repositories (the mini profile has 6) they are
+wide, as they should be. ``n`` is the number of units that a number is a mean over: functions, dependencies, tokens; for
+a change, that of the side with fewer.
 
-Frames are given as {(model, condition): frame}, all of one model over the same functions; conditions are ``base``,
-``toolgen`` and any other, such as ``monitor``. Rows are dictionaries of the tidy schema: model, condition, metric,
-value, ci_low, ci_high, n. The paper's relative changes stand under their condition (``toolgen``), the differences under
-``toolgen - base``: in points of 100 for percentages, else in the metric's own unit (``bleu4_change``). A metric without
-a value (coverage where nothing was to be covered) has no row.
+Frames are given as {(model, condition): frame}, where all frames of one model have the same functions; conditions are
+``base``, ``toolgen`` and any other, such as ``monitor``. Rows are dictionaries of the tidy schema: model, condition,
+metric, value, ci_low, ci_high, n. The paper's relative changes are found under their condition (``toolgen``), the
+differences under ``toolgen - base``: in points of 100 for percentages, otherwise in the metric's own unit
+(``bleu4_change``). A metric without a value (coverage if there was nothing to cover) has no row.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,8 +33,8 @@ from lookuplab.toolgen import similarity
 from lookuplab.toolgen.success import CHECKS, CRASHES
 
 Frames = Mapping[tuple[str, str], pd.DataFrame]
-# A metric: counts of each function, (n, k), and the function of their sums, (..., k) -> (...). Where k is 2, the second
-# count is what the metric is a mean over.
+# A metric: the counts of each function, (n, k), and a function of their sums, (..., k) -> (...). If k is 2, the second
+# count is the number that the metric is a mean over.
 Metric = tuple[np.ndarray, Callable]
 
 
@@ -47,8 +47,9 @@ def similarity_rows(
     """Table II: BLEU-4 with its parts, CodeBLEU with its components, edit similarity, exact match, and their changes
     from ``base``.
 
-    ``tokenize``: model -> its tokens of a text, which the paper's BLEU-4 counts; words between blanks for a model that
-    is not in it. ``variant`` is CodeBLEU's; the texts' is that of ``evaluation.judge``.
+    ``tokenize``: model -> a function from a text to the model's tokens, which the paper's BLEU-4 counts; for other
+    models, the words between blanks are counted. ``variant`` is CodeBLEU's; that of the texts is chosen in
+    ``evaluation.judge``.
     """
 
     def metrics(model, frame):
@@ -75,11 +76,11 @@ def similarity_rows(
 
 
 def repository_rows(frames: Frames, base: str = "base") -> list[dict]:
-    """Table III: dependency coverage (pooled, a function), success rate, identifiers; changes from ``base``.
+    """Table III: dependency coverage (pooled, and per function), success rate, identifiers; changes from ``base``.
 
-    And per condition ``failed_<message id>_functions``, ``crashed_functions`` (pylint met an error of its own, which
-    fails), ``pylint_lost_functions`` (no verdict), ``jedi_lost_functions`` (dependencies unknown) and
-    ``without_dependency_functions``; per comparison ``succrate_gained_functions``, ``succrate_lost_functions`` and
+    Also per condition ``failed_<message id>_functions``, ``crashed_functions`` (pylint itself had an error, which
+    counts as a failure), ``pylint_lost_functions`` (no verdict), ``jedi_lost_functions`` (dependencies unknown) and
+    ``without_dependency_functions``; and per comparison ``succrate_gained_functions``, ``succrate_lost_functions`` and
     the ``succrate_p`` of McNemar's exact test on the functions with both verdicts.
     """
 
@@ -117,13 +118,13 @@ def repository_rows(frames: Frames, base: str = "base") -> list[dict]:
 
 
 def _mean(values) -> Metric:
-    """Of the functions that have a value, (n,)."""
+    """The mean of ``values``, (n,), over the functions that have a value."""
     numbers = np.asarray(values, dtype=float)
     return np.stack([np.nan_to_num(numbers), np.isfinite(numbers)], axis=1), _ratio
 
 
 def _ratio(sums):
-    """First over second of (..., 2); NaN where the second is 0."""
+    """First over second of (..., 2); NaN if the second is 0."""
     part, whole = np.moveaxis(sums, -1, 0)
     return part / np.where(whole > 0, whole, np.nan)
 
@@ -134,7 +135,7 @@ def _compared(frames: Frames, base: str) -> list[tuple[str, str]]:
 
 
 def _rows(frames: Frames, metrics: Callable, changes: Sequence[str], base: str) -> list[dict]:
-    """All metrics of all frames, and the comparisons of each model; ``changes`` are printed as relative ones, too."""
+    """All metrics of all frames, and each model's comparisons; those in ``changes`` also as relative changes."""
     tables = {key: metrics(key[0], frame) for key, frame in frames.items()}
     rows = []
     for (model, condition), found in tables.items():
@@ -164,7 +165,7 @@ def _relative_change(of: Callable, sums):
 
 
 def _numbers(model: str, metrics: Mapping[tuple, Metric], repositories) -> Iterator[dict]:
-    """The rows of metrics given as (condition, name) -> metric; one without a value has none."""
+    """The rows of metrics given as (condition, name) -> metric; a metric without a value has no row."""
     known = {at: one for at, one in metrics.items() if not np.isnan(one[1](one[0].sum(axis=0)))}
     numbers = jackknife(
         lambda weights: np.stack(
@@ -181,23 +182,24 @@ def _numbers(model: str, metrics: Mapping[tuple, Metric], repositories) -> Itera
 
 
 def _kind(name: str) -> Callable:
-    """Of a metric's intervals."""
+    """The kind of a metric's intervals."""
     if "_relative_" in name or "_ratio" in name:
         return of_number
     return of_change if "_change" in name else of_share
 
 
 def _wholes(counts):
-    """What each function adds to the n of a metric, (n,); of a change, on the side that has fewer."""
+    """What each function adds to the n of a metric, (n,); for a change, the smaller of both sides."""
     whole = counts[..., 1] if counts.shape[-1] == 2 else np.ones(counts.shape[:-1])
     return whole.reshape(len(counts), -1).min(axis=1)
 
 
 def as_printed(table: pd.DataFrame, metrics: Mapping[str, str], digits: int = 1) -> pd.DataFrame:
-    """A line per model and condition, ours beside the paper's, the change relative to the base in brackets.
+    """One line per model and condition: our values next to the paper's, with the change relative to the base in
+    brackets.
 
-    ``table`` has ``paper_value`` (``paper.attach``); ``metrics`` is {metric: heading}. A number that is not there
-    leaves its cell blank.
+    ``table`` has ``paper_value`` (``paper.attach``); ``metrics`` is {metric: heading}. A missing number leaves its cell
+    blank.
     """
     alone = table[~table.condition.str.contains(" - ", regex=False)]
     wide = _wide(alone, ["value", "paper_value"])
@@ -213,9 +215,10 @@ def as_printed(table: pd.DataFrame, metrics: Mapping[str, str], digits: int = 1)
 
 
 def side_by_side(table: pd.DataFrame, metrics: Sequence[str], digits: int = 1) -> pd.DataFrame:
-    """A line per model and condition, a column per metric: the number with its interval and n, blank without one.
+    """One line per model and condition, one column per metric: the number with its interval and n, blank without a
+    number.
 
-    Whole numbers without an interval (counts) stand alone.
+    Whole numbers without an interval (counts) are shown alone.
     """
     found = table[table.metric.isin(metrics)]
     if found.empty:
@@ -227,7 +230,7 @@ def side_by_side(table: pd.DataFrame, metrics: Sequence[str], digits: int = 1) -
 
 
 def _wide(table: pd.DataFrame, values: str | list[str]) -> pd.DataFrame:
-    """A line per model and condition, in their order, and a column per metric."""
+    """One line per model and condition, in their order, and one column per metric."""
     index = ["model", "condition"]
     lines = pd.MultiIndex.from_frame(table[index].drop_duplicates())
     return table.pivot(index=index, columns="metric", values=values).reindex(lines)

@@ -1,13 +1,12 @@
-"""How the completion tool takes part in decoding (paper, Algorithms 2 and 3), as a constraint on
-one row.
+"""How the completion tool takes part in decoding (paper, Algorithms 2 and 3), as a constraint on one row.
 
-A row is free until the tool is asked. The answer becomes a trie of tokens, in which the model
-chooses; behind the name comes a *break*, a token that cannot continue an identifier, and the row is
-free again. Neither Algorithm 3 nor the replication package has that boundary: without it
-(``boundary=False``) a chosen ``foo`` may run on into ``foobar``, which nobody offered.
+A row is unconstrained until the tool is asked. The answer becomes a trie of tokens, in which the model chooses; after
+the name comes a *break*, a token that cannot continue an identifier, and the row is unconstrained again. Neither
+Algorithm 3 nor the replication package has that boundary: without it (``boundary=False``) a chosen ``foo`` may continue
+to ``foobar``, which was not offered.
 
-Without suggestions (an empty list, a failed call) the row goes on unconstrained. The mark has
-spelled nothing, and it may not follow itself: the same question would have the same answer.
+Without suggestions (an empty list, a failed call) the row continues unconstrained. The mark itself spells nothing, and
+it may not follow itself, because the same question would have the same answer.
 """
 
 import math
@@ -26,28 +25,30 @@ from lookuplab.toolgen.jedi_tool import Answer, behind_a_dot, suggestions
 from lookuplab.toolgen.marking import SKIPPED, VARIANTS
 from lookuplab.toolgen.pairs import add_mark, mark_of
 
-NEVER = 2.0  # what no probability reaches
+NEVER = 2.0  # higher than any probability
 
 
 @dataclass(frozen=True)
 class ToolUse:
     """When the tool is asked and where a suggestion ends.
 
-    ``trigger``: "mark" asks where the model writes the mark, "dot" behind a dot that follows an
-    expression (monitor-guided decoding: no fine-tuning, any model), None never; a mark that
-    triggers nothing is not written.
-    ``gate``: the tool is asked only if the mark's probability is at least this (0: wherever the mark
-    is the most likely token). A mark below it is not written; with the variant "package" it is, and
-    only the question is left out.
-    ``ends``: at a node that ends one suggestion and continues to others, "first" ends there
-    (Algorithm 3), "mean" goes on unless the mean probability of the name's tokens exceeds that with
-    the best child, "break" takes a child or a break, whichever the model prefers. Monitor-guided
-    decoding masks until a break, so that "dot" has "break".
-    ``boundary``: a break follows the name; else the row is free where the name ends.
-    None is the variant's: 0, "first" and a boundary for "paper", 0.8, "mean" and none for "package".
+    ``trigger``: "mark" asks where the model writes the mark, "dot" after a dot that follows an expression
+    (monitor-guided decoding: no fine-tuning, any model), None never; a mark that is not the trigger is not written.
+
+    ``gate``: the tool is asked only if the mark's probability is at least this (0: wherever the mark is the most likely
+    token). A less probable mark is not written; with the variant "package" it is written, but the tool is not asked.
+
+    ``ends``: at a node that ends one suggestion and continues to others, "first" ends there (Algorithm 3), "mean" goes
+    on if the best child is at least as probable as the name's tokens on average, "break" takes a child or a break,
+    whichever the model prefers. Monitor-guided decoding masks until a break, so "dot" has "break".
+
+    ``boundary``: a break follows the name; otherwise the row is unconstrained from the end of the name.
+
+    None means the variant's value: 0, "first" and a boundary for "paper"; 0.8, "mean" and no boundary for "package".
+
     ``variant`` also decides how the tool is asked (``jedi_tool.unsaved``), how the prompt is written
-    (``pairs.prompt_text``), and what is offered: with "package" whatever Jedi would insert, keywords,
-    ``__x__`` and ``name=`` too, unless it is nothing but words of ``marking.SKIPPED``.
+    (``pairs.prompt_text``), and what is offered: with "package" whatever Jedi would insert, including keywords,
+    ``__x__`` and ``name=``, unless it is nothing but words of ``marking.SKIPPED``.
     """
 
     trigger: str | None = "mark"
@@ -71,7 +72,7 @@ class ToolUse:
             object.__setattr__(self, name, value)
 
     def __str__(self) -> str:
-        """As stored answers are keyed: the paper's variant has a boundary unless it says otherwise."""
+        """As in the keys of stored answers: the paper's variant has a boundary unless it says otherwise."""
         known = {"variant": "paper", "boundary": True}
         parts = asdict(self)
         if parts | known == parts:
@@ -80,9 +81,7 @@ class ToolUse:
 
 
 class Vocabulary(NameTries):
-    """One model's tokens, as the constraints of its rows need them. ``mark`` is the mark's id, None
-    without one.
-    """
+    """One model's tokens, as the constraints of its rows need them. ``mark`` is the mark's id, None if it has none."""
 
     def __init__(self, tokenizer, end_of_text: frozenset[int]) -> None:
         super().__init__(tokenizer, end_of_text)
@@ -92,24 +91,24 @@ class Vocabulary(NameTries):
         self.mark: int | None = add_mark(tokenizer) if marked else None
 
     def piece(self, token: int) -> str:
-        """What one token spells behind other text, "" for ids behind the tokenizer's last: models
-        are padded.
+        """What one token spells after other text.
+
+        It is "" for ids beyond the tokenizer's last, because models are padded.
         """
         return self.texts[token] if token < len(self.texts) else ""
 
     @cached_property
     def behind_mark(self) -> tuple[int, ...]:
-        """Tokens behind which a marked name is tokenised."""
+        """The tokens after which a marked name is tokenised."""
         return (*self.tokenizer("x.", add_special_tokens=False)["input_ids"], self.mark)
 
     def spellings(
         self, last: int, names: Sequence[str], begun: str
     ) -> tuple[list[list[int]], list[list[int]]]:
-        """The suggestions that begin with ``begun``, which is written, as the tokens of what is
-        left of them; and those whose last token holds a character behind the name as well.
+        """The suggestions that begin with ``begun``, which is already written, as the tokens of what is left of them;
+        and those whose last token also contains a character after the name.
 
-        ``last`` is the row's last token. Behind a mark a name is tokenised as it was in training,
-        by itself.
+        ``last`` is the row's last token. After a mark, a name is tokenised by itself, as it was in training.
         """
         tail = self.behind_mark if last == self.mark else (last,)
         rests = [name[len(begun) :] for name in names if name.startswith(begun)]
@@ -119,12 +118,12 @@ class Vocabulary(NameTries):
 
 @dataclass
 class Question:
-    """One question to the tool, as a row's record has it.
+    """One question to the tool, as in a row's record.
 
-    ``step``: behind which token of the answer, from 0; ``begun``: what of a name is written there.
-    ``offered`` are the names of the tool's answer, ``failure`` is why there is none. ``choices``,
-    for each token that was held to these names: the ids that could stand there, and whether the
-    name could end (with the break behind it). None: no name begins so and can be spelled.
+    ``step``: the token of the answer, from 0, after which it was asked; ``begun``: the part of a name that is written
+    there. ``offered`` are the names of the tool's answer; ``failure`` says why there is none. ``choices``, for each
+    token that was restricted to these names: the ids that were possible, and whether the name could end (with the break
+    after it). It is empty if no offered name begins that way and can be spelled.
     """
 
     step: int
@@ -136,9 +135,10 @@ class Question:
 
 @dataclass
 class ToolConstraint:
-    """One row's. ``before`` are the tokens that the row continues ([] if it begins a text of its
-    own); ``ask`` takes the text of the function so far, without marks, and promises the tool's
-    answer.
+    """The constraint of one row.
+
+    ``before`` are the tokens that the row continues ([] if it begins a text of its own); ``ask`` takes the text of the
+    function so far, without marks, and returns a future of the tool's answer.
     """
 
     use: ToolUse
@@ -147,7 +147,7 @@ class ToolConstraint:
     ask: Callable[[str], Future[Answer]]
     tokens: list[int] = field(default_factory=list)
     questions: list[Question] = field(default_factory=list)
-    answer: Future[Answer] | None = None  # to the last question, behind the last token
+    answer: Future[Answer] | None = None  # to the last question, after the last token
     node: Trie | None = None  # of the suggestions; None where any token may come next
     unanswered: bool = False  # the last token asked for suggestions, and there are none
     chances: list[float] = field(default_factory=list)  # of the name's tokens
@@ -158,7 +158,7 @@ class ToolConstraint:
         return replace(self, **lists)
 
     def record(self) -> list[dict]:
-        """The row's questions (see ``Question``), when it is written."""
+        """The row's questions (see ``Question``), once it is written."""
         self._collect()
         return [vars(question) for question in self.questions]
 
@@ -197,7 +197,7 @@ class ToolConstraint:
                 free = self.node.terminal and (use.ends == "first" or not self.node)
                 if use.boundary or not free:
                     return
-            self.node = None  # the name is over, or the break was read, alone or in this token
+            self.node = None  # the name has ended, or the break was read, alone or in this token
         marked = use.trigger == "mark" and token == self.vocabulary.mark
         dot = use.trigger == "dot" and re.search(r"\.\w*\Z", self.vocabulary.piece(token))
         if marked and use.variant == "package" and math.exp(logprob) < use.gate:
@@ -212,17 +212,17 @@ class ToolConstraint:
         return whole[len(start) :]
 
     def _ask(self, text: str) -> None:
-        """Ask behind the last token, if a name can follow there."""
+        """Ask after the last token, if a name can follow there."""
         if self.use.trigger == "dot" and not behind_a_dot(text):
             return
-        self.unanswered = text.endswith(UNFINISHED)  # within a character
+        self.unanswered = text.endswith(UNFINISHED)  # inside a character
         if not self.unanswered:
             begun = re.search(r"\w*\Z", text)[0]
             self.questions.append(Question(len(self.tokens) - 1, begun))
             self.answer = self.ask(text)
 
     def _collect(self) -> None:
-        """Go into the trie of the answer that is waited for, if one is."""
+        """If an answer is pending, wait for it and enter its trie."""
         if self.answer is None:
             return
         question, answer, self.answer = self.questions[-1], self.answer.result(), None
@@ -239,11 +239,11 @@ class ToolConstraint:
         return () if SKIPPED.issuperset(left) else tuple(begun + one for one in left)
 
     def _choices(self) -> tuple[list[int], bool]:
-        """What of suggestions may come next, and whether the name may end."""
+        """The tokens of suggestions that may come next, and whether the name may end."""
         over = self.node.terminal and self.use.ends == "first"
         return [] if over else sorted(self.node), self.node.terminal
 
 
 def _probability(logits: torch.Tensor, tokens: list[int]) -> float:
-    """Of the likeliest of ``tokens``."""
+    """The probability of the most likely of ``tokens``."""
     return (logits[tokens].max() - logits.logsumexp(-1)).exp().item()

@@ -6,7 +6,7 @@ Picture and CSV are byte-identical whenever the numbers are; what changes from r
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,11 +97,19 @@ class Artifact:
                 figure.savefig(part, bbox_inches="tight", **options)
         return figure
 
-    def quote(self, condition: str, metric: str, model: str = "", digits: int = 1) -> str:
+    def quote(
+        self,
+        condition: str,
+        metric: str,
+        model: str = "",
+        digits: int = 1,
+        words: Callable[[float], str] = lambda value: "",
+    ) -> str:
         """A saved number with its interval, to be put into a sentence: ``59.3% [48.5, 69.7]``.
 
         ``model`` is named as in a parameter: by folder, name on the hub or address. Without it, the last model that has
-        the number is quoted; "not measured" if none has.
+        the number is quoted; "not measured" if none has. ``words`` says a number that should not be quoted, and "" for
+        any other.
         """
         saved = self.read()
         found = saved[(saved.condition == condition) & (saved.metric == metric)]
@@ -109,6 +117,8 @@ class Artifact:
         if found.empty:
             return "not measured"
         one = found.iloc[-1]
+        if said := words(one.value):
+            return said
         if pd.isna(one.ci_low) and one.value % 1 == 0:
             digits = 0
         unit = {"percent": "%", "points": " points"}.get(metric.rpartition("_")[2], "")
@@ -125,7 +135,8 @@ class Artifact:
         parameters = read_record(self.place)["parameters"]
         named = pd.Series(parameters, dtype=object).filter(regex="models?$")
         for model in named.explode().dropna():
-            text = text.replace(model, table_name(model))
+            for address in (str(paths.ROOT / model), model):
+                text = text.replace(address, table_name(model))
         paths.write_lines(self.place.with_suffix(".txt"), [text])
         return Markdown(text)
 

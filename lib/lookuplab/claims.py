@@ -392,7 +392,10 @@ def _comparisons(claim: Claim, frame: pd.DataFrame) -> tuple[Comparison, ...]:
     )
     models, changes = list(dict.fromkeys(model for model, _ in known)), points | change
     asked = {place[1] for _, *places, _, _ in questions(claim, models) for place in places if place}
-    models = [one for one in models if any((one, each) in known for each in asked)] or models
+    # also a model that lacks the metric: it is not measured, which must not decide the claim
+    there = set(zip(frame.model, frame.condition, strict=True))
+    every = dict.fromkeys([*models, *(one for one in frame.model if " - " not in one)])
+    models = [one for one in every if any((one, each) in there for each in asked)] or models
     printed = claim.test.get("printed", nan)
     return tuple(_compare(*asked, known, changes, printed) for asked in questions(claim, models))
 
@@ -417,7 +420,7 @@ def _compare(
         quantity = f"{first[1]} <= {high:g}"
     elif high == inf:
         quantity = f"{first[1]} >= {low:g}"
-    if any(place not in known for place in asked):
+    if any(place not in known or math.isnan(known[place]["value"]) for place in asked):
         return Comparison(subject, quantity)
     rows = [known[place] for place in asked]
     found, n, theirs = _rate(rows[0]), "+".join(map(_count, rows)), rows[0]["paper_value"]

@@ -306,11 +306,13 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
                 without += lacking
         if _MODELS.search(name) and name in parameters:
             parameters[name] = _each(value, _pinned)
+    # a run with your own parameters does not replace the executed copy of the profile's
+    own = "own" if profile.given and profile.figures != paths.FIGURES else ""
     return Job(
         notebook,
         profile,
         parameters,
-        paths.RUNS / profile.name / f"{notebook.id}.ipynb",
+        paths.RUNS / own / profile.name / f"{notebook.id}.ipynb",
         profile.figures,
         tuple(without),
         tuple(needs),

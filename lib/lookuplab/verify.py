@@ -128,6 +128,9 @@ def compare(old: Files, new: Files, makers: Mapping[str, str], paper: str | None
         for file in changed:
             verdict.differs(f"{file}: another picture")
         verdict.equal["pictures"] += bool(drawn) and not changed
+        told = f"{name}.txt"
+        if is_same and told in both and old[told] != new[told]:
+            verdict.differs(f"{told}: another sentence")
     return verdict
 
 
@@ -200,5 +203,12 @@ def _compare_answers(
         else:
             verdict.said["near tie"].append(f"{where}; the margin is {max(margins, key=float)}")
             shaken.add(key[:2])
-    used = set(zip(sides.notebook, sides.model, strict=True))
-    return {name: {model for at, model in used - shaken if at == name} for name, _ in shaken}
+    used, found = set(zip(sides.notebook, sides.model, strict=True)), {}
+    for name, _ in shaken:
+        steady = {model for at, model in used - shaken if at == name}
+        # ToolGen's rows name the family of several models: mini-gpt of mini-gpt-base and mini-gpt-toolgen
+        families = {model.rpartition("-")[0] for model in steady}
+        found[name] = steady | (
+            families - {one.rpartition("-")[0] for at, one in shaken if at == name}
+        )
+    return found

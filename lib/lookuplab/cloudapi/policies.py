@@ -382,8 +382,9 @@ def threshold_rows(passes: Passes, thresholds: np.ndarray, hits: Hits) -> list[d
         "high": worse[worse > at].min(initial=len(means)) - 1,
     }
     for end, place in ends.items():
-        condition = f"optimal_range_{end}"
-        rows.append(bare_row(model, condition, "threshold", thresholds[place], len(values)))
+        # an estimate of which no interval is known, so that no claim takes it for exact
+        found = replace(optimal, value=thresholds[place], low=math.nan, high=math.nan)
+        rows.append(row(model, f"optimal_range_{end}", "threshold", found))
     for name, mask in by_class(first).items():
         means = values[mask].mean(axis=0)
         peaks = [means[: at + 1].argmax() for at in range(len(means))]

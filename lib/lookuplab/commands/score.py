@@ -117,7 +117,7 @@ def cloudapi(file: BinaryIO, *, output: Path | None = None, index: Path | None =
     judged = [(one, judge_record(one, specs, place)) for place, one in read_lines(file, output)]
     frame, table = pd.DataFrame([record | vars(one) for record, one in judged]), []
     for name, group in [*frame.groupby("provider"), ("total", frame)]:
-        row = {"": name, **cells("valid", rate(group.valid))}
+        row = {"": name, **cells("valid", rate(group.valid, group.target.map(str)))}
         row["closed"] = f"{group.valid_closed.mean():.1%}"
         table.append(row | {one: (group.category == one).sum() for one in CATEGORIES[1:]})
     said = [

@@ -10,6 +10,7 @@ import hashlib
 import io
 import multiprocessing
 import os
+import pydoc
 import re
 import resource
 import signal
@@ -678,13 +679,25 @@ def draw(split: str, numbers: Mapping[str, int]) -> Iterator[dict]:
                         "perturbation_type": one["perturbation"],
                         "perturbation_origin_id": origin,
                         "rule": one["rule"],
-                        "object": one["object"],
+                        "object": one["object"]
+                        if calls(one["object"], one["expressions"][1])
+                        else "",
                         "example": int(one["example"].rpartition("#")[2]),
                         "expressions": one["expressions"],
                     },
                 }
                 number += 1
         first += number
+
+
+def calls(name: str, source: str) -> bool:
+    """Whether the call ``source`` is one of the object ``name`` or of a method of it.
+
+    An example may only use its object: ``np.allclose(..., kappa4.cdf(...))`` does not ask for ``kappa4``.
+    """
+    called = ast.parse(source, mode="eval").body
+    parts = ast.unparse(getattr(called, "func", called)).split(".")
+    return name.rpartition(".")[2] in parts or isinstance(pydoc.locate(name), type)
 
 
 def chosen(families: Sequence[list[dict]], numbers: Mapping[str, int]) -> list[list[dict]]:

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from lookuplab import paths
 from lookuplab.mini.docstrings import LIBRARIES, Example, examples_of
+from lookuplab.mini.packages import example_split
 from lookuplab.mini.problems import DEVELOPMENT, PROBLEMS, examined, order
 from lookuplab.stackoverflow import corpus, ds1000
-from lookuplab.stackoverflow.asking import TEMPLATE, look_up
+from lookuplab.stackoverflow.asking import TEMPLATE, look_up, object_of
 from lookuplab.stackoverflow.ds1000 import Problem
 from lookuplab.stackoverflow.ranking import rankers
 from lookuplab.toolgen.finetuning import Recipe
@@ -70,7 +71,7 @@ def pairs() -> list[TextPair]:
             if one["reference_code"] not in references:
                 texts = one["id"], one["prompt"], one["reference_code"], *[""] * 5
                 problems.append(Problem(*texts, one["object"], tuple(one["expressions"])))
-    snippets = corpus.load("mini")
+    snippets = [one for one in corpus.load("mini") if example_split(object_of(one)) == "training"]
     ranker = rankers(snippets, corpus.MINI / "words", corpus.MINI / "encoder", [RANKER])[RANKER]
     shown = look_up(ranker, snippets, problems, MOST_SHOWN)
     learned = []

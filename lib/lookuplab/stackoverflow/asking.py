@@ -118,17 +118,24 @@ def look_up(
 def fair(
     found: Mapping[str, Iterable[Snippet]], problems: Sequence[Problem], k: int
 ) -> dict[str, list[Snippet]]:
-    """Leave-one-out: problem id -> the first ``k`` snippets found for it that contain none of its expressions.
+    """Leave-one-out: problem id -> the first ``k`` snippets found for it that do not give it away."""
+    listed = {one.id: [*found[one.id]] for one in problems}
+    hidden = giving_away({snippet for every in listed.values() for snippet in every}, problems)
+    return {
+        id: [one for one in every if one.id not in hidden[id]][:k] for id, every in listed.items()
+    }
 
-    White space is ignored in the comparison.
-    """
-    kept = {}
+
+def giving_away(snippets: Iterable[Snippet], problems: Sequence[Problem]) -> dict[str, set[str]]:
+    """Problem id -> ids of the snippets that contain one of its expressions, white space apart."""
+    codes = {one.id: "".join(one.code.split()) for one in snippets}
+    hidden = {}
     for problem in problems:
         secrets = ["".join(one.split()) for one in problem.expressions]
-        codes = [(one, "".join(one.code.split())) for one in found[problem.id]]
-        others = [one for one, code in codes if not any(secret in code for secret in secrets)]
-        kept[problem.id] = others[:k]
-    return kept
+        hidden[problem.id] = {
+            id for id, code in codes.items() if any(secret in code for secret in secrets)
+        }
+    return hidden
 
 
 def gold(

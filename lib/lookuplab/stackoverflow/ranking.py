@@ -8,11 +8,11 @@ sentence encoder; and "ensemble-<weight>", which combines these two with that we
 import hashlib
 import json
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -25,6 +25,7 @@ from lookuplab.retrieval.metrics import ndcg_at, recall_at, reciprocal_rank, suc
 from lookuplab.retrieval.rankers import Ranker, code_words, query_words
 from lookuplab.scoring.rates import paired_difference, rate, row
 from lookuplab.stackoverflow import corpus as corpora
+from lookuplab.stackoverflow.asking import giving_away, gold
 from lookuplab.stackoverflow.corpus import Query, Snippet, pages
 from lookuplab.stackoverflow.ds1000 import Problem
 
@@ -117,12 +118,23 @@ def training_lines(snippets: Sequence[Snippet]) -> list[list[str]]:
     return lines
 
 
-def measured(rankers: Mapping[str, Ranker], queries: Sequence[Query]) -> pd.DataFrame:
-    """One row per ranker and query: columns ranker, query and the MEASURES, each from 0 to 1."""
+def measured(
+    rankers: Mapping[str, Ranker],
+    queries: Sequence[Query],
+    hidden: Mapping[str, set[str]] = MappingProxyType({}),
+) -> pd.DataFrame:
+    """One row per ranker and query: columns ranker, query and the MEASURES, each from 0 to 1.
+
+    ``hidden``: query id -> ids of documents that are not shown for it.
+    """
     texts = {one.id: one.text for one in queries}
     relevant, parts = {one.id: one.relevant for one in queries}, []
     for name, ranker in rankers.items():
-        found = ranker.rank(texts, DEPTH)
+        ranked = ranker.rank(texts, DEPTH + max(map(len, hidden.values()), default=0))
+        found = {
+            id: [one for one in ids if one not in hidden.get(id, ())][:DEPTH]
+            for id, ids in ranked.items()
+        }
         values = {key: 1.0 * of(found, relevant, k) for key, (of, k) in MEASURES.items()}
         parts.append(pd.DataFrame({"ranker": name, "query": list(texts), **values}))
     return pd.concat(parts, ignore_index=True)
@@ -152,20 +164,20 @@ def quality_rows(
 
 def questions(
     problems: Sequence[Problem], gold_file: Path | str, snippets: Sequence[Snippet]
-) -> tuple[list[Snippet], list[Query]]:
-    """The documents to search and the questions of those problems that have a relevant document.
+) -> tuple[list[Snippet], list[Query], dict[str, set[str]]]:
+    """The documents to search, the questions of those problems that have a relevant document, and which documents are
+    left out for which problem (``measured``).
 
     The paper had no such ground truth and judged 60 queries by eye (Section 4.4). ``gold_file``: a file for
     ``corpus.pages``; with "", the documents are ``snippets``, and those of the object that a problem names are relevant
-    (ids OBJECT#NUMBER; DS-1000's problems name none).
+    (ids OBJECT#NUMBER; DS-1000's problems name none), less those that hold the expression asked for, as in prompts.
     """
     if gold_file:
         documents, relevant = pages(gold_file)
+        hidden = {}
     else:
-        documents, known = list(snippets), defaultdict(tuple)
-        for snippet in snippets:
-            known[snippet.id.rpartition("#")[0]] += (snippet.id,)
-        relevant = {one.id: known[one.object] for one in problems if one.object in known}
-    return documents, [
-        Query(one.id, one.question, relevant[one.id]) for one in problems if one.id in relevant
-    ]
+        documents, hidden = list(snippets), giving_away(snippets, problems)
+        own = gold(snippets, problems, len(documents))
+        relevant = {one: tuple(snippet.id for snippet in found) for one, found in own.items()}
+    asked = [one for one in problems if relevant.get(one.id)]
+    return documents, [Query(one.id, one.question, relevant[one.id]) for one in asked], hidden

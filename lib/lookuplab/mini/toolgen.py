@@ -22,6 +22,7 @@ from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
 from lookuplab.mini import DRAW
 from lookuplab.mini.packages import CLOUD, HELD_OUT_PACKAGES, SKIPPED_PARTS, parsed
+from lookuplab.models.load import load_tokenizer
 from lookuplab.toolgen import marking
 from lookuplab.toolgen.finetuning import Recipe
 from lookuplab.toolgen.functions import (
@@ -30,6 +31,7 @@ from lookuplab.toolgen.functions import (
     definitions,
     extract,
     first_sentence,
+    lines_of,
     locate,
     python_files,
 )
@@ -54,6 +56,7 @@ RATES = {"t5": {"batch_tokens": 2048, "adam_rate": 0.03, "attention_rate": 0.05}
 # are a thousand times smaller and saw little in pre-training, and the paper's 5e-6 would hardly change them.
 RECIPE = Recipe(
     epochs=4,
+    seed=0,
     learning_rate=1e-3,
     warmup_steps=0.05,
     loss_on="function",
@@ -129,7 +132,7 @@ def training_functions() -> list[Pair]:
 def file_functions(name: str, place: Path) -> Iterator[Pair]:
     """The functions of one file, with docstring "" if they have none; nothing if the file cannot be parsed."""
     text, tree = parsed(place)
-    lines = text.splitlines(keepends=True)
+    lines = lines_of(text)
     for qualified, node in definitions(tree) if tree else ():
         docstring = ast.get_docstring(node)
         body = node.body[docstring is not None :]
@@ -138,7 +141,9 @@ def file_functions(name: str, place: Path) -> Iterator[Pair]:
         begin = node.body[0].end_lineno + 1 if docstring is not None else _first_line(body[0])
         signature = "".join(lines[node.lineno - 1 : _first_line(node.body[0]) - 1])
         if signature.rstrip().endswith(":"):  # else a comment follows the colon
-            code = "".join(lines[begin - 1 : node.end_lineno])
+            # without a comment on the last line, as ``functions.extract`` has it: hashes are compared
+            last = lines[node.end_lineno - 1].encode()[: node.end_col_offset].decode()
+            code = "".join([*lines[begin - 1 : node.end_lineno - 1], last])
             whole, at = textwrap.dedent(signature + code), len(textwrap.dedent(signature))
             described = first_sentence(docstring) if docstring else ""
             head, tail = whole[:at].rstrip(), whole[at:].rstrip("\n")
@@ -185,6 +190,8 @@ def pretrained(folder: Path, out: Path, family: str) -> Path:
         ]
         recipe = training.Recipe(family, **RATES.get(family, {}))
         training.pretrain(examples, spelled, recipe, folder / family, target, ABOUT)
+    elif load_tokenizer(str(target)).get_vocab() != tokenizer(folder).get_vocab():
+        raise UserError(f"{target} has another vocabulary than this run's; delete it")
     return target
 
 
@@ -212,7 +219,11 @@ def chosen(found: Sequence[Function], most: int) -> Iterator[Function]:
 def learned_functions(folder: Path) -> list[Function]:
     """The functions that the models are fine-tuned on, in the order of ids."""
     found, held_out = usable_functions(folder, LEARNED), held_out_codes()
-    fresh = [one for one in found if code_hash(one.signature, one.body) not in held_out]
+    fresh = [
+        one
+        for one in found
+        if split_of(one.id) == "training" and code_hash(one.signature, one.body) not in held_out
+    ]
     return sorted(chosen(fresh, PER_REPOSITORY), key=lambda one: one.id)
 
 

@@ -289,11 +289,14 @@ def pretrain(
     facts |= {"seconds": state["seconds"], "processes": accelerator.num_processes}
     facts |= {"device": f"{accelerator.device} ({processor()})"}
     if accelerator.is_main_process:
-        model.to("cpu", torch.float16).save_pretrained(out)
-        tokenizer.save_pretrained(out)
-        shutil.copyfile(work / "log.csv", out / "log.csv")
+        part = out.with_name(f".{out.name}.partial")
+        model.to("cpu", torch.float16).save_pretrained(part)
+        tokenizer.save_pretrained(part)
+        shutil.copyfile(work / "log.csv", part / "log.csv")
         text = json.dumps(facts, indent=1)
-        (out / "card.json").write_text(text + "\n", encoding="utf-8")
+        (part / "card.json").write_text(text + "\n", encoding="utf-8")
         card = CARD.format(name=out.name, about=about, facts=text)
-        (out / "README.md").write_text(card, encoding="utf-8")
+        (part / "README.md").write_text(card, encoding="utf-8")
+        shutil.rmtree(out, ignore_errors=True)
+        part.rename(out)  # complete or not at all
     return facts

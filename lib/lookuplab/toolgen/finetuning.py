@@ -174,7 +174,8 @@ def finetune(
     rows, validation = _parted(rows, recipe)
     set_seed(recipe.seed)  # for the mark's rows and LoRA's weights
     mark = add_mark(tokenizer, module) if marked else None
-    parameters = module.num_parameters()
+    # by the configuration: in 16 bits the loaded head is a second copy in float32
+    parameters = trained_share(module.config, recipe)[1]
     model = with_lora(module, recipe, mark) if adapted else module
     # 1. train, from the last checkpoint of the same run
     work = Path(work or WORK / output.name) / hashlib.sha256(run.encode()).hexdigest()[:12]

@@ -288,6 +288,7 @@ def length_map(
         annot_kws={"fontsize": 8},
         cmap="cividis",
         vmin=0,
+        vmax=100,
         linewidths=1,
         cbar_kws={"label": "valid (%)", "pad": 0.02},
         ax=axes,

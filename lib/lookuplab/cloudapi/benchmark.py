@@ -174,7 +174,7 @@ def build(
     """The benchmark; with ``per_class`` at most that many tasks of each class and provider.
 
     ``counts`` has ``count_name`` and ``count_bound`` by API id, and may have ``class`` and ``class_stability``; an API
-    that is missing from it counts as never used. If one provider has too few APIs of a class, the other provides the
+    that is missing from it counts as never used (with a `class` column, it is left out). If one provider has too few APIs of a class, the other provides the
     rest. Raises UserError if both have too few.
     """
     members, chosen = candidates(index, counts), []

@@ -173,9 +173,9 @@ def build(
 ) -> list[Task]:
     """The benchmark; with ``per_class`` at most that many tasks of each class and provider.
 
-    ``counts`` has ``count_name`` and ``count_bound`` by API id, and may have ``class`` and ``class_stability``; an API
-    that is missing from it counts as never used (with a `class` column, it is left out). If one provider has too few APIs of a class, the other provides the
-    rest. Raises UserError if both have too few.
+    ``counts`` has ``count_name`` and ``count_bound`` by API id, and may have ``class`` and ``class_stability``. An API
+    that is missing from it counts as never used or, where there is a ``class``, is left out. If one provider has too
+    few APIs of a class, the other provides the rest. Raises UserError if both have too few.
     """
     members, chosen = candidates(index, counts), []
     counts = counts.reindex([spec.id for spec in index.operations], fill_value=0)

@@ -37,8 +37,10 @@ def test_no_artifact_was_made_with_uncommitted_changes(records):
     assert [file for file, record in records.items() if record["git"]["dirty"] is not False] == []
 
 
-def test_all_artifacts_were_made_by_one_commit(records):
-    assert len({record["git"]["commit"] for record in records.values()}) == 1
+def test_all_artifacts_but_the_timings_were_made_by_one_commit(records):
+    """Timings are measured alone on a quiet machine, when what they time has changed."""
+    made = {one["git"]["commit"] for one in records.values() if not one.get("timed")}
+    assert len(made) == 1
 
 
 def test_every_picture_and_sentence_is_what_its_csv_gives(tmp_path, monkeypatch):

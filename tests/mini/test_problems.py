@@ -52,7 +52,8 @@ def test_every_problem_is_of_a_held_out_object_and_names_its_origin(committed):
     known = {(fact["library"], fact["library_problem_id"]): fact for fact in facts}
     for fact in facts:
         origin = known[fact["library"], fact["perturbation_origin_id"]]
-        assert example_split(fact["object"]) == "test" and origin["object"] == fact["object"]
+        assert not fact["object"] or example_split(fact["object"]) == "test"
+        assert origin["object"] == fact["object"]
         assert (fact["perturbation_type"] == "Origin") == (fact["rule"] == "") == (fact is origin)
 
 
@@ -70,6 +71,20 @@ def test_the_committed_problems_come_out_of_the_installed_examples(committed):
     (example,) = (one for one in examples_of("Numpy", "test") if one.id == name)
     ((made, *_),) = examined([example])
     assert origin == {key: made.get(key, origin["metadata"]) for key in origin}
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "is_asked_for"),
+    [
+        ("numpy.sort", "np.sort(a, axis=1)", True),
+        ("scipy.stats.kappa4", "kappa4.cdf(vals, h, k)", True),
+        ("scipy.stats.kappa4", "np.allclose([0.5], kappa4.cdf(vals, h, k))", False),
+        ("pandas.Series.rolling", "s.rolling(3).mean()", False),
+        ("pandas.Series", "s.rolling(3).mean()", True),
+    ],
+)
+def test_a_problem_is_about_the_object_that_is_called(name, source, is_asked_for):
+    assert problems.calls(name, source) == is_asked_for
 
 
 def test_families_are_drawn_one_object_after_the_other_and_only_problems_that_hold():

@@ -43,7 +43,7 @@ FURTHER = TASKS.with_name("tasks_further.jsonl")
 DEVELOPMENT = TASKS.with_name("tasks_development.jsonl")
 # Model -> the percentage of documentation texts in which the called API is missing
 ARMS = {"large": 0, "medium": 0, "small": 0, "medium-arm15": 15}
-# The number of APIs in each pool: with a drawn count, and with count 0. APIs that are in no pool never occur.
+# The number of APIs in each pool: with a drawn count, and with count 0. The others are never called.
 POOLS = {"asked": (500, 250), "development": (67, 33), "background": (1_500, 0)}
 COUNTS = {"asked": (1, 600), "development": (1, 600), "background": (1, 10)}
 N_FURTHER = 2_000  # tasks in addition to the 622

@@ -40,7 +40,10 @@ def half(curve: tuple[float, float]) -> float:
 
 
 def meeting(alone: tuple[float, float], documented: tuple[float, float]) -> float:
-    """log(1 + count) from which documentation no longer helps; infinite if it always does."""
+    """log(1 + count) from which documentation no longer helps; infinite if it always does.
+
+    Minus infinite if it helps nowhere at first, also where it would help at higher counts.
+    """
     gain, change = (after - before for before, after in zip(alone, documented, strict=True))
     return -gain / change if change < 0 else np.inf if gain > 0 else -np.inf
 

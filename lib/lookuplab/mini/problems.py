@@ -695,9 +695,14 @@ def calls(name: str, source: str) -> bool:
 
     An example may only use its object: ``np.allclose(..., kappa4.cdf(...))`` does not ask for ``kappa4``.
     """
-    called = ast.parse(source, mode="eval").body
-    parts = ast.unparse(getattr(called, "func", called)).split(".")
-    return name.rpartition(".")[2] in parts or isinstance(pydoc.locate(name), type)
+    is_named = name.rpartition(".")[2] in called(source).split(".")
+    return is_named or isinstance(pydoc.locate(name), type)
+
+
+def called(source: str) -> str:
+    """What the outermost call of an expression calls, or the expression itself if it is no call."""
+    node = ast.parse(source, mode="eval").body
+    return ast.unparse(getattr(node, "func", node))
 
 
 def chosen(families: Sequence[list[dict]], numbers: Mapping[str, int]) -> list[list[dict]]:

@@ -1,7 +1,7 @@
 """Mini models that answer data-science questions: the mini code models, fine-tuned on problems about *open* objects.
 
-Open objects are those that neither test nor development ask about. The problems are made like those of the benchmark
-(``mini.problems``). Prompts show zero to three retrieved snippets, found by the same ranker and under the same
+Open objects are those that neither test nor development ask about, and no answer calls one of the others. The problems
+are made like those of the benchmark (``mini.problems``). Prompts show zero to three retrieved snippets, found by the same ranker and under the same
 leave-one-out rule as in the test.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from lookuplab import paths
 from lookuplab.mini.docstrings import LIBRARIES, Example, examples_of
 from lookuplab.mini.packages import example_split
-from lookuplab.mini.problems import DEVELOPMENT, PROBLEMS, examined, order
+from lookuplab.mini.problems import DEVELOPMENT, PROBLEMS, called, examined, order
 from lookuplab.stackoverflow import corpus, ds1000
 from lookuplab.stackoverflow.asking import TEMPLATE, look_up, object_of
 from lookuplab.stackoverflow.ds1000 import Problem
@@ -30,8 +30,8 @@ MOST_SHOWN = 3  # 0 to 3 snippets before a problem, equally often
 END = "\n</code>\n"  # after an answer, as in DS-1000's prompts
 ABOUT = """It completes a prompt in DS-1000's form with one line that assigns `result`. Trained by `lookuplab train
 mini-questions` on problems made by rule from docstring examples of numpy, pandas, scipy and scikit-learn, behind no to
-three retrieved snippets. Held out: every object that the mini benchmark asks for, and answers that are one of its
-references."""
+three retrieved snippets. Held out: the documented objects of the mini benchmark, calls of their names, and answers that are
+one of its references."""
 RATES = {"small": 5e-3, "medium": 4e-3, "large": 3e-3}  # lower for larger models
 # LoRA on all projections: three whole models would not fit into the checkout's 60 MB
 RECIPE = Recipe(
@@ -59,7 +59,7 @@ def pairs() -> list[TextPair]:
     """What the models learn: for each open example its problem and a few perturbations, after the snippets that the
     ensemble finds for them, with the best one last.
 
-    Problems whose answer is a reference of the benchmark are left out. The result is the same for the same versions of
+    Problems whose answer is a reference of the benchmark, or calls a held-out name, are left out. The result is the same for the same versions of
     the libraries; it takes a quarter of an hour.
     """
     known = [one for file in (PROBLEMS, DEVELOPMENT) for one in ds1000.load(file)]
@@ -68,7 +68,9 @@ def pairs() -> list[TextPair]:
         found = [one | {"id": f"{one['example']}.{number}"} for number, one in enumerate(made)]
         others = sorted(found[1:], key=lambda one: order(one["id"]))
         for one in [*found[:1], *others[: PER_EXAMPLE - 1]]:
-            if one["reference_code"] not in references:
+            library, name = one["object"].split(".")[0], called(one["expressions"][1])
+            is_open = example_split(f"{library}.{name.rpartition('.')[2]}") == "training"
+            if is_open and one["reference_code"] not in references:
                 texts = one["id"], one["prompt"], one["reference_code"], *[""] * 5
                 problems.append(Problem(*texts, one["object"], tuple(one["expressions"])))
     snippets = [one for one in corpus.load("mini") if example_split(object_of(one)) == "training"]

@@ -8,8 +8,8 @@ What is held out from whom:
   Overflow, but no prompt shows a snippet that contains the expression asked for (``asking.fair``).
 - A query is another sentence of the same docstring (the second of the summary, else one of Returns or Notes), never the
   text that describes the snippet. A sentence that names the object as code is not used.
-- The objects for development give validation queries in the same way. Neither their sentences nor those of held-out
-  objects train the sentence encoder; the word vectors learn from the corpus that is searched, as in nokia/codesearch.
+- The objects for development give validation queries in the same way. Neither their docstrings nor those of held-out
+  objects train the sentence encoder, but 6% of its pairs have a sentence that one of these shares. The word vectors learn from the corpus that is searched, as in nokia/codesearch.
 """
 
 import ast
@@ -43,7 +43,8 @@ BOILERPLATE = re.compile(  # about the documentation, not the object
 ENCODER_CARD = """# Sentence encoder of the mini profile
 
 A static embedding of sentence-transformers, half precision, learned from {pairs:,} pairs of sentences of one docstring,
-without the objects that the mini corpus holds out or asks about for validation. To train it again:
+without the objects that the mini corpus holds out or asks about for validation, though 6% of the pairs have a sentence that
+one of these shares. To train it again:
 `lookuplab train mini-rankers`. Licence: Apache-2.0. The docstrings come from {licences}.
 """
 
@@ -177,7 +178,7 @@ def train_encoder(
     ranking loss, where the other texts of a batch are the negatives. The subwords are learned from the same texts,
     lower-cased.
 
-    On the 264 validation queries this gave an MRR of .396 after three epochs; the source's loss (binary cross-entropy
+    On the 264 validation queries of the first mini world this gave an MRR of .396 after three epochs; the source's loss (binary cross-entropy
     on the cosine with five negatives) gave .368 from six times the rows.
     """
     import torch

@@ -33,7 +33,7 @@ make .venv/.installed
 
 On the same type of processor (RESULTS.md names ours) and with the same number of threads, all numbers must be equal byte for byte;
 elsewhere, last digits and answers that were near ties may differ, and `verify` names them. The command of a row reproduces that row
-alone; the seconds are those of our run, which began with an empty completion store. *Ours* is the value to expect; `figures/{0.name}`
+alone; the seconds are those of the committed run, which may have found stored answers. *Ours* is the value to expect; `figures/{0.name}`
 has all digits. Tested on Linux (x86-64) with Python 3.11; other Pythons are refused; macOS, WSL, ARM and notebooks in the cloud
 are untested.
 
@@ -48,8 +48,8 @@ Written by `lookuplab results --profile {0.name}`. Profile {0.name}: {0.descript
 
 Numbers in brackets are 95% intervals. A claim **holds** or **fails** if the whole interval of the deciding comparison lies
 on one side of what is claimed; *size* says whether that interval covers the number that the paper prints. [CLAIMS.md](CLAIMS.md) has
-our numbers beside the paper's, and how to check them. Seconds are those of the committed run, which began with an empty
-completion store.
+our numbers beside the paper's, and how to check them. Seconds are those of the committed run, which may have found
+stored answers.
 """
 UNRUN = " Nothing has been run with the papers' own models yet."
 
@@ -85,7 +85,7 @@ def write_sources(profile: Profile, sources: Path) -> None:
     shutil.copytree(paths.ROOT / "docs", sources / "docs")
     for name in run.names:
         shutil.copytree(run.figures / name, sources / "figures" / name, dirs_exist_ok=True)
-    cards = [f"data/{kind}/cloudapi/README" for kind in ("mini", "public")]
+    cards = ["data/mini/DESIGN", *(f"data/{kind}/cloudapi/README" for kind in ("mini", "public"))]
     beside = "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", *(f"{one}.md" for one in cards)
     for name in beside:
         shutil.copy(paths.ROOT / name, paths.made((sources / name).parent))

@@ -117,7 +117,7 @@ class Artifact:
         if found.empty:
             return "not measured"
         one = found.iloc[-1]
-        if said := words(one.value):
+        if said := words(float(one.value)):
             return said
         if pd.isna(one.ci_low) and one.value % 1 == 0:
             digits = 0

@@ -73,7 +73,8 @@ def listed_functions(
 
     Of these, the first ``limit``, minus those that the filters leave out.
     """
-    ids = paths.located(file).read_text(encoding="utf-8").split()[:limit]
+    lines = paths.located(file).read_text(encoding="utf-8").splitlines()
+    ids = [line for line in lines if line][:limit]
     files: dict[str, set[str]] = {}
     for id in ids:
         name, path = id.partition(":")[0].split("/", 1)

@@ -3,10 +3,14 @@
 Notebooks never build a path themselves.
 """
 
+import gzip
+import lzma
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from typing import TextIO
 
 from lookuplab.errors import UserError
 
@@ -20,6 +24,8 @@ DOWNLOADS = DATA / "downloads"  # fetched, pinned by size and sha256; ignored by
 FIGURES = ROOT / "figures"
 RUNS = ROOT / "runs"  # executed notebooks, stores, logs; ignored by git
 STORE = RUNS / "completions.sqlite"
+# the same content gives the same bytes
+COMPRESS = {".gz": partial(gzip.compress, mtime=0), ".xz": partial(lzma.compress, preset=9)}
 
 
 def located(path: Path | str) -> Path:
@@ -54,20 +60,31 @@ def replacing(output: Path) -> Iterator[Path]:
 
     After an error or a kill inside the block, ``output`` is unchanged. Raises UserError if it exists but is not a file.
     """
-    partial = output.with_name(f".{output.name}.{os.getpid()}.partial")
+    part = output.with_name(f".{output.name}.{os.getpid()}.partial")
     try:
         if output.exists() and not output.is_file():
             raise UserError(f"cannot write {output}: not a regular file")
         made(output.parent)
-        yield partial
-        partial.replace(output)
+        yield part
+        part.replace(output)
     finally:
         for end in ("", "-wal", "-shm"):  # SQLite writes its own files beside it
             with suppress(OSError):
-                partial.with_name(partial.name + end).unlink()
+                part.with_name(part.name + end).unlink()
 
 
 def write_lines(output: Path, lines: Iterable[str]) -> None:
-    """Write ``lines``, each with a line break, to ``output``: all or nothing."""
-    with replacing(output) as partial, partial.open("w", encoding="utf-8", newline="\n") as stream:
-        stream.writelines(line + "\n" for line in lines)
+    """Write ``lines``, each with a line break, to ``output``: all or nothing, compressed if it ends in .gz or .xz."""
+    ended = (line + "\n" for line in lines)
+    with replacing(output) as part:
+        if compress := COMPRESS.get(output.suffix):
+            part.write_bytes(compress("".join(ended).encode()))
+        else:
+            with part.open("w", encoding="utf-8", newline="\n") as stream:
+                stream.writelines(ended)
+
+
+def opened(path: Path) -> TextIO:
+    """A text file to read, compressed (.gz, .xz) or not."""
+    kinds = {".gz": gzip.open, ".xz": lzma.open}
+    return kinds.get(path.suffix, open)(path, "rt", encoding="utf-8")

@@ -261,9 +261,7 @@ def keep_answers(jobs: Sequence[Job]) -> None:
         if (log := job.beside(".answers.csv")).is_file():
             frames.append(_texts(log, names=COLUMNS).assign(notebook=id))
     rows = pd.concat(frames).drop_duplicates().sort_values([*COLUMNS, "notebook"])
-    written = rows.to_csv(index=False, lineterminator="\n").encode()
-    with paths.replacing(target) as part:
-        part.write_bytes(gzip.compress(written, mtime=0))
+    paths.write_lines(target, [rows.to_csv(index=False, lineterminator="\n").removesuffix("\n")])
 
 
 def read_answers(content: bytes) -> pd.DataFrame:

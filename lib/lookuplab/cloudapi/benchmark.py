@@ -266,8 +266,9 @@ def load_tasks(path: Path | str = TASKS, limit: int | None = None) -> list[Task]
     """
     path = paths.located(path)
     try:
-        rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-        tasks = [Task(**row | {"targets": tuple(row["targets"])}) for row in rows]
+        with paths.opened(path) as lines:
+            rows = map(json.loads, lines)
+            tasks = [Task(**row | {"targets": tuple(row["targets"])}) for row in rows]
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UserError(
             f"{path} holds no CloudAPIBench tasks ({error}): run `lookuplab data build benchmark`"

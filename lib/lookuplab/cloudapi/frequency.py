@@ -14,7 +14,6 @@ classes from the repositories and says how stable they are (``data/public/clouda
 """
 
 import ast
-import gzip
 import json
 import re
 import warnings
@@ -30,7 +29,7 @@ from lookuplab.cloudapi.benchmark import frequency_class
 from lookuplab.cloudapi.specs import ApiIndex, load_index
 from lookuplab.errors import UserError
 from lookuplab.models.load import split_options
-from lookuplab.paths import replacing
+from lookuplab.paths import opened, write_lines
 
 COUNTS = ["count_name", "count_bound"]
 CLASSES = ("low", "medium", "high")
@@ -407,7 +406,7 @@ def by_repository(path: Path, index: ApiIndex) -> np.ndarray:
     for number, spec in enumerate(operations):
         for key in (spec.provider, spec.name), (spec.provider, "", spec.service), (spec.id,):
             at[key].append(number)
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
+    with opened(path) as lines:
         rows = list(map(json.loads, lines))
     found = np.zeros((3, len(rows), len(operations)), bool)
     for (names, clients, bound), row in zip(found.swapaxes(0, 1), rows, strict=True):
@@ -469,7 +468,5 @@ def classify(table: Path = FREQUENCIES) -> pandas.DataFrame:
     frame["repositories_client"] = found[1].sum(axis=0)
     frame["class"] = np.array([*CLASSES, ""])[classes(found.sum(axis=1), index)]
     frame["class_stability"] = stability(found, index)
-    with replacing(table) as partial:
-        text = frame.to_csv(lineterminator="\n").encode()
-        partial.write_bytes(gzip.compress(text, mtime=0))
+    write_lines(table, [frame.to_csv(lineterminator="\n").removesuffix("\n")])
     return frame

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from lookuplab import paths
 from lookuplab.cloudapi.prose import documented_types, first_sentence
 from lookuplab.errors import UserError
-from lookuplab.paths import replacing
+from lookuplab.paths import opened, write_lines
 
 INDEX = paths.MINI / "cloudapi" / "index.jsonl.xz"
 DOCUMENTATION = paths.MINI / "cloudapi" / "documentation.jsonl.xz"
@@ -221,7 +221,7 @@ def load_documentation(path: Path = DOCUMENTATION) -> dict[str, str]:
 
 def _read(path: Path) -> list[dict]:
     try:
-        with lzma.open(path, "rt", encoding="utf-8") as lines:
+        with opened(path) as lines:
             return list(map(json.loads, lines))
     except (lzma.LZMAError, EOFError, OSError, ValueError) as error:
         raise UserError(
@@ -239,10 +239,8 @@ def write_index(folder: Path, described: Iterable[tuple[ApiSpec, str]]) -> ApiIn
     pages = [{"id": spec.id, "documentation": page} for spec, page in described if page]
     specs = map(to_json, flagged([spec for spec, _ in described]))
     for name, rows in (INDEX.name, specs), (DOCUMENTATION.name, pages):
-        lines = [json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows]
-        packed = lzma.compress("".join(lines).encode("utf-8", "ignore"), preset=9)
-        with replacing(folder / name) as unfinished:
-            unfinished.write_bytes(packed)
+        lines = (json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in rows)
+        write_lines(folder / name, (line.encode("utf-8", "ignore").decode() for line in lines))
     load_index.cache_clear()  # the old index may have had the same path
     load_documentation.cache_clear()
     return load_index(folder / INDEX.name)

@@ -39,7 +39,7 @@ from lookuplab.mini.packages import HELD_OUT_PACKAGES, licences, package_documen
 
 MODELS = paths.MINI / "models"
 TASKS = benchmark.TASKS
-FURTHER = TASKS.with_name("tasks_further.jsonl")
+FURTHER = TASKS.with_name("tasks_further.jsonl.gz")
 DEVELOPMENT = TASKS.with_name("tasks_development.jsonl")
 # Model -> the percentage of documentation texts in which the called API is missing
 ARMS = {"large": 0, "medium": 0, "small": 0, "medium-arm15": 15}

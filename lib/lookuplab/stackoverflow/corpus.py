@@ -6,7 +6,6 @@ of queries have one ``{query, relevant_ids}`` per line.
 """
 
 import ast
-import gzip
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
@@ -135,16 +134,14 @@ def pages(file: Path | str) -> tuple[list[Snippet], dict[str, tuple[str, ...]]]:
 
 def write(path: Path, records: list[Mapping]) -> None:
     """Write compressed JSON Lines; the same records give the same bytes."""
-    text = "".join(json.dumps(dict(record), ensure_ascii=False) + "\n" for record in records)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
+    paths.write_lines(path, (json.dumps(dict(record), ensure_ascii=False) for record in records))
 
 
 def records(file: Path) -> Iterator[tuple[int, dict]]:
     """(line number, object) of a JSON Lines file, .gz or not. Raises UserError with the number of an invalid line."""
     number = 0
     try:
-        with (gzip.open if file.suffix == ".gz" else open)(file, "rt", encoding="utf-8") as lines:
+        with paths.opened(file) as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
                     record = json.loads(line)

@@ -17,7 +17,6 @@ Rows are those of the tidy schema. Their intervals are clustered by repository.
 """
 
 import builtins
-import gzip
 import hashlib
 import json
 import keyword
@@ -31,6 +30,7 @@ import pandas as pd
 from lookuplab.cluster import Cluster
 from lookuplab.errors import UserError
 from lookuplab.models.store import AnswerStore
+from lookuplab.paths import write_lines
 from lookuplab.scoring.rates import average, bare_row, rate, row
 from lookuplab.toolgen.analysers import answered, key, repository_digest
 from lookuplab.toolgen.functions import Function, Token, without_comments
@@ -174,11 +174,10 @@ def save(records: Sequence[Mapping[str, Any]], file: Path) -> None:
     """
     names = ("id", "code", "asked", "failures", "docstring_tokens", "function_tokens")
     lines = [
-        json.dumps({name: one[name] for name in names} | {"marks": one["positions"]}) + "\n"
+        json.dumps({name: one[name] for name in names} | {"marks": one["positions"]})
         for one in sorted(records, key=lambda one: one["id"])
     ]
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(gzip.compress("".join(lines).encode(), mtime=0))
+    write_lines(file, lines)
 
 
 def load(file: Path) -> list[dict[str, Any]]:

@@ -14,7 +14,6 @@ its id, never from a text: around the mark a tokenizer splits words differently,
 ``initems``.
 """
 
-import gzip
 import json
 import re
 from collections import Counter
@@ -27,6 +26,7 @@ from tokenizers import AddedToken, Tokenizer
 
 from lookuplab.errors import UserError
 from lookuplab.models.tokens import TAIL, continuations, decoded
+from lookuplab.paths import opened
 
 MARK = "<COMP>"  # an added token of the vocabulary; texts always have the mark in this form
 MARKS = (MARK, "<lsp>")  # the paper's, and that of the authors' checkpoints
@@ -104,7 +104,7 @@ def corpus_lines(path: Path, names: Sequence[str]) -> list[dict]:
     Raises UserError for any other file.
     """
     try:
-        with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as lines:
+        with opened(path) as lines:
             found = [json.loads(line) for line in lines]
         for one in found:
             if missing := set(names) - set(one):

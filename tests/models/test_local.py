@@ -191,12 +191,12 @@ def test_finished_rows_leave_the_batch_and_the_others_go_on(llama):
         assert one.token_ids == free[key].token_ids[: len(one.tokens)]
 
 
-def test_samples_of_one_prompt_are_read_once(llama):
+def test_samples_of_one_prompt_share_a_row_until_they_differ(llama):
     model = LocalModel(llama)
     rows = record_rows(model)
-    done = answers(model, Decoding(max_new_tokens=3, n=5, temperature=1.0), PROMPTS[:2])
-    assert rows[0] == 2 and rows[1] == 10
-    assert len({done["p0", sample].token_ids for sample in range(5)}) > 1
+    done = answers(model, Decoding(max_new_tokens=4, n=5, temperature=1.0), PROMPTS[:2])
+    begun = [{(id, one.token_ids[:new]) for (id, _), one in done.items()} for new in range(4)]
+    assert rows == [len(each) for each in begun] and rows[0] == 2 and rows[-1] > 5
 
 
 def test_sampling_follows_temperature_and_top_p():

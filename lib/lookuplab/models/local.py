@@ -341,7 +341,7 @@ class LocalModel:
         """
         rows.sort(key=lambda row: (-len(row.ids), row.prompt.id, row.sample))
         end_of_text = self.end_of_text if end_of_text is None else end_of_text
-        at, budget, new = 0, CPU_TOKENS, 0
+        at, budget, new = 0, CPU_TOKENS * min(2, decoding.n), 0  # samples share lanes at first
         if rows and self.module.device.type == "cuda":
             free = sum(torch.cuda.mem_get_info(i)[0] for i in range(torch.cuda.device_count()))
             text, new = self.config.get_text_config(decoder=True), decoding.max_new_tokens
@@ -375,35 +375,45 @@ class LocalModel:
 
     @torch.inference_mode()
     def _decode(self, rows: list["Row"], decoding: Decoding, end_of_text: frozenset[int]) -> None:
-        """Append tokens until every row is finished."""
+        """Append tokens until every row is finished.
+
+        Rows with the same prompt share a lane of the batch as long as they have written the same, so samples cost
+        nothing before they differ.
+        """
         batch, chance = Batch(self.module, rows, self.context, self.work), None
+        lanes = batch.lanes
         while True:
-            scores, gates = batch.logits, [math.inf] * len(rows)
+            logits = batch.logits
+            if lanes != [*range(len(logits))]:
+                logits = logits[lanes]
+            scores, gates = logits, [math.inf] * len(rows)
             for i, row in enumerate(rows):
-                if row.constraint and not row.finish_reason:
-                    if found := row.constraint.restrict(batch.logits[i]):
-                        scores = scores.clone() if scores is batch.logits else scores
-                        scores[i], gates[i] = found
-            if decoding.temperature > 0:  # finished rows may draw anything
+                if row.constraint and (found := row.constraint.restrict(logits[i])):
+                    scores = scores.clone() if scores is logits else scores
+                    scores[i], gates[i] = found
+            if decoding.temperature > 0:
                 drawn = [row.chances[len(row.tokens)] for row in rows]
                 chance = torch.tensor(drawn, dtype=torch.float64, device=scores.device)
-            tokens, logprobs, margins = choose(batch.logits, scores, chance, decoding)
+            tokens, logprobs, margins = choose(logits, scores, chance, decoding)
             told = torch.stack([tokens, logprobs.double(), margins], 1).tolist()
-            for row, (token, logprob, margin), gate in zip(rows, told, gates, strict=True):
+            going = []
+            for row, lane, (token, *rest), gate in zip(rows, lanes, told, gates, strict=True):
+                row.push(int(token), rest[0], min(rest[1], gate), end_of_text)
                 if not row.finish_reason:
-                    row.push(int(token), logprob, min(margin, gate), end_of_text)
-            left = [i for i, row in enumerate(rows) if not row.finish_reason]
-            if not left:
+                    going.append((row, lane, int(token)))
+            if not going:
                 break
-            if (len(rows) - len(left)) * COMPACT >= len(rows):
-                batch.keep(left)
-                rows, tokens = [rows[i] for i in left], tokens[left]
-            batch.step(tokens)
+            rows, *written = map(list, zip(*going, strict=True))
+            parents, reads, lanes = branched(*written, len(batch.logits))
+            if parents != [*range(len(batch.logits))]:
+                batch.keep(parents)
+            batch.step(torch.tensor(reads, device=scores.device))
 
     @torch.inference_mode()
     def _search(self, rows: list["Row"], decoding: Decoding, end_of_text: frozenset[int]) -> None:
         """Finish every row by beam search."""
         batch = Batch(self.module, rows, self.context, self.work)
+        batch.keep(batch.lanes)
         searches = [Search(row, decoding.beams, end_of_text) for row in rows]
         while searches:
             first, parents = 0, []
@@ -607,6 +617,31 @@ def nucleus(chances: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Te
     return kept, names, (before - top_p).abs().amin(-1)
 
 
+def branched(
+    lanes: list[int], tokens: list[int], count: int
+) -> tuple[list[int], list[int], list[int]]:
+    """Which of ``count`` lanes each new lane continues, the token that it reads, and each row's new lane.
+
+    ``lanes`` and ``tokens``: each row's lane and the token that it wrote. Rows of a lane that wrote different tokens
+    part. A lane without a row reads anything until such lanes are dropped.
+    """
+    parents, reads, places = [*range(count)], [-1] * count, {}
+    for lane, token in zip(lanes, tokens, strict=True):
+        if (lane, token) not in places:
+            if reads[lane] < 0:
+                places[lane, token], reads[lane] = lane, token
+            else:
+                places[lane, token] = len(parents)
+                parents.append(lane)
+                reads.append(token)
+    kept = [lane for lane, token in enumerate(reads) if token >= 0]
+    if (len(reads) - len(kept)) * COMPACT < len(reads):
+        kept = [*range(len(reads))]
+    at = {lane: i for i, lane in enumerate(kept)}
+    rows = [at[places[key]] for key in zip(lanes, tokens, strict=True)]
+    return [parents[i] for i in kept], [max(0, reads[i]) for i in kept], rows
+
+
 def uniforms(row: Row, decoding: Decoding) -> np.ndarray:
     """The row's random numbers in [0, 1), one per token, which depend only on seed, prompt id and sample."""
     name = f"{decoding.seed}\x1f{row.prompt.id}\x1f{row.sample}"
@@ -615,12 +650,12 @@ def uniforms(row: Row, decoding: Decoding) -> np.ndarray:
 
 
 class Batch:
-    """What rows carry from one forward pass to the next: key/value cache, mask, positions and next-token logits.
+    """What lanes carry from one forward pass to the next: key/value cache, mask, positions and next-token logits.
 
-    ``logits`` are (rows, vocabulary). Equal prompts are read once. Rows of a causal model always end in the last
-    column, so that the distance between two columns is the distance between two tokens: sliding-window masks and
-    relative positions are right without knowing about padding. An encoder-decoder's prompts begin in the first column,
-    and its answers all have the same length.
+    There is one lane for each distinct prompt at first; ``lanes`` says which is whose row's. ``logits`` are (lanes,
+    vocabulary). Lanes of a causal model always end in the last column, so that the distance between two columns is the
+    distance between two tokens: sliding-window masks and relative positions are right without knowing about padding. An
+    encoder-decoder's prompts begin in the first column, and its answers all have the same length.
     """
 
     def __init__(self, module, rows: list[Row], context: int | None, work: Work) -> None:
@@ -628,34 +663,32 @@ class Batch:
         self.known = inspect.signature(module.forward).parameters
         prompts = [tuple(row.ids) for row in rows]
         places = {ids: i for i, ids in enumerate(dict.fromkeys(prompts))}
-        copies = [places[ids] for ids in prompts]
+        self.lanes = [places[ids] for ids in prompts]
         work.prompt_tokens += sum(map(len, places))
         side = "right" if module.config.is_encoder_decoder else "left"
         ids = pad_sequence(list(map(torch.tensor, places)), True, -1, side).to(module.device)
         self.mask, ids = (ids >= 0).long(), ids.clamp(min=0)
         self.lengths, self.encoded, self.cache = self.mask.sum(1), None, roomy_cache(module.config)
         if side == "left":
-            logits = self._forward(ids, (self.mask.cumsum(1) - 1).clamp(min=0))
-            self.keep(copies)
-            self.logits = logits[copies]
+            self.logits = self._forward(ids, (self.mask.cumsum(1) - 1).clamp(min=0))
         else:
             self.cache = EncoderDecoderCache(self.cache, DynamicCache())
             self.encoded = module.get_encoder()(input_ids=ids, attention_mask=self.mask)
-            self.keep(copies)
             self.logits = self._forward(torch.full_like(self.mask[:, :1], decoder_start(module)))
 
     def step(self, tokens: torch.Tensor) -> None:
-        """Read one more token (rows,) in each row."""
+        """Read one more token (lanes,) in each lane."""
         if self.encoded is None:
             self.mask = functional.pad(self.mask, (0, 1), value=1)
-        # finished rows that are not dropped yet continue
+        # lanes of finished rows that are not dropped yet continue
         self.lengths = (self.lengths + 1).clamp(max=self.context)
         self.logits = self._forward(tokens[:, None], self.lengths[:, None] - 1)
 
-    def keep(self, rows: list[int]) -> None:
-        """Keep only these rows."""
-        index = torch.tensor(rows, device=self.mask.device)
+    def keep(self, lanes: list[int]) -> None:
+        """Go on with these lanes, some of them perhaps several times."""
+        index = torch.tensor(lanes, device=self.mask.device)
         self.mask, self.lengths = self.mask[index], self.lengths[index]
+        self.logits = self.logits[index]
         self.cache.batch_select_indices(index)
         if self.encoded is not None:
             self.encoded.last_hidden_state = self.encoded.last_hidden_state[index]
@@ -698,16 +731,23 @@ class RoomyLayer(DynamicLayer):
             rooms = [
                 functional.pad(room[:, :, :used], (0, 0, 0, end - used + BLOCK)) for room in rooms
             ]
+        rows = len(key_states)
         for room, new in zip(rooms, added, strict=True):
-            room[:, :, used:end] = new
-        self._rooms, (self.keys, self.values) = rooms, (room[:, :, :end] for room in rooms)
+            room[:rows, :, used:end] = new
+        self._rooms, (self.keys, self.values) = rooms, (room[:rows, :, :end] for room in rooms)
         return self.keys, self.values
 
     def batch_select_indices(self, indices: torch.Tensor) -> None:
-        """Keep only these rows, with the reserved room after them."""
-        used = self.get_seq_length()
-        self._rooms = [room.index_select(0, indices.to(room.device)) for room in self._rooms]
-        self.keys, self.values = (room[:, :, :used] for room in self._rooms)
+        """Keep only these rows, with the reserved room after them. Only rows that change their place are copied."""
+        used, rows = self.get_seq_length(), len(indices)
+        indices = indices.to(self.keys.device)
+        moved = (indices != torch.arange(rows, device=indices.device)).nonzero()[:, 0]
+        if more := max(0, rows - len(self._rooms[0])):  # twice the room, so that it seldom grows
+            more = max(more, len(self._rooms[0]))
+            self._rooms = [functional.pad(room, (0,) * 7 + (more,)) for room in self._rooms]
+        for room in self._rooms:
+            room[moved, :, :used] = room[indices[moved], :, :used]
+        self.keys, self.values = (room[:rows, :, :used] for room in self._rooms)
 
 
 def roomy_cache(config) -> DynamicCache:

@@ -9,6 +9,7 @@ import difflib
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -356,6 +357,9 @@ def missing(job: Job) -> Iterator[tuple[str, str]]:
     papers = {artifact.split("/")[0] for artifact in job.notebook.artifacts}
     if problem := unknown_role(job.values.get("roles") or {}, papers):
         yield problem, ""
+    names = Counter(map(table_name, set(job.models())))
+    for name in (name for name, count in names.items() if count > 1):
+        yield f"two models would be {name!r} in the tables", "rename a folder, or run them apart"
     for name, item in job.named():
         names_a_model = _MODELS.search(name)
         if names_a_model and item.startswith("mini-"):

@@ -356,8 +356,8 @@ def _panels(
 ) -> tuple[Figure, list[tuple[Axes, pd.DataFrame]]]:
     """One panel per value of ``column`` with its rows, at most three side by side, all on the same axes."""
     cells = dict(list(rows.groupby(column, sort=False))) if column else {"": rows}
-    columns = min(len(cells), 3)
-    lines = -(-len(cells) // columns)
+    lines = -(-len(cells) // 3)
+    columns = -(-len(cells) // lines)
     width = WIDTH if columns == 1 else 3.1 * columns + 1.3
     height *= 0.8 * lines if lines > 1 else 1
     with mpl.rc_context(STYLE):

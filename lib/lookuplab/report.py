@@ -70,9 +70,8 @@ def build(profile: Profile, output: Path) -> Path:
     with TemporaryDirectory(prefix=f".{output.name}-", dir=paths.made(output.parent)) as folder:
         sources, site = Path(folder, "sources"), Path(folder, "site")
         write_sources(profile, sources)
-        if build_main(
-            [*"-q -j auto -b html -c".split(), f"{sources}/docs", str(sources), str(site)]
-        ):
+        options = [*"-q -j auto -b html".split(), "-c", f"{sources}/docs", "-d", f"{folder}/cache"]
+        if build_main([*options, str(sources), str(site)]):
             raise UserError("Sphinx could not build the report, for the reason above")
         shutil.rmtree(output, ignore_errors=True)
         site.rename(output)

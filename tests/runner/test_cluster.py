@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import dask
+import distributed  # noqa: F401 - its defaults are there before a test changes one of them for a while
 import pytest
 from click.testing import CliRunner
 

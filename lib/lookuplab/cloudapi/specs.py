@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -210,20 +211,20 @@ class ApiIndex:
 @lru_cache(maxsize=2)
 def load_index(path: Path = INDEX) -> ApiIndex:
     """The committed index, or another in its format. Raises UserError where there is none."""
-    return ApiIndex(map(from_json, _read(path)), Path(path).with_name(DOCUMENTATION.name))
+    return ApiIndex(_read(path, from_json), Path(path).with_name(DOCUMENTATION.name))
 
 
 @lru_cache(maxsize=2)
 def load_documentation(path: Path = DOCUMENTATION) -> dict[str, str]:
     """API id -> full documentation, right-truncated to 5,000 characters (Appendix B.1)."""
-    return {row["id"]: row["documentation"] for row in _read(path)}
+    return dict(_read(path, itemgetter("id", "documentation")))
 
 
-def _read(path: Path) -> list[dict]:
+def _read(path: Path, kind: Callable[[dict], object]) -> list:
     try:
         with opened(path) as lines:
-            return list(map(json.loads, lines))
-    except (lzma.LZMAError, EOFError, OSError, ValueError) as error:
+            return [kind(json.loads(line)) for line in lines]
+    except (lzma.LZMAError, EOFError, OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(
             f"{path} is no API index ({error}): run `lookuplab data build cloudapi`"
         ) from None

@@ -397,8 +397,9 @@ class LocalModel:
             tokens, logprobs, margins = choose(logits, scores, chance, decoding)
             told = torch.stack([tokens, logprobs.double(), margins], 1).tolist()
             going = []
-            for row, lane, (token, *rest), gate in zip(rows, lanes, told, gates, strict=True):
-                row.push(int(token), rest[0], min(rest[1], gate), end_of_text)
+            for row, lane, numbers, gate in zip(rows, lanes, told, gates, strict=True):
+                token, logprob, margin = numbers
+                row.push(int(token), logprob, min(margin, gate), end_of_text)
                 if not row.finish_reason:
                     going.append((row, lane, int(token)))
             if not going:
@@ -622,8 +623,8 @@ def branched(
 ) -> tuple[list[int], list[int], list[int]]:
     """Which of ``count`` lanes each new lane continues, the token that it reads, and each row's new lane.
 
-    ``lanes`` and ``tokens``: each row's lane and the token that it wrote. Rows of a lane that wrote different tokens
-    part. A lane without a row reads anything until such lanes are dropped.
+    ``lanes`` and ``tokens``: each row's lane and the token that it wrote. Rows that share a lane go on in different
+    lanes if they wrote different tokens. A lane without a row reads anything until such lanes are dropped.
     """
     parents, reads, places = [*range(count)], [-1] * count, {}
     for lane, token in zip(lanes, tokens, strict=True):
@@ -638,8 +639,8 @@ def branched(
     if (len(reads) - len(kept)) * COMPACT < len(reads):
         kept = [*range(len(reads))]
     at = {lane: i for i, lane in enumerate(kept)}
-    rows = [at[places[key]] for key in zip(lanes, tokens, strict=True)]
-    return [parents[i] for i in kept], [max(0, reads[i]) for i in kept], rows
+    new_lanes = [at[places[key]] for key in zip(lanes, tokens, strict=True)]
+    return [parents[i] for i in kept], [max(0, reads[i]) for i in kept], new_lanes
 
 
 def uniforms(row: Row, decoding: Decoding) -> np.ndarray:

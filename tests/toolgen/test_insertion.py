@@ -79,6 +79,18 @@ def test_bodies_and_whole_functions_are_indented_as_the_place_wants(prediction):
     assert (function.lineno, function.end_lineno) == (inserted.line, inserted.end_line)
 
 
+def test_a_function_of_another_name_stands_for_itself_and_one_within_a_body_does_not():
+    place = locate(FILE, 6)
+    whole, body = function_of(place, "def other(\n    self,\n):\n\n    return 1")
+    assert whole == "    def other(\n        self,\n    ):\n\n        return 1"
+    assert body == "    return 1"
+    for nested in (
+        "def inner():\n    return 1\nreturn inner",
+        "    def inner():\n        return 1",
+    ):
+        assert function_of(place, nested)[0].startswith(place.header)
+
+
 def test_a_body_behind_a_function_of_one_line_goes_on_the_next_line():
     assert insert(FILE, locate(FILE, 19), "return 2").text.endswith("def short(x):\n    return 2\n")
 

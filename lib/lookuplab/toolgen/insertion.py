@@ -91,13 +91,16 @@ def _indent(line: str) -> str:
 def function_of(place: Place, prediction: str) -> tuple[str, str]:
     """(whole function, body) of a prediction, indented to fit its place.
 
-    A prediction is a whole function if it begins with the `def` of that name; anything before the `def` is cut off,
-    because decorators are already in the file. Any other prediction is the body that follows signature and docstring.
-    Nothing is stripped at the end.
+    A prediction is a whole function if it begins with the `def` of that name, or if it is one unindented `def` of a
+    different name; anything before the `def` is cut off, because decorators are already in the file. Any other
+    prediction is the body that follows signature and docstring. Nothing is stripped at the end.
     """
     prediction = re.sub("\r\n?", "\n", prediction)
     blank = r"[^\S\n]"
-    start = rf"(?:{blank}*(?:@.*)?\n)*(?={blank}*(?:async{blank}+)?def{blank}+{place.name}\b)"
+    other = rf"(?:async{blank}+)?def\b.*(?:\n(?:[ \t)].*)?)*\Z"
+    start = (
+        rf"(?:{blank}*(?:@.*)?\n)*(?={blank}*(?:async{blank}+)?def{blank}+{place.name}\b|{other})"
+    )
     whole = re.match(start, prediction)
     if whole is None:
         body = indented(prediction, place.body_indent)

@@ -5,6 +5,7 @@ of two, on the claimed side of a bound?
 
 - *holds*: the whole 95% interval is on the claimed side; *fails*: the whole interval is on the opposite side;
 - *not decided*: the interval contains the bound, or the artifact or one of its rows is missing;
+- *not testable: floor*: the claim is about frequent APIs, and the models call hardly any API validly, frequent or not;
 - two numbers are compared through the interval of their difference: the paired one if the artifact has it
   (metric ``valid_change_points``, or ``bleu4_change`` where the metric is not a percentage; condition ``dag/low`` for
   the change from the base model, as in the subscripts of Table 3, or ``dag_plus_plus/low - dag/low``; model
@@ -38,7 +39,15 @@ from lookuplab.errors import UserError
 from lookuplab.scoring.rates import Rate, difference
 
 FILE = paths.PAPER / "claims.yaml"
-HOLDS, FAILS, UNDECIDED = "holds", "fails", "not decided"
+VERDICTS = HOLDS, FAILS, UNDECIDED, UNTESTABLE = (
+    "holds",
+    "fails",
+    "not decided",
+    "not testable: floor",
+)
+FLOOR = (
+    5  # percent; a model with fewer valid calls in every class cannot show an effect of frequency
+)
 SIZE_VERDICTS = COVERS, SMALLER, LARGER = "covers", "smaller", "larger"
 UNPRINTED = "no printed value"
 SIDE = 0.025  # the probability that the true value lies beyond a given end of a 95% interval
@@ -126,12 +135,14 @@ class Judgement:
     """A claim's comparisons on our numbers.
 
     ``reported``: the same test on the paper's printed numbers, empty if there are none. ``note``: what is missing.
+    ``floor``: the models asked know too few APIs for a claim about frequent ones.
     """
 
     claim: Claim
     comparisons: tuple[Comparison, ...] = ()
     reported: tuple[Comparison, ...] = ()
     note: str = ""
+    floor: bool = False
 
     @property
     def marked(self) -> str:
@@ -144,6 +155,8 @@ class Judgement:
         """The verdict on the direction, from all comparisons together."""
         if not self.comparisons:
             return UNDECIDED
+        if self.floor:
+            return UNTESTABLE
         for_it = [one.for_chance for one in self.comparisons]
         against = [one.against_chance for one in self.comparisons]
         if self.claim.models == "any":
@@ -166,7 +179,8 @@ class Judgement:
         chance = attrgetter("against_chance" if self.verdict == FAILS else "for_chance")
         one_is_enough = (self.verdict == FAILS) != (self.claim.models == "any")
         decides = (min if one_is_enough else max)(self.comparisons, key=chance)
-        return f"{decides}" + f"; {self.verdict}{self.shared}" * bool(self.shared)
+        shared = self.shared if not self.floor else ""
+        return f"{decides}" + f"; {self.verdict}{shared}" * bool(shared)
 
     @property
     def shared(self) -> str:
@@ -214,28 +228,48 @@ def load(file: Path = FILE) -> list[Claim]:
 
 def judge_run(claims: list[Claim], folder: Path) -> list[Judgement]:
     """Judge every claim on ``folder/<paper>/<artifact>.csv`` (in ``figures/mini``, say); undecided without the file."""
-    judgements = []
+    judgements, floor = [], at_floor(folder)
     for claim in claims:
         file = folder / claim.paper / f"{claim.artifact}.csv"
         if file.exists():
-            judgements.append(judge(claim, read_csv(file)))
+            judgements.append(judge(claim, read_csv(file), floor))
         else:
             note = f"no {file}: make it with lookuplab run {claim.artifact}"
             judgements.append(Judgement(claim, (), _reported(claim), note))
     return judgements
 
 
-def judge(claim: Claim, frame: pd.DataFrame) -> Judgement:
-    """Judge one claim on its artifact's rows (tidy columns; the paper's own values, without intervals, also work)."""
+def at_floor(folder: Path) -> set[str]:
+    """The models of Table 1 in ``folder`` that call fewer than 5% of the APIs of every class validly."""
+    if not (file := folder / "cloudapibench" / "table1_base_models.csv").exists():
+        return set()
+    frame = read_csv(file)
+    rows = frame[
+        (frame.metric == "valid_percent") & frame.condition.isin(["high", "medium", "low"])
+    ]
+    best = rows.groupby("model").value.max()
+    return set(best.index[best < FLOOR])
+
+
+def judge(claim: Claim, frame: pd.DataFrame, floor: Iterable[str] = ()) -> Judgement:
+    """Judge one claim on its artifact's rows (tidy columns; the paper's own values, without intervals, also work).
+
+    Models at the ``floor`` say nothing about claims that name frequent APIs: only the others decide, if there are any.
+    """
+    low = frame.model.isin(floor)
+    is_untestable = False
+    if low.any() and re.search(r"\b(high|medium)\b", str(claim.test)):
+        is_untestable = not frame.model[~low].any()
+        frame = frame if is_untestable else frame[~low]
     comparisons = _comparisons(claim, frame)
     note = "" if comparisons else f"no {claim.test['metric']} to compare"
-    return Judgement(claim, comparisons, _reported(claim), note)
+    return Judgement(claim, comparisons, _reported(claim), note, is_untestable)
 
 
 def count(judgements: Iterable[Judgement]) -> str:
     """``holds: 3, fails: 1, not decided: 2``"""
     found = Counter(judgement.verdict for judgement in judgements)
-    return _counted(found, (HOLDS, FAILS, UNDECIDED), ": ")
+    return _counted(found, VERDICTS, ": ")
 
 
 def _counted(found: Counter, names: Iterable[str], between: str) -> str:
@@ -247,7 +281,7 @@ def text(judgements: list[Judgement], details: bool = False) -> str:
     lines = []
     for one in judgements:
         claim = one.claim
-        lines.append(f"{one.verdict.upper():<13}{claim.id} ({claim.place}; {claim.artifact})")
+        lines.append(f"{one.verdict.upper():<12} {claim.id} ({claim.place}; {claim.artifact})")
         said = [claim.statement, *claim.also, f"ours: {one.ours}"]
         said.append(f"paper: {one.theirs}; size: {one.size}")
         if details:

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from lookuplab import claims, paths
+from lookuplab.artifact import COLUMNS
 from lookuplab.claims import (
     COVERS,
     FAILS,
@@ -15,6 +16,7 @@ from lookuplab.claims import (
     LARGER,
     SMALLER,
     UNDECIDED,
+    UNTESTABLE,
     Claim,
     by_family,
     judge,
@@ -180,6 +182,28 @@ def test_claims_about_all_any_and_the_largest_models():
         ((bad, unclear), {"all": FAILS, "any": UNDECIDED}),
     ):
         assert {one: verdict(AT_LEAST, *rows, models=one) for one in expected} == expected
+
+
+def test_a_claim_about_frequent_apis_is_not_testable_on_a_model_that_knows_none(tmp_path):
+    rows = [
+        ("m", "high", 4.9, 3, 6),
+        ("m", "low", 4, 3, 5),
+        ("other", "high", 5, 4, 6),
+        ("other", "low", 4, 3.9, 4.1),
+    ]
+
+    def verdicts(rows):
+        table = pd.DataFrame(rows, columns=["model", "condition", "value", "ci_low", "ci_high"])
+        table = table.assign(metric=METRIC, n=100).reindex(columns=list(COLUMNS))
+        (tmp_path / "cloudapibench").mkdir(exist_ok=True)
+        for name in ("table1_base_models", "an_artifact"):
+            table.to_csv(tmp_path / "cloudapibench" / f"{name}.csv", index=False)
+        asked = {"high": [50, None]}, {"low": [50, None]}
+        tests = [claim({"kind": "within", "ranges": one}) for one in asked]
+        return [(one.verdict, len(one.comparisons)) for one in judge_run(tests, tmp_path)]
+
+    assert verdicts(rows[:2]) == [(UNTESTABLE, 1), (FAILS, 1)]
+    assert verdicts(rows) == [(FAILS, 1), (FAILS, 2)], "the other model decides alone"
 
 
 def test_families_are_ordered_by_size():

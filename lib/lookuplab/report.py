@@ -16,14 +16,14 @@ import nbformat
 from lookuplab import claims, paths
 from lookuplab.artifact import read_csv, read_record, wall_seconds
 from lookuplab.errors import UserError
-from lookuplab.notebooks import Notebook, Profile, all_notebooks
+from lookuplab.notebooks import Notebook, Profile, all_notebooks, load_profile
 from lookuplab.paper import titles
 
 CLAIMS = """# The papers' claims and our verdicts
 
 Written by `lookuplab claims --markdown --profile {0.name}`. Profile {0.name}: {0.description}.{unrun}
 
-For evaluators: run `make reproduce` (about 45 minutes on two cores), then `lookuplab verify`, which must end with exit code 0 and
+For evaluators: run `make reproduce` (about 55 minutes on two cores), then `lookuplab verify`, which must end with exit code 0 and
 without `FAILED`. For one paper alone:
 
 ```sh
@@ -115,7 +115,10 @@ def write_sources(profile: Profile, sources: Path) -> None:
 
 def headed(page: str, profile: Profile) -> str:
     """The head of a page (CLAIMS or RESULTS), which says whether the papers' own models were run."""
-    return page.format(profile, unrun="" if (profile.figures / "paper").is_dir() else UNRUN)
+    runs = {file.parents[1].name for file in (profile.figures / "paper").rglob("*.csv")}
+    theirs = [one.replace("/", "--") for one in load_profile("paper").parameters["roles"]]
+    is_run = any(run == "paper" or any(one in run for one in theirs) for run in runs)
+    return page.format(profile, unrun="" if is_run else UNRUN)
 
 
 def claims_page(judgements: list[claims.Judgement], profile: Profile) -> str:

@@ -37,9 +37,7 @@ PATIENCE = 5  # ratio of clock to computing time: no result may depend on how bu
 
 
 class WorkerLost(Exception):
-    """No answer in two attempts: the process "timed out" or "crashed". The next question goes to a
-    different process.
-    """
+    """No answer in two attempts: the process "timed out" or "crashed", or the analyser had an error."""
 
 
 @dataclass
@@ -64,19 +62,24 @@ def ask(module: str, question: dict, seconds: float, seen: set[Path], within: st
     """The answer of a worker that runs ``module``, within ``seconds`` of wall-clock time.
 
     The free worker that has ``seen`` most of this question's places is taken. One that was asked ``within`` a different
-    scope is replaced by a new one. A lost question is asked once more; raises WorkerLost if it is lost again.
+    scope is replaced by a new one. A lost question is asked once more, after an error in a new process, so that no error
+    depends on earlier questions; raises WorkerLost if it is lost again.
     """
     home = os.getpid(), module, str(python_sources.folder()), within
+    is_error = False
     for _ in range(2):
         began = time.monotonic()
         try:
             with _lock:
-                worker = _taken(home, seen)
+                worker = _taken(home, seen, is_error)
             worker.channel.send((seconds, question))
             answer = worker.channel.recv()
             worker.seen |= seen
-            with _lock:
-                _free.append(worker)
+            if is_error := answer.get("lost", "").startswith("error"):
+                worker.channel.close()  # the process ends
+            else:
+                with _lock:
+                    _free.append(worker)
         except (EOFError, OSError):
             late = time.monotonic() - began >= seconds
             answer = {"lost": "timed out" if late else "crashed"}
@@ -85,9 +88,9 @@ def ask(module: str, question: dict, seconds: float, seen: set[Path], within: st
     raise WorkerLost(answer["lost"])
 
 
-def _taken(home: tuple, seen: set[Path]) -> Worker:
+def _taken(home: tuple, seen: set[Path], is_new: bool) -> Worker:
     """The best of the free workers, or a new one."""
-    if kin := [one for one in _free if one.home[:2] == home[:2]]:
+    if not is_new and (kin := [one for one in _free if one.home[:2] == home[:2]]):
         best = max(kin, key=lambda one: (one.home == home, len(one.seen & seen)))
         _free.remove(best)
         if best.home == home:

@@ -91,7 +91,7 @@ class JediTool:
         question |= {"wanted": wanted, "limit": self.time_limit}
         patience = 1 + analysers.PATIENCE * self.time_limit
         answer = analysers.ask(MODULE, question, patience, {root, root / file})
-        return Answer(*answer.get("found", ()), failure=answer.get("failure", ""))
+        return Answer(*answer["found"])
 
 
 def unsaved(

@@ -272,7 +272,8 @@ def answer(question: dict) -> dict:
         cache.parser_cache.clear()  # parso edits trees in place and may have been interrupted
         return {"lost": "timed out"}
     except Exception as error:  # whatever Jedi trips over is counted by the caller
-        return {"failure": f"error in Jedi: {type(error).__name__}"}
+        # parso's kept trees break now and then: a new process is asked before it counts as a failure
+        return {"lost": f"error in Jedi: {type(error).__name__}"}
 
 
 if __name__ == "__main__":

@@ -39,15 +39,10 @@ from lookuplab.errors import UserError
 from lookuplab.scoring.rates import Rate, difference
 
 FILE = paths.PAPER / "claims.yaml"
-VERDICTS = HOLDS, FAILS, UNDECIDED, UNTESTABLE = (
-    "holds",
-    "fails",
-    "not decided",
-    "not testable: floor",
-)
-FLOOR = (
-    5  # percent; a model with fewer valid calls in every class cannot show an effect of frequency
-)
+HOLDS, FAILS, UNDECIDED, UNTESTABLE = "holds", "fails", "not decided", "not testable: floor"
+VERDICTS = HOLDS, FAILS, UNDECIDED, UNTESTABLE
+# percent; a model with fewer valid calls in every class cannot show an effect of frequency
+FLOOR = 5
 SIZE_VERDICTS = COVERS, SMALLER, LARGER = "covers", "smaller", "larger"
 UNPRINTED = "no printed value"
 SIDE = 0.025  # the probability that the true value lies beyond a given end of a 95% interval
@@ -179,15 +174,14 @@ class Judgement:
         chance = attrgetter("against_chance" if self.verdict == FAILS else "for_chance")
         one_is_enough = (self.verdict == FAILS) != (self.claim.models == "any")
         decides = (min if one_is_enough else max)(self.comparisons, key=chance)
-        shared = self.shared if not self.floor else ""
-        return f"{decides}" + f"; {self.verdict}{shared}" * bool(shared)
+        return f"{decides}" + f"; {self.verdict}{self.shared}" * bool(self.shared)
 
     @property
     def shared(self) -> str:
         """How many of several comparisons, each taken alone, have the claim's verdict."""
         n = len(self.comparisons)
         same = sum(one.verdict == self.verdict for one in self.comparisons)
-        return f" in {same} of {n} comparisons" * (n > 1)
+        return f" in {same} of {n} comparisons" * (n > 1 and not self.floor)
 
     @property
     def theirs(self) -> str:

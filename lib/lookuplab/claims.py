@@ -420,10 +420,11 @@ def _comparisons(claim: Claim, frame: pd.DataFrame) -> tuple[Comparison, ...]:
     )
     models, changes = list(dict.fromkeys(model for model, _ in known)), points | change
     asked = {place[1] for _, *places, _, _ in questions(claim, models) for place in places if place}
-    # also a model that lacks the metric: it is not measured, which must not decide the claim
+    # also a model that lacks the metric, unless it is one of pairs of models: not measured must not decide the claim
     there = set(zip(frame.model, frame.condition, strict=True))
-    every = dict.fromkeys([*models, *(one for one in frame.model if " - " not in one)])
-    models = [one for one in every if any((one, each) in there for each in asked)] or models
+    if any(" - " not in one for one in models):
+        every = dict.fromkeys([*models, *(one for one in frame.model if " - " not in one)])
+        models = [one for one in every if any((one, each) in there for each in asked)] or models
     printed = claim.test.get("printed", nan)
     return tuple(_compare(*asked, known, changes, printed) for asked in questions(claim, models))
 

@@ -146,7 +146,9 @@ def run_jobs(
     waiting, running, results = dict(enumerate(jobs)), {}, {}
     with tqdm(total=len(jobs), desc="notebooks", unit="", disable=None) as bar:
         while waiting or running:
-            for at in startable(waiting, [jobs[at] for at, *_ in running.values()]):
+            # no more at once than run at once, so that a notebook's seconds are its own; a cluster has its own queue
+            free = len(waiting) if cluster else parallel - len(running)
+            for at in startable(waiting, [jobs[at] for at, *_ in running.values()])[:free]:
                 job = waiting.pop(at)
                 future = pool.submit(run_one, job, job.profile.threads or share, host)
                 running[future] = at, fingerprint(job), time.monotonic()

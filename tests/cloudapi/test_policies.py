@@ -249,6 +249,11 @@ def test_the_optimum_has_a_range_that_loses_at_most_a_point():
     assert [row["value"] for row in rows] == [0.41, 0.41, 0.6]
     assert [row["condition"][8:] for row in rows] == ["", "range_low", "range_high"]
     assert rows[0]["ci_low"] <= 0.41 <= rows[0]["ci_high"]
+    # six tasks could hide a loss at any other threshold, or none at all; 3,000 could not
+    assert [(row["ci_low"], row["ci_high"]) for row in rows[1:]] == [(0, 0.41), (0.41, 1)]
+    many = [pd.concat([one] * 500).assign(api=range(3000)) for one in (FIRST, HIT, MISS)]
+    rows = threshold_rows(Passes(1, *many, np.tile(RETRIEVED, 500)), GRID, 50)[1:3]
+    assert [(row["ci_low"], row["ci_high"]) for row in rows] == [(0.41, 0.41), (0.6, 0.6)]
 
 
 def test_the_largest_fall_is_over_every_two_thresholds():

@@ -222,6 +222,12 @@ def test_what_is_missing_is_not_decided(tmp_path):
     assert file.verdict == UNDECIDED and file.note.endswith("lookuplab run an_artifact")
 
 
+def test_a_metric_of_pairs_of_models_asks_no_single_model():
+    test = {"kind": "within", "ranges": {"low": [0, None]}}
+    found = judged(test, ("b - a", "low", 5, 2, 8), changes=[("a", "low", 1), ("b", "low", 6)])
+    assert found.verdict == HOLDS and len(found.comparisons) == 1
+
+
 # Paired changes
 
 

@@ -23,7 +23,7 @@ CLAIMS = """# The papers' claims and our verdicts
 
 Written by `lookuplab claims --markdown --profile {0.name}`. Profile {0.name}: {0.description}.{unrun}
 
-For evaluators: run `make reproduce` (about 55 minutes on two cores), then `lookuplab verify`, which must end with exit code 0 and
+For evaluators: run `make reproduce` (about an hour on two cores), then `lookuplab verify`, which must end with exit code 0 and
 without `FAILED`. For one paper alone:
 
 ```sh

@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from lookuplab.errors import UserError
 from lookuplab.mini import toolgen
 from lookuplab.toolgen.evaluation import listed_functions
 
@@ -105,6 +106,22 @@ def test_the_committed_list_is_of_functions_of_the_test_split():
     assert len(ids) == toolgen.HELD_OUT["test"] and ids == sorted(ids, key=toolgen.order)
     assert {toolgen.split_of(id) for id in ids} == {"test"}
     assert [one.id for one in listed_functions(file, limit=5)] == ids[:5]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"id": 1}', "is not a function's id"),
+        ("click/no_such.py:f#1", "files that do not exist: .*no_such.py"),
+        ("click/core.py:f#1", "none of its 1 ids"),
+        ("no_such/a.py:f#1", "no_such"),
+    ],
+)
+def test_a_list_of_functions_that_are_not_there_is_refused_in_one_line(tmp_path, line, message):
+    file = tmp_path / "seen.txt"
+    file.write_text(line + "\n")
+    with pytest.raises(UserError, match=message):
+        listed_functions(file)
 
 
 def test_functions_with_and_without_docstring_keep_signature_and_body_apart(tmp_path):

@@ -33,7 +33,10 @@ MARK = ["data", "mark", "x", "-o", "m", "-s"]
         (["run", "counts", "-p", "tasks=true"], "parameter 'tasks' is of type int"),
         (["run", "counts", "-p", "tasks"], "error: 'tasks': write name=value"),
         (["run", "counts", "-p", "tasks=1", "-p", "tasks=2"], "error: tasks=... is given twice"),
-        (["run", "counts", "--profile", "papre"], "error: no profile 'papre'; there are: gemma, mini, "),
+        (
+            ["run", "counts", "--profile", "papre"],
+            "error: no profile 'papre'; there are: gemma, mini, ",
+        ),
         (["run", "counts", "-p", "models=./no such model"], "which does not exist"),
         (["run", "counts", "-p", "models=http://localhost:1/v1"], "an address without a model"),
         (["run", "counts", "-p", "models=nobody/nothing"], "is not in the local cache"),

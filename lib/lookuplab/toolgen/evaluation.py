@@ -71,20 +71,27 @@ def listed_functions(
 ) -> list[Function]:
     """The functions of the pinned sources whose ids are listed in ``file``, one per line, in its order.
 
-    Of these, the first ``limit``, minus those that the filters leave out.
+    Of these, the first ``limit``, minus those that the filters leave out. Raises UserError for a line that is no id, a
+    repository or a file that is not there, and if no function is left.
     """
     lines = paths.located(file).read_text(encoding="utf-8").splitlines()
     ids = [line for line in lines if line][:limit]
     files: dict[str, set[str]] = {}
     for id in ids:
-        name, path = id.partition(":")[0].split("/", 1)
+        name, _, path = id.partition(":")[0].partition("/")
+        if not path.endswith(".py"):
+            raise UserError(
+                f"{file}: {id!r} is not a function's id, such as click/core.py:invoke#75"
+            )
         files.setdefault(name, set()).add(path)
     found = {}
     for place in locate_all(files):
-        read = extract(
-            place, filters, files=[place.root / path for path in sorted(files[place.name])]
-        )
-        found |= {one.id: one for one in read.functions}
+        there = [place.root / path for path in sorted(files[place.name])]
+        if missing := [str(one) for one in there if not one.is_file()]:
+            raise UserError(f"{file} names functions of files that do not exist: {missing[0]}")
+        found |= {one.id: one for one in extract(place, filters, files=there).functions}
+    if ids and not found.keys() & ids:
+        raise UserError(f"{file}: none of its {len(ids)} ids is a usable function of its file")
     return [found[id] for id in ids if id in found]
 
 

@@ -50,6 +50,11 @@ def test_a_folder_is_called_by_its_last_part(tmp_path):
     assert load(folder).name == table_name(folder) == "tiny"
 
 
+def test_a_folder_of_the_checkout_is_called_so_from_anywhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert table_name("data/mini/cloudapi?dtype=bfloat16") == "cloudapi"
+
+
 @pytest.mark.parametrize(
     ("name", "commit", "vocabulary"),
     [(f"owner/tiny@{OLD}", OLD, 170), ("owner/tiny@main", NEW, 160), ("owner/tiny", NEW, 160)],

@@ -110,7 +110,8 @@ def table_name(name: str) -> str:
     if is_remote(name):
         return name.removeprefix(OPENAI).rpartition("#")[2]
     name = split_revision(name)[0]
-    return Path(name).resolve().name if Path(name).expanduser().is_dir() else name
+    folder = paths.located(Path(name).expanduser())
+    return folder.resolve().name if folder.is_dir() else name
 
 
 def mini_models() -> dict[str, Path]:

@@ -1,11 +1,18 @@
 """Dependency coverage: what Jedi traces into the repository, and what a prediction has of it."""
 
+import math
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import parso
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookuplab.toolgen.dependencies import covered, dependencies_of, expressions
+from lookuplab.toolgen.dependencies import _answer, covered, dependencies_of, expressions
 from lookuplab.toolgen.insertion import locate
+from lookuplab.toolgen.jedi_worker import environment
 
 BASE = """LEVEL = 3
 
@@ -100,3 +107,23 @@ def test_a_prediction_stands_for_its_file_in_no_question_about_another(tmp_path)
     alone = dependencies_of(tmp_path, "user.py", USER, place)
     dependencies_of(tmp_path, "base.py", broken, other)
     assert alone and dependencies_of(tmp_path, "user.py", USER, place) == alone
+
+
+def test_earlier_questions_take_no_tree_away_from_this_one(tmp_path, monkeypatch):
+    """By itself, parso drops the trees of old files as soon as it has 600."""
+    (tmp_path / "base.py").write_text(BASE)
+    (tmp_path / "user.py").write_text(USER)
+    for file in tmp_path.iterdir():
+        os.utime(file, (0, 0))
+    earlier = {Path(f"{n}.py"): SimpleNamespace(last_used=math.inf) for n in range(600)}
+    monkeypatch.setitem(parso.cache.parser_cache, environment().get_grammar()._hashed, earlier)
+    place = locate(USER, 6)
+    lines = [place.line, place.body_line, place.end_line]
+    question = {"root": str(tmp_path), "file": "user.py", "text": USER, "lines": lines}
+    assert "self.size" in _answer(question).get("found", ())
+
+
+def test_a_module_s_own_attributes_are_no_dependencies(tmp_path):
+    text = 'def place(x):\n    """Where."""\n    return helper(__file__, x)\n\ndef helper(a, b): return a\n'
+    (tmp_path / "user.py").write_text(text)
+    assert dependencies_of(tmp_path, "user.py", text, locate(text, 1)) == ["helper"]

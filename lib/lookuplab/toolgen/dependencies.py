@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lookuplab import python_sources
-from lookuplab.toolgen.analysers import PATIENCE, ask, serve
+from lookuplab.toolgen.analysers import PATIENCE, WorkerLost, ask, serve
 from lookuplab.toolgen.insertion import Place
 from lookuplab.toolgen.jedi_worker import script
 from lookuplab.toolgen.pairs import MARK
@@ -102,12 +102,18 @@ def dependencies_of(root: Path, file: str, text: str, place: Place) -> list[str]
     """The dependencies of the function at ``place`` in ``text``, the content of ``file`` below ``root``: the keys of
     its body, each once.
 
-    None if Jedi raises an exception. Raises WorkerLost if Jedi takes longer than LIMIT * PATIENCE seconds.
+    None if Jedi raises an exception, in a new process too. Raises WorkerLost if Jedi takes longer than LIMIT * PATIENCE
+    seconds.
     """
     lines = [place.line, place.body_line, place.end_line]
     question = {"root": str(root), "file": file, "text": text, "lines": lines}
     seen = {root, root / file}
-    return ask("lookuplab.toolgen.dependencies", question, PATIENCE * LIMIT, seen)["found"]
+    try:
+        return ask("lookuplab.toolgen.dependencies", question, PATIENCE * LIMIT, seen)["found"]
+    except WorkerLost as lost:
+        if not str(lost).startswith("error"):
+            raise
+        return None
 
 
 def _answer(question: dict) -> dict:
@@ -125,12 +131,14 @@ def _answer(question: dict) -> dict:
                     inside = place and place.is_relative_to(root)
                     if not inside or NOT_ITS_OWN & set(place.relative_to(root).parts):
                         continue
+                    if name.line is None:  # __file__, which nobody defines
+                        continue
                     itself = place == path.resolve() and name.type != "module"
                     if not (itself and line <= name.line <= end_line):
                         keys[key] = True
         return {"found": list(keys)}
-    except Exception:  # Jedi raises nearly anything on code that it does not understand
-        return {"found": None}
+    except Exception as error:  # Jedi raises nearly anything on code that it does not understand
+        return {"lost": f"error in Jedi: {type(error).__name__}"}
 
 
 if __name__ == "__main__":

@@ -207,11 +207,11 @@ def judge(
         place = locate(text, task.line)
         new = insert(text, place, task.prediction)
         at = {"file": within_imports(path), "line": task.line}
-        uses = key("uses", digest, text=text, **at)
+        uses = key("dependencies", digest, text=text, **at)
         success = key("success", digest, text=new.text, end_line=new.end_line, check=VERSION, **at)
         # a reference's dependencies are found once, whatever was predicted
         if variant == "paper":
-            questions[uses] = task.root, task.file, "uses", text, place
+            questions[uses] = task.root, task.file, "dependencies", text, place
         lines = new.line, new.end_line + BEYOND
         questions[success] = task.root, task.file, "success", new.text, lines, digest
         cases.append((task, place, new, uses, success))
@@ -253,6 +253,7 @@ def judge(
 def _ask(root: Path, file: str, kind: str, *question: object) -> tuple[object, str]:
     """(Answer, ""), or (None, why it was lost)."""
     try:
-        return (dependencies_of if kind == "uses" else messages_of)(root, file, *question), ""
+        ask = dependencies_of if kind == "dependencies" else messages_of
+        return ask(root, file, *question), ""
     except WorkerLost as lost:
         return None, str(lost)

@@ -9,6 +9,7 @@ so what it finds depends on where it started, and a question must find what it w
 
 import functools
 import gc
+import math
 import pickle
 import signal
 from collections.abc import Iterable, Iterator
@@ -37,6 +38,7 @@ from lookuplab.paths import replacing
 from lookuplab.toolgen.analysers import imports_begin, serve
 
 _BUFFERS = 64  # files whose syntax trees are kept: more than the rows of a batch are in
+_TREES = 600  # syntax trees of files on disk that are kept, parso's own number
 
 
 class Repository(jedi.Project):
@@ -131,6 +133,9 @@ def project_files(state, contexts) -> Iterator:
 
 
 references._find_project_modules = project_files
+# Once it has 600 trees, parso drops those of older files in the middle of a question. Jedi, which still needs them, then
+# raises a KeyError, so the answer would depend on earlier questions.
+cache._CACHED_SIZE_TRIGGER = math.inf
 
 
 class TooLong(BaseException):
@@ -151,6 +156,9 @@ def script(root: str, file: str, text: str) -> Iterator[jedi.Script]:
     different file that imports this one. The tree is put aside, and the next question about this file parses only what
     has changed.
     """
+    if len(_trees()) > _TREES:
+        for oldest in list(_trees())[: -_TREES // 2]:
+            forget(oldest)
     path = (Path(root) / file).absolute()
     on_disk = _trees().pop(path, None)
     if path in _buffers:
@@ -272,7 +280,7 @@ def answer(question: dict) -> dict:
         cache.parser_cache.clear()  # parso edits trees in place and may have been interrupted
         return {"lost": "timed out"}
     except Exception as error:  # whatever Jedi trips over is counted by the caller
-        # parso's kept trees break now and then: a new process is asked before it counts as a failure
+        # a new process is asked before it counts as a failure
         return {"lost": f"error in Jedi: {type(error).__name__}"}
 
 

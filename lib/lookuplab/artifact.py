@@ -6,7 +6,7 @@ Picture and CSV are byte-identical whenever the numbers are; what changes from r
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +37,7 @@ class Artifact:
     name: str
     profile: str = "mini"
     begun: float = field(default_factory=time.monotonic)
+    quoted: dict[str, None] = field(default_factory=dict)  # the n of each quoted number, once
 
     @property
     def place(self) -> Path:
@@ -103,13 +104,11 @@ class Artifact:
         metric: str,
         model: str = "",
         digits: int = 1,
-        words: Callable[[float], str] = lambda value: "",
     ) -> str:
         """A saved number with its interval, to be put into a sentence: ``59.3% [48.5, 69.7]``.
 
         ``model`` is named as in a parameter: by folder, name on the hub or address. Without it, the last model that has
-        the number is quoted; "not measured" if none has. ``words`` says a number that should not be quoted, and "" for
-        any other.
+        the number is quoted; "not measured" if none has.
         """
         saved = self.read()
         found = saved[(saved.condition == condition) & (saved.metric == metric)]
@@ -117,16 +116,17 @@ class Artifact:
         if found.empty:
             return "not measured"
         one = found.iloc[-1]
-        if said := words(float(one.value)):
-            return said
         if pd.isna(one.ci_low) and one.value % 1 == 0:
             digits = 0
+        if one.n > 1:
+            within = f" ({one.clusters:.0f} clusters)" if one.clusters < one.n else ""
+            self.quoted[f"{one.n:,.0f}{within}"] = None
         unit = {"percent": "%", "points": " points"}.get(metric.rpartition("_")[2], "")
         interval = f" [{one.ci_low:,.{digits}f}, {one.ci_high:,.{digits}f}]"
         return f"{one.value:,.{digits}f}{unit}" + interval * pd.notna(one.ci_low)
 
     def tell(self, text: str) -> "Markdown":
-        """Write the result in words to ``<name>.txt`` (for RESULTS.md) and show it.
+        """Write the result in words to ``<name>.txt`` (for RESULTS.md) and show it, with the n of what was quoted.
 
         A model's address, as given in its parameter, is replaced by its name in tables.
         """
@@ -137,6 +137,8 @@ class Artifact:
         for model in named.explode().dropna():
             for address in (str(paths.ROOT / model), model):
                 text = text.replace(address, table_name(model))
+        if self.quoted:
+            text += f" n = {', '.join(self.quoted)}."
         paths.write_lines(self.place.with_suffix(".txt"), [text])
         return Markdown(text)
 

@@ -85,8 +85,8 @@ class Claim:
 class Comparison:
     """One of our numbers, or the difference of two (``quantity``: ``high - low > 0``), compared with its bound.
 
-    ``model`` is the model, or the family of sizes, concerned; ``n`` reads ``205+267`` for two independent estimates and
-    ``205 pairs`` for a paired change. ``for_chance`` is the p value under the hypothesis that the claim is false,
+    ``model`` is the model, or the family of sizes, concerned; ``n`` reads ``205 (124 clusters) + 267 (151 clusters)``
+    for two independent estimates and ``205 pairs (124 clusters)`` for a paired change. ``for_chance`` is the p value under the hypothesis that the claim is false,
     ``against_chance`` that under the hypothesis that it is true: one-sided, from the interval's half-width on that
     side.
     """
@@ -116,7 +116,7 @@ class Comparison:
         return LARGER if self.low > self.paper_value else COVERS
 
     def __str__(self) -> str:
-        """``mini-small high - low > 0: 86.31 [78.66, 92.88], n 205+267, paper 72.78``"""
+        """``mini-small high - low > 0: 86.31 [78.66, 92.88], n 205 + 267, paper 72.78``"""
         text = f"{self.model} {self.quantity}: {number(self.value)}".strip()
         if self.low < self.high:
             text += f" [{number(self.low)}, {number(self.high)}]"
@@ -178,10 +178,14 @@ class Judgement:
 
     @property
     def shared(self) -> str:
-        """How many of several comparisons, each taken alone, have the claim's verdict."""
-        n = len(self.comparisons)
-        same = sum(one.verdict == self.verdict for one in self.comparisons)
-        return f" in {same} of {n} comparisons" * (n > 1 and not self.floor)
+        """The verdicts of several comparisons, each taken alone; "" for one."""
+        n, found = len(self.comparisons), Counter(one.verdict for one in self.comparisons)
+        if n < 2 or self.floor:
+            return ""
+        if found[self.verdict] == n:
+            return f" in {n} of {n} comparisons"
+        enough = ", one is enough" * (self.claim.models == "any")
+        return f" ({n} comparisons: {_counted(found, VERDICTS, ' ')}{enough})"
 
     @property
     def theirs(self) -> str:
@@ -190,6 +194,8 @@ class Judgement:
             return "no printed numbers"
         found = sorted(one.value for one in self.reported)
         spread = " to ".join(dict.fromkeys(map(number, (found[0], found[-1]))))
+        if printed := self.claim.test.get("printed"):
+            spread = f"{number(printed)} in the text, {spread}"
         against = sum(one.verdict != HOLDS for one in self.reported)
         contrary = f", {against} of them against the claim" if against else ""
         return f"{spread} in {len(found)} comparison{'s'[: len(found) > 1]}{contrary}"
@@ -228,7 +234,7 @@ def judge_run(claims: list[Claim], folder: Path) -> list[Judgement]:
         if file.exists():
             judgements.append(judge(claim, read_csv(file), floor))
         else:
-            note = f"no {file}: make it with lookuplab run {claim.artifact}"
+            note = f"no {file}: run {claim.artifact} in this profile"
             judgements.append(Judgement(claim, (), _reported(claim), note))
     return judgements
 
@@ -327,8 +333,10 @@ def summary(judgements: list[Judgement]) -> Iterator[str]:
 
 
 def number(value: float) -> str:
-    """Two decimals, none for whole numbers."""
-    return "not measured" if math.isnan(value) else f"{value:.2f}".removesuffix(".00")
+    """Two decimals, none for whole numbers; one digit of numbers below 0.005."""
+    if math.isnan(value):
+        return "not measured"
+    return f"{value:.1g}" if 0 < abs(value) < 0.005 else f"{value + 0:.2f}".removesuffix(".00")
 
 
 def questions(claim: Claim, models: list[str]) -> Iterator[tuple]:
@@ -452,7 +460,7 @@ def _compare(
     if any(place not in known or math.isnan(known[place]["value"]) for place in asked):
         return Comparison(subject, quantity)
     rows = [known[place] for place in asked]
-    found, n, theirs = _rate(rows[0]), "+".join(map(_count, rows)), rows[0]["paper_value"]
+    found, n, theirs = _rate(rows[0]), " + ".join(map(_count, rows)), rows[0]["paper_value"]
     if second:
         theirs -= rows[1]["paper_value"]
         found, n = _paired(first, second, changes) or (difference(found, _rate(rows[1])), n)
@@ -495,7 +503,7 @@ def _paired(first: tuple, second: tuple, changes: dict) -> tuple[Rate, str] | No
         if change:
             found = _rate(change)
             turned = Rate(-found.value, -found.high, -found.low, 0)
-            return (found if sign > 0 else turned), f"{_count(change)} pairs"
+            return (found if sign > 0 else turned), _count(change, " pairs")
     return None
 
 
@@ -507,8 +515,10 @@ def _rate(row: dict) -> Rate:
     return Rate(row["value"], *ends, 0)
 
 
-def _count(row: dict) -> str:
-    return "" if math.isnan(row["n"]) else f"{row['n']:.0f}"
+def _count(row: dict, of: str = "") -> str:
+    n, clusters = row["n"], row["clusters"]
+    within = f" ({clusters:.0f} clusters)" * (clusters < n)
+    return "" if math.isnan(n) else f"{n:.0f}{of}{within}"
 
 
 def _reported(claim: Claim) -> tuple[Comparison, ...]:

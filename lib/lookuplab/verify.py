@@ -78,16 +78,21 @@ def fresh(folder: Path) -> dict[str, bytes]:
     return found
 
 
-def compare(old: Files, new: Files, makers: Mapping[str, str], paper: str | None = None) -> Verdict:
-    """Compare all files of both sides, or those of one ``paper``.
+def compare(old: Files, new: Files, makers: Mapping[str, str], only: str | None = None) -> Verdict:
+    """Compare all files of both sides, or ``only`` those of a paper, a notebook or an artifact, named as for ``run``.
 
     A paper without committed files is taken to be the user's own and ignored; UserError if it is named. ``makers``
     gives the notebook of each artifact.
     """
+    if only:
+        chosen = {id for id, maker in makers.items() if only in _names(id, maker)}
+        old, new = (
+            {file: side[file] for file in side if file == ANSWERS or file.split(".")[0] in chosen}
+            for side in (old, new)
+        )
+        if not old.keys() - {ANSWERS}:
+            raise UserError(f"git has no figures of {only!r}")
     papers = {file.split("/")[0] for file in old} - {ANSWERS}
-    if paper and paper not in papers:
-        raise UserError(f"git has no figures of {paper!r}")
-    papers = {paper} if paper else papers
     verdict, rules = Verdict(), {}
     for file in sorted(old.keys() ^ new.keys()):
         if file.split("/")[0] in papers | {ANSWERS}:
@@ -108,8 +113,9 @@ def compare(old: Files, new: Files, makers: Mapping[str, str], paper: str | None
     shaken = {}
     if ANSWERS in old and ANSWERS in new:
         answers = [read_answers(side[ANSWERS]) for side in (old, new)]
-        if paper:
-            answers = [rows[rows.notebook.str.startswith(f"{paper}/")] for rows in answers]
+        if only:
+            asked = {makers[id] for id in chosen}
+            answers = [rows[rows.notebook.isin(asked)] for rows in answers]
         shaken = _compare_answers(*answers, all(rules.values()), verdict)
     for name in names:
         is_same, before = rules.get(name), len(verdict.said["different"])
@@ -132,6 +138,11 @@ def compare(old: Files, new: Files, makers: Mapping[str, str], paper: str | None
         if is_same and told in both and old[told] != new[told]:
             verdict.differs(f"{told}: another sentence")
     return verdict
+
+
+def _names(id: str, maker: str) -> set[str]:
+    """What may name an artifact: its paper, its notebook or itself, with or without the paper."""
+    return {part for one in (id, maker) for part in (one, *one.split("/"))}
 
 
 def _where(was_there: bool) -> str:

@@ -11,8 +11,10 @@ from lookuplab.errors import UserError
 
 
 @command()
-def verify(paper: str | None = None, *, profile: str = "mini") -> None:
+def verify(name: str | None = None, *, profile: str = "mini") -> None:
     """Compare figures/PROFILE/ in the working tree with git's HEAD: numbers, pictures, answers. Nothing is run.
+
+    All of them, or those of one paper, notebook or artifact, named as for `lookuplab run`.
 
     On the same type of processor and with the same number of threads, everything must be equal byte for byte.
     Otherwise floats may differ in the last digits, and by more only where a near tie changed an answer; those answers
@@ -23,6 +25,7 @@ def verify(paper: str | None = None, *, profile: str = "mini") -> None:
     Examples:
       lookuplab reproduce && lookuplab verify
       lookuplab verify cloudapibench
+      lookuplab run fig7a_retriever_precision && lookuplab verify fig7a_retriever_precision
 
     Args:
         profile: smoke, mini, paper, or the path of a YAML file.
@@ -30,10 +33,10 @@ def verify(paper: str | None = None, *, profile: str = "mini") -> None:
     from lookuplab import verify as verifying
     from lookuplab.notebooks import all_notebooks, load_profile
 
-    name = load_profile(profile).name
+    folder = load_profile(profile).name
     makers = {id: one.id for one in all_notebooks() for id in (one.id, *one.artifacts)}
-    old, new = verifying.committed(name), verifying.fresh(paths.FIGURES / name)
-    verdict = verifying.compare(old, new, makers, paper)
+    old, new = verifying.committed(folder), verifying.fresh(paths.FIGURES / folder)
+    verdict = verifying.compare(old, new, makers, name)
     click.echo("\n".join(verdict.lines()))
     sys.exit(bool(verdict.said["different"]))
 

@@ -50,6 +50,7 @@ from lookuplab.toolgen.pairs import (
     encode,
     kind_of,
 )
+from lookuplab.toolgen.tool_use import role_of
 
 WORK = paths.RUNS / "train" / "toolgen"
 # The names of the attention's projections; Llama's serve all models that are not listed
@@ -425,8 +426,7 @@ def _save_adapter(model: PeftModel, folder: Path, checkpoint: LocalModel, output
 def cards(models: Sequence[str]) -> pd.DataFrame:
     """The recipes of models that ``finetune`` wrote, in the metrics of data/paper/toolgen/finetuning.csv.
 
-    The part of a checkpoint's name before the last hyphen is its ``model`` in tables; of several with one name the
-    first counts.
+    ``model`` is the first part of ``role_of``; of several checkpoints with one name the first counts.
     """
     rows = []
     for name in models:
@@ -449,7 +449,7 @@ def losses(models: Sequence[str]) -> pd.DataFrame:
     """Each model's log.csv: metric ``loss`` (nats per token) under ``step_<n>/<condition>``, the mean since the line
     before.
 
-    The condition is the part of a checkpoint's name after the last hyphen.
+    ``model`` and condition are the two parts of ``role_of``.
     """
     parts = []
     for name in models:
@@ -460,13 +460,13 @@ def losses(models: Sequence[str]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _written(name: str, file: str) -> tuple[str, list[str]]:
-    """A file that ``finetune`` wrote, and the parts of the model's name before and after the last hyphen."""
+def _written(name: str, file: str) -> tuple[str, tuple[str, str]]:
+    """A file that ``finetune`` wrote, and the model's name and condition (``role_of``)."""
     folder = folder_of(name)
     if not (folder / file).is_file():
         raise UserError(f"{name} has no {file}; give a model that `lookuplab train toolgen` wrote")
     called = name if name.startswith("mini-") else folder.name
-    return (folder / file).read_text(encoding="utf-8"), called.rsplit("-", 1)
+    return (folder / file).read_text(encoding="utf-8"), role_of(called)
 
 
 def trained_share(config: Any, recipe: Recipe) -> tuple[int, int]:

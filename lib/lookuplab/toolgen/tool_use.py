@@ -80,6 +80,14 @@ class ToolUse:
         return ", ".join(f"{name} {value}" for name, value in parts.items())
 
 
+def role_of(name: str) -> tuple[str, str]:
+    """A model's name and condition in tables: ``gpt-toolgen`` is "gpt", "toolgen"; a name that ends in neither
+    ``-toolgen`` nor ``-base`` is a base model's.
+    """
+    role, _, condition = name.rpartition("-")
+    return (role, condition) if condition in ("base", "toolgen") else (name, "base")
+
+
 class Vocabulary(NameTries):
     """One model's tokens, as the constraints of its rows need them. ``mark`` is the mark's id, None if it has none."""
 

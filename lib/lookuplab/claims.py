@@ -317,11 +317,16 @@ def markdown(judgements: list[Judgement], figures: Path) -> str:
     return "\n".join(lines)
 
 
-def summary(judgements: list[Judgement]) -> Iterator[str]:
-    """One line for each role, the sizes, and what chance alone would give."""
+def by_role(judgements: list[Judgement]) -> Iterator[str]:
+    """``72 claims: holds: 40, fails: 6, not decided: 26``, and the same of the checks and the findings."""
     for role, name in ROLES.items():
         if asked := [one for one in judgements if one.claim.role == role]:
             yield f"{len(asked)} {name}: {count(asked)}"
+
+
+def summary(judgements: list[Judgement]) -> Iterator[str]:
+    """One line for each role, the sizes, and what chance alone would give."""
+    yield from by_role(judgements)
     judged = [one for one in judgements if one.claim.role != "check" and one.comparisons]
     sizes = Counter(each.size for one in judged for each in one.comparisons)
     printed = ", ".join(f"{name} {sizes[name]}" for name in SIZE_VERDICTS)

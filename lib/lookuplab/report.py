@@ -33,23 +33,29 @@ make .venv/.installed
 
 On the same type of processor (RESULTS.md names ours) and with the same number of threads, all numbers must be equal byte for byte;
 elsewhere, last digits and answers that were near ties may differ, and `verify` names them. The command of a row reproduces that row
-alone; the seconds are those of the committed run, which may have found stored answers. *Ours* is the value to expect; `figures/{0.name}`
+alone, and `lookuplab verify` with the same name checks it; the seconds are those of the committed run, which may have found stored answers. *Ours* is the value to expect; `figures/{0.name}`
 has all digits. Tested on Linux (x86-64) with Python 3.11; other Pythons are refused; macOS, WSL, ARM and notebooks in the cloud
 are untested.
 
 *Direction*: a claim **holds** or **fails** if our whole 95% interval, in brackets, lies on one side of what is claimed;
-otherwise it is **not decided**. *Size*: whether that interval covers the number that the paper prints. *Ours* is the
-comparison that decides the verdict; the size counts all comparisons with a printed number. `lookuplab claims --details` lists
-them all.
+otherwise it is **not decided**. A claim holds if all its comparisons do, unless one is said to be enough; for one failing comparison to
+decide, it must withstand Holm's correction. *Size*: whether that interval covers the number that the paper prints, or lies below (*smaller*)
+or above it (*larger*). *Ours* is the comparison that decides the verdict; the size counts all comparisons with a printed number.
+*Clusters* are the APIs, problems or repositories on which an interval rests. A *check* is true by construction, a *finding* is
+ours and not the paper's. `lookuplab claims --details` lists all comparisons.
 """
 RESULTS = """# Results
 
 Written by `lookuplab results --profile {0.name}`. Profile {0.name}: {0.description}.{unrun}
 
-Numbers in brackets are 95% intervals. A claim **holds** or **fails** if the whole interval of the deciding comparison lies
-on one side of what is claimed; *size* says whether that interval covers the number that the paper prints. [CLAIMS.md](CLAIMS.md) has
-our numbers beside the paper's, and how to check them. Seconds are those of the committed run, which may have found
-stored answers.
+Numbers in brackets are 95% intervals, and *n* is what the numbers of a sentence rest on, in the order in which they occur first; clusters are the APIs,
+problems or repositories whose tasks succeed or fail together. Two intervals may overlap although the paired difference is clear.
+
+A claim **holds** or **fails** if the whole interval of the deciding comparison lies on one side of what is claimed; it is **not decided** if the interval
+contains the bound. It holds if all its comparisons do, unless one is said to be enough. *Size* says whether the interval covers the number that the paper
+prints, or lies below (*smaller*) or above it (*larger*). A *check* is true by construction; a *finding* is ours, not the paper's. [CLAIMS.md](CLAIMS.md) has
+our numbers beside the paper's, and how to check them. The notebooks are committed without outputs; `make reproduce` builds a site with executed copies.
+Seconds are those of the committed run, which may have found stored answers.
 """
 UNRUN = " Nothing has been run with the papers' own models yet."
 
@@ -174,8 +180,9 @@ class Run:
         return self.told(_story(room)).partition("\n")[0].removeprefix("# ")
 
     def verdicts(self, room: str) -> str:
-        """How many claims of a paper hold, fail or are not decided; "" for a room without claims."""
-        return claims.count(one for one in self.judged[self.names[0]] if one.claim.paper == room)
+        """How many claims, checks and findings of a paper hold, fail or are not decided; "" for a room without."""
+        asked = [one for one in self.judged[self.names[0]] if one.claim.paper == room]
+        return "; ".join(claims.by_role(asked))
 
     def told(self, file: Path) -> str:
         """A page of the repository with this run's pictures, the result below each, and the verdict after each claim.

@@ -85,9 +85,13 @@ def compare(old: Files, new: Files, makers: Mapping[str, str], only: str | None 
     gives the notebook of each artifact.
     """
     if only:
-        chosen = {id for id, maker in makers.items() if only in _names(id, maker)}
+        chosen = {id for id, maker in makers.items() if only in _names(id) | _names(maker)}
         old, new = (
-            {file: side[file] for file in side if file == ANSWERS or file.split(".")[0] in chosen}
+            {
+                file: side[file]
+                for file in side
+                if file == ANSWERS or only == file.split("/")[0] or file.split(".")[0] in chosen
+            }
             for side in (old, new)
         )
         if not old.keys() - {ANSWERS}:
@@ -140,9 +144,9 @@ def compare(old: Files, new: Files, makers: Mapping[str, str], only: str | None 
     return verdict
 
 
-def _names(id: str, maker: str) -> set[str]:
-    """What may name an artifact: its paper, its notebook or itself, with or without the paper."""
-    return {part for one in (id, maker) for part in (one, *one.split("/"))}
+def _names(id: str) -> set[str]:
+    """What may name an artifact or a notebook: its paper, or itself, with or without the paper."""
+    return {id, *id.split("/")}
 
 
 def _where(was_there: bool) -> str:

@@ -150,7 +150,7 @@ def test_a_difference_is_decided_by_its_own_interval():
     [one] = judged(HIGH_LOW, *rows).comparisons
     half = math.hypot(10, 4)
     assert (one.value, one.low, one.high) == pytest.approx((12, 12 - half, 12 + half))
-    assert (one.verdict, one.n, one.paper_value) == (HOLDS, "100+100", 0)
+    assert (one.verdict, one.n, one.paper_value) == (HOLDS, "100 + 100", 0)
     assert [verdict(HIGH_LOW | {"by": by}, *rows) for by in (-1, 5, 25)] == [
         HOLDS,
         UNDECIDED,
@@ -219,7 +219,7 @@ def test_what_is_missing_is_not_decided(tmp_path):
     nothing = judged(AT_LEAST, changes=[("m", "low", 5)])
     assert (nothing.verdict, nothing.note) == (UNDECIDED, "no valid_percent to compare")
     [file] = judge_run([claim(AT_LEAST)], tmp_path)
-    assert file.verdict == UNDECIDED and file.note.endswith("lookuplab run an_artifact")
+    assert file.verdict == UNDECIDED and file.note.endswith("run an_artifact in this profile")
 
 
 def test_a_metric_of_pairs_of_models_asks_no_single_model():
@@ -242,7 +242,7 @@ def test_a_change_from_the_base_is_judged_on_its_paired_interval_in_both_directi
     assert verdict(worse, BASE, DAG, changes=gain) == FAILS
     # it says nothing about another pair
     other = judged(BETTER | {"right": "base/high"}, ("m", "base/high", 40), DAG, changes=gain)
-    assert other.comparisons[0].n == "100+100"
+    assert other.comparisons[0].n == "100 + 100"
 
 
 @pytest.mark.filterwarnings("error")
@@ -274,7 +274,9 @@ def test_a_broken_claim_is_named_with_its_file(tmp_path, change, message):
 
 def test_details_show_every_comparison_and_the_verdict_the_one_that_decides():
     failed = judged(AT_LEAST, ("good", "low", 60, 55, 65), ("bad", "low", 30, 25, 35))
-    decides = "ours: bad low >= 50: 30 [25, 35], n 100, paper 50; fails in 1 of 2 comparisons"
+    decides = (
+        "ours: bad low >= 50: 30 [25, 35], n 100, paper 50; fails (2 comparisons: holds 1, fails 1)"
+    )
     assert decides in claims.text([failed]) and "good" not in claims.text([failed])
     said = "- good low >= 50: 60 [55, 65], n 100, paper 50: holds, larger"
     assert said in claims.text([failed], details=True)

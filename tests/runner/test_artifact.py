@@ -89,8 +89,8 @@ def test_sentences_name_a_model_as_tables_do(kit, monkeypatch):
     artifact = Artifact("demo", "table", "mini")
     for name in ("tiny", "tiny?dtype=float32", address):
         assert artifact.quote("low", "valid", name).startswith("33.3")
-    assert artifact.tell(f"{address} is right").data == "tiny is right"
-    assert artifact.place.with_suffix(".txt").read_text() == "tiny is right\n"
+    assert artifact.tell(f"{address} is right.").data == "tiny is right. n = 267."
+    assert artifact.place.with_suffix(".txt").read_text() == "tiny is right. n = 267.\n"
 
 
 def test_data_that_is_missing_cannot_be_in_the_provenance(kit):

@@ -197,3 +197,13 @@ def test_a_paper_is_compared_alone(run):
     write_answers(run, ANSWER, (*ANSWER[:-1], "other/table"))
     assert run.call("verify", "demo")[0] == 0
     assert run.call("verify")[0] == 1
+
+
+@pytest.mark.parametrize("name", ["table", "demo/table"])
+def test_an_artifact_is_compared_alone(run, name):
+    run.notebook("table", "pass")
+    write(run, *ROWS, name="other")
+    write_answers(run, ANSWER, (*ANSWER[:-1], "demo/other"))
+    assert run.call("verify", name)[0] == 0
+    write(run, ROWS[0])
+    assert run.call("verify", name)[0] == 1

@@ -28,7 +28,7 @@ def verify(name: str | None = None, *, profile: str = "mini") -> None:
       lookuplab run fig7a_retriever_precision && lookuplab verify fig7a_retriever_precision
 
     Args:
-        profile: smoke, mini, paper, or the path of a YAML file.
+        profile: smoke, mini, gemma, paper, or the path of a YAML file.
     """
     from lookuplab import verify as verifying
     from lookuplab.notebooks import all_notebooks, load_profile
@@ -65,7 +65,7 @@ def claims(
       lookuplab claims --details
 
     Args:
-        profile: smoke, mini, paper, or the path of a YAML file.
+        profile: smoke, mini, gemma, paper, or the path of a YAML file.
         details: Show every comparison, and where the numbers of the test come from.
         markdown: Print the page CLAIMS.md, with one table per paper.
     """
@@ -93,7 +93,7 @@ def results(*, profile: str = "mini") -> None:
       lookuplab results > RESULTS.md
 
     Args:
-        profile: smoke, mini, paper, or the path of a YAML file.
+        profile: smoke, mini, gemma, paper, or the path of a YAML file.
     """
     from lookuplab import report as building
     from lookuplab.notebooks import made_profile
@@ -115,7 +115,7 @@ def report(*, profile: str = "mini") -> None:
       lookuplab report --profile paper/bigcode/starcoder2-3b
 
     Args:
-        profile: smoke, mini, paper, or the path of a YAML file.
+        profile: smoke, mini, gemma, paper, or the path of a YAML file.
     """
     from lookuplab import report as building
     from lookuplab.notebooks import made_profile

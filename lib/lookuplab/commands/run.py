@@ -43,7 +43,7 @@ def run(
       accelerate launch --multi_gpu --num_processes 4 -m lookuplab run table1_base_models --profile paper
 
     Args:
-        profile: smoke, mini, paper, or the path of a YAML file.
+        profile: smoke, mini, gemma, paper, or the path of a YAML file.
         parameter: NAME=VALUE sets a parameter; repeatable.
         dry_run: Only print what would run, be fetched and be missing (exit code 2 if something is missing).
         anyway: Allow any model on the mini tasks, whose frequency classes are meaningful only for the mini models.
@@ -98,7 +98,7 @@ def reproduce(
       lookuplab reproduce --profile paper --scheduler tcp://head-node:8786
 
     Args:
-        profile: smoke, mini, paper, or the path of a YAML file.
+        profile: smoke, mini, gemma, paper, or the path of a YAML file.
         parameter: NAME=VALUE sets a parameter of the notebooks of PAPER; repeatable.
         jobs: Number of notebooks to run at once.
         again: Also run notebooks that are up to date.
@@ -150,7 +150,7 @@ def sweep(
 
     Args:
         parameter: NAME=A,B,C: the values of a parameter (put lists in brackets); repeatable.
-        profile: smoke, mini, paper, or the path of a YAML file.
+        profile: smoke, mini, gemma, paper, or the path of a YAML file.
         jobs: Number of notebooks to run at once.
         anyway: Allow any model on the mini tasks, whose frequency classes are meaningful only for the mini models.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
@@ -197,7 +197,7 @@ def status(*, profile: str = "mini") -> None:
       lookuplab status --profile paper/bigcode/starcoder2-3b
 
     Args:
-        profile: smoke, mini, paper, or the path of a YAML file.
+        profile: smoke, mini, gemma, paper, or the path of a YAML file.
     """
     from lookuplab.models.store import CompletionStore
     from lookuplab.notebooks import all_notebooks, load_profile, plan
@@ -227,7 +227,7 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
       lookuplab draw --profile paper
 
     Args:
-        profile: smoke, mini, paper, or the path of a YAML file.
+        profile: smoke, mini, gemma, paper, or the path of a YAML file.
     """
     from lookuplab.artifact import Artifact, read_record
     from lookuplab.notebooks import all_notebooks, find, made_profile

@@ -366,6 +366,8 @@ def missing(job: Job) -> Iterator[tuple[str, str]]:
             if bare(item) not in mini_models():
                 there = ", ".join(mini_models()) or "none yet"
                 yield f"no mini model {bare(item)!r}; there are: {there}", ""
+        elif _of_index(name, item) and not paths.fetched_model(bare(item)).is_dir():
+            yield f"{name} {item!r} is not here", f"`lookuplab data get {bare(item)}`"
         elif key := missing_key(item):
             yield f"model {item!r} needs a key", f"set the environment variable {key}"
         elif names_a_model and item.startswith("http") and "#" not in item:
@@ -455,6 +457,12 @@ def _is_path(name: str, item: str) -> bool:
 
 def _is_on_hub(model: str) -> bool:
     return not (is_remote(model) or model.startswith("mini-") or _is_path("model", model))
+
+
+def _of_index(name: str, item: str) -> bool:
+    """Whether a parameter names a model that ``lookuplab data get`` takes from the package index."""
+    source = data_sources.load().get(bare(item))
+    return bool((_MODELS.search(name) or name == "encoder") and source and source.kind == "package")
 
 
 def _is_mini(model: str) -> bool:

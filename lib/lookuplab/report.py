@@ -23,8 +23,8 @@ CLAIMS = """# The papers' claims and our verdicts
 
 Written by `lookuplab claims --markdown --profile {0.name}`. Profile {0.name}: {0.description}.{unrun}
 
-For evaluators: run `make reproduce` (about an hour on two cores), then `lookuplab verify`, which must end with exit code 0 and
-without `FAILED`. For one paper alone:
+For evaluators: run `make reproduce` (about an hour on two cores), then `.venv/bin/lookuplab verify`, which must end with exit
+code 0 and without `FAILED`. For one paper alone:
 
 ```sh
 make .venv/.installed
@@ -54,8 +54,8 @@ problems or repositories whose tasks succeed or fail together. Two intervals may
 A claim **holds** or **fails** if the whole interval of the deciding comparison lies on one side of what is claimed; it is **not decided** if the interval
 contains the bound. It holds if all its comparisons do, unless one is said to be enough. *Size* says whether the interval covers the number that the paper
 prints, or lies below (*smaller*) or above it (*larger*). A *check* is true by construction; a *finding* is ours, not the paper's. [CLAIMS.md](CLAIMS.md) has
-our numbers beside the paper's, and how to check them. The notebooks are committed without outputs; `make reproduce` builds a site with executed copies.
-Seconds are those of the committed run, which may have found stored answers.
+our numbers beside the paper's, and how to check them. Results of the run *gemma* are those of a [small pretrained model](docs/gemma.md).
+The notebooks are committed without outputs; `make reproduce` builds a site with executed copies. Seconds are those of the committed run, which may have found stored answers.
 """
 UNRUN = " Nothing has been run with the papers' own models yet."
 

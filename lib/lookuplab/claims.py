@@ -86,9 +86,9 @@ class Comparison:
     """One of our numbers, or the difference of two (``quantity``: ``high - low > 0``), compared with its bound.
 
     ``model`` is the model, or the family of sizes, concerned; ``n`` reads ``205 (124 clusters) + 267 (151 clusters)``
-    for two independent estimates and ``205 pairs (124 clusters)`` for a paired change. ``for_chance`` is the p value under the hypothesis that the claim is false,
-    ``against_chance`` that under the hypothesis that it is true: one-sided, from the interval's half-width on that
-    side.
+    for two independent estimates and ``205 pairs (124 clusters)`` for a paired change. ``for_chance`` is the p value
+    under the hypothesis that the claim is false, ``against_chance`` that under the hypothesis that it is true:
+    one-sided, from the interval's half-width on that side.
     """
 
     model: str

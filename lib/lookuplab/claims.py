@@ -318,10 +318,10 @@ def markdown(judgements: list[Judgement], figures: Path) -> str:
 
 
 def by_role(judgements: list[Judgement]) -> Iterator[str]:
-    """``72 claims: holds: 40, fails: 6, not decided: 26``, and the same of the checks and the findings."""
+    """``claims (72): holds: 40, fails: 6, not decided: 26``, and the same of the checks and the findings."""
     for role, name in ROLES.items():
         if asked := [one for one in judgements if one.claim.role == role]:
-            yield f"{len(asked)} {name}: {count(asked)}"
+            yield f"{name} ({len(asked)}): {count(asked)}"
 
 
 def summary(judgements: list[Judgement]) -> Iterator[str]:

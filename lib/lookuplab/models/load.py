@@ -111,7 +111,8 @@ def table_name(name: str) -> str:
         return name.removeprefix(OPENAI).rpartition("#")[2]
     name = split_revision(name)[0]
     folder = paths.located(Path(name).expanduser())
-    return folder.resolve().name if folder.is_dir() else name
+    # a name on the hub has one slash; a folder may be gone when its figures are drawn again
+    return folder.resolve().name if folder.is_dir() or name.count("/") > 1 else name
 
 
 def mini_models() -> dict[str, Path]:

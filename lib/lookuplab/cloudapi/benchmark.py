@@ -10,9 +10,9 @@ import json
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 
 import pandas
@@ -112,45 +112,37 @@ def acceptable_targets(spec: ApiSpec, index: ApiIndex) -> tuple[str, ...]:
         return re.sub(r"_?v?\d+$", "", name)
 
     clause = purpose(spec)
-    others = index.methods(spec.provider, spec.client, spec.service).values()
-    equals = (
+    equals = {
         other.id
-        for other in others
+        for other in index.methods(spec.provider, spec.client, spec.service).values()
         if other.operation
-        and other.id != spec.id
         and (stem(other.name) == stem(spec.name) or clause and purpose(other) == clause)
-    )
-    return spec.id, *sorted(equals)
+    }
+    return spec.id, *sorted(equals - {spec.id})
 
 
 def sample(
-    specs: Sequence[ApiSpec],
-    counts: Mapping[str, Mapping[str, float]],
-    n_tasks: int,
-    seed: int,
-) -> list[tuple[ApiSpec, str]]:
-    """At most ``n_tasks`` pairs (API, comment), spread over numbers of required arguments and over frequencies.
+    specs: Iterable[ApiSpec], counts: Mapping[str, Mapping[str, float]], seed: int
+) -> Iterator[tuple[ApiSpec, str]]:
+    """Pairs (API, comment) in the order of their choice, spread over numbers of required arguments and frequencies.
 
     ``counts`` are the columns of the frequency table by API id. APIs are taken in turn from buckets with the same
     number of required arguments and the same octave of the count; APIs of the next tenth of ``class_stability`` follow
     when the more stable ones are used up. A hash decides the order within a bucket and whether an API has one, two or
     three prompts. At most half of the wordings for a cloud API are used, so that the mini corpus can use the others.
     """
-    tiers, chosen = defaultdict(lambda: defaultdict(list)), []
+    tiers = defaultdict(lambda: defaultdict(list))
     for spec in sorted(specs, key=lambda s: stable_order(s.id, seed)):
         times = counts[spec.id]
         bucket = min(len(spec.required), 5), int(math.log2(times["count_name"] + 1))
         tiers[-int(10 * times.get("class_stability", 0))][bucket].append(spec)
-    dealt = (_in_turn([tiers[n][key] for key in sorted(tiers[n])]) for n in sorted(tiers))
-    for spec in chain.from_iterable(dealt):
-        prompts = 1 + int(stable_order(spec.id, seed + 1), 16) % PROMPTS_PER_API
-        comments = distinct_comments(spec, 2 * PROMPTS_PER_API)
-        if spec.provider != "python":
-            comments = comments[: len(comments) // 2]
-        chosen += [(spec, comment) for comment in comments[:prompts]]
-        if len(chosen) >= n_tasks:
-            break
-    return chosen[:n_tasks]
+    for _, tier in sorted(tiers.items()):
+        for spec in _in_turn([specs for _, specs in sorted(tier.items())]):
+            prompts = 1 + int(stable_order(spec.id, seed + 1), 16) % PROMPTS_PER_API
+            comments = distinct_comments(spec, 2 * PROMPTS_PER_API)
+            if spec.provider != "python":
+                comments = comments[: len(comments) // 2]
+            yield from ((spec, comment) for comment in comments[:prompts])
 
 
 def _in_turn(buckets: list[list]) -> list:
@@ -180,26 +172,20 @@ def build(
     members, chosen = candidates(index, counts), []
     counts = counts.reindex([spec.id for spec in index.operations], fill_value=0)
     rows = counts.to_dict("index")
-
-    def dealt(frequency: str, numbers: Mapping[str, int]) -> list[tuple[ApiSpec, str]]:
-        drawn = []
-        for provider, n in numbers.items():
-            drawn += sample(members[frequency, provider], rows, n, seed)
-        return drawn
-
     for frequency, total in COMPOSITION.items():
         wanted = quotas(total, aws_share)
         if per_class is not None:
             wanted = dict.fromkeys(index.providers, per_class)
-        pairs = dealt(frequency, wanted)
-        if per_class is None and (missing := total - len(pairs)):
-            pairs = dealt(frequency, {one: n + missing for one, n in wanted.items()})
+        offered = {one: sample(members[frequency, one], rows, seed) for one in wanted}
+        pairs = [pair for one, n in wanted.items() for pair in islice(offered[one], n)]
+        if per_class is None:
+            pairs += islice(chain(*offered.values()), total - len(pairs))
             if len(pairs) < total:
                 raise UserError(
                     f"only {len(pairs)} of {total} {frequency}-frequency tasks can be made from the APIs of the "
                     "frequency table: count over more code"
                 )
-        chosen += pairs
+        chosen += sorted(pairs, key=lambda pair: pair[0].provider)
     return tasks_of(chosen, index, counts, Counter())
 
 

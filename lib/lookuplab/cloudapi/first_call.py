@@ -79,13 +79,9 @@ class FirstCall:
 
     def feed(self, chunk: str) -> bool:
         """Read more text and return ``over``. Text after the end of the call is ignored."""
-        if not self.over:
-            self._text += chunk
-            self._scan(self._text.replace("\r\n", "\r ").replace("\r", "\n"))  # of the same length
-        return self.over
-
-    def _scan(self, text: str) -> None:
-        if self.paren is None:
+        self._text += chunk
+        text = self._text.replace("\r\n", "\r ").replace("\r", "\n")  # of the same length
+        if self.paren is None and not self.over:
             head = _HEAD.match(text)
             self.start = head.start("name") if head["name"] else None
             self._at = head.end()
@@ -95,7 +91,7 @@ class FirstCall:
         while self.paren is not None and not self.over:
             at = _CODE.match(text, self._at).end()
             if at == len(text):
-                return
+                break
             bracket, self._at = text[at], at + 1
             if bracket in CLOSING:
                 self._pending.append(CLOSING[bracket])
@@ -103,6 +99,7 @@ class FirstCall:
                 self.impossible = True
             elif not self._pending:
                 self.end = self._at
+        return self.over
 
 
 def first_call(text: str) -> FirstCall:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from lookuplab import paths
 from lookuplab.cloudapi import benchmark, frequency
-from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, inspected, methods, write_index
+from lookuplab.cloudapi.specs import ApiIndex, Described, inspected, methods, write_index
 from lookuplab.errors import UserError
 
 FREQUENCIES, TASKS = "frequencies.csv", "tasks.jsonl"
@@ -77,7 +77,7 @@ def folder_of(name: str) -> Path:
     return paths.RUNS / "packages" / Path(name).name
 
 
-def offered(name: str) -> tuple[list[tuple[ApiSpec, str]], Counter[str], str]:
+def offered(name: str) -> tuple[list[Described], Counter[str], str]:
     """What the package with this import name or folder offers: (its APIs with their documentation, how much could not
     be read by reason, the path of its sources or "" if it is compiled).
 
@@ -141,7 +141,7 @@ def _is_own(value: object, package: str) -> bool:
 
 def _apis(
     package: str, client: str, name: str, value: object, public: Container[int]
-) -> Iterator[tuple[ApiSpec, str]]:
+) -> Iterator[Described]:
     """A function; or a class's constructor and the methods that it does not inherit from a public class.
 
     Constructors of exceptions, class methods, static methods and methods inherited from other packages are included,

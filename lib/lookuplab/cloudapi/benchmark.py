@@ -20,7 +20,7 @@ import pandas
 from lookuplab import paths
 from lookuplab.cloudapi.comments import distinct_comments, purpose
 from lookuplab.cloudapi.prompts import task_prompt
-from lookuplab.cloudapi.specs import ApiIndex, ApiSpec
+from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, wanted
 from lookuplab.errors import UserError
 from lookuplab.paths import write_lines
 
@@ -90,7 +90,8 @@ def candidates(index: ApiIndex, counts: pandas.DataFrame) -> dict[tuple[str, str
     found, rows = defaultdict(list), counts.to_dict("index")
     for spec in index.operations:
         times = rows.get(spec.id, dict.fromkeys(counts, 0))
-        by_name, at_least = (frequency_class(times[f"count_{of}"]) for of in ("name", "bound"))
+        by_name = frequency_class(times["count_name"])
+        at_least = frequency_class(times["count_bound"])
         homonym = by_name != "low" and not times["count_bound"] and spec.provider != "python"
         frequency = times.get("class", "" if homonym else by_name)
         sure = GENERIC if "class" in times or by_name == at_least else set()
@@ -226,7 +227,7 @@ def corrected(tasks: Sequence[Task], path: Path, index: ApiIndex) -> list[Task]:
     The columns are ``id``, ``comment`` and ``targets`` (empty to keep the task's own). Raises UserError for a row that
     fits no task.
     """
-    try:
+    with wanted(path, "holds no comments for these tasks ({})"):
         rows = pandas.read_csv(path, dtype=str, keep_default_na=False).set_index("id")
         known = {task.id: task for task in tasks}
         for name, comment, targets in rows[["comment", "targets"]].itertuples():
@@ -234,8 +235,6 @@ def corrected(tasks: Sequence[Task], path: Path, index: ApiIndex) -> list[Task]:
             chosen = tuple(index.by_id[api].id for api in targets.split()) or task.targets
             prompt = task_prompt(index.by_id[task.target], comment)
             known[name] = replace(task, comment=comment, prompt=prompt, targets=chosen)
-    except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"{path} holds no comments for these tasks ({error})") from None
     return list(known.values())
 
 
@@ -251,14 +250,10 @@ def load_tasks(path: Path | str = TASKS, limit: int | None = None) -> list[Task]
     Raises UserError if the file contains no tasks.
     """
     path = paths.located(path)
-    try:
-        with paths.opened(path) as lines:
-            rows = map(json.loads, lines)
-            tasks = [Task(**row | {"targets": tuple(row["targets"])}) for row in rows]
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise UserError(
-            f"{path} holds no CloudAPIBench tasks ({error}): run `lookuplab data build benchmark`"
-        ) from None
+    message = "holds no CloudAPIBench tasks ({}): run `lookuplab data build benchmark`"
+    with wanted(path, message), paths.opened(path) as lines:
+        rows = map(json.loads, lines)
+        tasks = [Task(**row | {"targets": tuple(row["targets"])}) for row in rows]
     if limit is None:
         return tasks
     shuffled = sorted(tasks, key=lambda task: stable_order(task.id, 0))

@@ -26,7 +26,7 @@ import pandas
 
 from lookuplab import paths
 from lookuplab.cloudapi.benchmark import frequency_class
-from lookuplab.cloudapi.specs import ApiIndex, load_index
+from lookuplab.cloudapi.specs import ApiIndex, load_index, wanted
 from lookuplab.errors import UserError
 from lookuplab.models.load import split_options
 from lookuplab.paths import opened, write_lines
@@ -173,7 +173,8 @@ def is_sdk_source(path: str, text: str) -> bool:
 
 
 def client_names(index: ApiIndex) -> Clients:
-    """What identifies a client (a boto3 service, an Azure class, ``Manager.group``) -> its methods, {name: API id}.
+    """What identifies a client (a boto3 service, its type ``s3client``, an Azure class, ``Manager.group``) -> its
+    methods, {name: API id}.
 
     A class name that occurs in several packages is left out.
     """
@@ -184,6 +185,7 @@ def client_names(index: ApiIndex) -> Clients:
     owners = Counter(client for _, client in methods)
     managers = {s: client for s, client in methods if client.endswith("ManagementClient")}
     found = {client: methods[s, client] for s, client in methods if owners[client] == 1}
+    found |= {re.sub(r"\W", "", client) + "client": known for client, known in found.items()}
     for (service, client), known in methods.items():
         if client.endswith("Operations") and service in managers:
             # Azure's underscores are arbitrary: p2_svpn_gateways are P2SVpnGatewaysOperations.
@@ -201,14 +203,19 @@ def usage(text: str, clients: Clients) -> tuple[Counter, Counter]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tree = ast.parse(text)
-    reader, bound = _Reader(clients), Counter()
-    reader.visit(tree)
-    for function in reader.called:
-        if isinstance(function, ast.Attribute):
-            objects = reader.meant(function.value) & clients.keys()
-            apis = {clients[client].get(function.attr) for client in objects} - {None}
-            bound.update(apis if len(apis) == 1 else ())
-    return reader.names, bound
+    _read(tree, ChainMap({_ALIASES: {}}))
+    names, bound = Counter(), Counter()
+    for node in ast.walk(tree):
+        match node:
+            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                names[node.name] += 1
+            case ast.Call(func=function):
+                names[_last_name(function)] += 1
+                if isinstance(function, ast.Attribute):
+                    objects = _meant(function.value) & clients.keys()
+                    apis = {clients[client].get(function.attr) for client in objects} - {None}
+                    bound.update(apis if len(apis) == 1 else ())
+    return names, bound
 
 
 # What makes a client from the name of a service -> how the client is called here.
@@ -226,126 +233,112 @@ _RETURNED = {
 }
 # for example a loop variable: whatever is assigned to the name elsewhere, it may be something else
 _UNKNOWN = ast.Pass()
-# In a scope, keys that no name can have: what a function returns, and the mark of a class body.
-_RETURN, _CLASS = "return", "class"
+# Name or dotted attribute -> the expressions assigned to it. Keywords, which no name can be, stand for what a function
+# returns, mark a class body, and in the outermost scope hold the names that imports give: {new: old}.
+Scope = ChainMap[str, list[ast.AST]]
+_RETURN, _CLASS, _ALIASES = "return", "class", "import"
 
 
-class _Reader(ast.NodeVisitor):
-    """Collects what a file calls and what it assigns to each name, so that ``meant`` can tell which clients an
-    expression may refer to.
+def _read(node: ast.AST, scope: Scope) -> None:
+    """Note the scope of every node (``node.scope``), and in the scopes what is assigned to each name.
 
-    Scopes (of a node, ``node.scope``: name or dotted attribute -> the expressions assigned to it) are Python's; an
-    attribute means the same in the whole file; the order of statements is ignored. A function stands for what it
-    returns, a parameter for its annotation.
+    Scopes are Python's; an attribute means the same in the whole file; the order of statements is ignored. A function
+    stands for what it returns, a parameter for its annotation.
     """
+    match node:
+        case ast.Assign():
+            for target in node.targets:
+                _bind(scope, target, node.value)
+        case ast.AnnAssign() | ast.NamedExpr():
+            _bind(scope, node.target, node)
+        case ast.withitem():
+            _bind(scope, node.optional_vars, node.context_expr)
+        case ast.For() | ast.AsyncFor() | ast.comprehension():
+            _bind(scope, node.target, _UNKNOWN)
+        case ast.Import() | ast.ImportFrom():
+            scope[_ALIASES].update({one.asname: one.name for one in node.names if one.asname})
+        case ast.Global():
+            for name in node.names:
+                scope.maps[0][name] = scope.maps[-1].setdefault(name, [])
+        case ast.Return():
+            _bind(scope, ast.Name(_RETURN), node.value)
+        case ast.ClassDef():
+            scope = scope.new_child({_CLASS: []})
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
+            _bind(scope, ast.Name(getattr(node, "name", "lambda")), node)
+            # names in a class body are not visible in its methods
+            scope = (scope.parents if _CLASS in scope.maps[0] else scope).new_child()
+        case ast.arg():
+            _bind(scope, ast.Name(node.arg), node)
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            scope = scope.new_child()
+    node.scope = scope
+    for child in ast.iter_child_nodes(node):
+        _read(child, scope)
 
-    def __init__(self, clients: Clients):
-        self.names, self.called = Counter(), []
-        self._typed = {re.sub(r"\W", "", name) + "client": name for name in clients}
-        self._scope: ChainMap[str, list[ast.AST]] = ChainMap({})
-        self._aliases, self._known = {}, {}
 
-    def _bind(self, target: ast.AST | None, value: ast.AST) -> None:
-        names, everywhere = self._scope.maps[0], self._scope.maps[-1]
-        if isinstance(target, ast.Tuple | ast.List):
-            parts = getattr(value, "elts", ())
-            known = parts if len(parts) == len(target.elts) else [_UNKNOWN] * len(target.elts)
-            for one, part in zip(target.elts, known, strict=True):
-                self._bind(one, part)
-        elif isinstance(target, ast.Attribute):
-            everywhere.setdefault(ast.unparse(target), []).append(value)
-        elif isinstance(target, ast.Name):
-            names.setdefault(target.id, []).append(value)
-            if _CLASS in names:
-                everywhere.setdefault(f"self.{target.id}", []).append(value)
+def _bind(scope: Scope, target: ast.AST | None, value: ast.AST | None) -> None:
+    names, everywhere = scope.maps[0], scope.maps[-1]
+    if isinstance(target, ast.Tuple | ast.List):
+        parts = getattr(value, "elts", ())
+        known = parts if len(parts) == len(target.elts) else [_UNKNOWN] * len(target.elts)
+        for one, part in zip(target.elts, known, strict=True):
+            _bind(scope, one, part)
+    elif isinstance(target, ast.Attribute):
+        everywhere.setdefault(ast.unparse(target), []).append(value)
+    elif isinstance(target, ast.Name):
+        names.setdefault(target.id, []).append(value)
+        if _CLASS in names:
+            everywhere.setdefault(f"self.{target.id}", []).append(value)
 
-    def visit(self, node: ast.AST) -> None:
-        outer = self._scope
-        match node:
-            case ast.Call():
-                self.names[_last_name(node.func)] += 1
-                self.called.append(node.func)
-            case ast.Assign():
-                for target in node.targets:
-                    self._bind(target, node.value)
-            case ast.AnnAssign():
-                self._bind(node.target, node)
-            case (
-                ast.NamedExpr(target=target, value=value)
-                | ast.withitem(optional_vars=target, context_expr=value)
-            ):
-                self._bind(target, value)
-            case ast.For() | ast.AsyncFor() | ast.comprehension():
-                self._bind(node.target, _UNKNOWN)
-            case ast.Import() | ast.ImportFrom():
-                self._aliases.update({one.asname: one.name for one in node.names if one.asname})
-            case ast.Global():
-                for name in node.names:
-                    outer.maps[0][name] = outer.maps[-1].setdefault(name, [])
-            case ast.Return():
-                self._bind(ast.Name(_RETURN), node.value)
-            case ast.ClassDef():
-                self.names[node.name] += 1
-                self._scope = outer.new_child({_CLASS: []})
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
-                if not isinstance(node, ast.Lambda):
-                    self.names[node.name] += 1
-                    self._bind(ast.Name(node.name), node)
-                # names in a class body are not visible in its methods
-                self._scope = (outer.parents if _CLASS in outer.maps[0] else outer).new_child()
-            case ast.arg():
-                self._bind(ast.Name(node.arg), node)
-            case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-                self._scope = outer.new_child()
-        node.scope = self._scope
-        self.generic_visit(node)
-        self._scope = outer
 
-    def meant(self, node: ast.AST | None) -> set[str]:
-        """The keys of ``clients`` that an expression may refer to, among other words."""
-        if node not in self._known:
-            self._known[node] = set()  # for circular definitions
-            self._known[node] = self._meant(node)
-        return self._known[node]
+def _meant(node: ast.AST) -> set[str]:
+    """The keys of ``Clients`` that an expression may refer to, among other words."""
+    if not hasattr(node, "meant"):
+        node.meant = set()  # for circular definitions
+        node.meant = _resolved(node, node.scope)
+    return node.meant
 
-    def _meant(self, node: ast.AST | None) -> set[str]:
-        match node:
-            case ast.Name(id=name):
-                return self._any(node.scope.get(name, ()))
-            case ast.Attribute(value=value, attr=name):
-                owners = self.meant(value)
-                found = self._any(node.scope.get(ast.unparse(node), ()))
-                if name in ("meta", "client"):  # of boto3's resource
-                    found |= {one.removeprefix("resource ") for one in owners}
-                group = name.replace("_", "")  # compute_client.virtual_machines
-                return found | {f"{manager}.{group}" for manager in owners}
-            case ast.BoolOp(values=parts):
-                return self._any(parts)
-            case ast.IfExp():
-                return self._any([node.body, node.orelse])
-            case ast.Await() | ast.NamedExpr():
-                return self.meant(node.value)
-            case ast.arg(annotation=ast.AST()) | ast.AnnAssign():
-                words = re.findall(r"\w+", ast.unparse(node.annotation))
-                words = [self._aliases.get(word, word) for word in words]
-                named = {self._typed.get(word.lower(), word) for word in words}
-                return named | self.meant(getattr(node, "value", None))
-            case ast.FunctionDef() | ast.AsyncFunctionDef():
-                return self._any(node.scope.maps[0].get(_RETURN, ()))
-            case ast.Call(func=function, args=arguments):
-                name = _last_name(function)
-                if name.startswith("from_") and isinstance(function, ast.Attribute):
-                    name = _last_name(function.value)  # BlobClient.from_connection_string
-                name = self._aliases.get(name, name)
-                match arguments:
-                    case [ast.Constant(str(service)), *_] if name in _FACTORIES:
-                        return {_FACTORIES[name] + service}
-                made = {name} if name[:1].isupper() else _RETURNED.get(name, set())
-                return made | self.meant(function)
-        return set()
 
-    def _any(self, nodes: Sequence[ast.AST | None]) -> set[str]:
-        return set() if _UNKNOWN in nodes else set().union(*map(self.meant, nodes))
+def _resolved(node: ast.AST, scope: Scope) -> set[str]:
+    match node:
+        case ast.Name(id=name):
+            return _any(scope.get(name, ()))
+        case ast.Attribute(value=value, attr=name):
+            owners = _meant(value)
+            found = _any(scope.get(ast.unparse(node), ()))
+            if name in ("meta", "client"):  # of boto3's resource
+                found |= {one.removeprefix("resource ") for one in owners}
+            group = name.replace("_", "")  # compute_client.virtual_machines
+            return found | {f"{manager}.{group}" for manager in owners}
+        case ast.BoolOp(values=parts):
+            return _any(parts)
+        case ast.IfExp():
+            return _any([node.body, node.orelse])
+        case ast.Await() | ast.NamedExpr():
+            return _meant(node.value)
+        case ast.arg(annotation=ast.AST()) | ast.AnnAssign():
+            words = re.findall(r"\w+", ast.unparse(node.annotation))
+            words = {scope[_ALIASES].get(word, word) for word in words}
+            types = {word.lower() for word in words if word.endswith("Client")}  # S3Client
+            return words | types | _any([getattr(node, "value", None)])
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            return _any(scope.maps[0].get(_RETURN, ()))
+        case ast.Call(func=function, args=arguments):
+            name = _last_name(function)
+            if name.startswith("from_") and isinstance(function, ast.Attribute):
+                name = _last_name(function.value)  # BlobClient.from_connection_string
+            name = scope[_ALIASES].get(name, name)
+            match arguments:
+                case [ast.Constant(str(service)), *_] if name in _FACTORIES:
+                    return {_FACTORIES[name] + service}
+            made = {name} if name[:1].isupper() else _RETURNED.get(name, set())
+            return made | _meant(function)
+    return set()
+
+
+def _any(nodes: Sequence[ast.AST | None]) -> set[str]:
+    return set() if _UNKNOWN in nodes else set().union(*map(_meant, filter(None, nodes)))
 
 
 def _last_name(function: ast.expr) -> str:
@@ -359,14 +352,12 @@ def read_frequencies(path: Path) -> pandas.DataFrame:
     Raises UserError if the file is not such a table.
     """
     types = dict.fromkeys(COUNTS, "uint64") | {"class": "str", "class_stability": "float"}
-    try:
+    with wanted(path, "holds no frequencies ({}): make it with `lookuplab data frequencies`"):
         frame = pandas.read_csv(path, dtype=types).set_index("api").fillna({"class": ""})
         frame[COUNTS]
         if odd := {*frame.get("class", ())} - {*CLASSES, ""}:
             raise ValueError(f"{min(odd)!r} is no class of frequency")
         return frame
-    except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"{path}: {error}; make it with `lookuplab data frequencies`") from None
 
 
 def report(frame: pandas.DataFrame, fates: Counter[str]) -> str:
@@ -442,15 +433,15 @@ def stability(found: np.ndarray, index: ApiIndex, draws: int = DRAWS) -> np.ndar
     return kept / draws
 
 
-def classify(table: Path = FREQUENCIES) -> pandas.DataFrame:
-    """Write ``repositories_client``, ``class`` and ``class_stability`` of the committed ``table``, from the counts by
+def classify() -> pandas.DataFrame:
+    """Write ``repositories_client``, ``class`` and ``class_stability`` of the committed table, from the counts by
     repository next to it; the table's other columns stay unchanged.
     """
-    index, frame = load_index(), pandas.read_csv(table, index_col="api")
-    found = by_repository(table.with_name(BY_REPOSITORY), index)
+    index, frame = load_index(), pandas.read_csv(FREQUENCIES, index_col="api")
+    found = by_repository(FREQUENCIES.with_name(BY_REPOSITORY), index)
     frame = frame.loc[[spec.id for spec in index.operations]]
     frame["repositories_client"] = found[1].sum(axis=0)
     frame["class"] = np.array([*CLASSES, ""])[classes(found.sum(axis=1), index)]
     frame["class_stability"] = stability(found, index)
-    write_lines(table, [frame.to_csv(lineterminator="\n").removesuffix("\n")])
+    write_lines(FREQUENCIES, [frame.to_csv(lineterminator="\n").removesuffix("\n")])
     return frame

@@ -40,7 +40,7 @@ class OwnApi:
 
 def build(
     name: str,
-    folder: Path | None = None,
+    folder: Path,
     corpus: str | None = None,
     per_class: int = 100,
     seed: int = 0,
@@ -48,11 +48,9 @@ def build(
     """Read a package, count its APIs, make tasks, and write index, documentation, frequencies and tasks into
     ``folder``.
 
-    ``name`` is an import name, such as ``networkx.algorithms``, or a folder; ``folder`` is by default
-    ``folder_of(name)``. ``corpus`` is as in ``frequency.source_files``; with None, the package's own sources are
+    ``name`` is an import name, such as ``networkx.algorithms``, or a folder. ``corpus`` is as in ``frequency.source_files``; with None, the package's own sources are
     counted. Raises UserError if the package cannot be imported or counted, or if no task can be made.
     """
-    folder = folder or folder_of(name)
     described, left_out, sources = offered(name)
     if not corpus and not sources:
         raise UserError(f"no Python sources to count in: name a corpus that uses {name}")

@@ -113,8 +113,7 @@ def outcome(
     """
     frames = passes.first, passes.hit, passes.miss
     first, hit, miss = (of(frame).to_numpy(dtype=float) for frame in frames)
-    drawn = isinstance(hits, np.ndarray)
-    documented = np.where(hits, hit, miss) if drawn else expected(hit, miss, hits)
+    documented = np.where(hits, hit, miss) if np.ndim(hits) else expected(hit, miss, hits)
     return np.where(np.transpose(retrieve), documented, first).T
 
 
@@ -171,8 +170,8 @@ def valid_rates(table: DataFrame) -> Rows:
     """Table 1: valid API invocations (%) by model and frequency class and over all tasks, open and closed binding."""
     rows = []
     for _, part in table.groupby("model", sort=False):
-        metrics = {"valid_percent": part.valid, "valid_closed_percent": part.valid_closed}
-        rows += class_rows(part, "", metrics)
+        numbers = {"valid_percent": part.valid, "valid_closed_percent": part.valid_closed}
+        rows += class_rows(part, "", numbers)
     return rows
 
 
@@ -425,8 +424,12 @@ def share_rows(
     first, rows = passes.first, []
     base = first.valid.to_numpy(dtype=float)
     gain = outcome(passes, True, hits) - base
-    orders = {"confidence": first["minimum"], "frequency": counts, "random": 0 * base}
-    orders["oracle"] = -gain
+    orders = {
+        "confidence": first["minimum"],
+        "frequency": counts,
+        "random": 0 * base,
+        "oracle": -gain,
+    }
     valid = {
         name: base[:, None] + lowest(order, shares) * gain[:, None]
         for name, order in orders.items()
@@ -497,8 +500,12 @@ def risk_rows(first: DataFrame, counts: Sequence[float], coverages: Sequence[flo
     ``aurc``, the area under the curve.
     """
     found, valid = {}, first.valid.to_numpy(dtype=bool)
-    orders = {"confidence": first["minimum"], "frequency": counts, "random": 0 * valid}
-    orders["ideal"] = valid
+    orders = {
+        "confidence": first["minimum"],
+        "frequency": counts,
+        "random": 0 * valid,
+        "ideal": valid,
+    }
     for name, order in orders.items():
         answered = 1 - lowest(order, 1 - np.asarray(coverages))
         risks = shares(~valid[:, None] * answered, first.api, answered)

@@ -11,6 +11,7 @@ import re
 import typing
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from operator import itemgetter
@@ -220,13 +221,18 @@ def load_documentation(path: Path = DOCUMENTATION) -> dict[str, str]:
 
 
 def _read(path: Path, kind: Callable[[dict], object]) -> list:
+    message = "is no API index ({}): run `lookuplab data build cloudapi`"
+    with wanted(path, message), opened(path) as lines:
+        return [kind(json.loads(line)) for line in lines]
+
+
+@contextmanager
+def wanted(path: Path, message: str) -> Iterator[None]:
+    """Whatever shows that a file is missing or holds something else becomes a UserError: path, message and error."""
     try:
-        with opened(path) as lines:
-            return [kind(json.loads(line)) for line in lines]
+        yield
     except (lzma.LZMAError, EOFError, OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(
-            f"{path} is no API index ({error}): run `lookuplab data build cloudapi`"
-        ) from None
+        raise UserError(f"{path} {message.format(error)}") from None
 
 
 def write_index(folder: Path, described: Iterable[Described]) -> ApiIndex:

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 
-import pandas
+from pandas import DataFrame, read_csv
 
 from lookuplab import paths
 from lookuplab.cloudapi.comments import distinct_comments, purpose
@@ -77,7 +77,7 @@ def obstacle(spec: ApiSpec, allowed: Container[str] = ()) -> str:
     return next(flags, "" if purpose(spec) else "no description of a known verb")
 
 
-def candidates(index: ApiIndex, counts: pandas.DataFrame) -> dict[tuple[str, str], list[ApiSpec]]:
+def candidates(index: ApiIndex, counts: DataFrame) -> dict[tuple[str, str], list[ApiSpec]]:
     """(class, provider) -> the APIs that tasks can ask for; ``counts`` as in ``build``.
 
     A class stated in ``counts`` is used as it is; an empty one excludes the API. Otherwise ``frequency_class`` decides.
@@ -159,7 +159,7 @@ def quotas(total: int, aws_share: float = AWS_SHARE) -> dict[str, int]:
 
 def build(
     index: ApiIndex,
-    counts: pandas.DataFrame,
+    counts: DataFrame,
     seed: int = 0,
     per_class: int | None = None,
     aws_share: float = AWS_SHARE,
@@ -193,7 +193,7 @@ def build(
 def tasks_of(
     pairs: Sequence[tuple[ApiSpec, str]],
     index: ApiIndex,
-    counts: pandas.DataFrame,
+    counts: DataFrame,
     seen: Counter[str],
 ) -> list[Task]:
     """One task per (API, comment) pair; ``seen`` counts the tasks that each API already has."""
@@ -228,7 +228,7 @@ def corrected(tasks: Sequence[Task], path: Path, index: ApiIndex) -> list[Task]:
     fits no task.
     """
     with wanted(path, "holds no comments for these tasks ({})"):
-        rows = pandas.read_csv(path, dtype=str, keep_default_na=False).set_index("id")
+        rows = read_csv(path, dtype=str, keep_default_na=False).set_index("id")
         known = {task.id: task for task in tasks}
         for name, comment, targets in rows[["comment", "targets"]].itertuples():
             task = known[name]

@@ -11,10 +11,10 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
-import pandas as pd
+from pandas import DataFrame
 
 from lookuplab.cloudapi.benchmark import Task
 from lookuplab.cloudapi.first_call import (
@@ -56,7 +56,7 @@ def key_terms(place: ApiSpec | Task, name: str | None, service: bool = True) -> 
     return found + [name.lower(), *words(name)] if isinstance(name, str) else found
 
 
-@lru_cache(maxsize=2)
+@cache
 def api_ranker(index: ApiIndex) -> Bm25:
     """BM25 over the keys of all operations of the index."""
     return Bm25({spec.id: key_terms(spec, spec.name) for spec in index.operations}, words=list)
@@ -64,7 +64,7 @@ def api_ranker(index: ApiIndex) -> Bm25:
 
 def documents(
     tasks: Sequence[Task],
-    first: pd.DataFrame,
+    first: DataFrame,
     k: int = 1,
     service: bool = True,
     index: ApiIndex | None = None,
@@ -229,7 +229,7 @@ def ask(
     index: ApiIndex | None = None,
     constrained: bool = False,
     **options,
-) -> pd.DataFrame:
+) -> DataFrame:
     """One greedy pass over the tasks, if ``shown`` is given with the documentation of its APIs before each prompt.
 
     ``shown`` is {task id: API ids}; ``options`` (``max_new_tokens``, ``store``, ``requires_logprobs``) are those of
@@ -266,7 +266,7 @@ def ask(
                 "new_tokens": len(done.tokens),
             }
         )
-    return pd.DataFrame(rows)
+    return DataFrame(rows)
 
 
 @dataclass(frozen=True)
@@ -278,9 +278,9 @@ class Passes:
     """
 
     k: int
-    first: pd.DataFrame
-    hit: pd.DataFrame
-    miss: pd.DataFrame
+    first: DataFrame
+    hit: DataFrame
+    miss: DataFrame
     retrieved: np.ndarray
 
 

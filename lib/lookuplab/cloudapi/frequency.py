@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import pandas
+from pandas import DataFrame, read_csv
 
 from lookuplab import paths
 from lookuplab.cloudapi.benchmark import frequency_class
@@ -113,9 +113,7 @@ def _rows(source: str) -> Iterator[dict]:
         raise UserError(f"cannot read {source}: {str(error) or type(error).__name__}") from None
 
 
-def count(
-    files: Iterable[tuple[str, str]], index: ApiIndex
-) -> tuple[pandas.DataFrame, Counter[str]]:
+def count(files: Iterable[tuple[str, str]], index: ApiIndex) -> tuple[DataFrame, Counter[str]]:
     """(``count_name`` and ``count_bound`` of every operation, by API id; number of files by fate).
 
     ``files``: (path, text). Only files specific to a provider are parsed, which in a large corpus are one in hundreds.
@@ -152,7 +150,7 @@ def count(
         if found:
             seen.add(hash(text))
     rows = {spec.id: (names[spec.provider, spec.name], bound[spec.id]) for spec in index.operations}
-    frame = pandas.DataFrame.from_dict(rows, orient="index", columns=COUNTS)
+    frame = DataFrame.from_dict(rows, orient="index", columns=COUNTS)
     return frame.rename_axis("api"), fates
 
 
@@ -200,8 +198,7 @@ def usage(text: str, clients: Clients) -> tuple[Counter, Counter]:
     A call is bound if the object that it is made on can only be one client that has the method. Raises whatever
     ``ast.parse`` raises.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         tree = ast.parse(text)
     _read(tree, ChainMap({_ALIASES: {}}))
     names, bound = Counter(), Counter()
@@ -345,7 +342,7 @@ def _last_name(function: ast.expr) -> str:
     return getattr(function, "attr", getattr(function, "id", ""))
 
 
-def read_frequencies(path: Path) -> pandas.DataFrame:
+def read_frequencies(path: Path) -> DataFrame:
     """``count_name`` and ``count_bound`` by API id, and ``class``, ``class_stability`` and further columns if there are
     any.
 
@@ -353,14 +350,14 @@ def read_frequencies(path: Path) -> pandas.DataFrame:
     """
     types = dict.fromkeys(COUNTS, "uint64") | {"class": "str", "class_stability": "float"}
     with wanted(path, "holds no frequencies ({}): make it with `lookuplab data frequencies`"):
-        frame = pandas.read_csv(path, dtype=types).set_index("api").fillna({"class": ""})
+        frame = read_csv(path, dtype=types).set_index("api").fillna({"class": ""})
         frame[COUNTS]
         if odd := {*frame.get("class", ())} - {*CLASSES, ""}:
             raise ValueError(f"{min(odd)!r} is no class of frequency")
         return frame
 
 
-def report(frame: pandas.DataFrame, fates: Counter[str]) -> str:
+def report(frame: DataFrame, fates: Counter[str]) -> str:
     """What was read and left out, and how many operations each count puts into each class."""
     classes = (f"{name}: {dict(Counter(map(frequency_class, frame[name])))}" for name in COUNTS)
     return "\n".join([f"files: {dict(fates)}", *classes])
@@ -394,7 +391,7 @@ def by_repository(path: Path, index: ApiIndex) -> np.ndarray:
     return np.array(found).swapaxes(0, 1)
 
 
-def classes(repositories: np.ndarray, index: ApiIndex) -> np.ndarray:
+def classes(repositories, index: ApiIndex) -> np.ndarray:
     """(..., operations): the index of the class in ``CLASSES``, -1 if the counts do not determine it.
 
     ``repositories``, (3, ..., operations), are numbers of repositories in the order of ``by_repository``. The first
@@ -418,7 +415,7 @@ def classes(repositories: np.ndarray, index: ApiIndex) -> np.ndarray:
     return np.where((found == 0) | sure, found, -1)
 
 
-def stability(found: np.ndarray, index: ApiIndex, draws: int = DRAWS) -> np.ndarray:
+def stability(found, index: ApiIndex, draws: int = DRAWS) -> np.ndarray:
     """(operations,): the share of ``draws`` in which an operation keeps its class.
 
     Each draw takes as many repositories as there are, with replacement. The share is 1 for an operation that no
@@ -433,11 +430,11 @@ def stability(found: np.ndarray, index: ApiIndex, draws: int = DRAWS) -> np.ndar
     return kept / draws
 
 
-def classify() -> pandas.DataFrame:
+def classify() -> DataFrame:
     """Write ``repositories_client``, ``class`` and ``class_stability`` of the committed table, from the counts by
     repository next to it; the table's other columns stay unchanged.
     """
-    index, frame = load_index(), pandas.read_csv(FREQUENCIES, index_col="api")
+    index, frame = load_index(), read_csv(FREQUENCIES, index_col="api")
     found = by_repository(FREQUENCIES.with_name(BY_REPOSITORY), index)
     frame = frame.loc[[spec.id for spec in index.operations]]
     frame["repositories_client"] = found[1].sum(axis=0)

@@ -48,8 +48,9 @@ def build(
     """Read a package, count its APIs, make tasks, and write index, documentation, frequencies and tasks into
     ``folder``.
 
-    ``name`` is an import name, such as ``networkx.algorithms``, or a folder. ``corpus`` is as in ``frequency.source_files``; with None, the package's own sources are
-    counted. Raises UserError if the package cannot be imported or counted, or if no task can be made.
+    ``name`` is an import name, such as ``networkx.algorithms``, or a folder. ``corpus`` is as in
+    ``frequency.source_files``; with None, the package's own sources are counted. Raises UserError if the package cannot
+    be imported or counted, or if no task can be made.
     """
     described, left_out, sources = offered(name)
     if not corpus and not sources:
@@ -85,7 +86,7 @@ def offered(name: str) -> tuple[list[Described], Counter[str], str]:
         place = Path(name).expanduser().resolve()
         sys.path.insert(0, str(place.parent))
         name = place.name
-    public: dict[int, tuple] = {}  # by identity: the shortest path of each object
+    public = {}  # by identity: the shortest path of each object
     found, left_out = [], Counter()
     for client in sorted(_modules(name, left_out), key=lambda path: (path.count("."), path)):
         for part, value in _exported(client, name):
@@ -128,7 +129,7 @@ def _exported(client: str, package: str) -> Iterator[tuple[str, object]]:
             value = getattr(module, name)
         except Exception:  # a lazily loaded name may raise anything
             continue
-        named = callable(value) and hasattr(value, "__name__") and not inspect.ismodule(value)
+        named = callable(value) and hasattr(value, "__name__")
         if named and (declared or _is_own(value, package)):
             yield name, value
 

@@ -103,7 +103,7 @@ def sampled_hits(tasks: DataFrame, precision: float, seed: int = 0) -> np.ndarra
 
 def outcome(
     passes: Passes,
-    retrieve: np.ndarray,
+    retrieve,
     hits: Hits,
     of: Callable[[DataFrame], Series] = itemgetter("valid"),
 ) -> np.ndarray:
@@ -117,7 +117,7 @@ def outcome(
     return np.where(np.transpose(retrieve), documented, first).T
 
 
-def spent(passes: Passes, retrieve: np.ndarray, column: str, hits: Hits) -> np.ndarray:
+def spent(passes: Passes, retrieve, column: str, hits: Hits) -> np.ndarray:
     """(tasks,) expected tokens of a ``column``: always those of the first pass, which the query needs, and those of the
     second pass where ``retrieve`` is true. Lookup and search cost no tokens.
     """
@@ -215,9 +215,7 @@ def between_models(ways: Sequence[tuple[DataFrame, Numbers]], metric: str) -> Ro
     return rows
 
 
-def policy_rows(
-    passes: Passes, name: str, retrieve: np.ndarray, precision: float, seed: int = 0
-) -> Rows:
+def policy_rows(passes: Passes, name: str, retrieve, precision: float, seed: int = 0) -> Rows:
     """One policy at one precision, as in Tables 2 and 3.
 
     ``valid_percent`` is the exact expectation, ``sampled_valid_percent`` one draw (the paper's way),
@@ -274,7 +272,7 @@ def added_tokens(first: DataFrame, documented: DataFrame) -> np.ndarray:
     return (after - before).to_numpy()
 
 
-def precision_rows(passes: Passes, precisions: Sequence[float], seed: int = 0) -> Rows:
+def precision_rows(passes: Passes, precisions, seed: int = 0) -> Rows:
     """Figure 7a: ``policy_rows`` if documentation is always retrieved, ``precision_<x>/<class>`` at each precision in
     percent, and the paired change from the first precision to the last.
     """
@@ -316,7 +314,7 @@ def break_even_rows(passes: Passes) -> Rows:
 # threshold; ``held_out_rows`` measures the value of a threshold that was chosen on other APIs.
 
 
-def calibration_rows(first: DataFrame, counts: Sequence[float]) -> Rows:
+def calibration_rows(first: DataFrame, counts) -> Rows:
     """How well the confidence of the first pass separates valid from invalid invocations (Figure 9a in numbers).
 
     For each class and *all*: ``auroc``, ``auroc_rests_on_tasks`` (how many tasks are of the rarer kind, valid or
@@ -349,23 +347,23 @@ def label(threshold: float) -> str:
     return f"threshold_{threshold:.2f}"
 
 
-def curve(passes: Passes, thresholds: Sequence[float], hits: Hits) -> np.ndarray:
+def curve(passes: Passes, thresholds, hits: Hits) -> np.ndarray:
     """(tasks, thresholds) probabilities of a valid invocation if documentation is retrieved below each threshold."""
     return outcome(passes, triggered(passes.first, "dag_confidence", thresholds), hits)
 
 
-def best(means: np.ndarray) -> np.ndarray:
+def best(means) -> np.ndarray:
     """The index of the best of the ascending thresholds (the last axis of ``means``); ties go to the fewest lookups."""
     return (means >= means.max(axis=-1, keepdims=True) - 1e-12).argmax(axis=-1)
 
 
-def _range_around(at: int, near: np.ndarray) -> list[int]:
+def _range_around(at: int, near) -> list[int]:
     """The first and the last index of the run of True around ``at``, which itself counts as True."""
     far = np.flatnonzero(~near)
     return [max(far[far < at], default=-1) + 1, min(far[far > at], default=len(near)) - 1]
 
 
-def threshold_rows(passes: Passes, thresholds: np.ndarray, hits: Hits) -> Rows:
+def threshold_rows(passes: Passes, thresholds, hits: Hits) -> Rows:
     """The best threshold over all tasks, and how much is lost by a higher one.
 
     *optimal* (metric ``threshold``) is the smallest of the best thresholds; its interval contains every threshold that
@@ -397,7 +395,7 @@ def threshold_rows(passes: Passes, thresholds: np.ndarray, hits: Hits) -> Rows:
     return rows_of(first, found)
 
 
-def lowest(score, shares: Sequence[float]) -> np.ndarray:
+def lowest(score, shares) -> np.ndarray:
     """(n, shares) probability that each task is among the lowest share of ``score``, (n,), if ties are broken at
     random.
 
@@ -410,8 +408,8 @@ def lowest(score, shares: Sequence[float]) -> np.ndarray:
 
 def share_rows(
     passes: Passes,
-    counts: Sequence[float],
-    shares: Sequence[float],
+    counts,
+    shares,
     hits: Hits,
     metric: str = "valid_percent",
 ) -> Rows:
@@ -461,7 +459,7 @@ def folds(clusters: Sequence[str], strata: Sequence[str], count: int, seed: int)
 
 def held_out_rows(
     passes: Passes,
-    thresholds: np.ndarray,
+    thresholds,
     fixed: float,
     count: int,
     hits: Hits,
@@ -492,7 +490,7 @@ def held_out_rows(
     return [*rows, *compared_rows(first, ways, pairs)]
 
 
-def risk_rows(first: DataFrame, counts: Sequence[float], coverages: Sequence[float]) -> Rows:
+def risk_rows(first: DataFrame, counts, coverages) -> Rows:
     """How often the answers given without documentation are wrong: ``risk_percent`` at ``coverage_50/order``.
 
     The most confident ``coverage`` of the tasks is answered; the rest would be looked up. Orders are as in

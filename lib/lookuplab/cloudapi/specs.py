@@ -8,15 +8,14 @@ import inspect
 import json
 import lzma
 import re
-import typing
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
+from functools import cache
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_overloads
 
 from lookuplab import paths
 from lookuplab.cloudapi.prose import documented_types, first_sentence
@@ -126,7 +125,7 @@ def inspected(place: Place, function: Callable, unbound: bool = False, **more) -
     The specification is read from its signature, overloads and docstring; ``more`` are further fields.
     """
     variants = [function]
-    variants += typing.get_overloads(inspect.unwrap(getattr(function, "__func__", function)))
+    variants += get_overloads(inspect.unwrap(getattr(function, "__func__", function)))
     docstring = next(filter(None, map(inspect.getdoc, variants)), "")
     types = documented_types(docstring)
     parameters, *overloads = (signature(one, types, unbound) for one in variants)
@@ -208,13 +207,13 @@ class ApiIndex:
         )
 
 
-@lru_cache(maxsize=2)
+@cache
 def load_index(path: Path = INDEX) -> ApiIndex:
     """The committed index, or another in its format. Raises UserError where there is none."""
     return ApiIndex(_read(path, from_json), Path(path).with_name(DOCUMENTATION.name))
 
 
-@lru_cache(maxsize=2)
+@cache
 def load_documentation(path: Path = DOCUMENTATION) -> dict[str, str]:
     """API id -> full documentation, right-truncated to 5,000 characters (Appendix B.1)."""
     return dict(_read(path, itemgetter("id", "documentation")))

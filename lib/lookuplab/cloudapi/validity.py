@@ -158,8 +158,8 @@ def parse_call(call: str | None) -> CallArguments:
     if call is None:
         raise ValueError("no complete call")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # "\(" in a generated string is no concern of ours
+        # "\(" in a generated string is no concern of ours
+        with warnings.catch_warnings(action="ignore"):
             compile(f"client.{call}", "<completion>", "eval", dont_inherit=True)
             node = ast.parse(f"client.{call}", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:

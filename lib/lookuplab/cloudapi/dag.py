@@ -217,7 +217,7 @@ def documented(
 def operations(task: Task, index: ApiIndex) -> tuple[str, ...]:
     """The names of all API operations of the client that the task's prompt creates, sorted."""
     methods = index.methods(task.provider, task.client, task.service)
-    return tuple(sorted({spec.name for spec in methods.values() if spec.operation}))
+    return tuple(sorted(name for name, spec in methods.items() if spec.operation))
 
 
 def ask(

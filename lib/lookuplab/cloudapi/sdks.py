@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from itertools import compress
 from pathlib import Path
 
 from tqdm import tqdm
@@ -85,10 +86,7 @@ def _operation(place: Place, model) -> ApiSpec:
     # ``autofilled``: botocore accepts the call without a required member (botocore.handlers fills in glacier's account).
     # ``keyword_argument``: Python does not accept the modelled name of a member as a keyword.
     filled = ["accountId"] if place[1] == "glacier" else model.idempotent_members
-    flags = {
-        "autofilled": set(filled) & set(required),
-        "keyword_argument": any(map(keyword.iskeyword, members)),
-    }
+    holds = {*filled} & {*required}, any(map(keyword.iskeyword, members))
     return ApiSpec(
         *place,
         tuple(
@@ -100,7 +98,7 @@ def _operation(place: Place, model) -> ApiSpec:
             for name, member in members.items()
         ),
         description=" ".join(sentences(text)[:5]),  # Appendix B.1
-        flags=tuple(flag for flag, holds in flags.items() if holds),
+        flags=tuple(compress(("autofilled", "keyword_argument"), holds)),
     )
 
 

@@ -19,6 +19,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import compress
 from typing import NamedTuple
 
 from lookuplab.cloudapi.first_call import first_call
@@ -28,6 +29,7 @@ VALID = "valid"
 INVALID_USAGE = "invalid_usage"  # the target, called wrongly (or named and not called)
 INCORRECT_EXISTING = "incorrect_existing"  # another method of the prompt's client
 NONEXISTENT = "nonexistent"  # no method of the prompt's client, or nothing at all
+FLAGS = "unknown_target", "unresolved_splat"
 CATEGORIES = (VALID, INVALID_USAGE, INCORRECT_EXISTING, NONEXISTENT)
 
 FIRST_NAME = re.compile(r"(?:[\s\\])*([^\W\d]\w*)")
@@ -110,10 +112,7 @@ def judge(
             category, reason = INCORRECT_EXISTING, reason or "not an acceptable target"
     if category == VALID and (closed := bind_error(spec, arguments, closed=True)):
         reason = f"closed: {closed}"
-    flags = {
-        "unknown_target": not wanted & methods.keys(),
-        "unresolved_splat": arguments and arguments.unresolved,
-    }
+    raised = not wanted & methods.keys(), arguments and arguments.unresolved
     return Judgement(
         valid=category == VALID,
         valid_closed=category == VALID and not closed,
@@ -121,7 +120,7 @@ def judge(
         call=call,
         name=name,
         reason=reason or "",
-        flags=tuple(flag for flag, raised in flags.items() if raised),
+        flags=tuple(compress(FLAGS, raised)),
         exists_anywhere=any((one, name) in index.names for one in index.providers),
     )
 

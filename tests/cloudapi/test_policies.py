@@ -77,7 +77,7 @@ def test_a_bad_threshold_or_precision_and_no_confidence_are_one_clear_line():
         triggered(FIRST.assign(minimum=math.nan), "dag_plus_plus")
     for percent in (-1, 100.5, math.nan):
         with pytest.raises(UserError, match="from 0 to 100"):
-            expected([1], [0], percent)
+            outcome(PASSES, True, percent)
 
 
 def test_the_expectation_is_exact_also_where_retrieval_changes_nothing():

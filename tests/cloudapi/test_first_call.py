@@ -68,9 +68,8 @@ def test_name_and_span_are_given_without_leading_blanks():
 @given(st.text(alphabet="f.rb(){}[]'\"\\\n\r# :Nx", max_size=60))
 def test_feeding_in_pieces_equals_feeding_whole(tail):
     text, rule = "f(" + tail, FirstCall()
-    fed = [rule.feed(char) for char in text]
-    found = [first_call(text[:end]) for end in range(1, len(text) + 1)]
-    assert fed == [one.over for one in found]
+    found = [first_call(text[: at + 1]) for at in range(len(text))]
+    assert [rule.feed(char) for char in text] == [one.over for one in found]
     assert {one for one in found if one.over} <= {first_call(text)}, "more text changes nothing"
 
 

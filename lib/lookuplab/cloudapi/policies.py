@@ -295,9 +295,10 @@ def break_even_rows(passes: Passes) -> Rows:
     """
     first, rows, grid = passes.first, {}, np.arange(-100, 301)
     base, miss, hit = (1.0 * one.valid.to_numpy() for one in (first, passes.miss, passes.hit))
-    changes = np.outer(hit - miss, grid) / 100 - (base - miss)[:, None]
+    lost, rise = base - miss, hit - miss
+    changes = np.outer(rise, grid) / 100 - lost[:, None]
     for name, mask in by_class(first).items():
-        needed, gained = 100 * (base - miss)[mask].sum(), (hit - miss)[mask].sum()
+        needed, gained = 100 * lost[mask].sum(), rise[mask].sum()
         at = needed / gained if gained > 0 else 300 if needed > 100 * gained else -100
         at = min(max(at, -100), 300)
         found = averages(changes[mask], first.api[mask], kind=of_change)

@@ -67,10 +67,10 @@ def test_name_and_span_are_given_without_leading_blanks():
 
 @given(st.text(alphabet="f.rb(){}[]'\"\\\n\r# :Nx", max_size=60))
 def test_feeding_in_pieces_equals_feeding_whole(tail):
-    whole, characters = first_call("f(" + tail), FirstCall()
-    for char in "f(" + tail:
-        characters.feed(char)
-    assert (whole.end, whole.impossible) == (characters.end, characters.impossible)
+    text, rule = "f(" + tail, FirstCall()
+    found = [first_call(text[: at + 1]) for at in range(len(text))]
+    assert [rule.feed(char) for char in text] == [one.over for one in found]
+    assert {one for one in found if one.over} <= {first_call(text)}, "more text changes nothing"
 
 
 QUOTED = [(p + q, q) for p in ("", "f", "r", "Fr", "b", "u") for q in ('"', "'", '"""')]

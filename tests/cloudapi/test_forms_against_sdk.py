@@ -201,8 +201,8 @@ def azure(service, client):
 @pytest.mark.parametrize("api", [*AWS_APIS, *AZURE_APIS])
 def test_every_form_is_judged_as_the_sdk_judges_it(api):
     provider, sdk = ("aws", aws) if api in AWS_APIS else ("azure", azure)
-    service, *_, name = api.split(".")
-    client = api.split(".")[-2]
+    *place, name = api.split(".")
+    service, client = place[0], place[-1]
     exists, accepts = sdk(service, client)
     methods = load_index().methods(provider, client, service)
     other = next(o.name for o in methods.values() if o.name != name and o.operation)

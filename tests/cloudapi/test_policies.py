@@ -127,11 +127,10 @@ def test_rows_are_by_class_and_a_metrics_end_is_its_unit():
     # None of a class without tasks.
     assert [row["condition"] for row in found[::3]] == ["way/high", "way/medium", "way/all"]
     assert [row["value"] for row in found] == [50, -25, 15, 100, 100, 35, 75, 37.5, 25]
-    kinds = [of_share, of_change, of_number]
-    for kind, row, values in zip(kinds, found[6:], numbers.values(), strict=True):
+    kinds = zip((of_share, of_change, of_number), (100, 100, 1), numbers.values(), strict=True)
+    for row, (kind, scale, values) in zip(found[6:], kinds, strict=True):
         (number,) = averages(np.array(values)[:, None], FIRST[:4].api, kind=kind)
-        number = number if kind is of_number else number.percent()
-        assert (row["ci_low"], row["ci_high"]) == (number.low, number.high)
+        assert (row["ci_low"], row["ci_high"]) == (scale * number.low, scale * number.high)
 
 
 def test_tasks_without_a_value_do_not_count():
@@ -178,17 +177,14 @@ def test_break_even_is_where_the_line_meets_the_base_model_and_never_missing():
 def test_perplexity_is_over_tokens_and_its_mixture_is_exact():
     """Names of 1 and 3 tokens: base 1/2 each; hits certain; misses 1/4 each."""
 
-    scored = {
-        name: [
-            SimpleNamespace(tokens=one, token_logprobs=[math.log(chance)] * len(one))
-            for one in ("a", "bcd")
-        ]
-        for name, chance in {"base": 0.5, "hit": 1, "miss": 0.25}.items()
-    }
-    rows = perplexity_rows(FIRST[:2], scored, 75)
+    def scored(chance):
+        logprobs = [math.log(chance)], [math.log(chance)] * 3
+        return [SimpleNamespace(tokens=one, token_logprobs=one) for one in logprobs]
+
+    ways = {"base": scored(0.5), "hit": scored(1), "miss": scored(0.25)}
+    rows = perplexity_rows(FIRST[:2], ways, 75)
     found = values(rows)
-    names = ("base", "hit", "miss", "dag")
-    perplexities = [found[f"{name}/high", "perplexity"] for name in names]
+    perplexities = [found[f"{name}/high", "perplexity"] for name in (*ways, "dag")]
     assert perplexities == [2, 1, 4, 4**0.25]
     assert found["dag/high", "log_perplexity_change"] == -math.log(2) / 2
     assert ("base/high", "log_perplexity_change") not in found
@@ -213,8 +209,7 @@ def test_numbers_stand_side_by_side_and_counts_without_an_interval():
     p = {"model": "toy", "condition": "way/all", "metric": "p", "value": 0.012}
     rows = [*class_rows(FIRST, "way", {"x_percent": [1, 0, 1, 1, 1, 0.5]}), p]
     wide = side_by_side(rows, ["p", "x_percent"])
-    order = ("high", "medium", "low", "all")
-    assert list(wide.index) == [("toy", f"way/{name}") for name in order]
+    assert [name for _, name in wide.index] == "way/high way/medium way/low way/all".split()
     assert list(wide.columns) == ["p", "x_percent"]
     assert wide.p.tolist() == ["", "", "", "0.012"] and wide.x_percent.iloc[3].startswith("75.0 [")
 
@@ -223,24 +218,17 @@ def test_numbers_stand_side_by_side_and_counts_without_an_interval():
 
 
 def test_below_the_threshold_the_retriever_answers_above_it_the_model():
-    chances, masks = (
-        curve(PASSES, [0, 0.35, 1], 50),
-        triggered(FIRST, "dag_plus_plus", [0, 0.35, 1]),
-    )
-    assert chances[:, 0].tolist() == [1, 1, 1, 0, 0, 0], "nothing lies below 0: the base model"
-    assert chances[:, 1].tolist() == [1, 1, 1, 0, 0.5, 0] and masks.sum(axis=0).tolist() == [
-        1,
-        3,
-        6,
-    ]
-    assert chances[:, 2].tolist() == [0.5, 0.5, 0.5, 0.5, 0.5, 0], "everything lies below 1: DAG"
-    assert curve(PASSES, [1.0], RETRIEVED)[:, 0].tolist() == [1, 1, 0, 1, 1, 0]
+    """Nothing lies below 0: the base model; everything lies below 1: DAG."""
+    chances = [[1, 1, 1, 0, 0, 0], [1, 1, 1, 0, 0.5, 0], [0.5] * 5 + [0]]
+    assert curve(PASSES, [0, 0.35, 1], 50).T.tolist() == chances
+    assert curve(PASSES, 1.0, RETRIEVED).tolist() == [1, 1, 0, 1, 1, 0]
+    assert triggered(FIRST, "dag_plus_plus", [0, 0.35, 1]).sum(axis=0).tolist() == [1, 3, 6]
 
 
 def test_among_equal_thresholds_the_smallest_looks_up_least():
     # .1 + .2 is .3 but for rounding
-    assert best(np.array([[0.0, 1.0, 0.5], [0.1 + 0.2, 0.3, 0.1]])).tolist() == [1, 0]
-    assert best(np.array([0.3, 0.1 + 0.2])) == 0
+    rows = [0.0, 1.0, 0.5], [0.1 + 0.2, 0.3, 0.1], [0.3, 0.1 + 0.2, 0.0]
+    assert best(np.array(rows)).tolist() == [1, 0, 0]
 
 
 def test_the_optimum_has_a_range_that_loses_at_most_a_point():

@@ -10,17 +10,17 @@ import json
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 
-import pandas
+from pandas import DataFrame, read_csv
 
 from lookuplab import paths
 from lookuplab.cloudapi.comments import distinct_comments, purpose
 from lookuplab.cloudapi.prompts import task_prompt
-from lookuplab.cloudapi.specs import ApiIndex, ApiSpec
+from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, wanted
 from lookuplab.errors import UserError
 from lookuplab.paths import write_lines
 
@@ -77,7 +77,7 @@ def obstacle(spec: ApiSpec, allowed: Container[str] = ()) -> str:
     return next(flags, "" if purpose(spec) else "no description of a known verb")
 
 
-def candidates(index: ApiIndex, counts: pandas.DataFrame) -> dict[tuple[str, str], list[ApiSpec]]:
+def candidates(index: ApiIndex, counts: DataFrame) -> dict[tuple[str, str], list[ApiSpec]]:
     """(class, provider) -> the APIs that tasks can ask for; ``counts`` as in ``build``.
 
     A class stated in ``counts`` is used as it is; an empty one excludes the API. Otherwise ``frequency_class`` decides.
@@ -90,7 +90,8 @@ def candidates(index: ApiIndex, counts: pandas.DataFrame) -> dict[tuple[str, str
     found, rows = defaultdict(list), counts.to_dict("index")
     for spec in index.operations:
         times = rows.get(spec.id, dict.fromkeys(counts, 0))
-        by_name, at_least = (frequency_class(times[f"count_{of}"]) for of in ("name", "bound"))
+        by_name = frequency_class(times["count_name"])
+        at_least = frequency_class(times["count_bound"])
         homonym = by_name != "low" and not times["count_bound"] and spec.provider != "python"
         frequency = times.get("class", "" if homonym else by_name)
         sure = GENERIC if "class" in times or by_name == at_least else set()
@@ -112,45 +113,37 @@ def acceptable_targets(spec: ApiSpec, index: ApiIndex) -> tuple[str, ...]:
         return re.sub(r"_?v?\d+$", "", name)
 
     clause = purpose(spec)
-    others = index.methods(spec.provider, spec.client, spec.service).values()
-    equals = (
+    equals = {
         other.id
-        for other in others
+        for other in index.methods(spec.provider, spec.client, spec.service).values()
         if other.operation
-        and other.id != spec.id
         and (stem(other.name) == stem(spec.name) or clause and purpose(other) == clause)
-    )
-    return spec.id, *sorted(equals)
+    }
+    return spec.id, *sorted(equals - {spec.id})
 
 
 def sample(
-    specs: Sequence[ApiSpec],
-    counts: Mapping[str, Mapping[str, float]],
-    n_tasks: int,
-    seed: int,
-) -> list[tuple[ApiSpec, str]]:
-    """At most ``n_tasks`` pairs (API, comment), spread over numbers of required arguments and over frequencies.
+    specs: Iterable[ApiSpec], counts: Mapping[str, Mapping[str, float]], seed: int
+) -> Iterator[tuple[ApiSpec, str]]:
+    """Pairs (API, comment) in the order of their choice, spread over numbers of required arguments and frequencies.
 
     ``counts`` are the columns of the frequency table by API id. APIs are taken in turn from buckets with the same
     number of required arguments and the same octave of the count; APIs of the next tenth of ``class_stability`` follow
     when the more stable ones are used up. A hash decides the order within a bucket and whether an API has one, two or
     three prompts. At most half of the wordings for a cloud API are used, so that the mini corpus can use the others.
     """
-    tiers, chosen = defaultdict(lambda: defaultdict(list)), []
+    tiers = defaultdict(lambda: defaultdict(list))
     for spec in sorted(specs, key=lambda s: stable_order(s.id, seed)):
         times = counts[spec.id]
         bucket = min(len(spec.required), 5), int(math.log2(times["count_name"] + 1))
         tiers[-int(10 * times.get("class_stability", 0))][bucket].append(spec)
-    dealt = (_in_turn([tiers[n][key] for key in sorted(tiers[n])]) for n in sorted(tiers))
-    for spec in chain.from_iterable(dealt):
-        prompts = 1 + int(stable_order(spec.id, seed + 1), 16) % PROMPTS_PER_API
-        comments = distinct_comments(spec, 2 * PROMPTS_PER_API)
-        if spec.provider != "python":
-            comments = comments[: len(comments) // 2]
-        chosen += [(spec, comment) for comment in comments[:prompts]]
-        if len(chosen) >= n_tasks:
-            break
-    return chosen[:n_tasks]
+    for _, tier in sorted(tiers.items()):
+        for spec in _in_turn([specs for _, specs in sorted(tier.items())]):
+            prompts = 1 + int(stable_order(spec.id, seed + 1), 16) % PROMPTS_PER_API
+            comments = distinct_comments(spec, 2 * PROMPTS_PER_API)
+            if spec.provider != "python":
+                comments = comments[: len(comments) // 2]
+            yield from ((spec, comment) for comment in comments[:prompts])
 
 
 def _in_turn(buckets: list[list]) -> list:
@@ -166,7 +159,7 @@ def quotas(total: int, aws_share: float = AWS_SHARE) -> dict[str, int]:
 
 def build(
     index: ApiIndex,
-    counts: pandas.DataFrame,
+    counts: DataFrame,
     seed: int = 0,
     per_class: int | None = None,
     aws_share: float = AWS_SHARE,
@@ -180,33 +173,27 @@ def build(
     members, chosen = candidates(index, counts), []
     counts = counts.reindex([spec.id for spec in index.operations], fill_value=0)
     rows = counts.to_dict("index")
-
-    def dealt(frequency: str, numbers: Mapping[str, int]) -> list[tuple[ApiSpec, str]]:
-        drawn = []
-        for provider, n in numbers.items():
-            drawn += sample(members[frequency, provider], rows, n, seed)
-        return drawn
-
     for frequency, total in COMPOSITION.items():
         wanted = quotas(total, aws_share)
         if per_class is not None:
             wanted = dict.fromkeys(index.providers, per_class)
-        pairs = dealt(frequency, wanted)
-        if per_class is None and (missing := total - len(pairs)):
-            pairs = dealt(frequency, {one: n + missing for one, n in wanted.items()})
+        offered = {one: sample(members[frequency, one], rows, seed) for one in wanted}
+        pairs = [pair for one, n in wanted.items() for pair in islice(offered[one], n)]
+        if per_class is None:
+            pairs += islice(chain(*offered.values()), total - len(pairs))
             if len(pairs) < total:
                 raise UserError(
                     f"only {len(pairs)} of {total} {frequency}-frequency tasks can be made from the APIs of the "
                     "frequency table: count over more code"
                 )
-        chosen += pairs
+        chosen += sorted(pairs, key=lambda pair: pair[0].provider)
     return tasks_of(chosen, index, counts, Counter())
 
 
 def tasks_of(
     pairs: Sequence[tuple[ApiSpec, str]],
     index: ApiIndex,
-    counts: pandas.DataFrame,
+    counts: DataFrame,
     seen: Counter[str],
 ) -> list[Task]:
     """One task per (API, comment) pair; ``seen`` counts the tasks that each API already has."""
@@ -240,16 +227,14 @@ def corrected(tasks: Sequence[Task], path: Path, index: ApiIndex) -> list[Task]:
     The columns are ``id``, ``comment`` and ``targets`` (empty to keep the task's own). Raises UserError for a row that
     fits no task.
     """
-    try:
-        rows = pandas.read_csv(path, dtype=str, keep_default_na=False).set_index("id")
+    with wanted(path, "holds no comments for these tasks ({})"):
+        rows = read_csv(path, dtype=str, keep_default_na=False).set_index("id")
         known = {task.id: task for task in tasks}
         for name, comment, targets in rows[["comment", "targets"]].itertuples():
             task = known[name]
             chosen = tuple(index.by_id[api].id for api in targets.split()) or task.targets
             prompt = task_prompt(index.by_id[task.target], comment)
             known[name] = replace(task, comment=comment, prompt=prompt, targets=chosen)
-    except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"{path} holds no comments for these tasks ({error})") from None
     return list(known.values())
 
 
@@ -265,14 +250,10 @@ def load_tasks(path: Path | str = TASKS, limit: int | None = None) -> list[Task]
     Raises UserError if the file contains no tasks.
     """
     path = paths.located(path)
-    try:
-        with paths.opened(path) as lines:
-            rows = map(json.loads, lines)
-            tasks = [Task(**row | {"targets": tuple(row["targets"])}) for row in rows]
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise UserError(
-            f"{path} holds no CloudAPIBench tasks ({error}): run `lookuplab data build benchmark`"
-        ) from None
+    message = "holds no CloudAPIBench tasks ({}): run `lookuplab data build benchmark`"
+    with wanted(path, message), paths.opened(path) as lines:
+        rows = map(json.loads, lines)
+        tasks = [Task(**row | {"targets": tuple(row["targets"])}) for row in rows]
     if limit is None:
         return tasks
     shuffled = sorted(tasks, key=lambda task: stable_order(task.id, 0))

@@ -17,11 +17,12 @@ from lookuplab.cloudapi.prose import sentences
 from lookuplab.cloudapi.specs import ApiSpec
 
 _TABLES = yaml.safe_load(Path(__file__).with_name("wordings.yaml").read_text("utf-8"))
-# Verb -> what a developer may write instead. Descriptions of packages may begin with more verbs.
-VERBS: dict[str, list[str]] = _TABLES["sdk"]
-LIBRARY_VERBS: dict[str, list[str]] = VERBS | _TABLES["library"]
-MEANT: dict[str, list[str]] = LIBRARY_VERBS | _TABLES["meant"]
-PHRASES: dict[str, list[str]] = _TABLES["phrases"]
+# Verb, or the pattern of a phrase -> what a developer may write instead. Descriptions of packages may begin with more
+# verbs.
+VERBS = _TABLES["sdk"]
+LIBRARY_VERBS = VERBS | _TABLES["library"]
+MEANT = LIBRARY_VERBS | _TABLES["meant"]
+PHRASES = _TABLES["phrases"]
 
 _LEAD_INS = re.compile(
     r"^(?:(?:use|using|call|invoke) (?:this|the)(?: \w+)? (?:api|operation|action|method|command|function)?"

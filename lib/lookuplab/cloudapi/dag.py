@@ -9,14 +9,12 @@ passes are ever generated; ``cloudapi.policies`` selects among them.
 import math
 import random
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import accumulate
+from functools import cache
 
 import numpy as np
-import pandas as pd
+from pandas import DataFrame
 
 from lookuplab.cloudapi.benchmark import Task
 from lookuplab.cloudapi.first_call import (
@@ -58,7 +56,7 @@ def key_terms(place: ApiSpec | Task, name: str | None, service: bool = True) -> 
     return found + [name.lower(), *words(name)] if isinstance(name, str) else found
 
 
-@lru_cache(maxsize=2)
+@cache
 def api_ranker(index: ApiIndex) -> Bm25:
     """BM25 over the keys of all operations of the index."""
     return Bm25({spec.id: key_terms(spec, spec.name) for spec in index.operations}, words=list)
@@ -66,7 +64,7 @@ def api_ranker(index: ApiIndex) -> Bm25:
 
 def documents(
     tasks: Sequence[Task],
-    first: pd.DataFrame,
+    first: DataFrame,
     k: int = 1,
     service: bool = True,
     index: ApiIndex | None = None,
@@ -111,11 +109,11 @@ def random_documents(tasks: Sequence[Task], k: int, seed: int = 0) -> Shown:
     """
     ids, shown = sorted(api_ranker(load_index()).ids), {}
     for task in tasks:
-        generator = random.Random(f"{seed} {task.id}")
-        drawn: dict[str, None] = {}  # a set that keeps the order of the draws
+        generator, drawn = random.Random(f"{seed} {task.id}"), []
         while len(drawn) < k:
-            if (api := generator.choice(ids)) not in task.targets:
-                drawn[api] = None
+            api = generator.choice(ids)
+            if api not in (*task.targets, *drawn):
+                drawn.append(api)
         shown[task.id] = tuple(drawn)
     return shown
 
@@ -150,17 +148,24 @@ def shown_tokens(
         start, stop = named.span(1)
     else:
         return []
-    begin = 0 if code == written else code_span(written)[0]
-    # The offset after each token; a token that spells nothing has length 0.
-    ends = list(accumulate(map(len, completion.tokens)))
-    first, last = bisect_right(ends, begin + start), bisect_left(ends, begin + stop)
-    tokens = zip(completion.tokens, map(math.exp, completion.token_logprobs), strict=True)
-    shown = [(*token, at <= last) for at, token in enumerate(tokens)][first : last + 1 + after]
-    return [token for token in shown if token[0] or token[2]]  # no end-of-text after the name
+    offset = 0 if code == written else code_span(written)[0]
+    shown, end = [], 0
+    for piece, logprob in zip(completion.tokens, completion.token_logprobs, strict=True):
+        begin, end = end, end + len(piece)
+        if end > offset + start:
+            shown.append((piece, math.exp(logprob), begin < offset + stop))
+    named = sum(counts for *_, counts in shown)
+    # no end-of-text after the name
+    return [token for token in shown[: named + after] if token[0] or token[2]]
 
 
 def confidence(completion: Completion, code: str | None = None) -> dict[str, float]:
-    """All aggregates by name, each from 0 to 1; 0 if no API is named, so any threshold above 0 triggers retrieval."""
+    """All aggregates by name, each from 0 to 1; NaN without log-probabilities.
+
+    0 if no API is named, so any threshold above 0 triggers retrieval.
+    """
+    if completion.token_logprobs is None:
+        return dict.fromkeys(AGGREGATES, math.nan)
     probabilities = [probability for _, probability, _ in shown_tokens(completion, code)] or [0.0]
     return {name: min(1.0, of(probabilities)) for name, of in AGGREGATES.items()}
 
@@ -212,7 +217,7 @@ def documented(
 def operations(task: Task, index: ApiIndex) -> tuple[str, ...]:
     """The names of all API operations of the client that the task's prompt creates, sorted."""
     methods = index.methods(task.provider, task.client, task.service)
-    return tuple(sorted({spec.name for spec in methods.values() if spec.operation}))
+    return tuple(sorted(name for name, spec in methods.items() if spec.operation))
 
 
 def ask(
@@ -224,7 +229,7 @@ def ask(
     index: ApiIndex | None = None,
     constrained: bool = False,
     **options,
-) -> pd.DataFrame:
+) -> DataFrame:
     """One greedy pass over the tasks, if ``shown`` is given with the documentation of its APIs before each prompt.
 
     ``shown`` is {task id: API ids}; ``options`` (``max_new_tokens``, ``store``, ``requires_logprobs``) are those of
@@ -247,15 +252,21 @@ def ask(
     rows = []
     for task, (done, code) in zip(tasks, answers(model, prompts, **options), strict=True):
         found = judge(code, task.targets, index, task.provider, task.client, task.service)
-        sure = dict.fromkeys(AGGREGATES, math.nan)
-        if done.token_logprobs is not None:
-            sure = confidence(done, code)
-        row = {"model": model.name, "task": task.id, "api": task.target}
-        row |= {"frequency": task.frequency, **vars(found)}
-        row |= {"exists": found.category != NONEXISTENT, **sure}
-        row |= {"prompt_tokens": done.prompt_tokens, "prompt_dropped": done.prompt_dropped}
-        rows.append(row | {"new_tokens": len(done.tokens)})
-    return pd.DataFrame(rows)
+        rows.append(
+            {
+                "model": model.name,
+                "task": task.id,
+                "api": task.target,
+                "frequency": task.frequency,
+                **vars(found),
+                "exists": found.category != NONEXISTENT,
+                **confidence(done, code),
+                "prompt_tokens": done.prompt_tokens,
+                "prompt_dropped": done.prompt_dropped,
+                "new_tokens": len(done.tokens),
+            }
+        )
+    return DataFrame(rows)
 
 
 @dataclass(frozen=True)
@@ -267,9 +278,9 @@ class Passes:
     """
 
     k: int
-    first: pd.DataFrame
-    hit: pd.DataFrame
-    miss: pd.DataFrame
+    first: DataFrame
+    hit: DataFrame
+    miss: DataFrame
     retrieved: np.ndarray
 
 

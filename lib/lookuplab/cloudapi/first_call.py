@@ -2,14 +2,15 @@
 
 Instruction-tuned models get this instruction by Listing 1 and answer in backticks; base models never see it.
 
-CloudAPIBench's prompts end in ``client.``, so a completion begins with the rest of a dotted name. ``FirstCall`` reads
-the completion as it arrives, keeps track of brackets, comments, line continuations and strings, and reports when the
-call is complete or has become impossible. It finds only the *extent* of the call; the caller must check whether its
-content compiles (``compile``). F-strings are treated as strings, as in Python 3.11: a quote of the same kind inside a
-replacement field (allowed from Python 3.12) ends the string.
+CloudAPIBench's prompts end in ``client.``, so a completion begins with the rest of a dotted name. ``first_call`` keeps
+track of brackets, comments, line continuations and strings, and reports when the call is complete or has become
+impossible; ``FirstCall`` asks it while the completion arrives. It finds only the *extent* of the call; the caller must
+check whether its content compiles (``compile``). F-strings are treated as strings, as in Python 3.11: a quote of the
+same kind inside a replacement field (allowed from Python 3.12) ends the string.
 """
 
 import re
+from typing import NamedTuple
 
 # The first two paragraphs are the paper's words. The end of the listing, an example input and its expected output,
 # is missing from our text of the paper (it repeats "As an example you will be given a code input.
@@ -50,66 +51,59 @@ _CODE = re.compile(
 )
 
 
-class FirstCall:
-    """Reads text piece by piece through ``feed`` until ``over``.
+class Found(NamedTuple):
+    """Where the first call is: ``text[start:paren]`` is its dotted name as written, ``text[start:end]`` the whole call.
 
-    ``start``, ``paren`` and ``end`` are offsets into all text fed so far: ``text[start:paren]`` is the dotted name as
-    written, ``text[start:end]`` the whole call. ``end`` is None until the call is complete. ``impossible`` turns True
-    when no continuation could make the text begin with a call (a newline before ``(``, a bracket that does not match, a
-    line break inside a plain string ...).
+    ``end`` is None where the call is not complete. ``impossible``: no continuation could make the text begin with a
+    call (a newline before ``(``, a bracket that does not match, a line break inside a plain string ...).
     """
 
-    name = "first_call"  # in the keys of stored answers
-    # Stop strings for endpoints, which cannot apply this rule.
-    stop = ("\n\n", "\ndef ", "\nclass ", "\nimport ")
-
-    def __init__(self) -> None:
-        self.start: int | None = None
-        self.paren: int | None = None
-        self.end: int | None = None
-        self.impossible = False
-        self._text = ""
-        self._at = 0  # just after the last bracket
-        self._pending: list[str] = []  # the closing brackets still to come
+    start: int | None
+    paren: int | None = None
+    end: int | None = None
+    impossible: bool = False
 
     @property
     def over(self) -> bool:
         """True when more text cannot change the answer."""
         return self.impossible or self.end is not None
 
+
+def first_call(text: str) -> Found:
+    """The first call of a text, as far as it has arrived. What follows the end of the call is ignored."""
+    text = text.replace("\r\n", "\r ").replace("\r", "\n")  # of the same length
+    head, pending = _HEAD.match(text), []  # the closing brackets still to come
+    start, at = head.start("name") if head["name"] else None, head.end()
+    if start is None or not text.startswith("(", at):
+        return Found(start, impossible=at < len(text))
+    paren = at
+    while True:
+        at = _CODE.match(text, at).end()
+        if at == len(text):
+            return Found(start, paren)
+        bracket, at = text[at], at + 1
+        if bracket in CLOSING:
+            pending.append(CLOSING[bracket])
+        elif bracket != pending.pop():  # or a quote or backslash that is not valid here
+            return Found(start, paren, impossible=True)
+        elif not pending:
+            return Found(start, paren, at)
+
+
+class FirstCall:
+    """The rule that ends an answer at its first call: reads text piece by piece through ``feed`` until that is over."""
+
+    name = "first_call"  # in the keys of stored answers
+    # Stop strings for endpoints, which cannot apply this rule.
+    stop = ("\n\n", "\ndef ", "\nclass ", "\nimport ")
+
+    def __init__(self) -> None:
+        self._text = ""
+
     def feed(self, chunk: str) -> bool:
-        """Read more text and return ``over``. Text after the end of the call is ignored."""
-        if not self.over:
-            self._text += chunk
-            self._scan(self._text.replace("\r\n", "\r ").replace("\r", "\n"))  # of the same length
-        return self.over
-
-    def _scan(self, text: str) -> None:
-        if self.paren is None:
-            head = _HEAD.match(text)
-            self.start = head.start("name") if head["name"] else None
-            self._at = head.end()
-            if self.start is not None and text[self._at :].startswith("("):
-                self.paren = self._at
-            self.impossible = self.paren is None and self._at < len(text)
-        while self.paren is not None and not self.over:
-            at = _CODE.match(text, self._at).end()
-            if at == len(text):
-                return
-            bracket, self._at = text[at], at + 1
-            if bracket in CLOSING:
-                self._pending.append(CLOSING[bracket])
-            elif bracket != self._pending.pop():  # or a quote or backslash that is not valid here
-                self.impossible = True
-            elif not self._pending:
-                self.end = self._at
-
-
-def first_call(text: str) -> FirstCall:
-    """The scanner after the whole text; ``end`` is None where there is no complete first call."""
-    scanner = FirstCall()
-    scanner.feed(text)
-    return scanner
+        """Read more text and return whether it is ``over``."""
+        self._text += chunk
+        return first_call(self._text).over
 
 
 def strip_backticks(text: str) -> str:

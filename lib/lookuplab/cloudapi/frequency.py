@@ -18,15 +18,15 @@ import json
 import re
 import warnings
 from collections import ChainMap, Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import pandas
+from pandas import DataFrame, read_csv
 
 from lookuplab import paths
 from lookuplab.cloudapi.benchmark import frequency_class
-from lookuplab.cloudapi.specs import ApiIndex, load_index
+from lookuplab.cloudapi.specs import ApiIndex, load_index, wanted
 from lookuplab.errors import UserError
 from lookuplab.models.load import split_options
 from lookuplab.paths import opened, write_lines
@@ -81,10 +81,10 @@ def source_files(source: str) -> Iterator[tuple[str, str]]:
         text = next((row[name] for name in TEXT_FIELDS if name in row), None)
         if text is None:
             raise UserError(source + NO_TEXT)
-        parts = [row[name] for name in PATH_FIELDS if row.get(name)]
         # without the owner: not everything that aws-samples publishes is AWS code
-        parts[:0] = [row[n].rpartition("/")[2] for n in REPOSITORY_FIELDS if row.get(n)]
-        yield "/".join(parts), text
+        repository = [row[name].rpartition("/")[2] for name in REPOSITORY_FIELDS if row.get(name)]
+        inside = [row[name] for name in PATH_FIELDS if row.get(name)]
+        yield "/".join(repository + inside), text
 
 
 def code_cells(notebook: str) -> str:
@@ -113,9 +113,7 @@ def _rows(source: str) -> Iterator[dict]:
         raise UserError(f"cannot read {source}: {str(error) or type(error).__name__}") from None
 
 
-def count(
-    files: Iterable[tuple[str, str]], index: ApiIndex
-) -> tuple[pandas.DataFrame, Counter[str]]:
+def count(files: Iterable[tuple[str, str]], index: ApiIndex) -> tuple[DataFrame, Counter[str]]:
     """(``count_name`` and ``count_bound`` of every operation, by API id; number of files by fate).
 
     ``files``: (path, text). Only files specific to a provider are parsed, which in a large corpus are one in hundreds.
@@ -128,10 +126,10 @@ def count(
         fates["read"] += 1
         found = [
             provider
-            for provider, (words, in_text, in_path) in providers.items()
+            for provider, (words, in_path) in providers.items()
             if re.search(in_path, path)
             or any(word in text for word in words)  # ten times faster, and excludes most
-            and re.search(in_text, text)
+            and re.search(_IMPORT.format("|".join(words)), text)
         ]
         if not found:
             fates["other"] += 1
@@ -152,25 +150,19 @@ def count(
         if found:
             seen.add(hash(text))
     rows = {spec.id: (names[spec.provider, spec.name], bound[spec.id]) for spec in index.operations}
-    frame = pandas.DataFrame.from_dict(rows, orient="index", columns=COUNTS)
+    frame = DataFrame.from_dict(rows, orient="index", columns=COUNTS)
     return frame.rename_axis("api"), fates
 
 
-def specific_to(index: ApiIndex) -> dict[str, tuple[list[str], str, str]]:
-    """Provider -> how to recognise files that use the SDK or package (step 3): (imported names, pattern of an import in
-    the text, pattern of the path).
-    """
+def specific_to(index: ApiIndex) -> dict[str, tuple[list[str], str]]:
+    """Provider -> how to recognise files that use the SDK or package (step 3): (imported names, pattern of the path)."""
     own = sorted({s.service.partition(".")[0] for s in index.specs if s.provider == "python"})
-    shown = {
+    known = {
         "aws": (["boto3", "botocore"], "(?i)aws|boto|amazon"),
         "azure": (["azure"], "(?i)azure"),
         "python": (own, rf"(?:^|/)(?:{'|'.join(own)})(?:/|\.py$)"),
     }
-    return {
-        provider: (words, _IMPORT.format("|".join(words)), in_path)
-        for provider, (words, in_path) in shown.items()
-        if provider in index.providers
-    }
+    return {provider: known[provider] for provider in index.providers}
 
 
 def is_sdk_source(path: str, text: str) -> bool:
@@ -179,7 +171,8 @@ def is_sdk_source(path: str, text: str) -> bool:
 
 
 def client_names(index: ApiIndex) -> Clients:
-    """What identifies a client (a boto3 service, an Azure class, ``Manager.group``) -> its methods, {name: API id}.
+    """What identifies a client (a boto3 service, its type ``s3client``, an Azure class, ``Manager.group``) -> its
+    methods, {name: API id}.
 
     A class name that occurs in several packages is left out.
     """
@@ -190,6 +183,7 @@ def client_names(index: ApiIndex) -> Clients:
     owners = Counter(client for _, client in methods)
     managers = {s: client for s, client in methods if client.endswith("ManagementClient")}
     found = {client: methods[s, client] for s, client in methods if owners[client] == 1}
+    found |= {re.sub(r"\W", "", client) + "client": known for client, known in found.items()}
     for (service, client), known in methods.items():
         if client.endswith("Operations") and service in managers:
             # Azure's underscores are arbitrary: p2_svpn_gateways are P2SVpnGatewaysOperations.
@@ -204,19 +198,25 @@ def usage(text: str, clients: Clients) -> tuple[Counter, Counter]:
     A call is bound if the object that it is made on can only be one client that has the method. Raises whatever
     ``ast.parse`` raises.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         tree = ast.parse(text)
-    reader, bound = _Reader(clients), Counter()
-    reader.visit(tree)
-    for call, scope in reader.calls:
-        if isinstance(call.func, ast.Attribute):
-            objects = reader.meant(call.func.value, scope) & clients.keys()
-            apis = {clients[client].get(call.func.attr) for client in objects} - {None}
-            bound.update(apis if len(apis) == 1 else ())
-    return reader.names, bound
+    _read(tree, ChainMap({_ALIASES: {}}))
+    names, bound = Counter(), Counter()
+    for node in ast.walk(tree):
+        match node:
+            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                names[node.name] += 1
+            case ast.Call(func=function):
+                names[_last_name(function)] += 1
+                if isinstance(function, ast.Attribute):
+                    objects = _meant(function.value) & clients.keys()
+                    apis = {clients[client].get(function.attr) for client in objects} - {None}
+                    bound.update(apis if len(apis) == 1 else ())
+    return names, bound
 
 
+# What makes a client from the name of a service -> how the client is called here.
+_FACTORIES = {"client": "", "create_client": "", "resource": "resource "}
 # What methods of Azure's clients return, whichever client they are called on.
 _RETURNED = {
     "get_blob_client": {"BlobClient"},
@@ -230,156 +230,134 @@ _RETURNED = {
 }
 # for example a loop variable: whatever is assigned to the name elsewhere, it may be something else
 _UNKNOWN = ast.Pass()
-Scope = ChainMap[str, list]  # name or dotted attribute -> [(assigned expression, its scope)]
+# Name or dotted attribute -> the expressions assigned to it. Keywords, which no name can be, stand for what a function
+# returns, mark a class body, and in the outermost scope hold the names that imports give: {new: old}.
+Scope = ChainMap[str, list[ast.AST]]
+_RETURN, _CLASS, _ALIASES = "return", "class", "import"
 
 
-class _Reader(ast.NodeVisitor):
-    """Collects the calls of a file with their scopes, and what is assigned to each name, so that ``meant`` can tell
-    which clients an expression may refer to.
+def _read(node: ast.AST, scope: Scope) -> None:
+    """Note the scope of every node (``node.scope``), and in the scopes what is assigned to each name.
 
     Scopes are Python's; an attribute means the same in the whole file; the order of statements is ignored. A function
     stands for what it returns, a parameter for its annotation.
     """
+    match node:
+        case ast.Assign():
+            for target in node.targets:
+                _bind(scope, target, node.value)
+        case ast.AnnAssign() | ast.NamedExpr():
+            _bind(scope, node.target, node)
+        case ast.withitem():
+            _bind(scope, node.optional_vars, node.context_expr)
+        case ast.For() | ast.AsyncFor() | ast.comprehension():
+            _bind(scope, node.target, _UNKNOWN)
+        case ast.Import() | ast.ImportFrom():
+            scope[_ALIASES].update({one.asname: one.name for one in node.names if one.asname})
+        case ast.Global():
+            for name in node.names:
+                scope.maps[0][name] = scope.maps[-1].setdefault(name, [])
+        case ast.Return():
+            _bind(scope, ast.Name(_RETURN), node.value)
+        case ast.ClassDef():
+            scope = scope.new_child({_CLASS: []})
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
+            _bind(scope, ast.Name(getattr(node, "name", "lambda")), node)
+            # names in a class body are not visible in its methods
+            scope = (scope.parents if _CLASS in scope.maps[0] else scope).new_child()
+        case ast.arg():
+            _bind(scope, ast.Name(node.arg), node)
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            scope = scope.new_child()
+    node.scope = scope
+    for child in ast.iter_child_nodes(node):
+        _read(child, scope)
 
-    def __init__(self, clients: Clients):
-        self.names, self.calls = Counter(), []
-        self._typed = {re.sub(r"\W", "", name) + "client": name for name in clients}
-        self._scope: Scope = ChainMap({})
-        self._class: Scope | None = None  # the class whose body is read
-        self._aliases, self._known = {}, {}
 
-    def _bind(self, target: ast.AST | None, value: ast.AST, scope: Scope | None = None) -> None:
-        given = value, self._scope if scope is None else scope
-        names, everywhere = self._scope.maps[0], self._scope.maps[-1]
-        if isinstance(target, ast.Tuple | ast.List):
-            parts = getattr(value, "elts", ())
-            known = parts if len(parts) == len(target.elts) else [_UNKNOWN] * len(target.elts)
-            for one, part in zip(target.elts, known, strict=True):
-                self._bind(one, part)
-        elif isinstance(target, ast.Attribute):
-            everywhere.setdefault(ast.unparse(target), []).append(given)
-        elif isinstance(target, ast.Name):
-            names.setdefault(target.id, []).append(given)
-            if self._scope is self._class:
-                everywhere.setdefault(f"self.{target.id}", []).append(given)
+def _bind(scope: Scope, target: ast.AST | None, value: ast.AST | None) -> None:
+    names, everywhere = scope.maps[0], scope.maps[-1]
+    if isinstance(target, ast.Tuple | ast.List):
+        parts = getattr(value, "elts", ())
+        known = parts if len(parts) == len(target.elts) else [_UNKNOWN] * len(target.elts)
+        for one, part in zip(target.elts, known, strict=True):
+            _bind(scope, one, part)
+    elif isinstance(target, ast.Attribute):
+        everywhere.setdefault(ast.unparse(target), []).append(value)
+    elif isinstance(target, ast.Name):
+        names.setdefault(target.id, []).append(value)
+        if _CLASS in names:
+            everywhere.setdefault(f"self.{target.id}", []).append(value)
 
-    def visit(self, node: ast.AST) -> None:
-        outer = self._scope, self._class
-        match node:
-            case ast.Call():
-                self.names[_last_name(node.func)] += 1
-                self.calls.append((node, self._scope))
-            case ast.Assign():
-                for target in node.targets:
-                    self._bind(target, node.value)
-            case ast.AnnAssign():
-                self._bind(node.target, node.value)
-                self._bind(node.target, ast.arg("", node.annotation))
-            case (
-                ast.NamedExpr(target=target, value=value)
-                | ast.withitem(optional_vars=target, context_expr=value)
-            ):
-                self._bind(target, value)
-            case ast.For() | ast.AsyncFor() | ast.comprehension():
-                self._bind(node.target, _UNKNOWN)
-            case ast.Import() | ast.ImportFrom():
-                self._aliases.update({one.asname: one.name for one in node.names if one.asname})
-            case ast.Global():
-                for name in node.names:
-                    self._scope.maps[0][name] = self._scope.maps[-1].setdefault(name, [])
-            case ast.Return():
-                self._bind(ast.Name("return"), node.value)
-            case ast.ClassDef():
-                self.names[node.name] += 1
-                self._scope = self._class = self._scope.new_child()
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
-                # names in a class body are not visible in its methods
-                around = self._scope.parents if self._scope is self._class else self._scope
-                inside = around.new_child()
-                if not isinstance(node, ast.Lambda):
-                    self.names[node.name] += 1
-                    self._bind(ast.Name(node.name), node, inside)
-                self._scope = inside
-            case ast.arg():
-                self._bind(ast.Name(node.arg), node)
-            case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-                self._scope = self._scope.new_child()
-        self.generic_visit(node)
-        self._scope, self._class = outer
 
-    def meant(self, node: ast.AST | None, scope: Scope) -> set[str]:
-        """The keys of ``clients`` that an expression may refer to, among other words."""
-        if id(node) not in self._known:
-            self._known[id(node)] = set()  # for circular definitions
-            self._known[id(node)] = self._meant(node, scope)
-        return self._known[id(node)]
+def _meant(node: ast.AST) -> set[str]:
+    """The keys of ``Clients`` that an expression may refer to, among other words."""
+    if not hasattr(node, "meant"):
+        node.meant = set()  # for circular definitions
+        node.meant = _resolved(node, node.scope)
+    return node.meant
 
-    def _meant(self, node: ast.AST | None, scope: Scope) -> set[str]:
-        match node:
-            case ast.Name(id=name):
-                return self._any(scope.get(name, ()))
-            case ast.Attribute(value=value, attr=name):
-                owners = self.meant(value, scope)
-                found = self._any(scope.get(ast.unparse(node), ()))
-                if name in ("meta", "client"):  # of boto3's resource
-                    found |= {one.removeprefix("resource ") for one in owners}
-                group = name.replace("_", "")  # compute_client.virtual_machines
-                return found | {f"{manager}.{group}" for manager in owners}
-            case ast.BoolOp(values=parts):
-                return self._any((part, scope) for part in parts)
-            case ast.IfExp():
-                return self._any(((node.body, scope), (node.orelse, scope)))
-            case ast.Await() | ast.NamedExpr():
-                return self.meant(node.value, scope)
-            case ast.arg(annotation=ast.AST()):
-                words = re.findall(r"\w+", ast.unparse(node.annotation))
-                words = [self._aliases.get(word, word) for word in words]
-                return {self._typed.get(word.lower(), word) for word in words}
-            case ast.FunctionDef() | ast.AsyncFunctionDef():
-                return self._any(scope.maps[0].get("return", ()))
-            case ast.Call(func=function, args=arguments):
-                name = _last_name(function)
-                if name.startswith("from_") and isinstance(function, ast.Attribute):
-                    name = _last_name(function.value)  # BlobClient.from_connection_string
-                name = self._aliases.get(name, name)
-                match arguments:
-                    case [ast.Constant(str(service)), *_] if name in ("client", "create_client"):
-                        return {service}
-                    case [ast.Constant(str(service)), *_] if name == "resource":
-                        return {f"resource {service}"}
-                made = {name} if name[:1].isupper() else _RETURNED.get(name, set())
-                return made | self.meant(function, scope)
-        return set()
 
-    def _any(self, given: Iterable[tuple[ast.AST | None, Scope]]) -> set[str]:
-        given = list(given)
-        if any(value is _UNKNOWN for value, _ in given):
-            return set()
-        return {one for value, scope in given for one in self.meant(value, scope) if one}
+def _resolved(node: ast.AST, scope: Scope) -> set[str]:
+    match node:
+        case ast.Name(id=name):
+            return _any(scope.get(name, ()))
+        case ast.Attribute(value=value, attr=name):
+            owners = _meant(value)
+            found = _any(scope.get(ast.unparse(node), ()))
+            if name in ("meta", "client"):  # of boto3's resource
+                found |= {one.removeprefix("resource ") for one in owners}
+            group = name.replace("_", "")  # compute_client.virtual_machines
+            return found | {f"{manager}.{group}" for manager in owners}
+        case ast.BoolOp(values=parts):
+            return _any(parts)
+        case ast.IfExp():
+            return _any([node.body, node.orelse])
+        case ast.Await() | ast.NamedExpr():
+            return _meant(node.value)
+        case ast.arg(annotation=ast.AST()) | ast.AnnAssign():
+            words = re.findall(r"\w+", ast.unparse(node.annotation))
+            words = {scope[_ALIASES].get(word, word) for word in words}
+            types = {word.lower() for word in words if word.endswith("Client")}  # S3Client
+            return words | types | _any([getattr(node, "value", None)])
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            return _any(scope.maps[0].get(_RETURN, ()))
+        case ast.Call(func=function, args=arguments):
+            name = _last_name(function)
+            if name.startswith("from_") and isinstance(function, ast.Attribute):
+                name = _last_name(function.value)  # BlobClient.from_connection_string
+            name = scope[_ALIASES].get(name, name)
+            match arguments:
+                case [ast.Constant(str(service)), *_] if name in _FACTORIES:
+                    return {_FACTORIES[name] + service}
+            made = {name} if name[:1].isupper() else _RETURNED.get(name, set())
+            return made | _meant(function)
+    return set()
+
+
+def _any(nodes: Sequence[ast.AST | None]) -> set[str]:
+    return set() if _UNKNOWN in nodes else set().union(*map(_meant, filter(None, nodes)))
 
 
 def _last_name(function: ast.expr) -> str:
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return getattr(function, "attr", getattr(function, "id", ""))
 
 
-def read_frequencies(path: Path) -> pandas.DataFrame:
+def read_frequencies(path: Path) -> DataFrame:
     """``count_name`` and ``count_bound`` by API id, and ``class``, ``class_stability`` and further columns if there are
     any.
 
     Raises UserError if the file is not such a table.
     """
     types = dict.fromkeys(COUNTS, "uint64") | {"class": "str", "class_stability": "float"}
-    try:
-        frame = pandas.read_csv(path, dtype=types).set_index("api").fillna({"class": ""})
+    with wanted(path, "holds no frequencies ({}): make it with `lookuplab data frequencies`"):
+        frame = read_csv(path, dtype=types).set_index("api").fillna({"class": ""})
         frame[COUNTS]
         if odd := {*frame.get("class", ())} - {*CLASSES, ""}:
             raise ValueError(f"{min(odd)!r} is no class of frequency")
         return frame
-    except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"{path}: {error}; make it with `lookuplab data frequencies`") from None
 
 
-def report(frame: pandas.DataFrame, fates: Counter[str]) -> str:
+def report(frame: DataFrame, fates: Counter[str]) -> str:
     """What was read and left out, and how many operations each count puts into each class."""
     classes = (f"{name}: {dict(Counter(map(frequency_class, frame[name])))}" for name in COUNTS)
     return "\n".join([f"files: {dict(fates)}", *classes])
@@ -401,25 +379,19 @@ def by_repository(path: Path, index: ApiIndex) -> np.ndarray:
     First: the repository calls or defines a function with the operation's name. Second: it does, and it also calls
     something on a client of the operation's service. Third: it calls the operation on the operation's own client.
     """
-    # a key in a row -> the operations that it refers to
-    operations, at = index.operations, defaultdict(list)
-    for number, spec in enumerate(operations):
-        for key in (spec.provider, spec.name), (spec.provider, "", spec.service), (spec.id,):
-            at[key].append(number)
+    operations, found = index.operations, []
     with opened(path) as lines:
-        rows = list(map(json.loads, lines))
-    found = np.zeros((3, len(rows), len(operations)), bool)
-    for (names, clients, bound), row in zip(found.swapaxes(0, 1), rows, strict=True):
-        for provider, name, _ in row["names"]:
-            names[at[provider, name]] = True
-        for provider, service, client, name, _ in row["bound"]:
-            clients[at[provider, "", service]] = True
-            bound[at[(f"{provider}/{service}.{client}.{name}",)]] = True
-        clients &= names
-    return found
+        for row in map(json.loads, lines):
+            called = {(provider, name) for provider, name, _ in row["names"]}
+            used = {(provider, service) for provider, service, *_ in row["bound"]}
+            bound = {"{}/{}.{}.{}".format(*place) for place in row["bound"]}
+            names = np.array([(spec.provider, spec.name) in called for spec in operations])
+            clients = np.array([(spec.provider, spec.service) in used for spec in operations])
+            found.append((names, names & clients, [spec.id in bound for spec in operations]))
+    return np.array(found).swapaxes(0, 1)
 
 
-def classes(repositories: np.ndarray, index: ApiIndex) -> np.ndarray:
+def classes(repositories, index: ApiIndex) -> np.ndarray:
     """(..., operations): the index of the class in ``CLASSES``, -1 if the counts do not determine it.
 
     ``repositories``, (3, ..., operations), are numbers of repositories in the order of ``by_repository``. The first
@@ -427,12 +399,12 @@ def classes(repositories: np.ndarray, index: ApiIndex) -> np.ndarray:
     something else (a homonym); and if clients of one service share the name, the third must not be 0. For a name that
     is a single word or that several services have, the third must give the same class instead.
     """
-    operations, services = index.operations, defaultdict(set)
-    for spec in operations:
-        services[spec.provider, spec.name].add(spec.service)
+    operations = index.operations
+    places = {(spec.provider, spec.name, spec.service) for spec in operations}
+    services = Counter((provider, name) for provider, name, _ in places)
     shared = np.array(["shared_name" in spec.flags for spec in operations])
     generic = [
-        "generic_name" in spec.flags or len(services[spec.provider, spec.name]) > 1
+        "generic_name" in spec.flags or services[spec.provider, spec.name] > 1
         for spec in operations
     ]
     most = np.array([MOST[spec.provider] for spec in operations]).T
@@ -443,7 +415,7 @@ def classes(repositories: np.ndarray, index: ApiIndex) -> np.ndarray:
     return np.where((found == 0) | sure, found, -1)
 
 
-def stability(found: np.ndarray, index: ApiIndex, draws: int = DRAWS) -> np.ndarray:
+def stability(found, index: ApiIndex, draws: int = DRAWS) -> np.ndarray:
     """(operations,): the share of ``draws`` in which an operation keeps its class.
 
     Each draw takes as many repositories as there are, with replacement. The share is 1 for an operation that no
@@ -458,15 +430,15 @@ def stability(found: np.ndarray, index: ApiIndex, draws: int = DRAWS) -> np.ndar
     return kept / draws
 
 
-def classify(table: Path = FREQUENCIES) -> pandas.DataFrame:
-    """Write ``repositories_client``, ``class`` and ``class_stability`` of the committed ``table``, from the counts by
+def classify() -> DataFrame:
+    """Write ``repositories_client``, ``class`` and ``class_stability`` of the committed table, from the counts by
     repository next to it; the table's other columns stay unchanged.
     """
-    index, frame = load_index(), pandas.read_csv(table).set_index("api")
-    found = by_repository(table.with_name(BY_REPOSITORY), index)
+    index, frame = load_index(), read_csv(FREQUENCIES, index_col="api")
+    found = by_repository(FREQUENCIES.with_name(BY_REPOSITORY), index)
     frame = frame.loc[[spec.id for spec in index.operations]]
     frame["repositories_client"] = found[1].sum(axis=0)
     frame["class"] = np.array([*CLASSES, ""])[classes(found.sum(axis=1), index)]
     frame["class_stability"] = stability(found, index)
-    write_lines(table, [frame.to_csv(lineterminator="\n").removesuffix("\n")])
+    write_lines(FREQUENCIES, [frame.to_csv(lineterminator="\n").removesuffix("\n")])
     return frame

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from lookuplab import paths
 from lookuplab.cloudapi import benchmark, frequency
-from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, inspected, methods, write_index
+from lookuplab.cloudapi.specs import ApiIndex, Described, inspected, methods, write_index
 from lookuplab.errors import UserError
 
 FREQUENCIES, TASKS = "frequencies.csv", "tasks.jsonl"
@@ -40,7 +40,7 @@ class OwnApi:
 
 def build(
     name: str,
-    folder: Path | None = None,
+    folder: Path,
     corpus: str | None = None,
     per_class: int = 100,
     seed: int = 0,
@@ -48,11 +48,10 @@ def build(
     """Read a package, count its APIs, make tasks, and write index, documentation, frequencies and tasks into
     ``folder``.
 
-    ``name`` is an import name, such as ``networkx.algorithms``, or a folder; ``folder`` is by default
-    ``folder_of(name)``. ``corpus`` is as in ``frequency.source_files``; with None, the package's own sources are
-    counted. Raises UserError if the package cannot be imported or counted, or if no task can be made.
+    ``name`` is an import name, such as ``networkx.algorithms``, or a folder. ``corpus`` is as in
+    ``frequency.source_files``; with None, the package's own sources are counted. Raises UserError if the package cannot
+    be imported or counted, or if no task can be made.
     """
-    folder = folder or folder_of(name)
     described, left_out, sources = offered(name)
     if not corpus and not sources:
         raise UserError(f"no Python sources to count in: name a corpus that uses {name}")
@@ -77,7 +76,7 @@ def folder_of(name: str) -> Path:
     return paths.RUNS / "packages" / Path(name).name
 
 
-def offered(name: str) -> tuple[list[tuple[ApiSpec, str]], Counter[str], str]:
+def offered(name: str) -> tuple[list[Described], Counter[str], str]:
     """What the package with this import name or folder offers: (its APIs with their documentation, how much could not
     be read by reason, the path of its sources or "" if it is compiled).
 
@@ -87,7 +86,7 @@ def offered(name: str) -> tuple[list[tuple[ApiSpec, str]], Counter[str], str]:
         place = Path(name).expanduser().resolve()
         sys.path.insert(0, str(place.parent))
         name = place.name
-    public: dict[int, tuple] = {}  # by identity: the shortest path of each object
+    public = {}  # by identity: the shortest path of each object
     found, left_out = [], Counter()
     for client in sorted(_modules(name, left_out), key=lambda path: (path.count("."), path)):
         for part, value in _exported(client, name):
@@ -130,7 +129,7 @@ def _exported(client: str, package: str) -> Iterator[tuple[str, object]]:
             value = getattr(module, name)
         except Exception:  # a lazily loaded name may raise anything
             continue
-        named = callable(value) and hasattr(value, "__name__") and not inspect.ismodule(value)
+        named = callable(value) and hasattr(value, "__name__")
         if named and (declared or _is_own(value, package)):
             yield name, value
 
@@ -141,7 +140,7 @@ def _is_own(value: object, package: str) -> bool:
 
 def _apis(
     package: str, client: str, name: str, value: object, public: Container[int]
-) -> Iterator[tuple[ApiSpec, str]]:
+) -> Iterator[Described]:
     """A function; or a class's constructor and the methods that it does not inherit from a public class.
 
     Constructors of exceptions, class methods, static methods and methods inherited from other packages are included,

@@ -15,7 +15,7 @@ from itertools import combinations
 from operator import attrgetter, itemgetter
 
 import numpy as np
-import pandas as pd
+from pandas import DataFrame, Series
 
 from lookuplab.artifact import readable
 from lookuplab.cloudapi.benchmark import COMPOSITION, stable_order
@@ -24,6 +24,7 @@ from lookuplab.errors import UserError
 from lookuplab.models import Completion
 from lookuplab.scoring.calibration import aurc_interval, auroc_interval, ece_interval
 from lookuplab.scoring.rates import (
+    Rate,
     averages,
     bare_row,
     of_change,
@@ -43,10 +44,12 @@ KINDS = {"percent": of_share, "points": of_change}  # of intervals, by the suffi
 # A retriever: its precision in percent (the paper's is 50), for the exact expectation over all choices of hits; or
 # (tasks,) booleans that say for which tasks the target was found (``Passes.retrieved``, ``sampled_hits``).
 Hits = float | np.ndarray
+Rows = list[dict]
+Numbers = Mapping[str, np.ndarray]  # name -> (tasks,) numbers
 
 
 def triggered(
-    first: pd.DataFrame,
+    first: DataFrame,
     policy: str,
     threshold: float | Sequence[float] = THRESHOLD,
     exists: str = "exists_anywhere",
@@ -68,7 +71,7 @@ def triggered(
     absent = ~first[exists].to_numpy(dtype=bool)
     unsure = np.less.outer(first.minimum.to_numpy(), threshold)
     chosen = absent & False, absent | True, absent, unsure, (absent | unsure.T).T
-    return dict(zip(POLICIES, chosen, strict=True))[policy]
+    return chosen[POLICIES.index(policy)]
 
 
 def expected(hit, miss, precision: float) -> np.ndarray:
@@ -79,12 +82,11 @@ def expected(hit, miss, precision: float) -> np.ndarray:
     """
     if not 0 <= precision <= 100:
         raise UserError(f"a retriever precision of {precision}%: give a number from 0 to 100")
-    hit, miss = np.asarray(hit, dtype=float), np.asarray(miss, dtype=float)
     # exact where both are equal, unlike the formula as written
-    return miss + precision / 100 * (hit - miss)
+    return miss + precision / 100 * np.subtract(hit, miss, dtype=float)
 
 
-def sampled_hits(tasks: pd.DataFrame, precision: float, seed: int = 0) -> np.ndarray:
+def sampled_hits(tasks: DataFrame, precision: float, seed: int = 0) -> np.ndarray:
     """(tasks,) booleans: one random draw of the tasks for which the retriever finds the target, as the paper must have
     made.
 
@@ -92,17 +94,18 @@ def sampled_hits(tasks: pd.DataFrame, precision: float, seed: int = 0) -> np.nda
     halves rounded up. A seeded hash of the task orders each class, so the sets are nested as the precision grows and do
     not depend on the order of the tasks.
     """
-    order = [stable_order(task, seed) for task in tasks.task]
-    place = pd.Series(np.argsort(np.argsort(order))).groupby(tasks.frequency.to_numpy()).rank()
-    size = tasks.groupby("frequency").task.transform("size").to_numpy()
-    return (100 * place - 50 <= precision * size + 1e-6).to_numpy()  # 0.57 x 100 is below 57
+    order = tasks.task.map(lambda task: stable_order(task, seed)).rank()
+    classes = order.groupby(tasks.frequency)
+    # 0.57 x 100 is below 57
+    found = 100 * classes.rank() - 50 <= precision * classes.transform("size") + 1e-6
+    return found.to_numpy()
 
 
 def outcome(
     passes: Passes,
-    retrieve: np.ndarray,
+    retrieve,
     hits: Hits,
-    of: Callable[[pd.DataFrame], pd.Series] = itemgetter("valid"),
+    of: Callable[[DataFrame], Series] = itemgetter("valid"),
 ) -> np.ndarray:
     """(tasks,) the expected value of what ``of`` reads from a pass, by default the probability of a valid invocation.
 
@@ -110,12 +113,11 @@ def outcome(
     """
     frames = passes.first, passes.hit, passes.miss
     first, hit, miss = (of(frame).to_numpy(dtype=float) for frame in frames)
-    drawn = isinstance(hits, np.ndarray)
-    documented = np.where(hits, hit, miss) if drawn else expected(hit, miss, hits)
+    documented = np.where(hits, hit, miss) if np.ndim(hits) else expected(hit, miss, hits)
     return np.where(np.transpose(retrieve), documented, first).T
 
 
-def spent(passes: Passes, retrieve: np.ndarray, column: str, hits: Hits) -> np.ndarray:
+def spent(passes: Passes, retrieve, column: str, hits: Hits) -> np.ndarray:
     """(tasks,) expected tokens of a ``column``: always those of the first pass, which the query needs, and those of the
     second pass where ``retrieve`` is true. Lookup and search cost no tokens.
     """
@@ -123,7 +125,12 @@ def spent(passes: Passes, retrieve: np.ndarray, column: str, hits: Hits) -> np.n
     return passes.first[column].to_numpy(dtype=float) + retrieve * second
 
 
-def by_class(first: pd.DataFrame) -> Mapping[str, np.ndarray]:
+def rows_of(first: DataFrame, numbers: Mapping[tuple[str, str], Rate]) -> Rows:
+    """Rows of the model that made the first pass: (condition, metric) -> number."""
+    return [row(first.model.iloc[0], *place, number) for place, number in numbers.items()]
+
+
+def by_class(first: DataFrame) -> Numbers:
     """Class -> (tasks,) mask, for the classes that occur and for "all"."""
     frequency = first.frequency.to_numpy()
     masks = {name: frequency == name for name in CLASSES if name in frequency}
@@ -131,11 +138,11 @@ def by_class(first: pd.DataFrame) -> Mapping[str, np.ndarray]:
 
 
 def class_rows(
-    first: pd.DataFrame,
+    first: DataFrame,
     name: str | Sequence[str],
-    numbers: Mapping[str, np.ndarray],
+    numbers: Numbers,
     classes: Mapping | None = None,
-) -> list[dict]:
+) -> Rows:
     """Rows ``name/class`` for each class of the tasks and "all", and for each metric of ``numbers``.
 
     numbers: metric -> (tasks,) values, or (tasks, m) for m names. Tasks whose value is NaN are skipped; a class without
@@ -143,35 +150,34 @@ def class_rows(
     paired difference of such values, anything else a mean of numbers. The name "new - old" becomes ``new/class -
     old/class``. ``classes`` replaces ``by_class``, for instance by {"all": True}.
     """
-    names, rows = [name] if isinstance(name, str) else name, []
+    found, names = {}, [name] if isinstance(name, str) else name
     for label, mask in (classes or by_class(first)).items():
+        conditions = [
+            " - ".join(f"{side}/{label}".strip("/") for side in name.split(" - ")) for name in names
+        ]
         for metric, values in numbers.items():
             values = np.asarray(values, dtype=float).reshape(len(first), -1)
             counted = mask & ~np.isnan(values[:, 0])
-            if not counted.any():
-                continue
-            unit = metric.rpartition("_")[2]
-            kind = KINDS.get(unit, of_number)
-            found = averages(values[counted], first.api[counted], kind=kind)
-            for name, number in zip(names, found, strict=True):
-                condition = " - ".join(f"{side}/{label}".strip("/") for side in name.split(" - "))
-                number = number.percent() if unit in KINDS else number
-                rows.append(row(first.model.iloc[0], condition, metric, number))
-    return rows
+            if counted.any():
+                kind = KINDS.get(metric.rpartition("_")[2], of_number)
+                means = averages(values[counted], first.api[counted], kind=kind)
+                for condition, mean in zip(conditions, means, strict=True):
+                    found[condition, metric] = mean if kind is of_number else mean.percent()
+    return rows_of(first, found)
 
 
-def valid_rates(table: pd.DataFrame) -> list[dict]:
+def valid_rates(table: DataFrame) -> Rows:
     """Table 1: valid API invocations (%) by model and frequency class and over all tasks, open and closed binding."""
     rows = []
     for _, part in table.groupby("model", sort=False):
-        metrics = {f"{name}_percent": part[name] for name in ("valid", "valid_closed")}
-        rows += class_rows(part, "", metrics)
+        numbers = {"valid_percent": part.valid, "valid_closed_percent": part.valid_closed}
+        rows += class_rows(part, "", numbers)
     return rows
 
 
 def perplexity_rows(
-    first: pd.DataFrame, scored: Mapping[str, Sequence[Completion]], precision: float
-) -> list[dict]:
+    first: DataFrame, scored: Mapping[str, Sequence[Completion]], precision: float
+) -> Rows:
     """Figure 1 (right): the ``perplexity`` of the correct names, conditions ``way/<class>``.
 
     It is exp of the mean negative log-probability of the names' tokens; ``n`` counts the names. scored: *base*, *hit*
@@ -186,21 +192,17 @@ def perplexity_rows(
     numbers = {("perplexity", name): values for name, values in surprise.items()}
     for name in ("hit", "miss", "dag"):
         numbers["log_perplexity_change", name] = surprise[name] - surprise["base"]
-    tokens, rows = np.array([[len(one.tokens)] for one in scored["base"]]), []
+    tokens, found = np.array([[len(one.tokens)] for one in scored["base"]]), {}
     for label, mask in by_class(first).items():
         for (metric, name), values in numbers.items():
-            (found,) = averages(values[mask, None], first.api[mask], tokens[mask])
-            if metric == "perplexity":
-                ends = {end: math.exp(getattr(found, end)) for end in ("value", "low", "high")}
-                found = replace(found, **ends)
-            found = replace(found, n=int(mask.sum()))
-            rows.append(row(first.model.iloc[0], f"{name}/{label}", metric, found))
-    return rows
+            (mean,) = averages(values[mask, None], first.api[mask], tokens[mask])
+            ends = mean.value, mean.low, mean.high
+            ends = map(math.exp, ends) if metric == "perplexity" else ends
+            found[f"{name}/{label}", metric] = Rate(*ends, int(mask.sum()), mean.clusters)
+    return rows_of(first, found)
 
 
-def between_models(
-    ways: Sequence[tuple[pd.DataFrame, Mapping[str, np.ndarray]]], metric: str
-) -> list[dict]:
+def between_models(ways: Sequence[tuple[DataFrame, Numbers]], metric: str) -> Rows:
     """The paired difference of each pair of models on the same tasks, as rows of the model ``<new> - <old>``.
 
     ways: for each model, its first pass and {name: (tasks,) values}.
@@ -213,9 +215,7 @@ def between_models(
     return rows
 
 
-def policy_rows(
-    passes: Passes, name: str, retrieve: np.ndarray, precision: float, seed: int = 0
-) -> list[dict]:
+def policy_rows(passes: Passes, name: str, retrieve, precision: float, seed: int = 0) -> Rows:
     """One policy at one precision, as in Tables 2 and 3.
 
     ``valid_percent`` is the exact expectation, ``sampled_valid_percent`` one draw (the paper's way),
@@ -234,9 +234,7 @@ def policy_rows(
     return class_rows(passes.first, name, numbers)
 
 
-def compared_rows(
-    first: pd.DataFrame, ways: Mapping[str, np.ndarray], pairs: Iterable[tuple[str, str]]
-) -> list[dict]:
+def compared_rows(first: DataFrame, ways: Numbers, pairs: Iterable[tuple[str, str]]) -> Rows:
     """``valid_change_points`` of pairs (new, old) of ways to answer the same tasks, ``<new>/<class> - <old>/<class>``.
 
     ways: name -> (tasks,) outcomes; the change is paired.
@@ -248,14 +246,14 @@ def compared_rows(
 
 
 def side_by_side(
-    rows: Iterable[dict] | pd.DataFrame, metrics: Sequence[str] | None = None, digits: int = 1
-) -> pd.DataFrame:
+    rows: Rows | DataFrame, metrics: Sequence[str] | None = None, digits: int = 1
+) -> DataFrame:
     """Rows as text with interval and n: one line per model and condition, one column per metric, in the original order.
 
     ``metrics`` selects and orders the columns. Numbers without an interval (counts, p values) are shown alone; the
     paper's value, if there is one, follows ours.
     """
-    table = pd.DataFrame(rows)
+    table = DataFrame(rows)
     table = table[table.metric.isin(metrics)] if metrics else table
     if table.empty:
         return table
@@ -268,13 +266,13 @@ def side_by_side(
     return wide.reindex(columns=metrics or wide.columns, fill_value="")
 
 
-def added_tokens(first: pd.DataFrame, documented: pd.DataFrame) -> np.ndarray:
+def added_tokens(first: DataFrame, documented: DataFrame) -> np.ndarray:
     """(tasks,) tokens that documentation added to the prompts, including those that did not fit into the context."""
     before, after = (frame.prompt_tokens + frame.prompt_dropped for frame in (first, documented))
     return (after - before).to_numpy()
 
 
-def precision_rows(passes: Passes, precisions: Sequence[float], seed: int = 0) -> list[dict]:
+def precision_rows(passes: Passes, precisions, seed: int = 0) -> Rows:
     """Figure 7a: ``policy_rows`` if documentation is always retrieved, ``precision_<x>/<class>`` at each precision in
     percent, and the paired change from the first precision to the last.
     """
@@ -287,7 +285,7 @@ def precision_rows(passes: Passes, precisions: Sequence[float], seed: int = 0) -
     return [line for line in rows if line["metric"] != "triggered_percent"]
 
 
-def break_even_rows(passes: Passes) -> list[dict]:
+def break_even_rows(passes: Passes) -> Rows:
     """Rows ``break_even/<class>``: the precision (%) from which retrieval is at least as good as no retrieval.
 
     The expectation is a straight line from miss to hit, so its intersection with the base model is exact, even outside
@@ -295,20 +293,20 @@ def break_even_rows(passes: Passes) -> list[dict]:
     not rise, the value is -100 if hits are as good as the base model, and 300 if they are not. The interval contains
     the precisions at which the interval of the paired change from the base model contains 0.
     """
-    first, rows, grid = passes.first, [], np.arange(-100, 301)
-    base, miss, hit = (one.valid.to_numpy(dtype=float) for one in (first, passes.miss, passes.hit))
-    changes = np.outer(hit - miss, grid) / 100 - (base - miss)[:, None]
+    first, rows, grid = passes.first, {}, np.arange(-100, 301)
+    base, miss, hit = (1.0 * one.valid.to_numpy() for one in (first, passes.miss, passes.hit))
+    lost, rise = base - miss, hit - miss
+    changes = np.outer(rise, grid) / 100 - lost[:, None]
     for name, mask in by_class(first).items():
-        needed, gained = 100 * (base - miss)[mask].sum(), (hit - miss)[mask].sum()
+        needed, gained = 100 * lost[mask].sum(), rise[mask].sum()
         at = needed / gained if gained > 0 else 300 if needed > 100 * gained else -100
         at = min(max(at, -100), 300)
         found = averages(changes[mask], first.api[mask], kind=of_change)
-        low, high = (
-            min([300, *grid[[getattr(one, end) >= 0 for one in found]]]) for end in ("high", "low")
-        )
+        low = min([300, *grid[[one.high >= 0 for one in found]]])
+        high = min([300, *grid[[one.low >= 0 for one in found]]])
         number = replace(found[0], value=at, low=min(at, low), high=max(at, high))
-        rows.append(row(first.model.iloc[0], f"break_even/{name}", "precision_percent", number))
-    return rows
+        rows[f"break_even/{name}", "precision_percent"] = number
+    return rows_of(first, rows)
 
 
 # API invocation confidence as a measure and as a trigger (Figure 9), and the value of such a trigger (Section 4.2). A
@@ -317,7 +315,7 @@ def break_even_rows(passes: Passes) -> list[dict]:
 # threshold; ``held_out_rows`` measures the value of a threshold that was chosen on other APIs.
 
 
-def calibration_rows(first: pd.DataFrame, counts: Sequence[float]) -> list[dict]:
+def calibration_rows(first: DataFrame, counts) -> Rows:
     """How well the confidence of the first pass separates valid from invalid invocations (Figure 9a in numbers).
 
     For each class and *all*: ``auroc``, ``auroc_rests_on_tasks`` (how many tasks are of the rarer kind, valid or
@@ -326,12 +324,11 @@ def calibration_rows(first: pd.DataFrame, counts: Sequence[float]) -> list[dict]
     - mean* and so on: ``auroc_change_points``, their paired difference (0 to 1, like an AUROC); *frequency*: ``auroc``
     of how often the API was seen, (tasks,) ``counts``.
     """
-    model, apis, masks = first.model.iloc[0], first.api, by_class(first)
-    valid, sure = first.valid.to_numpy(dtype=bool), first["minimum"]
-    rows, found = [], {}
-    for name, mask in masks.items():
-        rarer, more = sorted(np.bincount(valid[mask], minlength=2))
-        rows.append(bare_row(model, name, "auroc_rests_on_tasks", rarer, rarer + more))
+    valid, sure, apis = first.valid.to_numpy(dtype=bool), first["minimum"], first.api
+    rests, found = {}, {}
+    for name, mask in by_class(first).items():
+        rarer = np.bincount(valid[mask], minlength=2).min()
+        rests[name, "auroc_rests_on_tasks"] = Rate(float(rarer), math.nan, math.nan, mask.sum())
         found[name, "auroc"] = auroc_interval(valid[mask], sure[mask], apis[mask])
         found[name, "mean_confidence"] = rate(sure[mask], apis[mask])
     found["all", "brier"] = rate((sure - valid) ** 2, apis)
@@ -342,7 +339,8 @@ def calibration_rows(first: pd.DataFrame, counts: Sequence[float]) -> list[dict]
         change = auroc_interval(valid, sure, apis, less=first[name])
         found[f"minimum - {name}", "auroc_change_points"] = change
     found["frequency", "auroc"] = auroc_interval(valid, counts, apis)
-    return rows + [row(model, *at, one) for at, one in found.items() if not np.isnan(one.value)]
+    known = {place: number for place, number in found.items() if not math.isnan(number.value)}
+    return rows_of(first, rests | known)
 
 
 def label(threshold: float) -> str:
@@ -350,23 +348,23 @@ def label(threshold: float) -> str:
     return f"threshold_{threshold:.2f}"
 
 
-def curve(passes: Passes, thresholds: Sequence[float], hits: Hits) -> np.ndarray:
+def curve(passes: Passes, thresholds, hits: Hits) -> np.ndarray:
     """(tasks, thresholds) probabilities of a valid invocation if documentation is retrieved below each threshold."""
     return outcome(passes, triggered(passes.first, "dag_confidence", thresholds), hits)
 
 
-def best(means: np.ndarray) -> np.ndarray:
+def best(means) -> np.ndarray:
     """The index of the best of the ascending thresholds (the last axis of ``means``); ties go to the fewest lookups."""
     return (means >= means.max(axis=-1, keepdims=True) - 1e-12).argmax(axis=-1)
 
 
-def _last_in_a_row(is_good: Sequence[bool], at: int, step: int) -> int:
-    while 0 <= at + step < len(is_good) and is_good[at + step]:
-        at += step
-    return at
+def _range_around(at: int, near) -> list[int]:
+    """The first and the last index of the run of True around ``at``, which itself counts as True."""
+    far = np.flatnonzero(~near)
+    return [max(far[far < at], default=-1) + 1, min(far[far > at], default=len(near)) - 1]
 
 
-def threshold_rows(passes: Passes, thresholds: np.ndarray, hits: Hits) -> list[dict]:
+def threshold_rows(passes: Passes, thresholds, hits: Hits) -> Rows:
     """The best threshold over all tasks, and how much is lost by a higher one.
 
     *optimal* (metric ``threshold``) is the smallest of the best thresholds; its interval contains every threshold that
@@ -377,33 +375,28 @@ def threshold_rows(passes: Passes, thresholds: np.ndarray, hits: Hits) -> list[d
     ``largest_fall_points`` of each class: the largest fall in validity from a threshold to any higher one, 0 if it
     never falls; ``ci_high`` bounds the falls from the best threshold so far to every later one.
     """
-    first, model, values = passes.first, passes.first.model.iloc[0], curve(passes, thresholds, hits)
-    means = values.mean(axis=0)
-    at = best(means)
+    first, values = passes.first, curve(passes, thresholds, hits)
+    at = best(values.mean(axis=0))
     behind = averages(values[:, [at]] - values, first.api, kind=of_change)
     good = thresholds[[one.low <= 0 for one in behind]]
     optimal = replace(behind[0], value=thresholds[at], low=good.min(), high=good.max())
-    rows = [row(model, "optimal", "threshold", optimal)]
-    near = [
-        [getattr(one, part) <= NEAR / 100 + 1e-12 for one in behind]
-        for part in ("value", "low", "high")
-    ]
-    for end, step in {"low": -1, "high": 1}.items():
-        value, *ends = (thresholds[_last_in_a_row(one, at, step)] for one in near)
-        found = replace(optimal, value=value, low=min(ends), high=max(ends))
-        rows.append(row(model, f"optimal_range_{end}", "threshold", found))
+    found = {("optimal", "threshold"): optimal}
+    lost = np.array([(one.value, one.low, one.high) for one in behind])
+    ranges = [thresholds[_range_around(at, near)] for near in (lost <= NEAR / 100 + 1e-12).T]
+    for end, (value, *ends) in zip(("low", "high"), zip(*ranges, strict=True), strict=True):
+        number = replace(optimal, value=value, low=min(ends), high=max(ends))
+        found[f"optimal_range_{end}", "threshold"] = number
     for name, mask in by_class(first).items():
         means = values[mask].mean(axis=0)
         peaks = [means[: at + 1].argmax() for at in range(len(means))]
         falls = averages((values[:, peaks] - values)[mask], first.api[mask], kind=of_change)
-        worst = max(falls, key=attrgetter("value"))
-        highest = max(one.high for one in falls)
-        number = replace(worst, low=max(0.0, worst.low), high=highest).percent()
-        rows.append(row(model, name, "largest_fall_points", number))
-    return rows
+        worst, highest = max(falls, key=attrgetter("value")), max(one.high for one in falls)
+        number = replace(worst, low=max(0.0, worst.low), high=highest)
+        found[name, "largest_fall_points"] = number.percent()
+    return rows_of(first, found)
 
 
-def lowest(score, shares: Sequence[float]) -> np.ndarray:
+def lowest(score, shares) -> np.ndarray:
     """(n, shares) probability that each task is among the lowest share of ``score``, (n,), if ties are broken at
     random.
 
@@ -416,11 +409,11 @@ def lowest(score, shares: Sequence[float]) -> np.ndarray:
 
 def share_rows(
     passes: Passes,
-    counts: Sequence[float],
-    shares: Sequence[float],
+    counts,
+    shares,
     hits: Hits,
     metric: str = "valid_percent",
-) -> list[dict]:
+) -> Rows:
     """Validity against the share of tasks with documentation: ``share_25/order`` (percent), for ``plots.curves``.
 
     The orders are *confidence* of the first pass; *frequency*, how often the API was seen (``counts``, which only a
@@ -430,8 +423,12 @@ def share_rows(
     first, rows = passes.first, []
     base = first.valid.to_numpy(dtype=float)
     gain = outcome(passes, True, hits) - base
-    orders = {"confidence": first["minimum"], "frequency": counts, "random": 0 * base}
-    orders["oracle"] = -gain
+    orders = {
+        "confidence": first["minimum"],
+        "frequency": counts,
+        "random": 0 * base,
+        "oracle": -gain,
+    }
     valid = {
         name: base[:, None] + lowest(order, shares) * gain[:, None]
         for name, order in orders.items()
@@ -463,12 +460,12 @@ def folds(clusters: Sequence[str], strata: Sequence[str], count: int, seed: int)
 
 def held_out_rows(
     passes: Passes,
-    thresholds: np.ndarray,
+    thresholds,
     fixed: float,
     count: int,
     hits: Hits,
     seed: int,
-) -> list[dict]:
+) -> Rows:
     """Three ways to choose a threshold, judged on the same tasks.
 
     ``valid_percent`` of ``fixed/class``; of ``held_out/class``, with thresholds chosen on the other ``count - 1`` parts
@@ -494,25 +491,25 @@ def held_out_rows(
     return [*rows, *compared_rows(first, ways, pairs)]
 
 
-def risk_rows(
-    first: pd.DataFrame, counts: Sequence[float], coverages: Sequence[float]
-) -> list[dict]:
+def risk_rows(first: DataFrame, counts, coverages) -> Rows:
     """How often the answers given without documentation are wrong: ``risk_percent`` at ``coverage_50/order``.
 
     The most confident ``coverage`` of the tasks is answered; the rest would be looked up. Orders are as in
     ``share_rows``, but *ideal*, in place of *oracle*, puts all correct answers first. For confidence and frequency also
     ``aurc``, the area under the curve.
     """
-    model, rows = first.model.iloc[0], []
-    valid, apis = first.valid.to_numpy(dtype=bool), first.api.to_numpy()
-    orders = {"confidence": first["minimum"], "frequency": counts, "random": 0 * valid}
-    orders["ideal"] = valid
+    found, valid = {}, first.valid.to_numpy(dtype=bool)
+    orders = {
+        "confidence": first["minimum"],
+        "frequency": counts,
+        "random": 0 * valid,
+        "ideal": valid,
+    }
     for name, order in orders.items():
         answered = 1 - lowest(order, 1 - np.asarray(coverages))
-        risks = shares(~valid[:, None] * answered, apis, answered)
+        risks = shares(~valid[:, None] * answered, first.api, answered)
         for coverage, risk in zip(coverages, risks, strict=True):
-            condition = f"coverage_{100 * coverage:g}/{name}"
-            rows.append(row(model, condition, "risk_percent", risk.percent()))
+            found[f"coverage_{100 * coverage:g}/{name}", "risk_percent"] = risk.percent()
     for name in ("confidence", "frequency"):
-        rows.append(row(model, name, "aurc", aurc_interval(valid, orders[name], apis)))
-    return rows
+        found[name, "aurc"] = aurc_interval(valid, orders[name], first.api)
+    return rows_of(first, found)

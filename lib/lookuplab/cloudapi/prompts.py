@@ -47,26 +47,6 @@ HEADER = "Use the following API information as reference:"
 RULE = "=" * 36
 
 
-def api_information(spec: ApiSpec, design: str, documentation: Mapping[str, str]) -> str:
-    """The lines about one API in one design."""
-    description = [f"Description: {spec.description}"] if spec.description else []
-    arguments = {"Required": spec.required, "Optional": spec.optional}
-    lines = {
-        "name": [],
-        "description": description,
-        "specification": [f"{k} arguments: {' '.join(v)}" for k, v in arguments.items() if v],
-        "full": [documentation.get(spec.id, spec.description).strip()],
-    }
-    lines["description_specification"] = description + lines["specification"]
-    if design not in lines:
-        raise UserError(
-            f"unknown augmentation design {design!r}; choose one of {', '.join(DESIGNS)}"
-        )
-    return "\n".join(
-        [f"API name: {spec.name}", f"Service/Client name: {spec.client}", *lines[design]]
-    )
-
-
 def docstring(
     specs: Sequence[ApiSpec],
     design: str,
@@ -77,6 +57,20 @@ def docstring(
 
     ``documentation`` maps API ids to full texts; only the design ``full`` uses it.
     """
-    parts = (api_information(spec, design, documentation or {}) for spec in specs)
+    if design not in DESIGNS:
+        raise UserError(
+            f"unknown augmentation design {design!r}; choose one of {', '.join(DESIGNS)}"
+        )
+    parts = []
+    for spec in specs:
+        lines = [f"API name: {spec.name}", f"Service/Client name: {spec.client}"]
+        if "description" in design and spec.description:
+            lines.append(f"Description: {spec.description}")
+        for kind, names in ("Required", spec.required), ("Optional", spec.optional):
+            if "specification" in design and names:
+                lines.append(f"{kind} arguments: {' '.join(names)}")
+        if design == "full":
+            lines.append((documentation or {}).get(spec.id, spec.description).strip())
+        parts.append("\n".join(lines))
     body = f"\n{RULE}\n".join(parts).replace('"""', "'''")
     return f'"""\n{header}\n{RULE}\n{body}\n{RULE}\n"""\n'

@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from itertools import compress
 from pathlib import Path
 
 from tqdm import tqdm
@@ -26,7 +27,9 @@ from lookuplab.cloudapi.specs import (
     INDEX,
     LIMIT,
     ApiSpec,
+    Described,
     Parameter,
+    Place,
     inspected,
     methods,
     signature,
@@ -52,7 +55,7 @@ def session():
     return boto3.session.Session("none", "none", region_name="us-east-1")
 
 
-def aws_methods(service: str) -> Iterator[tuple[ApiSpec, str]]:
+def aws_methods(service: str) -> Iterator[Described]:
     """Every public method of one boto3 client, with boto3's page as plain text for its documentation (slow: 10 ms).
 
     Methods that every client has get no documentation.
@@ -67,14 +70,14 @@ def aws_methods(service: str) -> Iterator[tuple[ApiSpec, str]]:
             spec = _operation(place, client.meta.service_model.operation_model(modelled))
         else:  # written by hand, such as s3.upload_file
             summary = first_sentence(inspect.getdoc(method) or "")
-            spec = ApiSpec(*place, signature(method), description=summary, operation=False)
+            spec = ApiSpec(*place, signature(method, {}), description=summary, operation=False)
         page = "" if name in EVERY_CLIENT else inspect.cleandoc(str(method.__doc__))
         yield spec, rst_text(page)[:LIMIT]
         if old := _OLD_NAMES.get(spec.id):
             yield replace(spec, name=old, flags=("alias",), description="", operation=False), ""
 
 
-def _operation(place: tuple[str, str, str, str], model) -> ApiSpec:
+def _operation(place: Place, model) -> ApiSpec:
     shape = model.input_shape
     members, required = (shape.members, shape.required_members) if shape else ({}, [])
     text = html_text(model.documentation or "")
@@ -83,10 +86,7 @@ def _operation(place: tuple[str, str, str, str], model) -> ApiSpec:
     # ``autofilled``: botocore accepts the call without a required member (botocore.handlers fills in glacier's account).
     # ``keyword_argument``: Python does not accept the modelled name of a member as a keyword.
     filled = ["accountId"] if place[1] == "glacier" else model.idempotent_members
-    flags = {
-        "autofilled": set(filled) & set(required),
-        "keyword_argument": any(map(keyword.iskeyword, members)),
-    }
+    holds = {*filled} & {*required}, any(map(keyword.iskeyword, members))
     return ApiSpec(
         *place,
         tuple(
@@ -98,7 +98,7 @@ def _operation(place: tuple[str, str, str, str], model) -> ApiSpec:
             for name, member in members.items()
         ),
         description=" ".join(sentences(text)[:5]),  # Appendix B.1
-        flags=tuple(flag for flag, holds in flags.items() if holds),
+        flags=tuple(compress(("autofilled", "keyword_argument"), holds)),
     )
 
 
@@ -124,7 +124,7 @@ AZURE = {  # service, as prompts name it (``# initialize blob client``) -> modul
 _NO_OPERATION = frozenset({"close", "models", "send_request"})
 
 
-def azure_methods(service: str) -> Iterator[tuple[ApiSpec, str]]:
+def azure_methods(service: str) -> Iterator[Described]:
     """Every public method of the synchronous clients of one package, with its docstring."""
     exported = importlib.import_module(AZURE[service])
     for cls in azure_clients(service):
@@ -189,7 +189,7 @@ def check_versions() -> None:
         )
 
 
-def part(place: tuple[str, str]) -> list[tuple[ApiSpec, str]]:
+def part(place: tuple[str, str]) -> list[Described]:
     """The APIs of one service, with their documentation."""
     provider, service = place
     return list({"aws": aws_methods, "azure": azure_methods}[provider](service))

@@ -8,14 +8,14 @@ import inspect
 import json
 import lzma
 import re
-import typing
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
+from functools import cache
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_overloads
 
 from lookuplab import paths
 from lookuplab.cloudapi.prose import documented_types, first_sentence
@@ -52,31 +52,29 @@ class Parameter(NamedTuple):
 
 
 Signature = tuple[Parameter, ...]
+Place = tuple[str, str, str, str]  # provider, service, client, name
 
 
-def signature(
-    function: Callable, unbound: bool = False, types: Mapping[str, str] | None = None
-) -> Signature:
+def signature(function: Callable, types: Mapping[str, str], unbound: bool = False) -> Signature:
     """The signature that ``inspect`` reports, without ``self`` for an ``unbound`` method.
 
     ``types`` gives the types of arguments without an annotation. If Python knows no signature (many compiled
     functions), anything is accepted.
     """
     try:
-        found = list(inspect.signature(function).parameters.values())
+        arguments = inspect.signature(function).parameters.values()
     except Exception:  # a package's own ``__signature__`` may raise anything
         return Parameter("args", "VAR_POSITIONAL"), Parameter("kwargs", "VAR_KEYWORD")
-    if unbound and found and found[0].kind.name.startswith("POSITIONAL"):
-        found = found[1:]
-
-    def read(p: inspect.Parameter) -> Parameter:
-        if p.kind.name.startswith("VAR_"):
-            return Parameter(p.name, p.kind.name)
-        given = (types or {}).get(p.name, "") if p.annotation is p.empty else p.annotation
-        given = given if isinstance(given, str) else inspect.formatannotation(given)
-        return Parameter(p.name, p.kind.name, int(p.default is p.empty), type_word(given))
-
-    return tuple(map(read, found))
+    found = []
+    for p in arguments:
+        one = Parameter(p.name, p.kind.name)
+        if not one.kind.startswith("VAR_"):
+            given = types.get(p.name, "") if p.annotation is p.empty else p.annotation
+            given = given if isinstance(given, str) else inspect.formatannotation(given)
+            one = Parameter(*one[:2], int(p.default is p.empty), type_word(given))
+        found.append(one)
+    without_self = unbound and found and found[0].kind.startswith("POSITIONAL")
+    return tuple(found[1:] if without_self else found)
 
 
 @dataclass(frozen=True)
@@ -118,18 +116,19 @@ class ApiSpec:
         return *named, *(name for name in self.documented if name not in taken)
 
 
-def inspected(
-    place: tuple[str, str, str, str], function: Callable, unbound: bool = False, **more
-) -> tuple[ApiSpec, str]:
+Described = tuple[ApiSpec, str]  # an API with its documentation
+
+
+def inspected(place: Place, function: Callable, unbound: bool = False, **more) -> Described:
     """(specification, docstring) of a Python callable at a (provider, service, client, name).
 
     The specification is read from its signature, overloads and docstring; ``more`` are further fields.
     """
     variants = [function]
-    variants += typing.get_overloads(inspect.unwrap(getattr(function, "__func__", function)))
+    variants += get_overloads(inspect.unwrap(getattr(function, "__func__", function)))
     docstring = next(filter(None, map(inspect.getdoc, variants)), "")
     types = documented_types(docstring)
-    parameters, *overloads = (signature(one, unbound, types) for one in variants)
+    parameters, *overloads = (signature(one, types, unbound) for one in variants)
     known = {p.name for one in (parameters, *overloads) for p in one}
     anything = {"VAR_POSITIONAL", "VAR_KEYWORD"} <= {p.kind for p in parameters}
     spec = ApiSpec(
@@ -170,12 +169,12 @@ def to_json(spec: ApiSpec) -> dict:
 def from_json(row: dict) -> ApiSpec:
     """The inverse of ``to_json``."""
 
-    def read(rows: list) -> Signature:
-        return tuple(Parameter(*one) for one in rows)
-
     plain = {name: tuple(v) if isinstance(v, list) else v for name, v in row.items()}
-    overloads = tuple(map(read, row.get("overloads", ())))
-    return ApiSpec(**plain | {"parameters": read(row["parameters"]), "overloads": overloads})
+    first, *overloads = (
+        tuple(Parameter(*one) for one in rows)
+        for rows in (row["parameters"], *row.get("overloads", ()))
+    )
+    return ApiSpec(**plain | {"parameters": first, "overloads": tuple(overloads)})
 
 
 class ApiIndex:
@@ -188,7 +187,7 @@ class ApiIndex:
         self.by_id = {spec.id: spec for spec in self.specs}
         self.names = {(spec.provider, spec.name) for spec in self.specs}
         self.providers = tuple(sorted({provider for provider, _ in self.names}))
-        self._clients: dict[tuple, dict[str, ApiSpec]] = defaultdict(dict)
+        self._clients = defaultdict(dict)
         for spec in self.specs:
             for service in (spec.service, None):
                 self._clients[spec.provider, spec.client, service][spec.name] = spec
@@ -208,29 +207,34 @@ class ApiIndex:
         )
 
 
-@lru_cache(maxsize=2)
+@cache
 def load_index(path: Path = INDEX) -> ApiIndex:
     """The committed index, or another in its format. Raises UserError where there is none."""
     return ApiIndex(_read(path, from_json), Path(path).with_name(DOCUMENTATION.name))
 
 
-@lru_cache(maxsize=2)
+@cache
 def load_documentation(path: Path = DOCUMENTATION) -> dict[str, str]:
     """API id -> full documentation, right-truncated to 5,000 characters (Appendix B.1)."""
     return dict(_read(path, itemgetter("id", "documentation")))
 
 
 def _read(path: Path, kind: Callable[[dict], object]) -> list:
+    message = "is no API index ({}): run `lookuplab data build cloudapi`"
+    with wanted(path, message), opened(path) as lines:
+        return [kind(json.loads(line)) for line in lines]
+
+
+@contextmanager
+def wanted(path: Path, message: str) -> Iterator[None]:
+    """Whatever shows that a file is missing or holds something else becomes a UserError: path, message and error."""
     try:
-        with opened(path) as lines:
-            return [kind(json.loads(line)) for line in lines]
+        yield
     except (lzma.LZMAError, EOFError, OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(
-            f"{path} is no API index ({error}): run `lookuplab data build cloudapi`"
-        ) from None
+        raise UserError(f"{path} {message.format(error)}") from None
 
 
-def write_index(folder: Path, described: Iterable[tuple[ApiSpec, str]]) -> ApiIndex:
+def write_index(folder: Path, described: Iterable[Described]) -> ApiIndex:
     """Write (specification, full documentation) of APIs, given in any order, for ``load_index`` and
     ``load_documentation``.
 

@@ -12,23 +12,24 @@ drops them; the stub rejects them, as the documentation does.)
 """
 
 import ast
+import inspect
 import re
 import unicodedata
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from inspect import Parameter as StubParameter
-from inspect import Signature
+from itertools import compress
 from typing import NamedTuple
 
 from lookuplab.cloudapi.first_call import first_call
-from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, Parameter
+from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, Parameter, Signature
 
 VALID = "valid"
 INVALID_USAGE = "invalid_usage"  # the target, called wrongly (or named and not called)
 INCORRECT_EXISTING = "incorrect_existing"  # another method of the prompt's client
 NONEXISTENT = "nonexistent"  # no method of the prompt's client, or nothing at all
+FLAGS = "unknown_target", "unresolved_splat"
 CATEGORIES = (VALID, INVALID_USAGE, INCORRECT_EXISTING, NONEXISTENT)
 
 FIRST_NAME = re.compile(r"(?:[\s\\])*([^\W\d]\w*)")
@@ -98,33 +99,28 @@ def judge(
     methods = index.methods(provider, client, service)
     wanted = {target.rsplit(".", 1)[-1] for target in targets}
     call, name = _first_call(candidate)
-    spec, arguments, closed = methods.get(name or ""), None, None
-    if spec is None:
-        category = NONEXISTENT
-        error = f"{client} has no method {name}" if name else "nothing is called"
-    else:
+    category, closed, arguments = NONEXISTENT, None, None
+    reason = f"{client} has no method {name}" if name else "nothing is called"
+    if spec := methods.get(name or ""):
         try:
             arguments = parse_call(call)
-            error = bind_error(spec, arguments)
+            reason = bind_error(spec, arguments)
         except ValueError as wrong:
-            error = str(wrong)
-        category = INVALID_USAGE if error else VALID
+            reason = str(wrong)
+        category = INVALID_USAGE if reason else VALID
         if spec.name not in wanted:
-            category, error = INCORRECT_EXISTING, error or "not an acceptable target"
+            category, reason = INCORRECT_EXISTING, reason or "not an acceptable target"
     if category == VALID and (closed := bind_error(spec, arguments, closed=True)):
-        error = f"closed: {closed}"
-    flags = {
-        "unknown_target": not wanted & methods.keys(),
-        "unresolved_splat": arguments and arguments.unresolved,
-    }
+        reason = f"closed: {closed}"
+    raised = not wanted & methods.keys(), arguments and arguments.unresolved
     return Judgement(
         valid=category == VALID,
         valid_closed=category == VALID and not closed,
         category=category,
         call=call,
         name=name,
-        reason=error or "",
-        flags=tuple(flag for flag, raised in flags.items() if raised),
+        reason=reason or "",
+        flags=tuple(compress(FLAGS, raised)),
         exists_anywhere=any((one, name) in index.names for one in index.providers),
     )
 
@@ -132,11 +128,10 @@ def judge(
 def _first_call(candidate: str) -> tuple[str | None, str | None]:
     """(text of the first complete call or None, the dotted name it calls or the first name of an unfinished one)."""
     found, named = first_call(candidate), FIRST_NAME.match(candidate)
+    call, name = None, named and named[1]
     if found.end is not None:
         call = candidate[found.start : found.end]
         name = re.sub(r"[\s\\]+", "", candidate[found.start : found.paren])
-    else:
-        call, name = None, named and named[1]
     return call, name and unicodedata.normalize("NFKC", name)  # as Python reads identifiers
 
 
@@ -162,8 +157,8 @@ def parse_call(call: str | None) -> CallArguments:
     if call is None:
         raise ValueError("no complete call")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # "\(" in a generated string is no concern of ours
+        # "\(" in a generated string is no concern of ours
+        with warnings.catch_warnings(action="ignore"):
             compile(f"client.{call}", "<completion>", "eval", dont_inherit=True)
             node = ast.parse(f"client.{call}", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
@@ -226,24 +221,20 @@ def bind_error(spec: ApiSpec, call: CallArguments, closed: bool = False) -> str 
     return None if None in errors else errors[0]
 
 
-def _bind(
-    parameters: tuple[Parameter, ...], positional: int, keywords: tuple[str, ...]
-) -> str | None:
-    try:
-        _stub(parameters).bind(*[None] * positional, **dict.fromkeys(keywords))
-    except TypeError as error:
-        return str(error)
-    return None
-
-
 @lru_cache(maxsize=4096)
-def _stub(parameters: tuple[Parameter, ...]) -> Signature:
+def _bind(parameters: Signature, positional: int, keywords: tuple[str, ...]) -> str | None:
+    """Why a stub with these parameters does not accept such a call; None if it does."""
     made = [
-        StubParameter(
+        inspect.Parameter(
             p.name,
-            getattr(StubParameter, p.kind),
-            default=StubParameter.empty if p.required or "VAR_" in p.kind else None,
+            getattr(inspect.Parameter, p.kind),
+            default=inspect.Parameter.empty if p.required or "VAR_" in p.kind else None,
         )
         for p in parameters
     ]
-    return Signature(sorted(made, key=lambda p: p.kind))  # closed keywords come after *args
+    stub = inspect.Signature(sorted(made, key=lambda p: p.kind))  # closed keywords come after *args
+    try:
+        stub.bind(*[None] * positional, **dict.fromkeys(keywords))
+    except TypeError as error:
+        return str(error)
+    return None

@@ -52,25 +52,16 @@ class Prompt:
     place: str | None = None
 
 
-class StopRule(Protocol):
-    """Reads one completion piece by piece. ``name`` identifies the rule in the keys of stored answers."""
-
-    name: str
-
-    def feed(self, piece: str) -> bool:
-        """True once nothing that follows can matter."""
-        ...
-
-
 @dataclass(frozen=True)
 class Decoding:
     """How to decode. The defaults are CloudAPIBench's: greedy, one sequence, up to 256 tokens (Section 2.3).
 
     ``temperature`` 0 is greedy. ``n`` samples are drawn per prompt, each seeded by (seed, prompt id, sample index), so
-    that a sample does not depend on its batch. ``stop`` strings and ``stop_rule`` (called once per answer, to make a
-    fresh ``StopRule``) end an answer during generation. ``beams`` above 1 is beam search, which needs temperature 0 and
-    no stop strings or rules. ``truncation`` "left" drops the beginning of a prompt that is too long; without it, such a
-    prompt is an error.
+    that a sample does not depend on its batch. ``stop`` strings and a ``stop_rule`` end an answer during generation.
+    The rule is a class; its ``name`` is part of the keys of stored answers, and its objects, one per answer, read the
+    answer piece by piece: ``feed(piece)`` is True once nothing that follows can matter. ``beams`` above 1 is beam
+    search, which needs temperature 0 and no stop strings or rules. ``truncation`` "left" drops the beginning of a
+    prompt that is too long; without it, such a prompt is an error.
     """
 
     max_new_tokens: int = 256
@@ -79,7 +70,7 @@ class Decoding:
     n: int = 1
     seed: int = 0
     stop: tuple[str, ...] = ()
-    stop_rule: Callable[[], StopRule] | None = None
+    stop_rule: type | None = None
     truncation: str | None = None
     beams: int = 1
 
@@ -127,27 +118,18 @@ class Completion:
 class Model(Protocol):
     """What ``complete`` and the papers' packages need from a model, local or remote.
 
-    ``chat`` says that prompts are sent through a chat template; ``tokenizer`` is the Transformers one.
+    ``chat`` says that prompts are sent through a chat template; ``tokenizer`` is the Transformers one. ``identity`` is
+    everything about the model that changes its answers (content hash or name, revision, dtype ...).
+    ``generate(requests, decoding)`` answers each (prompt, sample index), in any order, and yields a batch as soon as it
+    is done; so does ``score(pairs)`` with the log-probabilities of a given continuation of each prompt.
     """
 
     name: str
     chat: bool | None
     tokenizer: object
-
-    @property
-    def identity(self) -> dict[str, str]:
-        """Everything about the model that changes its answers (content hash or name, revision, dtype ...)."""
-        ...
-
-    def generate(
-        self, requests: Sequence[tuple[Prompt, int]], decoding: Decoding
-    ) -> Iterator[list[Completion]]:
-        """Answer each (prompt, sample index), in any order; a batch is yielded as soon as it is done."""
-        ...
-
-    def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]:
-        """Log-probabilities of a given continuation of each prompt."""
-        ...
+    identity: dict[str, str]
+    generate: Callable[..., Iterator[list[Completion]]]
+    score: Callable[..., Iterator[list[Completion]]]
 
 
 Store = CompletionStore | str | os.PathLike | Literal[False] | None
@@ -169,15 +151,13 @@ def complete(
     without log-probabilities ends the call. UserError for that, for a duplicate prompt id, for decoding parameters out
     of range, and for errors of the model or the store.
     """
-    if not (
-        decoding.max_new_tokens >= 1
-        and decoding.temperature >= 0
-        and 0 < decoding.top_p <= 1
-        and (decoding.n == 1 or decoding.n > 1 and decoding.temperature > 0)
-        and decoding.beams >= 1
-        and (
-            decoding.beams == 1 or not (decoding.temperature or decoding.stop or decoding.stop_rule)
-        )
+    greedy = not decoding.temperature
+    if (
+        min(decoding.max_new_tokens, decoding.n, decoding.beams) < 1
+        or decoding.temperature < 0
+        or not 0 < decoding.top_p <= 1
+        or (decoding.n > 1 and greedy)
+        or (decoding.beams > 1 and (not greedy or decoding.stop or decoding.stop_rule))
     ):
         raise UserError(
             f"{decoding} is out of range; see models.Decoding (n above 1 needs a temperature)"
@@ -210,9 +190,9 @@ def _answered(
 
     The store decides, because another process may have stored an answer first.
     """
-    counts = Counter((prompt.id, sample) for prompt, _, sample in asked)
-    if twice := [name for (name, _), count in counts.items() if count > 1]:
-        raise UserError(f"prompt ids must be unique, but {twice[0]!r} occurs more than once")
+    for (name, _), count in Counter((one.id, sample) for one, _, sample in asked).most_common(1):
+        if count > 1:
+            raise UserError(f"prompt ids must be unique, but {name!r} occurs more than once")
     keyed = list(keys_of(model.identity, decoding, asked))
     keys = [key for key, _ in keyed]
 
@@ -227,7 +207,7 @@ def _answered(
     if not isinstance(store, CompletionStore):
         used = store = CompletionStore(":memory:" if store is False else store)
     with used:
-        known = store.get(set(keys))
+        known = store.get(keys)
         require_logprobs(one["token_logprobs"] for one in known.values())
         missing = {key: one for key, one in zip(keys, asked, strict=True) if key not in known}
         if missing:
@@ -242,19 +222,16 @@ def _answered(
                 answering = model.score([(prompt, text) for prompt, text, _ in mine.values()])
             # in a notebook or log file every refresh is a new line, so refresh rarely there
             rarely = {} if sys.stderr.isatty() else {"delay": 5, "mininterval": 10}
-            some = {"total": len(missing), "unit": "answer", "disable": not progress, **rarely}
+            some = {"total": len(mine), "unit": "answer", "disable": not progress, **rarely}
             with tqdm(desc=model.name, **some) as bar, closing(answering) as batches:
                 for batch in batches:
-                    named = {key_of[one.id, one.sample]: vars(one) for one in batch}
-                    store.add({key: one | {"model": model.name} for key, one in named.items()})
+                    named = {"model": model.name}
+                    store.add({key_of[one.id, one.sample]: vars(one) | named for one in batch})
                     require_logprobs(one.token_logprobs for one in batch)
                     bar.update(len(batch))
-                others = missing.keys() - mine.keys()
-                while others:
-                    came = store.get(others).keys()
-                    bar.update(len(came))
-                    others -= came
-                    time.sleep(POLL_SECONDS if others else 0)
+            others = missing.keys() - mine.keys()
+            while others - store.get(others).keys():
+                time.sleep(POLL_SECONDS)
             known |= store.get(missing)
     answers = [
         _restored(known[key], prompt.id, sample)

@@ -134,7 +134,7 @@ def is_adapter(folder: Path) -> bool:
 
 def is_model(folder: Path) -> bool:
     """Whether ``load`` accepts this folder: a checkpoint or an adapter."""
-    return (folder / "config.json").is_file() or is_adapter(folder)
+    return any((folder / name).is_file() for name in ("config.json", ADAPTER))
 
 
 def base_of(folder: Path) -> tuple[str, str | None]:
@@ -153,10 +153,10 @@ def content_hash(folder: Path, files: Iterable[Path] | None = None) -> str:
     """sha256 of the names and bytes of a folder's files; by default without cards, logs and hidden files."""
     digest = hashlib.sha256()
     for file in sorted(folder.rglob("*")) if files is None else files:
-        path = file.relative_to(folder)
-        hidden = any(part.startswith(".") for part in path.parts) or path.name.endswith(NOT_CONTENT)
+        name = file.relative_to(folder).as_posix()
+        hidden = "/." in f"/{name}" or name.endswith(NOT_CONTENT)
         if files is not None or file.is_file() and not hidden:
-            digest.update(f"{path.as_posix()}\0{file.stat().st_size}\0".encode())
+            digest.update(f"{name}\0{file.stat().st_size}\0".encode())
             with file.open("rb") as stream:
                 while block := stream.read(2**20):
                     digest.update(block)

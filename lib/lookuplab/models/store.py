@@ -42,31 +42,24 @@ class AnswerStore(contextlib.AbstractContextManager):
             self.db = sqlite3.connect(
                 self.path, BUSY_SECONDS, isolation_level="IMMEDIATE", check_same_thread=False
             )
-            try:
-                self._open()
-            except BaseException:
-                self.db.close()
-                raise
-
-    def _open(self) -> None:
-        """Create the table if there is none; reject a foreign file before changing anything in it."""
-        # even so, a killed process loses nothing that was committed
-        self.db.execute("PRAGMA synchronous = NORMAL")
-        ((version,),) = self.db.execute("PRAGMA user_version")
-        tables = {name for (name,) in self.db.execute("SELECT name FROM sqlite_master")}
-        if version not in (0, SCHEMA) or (tables and not version):
-            raise UserError(
-                f"{self.path} is no store of {self.name}, or another version of lookuplab wrote it; "
-                "name another file (LOOKUPLAB_STORE)"
-            )
-        if self.name not in tables:
-            # another process may be doing the same at this moment
-            with contextlib.suppress(sqlite3.OperationalError):
-                self.db.execute("PRAGMA journal_mode = WAL")
-            self.db.execute(f"PRAGMA user_version = {SCHEMA}")
-            self.db.execute(
-                f"CREATE TABLE IF NOT EXISTS {self.name} (key TEXT PRIMARY KEY, json TEXT) WITHOUT ROWID"
-            )
+            # even so, a killed process loses nothing that was committed
+            self.db.execute("PRAGMA synchronous = NORMAL")
+            ((version,),) = self.db.execute("PRAGMA user_version")
+            tables = {name for (name,) in self.db.execute("SELECT name FROM sqlite_master")}
+            # a foreign file is left as it is
+            if version != SCHEMA and (version or tables):
+                raise UserError(
+                    f"{self.path} is no store of {self.name}, or another version of lookuplab wrote it; "
+                    "name another file (LOOKUPLAB_STORE)"
+                )
+            if self.name not in tables:
+                # another process may be doing the same at this moment
+                with contextlib.suppress(sqlite3.OperationalError):
+                    self.db.execute("PRAGMA journal_mode = WAL")
+                self.db.execute(f"PRAGMA user_version = {SCHEMA}")
+                self.db.execute(
+                    f"CREATE TABLE IF NOT EXISTS {self.name} (key TEXT PRIMARY KEY, json TEXT) WITHOUT ROWID"
+                )
 
     @classmethod
     def default_path(cls) -> Path:
@@ -96,18 +89,23 @@ class AnswerStore(contextlib.AbstractContextManager):
     def take(self, file: Path, models: Sequence[str] = ()) -> int | None:
         """Add the answers of another file (of these models only), all or none; return the number of new ones.
 
-        Existing answers are kept. None if that file has no such table.
+        Existing answers are kept. None if that file has no such table; UserError if there is no such file.
         """
-        ours = " WHERE json_extract(json, '$.model') IN (SELECT value FROM json_each(?))"
-        taken = f"INSERT OR IGNORE INTO {self.name} SELECT * FROM other.{self.name}"
+        if not file.is_file():
+            raise UserError(
+                f"there is no store at {file}; a first run makes it (LOOKUPLAB_STORE names another)"
+            )
         with self._readable_errors():
             self.db.execute("ATTACH ? AS other", [str(file)])
             try:
                 if not list(self.db.execute(f"PRAGMA other.table_info({self.name})")):
                     return None
                 with self.db:
-                    some = (taken + ours, [json.dumps(models)]) if models else (taken,)
-                    return self.db.execute(*some).rowcount
+                    return self.db.execute(
+                        f"INSERT OR IGNORE INTO {self.name} SELECT * FROM other.{self.name} "
+                        "WHERE ?1 = '[]' OR json_extract(json, '$.model') IN (SELECT value FROM json_each(?1))",
+                        [json.dumps(models)],
+                    ).rowcount
             finally:
                 self.db.execute("DETACH other")
 
@@ -147,12 +145,11 @@ def export(target: Path, kinds: Sequence[type[AnswerStore]], models: Sequence[st
     ``kinds`` are stores at their default places; all their tables go into the one file. UserError if there is no
     completion store.
     """
-    source = existing(CompletionStore.default_path())
-    if target.resolve() == source.resolve():
+    if target.resolve() == CompletionStore.default_path().resolve():
         raise UserError(f"{target} is the store itself; name another file")
     with paths.replacing(target) as partial:
         for kind in kinds:
-            if kind.default_path().is_file():
+            if kind is CompletionStore or kind.default_path().is_file():
                 with kind(partial) as written:
                     written.take(kind.default_path(), models)
         # a single file, which can be opened without write access
@@ -166,17 +163,8 @@ def merge(file: Path, kinds: Sequence[type[AnswerStore]]) -> dict[str, int]:
     found = {}
     for kind in kinds:
         with kind() as store:
-            found[kind.name] = store.take(existing(file))
+            found[kind.name] = store.take(file)
     return {name: new for name, new in found.items() if new is not None}
-
-
-def existing(file: Path) -> Path:
-    """The file, if it is there. Raises UserError."""
-    if not file.is_file():
-        raise UserError(
-            f"there is no store at {file}; a first run makes it (LOOKUPLAB_STORE names another)"
-        )
-    return file
 
 
 def canonical(fields: object) -> str:

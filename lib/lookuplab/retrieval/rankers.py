@@ -7,7 +7,6 @@ on any package registry.
 
 import json
 import re
-from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
@@ -89,14 +88,13 @@ def _words_of(node: Node) -> list[str]:
     return [node.type] if operation or node.type in ("for", "while") else []
 
 
-class Ranker(ABC):
-    """Scores documents for a query. ``ids`` are the documents' sorted ids, in the order of the scores."""
+class Ranker:
+    """Scores documents for a query. ``ids`` are the documents' sorted ids, in the order of the scores.
+
+    A subclass has ``scores_of(queries)``: one score per query and document, (q, n) floats; higher is better.
+    """
 
     ids: list[str]
-
-    @abstractmethod
-    def scores_of(self, queries: Sequence[str]) -> np.ndarray:
-        """One score per query and document, (q, n) floats; higher is better."""
 
     def top(self, query: str, k: int) -> list[tuple[str, float]]:
         """The best min(k, n) documents with their scores, best first."""
@@ -149,8 +147,7 @@ class Bm25(Ranker):
         scores = np.zeros((len(queries), len(self.ids)))
         for line, query in zip(scores, queries, strict=True):
             for word in self.words(query):
-                if word in self.holders:
-                    line[self.holders[word]] += self.scored(word)
+                line[self.holders[word]] += self.scored(word)
         return scores
 
 
@@ -232,9 +229,8 @@ def by_description(descriptions: Mapping[str, str], encoder: str | Path) -> Cosi
 def _encoder(name: str):
     from sentence_transformers import SentenceTransformer
 
-    place = paths.located(name)
     try:
-        return SentenceTransformer(str(place) if place.exists() else name).float()
+        return SentenceTransformer(str(paths.located(name))).float()
     except Exception as error:  # missing, unreachable or wrong: each has its own exception
         said = str(error).partition("\n")[0]
         raise UserError(

@@ -77,11 +77,10 @@ class Decoding:
     def stopper(self) -> Callable[[str], bool]:
         """A reader for one answer: fed piece by piece, it returns True once ``stop`` or the rule ends it."""
         rule, read = self.stop_rule and self.stop_rule(), ""
-        overlap = max(map(len, self.stop), default=1) - 1
 
         def over(piece: str) -> bool:
             nonlocal read
-            read = read[max(0, len(read) - overlap) :] + piece
+            read += piece
             return any(text in read for text in self.stop) or bool(rule and rule.feed(piece))
 
         return over
@@ -203,10 +202,8 @@ def _answered(
                 "use a local model or an endpoint that gives them (vLLM does)"
             )
 
-    used = nullcontext(store)  # a store passed by the caller stays open
-    if not isinstance(store, CompletionStore):
-        used = store = CompletionStore(":memory:" if store is False else store)
-    with used:
+    own = not isinstance(store, CompletionStore)  # a store passed by the caller stays open
+    with CompletionStore(store) if own else nullcontext(store) as store:
         known = store.get(keys)
         require_logprobs(one["token_logprobs"] for one in known.values())
         missing = {key: one for key, one in zip(keys, asked, strict=True) if key not in known}

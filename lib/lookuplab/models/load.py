@@ -89,14 +89,14 @@ def split_revision(name: str) -> tuple[str, str | None]:
 
     UserError for an ``@`` with nothing after it.
     """
-    place, at, revision = name.partition("@")
-    if not at or name.startswith((".", "/", "~")) or Path(name).exists() or place.count("/") != 1:
+    split = re.fullmatch("([^./~@][^/@]*/[^/@]*)@(.*)", name)
+    if not split or Path(name).exists():
         return name, None
-    if not revision:
+    if not split[2]:
         raise UserError(
             f"model {name!r} names no revision behind the @; write OWNER/NAME@REVISION, or leave it out"
         )
-    return place, revision
+    return split[1], split[2]
 
 
 def is_remote(name: str) -> bool:

@@ -12,9 +12,9 @@ import hashlib
 import json
 import os
 import sqlite3
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 from lookuplab import paths
 from lookuplab.errors import UserError
@@ -25,23 +25,20 @@ BUSY_SECONDS = 60.0
 
 
 class AnswerStore(contextlib.AbstractContextManager):
-    """Key -> answer (anything that JSON holds), one file, or ``":memory:"``; a context manager.
+    """Key -> answer (anything that JSON holds), one file, or in memory (``":memory:"``, False); a context manager.
 
     A subclass sets the ``name`` of its file and table. UserError for a file that cannot be used.
     """
 
     name = "answers"
 
-    def __init__(self, path: str | os.PathLike | None = None):
-        self.path = path or self.default_path()
-        self.writing = threading.Lock()  # transactions belong to the connection, not to a thread
+    def __init__(self, path: str | os.PathLike | Literal[False] | None = None):
+        self.path = ":memory:" if path is False else path or self.default_path()
         with self._readable_errors():
             if str(self.path) != ":memory:":
                 Path(self.path).parent.mkdir(parents=True, exist_ok=True)
-            # IMMEDIATE: a transaction that began by reading could fail when it writes. SQLite itself is thread-safe
-            self.db = sqlite3.connect(
-                self.path, BUSY_SECONDS, isolation_level="IMMEDIATE", check_same_thread=False
-            )
+            # IMMEDIATE: even a transaction that adds nothing finds a full disk or a read-only file
+            self.db = sqlite3.connect(self.path, BUSY_SECONDS, isolation_level="IMMEDIATE")
             # even so, a killed process loses nothing that was committed
             self.db.execute("PRAGMA synchronous = NORMAL")
             ((version,),) = self.db.execute("PRAGMA user_version")
@@ -80,7 +77,7 @@ class AnswerStore(contextlib.AbstractContextManager):
     def add(self, answers: Mapping[str, object]) -> None:
         """Keep a batch, in one transaction. An answer that another process stored first is kept."""
         rows = [(key, json.dumps(answer)) for key, answer in answers.items()]
-        with self._readable_errors(), self.writing, self.db:
+        with self._readable_errors(), self.db:
             self.db.executemany(f"INSERT OR IGNORE INTO {self.name} VALUES (?, ?)", rows)
 
     def __len__(self) -> int:

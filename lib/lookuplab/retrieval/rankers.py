@@ -103,12 +103,11 @@ class Ranker:
 
     def rank(self, queries: Mapping[str, str], k: int) -> dict[str, list[str]]:
         """Query id -> the ids of its best min(k, n) documents, best first; equal scores in the order of ids."""
-        names, ranked = list(queries), {}
-        for start in range(0, len(names), BATCH):
-            batch = names[start : start + BATCH]
-            scored = zip(batch, self.scores_of([queries[one] for one in batch]), strict=True)
-            ranked |= {name: [self.ids[at] for at in best(scores, k)] for name, scores in scored}
-        return ranked
+        texts, ranked = list(queries.values()), []
+        for start in range(0, len(texts), BATCH):
+            for scores in self.scores_of(texts[start : start + BATCH]):
+                ranked.append([self.ids[at] for at in best(scores, k)])
+        return dict(zip(queries, ranked, strict=True))
 
 
 def best(scores: np.ndarray, k: int) -> np.ndarray:
@@ -197,15 +196,15 @@ def by_code(codes: Mapping[str, str], vectors: Mapping[str, np.ndarray]) -> Cosi
 
     zeros = np.zeros_like(next(iter(vectors.values())))
 
-    def known(words: Iterable[str]) -> np.ndarray:
-        return np.array([zeros, *(vectors.get(word, zeros) for word in words)])[1:]
+    def known(words: Iterable[str]) -> list[np.ndarray]:
+        return [vectors.get(word, zeros) for word in words]
 
     def encode(queries: Sequence[str]) -> np.ndarray:
-        return np.array([known(query_words(query)).sum(axis=0) for query in queries])
+        return np.array([sum(known(query_words(query)), zeros) for query in queries])
 
     ids, tf_idf = sorted(codes), TfidfVectorizer(analyzer=code_words, norm=None)
     weights = tf_idf.fit_transform(codes[name] for name in ids)
-    return Cosine(ids, weights @ known(tf_idf.get_feature_names_out()), encode)
+    return Cosine(ids, weights @ np.array(known(tf_idf.get_feature_names_out())), encode)
 
 
 def by_description(descriptions: Mapping[str, str], encoder: str | Path) -> Cosine:

@@ -9,9 +9,8 @@ from toy_model import SAMPLED, ToyModel, ask, many_prompts
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.models import Decoding, Prompt
-from lookuplab.models.complete import LOG, NEAR, score
-from lookuplab.models.store import CompletionStore
+from lookuplab.models import CompletionStore, Decoding, Prompt, score
+from lookuplab.models.complete import LOG, NEAR
 
 # the package has the function of its name
 complete_module = sys.modules["lookuplab.models.complete"]

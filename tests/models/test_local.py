@@ -17,8 +17,7 @@ from tiny_architectures import ARCHITECTURES, CONTEXT, metaspace_tokenizer, save
 from transformers import AutoModelForCausalLM
 
 from lookuplab.errors import UserError
-from lookuplab.models import Decoding, Prompt
-from lookuplab.models.load import load
+from lookuplab.models import Decoding, Prompt, load
 from lookuplab.models.local import LocalModel, choose, distributions
 from lookuplab.models.tokens import decoded
 

@@ -71,6 +71,7 @@ def test_the_named_revision_is_loaded_and_recorded(hub, name, commit, vocabulary
         ("owner/tiny@", "no revision behind the @"),
         (f"owner/tiny@{OLD}?revision=x", "multiple values for argument 'revision'"),
         ("owner/tiny?colour=red", "unexpected keyword argument 'colour'"),
+        ("owner/tiny?batch_size=many", "'str' and 'int'"),
         ("owner/tiny?dtype=float8", "dtype is 'float8'; it must be float32, bfloat16, float16"),
         (f"owner/tiny@{'3' * 40}", "cannot load model owner/tiny"),
     ],

@@ -9,9 +9,7 @@ from tiny_architectures import save_chat
 from tiny_endpoint import KEY, TinyEndpoint
 
 from lookuplab.errors import UserError
-from lookuplab.models import Decoding, Prompt
-from lookuplab.models.complete import complete, score
-from lookuplab.models.load import load
+from lookuplab.models import Decoding, Prompt, complete, load, score
 from lookuplab.toolgen.generation import generate
 from lookuplab.toolgen.jedi_tool import JediTool
 
@@ -66,7 +64,7 @@ def test_answers_and_log_probabilities_are_those_of_the_local_weights(
 def test_stop_strings_reach_the_endpoint_and_what_it_does_not_take_ends_the_answer_too(endpoint):
     text = ask(endpoint)[0].text
     for before in ((), ("@1", "@2", "@3", "@4")):
-        decoding = Decoding(max_new_tokens=12, stop=(*before, text[6]))
+        decoding = replace(SHORT, stop=(*before, text[6]))
         (done,) = ask(endpoint, PROMPTS[:1], decoding)
         assert endpoint.bodies[-1]["stop"] == list(decoding.stop[:4])
         assert done.finish_reason == "stop" and done.text.startswith(text[: text.index(text[6])])
@@ -84,7 +82,7 @@ class UpToAVowel:
 
 
 def test_a_stop_rule_ends_the_answer_where_it_ends_a_local_one(endpoint, tiny):
-    decoding = Decoding(max_new_tokens=12, stop_rule=UpToAVowel)
+    decoding = replace(SHORT, stop_rule=UpToAVowel)
     local = complete(load(str(tiny)), PROMPTS, decoding, store=False)
     answers = ask(endpoint, decoding=decoding)
     assert endpoint.bodies[-1]["stop"] == ["#"]

@@ -12,8 +12,7 @@ import pytest
 
 from lookuplab import data_sources
 from lookuplab.errors import UserError
-from lookuplab.models.complete import Decoding, Prompt, complete
-from lookuplab.models.load import load
+from lookuplab.models import Decoding, Prompt, complete, load
 
 pytest.importorskip(
     "xllamacpp", reason="llama.cpp's server is not installed (pip install xllamacpp)"

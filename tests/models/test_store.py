@@ -11,7 +11,7 @@ import pytest
 from toy_model import SAMPLED, ToyModel, ask, many_prompts
 
 from lookuplab.errors import UserError
-from lookuplab.models.complete import complete
+from lookuplab.models import complete
 from lookuplab.models.store import SCHEMA, AnswerStore, CompletionStore, export, merge
 
 TOY = str(Path(__file__).with_name("toy_model.py"))

@@ -99,6 +99,6 @@ class Handler(BaseHTTPRequestHandler):
         else:
             given = {"tokens": pieces, "token_logprobs": logprobs}
         wanted = self.server.gives_logprobs and body.get("logprobs")
-        said = {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
-        choice = {"index": 0, "finish_reason": finish, "logprobs": given if wanted else None}
+        said = {"message": {"content": text}} if chat else {"text": text}
+        choice = {"finish_reason": finish, "logprobs": given if wanted else None}
         return {"choices": [choice | said], "usage": {"prompt_tokens": done.prompt_tokens}}

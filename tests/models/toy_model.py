@@ -7,8 +7,7 @@ import sys
 import time
 from zlib import crc32
 
-from lookuplab.models import Completion, Decoding, Prompt
-from lookuplab.models.complete import complete
+from lookuplab.models import Completion, Decoding, Prompt, complete
 
 BATCH = 4
 SAMPLED = Decoding(n=2, temperature=0.5)

@@ -252,13 +252,13 @@ def keys_of(
 
     A key has three parts: what many prompts have in common (model, decoding, version), the prompt, and the sample.
     """
-    stated = asdict(decoding) if decoding else {}
-    stated.pop("n", None)  # the first 5 of 20 samples are those of n=5
-    if stated.get("beams") == 1:  # keys from before beam search existed stay valid
-        del stated["beams"]
-    if decoding and decoding.stop_rule:
-        stated["stop_rule"] = decoding.stop_rule.name
-    kind = "generate" if decoding else "score"
+    kind, stated = "score", {}
+    if decoding:
+        rule = decoding.stop_rule and decoding.stop_rule.name
+        kind, stated = "generate", asdict(decoding) | {"stop_rule": rule}
+        del stated["n"]  # the first 5 of 20 samples are those of n=5
+        if decoding.beams == 1:  # keys from before beam search existed stay valid
+            del stated["beams"]
     settings = {"kind": kind, "model": identity, "decoding": stated, "version": DECODING_VERSION}
     common, hashed = digest(canonical(settings)), {}
     for prompt, continuation, sample in asked:

@@ -4,7 +4,6 @@ Neither torch nor a client is imported before a model is loaded, so that working
 """
 
 import hashlib
-import inspect
 import json
 import re
 from collections.abc import Iterable
@@ -49,10 +48,9 @@ def load(name: str, **options: Any) -> Model:
             # float32 on every machine, so that all share one set of answers
             options = {"name": place, "dtype": "float32", **options}
     try:
-        inspect.signature(kind).bind(*arguments, **options)
-    except TypeError as error:
-        raise UserError(f"model {table_name(place)}: {error} (options: docs/own.md)") from None
-    return kind(*arguments, **options)
+        return kind(*arguments, **options)
+    except TypeError as error:  # an unknown option, or a value of the wrong type
+        raise UserError(f"model {table_name(place)}: {error} (options: docs/own.md)") from error
 
 
 def load_tokenizer(name: str):

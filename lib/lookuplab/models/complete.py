@@ -166,7 +166,7 @@ def complete(
 
 
 def score(
-    model: Model, pairs: Sequence[tuple[Prompt, str]], store: Store = None, progress: bool = True
+    model: Model, pairs: Sequence[tuple[Prompt, str]], store: Store = None
 ) -> list[Completion]:
     """Log-probabilities of given continuations (teacher forcing), in the order of ``pairs``.
 
@@ -174,7 +174,7 @@ def score(
     Storing and resuming work as in ``complete``; prompt ids must be unique here too.
     """
     asked = [(prompt, text, 0) for prompt, text in pairs]
-    return _answered(model, asked, None, store, progress, requires_logprobs=True)
+    return _answered(model, asked, None, store, progress=True, requires_logprobs=True)
 
 
 def _answered(

@@ -118,10 +118,12 @@ class RemoteModel:
             raise UserError(
                 f"{self.name} needs a key: set the environment variable {self.key_variable}"
             )
-        timeout = openai.Timeout(self.timeout, connect=min(self.timeout, 10.0))
-        # local servers need no key, but the client insists on one
-        given = {"api_key": key or "no-key", "base_url": self.base_url, "timeout": timeout}
-        return openai.OpenAI(**given, max_retries=RETRIES)
+        return openai.OpenAI(
+            api_key=key or "no-key",  # local servers need none, but the client insists on one
+            base_url=self.base_url,
+            timeout=openai.Timeout(self.timeout, connect=min(self.timeout, 10.0)),
+            max_retries=RETRIES,
+        )
 
     def _ask(self, create: Callable, **parameters):
         """Send one request; repeat it without log-probabilities if the endpoint refuses them.

@@ -250,8 +250,8 @@ def save_words(folder: Path, vectors: Mapping[str, np.ndarray]) -> None:
     """Write word vectors to a folder; the words are written last, so a folder that has them is complete."""
     folder.mkdir(parents=True, exist_ok=True)
     np.save(folder / "vectors.npy", np.array(list(vectors.values()), dtype=np.float16))
-    text = json.dumps({"words": list(vectors)}, ensure_ascii=False)
-    (folder / "about.json").write_text(text + "\n", encoding="utf-8")
+    words = json.dumps({"words": list(vectors)}, ensure_ascii=False)
+    paths.write_lines(folder / "about.json", [words])
 
 
 def load_words(folder: Path) -> dict[str, np.ndarray]:

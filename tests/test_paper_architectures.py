@@ -7,12 +7,12 @@ Their answers mean nothing, so most of them name no API at all: what a notebook 
 """
 
 import sys
-import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL
 
 from lookuplab import data_sources, paths
 from lookuplab.artifact import read_csv
@@ -24,56 +24,42 @@ from lookuplab.notebooks import Profile, find, plan
 from lookuplab.runner import run_jobs
 
 sys.path.insert(0, str(Path(__file__).parent / "models"))
-import tiny_architectures
+import tiny_architectures as tiny
 from tiny_endpoint import TinyEndpoint
 
 # the full documentation of an API (5,000 characters) and an answer, in a small vocabulary
 CONTEXT = 4096
 ARCHITECTURES = ("starcoder2", "gemma", "llama", "gpt_bigcode", "granite")
-WIDE = ("starcoder2-3b", "codegpt-small-py")
 
 
 @pytest.fixture(scope="session")
 def tiny_models(tmp_path_factory) -> dict[str, str]:
     """A folder for each architecture, and a Llama that is asked through a chat template."""
-    tasks, specs = load_tasks(paths.MINI / "cloudapi" / "tasks.jsonl"), load_index().specs
-    corpus = [task.prompt for task in tasks[::4]] + [
-        docstring([spec], "specification") for spec in specs[::40]
-    ]
-    bytewise, pieces = (
-        make(corpus, 1200)
-        for make in (tiny_architectures.byte_tokenizer, tiny_architectures.metaspace_tokenizer)
-    )
+    corpus = [task.prompt for task in load_tasks(paths.MINI / "cloudapi" / "tasks.jsonl")[::4]]
+    corpus += [docstring([spec], "specification") for spec in load_index().specs[::40]]
+    bytewise, pieces = tiny.byte_tokenizer(corpus, 1200), tiny.metaspace_tokenizer(corpus, 1200)
     root = tmp_path_factory.mktemp("tiny models")
     for name in ARCHITECTURES:
-        made = pieces if name == "gemma" else bytewise
-        tiny_architectures.save(root / name, name, made, CONTEXT)
-    bytewise.chat_template = tiny_architectures.CHAT_TEMPLATE
-    tiny_architectures.save(root / "chat", "llama", bytewise, CONTEXT)
-    return {name: str(root / name) for name in ARCHITECTURES} | {
-        "chat": f"{root / 'chat'}?chat=true"
-    }
+        tiny.save(root / name, name, pieces if name == "gemma" else bytewise, CONTEXT)
+    bytewise.chat_template = tiny.CHAT_TEMPLATE
+    chat = tiny.save(root / "chat", "llama", bytewise, CONTEXT)
+    return {name: str(root / name) for name in ARCHITECTURES} | {"chat": f"{chat}?chat=true"}
 
 
 def test_every_architecture_of_the_paper_has_its_tiny_checkpoint():
-    tiny = {tiny_architectures.ARCHITECTURES[name][0].__name__ for name in ARCHITECTURES}
-    sources = [
-        source
+    papers = {
+        source.facts["architecture"]
         for source in data_sources.load().values()
-        if source.purpose.startswith("CloudAPIBench")
-    ]
-    assert {source.facts["architecture"] for source in sources if source.facts} <= tiny
+        if source.purpose.startswith("CloudAPIBench") and source.facts
+    }
+    assert papers <= {CAUSAL[name] for name in ARCHITECTURES}
 
 
-def test_the_real_shapes_have_as_many_parameters_as_the_models_on_the_hub():
-    """So that a layer of them is a layer of the papers' models."""
-    for name, (_, _, depth) in tiny_architectures.REAL.items():
-        with torch.device("meta"):
-            one, two = (
-                sum(weight.numel() for weight in tiny_architectures.real(name, layers).parameters())
-                for layers in (1, 2)
-            )
-        assert one + (depth - 1) * (two - one) == data_sources.find(name).facts["parameters"], name
+@pytest.mark.parametrize("name", tiny.REAL)
+def test_the_real_shapes_have_as_many_parameters_as_the_models_on_the_hub(name):
+    with torch.device("meta"):
+        count = sum(weight.numel() for weight in tiny.made(**tiny.REAL[name]).parameters())
+    assert count == data_sources.find(name).facts["parameters"]
 
 
 def run(name, models, tmp_path, monkeypatch) -> None:
@@ -91,9 +77,9 @@ def test_every_architecture_and_real_widths_in_bfloat16_go_through_table_1(
 ):
     """The wide ones have one layer; docs/gpu_memory.md has the memory that these and larger ones take."""
     tokenizer = load_tokenizer(tiny_models["starcoder2"])
-    for name in WIDE:
-        tiny_architectures.save_real(tmp_path / name, name, tokenizer, layers=1)
-    wide = [f"{tmp_path / name}?dtype=bfloat16" for name in WIDE]
+    for name in tiny.REAL:
+        tiny.save_real(tmp_path / name, name, tokenizer, layers=1)
+    wide = [f"{tmp_path / name}?dtype=bfloat16" for name in tiny.REAL]
     run("table1_base_models", [*tiny_models.values(), *wide], tmp_path, monkeypatch)
 
 
@@ -116,11 +102,9 @@ def test_table_3_tells_of_an_endpoint_what_it_tells_of_its_weights(
     """DAG++ goes by the confidence, which an endpoint tells."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with TinyEndpoint(load("mini-small")) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
         served = f"{server.url}#tiny?tokenizer=mini-small"
         models = [tiny_models["chat"], tiny_models["gemma"], "mini-small", served]
         run("table3_dag_plus_plus", models, tmp_path, monkeypatch)
-        server.shutdown()
     rows = read_csv(tmp_path / "tiny" / "cloudapibench" / "table3_dag_plus_plus.csv")
     local, remote = (
         rows[rows.model == name].drop(columns="model").reset_index(drop=True)

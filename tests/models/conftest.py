@@ -1,6 +1,16 @@
 """Lets the tests of this room import the small models and servers that lie beside them."""
 
+import functools
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parent))
+from tiny_architectures import save
+
+
+@pytest.fixture(scope="session")
+def checkpoint(tmp_path_factory):
+    """Architecture -> the folder of its tiny checkpoint, written once."""
+    return functools.cache(lambda name: save(tmp_path_factory.mktemp(name), name))

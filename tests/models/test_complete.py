@@ -5,13 +5,12 @@ import sys
 from dataclasses import replace
 
 import pytest
-from toy_model import SAMPLED, ToyModel, many_prompts
+from toy_model import SAMPLED, ToyModel, ask, many_prompts
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.models import Decoding, Prompt
-from lookuplab.models.complete import LOG, NEAR, complete, score
-from lookuplab.models.store import CompletionStore
+from lookuplab.models import CompletionStore, Decoding, Prompt, score
+from lookuplab.models.complete import LOG, NEAR
 
 # the package has the function of its name
 complete_module = sys.modules["lookuplab.models.complete"]
@@ -24,48 +23,45 @@ def store(tmp_path):
 
 
 def test_answers_come_in_the_order_of_prompt_and_sample(store):
-    answers = complete(ToyModel(), many_prompts(9)[::-1], SAMPLED, store)
+    answers, _ = ask(many_prompts(9)[::-1], SAMPLED, store)
     asked = [(f"task/{i}", n) for i in range(8, -1, -1) for n in (0, 1)]
     assert [(one.id, one.sample) for one in answers] == asked
 
 
 def test_only_what_is_missing_is_generated_and_the_answers_are_the_same(store):
-    first, model = complete(ToyModel(), many_prompts(6), store=store), ToyModel()
-    assert complete(model, many_prompts(6), store=store) == first and model.calls == []
-    complete(model, many_prompts(8), store=store)
-    assert model.calls == [("task/6", 0), ("task/7", 0)]
+    first, _ = ask(many_prompts(6), store=store)
+    assert ask(many_prompts(6), store=store) == (first, [])
+    assert ask(many_prompts(8), store=store)[1] == [("task/6", 0), ("task/7", 0)]
 
 
 def test_more_samples_keep_the_ones_that_exist(store):
-    few, model = complete(ToyModel(), many_prompts(3), SAMPLED, store), ToyModel()
-    many = complete(model, many_prompts(3), replace(SAMPLED, n=5), store)
-    assert len(model.calls) == 9 and [one for one in many if one.sample < 2] == few
+    few, _ = ask(many_prompts(3), SAMPLED, store)
+    many, calls = ask(many_prompts(3), replace(SAMPLED, n=5), store)
+    assert len(calls) == 9 and [one for one in many if one.sample < 2] == few
 
 
 @pytest.mark.parametrize(
     ("decoding", "different"), [(Decoding(), 1), (Decoding(temperature=1.0), 2)]
 )
 def test_equal_texts_share_a_greedy_answer_and_are_sampled_apart(store, decoding, different):
-    model = ToyModel()
-    answers = complete(model, [Prompt("a", "x"), Prompt("b", "x")], decoding, store)
+    answers, calls = ask([Prompt("a", "x"), Prompt("b", "x")], decoding, store)
     assert [one.id for one in answers] == ["a", "b"]
-    assert len({one.text for one in answers}) == len(model.calls) == different
+    assert len({one.text for one in answers}) == len(calls) == different
 
 
 def test_what_is_all_there_is_read_without_writing(tmp_path):
     file = tmp_path / "s.sqlite"
-    first = complete(ToyModel(), many_prompts(3), store=file)
+    first, _ = ask(many_prompts(3), store=file)
     with CompletionStore(file) as opened:
         opened.db.execute("PRAGMA journal_mode = DELETE")
     os.chmod(file, 0o444)
     before = file.read_bytes()
-    again = complete(ToyModel(), many_prompts(3), store=file)
-    assert again == first and file.read_bytes() == before
+    assert ask(many_prompts(3), store=file) == (first, []) and file.read_bytes() == before
 
 
 def test_a_prompt_id_that_occurs_twice_is_refused(store):
     with pytest.raises(UserError, match="'a' occurs more than once"):
-        complete(ToyModel(), [Prompt("a", "x"), Prompt("a", "y")], store=store)
+        ask([Prompt("a", "x"), Prompt("a", "y")], store=store)
 
 
 @pytest.mark.parametrize(
@@ -75,12 +71,12 @@ def test_a_prompt_id_that_occurs_twice_is_refused(store):
 )
 def test_decoding_out_of_range_is_refused(store, options):
     with pytest.raises(UserError, match="out of range"):
-        complete(ToyModel(), many_prompts(1), Decoding(**options), store)
+        ask(many_prompts(1), Decoding(**options), store)
 
 
 def test_scores_are_stored_apart_from_completions(store):
     pairs = [(prompt, " = 1") for prompt in many_prompts(5)]
-    complete(ToyModel(), many_prompts(5), store=store)
+    ask(many_prompts(5), store=store)
     first, model = score(ToyModel(), pairs, store=store), ToyModel()
     assert score(model, pairs, store=store) == first and model.calls == []
     score(model, [(pairs[0][0], " = 2")], store=store)
@@ -90,11 +86,11 @@ def test_scores_are_stored_apart_from_completions(store):
 def test_the_store_is_the_named_file_or_the_one_in_runs_or_none(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "STORE", tmp_path / "default.sqlite")
     monkeypatch.delenv("LOOKUPLAB_STORE", raising=False)
-    complete(ToyModel(), many_prompts(1), store=False)
+    ask(many_prompts(1), store=False)
     assert list(tmp_path.iterdir()) == []
-    complete(ToyModel(), many_prompts(1))
+    ask(many_prompts(1))
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "named.sqlite"))
-    complete(ToyModel(), many_prompts(1))
+    ask(many_prompts(1))
     assert {file.name for file in tmp_path.iterdir()} == {"default.sqlite", "named.sqlite"}
 
 
@@ -119,10 +115,10 @@ def test_the_key_changes_with_everything_that_changes_an_answer(monkeypatch):
     prompts = [
         {"text": "x  = "}, {"system": None}, {"choices": ("a",)}, {"choices": ("a", "b")}, {"place": "p"}
     ]  # fmt: skip
-    keys = [key(identity={**IDENTITY, "revision": "other"})]
+    keys = [key(), key(IDENTITY | {"revision": "other"}), key(sample=1)]
+    keys += [key(decoding=None), key(decoding=None, continuation="1")]
     keys += [key(decoding=Decoding(**change)) for change in decodings]
     keys += [key(prompt=replace(PROMPT, **change)) for change in prompts]
-    keys += [key(), key(sample=1), key(decoding=None), key(decoding=None, continuation="1")]
     monkeypatch.setattr(complete_module, "DECODING_VERSION", 99)
     keys.append(key())
     assert len(set(keys)) == len(keys)
@@ -154,9 +150,9 @@ def test_used_answers_are_listed_with_near_margins_and_without_versions(monkeypa
     monkeypatch.setenv(LOG, str(tmp_path / "log"))
     decoding = Decoding(n=4, temperature=1.0)
     for tool in ("jedi 1", "jedi 2"):
-        complete(ToyModel(identity={"tool": tool}), many_prompts(1), decoding, store=False)
+        ask(many_prompts(1), decoding, False, identity={"tool": tool})
     score(ToyModel(), [(PROMPT, "x")], store=False)  # no answer
-    complete(ToyModel(), [PROMPT], decoding, store=False)
+    ask([PROMPT], decoding, False)
     rows = [line.split(",") for line in (tmp_path / "log").read_text().splitlines()]
     assert rows[:4] == rows[4:8] and len(rows) == 12 and rows[8][3] != rows[0][3]
     near = ["2e-05", "", "", "0e+00"]

@@ -17,9 +17,9 @@ from tiny_architectures import ARCHITECTURES, CONTEXT, metaspace_tokenizer, save
 from transformers import AutoModelForCausalLM
 
 from lookuplab.errors import UserError
-from lookuplab.models import Decoding, Prompt
-from lookuplab.models.load import load
+from lookuplab.models import Decoding, Prompt, load
 from lookuplab.models.local import LocalModel, choose, distributions
+from lookuplab.models.tokens import decoded
 
 PROMPTS = [
     Prompt(
@@ -27,18 +27,18 @@ PROMPTS = [
     )
     for i in range(20)
 ]
+LONG, SHORT = Decoding(max_new_tokens=20), Decoding(max_new_tokens=4)
 TOLERANCE = 1e-4
 
 
 @pytest.fixture(scope="module", params=ARCHITECTURES)
-def model(request, tmp_path_factory):
-    folder = save(tmp_path_factory.mktemp(request.param), request.param)
-    return LocalModel(folder, batch_size=7)
+def model(request, checkpoint):
+    return LocalModel(checkpoint(request.param), batch_size=7)
 
 
 @pytest.fixture(scope="module")
-def llama(tmp_path_factory):
-    return save(tmp_path_factory.mktemp("llama"), "llama")
+def llama(checkpoint):
+    return checkpoint("llama")
 
 
 @pytest.fixture(scope="module")
@@ -83,12 +83,18 @@ def record_rows(model, fail_above=math.inf):
     return rows
 
 
+def generated(model, prompt, **options):
+    """The tokens that Transformers writes."""
+    ids = torch.tensor([model.prompt_ids(prompt.text)])
+    whole = model.module.generate(ids, do_sample=False, **options)[0]
+    return tuple(whole[ids.shape[1] if model.causal else 1 :].tolist())
+
+
 def test_greedy_equals_generate_and_log_probabilities_a_plain_forward_pass(model):
-    done = answers(model, Decoding(max_new_tokens=20))
+    done = answers(model, LONG)
     for prompt in PROMPTS[::3]:
-        one, ids = done[prompt.id, 0], torch.tensor([model.prompt_ids(prompt.text)])
-        whole = model.module.generate(ids, max_new_tokens=20, do_sample=False, num_beams=1)[0]
-        assert list(one.token_ids) == whole[ids.shape[1] if model.causal else 1 :].tolist()
+        one = done[prompt.id, 0]
+        assert one.token_ids == generated(model, prompt, max_new_tokens=20, num_beams=1)
         assert_log_probabilities(model, prompt, one)
         assert "".join(one.tokens) == one.text
 
@@ -99,37 +105,29 @@ def test_beams_equal_those_of_generate_token_for_token(model, ends, monkeypatch)
     """With one token that ends a text, and with so many that most answers end early."""
     tokens = [1, *range(100, 99 + ends)]
     monkeypatch.setattr(model, "end_of_text", frozenset(tokens))
-    decoding = Decoding(max_new_tokens=16, beams=5)
-    done = answers(model, decoding)
+    done = answers(model, Decoding(max_new_tokens=16, beams=5))
     for prompt in PROMPTS:
-        ids = model.tokenizer(prompt.text, return_tensors="pt")["input_ids"]
-        found = model.module.generate(
-            ids, max_new_tokens=16, do_sample=False, num_beams=5, eos_token_id=tokens
-        )
-        one, start = done[prompt.id, 0], ids.shape[1] if model.causal else 1
-        assert list(one.token_ids) == found[0, start:].tolist(), prompt.id
-        chosen = distributions(model.module, ids[0].tolist(), list(one.token_ids)).log()
-        assert one.token_logprobs == pytest.approx(
-            chosen[torch.arange(len(one.tokens)), torch.tensor(one.token_ids)].tolist(), abs=1e-4
-        )
+        one, options = done[prompt.id, 0], {"num_beams": 5, "eos_token_id": tokens}
+        assert one.token_ids == generated(model, prompt, max_new_tokens=16, **options), prompt.id
+        assert_log_probabilities(model, prompt, one)
     assert ("length" if ends == 1 else "eos") in {one.finish_reason for one in done.values()}
 
 
 @pytest.mark.parametrize(
     "decoding",
-    [Decoding(max_new_tokens=16), Decoding(max_new_tokens=8, temperature=0.8, top_p=0.9, n=2)],
+    [LONG, Decoding(max_new_tokens=8, temperature=0.8, top_p=0.9, n=2)],
     ids=["greedy", "sampled"],
 )
 def test_answers_are_the_same_at_batch_sizes_1_7_and_64(model, decoding, monkeypatch):
-    found = []
+    alone = None
     for size in (1, 7, 64):
         monkeypatch.setattr(model, "batch_size", size)
-        found.append(answers(model, decoding, PROMPTS[::2]))
-    for key, alone in found[0].items():
-        for other in (found[1][key], found[2][key]):
-            assert (alone.text, alone.token_ids) == (other.text, other.token_ids)
-            assert alone.finish_reason == other.finish_reason
-            assert alone.token_logprobs == pytest.approx(other.token_logprobs, abs=TOLERANCE)
+        found = answers(model, decoding, PROMPTS[::2])
+        alone = alone or found
+        for key, one in alone.items():
+            logprobs = found[key].token_logprobs
+            assert logprobs == pytest.approx(one.token_logprobs, abs=TOLERANCE)
+            assert replace(one, token_logprobs=logprobs) == found[key]
 
 
 def test_scores_are_those_of_a_plain_forward_pass(model):
@@ -147,10 +145,10 @@ def test_scores_are_those_of_a_plain_forward_pass(model):
 def test_a_sentencepiece_like_vocabulary_spells_what_its_tokenizer_decodes(tmp_path, architecture):
     model = LocalModel(save(tmp_path, architecture, metaspace_tokenizer()))
     for prompt in PROMPTS[::3]:
-        done = answer(model, prompt, Decoding(max_new_tokens=12))
+        done = answer(model, prompt, LONG)
         before = model.prompt_ids(prompt.text) if model.causal else []
-        whole = model.tokenizer.decode([*before, *done.token_ids], skip_special_tokens=True)
-        assert model.tokenizer.decode(before, skip_special_tokens=True) + done.text == whole
+        start, whole = decoded(model.tokenizer, [before, [*before, *done.token_ids]])
+        assert start + done.text == whole
 
 
 def test_rows_beyond_the_context_window_end_there(plain):
@@ -161,9 +159,9 @@ def test_rows_beyond_the_context_window_end_there(plain):
 
 def test_a_stop_string_ends_a_row_with_the_token_that_completes_it(plain):
     for prompt in PROMPTS[::3]:
-        whole = answer(plain, prompt, Decoding(max_new_tokens=20))
+        whole = answer(plain, prompt, LONG)
         if stop := "".join(whole.tokens[4:6]):
-            done = answer(plain, prompt, Decoding(max_new_tokens=20, stop=("never written", stop)))
+            done = answer(plain, prompt, replace(LONG, stop=("never written", stop)))
             assert done.token_ids == whole.token_ids[: len(done.token_ids)]
             assert done.finish_reason == "stop" and stop in done.text
             assert stop not in "".join(done.tokens[:-1])
@@ -184,8 +182,8 @@ class ThreePieces:
 
 def test_finished_rows_leave_the_batch_and_the_others_go_on(llama):
     model = LocalModel(llama)
-    free, rows = answers(model, Decoding(max_new_tokens=20)), record_rows(model)
-    done = answers(model, Decoding(max_new_tokens=20, stop_rule=ThreePieces))
+    free, rows = answers(model, LONG), record_rows(model)
+    done = answers(model, replace(LONG, stop_rule=ThreePieces))
     assert rows[-1] < rows[0] and rows == sorted(rows, reverse=True)
     for key, one in done.items():
         assert one.token_ids == free[key].token_ids[: len(one.tokens)]
@@ -194,14 +192,18 @@ def test_finished_rows_leave_the_batch_and_the_others_go_on(llama):
 def test_samples_of_one_prompt_share_a_row_until_they_differ(llama):
     model = LocalModel(llama)
     rows = record_rows(model)
-    done = answers(model, Decoding(max_new_tokens=4, n=5, temperature=1.0), PROMPTS[:2])
+    done = answers(model, replace(SHORT, n=5, temperature=1.0), PROMPTS[:2])
     begun = [{(id, one.token_ids[:new]) for (id, _), one in done.items()} for new in range(4)]
     assert rows == [len(each) for each in begun] and rows[0] == 2 and rows[-1] > 5
 
 
+SHARES = [0.1, 0.5, 0.15, 0.25]
+LOGITS = torch.log(torch.tensor([SHARES]))
+FREE = Decoding(temperature=1.0)
+
+
 def test_sampling_follows_temperature_and_top_p():
-    logits = torch.log(torch.tensor([[0.1, 0.5, 0.15, 0.25]])).repeat(4000, 1)
-    chance = (torch.arange(4000) + 0.5) / 4000
+    logits, chance = LOGITS.repeat(4000, 1), (torch.arange(4000) + 0.5) / 4000
 
     def drawn(**options):
         return Counter(choose(logits, logits, chance, Decoding(**options))[0].tolist())
@@ -210,9 +212,9 @@ def test_sampling_follows_temperature_and_top_p():
     cut = drawn(temperature=1.0, top_p=0.7)
     assert set(cut) == {1, 3} and cut[1] == pytest.approx(4000 * 2 / 3, abs=1)
     assert drawn(temperature=0.5)[1] == pytest.approx(4000 * 0.25 / 0.345, abs=1)
-    token, logprob, _ = choose(logits[:1], logits[:1], chance[:1], Decoding(temperature=0.5))
+    token, logprob, _ = choose(LOGITS, LOGITS, chance[:1], Decoding(temperature=0.5))
     # always at temperature 1
-    assert logprob.item() == pytest.approx(math.log([0.1, 0.5, 0.15, 0.25][token]))
+    assert logprob.item() == pytest.approx(math.log(SHARES[token]))
 
 
 def test_draws_from_the_likeliest_tokens_are_those_from_the_sorted_vocabulary(monkeypatch):
@@ -233,20 +235,20 @@ def test_draws_from_the_likeliest_tokens_are_those_from_the_sorted_vocabulary(mo
 @pytest.mark.parametrize(
     ("decoding", "chance", "masked", "expected"),
     [
-        (Decoding(), None, [], math.log(2)),  # 0.5 to 0.25
-        (Decoding(), None, [3], math.log(0.5 / 0.15)),  # what is masked is no near choice
-        (Decoding(temperature=1.0), 0.25, [], 0.15),  # in [0.1, 0.6)
-        (Decoding(temperature=1.0), 0.55, [], 0.05),
-        (Decoding(temperature=1.0), 0.55, [0, 1, 2], math.inf),  # nothing else to draw
+        (Decoding(), 0, [], math.log(2)),  # 0.5 to 0.25
+        (Decoding(), 0, [3], math.log(0.5 / 0.15)),  # what is masked is no near choice
+        (FREE, 0.25, [], 0.15),  # in [0.1, 0.6)
+        (FREE, 0.55, [], 0.05),
+        (FREE, 0.55, [0, 1, 2], math.inf),  # nothing else to draw
         # 0.5 + 0.25 is not yet 0.76, so 0.15 is in; 0.75 was near
-        (Decoding(temperature=1.0, top_p=0.76), 0.3, [], 0.01),
+        (replace(FREE, top_p=0.76), 0.3, [], 0.01),
     ],
 )
 def test_the_margin_is_the_distance_to_another_choice(decoding, chance, masked, expected):
-    logits = torch.log(torch.tensor([[0.1, 0.5, 0.15, 0.25]]))
-    scores = logits.clone()
+    scores = LOGITS.clone()
     scores[:, masked] = -math.inf
-    margin = choose(logits, scores, None if chance is None else torch.tensor([chance]), decoding)[2]
+    drawn = torch.tensor([chance]) if decoding.temperature else None
+    margin = choose(LOGITS, scores, drawn, decoding)[2]
     assert margin.item() == pytest.approx(expected, abs=1e-6)
 
 
@@ -257,14 +259,14 @@ def test_an_answer_s_margin_is_its_narrowest_choice(plain):
 
 def test_out_of_memory_halves_the_batch_and_changes_no_answer(llama, plain, monkeypatch):
     monkeypatch.setattr("lookuplab.models.local.clear_device_cache", lambda **_: None)  # slow
-    short, model = Decoding(max_new_tokens=6), LocalModel(llama)
+    model = LocalModel(llama)
     rows = record_rows(model, fail_above=6)
-    done, expected = answers(model, short), answers(plain, short)
+    done, expected = answers(model, SHORT), answers(plain, SHORT)
     assert all(one.token_ids == expected[key].token_ids for key, one in done.items())
     assert rows[:2] == [20, 10]
     record_rows(model, fail_above=0)
     with pytest.raises(UserError, match="not enough memory for a single prompt"):
-        answers(model, short)
+        answers(model, SHORT)
 
 
 def test_batches_hold_prompts_of_similar_length_in_a_fixed_order(llama, monkeypatch):
@@ -272,7 +274,7 @@ def test_batches_hold_prompts_of_similar_length_in_a_fixed_order(llama, monkeypa
     requests = [(Prompt(f"p{i}", "again " * i + "client."), 0) for i in range(9)]
 
     def batches(asked):
-        done = model.generate(asked, Decoding(max_new_tokens=2))
+        done = model.generate(asked, SHORT)
         return [[one.id for one in batch] for batch in done]
 
     whole = [["p8", "p7", "p6", "p5"], ["p4", "p3", "p2", "p1"], ["p0"]]
@@ -300,7 +302,7 @@ def test_truncation_keeps_the_begin_of_text_token(llama):
 
 
 def test_an_empty_prompt_begins_with_the_begin_of_text_token(plain):
-    assert answer(plain, Prompt("p", ""), Decoding(max_new_tokens=2)).prompt_tokens == 1
+    assert answer(plain, Prompt("p", ""), SHORT).prompt_tokens == 1
 
 
 CHAT = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant>"
@@ -318,26 +320,23 @@ REFUSING = (
     ],
 )
 def test_a_chat_prompt_goes_through_the_template(llama, plain, template, system, spelled):
-    model, short = load(f"{llama}?chat=true"), Decoding(max_new_tokens=4)
+    model = load(f"{llama}?chat=true")
     model.tokenizer.chat_template = template
-    asked = answer(model, Prompt("p", "client.", system), short)
-    same = answer(plain, Prompt("p", spelled), short)
+    asked = answer(model, Prompt("p", "client.", system), SHORT)
+    same = answer(plain, Prompt("p", spelled), SHORT)
     assert (asked.token_ids, asked.prompt_tokens) == (same.token_ids, same.prompt_tokens)
     with pytest.raises(UserError, match="chat model cannot be held to given names"):
-        answer(model, Prompt("p", "client.", choices=("a",)), short)
+        answer(model, Prompt("p", "client.", choices=("a",)), SHORT)
 
 
-def test_the_last_model_is_freed_before_the_next_one_is_read(llama):
+def test_the_last_model_is_freed_before_the_next_one_is_read(llama, monkeypatch):
     model = load(str(llama))
-    answers(model, Decoding(max_new_tokens=2))
     first = weakref.ref(model.module)
-    seen, read = [], LocalModel.module.func
-    model = load(str(llama))
+    model, seen, collect = load(str(llama)), [], gc.collect
     assert "module" not in vars(model), "weights are read when an answer needs them"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gc, "collect", lambda collect=gc.collect: (collect(), seen.append(first())))
-        read(model)
-    assert seen[0] is None
+    monkeypatch.setattr(gc, "collect", lambda: (collect(), seen.append(first())))
+    answers(model, SHORT)
+    assert seen == [None]
 
 
 def test_sixteen_bits_keep_a_head_in_float32_beside_the_embeddings(llama):
@@ -363,11 +362,10 @@ def test_a_model_that_does_not_fit_on_the_gpus_is_refused(llama, monkeypatch):
 
 def test_a_model_over_two_devices_answers_as_on_one(llama, plain):
     """Over CPU and disk, by the same hooks of accelerate that spread one over GPUs."""
-    layers = {f"model.layers.{n}": "disk" if n else "cpu" for n in range(2)}
-    others = ("model.embed_tokens", "model.rotary_emb", "model.norm", "lm_head")
-    spread = LocalModel(str(llama), device_map=layers | dict.fromkeys(others, "cpu"))
-    decoding = Decoding(max_new_tokens=12)
-    assert answers(spread, decoding) == answers(plain, decoding)
+    on_cpu = ("embed_tokens", "rotary_emb", "norm", "layers.0")
+    places = {f"model.{part}": "cpu" for part in on_cpu} | {"lm_head": "cpu"}
+    spread = LocalModel(str(llama), device_map=places | {"model.layers.1": "disk"})
+    assert answers(spread, LONG) == answers(plain, LONG)
     assert set(spread.module.hf_device_map.values()) == {"cpu", "disk"}
 
 
@@ -381,11 +379,11 @@ def test_identity_is_the_content_of_the_folder_and_not_its_place(llama, plain, t
 
 
 def test_an_adapter_changes_answers_and_identity(llama, plain, tmp_path):
-    base, short = load(str(llama)), Decoding(max_new_tokens=6)
+    base = load(str(llama))
     base.module.add_adapter(LoraConfig(target_modules=["q_proj"], init_lora_weights=False))
     base.module.save_pretrained(tmp_path / "adapter")
     adapted = load(str(tmp_path / "adapter"))
-    done, expected = answers(adapted, short), answers(plain, short)
+    done, expected = answers(adapted, SHORT), answers(plain, SHORT)
     assert {**plain.identity, "adapter": adapted.identity["adapter"]} == adapted.identity
     assert any(done[key].token_ids != expected[key].token_ids for key in done)
 
@@ -407,5 +405,5 @@ def test_an_incomplete_checkpoint_is_one_clear_line(llama, tmp_path, missing, me
     for file in copy.glob(missing):
         file.unlink()
     with pytest.raises(UserError, match=message) as raised:
-        answers(load(str(copy)), Decoding(max_new_tokens=1))
+        answers(load(str(copy)), SHORT)
     assert "\n" not in str(raised.value)

@@ -71,6 +71,7 @@ def test_the_named_revision_is_loaded_and_recorded(hub, name, commit, vocabulary
         ("owner/tiny@", "no revision behind the @"),
         (f"owner/tiny@{OLD}?revision=x", "multiple values for argument 'revision'"),
         ("owner/tiny?colour=red", "unexpected keyword argument 'colour'"),
+        ("owner/tiny?batch_size=many", "'str' and 'int'"),
         ("owner/tiny?dtype=float8", "dtype is 'float8'; it must be float32, bfloat16, float16"),
         (f"owner/tiny@{'3' * 40}", "cannot load model owner/tiny"),
     ],
@@ -81,17 +82,15 @@ def test_a_name_that_cannot_be_is_one_clear_line(hub, name, message):
     assert "\n" not in str(caught.value)
 
 
-def job(model):
-    """A notebook that asks this model."""
-    values = {"model": model}
-    return plan(Notebook(Path("demo/counts.ipynb"), values), load_profile("smoke"), values)
-
-
 def test_a_cached_revision_is_found_before_a_notebook_starts(hub):
+    def check_model(name):
+        values = {"model": name}
+        check(plan(Notebook(Path("demo/counts.ipynb"), values), load_profile("smoke"), values))
+
     for name in ("owner/tiny", f"owner/tiny@{OLD}", f"owner/tiny@{NEW}?chat=true"):
-        check(job(name))
+        check_model(name)
     with pytest.raises(UserError, match=f"'owner/tiny@{'3' * 40}' is not in the local cache"):
-        check(job(f"owner/tiny@{'3' * 40}"))
+        check_model(f"owner/tiny@{'3' * 40}")
 
 
 def test_a_folder_in_data_is_the_checkout_s_wherever_the_kernel_runs(tmp_path, monkeypatch):

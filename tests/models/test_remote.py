@@ -1,18 +1,15 @@
 """Remote models end to end over loopback, against a small server around a tiny model that gives log-probabilities."""
 
 import logging
-import threading
-from types import SimpleNamespace
+from dataclasses import replace
 
 import pytest
-from openai.types.chat import ChatCompletion
+from openai.types.chat.chat_completion import Choice
 from tiny_architectures import save_chat
 from tiny_endpoint import KEY, TinyEndpoint
 
 from lookuplab.errors import UserError
-from lookuplab.models import Decoding, Prompt
-from lookuplab.models.complete import complete, score
-from lookuplab.models.load import load
+from lookuplab.models import Decoding, Prompt, complete, load, score
 from lookuplab.toolgen.generation import generate
 from lookuplab.toolgen.jedi_tool import JediTool
 
@@ -21,7 +18,9 @@ PROMPTS = [
     Prompt("b", "from azure.storage import"),
     Prompt("c", "# upload"),
 ]
+MANY = [Prompt(str(number), f"x = {number}") for number in range(6)]
 SHORT = Decoding(max_new_tokens=12)
+ONE = Decoding(max_new_tokens=1)
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +31,7 @@ def tiny(tmp_path_factory):
 @pytest.fixture(scope="module")
 def running(tiny):
     with TinyEndpoint(load(str(tiny))) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server
-        server.shutdown()
 
 
 @pytest.fixture
@@ -67,7 +64,7 @@ def test_answers_and_log_probabilities_are_those_of_the_local_weights(
 def test_stop_strings_reach_the_endpoint_and_what_it_does_not_take_ends_the_answer_too(endpoint):
     text = ask(endpoint)[0].text
     for before in ((), ("@1", "@2", "@3", "@4")):
-        decoding = Decoding(max_new_tokens=12, stop=(*before, text[6]))
+        decoding = replace(SHORT, stop=(*before, text[6]))
         (done,) = ask(endpoint, PROMPTS[:1], decoding)
         assert endpoint.bodies[-1]["stop"] == list(decoding.stop[:4])
         assert done.finish_reason == "stop" and done.text.startswith(text[: text.index(text[6])])
@@ -85,23 +82,23 @@ class UpToAVowel:
 
 
 def test_a_stop_rule_ends_the_answer_where_it_ends_a_local_one(endpoint, tiny):
-    decoding = Decoding(max_new_tokens=12, stop_rule=UpToAVowel)
+    decoding = replace(SHORT, stop_rule=UpToAVowel)
     local = complete(load(str(tiny)), PROMPTS, decoding, store=False)
     answers = ask(endpoint, decoding=decoding)
     assert endpoint.bodies[-1]["stop"] == ["#"]
     assert "stop" in {one.finish_reason for one in answers}
-    assert [(one.text, one.tokens) for one in answers] == [(one.text, one.tokens) for one in local]
     endpoint.gives_logprobs = False
-    for bare, whole in zip(ask(endpoint, decoding=decoding), answers, strict=True):
-        assert whole.text.startswith(bare.text)
+    by_letter = ask(endpoint, decoding=decoding)
+    for one, other, bare in zip(answers, local, by_letter, strict=True):
+        assert (one.text, one.tokens) == (other.text, other.tokens)
+        assert one.text.startswith(bare.text)
 
 
 def test_a_seed_is_sent_for_samples_only_and_differs_by_prompt_and_sample(endpoint):
-    ask(endpoint, decoding=Decoding(max_new_tokens=1))
-    assert all("seed" not in body for body in endpoint.bodies)
-    endpoint.reset()
-    ask(endpoint, decoding=Decoding(max_new_tokens=1, temperature=0.5, n=2))
-    assert len({body["seed"] for body in endpoint.bodies}) == 6
+    ask(endpoint, decoding=ONE)
+    ask(endpoint, decoding=replace(ONE, temperature=0.5, n=2))
+    seeds = [body.get("seed") for body in endpoint.bodies]
+    assert seeds[:3] == [None] * 3 and len(set(seeds[3:])) == 6
 
 
 def test_passing_failures_are_tried_again(endpoint):
@@ -151,36 +148,31 @@ def test_what_is_no_model_or_no_endpoint_is_one_clear_line(endpoint):
 
 def test_no_more_requests_than_allowed_are_in_flight(endpoint):
     endpoint.seconds = 0.5  # a busy machine starts the third within that time
-    prompts = [Prompt(str(number), f"x = {number}") for number in range(6)]
-    ask(endpoint, prompts, Decoding(max_new_tokens=1), parallel=3)
+    ask(endpoint, MANY, ONE, parallel=3)
     assert endpoint.most_at_once == 3
 
 
 def test_answers_that_came_before_a_failure_are_kept(endpoint, tmp_path):
-    prompts = [Prompt(str(number), f"x = {number}") for number in range(6)]
-    ask(endpoint, prompts[:2], store=tmp_path / "s.sqlite")
+    store = tmp_path / "s.sqlite"
+    ask(endpoint, MANY[:2], store=store)
     endpoint.failures = [(400, [])]
     with pytest.raises(UserError):
-        ask(endpoint, prompts, store=tmp_path / "s.sqlite", parallel=2)
+        ask(endpoint, MANY, store=store, parallel=2)
     endpoint.reset()
-    ask(endpoint, prompts, store=tmp_path / "s.sqlite")
+    ask(endpoint, MANY, store=store)
     assert len(endpoint.bodies) <= 4
 
 
-def test_an_endpoint_without_log_probabilities_is_told_where_they_are_needed(endpoint):
-    endpoint.gives_logprobs = False
-    model = load(f"{endpoint.url}#tiny")
-    assert ask(endpoint)[0].token_logprobs is None
+@pytest.mark.parametrize("chat", [False, True])
+@pytest.mark.parametrize("how", [{"gives_logprobs": False}, {"refuses_logprobs": True}], ids=str)
+def test_an_endpoint_without_log_probabilities_answers_where_none_are_needed(endpoint, how, chat):
+    vars(endpoint).update(how)
+    assert [answer.token_logprobs for answer in ask(endpoint, chat=chat)] == [None] * 3
+    model = load(f"{endpoint.url}#tiny", chat=chat)
     with pytest.raises(UserError, match="gives no log-probabilities"):
         complete(model, PROMPTS, SHORT, False, requires_logprobs=True)
     with pytest.raises(UserError, match="cannot score"):
         score(model, [(PROMPTS[0], "x")], False)
-
-
-@pytest.mark.parametrize("chat", [False, True])
-def test_an_endpoint_that_refuses_to_be_asked_for_log_probabilities_still_answers(endpoint, chat):
-    endpoint.refuses_logprobs = True
-    assert [answer.token_logprobs for answer in ask(endpoint, chat=chat)] == [None] * 3
 
 
 def test_an_endpoint_cannot_use_a_tool_between_two_tokens():
@@ -214,14 +206,14 @@ def test_tokens_are_counted_with_the_tokenizer_that_is_named(tiny):
     # a stop string that was cut out of a token leaves the token whole; no answer has no content
     [("f(", ["f", "()\n", "\n"], ("f", "()\n")), (None, [], ())],
 )
-def test_tokens_are_those_that_spell_the_text(text, tokens, expected):
-    """A response as the client builds it: without checking."""
+def test_tokens_are_those_that_spell_the_text(text, tokens, expected, monkeypatch):
+    """A choice as the client builds it: without checking."""
     listed = [{"token": token, "logprob": -1.0} for token in tokens]
     said = {"message": {"content": text}, "logprobs": {"content": listed}}
-    choices = [{"index": 0, "finish_reason": "stop", **said}]
-    response = ChatCompletion.construct(choices=choices)
-    model = load("http://host/v1#m?chat=true")
-    create = SimpleNamespace(create=lambda **_: response)
-    model._client = SimpleNamespace(chat=SimpleNamespace(completions=create))
+    model, choice = (
+        load("http://host/v1#m?chat=true"),
+        Choice.construct(finish_reason="stop", **said),
+    )
+    monkeypatch.setattr(model, "_ask", lambda *_, **__: (choice, 0))
     done = model._answer(Prompt("a", "x = "), 2, Decoding(stop=(")",)))
     assert (done.tokens, done.text, done.finish_reason) == (expected, "".join(expected), "stop")

@@ -2,20 +2,17 @@
 data get gemma-3-270m`.
 """
 
-import signal
 import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 
 import pytest
 
 from lookuplab import data_sources
 from lookuplab.errors import UserError
-from lookuplab.models.complete import Decoding, Prompt, complete
-from lookuplab.models.load import load
+from lookuplab.models import Decoding, Prompt, complete, load
 
 pytest.importorskip(
     "xllamacpp", reason="llama.cpp's server is not installed (pip install xllamacpp)"
@@ -33,78 +30,60 @@ server = xllamacpp.Server(params)
 time.sleep(1800)
 """
 PROMPTS = [Prompt(str(n), f"{n}, {n + 1}, {n + 2},") for n in range(6)]
-SHORT = Decoding(max_new_tokens=4)
-
-
-class Server:
-    """``start`` waits until it answers, ``kill`` is -9."""
-
-    def __init__(self):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}/v1"
-
-    def start(self):
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", SERVER, str(FILE), str(self.port)],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        for _ in range(600):
-            try:
-                return urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health", timeout=60)
-            except (urllib.error.URLError, OSError):
-                assert self.process.poll() is None, "the server ended"
-                time.sleep(0.5)
-        raise TimeoutError("the server does not start")
-
-    def kill(self):
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-
-
-@pytest.fixture(autouse=True)
-def no_proxy(monkeypatch):
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
 
 @pytest.fixture(scope="module")
-def server():
-    server = Server()
-    server.start()
-    yield server
-    server.kill()
+def port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
 
 
-def ask(server, prompts=PROMPTS, decoding=SHORT, store=False, **options):
-    options = {"timeout": 600, "max_retries": 0, **options}
-    return complete(load(f"{server.url}#gemma", **options), prompts, decoding, store)
+@pytest.fixture
+def server(port, monkeypatch):
+    """The server's process, once it answers."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    command = [sys.executable, "-c", SERVER, str(FILE), str(port)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        for _ in range(600):
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=60)
+                break
+            except OSError:
+                assert process.poll() is None, "the server ended"
+                time.sleep(0.5)
+        yield process
+        process.kill()
 
 
-def test_answers_come_with_a_log_probability_for_each_token(server):
-    (one,) = ask(server, PROMPTS[1:2])
+@pytest.fixture
+def ask(port):
+    def asked(prompts=PROMPTS, store=False, parallel=32, **decoding):
+        model = load(f"http://127.0.0.1:{port}/v1#gemma", timeout=600, parallel=parallel)
+        return complete(model, prompts, Decoding(**{"max_new_tokens": 4} | decoding), store)
+
+    return asked
+
+
+def test_answers_come_with_a_log_probability_for_each_token_and_end_at_a_stop_string(server, ask):
+    (one,) = ask(PROMPTS[1:2])
     assert one.text.startswith(" 4") and "".join(one.tokens) == one.text
     assert len(one.token_logprobs) == len(one.tokens) and max(one.token_logprobs) <= 0
-
-
-def test_a_stop_string_ends_an_answer(server):
-    (one,) = ask(server, PROMPTS[1:2], Decoding(max_new_tokens=8, stop=(",",)))
+    (one,) = ask(PROMPTS[1:2], max_new_tokens=8, stop=(",",))
     assert one.finish_reason == "stop" and one.text.count(",") <= 1 and len(one.tokens) < 8
 
 
-def test_answers_that_are_asked_at_once_are_those_asked_one_by_one(server):
-    for one, other in zip(ask(server, parallel=1), ask(server, parallel=4), strict=True):
+def test_answers_that_are_asked_at_once_are_those_asked_one_by_one(server, ask):
+    for one, other in zip(ask(parallel=1), ask(parallel=4), strict=True):
         assert (one.id, one.tokens[0]) == (other.id, other.tokens[0])
         assert one.token_logprobs[0] == pytest.approx(other.token_logprobs[0], abs=0.1)
 
 
-def test_a_server_that_is_killed_is_one_line_and_what_it_answered_is_kept(server, tmp_path):
+def test_a_server_that_is_killed_is_one_line_and_what_it_answered_is_kept(server, ask, tmp_path):
     store = tmp_path / "completions.sqlite"
-    kept = ask(server, PROMPTS[:3], store=store)
+    before = ask(PROMPTS[:3], store)
     server.kill()
+    server.wait()
     with pytest.raises(UserError, match=r"gemma at http.*Connection error") as raised:
-        ask(server, store=store)
-    assert "\n" not in str(raised.value) and ask(server, PROMPTS[:3], store=store) == kept
-    server.start()
-    assert ask(server, store=store)[:3] == kept
+        ask(store=store)
+    assert "\n" not in str(raised.value) and ask(PROMPTS[:3], store) == before

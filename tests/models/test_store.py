@@ -4,16 +4,14 @@ import sqlite3
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from toy_model import SAMPLED, ToyModel, many_prompts
+from toy_model import SAMPLED, ToyModel, ask, many_prompts
 
 from lookuplab.errors import UserError
-from lookuplab.models import Prompt
-from lookuplab.models.complete import complete
+from lookuplab.models import complete
 from lookuplab.models.store import SCHEMA, AnswerStore, CompletionStore, export, merge
 
 TOY = str(Path(__file__).with_name("toy_model.py"))
@@ -35,40 +33,28 @@ def test_answers_come_back_from_a_reopened_file_and_the_first_one_stays(tmp_path
 def test_five_kills_in_the_middle_change_nothing_and_repeat_at_most_one_batch_each(tmp_path):
     store, log = tmp_path / "killed.sqlite", tmp_path / "log"
     log.touch()
-
-    def generated():
-        return log.read_text().split()
-
     for kill in range(5):
-        before = len(generated())
-        child = subprocess.Popen([sys.executable, TOY, str(store), str(log), "60"])
+        before = len(log.read_text().split())
+        child = subprocess.Popen([sys.executable, TOY, store, log, "60"])
         # in the middle of a batch, and not always at the same place
-        while len(generated()) < before + 6 + kill:
+        while len(log.read_text().split()) < before + 6 + kill:
             assert child.poll() is None, "the child ended before it could be killed"
             time.sleep(0.005)
         child.kill()
         child.wait()
-    finished = complete(ToyModel(log=log), many_prompts(60), SAMPLED, store=store, progress=False)
-    assert len(generated()) - len(set(generated())) <= 4 * 5
-    assert finished == complete(ToyModel(), many_prompts(60), SAMPLED, store=False, progress=False)
+    finished, _ = ask(many_prompts(60), SAMPLED, store, log=log)
+    made = log.read_text().split()
+    assert len(made) - len(set(made)) <= 4 * 5
+    assert finished == ask(many_prompts(60), SAMPLED, False)[0]
 
 
 def test_three_processes_write_the_same_new_file_at_the_same_time(tmp_path):
-    children = [
-        subprocess.Popen(
-            [sys.executable, TOY, str(tmp_path / "s.sqlite"), str(tmp_path / f"log{number}"), count]
-        )
-        for number, count in enumerate(("20", "30", "30"))
-    ]
+    file, log = tmp_path / "s.sqlite", tmp_path / "log"
+    commands = [[sys.executable, TOY, file, log, count] for count in ("20", "30", "30")]
+    children = [*map(subprocess.Popen, commands)]
     assert [child.wait(timeout=60) for child in children] == [0, 0, 0]
-    with CompletionStore(tmp_path / "s.sqlite") as store:
+    with CompletionStore(file) as store:
         assert len(store) == 60
-
-
-def test_threads_write_through_one_connection():
-    with AnswerStore(":memory:") as store, ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda at: store.put(str(at), at), range(1000)))
-        assert len(store) == 1000
 
 
 def test_what_is_no_store_is_refused_and_left_alone(tmp_path):
@@ -115,7 +101,7 @@ def store(tmp_path, monkeypatch):
     file = tmp_path / "runs" / "completions.sqlite"
     monkeypatch.setenv("LOOKUPLAB_STORE", str(file))
     for name in ("small", "large"):
-        complete(ToyModel(name=name), many_prompts(4), progress=False)
+        ask(many_prompts(4), name=name)
     with Kept() as kept:
         kept.add({"a": {"passed": True}, "b": {"passed": False}})
     return file
@@ -123,21 +109,19 @@ def store(tmp_path, monkeypatch):
 
 def test_an_export_holds_the_selection_and_works_as_a_store(store, tmp_path):
     assert export(tmp_path / "out.sqlite", [CompletionStore], ["small"]) == 4
-    model = ToyModel(name="small")
-    complete(model, many_prompts(4), store=tmp_path / "out.sqlite", progress=False)
-    assert model.calls == []
+    assert ask(many_prompts(4), store=tmp_path / "out.sqlite", name="small")[1] == []
 
 
 def test_an_import_adds_what_is_new_and_writes_over_nothing(store, tmp_path, monkeypatch):
     export(tmp_path / "all.sqlite", [CompletionStore, Kept])
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "new" / "completions.sqlite"))
-    ours = complete(ToyModel(name="small"), many_prompts(2), progress=False)
+    ours, _ = ask(many_prompts(2), name="small")
     with Kept() as kept:
         kept.put("b", "ours")
     for new in ({"completions": 6, "judgements": 1}, {"completions": 0, "judgements": 0}):
         assert merge(tmp_path / "all.sqlite", [CompletionStore, Kept]) == new
-    model = ToyModel(name="small")
-    assert complete(model, many_prompts(4), progress=False)[:2] == ours and model.calls == []
+    answers, calls = ask(many_prompts(4), name="small")
+    assert answers[:2] == ours and calls == []
     with Kept() as kept:
         assert kept.get("ab") == {"a": {"passed": True}, "b": "ours"}
 
@@ -156,9 +140,9 @@ merge(Path(sys.argv[1]), [CompletionStore])"""
 
 def test_a_kill_at_any_moment_of_an_import_leaves_a_whole_store(tmp_path, monkeypatch):
     original, other, file = (tmp_path / f"{name}.sqlite" for name in ("original", "other", "used"))
-    for target, name, count in ((original, "small", 2000), (other, "large", 4000)):
-        prompts = [Prompt(str(number), str(number)) for number in range(count)]
-        complete(ToyModel(name=name), prompts, store=target, progress=False)
+    for target, keys in ((original, range(2000)), (other, range(2000, 6000))):
+        with CompletionStore(target) as store:
+            store.add({str(key): {"text": "x" * 200} for key in keys})
     monkeypatch.setenv("LOOKUPLAB_STORE", str(file))
     for seconds in (0.01, 0.04, 0.1):
         file.write_bytes(original.read_bytes())

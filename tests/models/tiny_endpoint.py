@@ -16,7 +16,7 @@ KEY = "sk-test-0123456789-very-secret"
 
 
 class TinyEndpoint(ThreadingHTTPServer):
-    """``model`` is a local one; ``url`` is what a client wants."""
+    """Answers while it is a context. ``model`` is a local one; ``url`` is what a client wants."""
 
     daemon_threads = True
 
@@ -26,8 +26,15 @@ class TinyEndpoint(ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_port}/v1"
         self.reset()
 
+    def __enter__(self):
+        threading.Thread(target=self.serve_forever, args=[0.01], daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.shutdown()
+
     def reset(self):
-        self.failures, self.bodies, self.most_at_once, self.at_once = [], [], 0, 0
+        self.failures, self.bodies, self.most_at_once, self.in_flight = [], [], 0, set()
         self.seconds, self.gives_logprobs = 0.0, True
         self.refuses_logprobs = self.wants_key = self.like_llama_cpp = False
 
@@ -46,30 +53,16 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
-    in_flight = 0  # 1 while a question is being answered
-
-    def send(self, status, fields, headers=()):
-        self.over()
-        data = json.dumps(fields).encode()
-        self.send_response(status)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(data)))
-        for name, value in headers:
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(data)
-
     def do_POST(self):
         server = self.server
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         with server.lock:
             server.bodies.append(body)
-            self.in_flight = 1
-            server.at_once += 1
-            server.most_at_once = max(server.most_at_once, server.at_once)
+            server.in_flight.add(self)
+            server.most_at_once = max(server.most_at_once, len(server.in_flight))
             failure = server.failures.pop(0) if server.failures else None
         time.sleep(server.seconds)
-        told, headers = self.headers.get("authorization"), ()
+        told, headers, said = self.headers.get("authorization"), (), ""
         if server.wants_key and told != f"Bearer {KEY}":
             status, said = 401, f"Incorrect API key provided: {told}"
         elif failure:
@@ -79,17 +72,17 @@ class Handler(BaseHTTPRequestHandler):
         elif server.refuses_logprobs and "logprobs" in body:
             status, said = 400, "Unsupported parameter: 'logprobs'"
         else:
-            status, said = 200, ""
+            status = 200
+        data = json.dumps({"error": {"message": said}} if said else self.response(body)).encode()
+        with server.lock:  # before the answer is sent, because its reader may ask again at once
+            server.in_flight.discard(self)
+        self.send_response(status)
+        kind, length = ("content-type", "application/json"), ("content-length", len(data))
+        for header in (kind, length, *headers):
+            self.send_header(*header)
         with suppress(BrokenPipeError, ConnectionResetError):  # the client's time was out
-            self.send(
-                status, {"error": {"message": said}} if said else self.response(body), headers
-            )
-
-    def over(self):
-        """No longer in flight: before the answer is sent, because its reader may ask again before we go on here."""
-        with self.server.lock:
-            self.server.at_once -= self.in_flight
-            self.in_flight = 0
+            self.end_headers()
+            self.wfile.write(data)
 
     def response(self, body):
         done, chat = self.server.answer(body), "messages" in body
@@ -106,13 +99,6 @@ class Handler(BaseHTTPRequestHandler):
         else:
             given = {"tokens": pieces, "token_logprobs": logprobs}
         wanted = self.server.gives_logprobs and body.get("logprobs")
-        said = {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
-        choice = {"index": 0, "finish_reason": finish, "logprobs": given if wanted else None}
-        usage = {"prompt_tokens": done.prompt_tokens, "completion_tokens": 0, "total_tokens": 0}
-        return {
-            "id": "1",
-            "created": 0,
-            "model": "tiny",
-            "choices": [choice | said],
-            "usage": usage,
-        }
+        said = {"message": {"content": text}} if chat else {"text": text}
+        choice = {"finish_reason": finish, "logprobs": given if wanted else None}
+        return {"choices": [choice | said], "usage": {"prompt_tokens": done.prompt_tokens}}

@@ -1,6 +1,5 @@
 """A Hugging Face hub on this machine, as far as downloads go: it serves one folder under a name and a revision."""
 
-import hashlib
 import json
 import threading
 from collections.abc import Iterator
@@ -17,14 +16,11 @@ class Handler(SimpleHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def translate_path(self, path: str) -> str:
-        hub = self.server
-        hub.asked.append(path)
-        known = {f"/{hub.name}/resolve/{hub.revision}/{one}": one for one in hub.files}
-        known[f"/api/models/{hub.name}/revision/{hub.revision}"] = INFO
-        return str(hub.folder / known.get(path.partition("?")[0], "absent"))
+        self.server.asked.append(path)
+        return str(self.server.places.get(path.partition("?")[0], "absent"))
 
     def end_headers(self) -> None:
-        self.send_header("ETag", f'"{hashlib.sha256(self.path.encode()).hexdigest()}"')
+        self.send_header("ETag", f'"{abs(hash(self.path))}"')
         self.send_header("X-Repo-Commit", self.server.revision)
         self.send_header("X-Error-Code", "EntryNotFound")
         super().end_headers()
@@ -36,12 +32,13 @@ class Handler(SimpleHTTPRequestHandler):
 @contextmanager
 def serve(name: str, revision: str, folder: Path) -> Iterator[ThreadingHTTPServer]:
     """``server.endpoint`` is what ``HF_ENDPOINT`` names, ``server.asked`` the paths that were asked for."""
-    files = [one.name for one in folder.iterdir()]
-    said = {"id": name, "sha": revision, "siblings": [{"rfilename": one} for one in files]}
-    (folder / INFO).write_text(json.dumps(said))
+    files = sorted(folder.iterdir())
+    info = {"id": name, "sha": revision, "siblings": [{"rfilename": one.name} for one in files]}
+    (folder / INFO).write_text(json.dumps(info))
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.name, server.revision, server.folder = name, revision, folder
-        server.files, server.asked = files, []
+        server.revision, server.asked = revision, []
+        server.places = {f"/{name}/resolve/{revision}/{one.name}": one for one in files}
+        server.places[f"/api/models/{name}/revision/{revision}"] = folder / INFO
         server.endpoint = f"http://127.0.0.1:{server.server_port}"
         threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
         yield server

@@ -3,12 +3,11 @@
 python toy_model.py STORE LOG PROMPTS      writes one line a generated answer to LOG
 """
 
-import hashlib
 import sys
 import time
+from zlib import crc32
 
-from lookuplab.models import Completion, Decoding, Prompt
-from lookuplab.models.complete import complete
+from lookuplab.models import Completion, Decoding, Prompt, complete
 
 BATCH = 4
 SAMPLED = Decoding(n=2, temperature=0.5)
@@ -27,26 +26,26 @@ class ToyModel:
             yield [self.answer(prompt, sample, decoding) for prompt, sample in batch]
             time.sleep(self.seconds)
 
-    def score(self, requests):
-        for prompt, text in requests:
+    def score(self, pairs):
+        for prompt, text in pairs:
             self.calls.append((prompt.id, text))
-            yield [
-                Completion(prompt.id, 0, text, (text,), (1,), (-0.1,), "scored", len(prompt.text))
-            ]
+            yield [Completion(prompt.id, 0, text, (text,), (1,), (-0.1,), "scored", 1)]
 
     def answer(self, prompt, sample, decoding):
         self.calls.append((prompt.id, sample))
         if self.log:
             with open(self.log, "a", encoding="utf-8") as log:
                 log.write(f"{prompt.id}/{sample}\n")
-        asked = (prompt.text, sample)
-        if decoding.temperature:
-            asked = (*asked, prompt.id, decoding.seed)
-        number = int(hashlib.sha256(repr(asked).encode()).hexdigest()[:8], 16)
+        seed = (prompt.id, decoding.seed) if decoding.temperature else ()
+        number = crc32(repr((prompt.text, sample, *seed)).encode())
         pieces, logprobs = (" ", str(number)), (-0.5, -1 / (1 + number))
-        return Completion(
-            prompt.id, sample, f" {number}", pieces, (0, number), logprobs, "eos", len(prompt.text)
-        )
+        return Completion(prompt.id, sample, f" {number}", pieces, (0, number), logprobs, "eos", 1)
+
+
+def ask(prompts, decoding=Decoding(), store=None, **model):
+    """The answers of a new ToyModel, and the requests for which it had to generate one."""
+    model = ToyModel(**model)
+    return complete(model, prompts, decoding, store, progress=False), model.calls
 
 
 def many_prompts(count):
@@ -54,5 +53,4 @@ def many_prompts(count):
 
 
 if __name__ == "__main__":
-    model = ToyModel(log=sys.argv[2], seconds=0.02)
-    complete(model, many_prompts(int(sys.argv[3])), SAMPLED, store=sys.argv[1], progress=False)
+    ask(many_prompts(int(sys.argv[3])), SAMPLED, sys.argv[1], log=sys.argv[2], seconds=0.02)

@@ -11,24 +11,29 @@ RELEVANT = {"q3": ["z"], "q1": ["c", "b"], "q2": ("a",)}
 MANY = [*map(str, range(30))]
 
 
-def test_success_is_any_relevant_document_in_the_top_k():
-    assert success_at(RANKINGS, RELEVANT, 1).tolist() == [False, True, False]
-    assert success_at(RANKINGS, RELEVANT, 2).tolist() == [True, True, False]
+SECOND, THIRD = 1 / np.log2(3), 1 / 2  # a document's worth at these ranks
 
 
-def test_recall_is_the_share_of_the_relevant_documents():
-    assert recall_at(RANKINGS, RELEVANT, 2).tolist() == [0.5, 1.0, 0.0]
+@pytest.mark.parametrize(
+    ("measure", "k", "values"),
+    [
+        (success_at, 1, [0, 1, 0]),
+        (success_at, 2, [1, 1, 0]),
+        (recall_at, 2, [0.5, 1, 0]),
+        (reciprocal_rank, 20, [0.5, 1, 0]),
+        (ndcg_at, 10, [(SECOND + THIRD) / (1 + SECOND), 1, 0]),
+        (ndcg_at, 2, [SECOND / (1 + SECOND), 1, 0]),
+    ],
+)
+def test_measures_by_hand(measure, k, values):
+    assert 1.0 * measure(RANKINGS, RELEVANT, k) == pytest.approx(values)
 
 
-def test_reciprocal_rank_is_that_of_the_first_relevant_document_cut_at_k():
-    assert reciprocal_rank(RANKINGS, RELEVANT, 20).tolist() == [0.5, 1.0, 0.0]
-    late = {"q": MANY, "r": MANY}
-    assert reciprocal_rank(late, {"q": ["19"], "r": ["20"]}, 20).tolist() == [1 / 20, 0]
+def test_a_reciprocal_rank_is_cut_at_k():
+    late = reciprocal_rank({"q": MANY, "r": MANY}, {"q": ["19"], "r": ["20"]}, 20)
+    assert late.tolist() == [1 / 20, 0]
 
 
-def test_ndcg_by_hand():
-    second, third = 1 / np.log2(3), 1 / 2
-    for k, value in ((10, (second + third) / (1 + second)), (2, second / (1 + second))):
-        assert ndcg_at(RANKINGS, RELEVANT, k).tolist() == pytest.approx([value, 1, 0])
-    for count in (1, 9, 10, 29):
-        assert ndcg_at({"q": MANY}, {"q": MANY[:count]}, 10) == 1, "the ideal order"
+@pytest.mark.parametrize("count", [1, 9, 10, 29])
+def test_the_ideal_order_has_an_ndcg_of_1(count):
+    assert ndcg_at({"q": MANY}, {"q": MANY[:count]}, 10) == 1

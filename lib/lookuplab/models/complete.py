@@ -52,25 +52,16 @@ class Prompt:
     place: str | None = None
 
 
-class StopRule(Protocol):
-    """Reads one completion piece by piece. ``name`` identifies the rule in the keys of stored answers."""
-
-    name: str
-
-    def feed(self, piece: str) -> bool:
-        """True once nothing that follows can matter."""
-        ...
-
-
 @dataclass(frozen=True)
 class Decoding:
     """How to decode. The defaults are CloudAPIBench's: greedy, one sequence, up to 256 tokens (Section 2.3).
 
     ``temperature`` 0 is greedy. ``n`` samples are drawn per prompt, each seeded by (seed, prompt id, sample index), so
-    that a sample does not depend on its batch. ``stop`` strings and ``stop_rule`` (called once per answer, to make a
-    fresh ``StopRule``) end an answer during generation. ``beams`` above 1 is beam search, which needs temperature 0 and
-    no stop strings or rules. ``truncation`` "left" drops the beginning of a prompt that is too long; without it, such a
-    prompt is an error.
+    that a sample does not depend on its batch. ``stop`` strings and a ``stop_rule`` end an answer during generation.
+    The rule is a class; its ``name`` is part of the keys of stored answers, and its objects, one per answer, read the
+    answer piece by piece: ``feed(piece)`` is True once nothing that follows can matter. ``beams`` above 1 is beam
+    search, which needs temperature 0 and no stop strings or rules. ``truncation`` "left" drops the beginning of a
+    prompt that is too long; without it, such a prompt is an error.
     """
 
     max_new_tokens: int = 256
@@ -79,18 +70,17 @@ class Decoding:
     n: int = 1
     seed: int = 0
     stop: tuple[str, ...] = ()
-    stop_rule: Callable[[], StopRule] | None = None
+    stop_rule: type | None = None
     truncation: str | None = None
     beams: int = 1
 
     def stopper(self) -> Callable[[str], bool]:
         """A reader for one answer: fed piece by piece, it returns True once ``stop`` or the rule ends it."""
         rule, read = self.stop_rule and self.stop_rule(), ""
-        overlap = max(map(len, self.stop), default=1) - 1
 
         def over(piece: str) -> bool:
             nonlocal read
-            read = read[max(0, len(read) - overlap) :] + piece
+            read += piece
             return any(text in read for text in self.stop) or bool(rule and rule.feed(piece))
 
         return over
@@ -127,27 +117,18 @@ class Completion:
 class Model(Protocol):
     """What ``complete`` and the papers' packages need from a model, local or remote.
 
-    ``chat`` says that prompts are sent through a chat template; ``tokenizer`` is the Transformers one.
+    ``chat`` says that prompts are sent through a chat template; ``tokenizer`` is the Transformers one. ``identity`` is
+    everything about the model that changes its answers (content hash or name, revision, dtype ...).
+    ``generate(requests, decoding)`` answers each (prompt, sample index), in any order, and yields a batch as soon as it
+    is done; so does ``score(pairs)`` with the log-probabilities of a given continuation of each prompt.
     """
 
     name: str
     chat: bool | None
     tokenizer: object
-
-    @property
-    def identity(self) -> dict[str, str]:
-        """Everything about the model that changes its answers (content hash or name, revision, dtype ...)."""
-        ...
-
-    def generate(
-        self, requests: Sequence[tuple[Prompt, int]], decoding: Decoding
-    ) -> Iterator[list[Completion]]:
-        """Answer each (prompt, sample index), in any order; a batch is yielded as soon as it is done."""
-        ...
-
-    def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]:
-        """Log-probabilities of a given continuation of each prompt."""
-        ...
+    identity: dict[str, str]
+    generate: Callable[..., Iterator[list[Completion]]]
+    score: Callable[..., Iterator[list[Completion]]]
 
 
 Store = CompletionStore | str | os.PathLike | Literal[False] | None
@@ -169,15 +150,13 @@ def complete(
     without log-probabilities ends the call. UserError for that, for a duplicate prompt id, for decoding parameters out
     of range, and for errors of the model or the store.
     """
-    if not (
-        decoding.max_new_tokens >= 1
-        and decoding.temperature >= 0
-        and 0 < decoding.top_p <= 1
-        and (decoding.n == 1 or decoding.n > 1 and decoding.temperature > 0)
-        and decoding.beams >= 1
-        and (
-            decoding.beams == 1 or not (decoding.temperature or decoding.stop or decoding.stop_rule)
-        )
+    greedy = not decoding.temperature
+    if (
+        min(decoding.max_new_tokens, decoding.n, decoding.beams) < 1
+        or decoding.temperature < 0
+        or not 0 < decoding.top_p <= 1
+        or (decoding.n > 1 and greedy)
+        or (decoding.beams > 1 and (not greedy or decoding.stop or decoding.stop_rule))
     ):
         raise UserError(
             f"{decoding} is out of range; see models.Decoding (n above 1 needs a temperature)"
@@ -187,7 +166,7 @@ def complete(
 
 
 def score(
-    model: Model, pairs: Sequence[tuple[Prompt, str]], store: Store = None, progress: bool = True
+    model: Model, pairs: Sequence[tuple[Prompt, str]], store: Store = None
 ) -> list[Completion]:
     """Log-probabilities of given continuations (teacher forcing), in the order of ``pairs``.
 
@@ -195,7 +174,7 @@ def score(
     Storing and resuming work as in ``complete``; prompt ids must be unique here too.
     """
     asked = [(prompt, text, 0) for prompt, text in pairs]
-    return _answered(model, asked, None, store, progress, requires_logprobs=True)
+    return _answered(model, asked, None, store, progress=True, requires_logprobs=True)
 
 
 def _answered(
@@ -210,9 +189,9 @@ def _answered(
 
     The store decides, because another process may have stored an answer first.
     """
-    counts = Counter((prompt.id, sample) for prompt, _, sample in asked)
-    if twice := [name for (name, _), count in counts.items() if count > 1]:
-        raise UserError(f"prompt ids must be unique, but {twice[0]!r} occurs more than once")
+    for (name, _), count in Counter((one.id, sample) for one, _, sample in asked).most_common(1):
+        if count > 1:
+            raise UserError(f"prompt ids must be unique, but {name!r} occurs more than once")
     keyed = list(keys_of(model.identity, decoding, asked))
     keys = [key for key, _ in keyed]
 
@@ -223,11 +202,9 @@ def _answered(
                 "use a local model or an endpoint that gives them (vLLM does)"
             )
 
-    used = nullcontext(store)  # a store passed by the caller stays open
-    if not isinstance(store, CompletionStore):
-        used = store = CompletionStore(":memory:" if store is False else store)
-    with used:
-        known = store.get(set(keys))
+    own = not isinstance(store, CompletionStore)  # a store passed by the caller stays open
+    with CompletionStore(store) if own else nullcontext(store) as store:
+        known = store.get(keys)
         require_logprobs(one["token_logprobs"] for one in known.values())
         missing = {key: one for key, one in zip(keys, asked, strict=True) if key not in known}
         if missing:
@@ -242,19 +219,16 @@ def _answered(
                 answering = model.score([(prompt, text) for prompt, text, _ in mine.values()])
             # in a notebook or log file every refresh is a new line, so refresh rarely there
             rarely = {} if sys.stderr.isatty() else {"delay": 5, "mininterval": 10}
-            some = {"total": len(missing), "unit": "answer", "disable": not progress, **rarely}
+            some = {"total": len(mine), "unit": "answer", "disable": not progress, **rarely}
             with tqdm(desc=model.name, **some) as bar, closing(answering) as batches:
                 for batch in batches:
-                    named = {key_of[one.id, one.sample]: vars(one) for one in batch}
-                    store.add({key: one | {"model": model.name} for key, one in named.items()})
+                    named = {"model": model.name}
+                    store.add({key_of[one.id, one.sample]: vars(one) | named for one in batch})
                     require_logprobs(one.token_logprobs for one in batch)
                     bar.update(len(batch))
-                others = missing.keys() - mine.keys()
-                while others:
-                    came = store.get(others).keys()
-                    bar.update(len(came))
-                    others -= came
-                    time.sleep(POLL_SECONDS if others else 0)
+            others = missing.keys() - mine.keys()
+            while others - store.get(others).keys():
+                time.sleep(POLL_SECONDS)
             known |= store.get(missing)
     answers = [
         _restored(known[key], prompt.id, sample)
@@ -278,13 +252,13 @@ def keys_of(
 
     A key has three parts: what many prompts have in common (model, decoding, version), the prompt, and the sample.
     """
-    stated = asdict(decoding) if decoding else {}
-    stated.pop("n", None)  # the first 5 of 20 samples are those of n=5
-    if stated.get("beams") == 1:  # keys from before beam search existed stay valid
-        del stated["beams"]
-    if decoding and decoding.stop_rule:
-        stated["stop_rule"] = decoding.stop_rule.name
-    kind = "generate" if decoding else "score"
+    kind, stated = "score", {}
+    if decoding:
+        rule = decoding.stop_rule and decoding.stop_rule.name
+        kind, stated = "generate", asdict(decoding) | {"stop_rule": rule}
+        del stated["n"]  # the first 5 of 20 samples are those of n=5
+        if decoding.beams == 1:  # keys from before beam search existed stay valid
+            del stated["beams"]
     settings = {"kind": kind, "model": identity, "decoding": stated, "version": DECODING_VERSION}
     common, hashed = digest(canonical(settings)), {}
     for prompt, continuation, sample in asked:

@@ -4,7 +4,6 @@ Neither torch nor a client is imported before a model is loaded, so that working
 """
 
 import hashlib
-import inspect
 import json
 import re
 from collections.abc import Iterable
@@ -49,10 +48,9 @@ def load(name: str, **options: Any) -> Model:
             # float32 on every machine, so that all share one set of answers
             options = {"name": place, "dtype": "float32", **options}
     try:
-        inspect.signature(kind).bind(*arguments, **options)
-    except TypeError as error:
-        raise UserError(f"model {table_name(place)}: {error} (options: docs/own.md)") from None
-    return kind(*arguments, **options)
+        return kind(*arguments, **options)
+    except TypeError as error:  # an unknown option, or a value of the wrong type
+        raise UserError(f"model {table_name(place)}: {error} (options: docs/own.md)") from error
 
 
 def load_tokenizer(name: str):
@@ -89,14 +87,14 @@ def split_revision(name: str) -> tuple[str, str | None]:
 
     UserError for an ``@`` with nothing after it.
     """
-    place, at, revision = name.partition("@")
-    if not at or name.startswith((".", "/", "~")) or Path(name).exists() or place.count("/") != 1:
+    split = re.fullmatch("([^./~@][^/@]*/[^/@]*)@(.*)", name)
+    if not split or Path(name).exists():
         return name, None
-    if not revision:
+    if not split[2]:
         raise UserError(
             f"model {name!r} names no revision behind the @; write OWNER/NAME@REVISION, or leave it out"
         )
-    return place, revision
+    return split[1], split[2]
 
 
 def is_remote(name: str) -> bool:
@@ -135,7 +133,7 @@ def is_adapter(folder: Path) -> bool:
 
 def is_model(folder: Path) -> bool:
     """Whether ``load`` accepts this folder: a checkpoint or an adapter."""
-    return (folder / "config.json").is_file() or is_adapter(folder)
+    return any((folder / name).is_file() for name in ("config.json", ADAPTER))
 
 
 def base_of(folder: Path) -> tuple[str, str | None]:
@@ -154,10 +152,10 @@ def content_hash(folder: Path, files: Iterable[Path] | None = None) -> str:
     """sha256 of the names and bytes of a folder's files; by default without cards, logs and hidden files."""
     digest = hashlib.sha256()
     for file in sorted(folder.rglob("*")) if files is None else files:
-        path = file.relative_to(folder)
-        hidden = any(part.startswith(".") for part in path.parts) or path.name.endswith(NOT_CONTENT)
+        name = file.relative_to(folder).as_posix()
+        hidden = "/." in f"/{name}" or name.endswith(NOT_CONTENT)
         if files is not None or file.is_file() and not hidden:
-            digest.update(f"{path.as_posix()}\0{file.stat().st_size}\0".encode())
+            digest.update(f"{name}\0{file.stat().st_size}\0".encode())
             with file.open("rb") as stream:
                 while block := stream.read(2**20):
                     digest.update(block)

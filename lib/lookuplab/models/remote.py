@@ -11,12 +11,12 @@ message. Not covered: truncation of long prompts (endpoints refuse them); the me
 
 import hashlib
 import os
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import cached_property
 from itertools import accumulate
-from urllib.parse import urlsplit
+from multiprocessing.pool import ThreadPool
 
 import openai
 
@@ -25,6 +25,7 @@ from lookuplab.models.complete import Completion, Decoding, Prompt
 from lookuplab.models.load import OPENAI, load_tokenizer
 
 OPENAI_URL = "https://api.openai.com/v1"
+ADDRESS = r"(?i)https?://[^/:@?]+[^@?]*"  # a host and perhaps a port and a path
 RETRIES = 5
 MAX_STOP_STRINGS = 4  # what OpenAI accepts; further ones are applied to the returned text
 
@@ -52,16 +53,14 @@ class RemoteModel:
         url, _, self.name = place.partition("#")
         if place.startswith(OPENAI):
             url, self.name, chat = OPENAI_URL, place.removeprefix(OPENAI), True
-        parts = urlsplit(url)
-        fine = parts.scheme in ("http", "https") and parts.hostname and self.name and parallel >= 1
-        if not fine or parts.username or parts.password or parts.query:
+        if not (re.fullmatch(ADDRESS, url) and self.name and parallel >= 1):
             raise UserError(
                 "a remote model is named http://HOST:PORT/v1#MODEL or openai:MODEL, options behind it (?chat=true"
                 f"&parallel=32), and no user, password or key in it: that comes from the variable {key_variable}"
             )
         self.base_url, self.chat, self.revision = url.rstrip("/"), chat, revision
         self.key_variable, self.timeout, self.parallel = key_variable, timeout, parallel
-        self._tokenizer, self._logprobs = tokenizer, True
+        self._tokenizer, self._refuses_logprobs = tokenizer, False
 
     @property
     def identity(self) -> dict[str, str]:
@@ -94,22 +93,19 @@ class RemoteModel:
             raise UserError(
                 f"{self.name}: an endpoint has no beams and cannot be held to given names (choices); use a local model"
             )
-        failure, pool = None, ThreadPoolExecutor(self.parallel, thread_name_prefix="remote")
-        try:
-            futures = [pool.submit(self._answer, *request, decoding) for request in requests]
-            for future in as_completed(futures):
-                if future.cancelled():
-                    continue
-                if error := future.exception():
-                    failure = failure or error
-                    for waiting in futures:
-                        waiting.cancel()
-                else:
-                    yield [future.result()]
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-        if failure:
-            raise failure
+        failures = []
+
+        def ask(request: tuple[Prompt, int]) -> list[Completion]:
+            try:
+                return [] if failures else [self._answer(*request, decoding)]
+            except UserError as error:
+                failures.append(error)
+                return []
+
+        with ThreadPool(self.parallel) as pool:
+            yield from filter(None, pool.imap_unordered(ask, requests))
+        if failures:
+            raise failures[0]
 
     def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]:
         """Not possible: endpoints do not score texts that they did not write. Raises UserError."""
@@ -122,24 +118,30 @@ class RemoteModel:
             raise UserError(
                 f"{self.name} needs a key: set the environment variable {self.key_variable}"
             )
-        timeout = openai.Timeout(self.timeout, connect=min(self.timeout, 10.0))
-        # local servers need no key, but the client insists on one
-        given = {"api_key": key or "none", "base_url": self.base_url, "timeout": timeout}
-        return openai.OpenAI(**given, max_retries=RETRIES)
+        return openai.OpenAI(
+            api_key=key or "no-key",  # local servers need none, but the client insists on one
+            base_url=self.base_url,
+            timeout=openai.Timeout(self.timeout, connect=min(self.timeout, 10.0)),
+            max_retries=RETRIES,
+        )
 
-    def _ask(self, create: Callable, logprobs: int | bool, **parameters):
-        """Send one request; repeat it without log-probabilities if the endpoint refuses them."""
+    def _ask(self, create: Callable, **parameters):
+        """Send one request; repeat it without log-probabilities if the endpoint refuses them.
+
+        UserError with the client's message in one line, the key masked.
+        """
+        if self._refuses_logprobs:
+            parameters["logprobs"] = openai.NOT_GIVEN
         try:
-            try:
-                wanted = {"logprobs": logprobs} if self._logprobs else {}
-                response = create(model=self.name, **wanted, **parameters)
-            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-                if "logprobs" not in str(error) or not wanted:
-                    raise
-                self._logprobs = False
-                response = create(model=self.name, **parameters)
+            response = create(model=self.name, **parameters)
         except openai.APIError as error:
-            raise self._explained(error) from None
+            if parameters["logprobs"] and "logprobs" in str(error):
+                self._refuses_logprobs = True
+                return self._ask(create, **parameters)
+            words = " ".join(str(error).split()).replace(self._client.api_key, "***")
+            raise UserError(
+                f"{self.name} at {self.base_url}: {words[:300]} (after {RETRIES} retries at most)"
+            ) from None
         # the answer may be a web page, say: the client returns text unchanged
         if not getattr(response, "choices", None):
             raise UserError(
@@ -150,22 +152,23 @@ class RemoteModel:
 
     def _answer(self, prompt: Prompt, sample: int, decoding: Decoding) -> Completion:
         stop = [*decoding.stop, *getattr(decoding.stop_rule, "stop", ())]
-        options = {"max_tokens": decoding.max_new_tokens, "temperature": decoding.temperature}
-        options |= {"stop": stop[:MAX_STOP_STRINGS]} if stop else {}
+        options = {
+            "max_tokens": decoding.max_new_tokens,
+            "temperature": decoding.temperature,
+            "stop": stop[:MAX_STOP_STRINGS] or openai.NOT_GIVEN,
+        }
         # a seed is sent only where it matters: some endpoints refuse it
         if decoding.temperature > 0:
             seed = hashlib.sha256(f"{decoding.seed}/{prompt.id}/{sample}".encode()).digest()
             options |= {"top_p": decoding.top_p, "seed": int.from_bytes(seed[:4]) >> 1}
         if self.chat:
-            messages = [{"role": "system", "content": prompt.system}] if prompt.system else []
-            messages.append({"role": "user", "content": prompt.text})
-            create = self._client.chat.completions.create
-            choice, read = self._ask(create, True, messages=messages, **options)
-            text = choice.message.content or ""
+            said = [{"role": "system", "content": prompt.system}] if prompt.system else []
+            said.append({"role": "user", "content": prompt.text})
+            asked, resource = {"messages": said, "logprobs": True}, self._client.chat.completions
         else:
-            create = self._client.completions.create
-            choice, read = self._ask(create, 1, prompt=prompt.text, **options)
-            text = choice.text or ""
+            asked, resource = {"prompt": prompt.text, "logprobs": 1}, self._client.completions
+        choice, read = self._ask(resource.create, **asked, **options)
+        text = (choice.message.content if self.chat else choice.text) or ""
         given = choice.logprobs.model_dump() if choice.logprobs else {}
         # llama.cpp's server uses the chat format for completions, too
         if content := given.get("content"):
@@ -186,14 +189,5 @@ class RemoteModel:
             if over(piece):
                 text, told, finish = "".join((pieces or text)[:end]), told[:end], "stop"
                 break
-        tokens, logprobs = zip(*told, strict=True) if told else ((), None if not ends else ())
+        tokens, logprobs = zip(*told, strict=True) if told else ((), () if ends else None)
         return Completion(prompt.id, sample, text, tokens, (), logprobs, finish, read)
-
-    def _explained(self, error: openai.APIError) -> UserError:
-        """The client's message in one line, with the key masked if it occurs."""
-        words = " ".join(str(error).split())
-        if key := os.environ.get(self.key_variable, "").strip():
-            words = words.replace(key, "***")
-        return UserError(
-            f"{self.name} at {self.base_url}: {words[:300]} (after {RETRIES} retries at most)"
-        )

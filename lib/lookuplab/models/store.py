@@ -12,9 +12,9 @@ import hashlib
 import json
 import os
 import sqlite3
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 from lookuplab import paths
 from lookuplab.errors import UserError
@@ -25,48 +25,38 @@ BUSY_SECONDS = 60.0
 
 
 class AnswerStore(contextlib.AbstractContextManager):
-    """Key -> answer (anything that JSON holds), one file, or ``":memory:"``; a context manager.
+    """Key -> answer (anything that JSON holds), one file, or in memory (``":memory:"``, False); a context manager.
 
     A subclass sets the ``name`` of its file and table. UserError for a file that cannot be used.
     """
 
     name = "answers"
 
-    def __init__(self, path: str | os.PathLike | None = None):
-        self.path = path or self.default_path()
-        self.writing = threading.Lock()  # transactions belong to the connection, not to a thread
+    def __init__(self, path: str | os.PathLike | Literal[False] | None = None):
+        self.path = ":memory:" if path is False else path or self.default_path()
         with self._readable_errors():
             if str(self.path) != ":memory:":
                 Path(self.path).parent.mkdir(parents=True, exist_ok=True)
-            # IMMEDIATE: a transaction that began by reading could fail when it writes. SQLite itself is thread-safe
-            self.db = sqlite3.connect(
-                self.path, BUSY_SECONDS, isolation_level="IMMEDIATE", check_same_thread=False
-            )
-            try:
-                self._open()
-            except BaseException:
-                self.db.close()
-                raise
-
-    def _open(self) -> None:
-        """Create the table if there is none; reject a foreign file before changing anything in it."""
-        # even so, a killed process loses nothing that was committed
-        self.db.execute("PRAGMA synchronous = NORMAL")
-        ((version,),) = self.db.execute("PRAGMA user_version")
-        tables = {name for (name,) in self.db.execute("SELECT name FROM sqlite_master")}
-        if version not in (0, SCHEMA) or (tables and not version):
-            raise UserError(
-                f"{self.path} is no store of {self.name}, or another version of lookuplab wrote it; "
-                "name another file (LOOKUPLAB_STORE)"
-            )
-        if self.name not in tables:
-            # another process may be doing the same at this moment
-            with contextlib.suppress(sqlite3.OperationalError):
-                self.db.execute("PRAGMA journal_mode = WAL")
-            self.db.execute(f"PRAGMA user_version = {SCHEMA}")
-            self.db.execute(
-                f"CREATE TABLE IF NOT EXISTS {self.name} (key TEXT PRIMARY KEY, json TEXT) WITHOUT ROWID"
-            )
+            # IMMEDIATE: even a transaction that adds nothing finds a full disk or a read-only file
+            self.db = sqlite3.connect(self.path, BUSY_SECONDS, isolation_level="IMMEDIATE")
+            # even so, a killed process loses nothing that was committed
+            self.db.execute("PRAGMA synchronous = NORMAL")
+            ((version,),) = self.db.execute("PRAGMA user_version")
+            tables = {name for (name,) in self.db.execute("SELECT name FROM sqlite_master")}
+            # a foreign file is left as it is
+            if version != SCHEMA and (version or tables):
+                raise UserError(
+                    f"{self.path} is no store of {self.name}, or another version of lookuplab wrote it; "
+                    "name another file (LOOKUPLAB_STORE)"
+                )
+            if self.name not in tables:
+                # another process may be doing the same at this moment
+                with contextlib.suppress(sqlite3.OperationalError):
+                    self.db.execute("PRAGMA journal_mode = WAL")
+                self.db.execute(f"PRAGMA user_version = {SCHEMA}")
+                self.db.execute(
+                    f"CREATE TABLE IF NOT EXISTS {self.name} (key TEXT PRIMARY KEY, json TEXT) WITHOUT ROWID"
+                )
 
     @classmethod
     def default_path(cls) -> Path:
@@ -87,7 +77,7 @@ class AnswerStore(contextlib.AbstractContextManager):
     def add(self, answers: Mapping[str, object]) -> None:
         """Keep a batch, in one transaction. An answer that another process stored first is kept."""
         rows = [(key, json.dumps(answer)) for key, answer in answers.items()]
-        with self._readable_errors(), self.writing, self.db:
+        with self._readable_errors(), self.db:
             self.db.executemany(f"INSERT OR IGNORE INTO {self.name} VALUES (?, ?)", rows)
 
     def __len__(self) -> int:
@@ -96,18 +86,23 @@ class AnswerStore(contextlib.AbstractContextManager):
     def take(self, file: Path, models: Sequence[str] = ()) -> int | None:
         """Add the answers of another file (of these models only), all or none; return the number of new ones.
 
-        Existing answers are kept. None if that file has no such table.
+        Existing answers are kept. None if that file has no such table; UserError if there is no such file.
         """
-        ours = " WHERE json_extract(json, '$.model') IN (SELECT value FROM json_each(?))"
-        taken = f"INSERT OR IGNORE INTO {self.name} SELECT * FROM other.{self.name}"
+        if not file.is_file():
+            raise UserError(
+                f"there is no store at {file}; a first run makes it (LOOKUPLAB_STORE names another)"
+            )
         with self._readable_errors():
             self.db.execute("ATTACH ? AS other", [str(file)])
             try:
                 if not list(self.db.execute(f"PRAGMA other.table_info({self.name})")):
                     return None
                 with self.db:
-                    some = (taken + ours, [json.dumps(models)]) if models else (taken,)
-                    return self.db.execute(*some).rowcount
+                    return self.db.execute(
+                        f"INSERT OR IGNORE INTO {self.name} SELECT * FROM other.{self.name} "
+                        "WHERE ?1 = '[]' OR json_extract(json, '$.model') IN (SELECT value FROM json_each(?1))",
+                        [json.dumps(models)],
+                    ).rowcount
             finally:
                 self.db.execute("DETACH other")
 
@@ -147,12 +142,11 @@ def export(target: Path, kinds: Sequence[type[AnswerStore]], models: Sequence[st
     ``kinds`` are stores at their default places; all their tables go into the one file. UserError if there is no
     completion store.
     """
-    source = existing(CompletionStore.default_path())
-    if target.resolve() == source.resolve():
+    if target.resolve() == CompletionStore.default_path().resolve():
         raise UserError(f"{target} is the store itself; name another file")
     with paths.replacing(target) as partial:
         for kind in kinds:
-            if kind.default_path().is_file():
+            if kind is CompletionStore or kind.default_path().is_file():
                 with kind(partial) as written:
                     written.take(kind.default_path(), models)
         # a single file, which can be opened without write access
@@ -166,17 +160,8 @@ def merge(file: Path, kinds: Sequence[type[AnswerStore]]) -> dict[str, int]:
     found = {}
     for kind in kinds:
         with kind() as store:
-            found[kind.name] = store.take(existing(file))
+            found[kind.name] = store.take(file)
     return {name: new for name, new in found.items() if new is not None}
-
-
-def existing(file: Path) -> Path:
-    """The file, if it is there. Raises UserError."""
-    if not file.is_file():
-        raise UserError(
-            f"there is no store at {file}; a first run makes it (LOOKUPLAB_STORE names another)"
-        )
-    return file
 
 
 def canonical(fields: object) -> str:

@@ -17,7 +17,7 @@ def success_at(rankings: Rankings, relevant: Relevant, k: int) -> np.ndarray:
 
     CloudAPIBench calls this precision@k; nokia/codesearch and the StackOverflow paper call it recall@k.
     """
-    return _hits(rankings, relevant, k)[0].any(axis=1)
+    return recall_at(rankings, relevant, k) > 0
 
 
 def recall_at(rankings: Rankings, relevant: Relevant, k: int) -> np.ndarray:

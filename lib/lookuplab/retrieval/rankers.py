@@ -7,7 +7,6 @@ on any package registry.
 
 import json
 import re
-from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
@@ -89,14 +88,13 @@ def _words_of(node: Node) -> list[str]:
     return [node.type] if operation or node.type in ("for", "while") else []
 
 
-class Ranker(ABC):
-    """Scores documents for a query. ``ids`` are the documents' sorted ids, in the order of the scores."""
+class Ranker:
+    """Scores documents for a query. ``ids`` are the documents' sorted ids, in the order of the scores.
+
+    A subclass has ``scores_of(queries)``: one score per query and document, (q, n) floats; higher is better.
+    """
 
     ids: list[str]
-
-    @abstractmethod
-    def scores_of(self, queries: Sequence[str]) -> np.ndarray:
-        """One score per query and document, (q, n) floats; higher is better."""
 
     def top(self, query: str, k: int) -> list[tuple[str, float]]:
         """The best min(k, n) documents with their scores, best first."""
@@ -105,12 +103,11 @@ class Ranker(ABC):
 
     def rank(self, queries: Mapping[str, str], k: int) -> dict[str, list[str]]:
         """Query id -> the ids of its best min(k, n) documents, best first; equal scores in the order of ids."""
-        names, ranked = list(queries), {}
-        for start in range(0, len(names), BATCH):
-            batch = names[start : start + BATCH]
-            scored = zip(batch, self.scores_of([queries[one] for one in batch]), strict=True)
-            ranked |= {name: [self.ids[at] for at in best(scores, k)] for name, scores in scored}
-        return ranked
+        texts, ranked = list(queries.values()), []
+        for start in range(0, len(texts), BATCH):
+            for scores in self.scores_of(texts[start : start + BATCH]):
+                ranked.append([self.ids[at] for at in best(scores, k)])
+        return dict(zip(queries, ranked, strict=True))
 
 
 def best(scores: np.ndarray, k: int) -> np.ndarray:
@@ -149,8 +146,7 @@ class Bm25(Ranker):
         scores = np.zeros((len(queries), len(self.ids)))
         for line, query in zip(scores, queries, strict=True):
             for word in self.words(query):
-                if word in self.holders:
-                    line[self.holders[word]] += self.scored(word)
+                line[self.holders[word]] += self.scored(word)
         return scores
 
 
@@ -200,15 +196,15 @@ def by_code(codes: Mapping[str, str], vectors: Mapping[str, np.ndarray]) -> Cosi
 
     zeros = np.zeros_like(next(iter(vectors.values())))
 
-    def known(words: Iterable[str]) -> np.ndarray:
-        return np.array([zeros, *(vectors.get(word, zeros) for word in words)])[1:]
+    def known(words: Iterable[str]) -> list[np.ndarray]:
+        return [vectors.get(word, zeros) for word in words]
 
     def encode(queries: Sequence[str]) -> np.ndarray:
-        return np.array([known(query_words(query)).sum(axis=0) for query in queries])
+        return np.array([sum(known(query_words(query)), zeros) for query in queries])
 
     ids, tf_idf = sorted(codes), TfidfVectorizer(analyzer=code_words, norm=None)
     weights = tf_idf.fit_transform(codes[name] for name in ids)
-    return Cosine(ids, weights @ known(tf_idf.get_feature_names_out()), encode)
+    return Cosine(ids, weights @ np.array(known(tf_idf.get_feature_names_out())), encode)
 
 
 def by_description(descriptions: Mapping[str, str], encoder: str | Path) -> Cosine:
@@ -232,9 +228,8 @@ def by_description(descriptions: Mapping[str, str], encoder: str | Path) -> Cosi
 def _encoder(name: str):
     from sentence_transformers import SentenceTransformer
 
-    place = paths.located(name)
     try:
-        return SentenceTransformer(str(place) if place.exists() else name).float()
+        return SentenceTransformer(str(paths.located(name))).float()
     except Exception as error:  # missing, unreachable or wrong: each has its own exception
         said = str(error).partition("\n")[0]
         raise UserError(
@@ -255,8 +250,8 @@ def save_words(folder: Path, vectors: Mapping[str, np.ndarray]) -> None:
     """Write word vectors to a folder; the words are written last, so a folder that has them is complete."""
     folder.mkdir(parents=True, exist_ok=True)
     np.save(folder / "vectors.npy", np.array(list(vectors.values()), dtype=np.float16))
-    text = json.dumps({"words": list(vectors)}, ensure_ascii=False)
-    (folder / "about.json").write_text(text + "\n", encoding="utf-8")
+    words = json.dumps({"words": list(vectors)}, ensure_ascii=False)
+    paths.write_lines(folder / "about.json", [words])
 
 
 def load_words(folder: Path) -> dict[str, np.ndarray]:

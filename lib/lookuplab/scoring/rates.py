@@ -155,8 +155,8 @@ def _numbers(kind: Kind | Sequence[Kind], values, without, sizes, counts) -> lis
     """
     there = (sizes > 0) & np.isfinite(without)
     clusters, left = (sizes > 0).sum(axis=0), there.sum(axis=0)
-    means = np.where(there, without, 0).sum(axis=0) / np.maximum(left, 1)
-    apart = np.where(there, without - means, 0)
+    without = np.where(there, without, 0)
+    apart = there * (without - without.sum(axis=0) / np.maximum(left, 1))
     squares, fourths = (apart**2).sum(axis=0), (apart**4).sum(axis=0)
     variance = np.where(left > 1, squares * (clusters - 1) / np.maximum(clusters, 1), 0)
     # degrees of freedom: fewer if clusters are uneven (Kish), or a few make up most of the variance (kurtosis)

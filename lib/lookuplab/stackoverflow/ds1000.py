@@ -146,13 +146,11 @@ def _imports(context: str) -> tuple[str, ...]:
     around = _parsed(before) or _parsed(before + "\n    pass") or []
     packages = {}  # line -> the package that it imports
     for node in ast.parse(context).body + around:
-        if isinstance(node, ast.Import):
-            lines = {f"import {alias.name}": alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            lines = {f"from {node.module} import {alias.name}": node.module for alias in node.names}
-        else:
-            continue
-        packages |= {line: module.partition(".")[0] for line, module in lines.items()}
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            module = getattr(node, "module", "")
+            for alias in node.names:
+                line = f"from {module} import {alias.name}" if module else f"import {alias.name}"
+                packages[line] = (module or alias.name).partition(".")[0]
     foreign = sorted(line for line, top in packages.items() if top not in sys.stdlib_module_names)
     tops = sorted(f"import {packages[line]}" for line in foreign)
     return tuple(dict.fromkeys([*tops, *foreign]))

@@ -99,7 +99,7 @@ def prompt(
 
 @dataclass(frozen=True)
 class Asked:
-    """Answers by problem and sample, and the prompts used."""
+    """Judged answers by problem and sample, and the prompts used."""
 
     answers: list[Answer]
     prompts: dict[str, Trimmed]
@@ -167,38 +167,6 @@ def at_random(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) 
     return fair(drawn, problems, k)
 
 
-def ask(
-    model,
-    problems: Sequence[Problem],
-    decoding: Decoding,
-    found: Found,
-    examples: int,
-    budget: int,
-    **cut,
-) -> Asked:
-    """Ask the model every problem, with the first ``examples`` of its ``found`` snippets, within ``budget`` model
-    tokens.
-
-    ``cut``: the options of ``prompt``. A chat model gets DS-1000's instruction for such models (``CHAT``). Each prompt
-    has its problem's id, whatever precedes the problem, so that sample i with two examples is drawn with the same seed
-    as sample i without any.
-    """
-    known, chat = {problem.id: problem for problem in problems}, CHAT if model.chat else None
-    room = budget - (len(model.tokenizer(chat)["input_ids"]) if chat else 0)
-    how = room, decoding.max_new_tokens, model.tokenizer
-    made = {
-        id: prompt(one.prompt, found[id][:examples] if examples else [], *how, **cut)
-        for id, one in known.items()
-    }
-    prompts = [Prompt(id, trimmed.text, chat) for id, trimmed in made.items()]
-    variant = "repaired" if chat else "official"
-    answers = [
-        Answer(one.id, one.sample, indented(known[one.id], solution_of(one.text, variant)))
-        for one in complete(model, prompts, decoding)
-    ]
-    return Asked(answers, made)
-
-
 @dataclass
 class Trial:
     """The judged answers of models that were asked the same problems in several ways: the data behind the figures.
@@ -229,6 +197,31 @@ class Trial:
             "parameters": {"grader": self.grader.conditions},
         }
 
+    def ask(
+        self, model, problems: Sequence[Problem], found: Found, examples: int, budget: int, **cut
+    ) -> Asked:
+        """Ask the model every problem, with the first ``examples`` of its ``found`` snippets, within ``budget`` model
+        tokens, and run the answers.
+
+        ``cut``: the options of ``prompt``. A chat model gets DS-1000's instruction for such models (``CHAT``). Each
+        prompt has its problem's id, whatever precedes the problem, so that sample i with two examples is drawn with the
+        same seed as sample i without any.
+        """
+        known, chat = {problem.id: problem for problem in problems}, CHAT if model.chat else None
+        room = budget - (len(model.tokenizer(chat)["input_ids"]) if chat else 0)
+        how = room, self.decoding.max_new_tokens, model.tokenizer
+        made = {
+            id: prompt(one.prompt, found[id][:examples] if examples else [], *how, **cut)
+            for id, one in known.items()
+        }
+        prompts = [Prompt(id, trimmed.text, chat) for id, trimmed in made.items()]
+        variant = "repaired" if chat else "official"
+        answers = [
+            Answer(one.id, one.sample, indented(known[one.id], solution_of(one.text, variant)))
+            for one in complete(model, prompts, self.decoding)
+        ]
+        return Asked(grade(problems, answers, self.grader), made)
+
 
 def ask_and_run(
     models: Sequence[str],
@@ -242,7 +235,7 @@ def ask_and_run(
 ) -> Trial:
     """Ask each model in each way and run the answers.
 
-    ways: name -> options of ``ask`` (which may include a different ``found``). python: as in ``grader.environment``.
+    ways: name -> options of ``Trial.ask`` (which may include a different ``found``). python: as in ``grader.environment``.
     sandbox: as in ``execution.server.choose``; the kit's own models may run without one.
     """
     grader = Grader(environment(python), sandbox, own=set(models) <= set(mini_models()))
@@ -251,8 +244,6 @@ def ask_and_run(
         model = load(name)
         trial.identities[model.name] = model.identity
         for way, options in ways.items():
-            options = {"found": found, **options}
-            trial.asked[model.name, way] = ask(model, problems, trial.decoding, **options)
-    for key, one in trial.asked.items():
-        trial.asked[key] = replace(one, answers=grade(problems, one.answers, grader))
+            asked = trial.ask(model, problems, **{"found": found, **options})
+            trial.asked[model.name, way] = asked
     return trial

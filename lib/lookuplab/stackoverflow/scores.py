@@ -90,12 +90,14 @@ def _rows(
     found = []
     for part, k in product(parts, table.filter(like="pass_at")):
         alike = table.reindex(columns=PARTED).eq(part).any(axis="columns")
-        some, numbers = table if part == "all" else table[alike], {}
+        some = table if part == "all" else table[alike]
+        if some.empty:
+            continue
         made = some.join(origins[k].rename("before"), on=["library", "origin"], how="inner")
-        if len(some) and kind:
-            numbers[f"{kind}_points"] = paired_difference(0 * some[k], some[k], some.cluster)
-        elif len(some):
-            numbers["_percent"] = rate(some[k], some.cluster)
+        if kind:
+            numbers = {f"{kind}_points": paired_difference(0 * some[k], some[k], some.cluster)}
+        else:
+            numbers = {"_percent": rate(some[k], some.cluster)}
         if len(made) and part in PERTURBATIONS[1:]:
             less = paired_difference(made[k], made.before, made.cluster)
             numbers[f"_drop_points{kind}"] = less

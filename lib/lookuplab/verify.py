@@ -68,7 +68,7 @@ def committed(profile: str) -> dict[str, bytes]:
         )
     with TemporaryDirectory() as place:
         with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
-            tar.extractall(place, filter="data")
+            tar.extractall(place)
         return fresh(Path(place, folder))
 
 

@@ -94,7 +94,9 @@ def test_a_paper_s_page_has_every_artifact_with_its_picture_files_and_verdicts(p
                 assert re.search(pattern, page.text.replace("’", "'"), re.DOTALL), said + claimed
 
 
-def test_every_internal_link_leads_to_a_file_and_every_picture_has_words(pages):
+def test_every_link_leads_to_a_file_every_picture_has_words_and_nothing_is_loaded_from_elsewhere(
+    pages,
+):
     for address, page in pages.items():
         # what a notebook writes as HTML is its own matter
         assert address.count("/") > 1 or all(len(words.split()) >= 3 for words in page.alts), (
@@ -104,13 +106,7 @@ def test_every_internal_link_leads_to_a_file_and_every_picture_has_words(pages):
             parts = urlsplit(link)
             if parts.path and not parts.scheme:
                 assert (page.file.parent / unquote(parts.path)).is_file(), f"{address}: {link}"
-
-
-def test_nothing_is_loaded_from_elsewhere(pages):
-    for address, page in pages.items():
-        assert [
-            place for place in page.loaded if urlsplit(place).scheme not in ("", "data")
-        ] == [], address
+        assert all(urlsplit(place).scheme in ("", "data") for place in page.loaded), address
 
 
 def test_lessons_show_neither_solutions_nor_hidden_tests(pages):

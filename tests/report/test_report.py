@@ -9,12 +9,10 @@ from urllib.parse import unquote, urlsplit
 import nbformat
 import pytest
 import yaml
-from click.testing import CliRunner
 from filelock import FileLock
 
 import lookuplab
 from lookuplab import claims, notebooks, paths, report
-from lookuplab.cli import cli
 from lookuplab.paper import titles
 
 LOADED = {"img": "src", "script": "src", "iframe": "src", "link": "href"}
@@ -145,10 +143,3 @@ def test_every_paper_is_cited_and_the_version_is_the_kits():
     citation = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert citation["version"] == lookuplab.__version__
     assert titles().keys() == {folder.name for folder in paths.PAPER.iterdir() if folder.is_dir()}
-
-
-def test_no_figures_is_one_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(paths, "FIGURES", tmp_path)
-    message = "no figures of profile 'mini' yet; `lookuplab reproduce --profile mini` makes them"
-    done = CliRunner().invoke(cli, ["results"])
-    assert done.exit_code == 2 and done.stderr == f"error: {message}\n" and not done.stdout

@@ -50,6 +50,15 @@ def programs(problem, *solutions):
     return [ds1000.program(problem, one) for one in solutions]
 
 
+def test_each_answer_gets_its_verdict_in_whatever_order_they_run(problems):
+    asked = (("3", 0, WRONG), ("1", 1, WRONG), ("1", 0, written.REFERENCE), ("2", 0, "1 +"))
+    found = grade(problems, [Answer(*one) for one in asked], grader(workers=2))
+    assert tuple((one.problem_id, one.sample, one.solution) for one in found) == asked
+    said = [(one.passed, one.error.partition(":")[0]) for one in found]
+    assert said[1:] == [(False, "AssertionError"), (True, ""), (False, "SyntaxError")]
+    assert not said[0][0]
+
+
 def test_a_reference_that_fails_is_named_and_tried_again_and_a_problem_not_asked_is_not_run(
     problems_file, kept
 ):

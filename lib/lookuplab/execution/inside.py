@@ -351,9 +351,10 @@ class Server:
                 "processes": len(alive) > self.limits["processes"] + 4,
                 "memory": sum(max(0, resident(one) - own) for one in alive) > self.limits["memory"],
             }
-            for name in [name for name, over in reasons.items() if over]:
-                error = f"took more {name} than {self.limits[name]}"
-                return {"passed": False, "error": error, "stopped": True}
+            for name, is_over in reasons.items():
+                if is_over:
+                    error = f"took more {name} than {self.limits[name]}"
+                    return {"passed": False, "error": error, "stopped": True}
         try:
             error = read(verdict)
         except EOFError:

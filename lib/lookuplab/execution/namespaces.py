@@ -171,7 +171,7 @@ def refuse_hidden_memory() -> None:
 
 def limit(limits: dict) -> None:
     """Set resource limits for this process and all that it starts; names as in LIMITS."""
-    wanted = {kind: int(limits[name]) for name, kind in LIMITS.items() if name in limits}
+    wanted = {kind: int(limits[name]) for name, kind in LIMITS.items()}
     wanted |= {resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: OPEN_FILES}
     for kind, value in wanted.items():
         highest = resource.getrlimit(kind)[1]

@@ -89,13 +89,11 @@ class ForkServer(contextlib.AbstractContextManager):
         """End the server, cleanly if it answers: then its programs' CPU time counts for this process's children."""
         if self._process is not None:
             process, self._process, self._imports = self._process, None, []
-            process.stdin.close()
-            try:
-                process.wait(1)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-            process.stdout.close()
+            with process:  # closes the pipes and waits
+                process.stdin.close()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(1)
+                process.kill()  # nothing, if it has ended
             self._folder.cleanup()
 
     def preload(self, imports: Iterable[str]) -> None:

@@ -9,13 +9,13 @@ or code loses its end; a problem loses its beginning, because its end says where
 import random
 from bisect import bisect
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from lookuplab.errors import UserError
-from lookuplab.models import Decoding, Prompt
-from lookuplab.models.complete import Store, complete
-from lookuplab.models.load import load, mini_models
+from lookuplab.models import Decoding, Prompt, complete, load
+from lookuplab.models.load import mini_models
 from lookuplab.retrieval.rankers import Ranker
 from lookuplab.stackoverflow.corpus import Snippet
 from lookuplab.stackoverflow.ds1000 import CHAT, STOP, Problem, indented, solution_of
@@ -26,6 +26,7 @@ TRIMS = ("description-first", "question-first")
 TEMPLATE = "Problem:\n{description}\nA:\n<code>\n{code}\n</code>\n\n"  # the form of DS-1000's completion prompts
 # Section 4.3: "500 to 600"
 DECODING = Decoding(max_new_tokens=600, temperature=0.2, top_p=0.95, n=5, stop=STOP)
+Found = Mapping[str, Sequence[Snippet]]  # problem id -> snippets, best first
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def prompt(
 
 @dataclass(frozen=True)
 class Asked:
-    """Answers by problem and sample, and the prompts used."""
+    """Judged answers by problem and sample, and the prompts used."""
 
     answers: list[Answer]
     prompts: dict[str, Trimmed]
@@ -106,42 +107,34 @@ class Asked:
 
 def look_up(
     ranker: Ranker, snippets: Sequence[Snippet], problems: Sequence[Problem], k: int
-) -> dict[str, list[Snippet]]:
-    """Problem id -> the ``k`` snippets that rank best for its question, best first, without any that give the answer
-    away.
-    """
+) -> Found:
+    """The ``k`` snippets that rank best for each problem's question, without any that give the answer away."""
     known = {snippet.id: snippet for snippet in snippets}
     ranked = ranker.rank({problem.id: problem.question for problem in problems}, k + SPARE)
-    return fair({one.id: map(known.get, ranked[one.id]) for one in problems}, problems, k)
+    return fair({id: [known[one] for one in ids] for id, ids in ranked.items()}, problems, k)
 
 
-def fair(
-    found: Mapping[str, Iterable[Snippet]], problems: Sequence[Problem], k: int
-) -> dict[str, list[Snippet]]:
-    """Leave-one-out: problem id -> the first ``k`` snippets found for it that do not give it away."""
-    listed = {one.id: [*found[one.id]] for one in problems}
-    hidden = giving_away({snippet for every in listed.values() for snippet in every}, problems)
+def fair(found: Found, problems: Sequence[Problem], k: int) -> Found:
+    """Leave-one-out: the first ``k`` snippets found for each problem that do not give it away."""
     return {
-        id: [one for one in every if one.id not in hidden[id]][:k] for id, every in listed.items()
+        problem.id: [one for one in found[problem.id] if not gives_away(one, problem)][:k]
+        for problem in problems
     }
 
 
-def giving_away(snippets: Iterable[Snippet], problems: Sequence[Problem]) -> dict[str, set[str]]:
-    """Problem id -> ids of the snippets that contain one of its expressions, white space apart."""
-    codes = {one.id: "".join(one.code.split()) for one in snippets}
-    hidden = {}
-    for problem in problems:
-        secrets = ["".join(one.split()) for one in problem.expressions]
-        hidden[problem.id] = {
-            id for id, code in codes.items() if any(secret in code for secret in secrets)
-        }
-    return hidden
+def gives_away(snippet: Snippet, problem: Problem) -> bool:
+    """Whether a snippet contains one of a problem's expressions, white space apart."""
+    code = _without_spaces(snippet.code)
+    return any(_without_spaces(one) in code for one in problem.expressions)
 
 
-def gold(
-    snippets: Sequence[Snippet], problems: Sequence[Problem], k: int
-) -> dict[str, list[Snippet]]:
-    """Problem id -> at most ``k`` snippets of the object that it is about: the most that retrieval can give.
+@cache
+def _without_spaces(code: str) -> str:
+    return "".join(code.split())
+
+
+def gold(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) -> Found:
+    """At most ``k`` snippets of the object that each problem is about: the most that retrieval can give.
 
     There are none for a problem that names no object, such as those of DS-1000.
     """
@@ -156,7 +149,7 @@ def object_of(snippet: Snippet) -> str:
     return snippet.id.rpartition("#")[0]
 
 
-def hits(found: Mapping[str, Sequence[Snippet]], problems: Sequence[Problem], k: int) -> list[str]:
+def hits(found: Found, problems: Sequence[Problem], k: int) -> list[str]:
     """For each problem, "hit" if one of its first ``k`` snippets is of its own object, else "miss"; "" without an
     object.
     """
@@ -164,56 +157,14 @@ def hits(found: Mapping[str, Sequence[Snippet]], problems: Sequence[Problem], k:
     return [one.object and ("hit" if one.object in shown[one.id] else "miss") for one in problems]
 
 
-def at_random(
-    snippets: Sequence[Snippet], problems: Sequence[Problem], k: int
-) -> dict[str, list[Snippet]]:
-    """Problem id -> ``k`` snippets drawn by a generator seeded with that id: the control in which nothing
-    is looked up.
+def at_random(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) -> Found:
+    """``k`` snippets for each problem, drawn by a generator seeded with its id: the control in which nothing is
+    looked up.
     """
     ordered = sorted(snippets, key=lambda one: one.id)
     size = min(k + SPARE, len(ordered))
     drawn = {one.id: random.Random(one.id).sample(ordered, size) for one in problems}
     return fair(drawn, problems, k)
-
-
-def ask(
-    model,
-    problems: Sequence[Problem],
-    found: Mapping[str, Sequence[Snippet]],
-    examples: int,
-    budget: int,
-    decoding: Decoding = DECODING,
-    store: Store = None,
-    **cut,
-) -> Asked:
-    """Ask the model every problem, with the first ``examples`` of its ``found`` snippets, within ``budget`` model
-    tokens.
-
-    ``cut``: the options of ``prompt``. A chat model gets DS-1000's instruction for such models (``CHAT``). Each prompt
-    has its problem's id, whatever precedes the problem, so that sample i with two examples is drawn with the same seed
-    as sample i without any.
-    """
-    known, chat = {problem.id: problem for problem in problems}, CHAT if model.chat else None
-    room = budget - (len(model.tokenizer(chat)["input_ids"]) if chat else 0)
-    made = {
-        one: prompt(
-            problem.prompt,
-            found[one][:examples] if examples else [],
-            room,
-            decoding.max_new_tokens,
-            model.tokenizer,
-            **cut,
-        )
-        for one, problem in known.items()
-    }
-    prompts = [Prompt(one, trimmed.text, chat) for one, trimmed in made.items()]
-    done = complete(model, prompts, decoding, store)
-    variant = "repaired" if chat else "official"
-    answers = [
-        Answer(one.id, one.sample, indented(known[one.id], solution_of(one.text, variant)))
-        for one in done
-    ]
-    return Asked(answers, made)
 
 
 @dataclass
@@ -246,12 +197,37 @@ class Trial:
             "parameters": {"grader": self.grader.conditions},
         }
 
+    def ask(
+        self, model, problems: Sequence[Problem], found: Found, examples: int, budget: int, **cut
+    ) -> Asked:
+        """Ask the model every problem, with the first ``examples`` of its ``found`` snippets, within ``budget`` model
+        tokens, and run the answers.
+
+        ``cut``: the options of ``prompt``. A chat model gets DS-1000's instruction for such models (``CHAT``). Each
+        prompt has its problem's id, whatever precedes the problem, so that sample i with two examples is drawn with the
+        same seed as sample i without any.
+        """
+        known, chat = {problem.id: problem for problem in problems}, CHAT if model.chat else None
+        room = budget - (len(model.tokenizer(chat)["input_ids"]) if chat else 0)
+        how = room, self.decoding.max_new_tokens, model.tokenizer
+        made = {
+            id: prompt(one.prompt, found[id][:examples] if examples else [], *how, **cut)
+            for id, one in known.items()
+        }
+        prompts = [Prompt(id, trimmed.text, chat) for id, trimmed in made.items()]
+        variant = "repaired" if chat else "official"
+        answers = [
+            Answer(one.id, one.sample, indented(known[one.id], solution_of(one.text, variant)))
+            for one in complete(model, prompts, self.decoding)
+        ]
+        return Asked(grade(problems, answers, self.grader), made)
+
 
 def ask_and_run(
     models: Sequence[str],
     problems: Sequence[Problem],
-    found: Mapping[str, Sequence[Snippet]],
-    ways: Mapping[object, dict],
+    found: Found,
+    ways: Mapping[str, dict],
     samples: int,
     max_new_tokens: int,
     python: str = "",
@@ -259,7 +235,7 @@ def ask_and_run(
 ) -> Trial:
     """Ask each model in each way and run the answers.
 
-    ways: name -> options of ``ask`` (which may include a different ``found``). python: as in ``grader.environment``.
+    ways: name -> options of ``Trial.ask`` (which may include a different ``found``). python: as in ``grader.environment``.
     sandbox: as in ``execution.server.choose``; the kit's own models may run without one.
     """
     grader = Grader(environment(python), sandbox, own=set(models) <= set(mini_models()))
@@ -268,8 +244,6 @@ def ask_and_run(
         model = load(name)
         trial.identities[model.name] = model.identity
         for way, options in ways.items():
-            options = {"found": found, "decoding": trial.decoding, **options}
-            trial.asked[model.name, way] = ask(model, problems, **options)
-    for key, one in trial.asked.items():
-        trial.asked[key] = replace(one, answers=grade(problems, one.answers, grader))
+            asked = trial.ask(model, problems, **{"found": found, **options})
+            trial.asked[model.name, way] = asked
     return trial

@@ -8,7 +8,8 @@ of queries have one ``{query, relevant_ids}`` per line.
 import ast
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,11 +18,6 @@ from lookuplab.errors import UserError
 
 MINI = paths.MINI / "stackoverflow"
 PUBLISHED = ("so-ds", "staqc", "conala")  # downloads of data/sources.toml
-_MINI_FILES = {
-    ("mini", "snippets"): "snippets",
-    ("mini", "valid"): "queries_valid",
-    ("mini", "test"): "queries_test",
-}
 LICENCE = "CC BY-SA, as Stack Overflow"  # of published snippets that name no licence
 
 
@@ -52,9 +48,9 @@ def load(name: str | Path) -> list[Snippet]:
     "mini" contains docstring examples of four libraries. "so-ds", "staqc" and "conala" must have been downloaded.
     Raises UserError for a missing corpus, for a line without code or description, and for a duplicate id.
     """
-    snippets, licence = [], LICENCE if name in PUBLISHED else ""
-    for path in files(name):
-        snippets += _functions(path) if path.is_dir() else _snippets(path, licence)
+    (path,) = files(name)
+    licence = LICENCE if name in PUBLISHED else ""
+    snippets = list(_functions(path) if path.is_dir() else _snippets(path, licence))
     ids = {snippet.id for snippet in snippets}
     if not ids or len(ids) < len(snippets):
         raise UserError(
@@ -69,8 +65,8 @@ def files(name: str | Path, part: str = "snippets") -> list[Path]:
 
     If they are missing, raises a UserError that says how to get them.
     """
-    if stem := _MINI_FILES.get((name, part)):
-        return [MINI / f"{stem}.jsonl.gz"]
+    if name == "mini":
+        return [MINI / f"{part if part == 'snippets' else f'queries_{part}'}.jsonl.gz"]
     if name in PUBLISHED:
         if found := sorted((paths.DOWNLOADS / f"{name}-{part}").glob("*.jsonl.gz")):
             return found[:1]
@@ -90,25 +86,18 @@ def queries(name: str | Path, split: str = "") -> list[Query]:
     and the others into "test". Equal questions are one query with all of their snippets, as in nokia/codesearch. Raises
     UserError like ``load``, and for a line without a relevant id.
     """
-    (file,), relevant = files(name, split), {}
+    (file,), relevant = files(name, split), defaultdict(dict)
     for number, record in records(file):
-        text, ids = record.get("query"), record.get("relevant_ids")
-        if not (text and ids):
+        if not (record.get("query") and record.get("relevant_ids")):
             raise UserError(
                 f"{file}: line {number} is not a query; it needs `query` and a list `relevant_ids`"
             )
-        relevant.setdefault(text, []).extend(map(str, ids))
-    found = [
-        Query(str(number), text, tuple(dict.fromkeys(ids)))
-        for number, (text, ids) in enumerate(relevant.items())
-    ]
-    if not split or name == "mini" or name in PUBLISHED:
+        relevant[record["query"]] |= dict.fromkeys(map(str, record["relevant_ids"]))
+    found = [Query(str(at), text, tuple(ids)) for at, (text, ids) in enumerate(relevant.items())]
+    if not split or name in ("mini", *PUBLISHED):
         return found
-    return [
-        one
-        for one in found
-        if (hashlib.sha256(one.text.encode()).digest()[0] < 64) == (split == "valid")
-    ]
+    is_valid = [hashlib.sha256(one.text.encode()).digest()[0] < 64 for one in found]
+    return [one for one, valid in zip(found, is_valid, strict=True) if valid == (split == "valid")]
 
 
 def pages(file: Path | str) -> tuple[list[Snippet], dict[str, tuple[str, ...]]]:
@@ -122,19 +111,20 @@ def pages(file: Path | str) -> tuple[list[Snippet], dict[str, tuple[str, ...]]]:
     for number, record in records(paths.located(file)):
         try:
             texts = {one["title"]: one["text"] for one in record["docs"]}
-            relevant[str(record["problem_id"])] = tuple(texts)
+            if texts:
+                relevant[str(record["problem_id"])] = tuple(texts)
         except (KeyError, TypeError):
             raise UserError(
                 f"{file}: line {number} is no problem with its pages; it needs `problem_id` and `docs`, each with "
                 "`title` and `text`"
             ) from None
         documents |= {name: Snippet(name, text, "", str(file), "") for name, text in texts.items()}
-    return list(documents.values()), {one: found for one, found in relevant.items() if found}
+    return list(documents.values()), relevant
 
 
-def write(path: Path, records: list[Mapping]) -> None:
+def write(path: Path, records: Iterable[dict]) -> None:
     """Write compressed JSON Lines; the same records give the same bytes."""
-    paths.write_lines(path, (json.dumps(dict(record), ensure_ascii=False) for record in records))
+    paths.write_lines(path, (json.dumps(record, ensure_ascii=False) for record in records))
 
 
 def records(file: Path) -> Iterator[tuple[int, dict]]:

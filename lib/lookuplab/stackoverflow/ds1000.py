@@ -11,6 +11,7 @@ import hashlib
 import re
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,20 +112,20 @@ def select(file: Path | str, limit: int = 0) -> list[Problem]:
     known = [problem for problem in load(file) if problem.library in PAPER_LIBRARIES]
     if not known:
         raise UserError(f"{file} has no problem of {', '.join(PAPER_LIBRARIES)}")
-    families = {problem.cluster for problem in known}
-    chosen: list[Problem] = []
-    for name in sorted(families, key=lambda one: hashlib.sha256(one.encode()).digest()):
-        if not limit or len(chosen) < limit:
-            chosen += [problem for problem in known if problem.cluster == name]
-    return [problem for problem in known if problem in chosen]
+    sizes = Counter(problem.cluster for problem in known)
+    families = sorted(sizes, key=lambda name: hashlib.sha256(name.encode()).digest())
+    while limit and sum(sizes[name] for name in families[:-1]) >= limit:
+        families.pop()
+    return [problem for problem in known if problem.cluster in families]
 
 
 @functools.lru_cache(maxsize=2048)
 def template(context: str) -> str:
     """The text into which the test puts the solution at INSERT; "" where the context has no such constant."""
     for node in ast.parse(context).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "exec_context":
-            return node.value.value if isinstance(node.value, ast.Constant) else ""
+        match node:
+            case ast.Assign([ast.Name("exec_context")], ast.Constant(text)):
+                return text
     return ""
 
 
@@ -146,13 +147,11 @@ def _imports(context: str) -> tuple[str, ...]:
     around = _parsed(before) or _parsed(before + "\n    pass") or []
     packages = {}  # line -> the package that it imports
     for node in ast.parse(context).body + around:
-        if isinstance(node, ast.Import):
-            lines = {f"import {alias.name}": alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            lines = {f"from {node.module} import {alias.name}": node.module for alias in node.names}
-        else:
-            continue
-        packages |= {line: module.partition(".")[0] for line, module in lines.items()}
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            module = getattr(node, "module", "")
+            for alias in node.names:
+                line = f"from {module} import {alias.name}" if module else f"import {alias.name}"
+                packages[line] = (module or alias.name).partition(".")[0]
     foreign = sorted(line for line, top in packages.items() if top not in sys.stdlib_module_names)
     tops = sorted(f"import {packages[line]}" for line in foreign)
     return tuple(dict.fromkeys([*tops, *foreign]))

@@ -12,14 +12,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from tqdm import tqdm
 
 from lookuplab import paths
-from lookuplab.cluster import Cluster, check_seen, kept
+from lookuplab.cluster import Cluster, check_seen, kept, spread
 from lookuplab.errors import UserError
 from lookuplab.execution.server import ENVIRONMENT, ForkServer, Limits, Outcome, Program, choose
 from lookuplab.models.store import AnswerStore, canonical, digest
@@ -135,7 +134,7 @@ class Grader:
         with VerdictStore(":memory:" if self.store is False else self.store) as store:
             known = {one: Outcome(**found) for one, found in store.get(dict.fromkeys(keys)).items()}
             both = zip(keys, programs, strict=True)
-            waiting = {one: program for one, program in both if one not in known}
+            waiting = {key: one for key, one in both if key not in known}
             some = {"desc": what, "total": len(waiting), "unit": " programs", "delay": 1}
             for one, outcome in tqdm(self._run(waiting), **some):
                 if outcome.passed or keep_failures and not outcome.stopped:
@@ -149,11 +148,8 @@ class Grader:
         """
         left = sorted(waiting, key=lambda one: (waiting[one].imports, one))
         tasks = [(self.sandbox, self.python, self.limits, waiting[one]) for one in left]
-        if self.cluster is not None:
-            yield from ((left[at], outcome) for at, outcome in self.cluster.map(_run_there, tasks))
-            return
-        with ThreadPoolExecutor(self.workers) as threads:
-            yield from zip(left, threads.map(_run_there, tasks), strict=True)
+        for at, outcome in spread(_run_there, tasks, self.workers, self.cluster):
+            yield left[at], outcome
 
 
 def _run_there(task: tuple[str, Path, Limits, Program]) -> Outcome:
@@ -166,9 +162,9 @@ def _run_there(task: tuple[str, Path, Limits, Program]) -> Outcome:
 def grade(problems: Sequence[Problem], answers: Sequence[Answer], grader: Grader) -> list[Answer]:
     """The answers with their verdicts. Raises UserError if the reference solution of a problem does not pass here."""
     known = {problem.id: problem for problem in problems}
-    asked = dict.fromkeys(one.problem_id for one in answers)
-    if failing := failing_references([known[one] for one in asked], grader):
-        reasons = "; ".join(f"{one} ({error})" for one, error in list(failing.items())[:5])
+    asked = dict.fromkeys(known[one.problem_id] for one in answers)
+    if failing := failing_references(list(asked), grader):
+        reasons = "; ".join([f"{one} ({error})" for one, error in failing.items()][:5])
         raise UserError(
             f"the reference solutions of {len(failing)} of these problems fail here: {reasons}, ...; to score the "
             f"others, leave out {','.join(failing)} (--leave-out)"
@@ -180,7 +176,7 @@ def grade(problems: Sequence[Problem], answers: Sequence[Answer], grader: Grader
 
 def failing_references(problems: Sequence[Problem], grader: Grader) -> dict[str, str]:
     """Problem id -> error, for problems whose own reference does not pass. The next run tries them again."""
-    programs = [program(problem, problem.reference) for problem in problems]
+    programs = [program(one, one.reference) for one in problems]
     outcomes = grader.outcomes(programs, "checking references", keep_failures=False)
     pairs = zip(problems, outcomes, strict=True)
     return {one.id: outcome.error for one, outcome in pairs if not outcome.passed}

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import product
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -25,8 +24,8 @@ from lookuplab.retrieval.metrics import ndcg_at, recall_at, reciprocal_rank, suc
 from lookuplab.retrieval.rankers import Ranker, code_words, query_words
 from lookuplab.scoring.rates import paired_difference, rate, row
 from lookuplab.stackoverflow import corpus as corpora
-from lookuplab.stackoverflow.asking import giving_away, gold
-from lookuplab.stackoverflow.corpus import Query, Snippet, pages
+from lookuplab.stackoverflow.asking import gives_away, gold
+from lookuplab.stackoverflow.corpus import Query, Snippet
 from lookuplab.stackoverflow.ds1000 import Problem
 
 NAMES = (
@@ -56,24 +55,21 @@ def rankers(
     words: the folder of saved word vectors, or "" to learn them from these snippets, once. encoder: a
     sentence-transformers model by folder or name. Raises UserError for an unknown name and for missing folders.
     """
-    descriptions = {one.id: one.description for one in snippets}
-    codes = {one.id: one.code for one in snippets}
 
     @cache
     def made(name: str) -> Ranker:
         kind, _, part = name.partition("-")
         if name == "code":
-            return kinds.by_code(codes, _vectors(snippets, words))
+            return kinds.by_code({one.id: one.code for one in snippets}, _vectors(snippets, words))
         if name == "description":
-            return kinds.by_description(descriptions, encoder)
+            return kinds.by_description({one.id: one.description for one in snippets}, encoder)
         if name in NAMES and kind == "bm25":
             described, coded = part != "code", part != "description"
-            return kinds.Bm25(
-                {
-                    id: query_words(descriptions[id]) * described + code_words(codes[id]) * coded
-                    for id in codes
-                }
-            )
+            both = {
+                one.id: query_words(one.description) * described + code_words(one.code) * coded
+                for one in snippets
+            }
+            return kinds.Bm25(both)
         if kind == "ensemble" and re.fullmatch(r"\d*\.?\d+", part) and float(part):
             return kinds.Ensemble(made("code"), made("description"), float(part))
         raise UserError(f"no ranker {name!r}; there are {', '.join(NAMES)}, and ensemble-<weight>")
@@ -85,13 +81,12 @@ def _vectors(snippets: Sequence[Snippet], place: str | Path) -> Mapping[str, np.
     """The word vectors in a folder (relative to the repository's root); without one, those learned from
     these snippets.
     """
-    if place:
-        return kinds.load_words(paths.located(place))
-    lines = training_lines(snippets)
-    folder = KEPT / hashlib.sha256(json.dumps(lines).encode()).hexdigest()[:16]
-    if not (folder / "about.json").exists():
-        kinds.save_words(folder, kinds.train_words(lines))
-    return kinds.load_words(folder)
+    if not place:
+        lines = training_lines(snippets)
+        place = KEPT / hashlib.sha256(json.dumps(lines).encode()).hexdigest()[:16]
+        if not (place / "about.json").exists():
+            kinds.save_words(place, kinds.train_words(lines))
+    return kinds.load_words(paths.located(place))
 
 
 def sources(corpus: str | Path, words: str | Path, encoder: str | Path) -> list[Path]:
@@ -121,20 +116,18 @@ def training_lines(snippets: Sequence[Snippet]) -> list[list[str]]:
 def measured(
     rankers: Mapping[str, Ranker],
     queries: Sequence[Query],
-    hidden: Mapping[str, set[str]] = MappingProxyType({}),
+    hidden: Mapping[str, set[str]] | None = None,
 ) -> pd.DataFrame:
     """One row per ranker and query: columns ranker, query and the MEASURES, each from 0 to 1.
 
     ``hidden``: query id -> ids of documents that are not shown for it.
     """
-    texts = {one.id: one.text for one in queries}
+    texts, hidden = {one.id: one.text for one in queries}, hidden or {}
     relevant, parts = {one.id: one.relevant for one in queries}, []
     for name, ranker in rankers.items():
-        ranked = ranker.rank(texts, DEPTH + max(map(len, hidden.values()), default=0))
-        found = {
-            id: [one for one in ids if one not in hidden.get(id, ())][:DEPTH]
-            for id, ids in ranked.items()
-        }
+        found = ranker.rank(texts, DEPTH + max(map(len, hidden.values()), default=0))
+        for id, ids in found.items():
+            found[id] = [one for one in ids if one not in hidden.get(id, ())][:DEPTH]
         values = {key: 1.0 * of(found, relevant, k) for key, (of, k) in MEASURES.items()}
         parts.append(pd.DataFrame({"ranker": name, "query": list(texts), **values}))
     return pd.concat(parts, ignore_index=True)
@@ -172,12 +165,13 @@ def questions(
     ``corpus.pages``; with "", the documents are ``snippets``, and those of the object that a problem names are relevant
     (ids OBJECT#NUMBER; DS-1000's problems name none), less those that hold the expression asked for, as in prompts.
     """
+    documents, hidden = snippets, {}
     if gold_file:
-        documents, relevant = pages(gold_file)
-        hidden = {}
+        documents, relevant = corpora.pages(gold_file)
     else:
-        documents, hidden = list(snippets), giving_away(snippets, problems)
-        own = gold(snippets, problems, len(documents))
-        relevant = {one: tuple(snippet.id for snippet in found) for one, found in own.items()}
+        for problem in problems:
+            hidden[problem.id] = {one.id for one in snippets if gives_away(one, problem)}
+        own = gold(snippets, problems, len(snippets))
+        relevant = {id: tuple(one.id for one in found) for id, found in own.items()}
     asked = [one for one in problems if relevant.get(one.id)]
     return documents, [Query(one.id, one.question, relevant[one.id]) for one in asked], hidden

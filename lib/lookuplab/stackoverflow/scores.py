@@ -8,7 +8,6 @@ import ast
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
-import numpy as np
 import pandas as pd
 import parso
 from rapidfuzz.distance import Levenshtein
@@ -27,7 +26,7 @@ from lookuplab.stackoverflow.ds1000 import (
 from lookuplab.stackoverflow.grader import Answer, Grader
 
 SHARES = "compile_error test_execution test_string one_token one_argument near_miss".split()
-PARTED = ("library", "perturbation", "shown")
+PARTED = ["library", "perturbation", "shown"]
 _OPEN = ast.Name("the value of an argument", ast.Load())  # no program has this name
 
 
@@ -39,11 +38,9 @@ def solved(
 
     Raises UserError if some problem has fewer than k samples.
     """
-    counts = (
-        pd.DataFrame(list(answers)).groupby("problem_id").passed.agg(samples="size", passed="sum")
-    )
-    table = pd.DataFrame(problems, index=[one.id for one in problems]).join(counts, how="inner")
-    table["cluster"] = [one.cluster for one in problems if one.id in counts.index]
+    passed = pd.DataFrame(list(answers)).groupby("problem_id").passed
+    table = pd.DataFrame([vars(one) | {"cluster": one.cluster} for one in problems]).set_index("id")
+    table = table.join(passed.agg(samples="size", passed="sum"), how="inner")
     for k in ks:
         both = zip(table.samples, table.passed, strict=True)
         table[f"pass_at_{k}"] = [pass_at_k(n, c, k) for n, c in both]
@@ -92,21 +89,20 @@ def _rows(
     origins = table[table.perturbation == PERTURBATIONS[0]].set_index(["library", "library_id"])
     found = []
     for part, k in product(parts, table.filter(like="pass_at")):
-        alike = [table[name] == part for name in PARTED if name in table]
-        some = table[np.logical_or.reduce([*alike, np.full(len(table), part == "all")])]
+        alike = table.reindex(columns=PARTED).eq(part).any(axis="columns")
+        some = table if part == "all" else table[alike]
+        if some.empty:
+            continue
         made = some.join(origins[k].rename("before"), on=["library", "origin"], how="inner")
-        numbers = {}
-        if len(some) and kind:
-            numbers[f"{kind}_points"] = paired_difference(0 * some[k], some[k], some.cluster)
-        elif len(some):
-            numbers["_percent"] = rate(some[k], some.cluster)
+        if kind:
+            numbers = {f"{kind}_points": paired_difference(0 * some[k], some[k], some.cluster)}
+        else:
+            numbers = {"_percent": rate(some[k], some.cluster)}
         if len(made) and part in PERTURBATIONS[1:]:
             less = paired_difference(made[k], made.before, made.cluster)
             numbers[f"_drop_points{kind}"] = less
-        found += [
-            row(model, condition.format(part), k + metric, one.percent())
-            for metric, one in numbers.items()
-        ]
+        for metric, one in numbers.items():
+            found.append(row(model, condition.format(part), k + metric, one.percent()))
     return found
 
 
@@ -187,7 +183,7 @@ def near_miss_rows(failures: pd.DataFrame) -> list[dict]:
 def _tree(problem: Problem, solution: str) -> ast.Module | None:
     text = template(problem.context).replace(INSERT, solution) or solution
     try:
-        compile(text, "solution", "exec", dont_inherit=True)
+        compile(text, "solution", "exec")
         return ast.parse(text)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return None

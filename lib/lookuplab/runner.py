@@ -4,7 +4,6 @@
 process (``cells.execute``) ends with the process that waits for it, however that ends.
 """
 
-import gzip
 import io
 import json
 import multiprocessing
@@ -263,12 +262,12 @@ def keep_answers(jobs: Sequence[Job]) -> None:
         if (log := job.beside(".answers.csv")).is_file():
             frames.append(_texts(log, names=COLUMNS).assign(notebook=id))
     rows = pd.concat(frames).drop_duplicates().sort_values([*COLUMNS, "notebook"])
-    paths.write_lines(target, [rows.to_csv(index=False, lineterminator="\n").removesuffix("\n")])
+    paths.write_lines(target, [rows.to_csv(index=False).removesuffix("\n")])
 
 
 def read_answers(content: bytes) -> pd.DataFrame:
     """The rows of such a file: ``complete.COLUMNS`` and the notebook, all as text."""
-    return _texts(io.BytesIO(gzip.decompress(content)))
+    return _texts(io.BytesIO(content), compression="gzip")
 
 
 def _texts(source: Path | io.BytesIO, **options: object) -> pd.DataFrame:

@@ -94,8 +94,5 @@ def test_code_of_the_kit_runs_by_hand_only_where_it_is_given():
         with by_hand():
             retries(3, 4)
     assert sys.getprofile() is None
-
-
-def test_switching_the_watch_off_is_noticed():
     with pytest.raises(AssertionError, match="sys.setprofile"), by_hand():
         sys.setprofile(None)

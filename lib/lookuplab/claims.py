@@ -274,12 +274,6 @@ def judge(claim: Claim, frame: pd.DataFrame, floor: Iterable[str] = ()) -> Judge
     return Judgement(claim, comparisons, note, is_untestable)
 
 
-def count(judgements: Iterable[Judgement]) -> str:
-    """``holds: 3, fails: 1, not decided: 2``"""
-    found = Counter(judgement.verdict for judgement in judgements)
-    return _counted(found, VERDICTS, ": ")
-
-
 def _counted(found: Counter, names: Iterable[str], between: str) -> str:
     return ", ".join(f"{name}{between}{found[name]}" for name in names if found[name])
 
@@ -329,7 +323,8 @@ def by_role(judgements: list[Judgement]) -> Iterator[str]:
     """``claims (72): holds: 40, fails: 6, not decided: 26``, and the same of the checks and the findings."""
     for role, name in ROLES.items():
         if asked := [one for one in judgements if one.claim.role == role]:
-            yield f"{name} ({len(asked)}): {count(asked)}"
+            found = Counter(one.verdict for one in asked)
+            yield f"{name} ({len(asked)}): {_counted(found, VERDICTS, ': ')}"
 
 
 def summary(judgements: list[Judgement]) -> Iterator[str]:

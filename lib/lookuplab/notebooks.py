@@ -460,8 +460,9 @@ def _place(name: str, item: str) -> Path | None:
 
 
 def _is_on_hub(name: str, item: str) -> bool:
-    is_local = is_remote(item) or item.startswith("mini-") or _place(name, item)
-    return bool(_MODELS.search(name) or name == "encoder") and not is_local
+    if not _MODELS.search(name) and name != "encoder":
+        return False
+    return not (is_remote(item) or item.startswith("mini-") or _place(name, item))
 
 
 def _each(value: Any, change: Callable[[str], str]) -> Any:

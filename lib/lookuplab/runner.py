@@ -235,8 +235,8 @@ def surroundings() -> str:
 
 def _record(job: Job, ran_with: str) -> str:
     """The content of the ``.ran`` file: the fingerprint that the job ran with, and hashes of what it wrote."""
-    folder = job.figures / job.profile.name
-    return ran_with + canonical(_hashes(folder / f"{name}.csv" for name in job.notebook.artifacts))
+    files = (job.place.parent / f"{name}.csv" for name in job.notebook.artifacts)
+    return ran_with + canonical(_hashes(files))
 
 
 def _hashes(files: Iterable[Path]) -> dict[str, str]:
@@ -252,7 +252,7 @@ def keep_answers(jobs: Sequence[Job]) -> None:
     Equal runs write equal bytes. Rows of other notebooks in the file are kept.
     """
     chosen = {job.notebook.id: job for job in jobs if not job.notebook.on_demand}
-    target = jobs[0].figures / jobs[0].profile.name / ANSWERS
+    target = jobs[0].place.parent / ANSWERS
     others = {notebook.id for notebook in all_notebooks()} - chosen.keys()
     frames = [pd.DataFrame(columns=[*COLUMNS, "notebook"])]
     if target.is_file():

@@ -11,46 +11,40 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
-LINES = [
-    line
-    for line in (ROOT / "constraints.txt").read_text().splitlines()
-    if line and not line.startswith("#")
-]
+LINES = re.findall(r"^[^#\n].*", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 CONDA = yaml.safe_load((ROOT / "environment.yml").read_text())
 
 
-def pins() -> dict[str, str]:
-    return {canonicalize_name(line.split("==")[0]): line.split("==")[1] for line in LINES}
+PINNED = {canonicalize_name(line.partition("==")[0]) for line in LINES}
 
 
 def test_every_line_of_the_constraints_pins_one_version():
     assert "torch==2.13.0" in LINES, "without a build"
     assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][0-9A-Za-z.]*", line) for line in LINES)
-    assert len(pins()) == len(LINES), "a package is pinned twice"
+    assert len(PINNED) == len(LINES), "a package is pinned twice"
 
 
 def test_every_declared_dependency_is_pinned_and_only_there():
     extras = PROJECT["optional-dependencies"]
-    for text in [*PROJECT["dependencies"], *(name for extra in extras.values() for name in extra)]:
+    for text in sum(extras.values(), PROJECT["dependencies"]):
         requirement = Requirement(text)
         assert not requirement.specifier, f"{text}: versions belong to constraints.txt"
-        assert requirement.name == "lookuplab" or canonicalize_name(requirement.name) in pins(), (
+        assert canonicalize_name(requirement.name) in PINNED | {"lookuplab"}, (
             f"{text} is not pinned"
         )
 
 
 def test_every_dependency_of_a_pinned_package_is_pinned():
     """Of what is installed for this machine: a package's markers decide what it needs here."""
-    for name in pins():
+    for name in PINNED:
         for text in importlib.metadata.requires(name) or ():
             requirement = Requirement(text)
             if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
                 # torch pins its own
-                accelerator = re.match(r"nvidia-|cuda-|triton|setuptools", requirement.name)
-                assert accelerator or canonicalize_name(requirement.name) in pins(), (
-                    f"{name} needs {text}"
-                )
+                is_pinned = re.match(r"nvidia-|cuda-|triton|setuptools", requirement.name)
+                is_pinned = is_pinned or canonicalize_name(requirement.name) in PINNED
+                assert is_pinned, f"{name} needs {text}"
 
 
 def test_conda_takes_the_same_python_and_the_same_constraints():

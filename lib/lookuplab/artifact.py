@@ -169,7 +169,7 @@ def to_csv(table: pd.DataFrame) -> str:
     for column in _NUMBERS:  # + 0.0: no "-0"
         form = "{:.0f}" if column in ("n", "clusters") else "{:.6g}"
         written[column] = ["" if pd.isna(one) else form.format(one + 0.0) for one in table[column]]
-    return written.to_csv(index=False, lineterminator="\n")
+    return written.to_csv(index=False)
 
 
 def read_csv(file: Path) -> pd.DataFrame:
@@ -177,14 +177,11 @@ def read_csv(file: Path) -> pd.DataFrame:
     types = dict.fromkeys(_NUMBERS, float) | dict.fromkeys(KEY, str)
     empty = dict.fromkeys(_NUMBERS, [""])
     try:
-        table = pd.read_csv(file, keep_default_na=False, na_values=empty, dtype=types)
+        return pd.read_csv(
+            file, usecols=list(COLUMNS), keep_default_na=False, na_values=empty, dtype=types
+        )
     except (ValueError, OSError) as error:
         raise UserError(f"{file} is not an artifact's CSV: {error}") from error
-    if tuple(table.columns) != COLUMNS:
-        raise UserError(
-            f"{file}: the columns are {', '.join(table.columns)}, not {', '.join(COLUMNS)}"
-        )
-    return table
 
 
 def read_record(place: Path) -> dict[str, Any]:
@@ -193,9 +190,8 @@ def read_record(place: Path) -> dict[str, Any]:
 
 
 def wall_seconds(places: Iterable[Path]) -> float:
-    """How long the notebook of these artifacts took when it last wrote them; 0 if it never did."""
-    records = (read_record(place) for place in places if place.with_suffix(".json").is_file())
-    return max((record["wall_seconds"] for record in records), default=0.0)
+    """How long the notebook of these artifacts took when it last wrote them."""
+    return max(read_record(place)["wall_seconds"] for place in places)
 
 
 def readable(table: pd.DataFrame, digits: int = 1) -> pd.Series:

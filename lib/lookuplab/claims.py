@@ -24,6 +24,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise, product
 from math import inf, nan
 from operator import attrgetter
@@ -129,15 +130,22 @@ class Comparison:
 class Judgement:
     """A claim's comparisons on our numbers.
 
-    ``reported``: the same test on the paper's printed numbers, empty if there are none. ``note``: what is missing.
-    ``floor``: the models asked know too few APIs for a claim about frequent ones.
+    ``note``: what is missing. ``floor``: the models asked know too few APIs for a claim about frequent ones.
     """
 
     claim: Claim
     comparisons: tuple[Comparison, ...] = ()
-    reported: tuple[Comparison, ...] = ()
     note: str = ""
     floor: bool = False
+
+    @cached_property
+    def reported(self) -> tuple[Comparison, ...]:
+        """The same test on the paper's own numbers, where it prints them."""
+        paper_name, artifact = self.claim.paper, self.claim.artifact
+        if not (paths.PAPER / paper_name / f"{artifact}.csv").exists():
+            return ()
+        found = _comparisons(self.claim, paper.values(paper_name, artifact))
+        return tuple(one for one in found if not math.isnan(one.value))
 
     @property
     def marked(self) -> str:
@@ -235,7 +243,7 @@ def judge_run(claims: list[Claim], folder: Path) -> list[Judgement]:
             judgements.append(judge(claim, read_csv(file), floor))
         else:
             note = f"no {file}: run {claim.artifact} in this profile"
-            judgements.append(Judgement(claim, (), _reported(claim), note))
+            judgements.append(Judgement(claim, note=note))
     return judgements
 
 
@@ -263,13 +271,7 @@ def judge(claim: Claim, frame: pd.DataFrame, floor: Iterable[str] = ()) -> Judge
         frame = frame if is_untestable else frame[~low]
     comparisons = _comparisons(claim, frame)
     note = "" if comparisons else f"no {claim.test['metric']} to compare"
-    return Judgement(claim, comparisons, _reported(claim), note, is_untestable)
-
-
-def count(judgements: Iterable[Judgement]) -> str:
-    """``holds: 3, fails: 1, not decided: 2``"""
-    found = Counter(judgement.verdict for judgement in judgements)
-    return _counted(found, VERDICTS, ": ")
+    return Judgement(claim, comparisons, note, is_untestable)
 
 
 def _counted(found: Counter, names: Iterable[str], between: str) -> str:
@@ -321,7 +323,8 @@ def by_role(judgements: list[Judgement]) -> Iterator[str]:
     """``claims (72): holds: 40, fails: 6, not decided: 26``, and the same of the checks and the findings."""
     for role, name in ROLES.items():
         if asked := [one for one in judgements if one.claim.role == role]:
-            yield f"{name} ({len(asked)}): {count(asked)}"
+            found = Counter(one.verdict for one in asked)
+            yield f"{name} ({len(asked)}): {_counted(found, VERDICTS, ': ')}"
 
 
 def summary(judgements: list[Judgement]) -> Iterator[str]:
@@ -524,11 +527,3 @@ def _count(row: dict, of: str = "") -> str:
     n, clusters = row["n"], row["clusters"]
     within = f" ({clusters:.0f} clusters)" * (clusters < n)
     return "" if math.isnan(n) else f"{n:.0f}{of}{within}"
-
-
-def _reported(claim: Claim) -> tuple[Comparison, ...]:
-    """The claim's comparisons on the paper's own numbers, where it prints them."""
-    if not (paths.PAPER / claim.paper / f"{claim.artifact}.csv").exists():
-        return ()
-    found = _comparisons(claim, paper.values(claim.paper, claim.artifact))
-    return tuple(one for one in found if not math.isnan(one.value))

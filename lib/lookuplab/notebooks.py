@@ -29,6 +29,7 @@ from lookuplab.models.load import (
     split_revision,
     table_name,
 )
+from lookuplab.models.load import folder_of as model_folder
 from lookuplab.paper import unknown_role
 from lookuplab.provenance import relative
 
@@ -94,18 +95,22 @@ def find(name: str) -> Notebook:
     if name.endswith(".ipynb") and Path(name).is_file():
         return read(Path(name).resolve())
     wanted, known = name.removesuffix(".ipynb").removeprefix("notebooks/"), all_notebooks()
-    ids = {id: one for one in known for id in (one.id, *one.artifacts)}
-    hits = [one for one in known if wanted in (one.id, one.name)] or [
-        one for id, one in ids.items() if wanted in (id, id.split("/")[1])
+    hits = [one for one in known if wanted in _names(one.id)] or [
+        one for one in known if wanted in _names(*one.artifacts)
     ]
     if not hits:
-        names = [*ids, *(id.split("/")[1] for id in ids)]
+        names = _names(*(id for one in known for id in (one.id, *one.artifacts)))
         near = [f"; did you mean {one!r}?" for one in difflib.get_close_matches(wanted, names, 1)]
         raise UserError(f"no notebook {name!r}{''.join(near)}; `lookuplab status` names them all")
     if len(hits) > 1:
         places = " or ".join(one.id for one in hits)
         raise UserError(f"{name!r} names {len(hits)} notebooks: say {places}")
     return hits[0]
+
+
+def _names(*ids: str) -> list[str]:
+    """Ids with and without the paper before them."""
+    return [*ids, *(id.split("/")[1] for id in ids)]
 
 
 def read(path: Path) -> Notebook:
@@ -164,9 +169,10 @@ class Profile:
         """``paper``, or ``paper/bigcode--starcoder2-3b`` where the command line names the models."""
         if not self._of_models:
             return self.file.stem
-        models = [model for text in self.given.values() for model in fitted([""], text)]
+        texts = self.given.values()
+        models = [model for text in texts for model in _each(fitted([""], text), _absolute)]
         # no two hub models share such a folder: bigcode--starcoder2-3b, bigcode--starcoder2-3b@main
-        folders = (re.sub(r"[^\w.@=+-]+", "--", relative(_absolute(one))) for one in models)
+        folders = (re.sub(r"[^\w.@=+-]+", "--", relative(one)) for one in models)
         return f"{self.file.stem}/{'+'.join(dict.fromkeys(one.strip('.-') for one in folders))}"
 
     @property
@@ -178,12 +184,6 @@ class Profile:
         """The folder above ``<profile>/<paper>/<artifact>``."""
         is_kept = self.committed and (self._of_models or not self.given)
         return paths.FIGURES if is_kept else paths.RUNS / "figures"
-
-    def overrides(self, notebook: Notebook) -> dict[str, Any]:
-        """What this profile sets in one notebook."""
-        general = {"profile": self.name, **self.parameters}
-        known = {name: value for name, value in general.items() if name in notebook.parameters}
-        return {**known, **self.notebooks.get(notebook.id, {})}
 
 
 def profile_names() -> list[str]:
@@ -281,39 +281,42 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
     """
     known, given = notebook.parameters, given or {}
     profile = replace(profile, given={**profile.given, **given})
-    general = {name: text for name, text in profile.given.items() if name in known}
-    parameters, without, needs = {}, [], []
-    for name, value in {**profile.overrides(notebook), **general, **given}.items():
+    own = profile.notebooks.get(notebook.id, {})
+    for name in (*own, *given):
         if name not in known:
             have = ", ".join(known) or "none"
             raise UserError(f"{notebook.id} has no parameter {name!r}; it has: {have}")
-        try:
-            parameters[name] = fitted(known[name], value)
-        except TypeError:
-            kind = type(known[name]).__name__
-            raise UserError(
-                f"{notebook.id}: parameter {name!r} is of type {kind} (here {known[name]!r}), not {value!r}"
-            ) from None
-    for name, value in (known | parameters).items():
+    asked = {"profile": profile.name, **profile.parameters, **own, **profile.given}
+    parameters, without, needs = {}, [], []
+    for name, value in known.items():
+        if name in asked:
+            try:
+                value = fitted(known[name], asked[name])
+            except TypeError:
+                kind = type(value).__name__
+                raise UserError(
+                    f"{notebook.id}: parameter {name!r} is of type {kind} (here {value!r}), not {asked[name]!r}"
+                ) from None
         if name in profile.given:
-            parameters[name] = value = _each(value, _absolute)
+            value = _each(value, _absolute)
         elif _MODELS.search(name):
             models = value if isinstance(value, list) else [value]
             lacking = [model for model in models if missing_key(model)]
             if lacking == models:
                 needs += lacking
             elif lacking:
-                parameters[name] = value = [model for model in models if model not in lacking]
+                value = [model for model in models if model not in lacking]
                 without += lacking
-        if _MODELS.search(name) and name in parameters:
-            parameters[name] = _each(value, _pinned)
+        if name in asked or value != known[name]:
+            is_model = _MODELS.search(name)
+            parameters[name] = _each(value, data_sources.pinned) if is_model else value
     # a run with your own parameters does not replace the executed copy of the profile's
-    own = "own" if profile.given and profile.figures != paths.FIGURES else ""
+    folder = "own" if profile.given and profile.figures != paths.FIGURES else ""
     return Job(
         notebook,
         profile,
         parameters,
-        paths.RUNS / own / profile.name / f"{notebook.id}.ipynb",
+        paths.RUNS / folder / profile.name / f"{notebook.id}.ipynb",
         profile.figures,
         tuple(without),
         tuple(needs),
@@ -357,30 +360,29 @@ def missing(job: Job) -> Iterator[tuple[str, str]]:
     papers = {artifact.split("/")[0] for artifact in job.notebook.artifacts}
     if problem := unknown_role(job.values.get("roles") or {}, papers):
         yield problem, ""
-    names = Counter(map(table_name, set(job.models())))
-    for name in (name for name, count in names.items() if count > 1):
-        yield f"two models would be {name!r} in the tables", "rename a folder, or run them apart"
+    for name, count in Counter(map(table_name, set(job.models()))).items():
+        if count > 1:
+            yield (
+                f"two models would be {name!r} in the tables",
+                "rename a folder, or run them apart",
+            )
     for name, item in job.named():
-        names_a_model = _MODELS.search(name)
+        names_a_model, place = _MODELS.search(name), _place(name, item)
         if names_a_model and item.startswith("mini-"):
             if bare(item) not in mini_models():
                 there = ", ".join(mini_models()) or "none yet"
                 yield f"no mini model {bare(item)!r}; there are: {there}", ""
-        elif _of_index(name, item) and not paths.fetched_model(bare(item)).is_dir():
-            yield f"{name} {item!r} is not here", f"`lookuplab data get {bare(item)}`"
         elif key := missing_key(item):
             yield f"model {item!r} needs a key", f"set the environment variable {key}"
         elif names_a_model and item.startswith("http") and "#" not in item:
             yield f"model {item!r} is an address without a model", "write http://HOST:PORT/v1#MODEL"
-        elif _is_path(name, item):
-            place = folder_of(item)
-            if not place.exists() and place not in fetched:
-                is_of_index = place == paths.fetched_model(place.name)
-                step = f"`lookuplab data get {place.name}`" if is_of_index else ""
-                steps = (text for path, text in job.profile.steps.items() if item.startswith(path))
-                yield f"parameter {name!r} names {item!r}, which does not exist", next(steps, step)
-            elif place.exists() and names_a_model and not is_model(place):
-                yield f"{item!r} is not a checkpoint (a folder with config.json)", ""
+        elif place and not place.exists() and place not in fetched:
+            is_of_index = place == paths.fetched_model(place.name)
+            step = f"`lookuplab data get {place.name}`" if is_of_index else ""
+            steps = (text for path, text in job.profile.steps.items() if item.startswith(path))
+            yield f"parameter {name!r} names {item!r}, which does not exist", next(steps, step)
+        elif names_a_model and place and place.exists() and not is_model(place):
+            yield f"{item!r} is not a checkpoint (a folder with config.json)", ""
 
 
 def foreign_tasks(job: Job) -> str:
@@ -388,34 +390,31 @@ def foreign_tasks(job: Job) -> str:
 
     The frequency classes of the mini tasks are counts in the mini models' training corpus.
     """
-    tasks = job.values.get("tasks_file")
-    if not tasks or folder_of(tasks).resolve().parent != paths.MINI / "cloudapi":
+    folder = folder_of(job.values.get("tasks_file", "")).resolve().parent
+    strangers = [one for one in job.models() if paths.MINI not in model_folder(one).parents]
+    if folder != paths.MINI / "cloudapi" or not strangers:
         return ""
-    strangers = [table_name(model) for model in job.models() if not _is_mini(model)]
-    if not strangers:
-        return ""
+    names = ", ".join(dict.fromkeys(map(table_name, strangers)))
     return (
-        f"the mini tasks' frequency classes mean nothing to {', '.join(dict.fromkeys(strangers))}, which learned from "
+        f"the mini tasks' frequency classes mean nothing to {names}, which learned from "
         f"other code: give --profile paper, or -p tasks_file={PUBLIC_TASKS} (--anyway runs it all the same)"
     )
 
 
 def downloads(job: Job) -> list[data_sources.Source]:
     """What a job needs from the network, fetched or not: models on the hub, and entries of ``data/sources.toml``."""
-    known, found = data_sources.load(), []
+    known, found = data_sources.load().values(), []
     for name, item in job.named():
         parts = {"corpus": ["-snippets"], "queries_of": ["-valid", "-test"]}.get(name, [])
         names = [item + part for part in ("", *parts)]
-        for one in known.values():
-            if one.kind in ("environment", "file"):
-                found += [one] if one.name in names or one.path == folder_of(item) else []
-        if (_MODELS.search(name) or name == "encoder") and _is_on_hub(item):
+        for one in known:
+            is_named = one.name in names or one.path == folder_of(item)
+            found += [one] if is_named and one.kind in ("environment", "file") else []
+        if _is_on_hub(name, item):
             address, revision = split_revision(bare(item))
+            listed = [one for one in known if (one.kind, one.address) == ("model", address)]
             own = data_sources.Source(address, "model", address, "see its page on the hub", "")
-            listed = (
-                one for one in known.values() if (one.kind, one.address) == ("model", address)
-            )
-            source = next(listed, own)
+            source = [*listed, own][0]
             found.append(replace(source, revision=revision or source.revision))
     return list({(one.name, one.revision): one for one in found}.values())
 
@@ -433,14 +432,14 @@ def check(job: Job, anyway: bool = False) -> None:
     for source in downloads(job):
         if source.kind != "model":
             data_sources.get(source)
-    for model in filter(_is_on_hub, job.models()):
-        repository, revision = split_revision(bare(model))
+            continue
         try:
-            hf_hub_download(repository, "config.json", revision=revision)
+            hf_hub_download(source.address, "config.json", revision=source.revision)
         # network, access rights, name: the hub's client raises a different exception for each
         except Exception as error:
+            name = f"{source.address}@{source.revision}".removesuffix(f"@{data_sources.UNPINNED}")
             raise UserError(
-                f"model {model!r} is not in the local cache, and the hub does not give it: "
+                f"model {name!r} is not in the local cache, and the hub does not give it: "
                 f"{str(error).strip().splitlines()[0]} (connect, `hf auth login`, or write a folder with a "
                 "leading ./ or /)"
             ) from error
@@ -451,37 +450,29 @@ def folder_of(item: str) -> Path:
     return paths.ROOT / Path(bare(item).removesuffix("/*")).expanduser()
 
 
-def _is_path(name: str, item: str) -> bool:
-    return not is_remote(item) and bool(_PATH.match(item) or _FILES.search(name))
-
-
-def _is_on_hub(model: str) -> bool:
-    return not (is_remote(model) or model.startswith("mini-") or _is_path("model", model))
-
-
-def _of_index(name: str, item: str) -> bool:
-    """Whether a parameter names a model that ``lookuplab data get`` takes from the package index."""
+def _place(name: str, item: str) -> Path | None:
+    """The location of a path among the parameters, or of a model from the package index; None for anything else."""
     source = data_sources.load().get(bare(item))
-    return bool((_MODELS.search(name) or name == "encoder") and source and source.kind == "package")
+    if source and source.kind == "package":
+        return source.folder
+    is_path = not is_remote(item) and (_PATH.match(item) or _FILES.search(name))
+    return folder_of(item) if is_path else None
 
 
-def _is_mini(model: str) -> bool:
-    is_inside = _is_path("", model) and paths.MINI in folder_of(model).resolve().parents
-    return is_inside or model.startswith("mini-")
+def _is_on_hub(name: str, item: str) -> bool:
+    if not _MODELS.search(name) and name != "encoder":
+        return False
+    return not (is_remote(item) or item.startswith("mini-") or _place(name, item))
 
 
-def _each(value: Any, change: Callable[[Any], Any]) -> Any:
-    return [change(item) for item in value] if isinstance(value, list) else change(value)
+def _each(value: Any, change: Callable[[str], str]) -> Any:
+    """Change a text, or every text of a list; the options after a model's name stay."""
+    if isinstance(value, list):
+        return [_each(item, change) for item in value]
+    return change(bare(value)) + value[len(bare(value)) :] if isinstance(value, str) else value
 
 
-def _absolute(item: Any) -> Any:
+def _absolute(item: str) -> str:
     """Make a path absolute: it is relative to where the command was typed, but the notebook runs elsewhere."""
-    place = Path(bare(str(item))).expanduser()
-    is_path = isinstance(item, str) and item and place.exists()
-    return f"{place.resolve()}{item[len(bare(item)) :]}" if is_path else item
-
-
-def _pinned(model: Any) -> Any:
-    if not _is_on_hub(model):
-        return model
-    return data_sources.pinned(bare(model)) + model[len(bare(model)) :]
+    place = Path(item).expanduser()
+    return str(place.resolve()) if item and place.exists() else item

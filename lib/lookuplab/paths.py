@@ -44,13 +44,8 @@ def fetched_model(name: Path | str) -> Path:
 
 
 def made(folder: Path) -> Path:
-    """The folder, created if necessary. Raises UserError if it cannot be created."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(
-            f"cannot use the folder {folder}: {error.strerror}; correct the path or its permissions"
-        ) from None
+    """The folder, created if necessary."""
+    folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 

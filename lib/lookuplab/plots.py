@@ -7,7 +7,6 @@ picture. Figures are returned closed, so that a notebook shows each of them once
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import cycle
-from math import nan
 from textwrap import fill
 
 import matplotlib as mpl
@@ -391,9 +390,9 @@ def _rows(frame: pd.DataFrame, *metrics: str | None) -> pd.DataFrame:
     Without a slash, the class is "all".
     """
     rows = frame[frame["metric"].isin(metrics)]
+    rows = rows.reindex(columns=list(dict.fromkeys([*rows, *NUMBERS])))
     parts = rows["condition"].str.partition("/")
-    added = {"head": parts[0], "class": parts[2].where(parts[1] == "/", "all")}
-    return rows.assign(**{name: nan for name in NUMBERS if name not in rows}, **added)
+    return rows.assign(head=parts[0], **{"class": parts[2].replace("", "all")})
 
 
 def _whiskers(rows: pd.DataFrame) -> np.ndarray:

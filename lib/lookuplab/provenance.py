@@ -79,8 +79,8 @@ def device() -> str:
     return ", ".join(map(torch.cuda.get_device_name, range(torch.cuda.device_count())))
 
 
-def content_hash(path: Path) -> str:
-    """sha256 of a file, or of a folder's files and names in sorted order.
+def content_hash(path: Path, pattern: str = "*") -> str:
+    """sha256 of a file, or of the names and content of a folder's files that match a pattern, sorted.
 
     Raises UserError if it is missing.
     """
@@ -89,15 +89,14 @@ def content_hash(path: Path) -> str:
         return file_hash(path)
     if not path.is_dir():
         raise UserError(f"no data at {relative(path)}: its hash belongs in the provenance")
-    files = sorted(file for file in path.rglob("*") if file.is_file())
+    files = sorted(file for file in path.rglob(pattern) if file.is_file())
     lines = [f"{file.relative_to(path).as_posix()} {file_hash(file)}\n" for file in files]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def library_hash() -> str:
     """``content_hash`` of this library's code."""
-    files = sorted(Path(__file__).parent.rglob("*.py"))
-    return hashlib.sha256("".join(map(file_hash, files)).encode()).hexdigest()
+    return content_hash(Path(__file__).parent, "*.py")
 
 
 def file_hash(path: Path) -> str:

@@ -4,7 +4,6 @@
 process (``cells.execute``) ends with the process that waits for it, however that ends.
 """
 
-import gzip
 import io
 import json
 import multiprocessing
@@ -236,8 +235,8 @@ def surroundings() -> str:
 
 def _record(job: Job, ran_with: str) -> str:
     """The content of the ``.ran`` file: the fingerprint that the job ran with, and hashes of what it wrote."""
-    folder = job.figures / job.profile.name
-    return ran_with + canonical(_hashes(folder / f"{name}.csv" for name in job.notebook.artifacts))
+    files = (job.place.parent / f"{name}.csv" for name in job.notebook.artifacts)
+    return ran_with + canonical(_hashes(files))
 
 
 def _hashes(files: Iterable[Path]) -> dict[str, str]:
@@ -253,7 +252,7 @@ def keep_answers(jobs: Sequence[Job]) -> None:
     Equal runs write equal bytes. Rows of other notebooks in the file are kept.
     """
     chosen = {job.notebook.id: job for job in jobs if not job.notebook.on_demand}
-    target = jobs[0].figures / jobs[0].profile.name / ANSWERS
+    target = jobs[0].place.parent / ANSWERS
     others = {notebook.id for notebook in all_notebooks()} - chosen.keys()
     frames = [pd.DataFrame(columns=[*COLUMNS, "notebook"])]
     if target.is_file():
@@ -263,12 +262,12 @@ def keep_answers(jobs: Sequence[Job]) -> None:
         if (log := job.beside(".answers.csv")).is_file():
             frames.append(_texts(log, names=COLUMNS).assign(notebook=id))
     rows = pd.concat(frames).drop_duplicates().sort_values([*COLUMNS, "notebook"])
-    paths.write_lines(target, [rows.to_csv(index=False, lineterminator="\n").removesuffix("\n")])
+    paths.write_lines(target, [rows.to_csv(index=False).removesuffix("\n")])
 
 
 def read_answers(content: bytes) -> pd.DataFrame:
     """The rows of such a file: ``complete.COLUMNS`` and the notebook, all as text."""
-    return _texts(io.BytesIO(gzip.decompress(content)))
+    return _texts(io.BytesIO(content), compression="gzip")
 
 
 def _texts(source: Path | io.BytesIO, **options: object) -> pd.DataFrame:

@@ -61,21 +61,17 @@ def cells(file: Path) -> dict[str, nbformat.NotebookNode]:
     return {cell.metadata.nbgrader.grade_id: cell for cell in found if "nbgrader" in cell.metadata}
 
 
-def exercises(lesson: str) -> list[str]:
-    """The grade ids of the exercises in code."""
-    return [
-        name.removesuffix("_check")
-        for name in cells(FOLDER / f"{lesson}.ipynb")
-        if name.endswith("_check")
-    ]
+def run_python(*arguments: object, **variables: Path) -> None:
+    """Run Python in the course's folder; it must end well."""
+    environment = os.environ | {name: str(value) for name, value in variables.items()}
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, cwd=FOLDER, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def bundle(folder: Path) -> Path:
     """What a teacher does: ``make course``, into ``folder``. Returns the unpacked student bundle."""
-    variables = {**os.environ, "LOOKUPLAB_COURSE": str(folder)}
-    command = [sys.executable, FOLDER / "bundle.py"]
-    done = subprocess.run(command, capture_output=True, text=True, env=variables)
-    assert done.returncode == 0, done.stderr
+    run_python("bundle.py", LOOKUPLAB_COURSE=folder)
     with zipfile.ZipFile(folder / "lookuplab-course.zip") as packed:
         packed.extractall(folder)
     return folder / "lookuplab-course"
@@ -87,32 +83,25 @@ def autograded(lesson: str, unpacked: Path) -> dict[str, tuple[float, float]]:
     One hands in the solutions; the other one calls what the kit has, and leaves the rest as it is. The kit is the
     bundle's.
     """
-    folder = unpacked.parent
+    folder, place = unpacked.parent, Path("course", f"{lesson}.ipynb")
     solved = {name: cell.source for name, cell in cells(FOLDER / f"{lesson}.ipynb").items()}
     wrapped = {name: answers[0] for name, answers in WRAPPERS[lesson].items()}
     students = {"solved": solved, "wrapped": wrapped}
     for student, answers in students.items():
-        notebook = nbformat.read(
-            unpacked / "notebooks" / "course" / f"{lesson}.ipynb", as_version=4
-        )
+        notebook = nbformat.read(unpacked / "notebooks" / place, as_version=4)
         for cell in notebook.cells:
             mark = cell.metadata.get("nbgrader", {})
             if mark.get("solution"):
                 cell.source = answers.get(mark["grade_id"], cell.source)
-        place = folder / "submitted" / student / "course" / f"{lesson}.ipynb"
-        place.parent.mkdir(parents=True)
-        nbformat.write(notebook, place)
-    command = [sys.executable, "-m", "nbgrader", "autograde", "course", "--create"]
-    variables = {"LOOKUPLAB_COURSE": str(folder), "LOOKUPLAB_HOME": str(unpacked)}
-    variables["PYTHONPATH"] = str(unpacked / "lib")
-    done = subprocess.run(
-        [*command, f"--notebook={lesson}"],
-        cwd=FOLDER,
-        capture_output=True,
-        text=True,
-        env=os.environ | variables,
-    )
-    assert done.returncode == 0, done.stderr
+        handed_in = paths.made(folder / "submitted" / student / "course")
+        nbformat.write(notebook, handed_in / place.name)
+    variables = {
+        "LOOKUPLAB_COURSE": folder,
+        "LOOKUPLAB_HOME": unpacked,
+        "PYTHONPATH": unpacked / "lib",
+    }
+    command = f"-m nbgrader autograde course --create --notebook={lesson}"
+    run_python(*command.split(), **variables)
     with Gradebook(f"sqlite:///{folder}/gradebook.db") as book:
         found = {}
         for student in students:
@@ -143,12 +132,14 @@ def cases(lesson: str, released: Path) -> list[list]:
     """
     solved, student = cells(FOLDER / f"{lesson}.ipynb"), cells(released / f"{lesson}.ipynb")
     found = []
-    for name in exercises(lesson):
-        check = solved[f"{name}_check"].source
+    for name, wrong in WRONG[lesson].items():
+        assert len(wrong) >= 2
+        check = solved.pop(f"{name}_check").source
         answers = [["unsolved", student[name].source, student[f"{name}_check"].source]]
-        answers += [["wrong", answer, check] for answer in WRONG[lesson][name]]
+        answers += [["wrong", answer, check] for answer in wrong]
         for case in ("wrapper", "wrapper, not blocked"):
             answers += [[case, answer, check] for answer in WRAPPERS[lesson].get(name, ())]
         answers += [["right", RIGHT[lesson][name], check]]
         found.append([name, answers, solved[name].source, check])
+    assert len(found) >= 5 and not [name for name in solved if name.endswith("_check")]
     return found

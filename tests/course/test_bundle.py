@@ -6,7 +6,7 @@ import sys
 
 import nbformat
 import pytest
-from lessons import FOLDER, LESSONS, cells
+from lessons import FOLDER, LESSONS, cells, run_python
 
 from lookuplab import paths
 from lookuplab.grading import by_hand
@@ -49,9 +49,7 @@ def test_the_bundle_opens_its_own_lessons_and_has_the_page_for_students(bundle):
 
 
 def test_lesson_0_runs_without_torch():
-    command = [sys.executable, "-c", WITHOUT_TORCH, FOLDER / "lesson0_tokens.ipynb"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=paths.ROOT)
-    assert done.returncode == 0, done.stderr
+    run_python("-c", WITHOUT_TORCH, "lesson0_tokens.ipynb")
 
 
 def test_points_in_the_readme_are_those_of_the_lessons():
@@ -94,8 +92,5 @@ def test_code_of_the_kit_runs_by_hand_only_where_it_is_given():
         with by_hand():
             retries(3, 4)
     assert sys.getprofile() is None
-
-
-def test_switching_the_watch_off_is_noticed():
     with pytest.raises(AssertionError, match="sys.setprofile"), by_hand():
         sys.setprofile(None)

@@ -1,5 +1,7 @@
 """What stands where in each kind of figure. That equal rows give equal pictures is proven on the committed ones."""
 
+from io import StringIO
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,33 +11,24 @@ from scipy.spatial.distance import pdist
 
 from lookuplab import plots
 
-NAN = float("nan")
-
-
-def frame(columns, *rows):
-    """Rows of (model, condition, ...), of metric valid_percent unless there is one."""
-    made = pd.DataFrame(rows, columns=["model", "condition", *columns.split()])
-    return made if "metric" in made else made.assign(metric="valid_percent")
-
-
-RATES = frame(
-    "value ci_low ci_high paper_value",
-    ("mini-small", "high", 60.0, 50.0, 72.0, 84.39),
-    ("mini-small", "low", 5.0, 2.0, 9.0, 11.61),
-    ("mini-large", "high", 80.0, 75.0, 84.0, NAN),
-    ("mini-large", "low", 14.0, 8.0, 20.0, NAN),
-)
-CURVE = frame(
-    "value paper_value metric",
-    ("m", "base/high", 84.0, NAN, "valid_percent"),
-    ("m", "precision_100/high", 90.0, NAN, "valid_percent"),
-    ("m", "precision_0/high", 40.0, NAN, "valid_percent"),
-    ("m", "precision_50/high", 65.0, 67.32, "valid_percent"),
-    ("m", "precision_0/low", 20.0, NAN, "valid_percent"),
-    ("m", "precision_100/low", 80.0, NAN, "valid_percent"),
-    ("m", "precision_50/high", 66.0, NAN, "sampled_valid_percent"),
-    ("m", "dag_confidence/high", 1.0, NAN, "valid_percent"),
-)
+RATES = """model,condition,value,ci_low,ci_high,paper_value
+mini-small,high,60,50,72,84.39
+mini-small,low,5,2,9,11.61
+mini-large,high,80,75,84,
+mini-large,low,14,8,20,
+"""
+RATES = pd.read_csv(StringIO(RATES)).assign(metric="valid_percent")
+CURVE = """condition,value,paper_value,metric
+base/high,84,,valid_percent
+precision_100/high,90,,valid_percent
+precision_0/high,40,,valid_percent
+precision_50/high,65,67.32,valid_percent
+precision_0/low,20,,valid_percent
+precision_100/low,80,,valid_percent
+precision_50/high,66,,sampled_valid_percent
+dag_confidence/high,1,,valid_percent
+"""
+CURVE = pd.read_csv(StringIO(CURVE)).assign(model="m")
 CURVE = CURVE.assign(ci_low=CURVE.value - 5, ci_high=CURVE.value + 5)
 
 
@@ -51,12 +44,6 @@ def diamonds(axes):
     """The paper's points, (x, y)."""
     marked = [line.get_xydata() for line in axes.lines if line.get_marker() == "D"]
     return [tuple(point) for points in marked for point in points if not np.isnan(point).any()]
-
-
-def test_a_figure_is_closed():
-    before = plt.get_fignums()
-    curves()
-    assert plt.get_fignums() == before, "an open figure would be shown twice in a notebook"
 
 
 def test_bars_are_the_values_with_their_intervals_and_the_papers_marks():
@@ -93,7 +80,9 @@ def test_colours_that_stand_together_are_told_apart(names, eyes):
 
 
 def test_a_curve_runs_over_the_numbers_in_its_conditions_with_its_band():
+    before = plt.get_fignums()
     (axes,) = curves(classes=["high"]).axes
+    assert plt.get_fignums() == before, "an open figure would be shown twice in a notebook"
     assert axes.lines[0].get_xydata().tolist() == [[0, 40], [50, 65], [100, 90]]
     assert diamonds(axes) == [(50, 67.32)]
     (band,) = curves(classes=["low"]).axes[0].collections[0].get_paths()

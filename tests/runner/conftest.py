@@ -2,6 +2,7 @@
 it.
 """
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,14 +27,10 @@ class Kit:
     ) -> Path:
         head = nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]})
         code = [nbformat.v4.new_code_cell(cell) for cell in cells]
-        kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-        document = nbformat.v4.new_notebook(
-            cells=[nbformat.v4.new_markdown_cell("# A claim"), head, *code],
-            metadata={"kernelspec": kernel},
-        )
+        cells = [nbformat.v4.new_markdown_cell("# A claim"), head, *code]
         path = self.root / "notebooks" / paper / f"{name}.ipynb"
         path.parent.mkdir(parents=True, exist_ok=True)
-        nbformat.write(document, path)
+        nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
         return path
 
     def call(self, *arguments: str) -> "tuple[int, str]":
@@ -42,28 +39,24 @@ class Kit:
         result = CliRunner().invoke(cli, list(arguments), catch_exceptions=False)
         return result.exit_code, result.output
 
+    def said(self, command: str, code: int = 0) -> str:
+        """All that a command printed, which must end with this exit code."""
+        found, said = self.call(*shlex.split(command))
+        assert found == code, said
+        return said
+
     def output(self, name: str, profile: str = "mini", paper: str = "demo") -> str:
         """What the executed copy's cells printed."""
         copy = nbformat.read(self.root / "runs" / profile / paper / f"{name}.ipynb", as_version=4)
-        return "".join(
-            output.get("text", "") for cell in copy.cells for output in cell.get("outputs", ())
-        )
+        outputs = [output for cell in copy.cells for output in cell.get("outputs", ())]
+        return "".join(output.get("text", "") for output in outputs)
 
 
 @pytest.fixture
 def kit(tmp_path, monkeypatch, warm_forks) -> Iterator[Kit]:
     root = tmp_path / "my kit"
-    places = {
-        "ROOT": "",
-        "NOTEBOOKS": "notebooks",
-        "DATA": "data",
-        "MINI": "data/mini",
-        "DOWNLOADS": "data/downloads",
-        "FIGURES": "figures",
-        "RUNS": "runs",
-    }
-    for name, place in places.items():
-        monkeypatch.setattr(paths, name, root / place)
+    for name in "NOTEBOOKS DATA MINI DOWNLOADS FIGURES RUNS ROOT".split():
+        monkeypatch.setattr(paths, name, root / getattr(paths, name).relative_to(paths.ROOT))
     monkeypatch.setenv("LOOKUPLAB_HOME", str(root))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("COLUMNS", "300")

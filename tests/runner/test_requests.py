@@ -1,11 +1,9 @@
 """What a notebook is given is checked before anything starts: bad input is one line and exit code 2."""
 
-from pathlib import Path
-
 import pytest
 from click.testing import CliRunner
 
-from lookuplab import data_sources, notebooks, paths
+from lookuplab import cluster, data_sources, paths
 from lookuplab.cli import cli
 from lookuplab.errors import UserError
 from lookuplab.models.load import table_name
@@ -21,65 +19,69 @@ from lookuplab.notebooks import (
 )
 
 MODELS = 'profile = "mini"\ntasks = 3\nmodels = ["http://localhost/v1#any"]\nsome_file = ""\n'
-MARK = ["data", "mark", "x", "-o", "m", "-s"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("command", "message"),
     [
-        (["run", "coutns"], "error: no notebook 'coutns'; did you mean 'counts'?"),
-        (["run", "counts", "-p", "task=3"], "no parameter 'task'; it has: profile, tasks, models"),
-        (["run", "counts", "-p", "tasks=many"], "is of type int (here 3), not 'many'"),
-        (["run", "counts", "-p", "tasks=true"], "parameter 'tasks' is of type int"),
-        (["run", "counts", "-p", "tasks"], "error: 'tasks': write name=value"),
-        (["run", "counts", "-p", "tasks=1", "-p", "tasks=2"], "error: tasks=... is given twice"),
-        (
-            ["run", "counts", "--profile", "papre"],
-            "error: no profile 'papre'; there are: gemma, mini, ",
-        ),
-        (["run", "counts", "-p", "models=./no such model"], "which does not exist"),
-        (["run", "counts", "-p", "models=http://localhost:1/v1"], "an address without a model"),
-        (["run", "counts", "-p", "models=nobody/nothing"], "is not in the local cache"),
-        (["run", "counts", "-p", "models=mini-huge"], "no mini model 'mini-huge'; there are: none"),
-        (["run", "counts", "-p", "models=."], "is not a checkpoint (a folder with config.json)"),
-        (["run", "counts", "-p", "models=a/b,a/b@main"], "two models would be 'a/b' in the tables"),
-        (["run", "counts", "-p", "models=openai:gpt-4o"], "set the environment variable OPENAI_"),
-        (["run", "counts", "-p", "some_file=absent.jsonl"], "'absent.jsonl', which does not exist"),
-        (["run"], "error: Missing argument 'NOTEBOOK' (see `"),
-        (["reproduce", "demos"], "error: no paper 'demos'; there are: demo"),
-        (["reproduce", "-p", "tasks=1"], "error: papers differ in their parameters: name the"),
-        (["reproduce", "demo", "-p", "task=1"], "the notebooks of demo have no parameter 'task'"),
-        (["claims", "--profile", "mini/x"], "profile 'mini' has no folder for each model"),
-        (["run", "models.ipynb"], "is not a notebook in today's format"),
-        (["run", "computes"], "the parameters cell holds more than plain values"),
-        (["run", "counts", "--profile", "own.yaml"], "counts has no parameter 'task'; it has"),
-        (["run", "counts", "--profile", "bad.yaml"], "unexpected keyword argument 'surprise'"),
-        (["draw", "counts"], "error: no figures of profile 'mini' yet; `lookuplab reproduce"),
-        ([*MARK, "max_file=1"], "no setting 'max_file'; there"),
-        ([*MARK, "max_files=many"], "setting 'max_files' is 500 by default, not 'many'"),
+        ("run coutns", "error: no notebook 'coutns'; did you mean 'counts'?"),
+        ("run counts -p task=3", "no parameter 'task'; it has: profile, tasks, models"),
+        ("run counts -p tasks=many", "is of type int (here 3), not 'many'"),
+        ("run counts -p tasks=true", "parameter 'tasks' is of type int"),
+        ("run counts -p tasks", "error: 'tasks': write name=value"),
+        ("run counts -p tasks=1 -p tasks=2", "error: tasks=... is given twice"),
+        ("run counts --profile papre", "error: no profile 'papre'; there are: gemma, mini, "),
+        ("run counts -p 'models=./no such model'", "which does not exist"),
+        ("run counts -p models=http://localhost:1/v1", "an address without a model"),
+        ("run counts -p models=nobody/nothing", "is not in the local cache"),
+        ("run counts -p models=mini-huge", "no mini model 'mini-huge'; there are: none"),
+        ("run counts -p models=.", "is not a checkpoint (a folder with config.json)"),
+        ("run counts -p models=a/b,a/b@main", "two models would be 'a/b' in the tables"),
+        ("run counts -p models=openai:gpt-4o", "set the environment variable OPENAI_"),
+        ("run counts -p some_file=absent.jsonl", "'absent.jsonl', which does not exist"),
+        ("run", "error: Missing argument 'NOTEBOOK' (see `"),
+        ("reproduce demos", "error: no paper 'demos'; there are: demo"),
+        ("reproduce -p tasks=1", "error: papers differ in their parameters: name the"),
+        ("reproduce demo -p task=1", "the notebooks of demo have no parameter 'task'"),
+        ("claims --profile mini/x", "profile 'mini' has no folder for each model"),
+        ("run models.ipynb", "is not a notebook in today's format"),
+        ("run computes", "the parameters cell holds more than plain values"),
+        ("run counts --profile own.yaml", "counts has no parameter 'task'; it has"),
+        ("run counts --profile bad.yaml", "unexpected keyword argument 'surprise'"),
+        ("run counts --scheduler tcp://127.0.0.1:9", "no scheduler answers at tcp://127.0.0.1:9"),
+        ("draw counts", "error: no figures of profile 'mini' yet; `lookuplab reproduce"),
+        ("data mark x -o m -s max_file=1", "no setting 'max_file'; there"),
+        ("data mark x -o m -s max_files=many", "setting 'max_files' is 500 by default, not 'many'"),
     ],
 )
-def test_bad_input_is_one_line_and_exit_code_2(kit, monkeypatch, arguments, message):
+def test_bad_input_is_one_line_and_exit_code_2(kit, monkeypatch, command, message):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.chdir(kit.root)
     (kit.root / "models.ipynb").write_text("")
     (kit.root / "own.yaml").write_text("notebooks: {demo/counts: {task: 1}}")
     (kit.root / "bad.yaml").write_text("surprise: 1")
     kit.notebook("counts", parameters=MODELS)
-    if "computes" in arguments:
+    if "computes" in command:
         kit.notebook("computes", parameters="x = print(1)")
-    code, said = kit.call(*arguments)
-    assert code == 2 and message in said and said.count("\n") == 1, said
+    said = kit.said(command, code=2)
+    assert message in said and said.count("\n") == 1, said
     assert not (kit.root / "runs").exists(), "nothing may have started"
 
 
 def test_values_take_the_declared_type():
-    declared = {"a": 0.5, "b": "x", "c": ["p"], "d": True, "e": None, "f": [1], "g": 0.5}
-    given = {"a": "2", "b": "3", "c": "q, r", "d": "false", "e": "7", "f": "[4, 5]", "g": "1e-3"}
-    values = {name: fitted(declared[name], text) for name, text in given.items()}
-    read = {"a": 2.0, "b": "3", "c": ["q", "r"], "d": False, "e": 7, "f": [4, 5], "g": 0.001}
-    assert values == read and isinstance(values["a"], float)
+    for declared, given, meant in (
+        (0.5, "2", 2.0),
+        (0.5, "1e-3", 0.001),
+        ("x", "3", "3"),
+        (["p"], "q, r", ["q", "r"]),
+        ([1], "[4, 5]", [4, 5]),
+        (True, "false", False),
+        (None, "7", 7),
+    ):
+        value = fitted(declared, given)
+        assert value == meant and type(value) is type(meant)
 
 
 def test_a_path_is_meant_from_where_the_command_was_typed_and_a_word_stays_a_word(
@@ -97,77 +99,62 @@ def test_a_path_is_meant_from_where_the_command_was_typed_and_a_word_stays_a_wor
 
     models = ("./mine", "mine", "mine?chat=true", "my/own")
     assert read_as("model", *models) == [mine, mine, f"{mine}?chat=true", "my/own"]
-    assert read_as("corpus", "mine.jsonl", "other.jsonl", "mini") == [
-        f"{mine}.jsonl",
-        "other.jsonl",
-        "mini",
-    ]
+    words = "mine.jsonl", "other.jsonl", "mini"
+    assert read_as("corpus", *words) == [f"{mine}.jsonl", "other.jsonl", "mini"]
 
 
 def test_a_notebook_is_found_by_path_by_name_and_by_what_it_makes(kit):
     begin = 'artifact = Artifact("demo", "{}", profile)'
     path = kit.notebook("counts", begin.format("fig8_counted"))
     other = kit.notebook("others", begin.format("counts"))
-    names = [
-        str(path),
-        "counts",
-        "demo/counts",
-        "notebooks/demo/counts.ipynb",
-        "fig8_counted",
-        "demo/fig8_counted",
-    ]
-    assert [find(name).path for name in names] == [path] * 6, (
-        "a notebook's own name hides an artifact's"
-    )
+    names = "counts demo/counts notebooks/demo/counts.ipynb fig8_counted demo/fig8_counted"
+    # a notebook's own name hides an artifact's
+    assert {find(name).path for name in (str(path), *names.split())} == {path}
     assert find("others").path == other
     kit.notebook("counts", paper="other")
     with pytest.raises(UserError, match="demo/counts or other/counts"):
         find("counts")
 
 
-def test_every_artifact_that_is_committed_has_its_notebook():
-    made = {id for one in notebooks.all_notebooks() for id in one.artifacts}
-    files = (Path(__file__).parents[2] / "figures/mini").glob("*/*.csv")
-    assert {f"{file.parent.name}/{file.stem}" for file in files} <= made
-
-
 # Profiles
+
+
+def job(name, profile="mini", **given):
+    return plan(find(name), load_profile(profile), given)
 
 
 def test_a_profile_sets_only_what_a_notebook_declares(kit):
     text = "parameters: {tasks: 7, elsewhere: 1}\nnotebooks: {demo/counts: {rate: 1}}\n"
     (kit.root / "own.yaml").write_text(text)
-    job = plan(read(kit.notebook("counts")), load_profile(str(kit.root / "own.yaml")))
-    assert job.parameters == {"profile": "own", "tasks": 7, "rate": 1.0}
+    kit.notebook("counts")
+    found = job("counts", str(kit.root / "own.yaml"))
+    assert found.parameters == {"profile": "own", "tasks": 7, "rate": 1.0}
 
 
 def test_a_run_gets_the_pinned_revision_and_a_name_may_ask_for_another():
     pin = data_sources.find("starcoder2-3b").revision
-    assert (
-        len(pin) == 40
-        and data_sources.pinned("bigcode/starcoder2-3b") == f"bigcode/starcoder2-3b@{pin}"
-    )
+    assert len(pin) == 40
+    assert data_sources.pinned("bigcode/starcoder2-3b") == f"bigcode/starcoder2-3b@{pin}"
     for name in ("bigcode/starcoder2-3b@main", "google/codegemma-2b", "nobody/nothing"):
         assert data_sources.pinned(name) == name
-    models = {"models": "bigcode/starcoder2-3b?chat=true, mini-small, openai:x"}
-    given = plan(find("table1_base_models"), load_profile("paper"), models).values["models"]
+    models = "bigcode/starcoder2-3b?chat=true, mini-small, openai:x"
+    given = job("table1_base_models", "paper", models=models).values["models"]
     assert given == [f"bigcode/starcoder2-3b@{pin}?chat=true", "mini-small", "openai:x"]
 
 
 def test_a_model_of_the_package_index_is_missing_until_it_is_fetched(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "DOWNLOADS", tmp_path)
-    given = {"encoder": "all-minilm-l6-v2"}
-    job = plan(find("retrieval_quality"), load_profile("mini"), given)
-    assert [step for _, step in missing(job)] == ["`lookuplab data get all-minilm-l6-v2`"]
+    search = job("retrieval_quality", encoder="all-minilm-l6-v2")
+    assert [step for _, step in missing(search)] == ["`lookuplab data get all-minilm-l6-v2`"]
     paths.made(tmp_path / "models/all-minilm-l6-v2")
-    assert not [*missing(job)]
+    assert not [*missing(search)]
 
 
 def test_models_alone_have_figures_of_their_own_and_other_changes_go_under_runs():
     def placed(profile, **given):
-        job = plan(find("table1_base_models"), load_profile(profile), given)
-        assert job.values["profile"] == job.profile.name
-        return (job.figures / job.profile.name).relative_to(paths.ROOT).as_posix()
+        planned = job("table1_base_models", profile, **given)
+        assert planned.values["profile"] == planned.profile.name
+        return (planned.figures / planned.profile.name).relative_to(paths.ROOT).as_posix()
 
     own = "figures/paper/bigcode--starcoder2-3b"
     assert placed("paper") == "figures/paper"
@@ -183,25 +170,24 @@ def test_without_its_key_a_model_is_left_out_and_a_notebook_that_has_no_other_to
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     for name, models in {"one": ["openai:g"], "both": ["openai:g", "http://any/v1#x"]}.items():
         kit.notebook(name, "print(models)", parameters=f'profile = "mini"\nmodels = {models}\n')
-    code, said = kit.call("reproduce", "demo")
-    assert code == 0 and "left out: demo/one: no key for openai:g" in said
+    said = kit.said("reproduce demo")
+    assert "left out: demo/one: no key for openai:g" in said
     assert "demo/both: left out, no key for openai:g" in said
     assert kit.output("both") == "['http://any/v1#x']\n"
-    code, said = kit.call("reproduce", "demo", "-p", "models=openai:g")
-    assert code == 2 and "needs a key: set the environment variable OPENAI_API_KEY" in said
+    said = kit.said("reproduce demo -p models=openai:g", code=2)
+    assert "needs a key: set the environment variable OPENAI_API_KEY" in said
     monkeypatch.setenv("OPENAI_API_KEY", "any")
-    assert plan(find("both"), load_profile("mini")).values["models"][0] == "openai:g"
+    assert job("both").values["models"][0] == "openai:g"
 
 
 def test_other_models_than_the_mini_ones_are_refused_on_the_mini_tasks():
-    def said(profile="mini", **given):
-        return foreign_tasks(plan(find("own/model"), load_profile(profile), given))
+    def said(*profile, **given):
+        return foreign_tasks(job("own/model", *profile, **given))
 
     assert not said() and not said(own_models="mini-large?batch_size=2")
     for model in ("bigcode/starcoder2-3b", "http://localhost/v1#x"):
-        assert PUBLIC_TASKS in said(own_models=model) and table_name(model) in said(
-            own_models=model
-        )
+        refusal = said(own_models=model)
+        assert PUBLIC_TASKS in refusal and table_name(model) in refusal
         assert not said(own_models=model, tasks_file=PUBLIC_TASKS)
         assert not said("paper", own_models=model)
 
@@ -214,8 +200,8 @@ def test_the_refusal_is_one_line_and_anyway_lifts_it():
 
 
 def test_a_role_that_the_paper_does_not_have_is_refused():
-    roles = {"roles": '{"mini-small": "StarCoder9"}'}
-    [(problem, _)] = missing(plan(find("table1_base_models"), load_profile("mini"), roles))
+    roles = '{"mini-small": "StarCoder9"}'
+    [(problem, _)] = missing(job("table1_base_models", roles=roles))
     assert "the paper has no model 'StarCoder9'; it has: " in problem
 
 
@@ -229,8 +215,7 @@ def test_a_dry_run_says_what_would_run_and_what_is_missing_and_starts_nothing(ki
     own.write_text(
         "parameters: {tasks: 9, some_file: data/none.jsonl}\nsteps: {data/none: write it by hand}"
     )
-    code, said = kit.call("reproduce", "--profile", str(own), "--dry-run")
-    assert code == 2, said
+    said = kit.said(f"reproduce --profile '{own}' --dry-run", code=2)
     assert said.index("demo/b ->") < said.index("demo/a ->") and "tasks = 9" in said
     assert "missing: parameter 'some_file' names 'data/none.jsonl', which does not exist\n" in said
     assert "yours to do first: write it by hand\n" in said
@@ -241,11 +226,11 @@ def test_a_dry_run_says_what_would_run_and_what_is_missing_and_starts_nothing(ki
 
 def every_command(command=cli, name=""):
     yield name.strip()
-    for inner in command.list_commands(None) if hasattr(command, "list_commands") else ():
-        yield from every_command(command.get_command(None, inner), f"{name} {inner}")
+    for inner, one in getattr(command, "commands", {}).items():
+        yield from every_command(one, f"{name} {inner}")
 
 
 @pytest.mark.parametrize("command", list(every_command()))
 def test_every_command_shows_help_with_examples(kit, command):
-    code, said = kit.call(*command.split(), "--help")
-    assert code == 0 and f"  lookuplab {command}".rstrip() in said.partition("\n")[2]
+    said = kit.said(f"{command} --help")
+    assert f"  lookuplab {command}".rstrip() in said.partition("\n")[2]

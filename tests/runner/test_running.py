@@ -33,15 +33,12 @@ _ = complete(ToyModel(), many_prompts({count}), Decoding())"""
 
 def test_a_run_leaves_the_executed_copy_numbers_and_provenance(kit):
     kit.notebook("counts", "print('ran')", SAVES)
-    code, said = kit.call("run", "counts")
-    assert code == 0, said
+    kit.said("run counts")
     assert kit.output("counts") == "ran\n"
-    table = (kit.root / "figures/mini/demo/counts.csv").read_text().splitlines()
-    assert (
-        table[0]
-        == "paper,artifact,model,condition,metric,value,ci_low,ci_high,n,clusters,paper_value"
-    )
-    assert table[1:] == ["demo,counts,m,all,product,1.5,,,3,,"]
+    assert (kit.root / "figures/mini/demo/counts.csv").read_text().splitlines() == [
+        "paper,artifact,model,condition,metric,value,ci_low,ci_high,n,clusters,paper_value",
+        "demo,counts,m,all,product,1.5,,,3,,",
+    ]
     record = json.loads((kit.root / "figures/mini/demo/counts.json").read_text())
     assert record["parameters"] == {"profile": "mini", "tasks": 3, "rate": 0.5, "names": ["a"]}
     assert record["packages"]["torch"].startswith("2.13.0") and record["threads"] == 1
@@ -57,54 +54,36 @@ def test_the_copy_holds_what_a_kernel_would_show_and_a_progress_bar_once(kit):
         "from matplotlib.figure import Figure\n"
         "import matplotlib.pyplot as plt\nfigure, _ = plt.subplots()\nplt.close()\nfigure",
     )
-    code, said = kit.call("run", "shows")
-    assert code == 0, said
+    kit.said("run shows")
     copy = nbformat.read(kit.root / "runs/mini/demo/shows.ipynb", as_version=4)
     nbformat.validate(copy)
     shown, hidden, drawn = [cell.outputs for cell in copy.cells if cell.cell_type == "code"][-3:]
-    assert [output.output_type for output in shown] == [
-        "stream",
-        "stream",
-        "stream",
-        "display_data",
-        "execute_result",
-    ]
+    kinds = ["stream"] * 3 + ["display_data", "execute_result"]
+    assert [output.output_type for output in shown] == kinds
     assert shown[0].text.count("%") == 1 and "100%" in shown[0].text and shown[1].text == "a\n"
     assert "text/html" in shown[4].data and hidden == [] and len(drawn[0].data["image/png"]) > 1000
 
 
-def test_a_failing_notebook_tells_cell_and_error_and_the_others_go_on(kit):
+def test_a_failing_notebook_tells_cell_and_error_and_only_bad_input_is_exit_code_2(kit):
     kit.notebook("breaks", "fine = 1", "before = 2\nfine / 0")
     kit.notebook("dies", "import os; os.kill(os.getpid(), 9)")
     kit.notebook("works", "print('here')")
-    code, said = kit.call("reproduce", "-j", "2")
-    assert code == 1
-    assert (
-        "demo/breaks: cell 3: ZeroDivisionError: division by zero" in said
-        and "    fine / 0" in said
-    )
+    kit.notebook("asks", "from lookuplab.errors import UserError\nraise UserError('start it')")
+    said = kit.said("reproduce -j 2", code=1)
+    assert "demo/breaks: cell 3: ZeroDivisionError: division by zero" in said
+    assert "    fine / 0" in said
     assert "demo/dies: ProcessDied: the notebook's process died" in said
-    assert "1 of 3 notebooks ran" in said and kit.output("works") == "here\n"
+    assert "1 of 4 notebooks ran" in said and kit.output("works") == "here\n"
 
-
-def test_bad_input_that_only_the_notebook_can_find_is_exit_code_2(kit):
-    kit.notebook(
-        "asks",
-        "from lookuplab.errors import UserError\nraise UserError('no endpoint there; start one')",
-    )
-    code, said = kit.call("run", "asks")
-    assert (
-        code == 2
-        and "error: demo/asks: no endpoint there; start one" in said
-        and "Traceback" not in said
-    )
+    bad_input = kit.said("run asks", code=2)
+    assert "error: demo/asks: start it" in bad_input and "Traceback" not in bad_input
 
 
 def test_a_sweep_collects_every_number_beside_its_parameters_and_goes_on_where_it_was(kit):
     kit.notebook("counts", SAVES)
     for said_first in ("2 of 2 notebooks ran", "2 of 2 notebooks are up to date"):
-        code, said = kit.call("sweep", "counts", "-p", "tasks=2,4", "-p", "rate=1", "-j", "2")
-        assert code == 0 and said_first in said, said
+        said = kit.said("sweep counts -p tasks=2,4 -p rate=1 -j 2")
+        assert said_first in said
         (table,) = (kit.root / "runs/sweeps").rglob("sweep.csv")
         lines = table.read_text().splitlines()
         assert lines[0].startswith("parameter_tasks,parameter_rate,paper,artifact,")
@@ -121,7 +100,7 @@ def test_what_runs_on_demand_is_left_out_if_no_paper_is_named(kit):
     for name in ("any", "manual"):
         kit.notebook(name, "pass")
     (kit.root / "notebooks/order.yaml").write_text("manual: [demo/manual]")
-    said = kit.call("reproduce", "--dry-run")[1], kit.call("reproduce", "demo", "--dry-run")[1]
+    said = kit.said("reproduce --dry-run"), kit.said("reproduce demo --dry-run")
     assert ["demo/manual" in one for one in said] == [False, True]
 
 
@@ -141,7 +120,7 @@ def test_committed_numbers_are_computed_with_one_thread_whatever_jobs_says(kit, 
     monkeypatch.delenv("OMP_NUM_THREADS")
     monkeypatch.setattr(runner, "cores", lambda: 4)
     kit.notebook("tells", "import os; print(os.environ['OMP_NUM_THREADS'])")
-    assert kit.call("reproduce", "-j", "2")[0] == 0
+    kit.said("reproduce -j 2")
     assert kit.output("tells") == "1\n"
 
 
@@ -149,60 +128,51 @@ def test_committed_numbers_are_computed_with_one_thread_whatever_jobs_says(kit, 
 
 
 def state(kit) -> str:
-    code, said = kit.call("status")
-    assert code == 0, said
-    return said.splitlines()[0].removeprefix("demo/counts").removesuffix("counts").strip()
+    return kit.said("status").splitlines()[0].removeprefix("demo/counts").removesuffix("counts")
 
 
 def test_what_is_up_to_date_is_not_run_again_and_anything_that_changed_says_so(kit):
     kit.notebook("counts", "1 / 0")
-    assert kit.call("reproduce")[0] == 1 and state(kit) == "not run here"
+    kit.said("reproduce", code=1)
+    assert state(kit).strip() == "not run here"
     path = kit.notebook("counts", "print('ran')", SAVES)
+    kit.said("reproduce")
+    said = kit.said("reproduce")
+    assert "1 of 1 notebooks are up to date" in said and "0 of 0 notebooks ran" in said
     (kit.root / "data").mkdir()
-    (kit.root / "data/tasks.txt").write_text("1")
-    assert kit.call("reproduce")[0] == 0 and state(kit) == "up to date"
-    code, said = kit.call("reproduce")
-    assert (
-        code == 0 and "1 of 1 notebooks are up to date" in said and "0 of 0 notebooks ran" in said
-    )
-    (kit.root / "data/tasks.txt").write_text("2")
-    assert state(kit) == "out of date"
-    (kit.root / "data/tasks.txt").write_text("1")
-    table = kit.root / "figures/mini/demo/counts.csv"
-    table.write_text(table.read_text().replace("1.5", "1.6"))
-    assert state(kit) == "out of date"
-    path.write_text(path.read_text().replace("'ran'", "'ran again'"))
-    assert (
-        kit.call("reproduce")[0] == 0 and state(kit) == "up to date" and "1.5" in table.read_text()
-    )
+    data, table = kit.root / "data/tasks.txt", kit.root / "figures/mini/demo/counts.csv"
+    data.write_text("1")
+    assert state(kit).strip() == "out of date"
+    data.unlink()
+    assert state(kit).strip() == "up to date"
+    for file, old, new in ((table, "1.5", "1.6"), (path, "'ran'", "'ran again'")):
+        file.write_text(file.read_text().replace(old, new))
+        assert state(kit).strip() == "out of date"
+        kit.said("reproduce")
+        assert state(kit).strip() == "up to date" and "1.5" in table.read_text()
 
 
 def test_the_answers_behind_the_figures_are_the_same_bytes_and_those_of_other_papers_stay(kit):
     def notebook(name, count, paper="demo"):
-        kit.notebook(
-            name,
-            ASKS.format(folder=str(Path(__file__).parents[1] / "models"), count=count),
-            paper=paper,
-        )
+        asks = ASKS.format(folder=str(Path(__file__).parents[1] / "models"), count=count)
+        kit.notebook(name, asks, paper=paper)
 
     notebook("one", 2)
     notebook("two", 1, "other")
     notebook("speed", 9, "performance")
     (kit.root / "notebooks/order.yaml").write_text("manual: [performance/speed]")
     file = kit.root / "figures/mini/answers.csv.gz"
-    assert kit.call("reproduce")[0] == 0
+    kit.said("reproduce")
     first = file.read_bytes()
     rows = runner.read_answers(first)
-    assert set(zip(rows.notebook, rows.prompt, strict=True)) == {
-        ("demo/one", "task/0"),
-        ("demo/one", "task/1"),
-        ("other/two", "task/0"),
-    }
+    asked = {("demo/one", "task/0"), ("demo/one", "task/1"), ("other/two", "task/0")}
+    assert set(zip(rows.notebook, rows.prompt, strict=True)) == asked
     notebook("one", 5)
-    assert kit.call("reproduce", "demo")[0] == 0 and file.read_bytes() != first
+    kit.said("reproduce demo")
+    assert file.read_bytes() != first
     notebook("one", 2)
     for paper in ("demo", "performance"):
-        assert kit.call("reproduce", paper)[0] == 0
+        kit.said(f"reproduce {paper}")
         assert file.read_bytes() == first, "what is in the store, or ran on demand, changes nothing"
 
 
@@ -243,40 +213,31 @@ def test_notebooks_and_what_they_started_end_with_the_runner(kit, how, code):
 # One launch of several processes
 
 
-def launch(monkeypatch, **variables):
-    for name in ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "CUDA_VISIBLE_DEVICES"):
+def launch(monkeypatch, rank="", count="", here="", gpus=""):
+    names = "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "CUDA_VISIBLE_DEVICES"
+    for name, value in zip(names, (rank, count, here, gpus), strict=True):
         monkeypatch.delenv(name, raising=False)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
+        if value:
+            monkeypatch.setenv(name, value)
 
 
 def test_a_launched_notebook_gets_its_share_of_prompts_and_gpus_and_nothing_of_the_launcher(
     kit, monkeypatch
 ):
-    launch(
-        monkeypatch,
-        RANK="1",
-        WORLD_SIZE="2",
-        LOCAL_WORLD_SIZE="2",
-        MASTER_PORT="1",
-        CUDA_VISIBLE_DEVICES="0,1,2,3",
-    )
-    found = runner.environment(plan(read(kit.notebook("x")), load_profile("mini")), 1)
+    job = plan(read(kit.notebook("x")), load_profile("mini"))
+    launch(monkeypatch, "1", "2", "2", "0,1,2,3")
+    monkeypatch.setenv("MASTER_PORT", "1")
+    found = runner.environment(job, 1)
     assert (found["LOOKUPLAB_SHARE"], found["CUDA_VISIBLE_DEVICES"]) == ("1/2", "1,3")
     assert not {"RANK", "WORLD_SIZE", "MASTER_PORT"} & found.keys()
-
-
-def test_a_launch_that_cannot_work_is_refused_and_a_scheduler_s_variable_is_no_launch(
-    kit, monkeypatch
-):
-    job = plan(read(kit.notebook("x")), load_profile("mini"))
-    launch(monkeypatch, RANK="1", WORLD_SIZE="4", LOCAL_WORLD_SIZE="2")
-    with pytest.raises(UserError, match="must run on one machine"):
-        runner.rank_and_count()
-    launch(monkeypatch, RANK="2", WORLD_SIZE="3", LOCAL_WORLD_SIZE="3", CUDA_VISIBLE_DEVICES="0,1")
-    with pytest.raises(UserError, match="3 processes on 2 GPUs"):
-        runner.environment(job, 1)
-    launch(monkeypatch, WORLD_SIZE="4")
+    for launched, said in (
+        (("1", "4", "2"), "must run on one machine"),
+        (("2", "3", "3", "0,1"), "3 processes on 2 GPUs"),
+    ):
+        launch(monkeypatch, *launched)
+        with pytest.raises(UserError, match=said):
+            runner.environment(job, 1)
+    launch(monkeypatch, count="4")  # a scheduler's variable is no launch
     assert runner.rank_and_count() == (0, 1)
 
 
@@ -285,7 +246,7 @@ def test_two_launched_processes_share_the_work_and_keep_apart_what_they_write(ki
     asks = ASKS.format(folder=str(Path(__file__).parents[1] / "models"), count=6)
     asks = asks.replace("ToyModel()", "ToyModel(log)")
     kit.notebook("asks", f"import os\n{log}\n{asks}\nprint([one.text for one in _])")
-    assert kit.call("run", "asks")[0] == 0
+    kit.said("run asks")
     alone = kit.output("asks")
     options = (
         "--multi_gpu --num_processes 2 --num_machines 1 --mixed_precision no --dynamo_backend no"

@@ -177,7 +177,7 @@ def sweep(
             frame = pd.read_csv(file, dtype=str, keep_default_na=False)
             frames.append(pd.DataFrame(values, frame.index).join(frame))
     if frames:
-        table = pd.concat(frames).to_csv(index=False, lineterminator="\n")
+        table = pd.concat(frames).to_csv(index=False)
         paths.write_lines(folder / "sweep.csv", [table.removesuffix("\n")])
     click.echo(f"numbers and executed copies: {folder}")
     sys.exit(code)
@@ -263,18 +263,17 @@ def _preview(planned: list, anyway: bool) -> int:
             if name not in ("profile", "roles"):
                 click.echo(f"     {name} = {str(value):.110}")
         for source in downloads(job):
-            if data_sources.is_fetched(source):
-                click.echo(f"  has: {source}")
-            else:
-                click.echo(f"  fetches: {source}")
-                due[source.name, source.revision] = source.bytes
-        for problem, step in missing(job):
-            click.echo(f"  missing: {problem}")
-            steps |= {step: None} if step else {}
-            code = 2
-        if not anyway and (problem := foreign_tasks(job)):
-            click.echo(f"  refused: {problem}")
-            code = 2
+            is_here = data_sources.is_fetched(source)
+            click.echo(f"  {'has' if is_here else 'fetches'}: {source}")
+            due |= {} if is_here else {(source.name, source.revision): source.bytes}
+        refused = "" if anyway else foreign_tasks(job)
+        problems = [*missing(job)]
+        steps |= {step: None for _, step in problems if step}
+        said = [f"  missing: {problem}" for problem, _ in problems]
+        said += [f"  refused: {refused}"] if refused else []
+        for line in said:
+            click.echo(line)
+        code = 2 if said else code
     unknown = f" and {list(due.values()).count(0)} of unknown size" * (0 in due.values())
     click.echo(
         f"to fetch in all: {len(due)} downloads, {data_sources.size(sum(due.values()))}{unknown}"
@@ -297,7 +296,6 @@ def _execute(
     Without ``again``, jobs that have not changed since they last ran here are skipped, unless they measure time. Exit
     codes: 0, all is well; 1, some failed; 2, every failure was a UserError (bad input found only while running).
     """
-    from lookuplab.artifact import wall_seconds
     from lookuplab.cluster import joined
     from lookuplab.notebooks import check
     from lookuplab.runner import rank_and_count, run_jobs, state
@@ -325,12 +323,6 @@ def _execute(
             f"{len(planned) - len(due)} of {len(planned)} notebooks are up to date", err=True
         )
     began, jobs = time.monotonic(), max(1, jobs)
-    recorded = [wall_seconds(job.place.parent / id for id in job.notebook.artifacts) for job in due]
-    if len(due) > 1 and any(recorded):
-        minutes = max(1, round(sum(recorded) / jobs / 60))
-        click.echo(
-            f"{len(due)} notebooks: about {minutes} min, less if answers are stored", err=True
-        )
     try:
         with joined(scheduler, jobs) as cluster:
             found = run_jobs(due, jobs, cluster)
@@ -344,10 +336,13 @@ def _execute(
             continue
         where = f"cell {failure.cell}: " if failure.cell else ""
         last = "\n".join(failure.traceback.splitlines()[-12:])
-        click.echo(f"\n{job.title}: {where}{failure.ename}: {failure.evalue}", err=True)
-        click.echo(textwrap.indent(failure.source, "    "), err=True)
-        click.echo(textwrap.indent(last, "    | "), err=True)
-        click.echo(f"the executed copy: {job.output}", err=True)
+        said = (
+            f"\n{job.title}: {where}{failure.ename}: {failure.evalue}",
+            textwrap.indent(failure.source, "    "),
+            textwrap.indent(last, "    | "),
+            f"the executed copy: {job.output}",
+        )
+        click.echo("\n".join(said), err=True)
     took = time.monotonic() - began
     click.echo(f"{len(due) - len(failures)} of {len(due)} notebooks ran in {took:.1f} s", err=True)
     codes = {2 if failure.ename == "UserError" else 1 for _, failure in failures}

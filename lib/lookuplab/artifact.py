@@ -190,8 +190,9 @@ def read_record(place: Path) -> dict[str, Any]:
 
 
 def wall_seconds(places: Iterable[Path]) -> float:
-    """How long the notebook of these artifacts took when it last wrote them."""
-    return max(read_record(place)["wall_seconds"] for place in places)
+    """How long the notebook of these artifacts took when it last wrote them; 0 if it never did."""
+    records = (read_record(place) for place in places if place.with_suffix(".json").is_file())
+    return max((record["wall_seconds"] for record in records), default=0.0)
 
 
 def readable(table: pd.DataFrame, digits: int = 1) -> pd.Series:

@@ -22,7 +22,7 @@ of two, on the claimed side of a bound?
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, product
@@ -35,7 +35,7 @@ import yaml
 from scipy.stats import norm
 
 from lookuplab import paper, paths
-from lookuplab.artifact import COLUMNS, read_csv, read_record
+from lookuplab.artifact import COLUMNS, read_csv
 from lookuplab.errors import UserError
 from lookuplab.scoring.rates import Rate, difference
 
@@ -293,10 +293,10 @@ def text(judgements: list[Judgement], details: bool = False) -> str:
     return "\n".join([*lines, *summary(judgements)])
 
 
-def markdown(judgements: list[Judgement], figures: Path) -> str:
+def markdown(judgements: list[Judgement], seconds: Mapping[str, float]) -> str:
     """A page with one table per paper: every claim with the paper's numbers, ours, both verdicts, and a command.
 
-    The command makes the artifact in ``figures`` again; the seconds it took are shown with it.
+    The command makes the artifact again; ``seconds`` maps artifacts (paper/name) to the time it took.
     """
     lines = ["- " + line for line in summary(judgements)]
     for folder, title in paper.titles().items():
@@ -306,9 +306,8 @@ def markdown(judgements: list[Judgement], figures: Path) -> str:
             if claim.paper == folder:
                 said = f"{claim.statement} ({claim.place}; `{claim.id}`)"
                 command = f"`lookuplab run {claim.artifact}`"
-                place = figures / folder / claim.artifact
-                if place.with_suffix(".json").exists():
-                    command += f" ({read_record(place)['wall_seconds']:.0f} s)"
+                if took := seconds.get(f"{folder}/{claim.artifact}"):
+                    command += f" ({took:.0f} s)"
                 said = " Also: ".join([said, *claim.also])
                 rows.append([said, one.theirs, one.ours, one.marked, one.size, command])
         if rows:
@@ -320,11 +319,11 @@ def markdown(judgements: list[Judgement], figures: Path) -> str:
 
 
 def by_role(judgements: list[Judgement]) -> Iterator[str]:
-    """``claims (72): holds: 40, fails: 6, not decided: 26``, and the same of the checks and the findings."""
+    """``72 claims: holds: 40, fails: 6, not decided: 26``, and the same of the checks and the findings."""
     for role, name in ROLES.items():
         if asked := [one for one in judgements if one.claim.role == role]:
             found = Counter(one.verdict for one in asked)
-            yield f"{name} ({len(asked)}): {_counted(found, VERDICTS, ': ')}"
+            yield f"{len(asked)} {name if len(asked) > 1 else role}: {_counted(found, VERDICTS, ': ')}"
 
 
 def summary(judgements: list[Judgement]) -> Iterator[str]:
@@ -335,8 +334,8 @@ def summary(judgements: list[Judgement]) -> Iterator[str]:
     printed = ", ".join(f"{name} {sizes[name]}" for name in SIZE_VERDICTS)
     yield f"sizes of the comparisons with a printed value: {printed}"
     yield (
-        f"if every effect were exactly at its bound, chance alone would decide {2 * SIDE * len(judged):.0f} of these "
-        f"{len(judged)} claims and findings at most, half of them as holding"
+        f"if every true effect lay exactly on its bound, chance would decide at most {2 * SIDE * len(judged):.0f} of the "
+        f"{len(judged)} claims and findings, half of them as holding"
     )
 
 

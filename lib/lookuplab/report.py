@@ -33,7 +33,7 @@ make .venv/.installed
 
 On the same type of processor (RESULTS.md names ours) and with the same number of threads, all numbers must be equal byte for byte;
 elsewhere, last digits and answers that were near ties may differ, and `verify` names them. The command of a row reproduces that row
-alone, and `lookuplab verify` with the same name checks it; the seconds are those of the committed run, which may have found stored answers. *Ours* is the value to expect; `figures/{0.name}`
+alone, and `lookuplab verify` with the same name checks it; the seconds are those of the committed run, in which a notebook finds the answers that earlier ones have stored. *Ours* is the value to expect; `figures/{0.name}`
 has all digits. Tested on Linux (x86-64) with Python 3.11; other Pythons are refused; macOS, WSL, ARM and notebooks in the cloud
 are untested.
 
@@ -48,14 +48,16 @@ RESULTS = """# Results
 
 Written by `lookuplab results --profile {0.name}`. Profile {0.name}: {0.description}.{unrun}
 
-Numbers in brackets are 95% intervals, and *n* is what the numbers of a sentence rest on, in the order in which they occur first; clusters are the APIs,
-problems or repositories whose tasks succeed or fail together. Two intervals may overlap although the paired difference is clear.
+Numbers in brackets are 95% intervals, and *n* counts the tasks, problems or functions behind the numbers of a sentence, in the order of first mention; clusters are the
+APIs, problems or repositories whose tasks succeed or fail together. Two intervals may overlap although the paired difference is clear.
 
 A claim **holds** or **fails** if the whole interval of the deciding comparison lies on one side of what is claimed; it is **not decided** if the interval
 contains the bound. It holds if all its comparisons do, unless one is said to be enough. *Size* says whether the interval covers the number that the paper
 prints, or lies below (*smaller*) or above it (*larger*). A *check* is true by construction; a *finding* is ours, not the paper's. [CLAIMS.md](CLAIMS.md) has
-our numbers beside the paper's, and how to check them. Results of the run *gemma* are those of a [small pretrained model](docs/gemma.md).
-The notebooks are committed without outputs; `make reproduce` builds a site with executed copies. Seconds are those of the committed run, which may have found stored answers.
+our numbers beside the paper's, and how to check them. [The mini world](docs/second_world.md) tells what in the mini models' training decides which result;
+results of the run *gemma* are those of a [small pretrained model](docs/gemma.md).
+The notebooks are committed without outputs; `make reproduce` builds a site with executed copies. Seconds are those of the committed run, in which a
+notebook finds the answers that earlier ones have stored.
 """
 UNRUN = " Nothing has been run with the papers' own models yet."
 
@@ -127,8 +129,11 @@ def headed(page: str, profile: Profile) -> str:
 
 def claims_page(judgements: list[claims.Judgement], profile: Profile) -> str:
     """The page CLAIMS.md: every claim with both verdicts, paper by paper."""
-    judged = claims.markdown(judgements, profile.figures / profile.name)
-    return f"{headed(CLAIMS, profile)}\n{judged}"
+    folder, seconds = profile.figures / profile.name, {}
+    for notebook in all_notebooks():
+        took = wall_seconds(folder / id for id in notebook.artifacts)
+        seconds |= dict.fromkeys(notebook.artifacts, took)
+    return f"{headed(CLAIMS, profile)}\n{claims.markdown(judgements, seconds)}"
 
 
 def results_page(profile: Profile) -> str:

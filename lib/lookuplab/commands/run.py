@@ -296,6 +296,7 @@ def _execute(
     Without ``again``, jobs that have not changed since they last ran here are skipped, unless they measure time. Exit
     codes: 0, all is well; 1, some failed; 2, every failure was a UserError (bad input found only while running).
     """
+    from lookuplab.artifact import wall_seconds
     from lookuplab.cluster import joined
     from lookuplab.notebooks import check
     from lookuplab.runner import rank_and_count, run_jobs, state
@@ -323,6 +324,12 @@ def _execute(
             f"{len(planned) - len(due)} of {len(planned)} notebooks are up to date", err=True
         )
     began, jobs = time.monotonic(), max(1, jobs)
+    recorded = [wall_seconds(job.place.parent / id for id in job.notebook.artifacts) for job in due]
+    if len(due) > 1 and any(recorded):
+        minutes = max(1, round(sum(recorded) / jobs / 60))
+        click.echo(
+            f"{len(due)} notebooks: about {minutes} min, less if answers are stored", err=True
+        )
     try:
         with joined(scheduler, jobs) as cluster:
             found = run_jobs(due, jobs, cluster)

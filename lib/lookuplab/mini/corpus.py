@@ -9,7 +9,7 @@ names and arguments from the documentation; without them a small model does not 
 import keyword
 import math
 import re
-from collections import Counter, defaultdict
+from collections import ChainMap, Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -414,8 +414,7 @@ def invented_documents(count: int) -> Iterator[tuple[str, str]]:
 def documents(arm: int = 0) -> Iterator[tuple[str, str]]:
     """(id, text) of the whole corpus in a fixed order. No text contains the wording of a benchmark comment."""
     yield from (one for one in package_documents(PACKAGE_CHARACTERS) if not reserved(one[1]))
-    counts = chain.from_iterable(pool.items() for pool in pools().values())
-    yield from usage_documents(dict(counts), arm)
+    yield from usage_documents(ChainMap(*pools().values()), arm)
     yield from invented_documents(N_INVENTED)
 
 

@@ -90,8 +90,7 @@ def documented(package: str) -> list[Documented]:
 def _modules(name: str) -> Iterator[ModuleType]:
     """A package and all its public modules that can be imported."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             module = importlib.import_module(name)
     except Exception:  # an optional dependency, a removed module: each has its own exception
         return

@@ -265,8 +265,7 @@ def evaluated(example: Example, setup: str, target: str) -> tuple[dict, Literal]
     source or equals one of the variables.
     """
     known, out = {"__name__": "problem"}, io.StringIO()
-    with warnings.catch_warnings(), redirect_stdout(out), redirect_stderr(out):
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"), redirect_stdout(out), redirect_stderr(out):
         exec("\n".join([*example.imports, setup, f"result = {target}"]), known)
     del known["__builtins__"]
     found = literal(known["result"])

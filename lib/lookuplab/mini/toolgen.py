@@ -9,11 +9,11 @@ import ast
 import hashlib
 import re
 import textwrap
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import islice, product
+from itertools import count, islice, product
 from pathlib import Path
 
 from tqdm import tqdm
@@ -128,12 +128,12 @@ def file_functions(name: str, place: Path) -> Iterator[Pair]:
     text, tree = parsed(place)
     lines = lines_of(text)
     for qualified, node in definitions(tree):
-        docstring = ast.get_docstring(node)
-        body = node.body[docstring is not None :]
-        if not body or node.body[0].lineno == node.lineno:
+        docstring, first = ast.get_docstring(node), node.body[0]
+        alone = first is node.body[-1] and docstring is not None
+        if alone or first.lineno == node.lineno:
             continue
-        begin = node.body[0].end_lineno + 1 if docstring is not None else first_line(body[0])
-        signature = "".join(lines[node.lineno - 1 : first_line(node.body[0]) - 1])
+        begin = first_line(first) if docstring is None else first.end_lineno + 1
+        signature = "".join(lines[node.lineno - 1 : first_line(first) - 1])
         if signature.rstrip().endswith(":"):  # else a comment follows the colon
             # without a comment on the last line, as ``functions.extract`` has it: hashes are compared
             last = lines[node.end_lineno - 1].encode()[: node.end_col_offset].decode()
@@ -191,10 +191,9 @@ def usable_functions(filters: Filters) -> list[Function]:
 
 def chosen(found: Iterable[Function], most: int) -> Iterator[Function]:
     """At most ``most`` functions of each package, in the order of a hash, so that the first n are a sample."""
-    counts = Counter()
+    numbers = defaultdict(count)
     for one in sorted(found, key=lambda one: order(one.id)):
-        counts[one.repository] += 1
-        if counts[one.repository] <= most:
+        if next(numbers[one.repository]) < most:
             yield one
 
 

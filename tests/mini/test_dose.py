@@ -3,6 +3,7 @@
 import numpy as np
 import pandas
 import pytest
+from scipy.special import expit
 
 from lookuplab.mini.dose import dose_rows, half, meeting
 
@@ -10,25 +11,24 @@ COUNTS = np.repeat([0, 3, 9, 30, 99, 300, 600], 200)
 APIS = np.arange(len(COUNTS)) // 2
 
 
-def rows(alone, documented):
+def rows(**curves):
     """(condition, metric) -> row, for chances of a valid call by log(1 + count)."""
-    random = np.random.default_rng(1)
-    dose = np.log1p(COUNTS)
+    random, dose = np.random.default_rng(1), np.log1p(COUNTS)
     valid = {
-        name: random.random(len(dose)) < 1 / (1 + np.exp(-intercept - slope * dose))
-        for name, (intercept, slope) in {"alone": alone, "documented": documented}.items()
+        name: random.random(len(dose)) < expit(intercept + slope * dose)
+        for name, (intercept, slope) in curves.items()
     }
     frame = pandas.DataFrame({"model": "m", "api": APIS})
     return {(row["condition"], row["metric"]): row for row in dose_rows(frame, COUNTS, valid)}
 
 
 def test_crossings_of_known_curves_lie_in_their_intervals():
-    found = rows((-4, 1.2), (-0.5, 0.4))
+    found = rows(alone=(-4, 1.2), documented=(-0.5, 0.4))
     truth = {
         ("alone", "half_at"): np.expm1(4 / 1.2),
         ("documented", "half_at"): np.expm1(0.5 / 0.4),
         ("documented - alone", "meet_at"): np.expm1(3.5 / 0.8),
-        ("count_30/alone", "valid_percent"): 100 / (1 + np.exp(4 - 1.2 * np.log(31))),
+        ("count_30/alone", "valid_percent"): 100 * expit(1.2 * np.log(31) - 4),
     }
     for key, value in truth.items():
         row = found[key]
@@ -37,7 +37,7 @@ def test_crossings_of_known_curves_lie_in_their_intervals():
 
 
 def test_a_curve_that_never_crosses_is_cut_at_the_ends_of_the_range():
-    found = rows((-50, 0), (50, 0))
+    found = rows(alone=(-50, 0), documented=(50, 0))
     keys = ("alone", "half_at"), ("documented", "half_at"), ("documented - alone", "meet_at")
     assert [found[key]["value"] for key in keys] == [600, 0, 600]
 

@@ -1,6 +1,5 @@
 """The mini benchmark: the committed file, every step of its making on small cases, and what its models learn."""
 
-import ast
 import contextlib
 from types import SimpleNamespace
 
@@ -25,7 +24,7 @@ def test_execution(solution):
     assert known["result"] == 3
 """
 ARRAY = ("a = np.array([[10, 7, 4], [3, 2, 1]])",)
-MEDIAN = Example("numpy.median", "Numpy", 0, IMPORT, ARRAY, "np.median(a, axis=0)")
+MEDIAN = Example("numpy.median", 0, IMPORT, ARRAY, "np.median(a, axis=0)")
 
 
 @pytest.fixture(scope="module")
@@ -48,29 +47,29 @@ def passes(context, answer):
 
 def test_every_problem_is_of_a_held_out_object_and_names_its_origin(committed):
     assert len(ds1000.load(problems.PROBLEMS)) == len(committed) == sum(problems.NUMBERS.values())
-    facts = [record["metadata"] for record in committed]
-    known = {(fact["library"], fact["library_problem_id"]): fact for fact in facts}
-    for fact in facts:
-        origin = known[fact["library"], fact["perturbation_origin_id"]]
-        assert not fact["object"] or example_split(fact["object"]) == "test"
-        assert origin["object"] == fact["object"]
-        assert (fact["perturbation_type"] == "Origin") == (fact["rule"] == "") == (fact is origin)
+    facts = pd.DataFrame(record["metadata"] for record in committed)
+    is_origin = facts.library_problem_id == facts.perturbation_origin_id
+    assert all(is_origin == (facts.perturbation_type == "Origin")) and all(
+        is_origin == (facts.rule == "")
+    )
+    assert set(facts.groupby(["library", "perturbation_origin_id"]).object.nunique()) == {1}
+    assert {example_split(name) for name in facts.object if name} == {"test"}
 
 
 def test_references_pass_and_nothing_and_none_fail(committed):
     quick = [r for r in committed if r["metadata"]["library"] in ("Numpy", "Pandas")]
     for record in quick[::8]:
-        assert passes(record["code_context"], record["reference_code"])
-        assert not passes(record["code_context"], "pass")
-        assert not passes(record["code_context"], "result = None")
+        answers = record["reference_code"], "pass", "result = None"
+        passed = [passes(record["code_context"], answer) for answer in answers]
+        assert passed == [True, None, None]
 
 
 def test_the_committed_problems_come_out_of_the_installed_examples(committed):
-    origin, *_ = (record for record in committed if record["metadata"]["library"] == "Numpy")
-    name = f"{origin['metadata']['object']}#{origin['metadata']['example']}"
-    (example,) = (one for one in examples_of("Numpy", "test") if one.id == name)
-    ((made, *_),) = examined([example])
-    assert origin == {key: made.get(key, origin["metadata"]) for key in origin}
+    origin = next(one for one in committed if one["metadata"]["library"] == "Numpy")
+    facts = origin["metadata"]
+    name = f"{facts['object']}#{facts['example']}"
+    ((made, *_),) = examined([one for one in examples_of("numpy", "test") if one.id == name])
+    assert origin == {key: made.get(key, facts) for key in origin}
 
 
 @pytest.mark.parametrize(
@@ -88,37 +87,34 @@ def test_a_problem_is_about_the_object_that_is_called(name, source, is_asked_for
 
 
 def test_families_are_drawn_one_object_after_the_other_and_only_problems_that_hold():
-    def family(object, number, *kinds):
+    def family(object, number, wrong, *kinds):
         name = f"{object}#{number}"
         known = {"object": object, "example": name, "prompt": name, "code_context": TEST}
-        right = {"reference_code": "result = 3", "wrong": ["result = 4"]}
-        made = {"Origin": "", "Surface": "renamed: a to b"}
-        return [known | right | {"perturbation": kind, "rule": made[kind]} for kind in kinds]
+        known |= {"reference_code": "result = 3", "wrong": [wrong]}
+        return [known | {"perturbation": kind, "rule": kind} for kind in kinds]
 
-    ways = [family("numpy.a", n, "Origin", "Surface") for n in range(3)]
-    ways += [family("numpy.b", 0, "Origin"), family("numpy.c", 0, "Origin")]
-    ways[-1][0] |= {"wrong": ["result = 2 + 1"]}  # a wrong answer passes
+    ways = [family("numpy.a", n, "result = 4", "Origin", "Surface") for n in range(3)]
+    ways.append(family("numpy.b", 0, "result = 4", "Origin"))
+    ways.append(family("numpy.c", 0, "result = 2 + 1", "Origin"))  # a wrong answer passes
     drawn = problems.chosen(ways, {"Origin": 3, "Surface": 1})
-    assert sorted(len(one) for one in drawn) == [1, 1, 2]
-    objects = [one[0]["object"] for one in drawn]
-    assert sorted(objects) == ["numpy.a", "numpy.a", "numpy.b"]
+    assert sorted(map(len, drawn)) == [1, 1, 2]
+    assert sorted(one[0]["object"] for one in drawn) == ["numpy.a", "numpy.a", "numpy.b"]
 
 
 def test_no_prompt_names_the_callable_or_a_parameter(committed):
     for record in committed:
         question, _, code = record["prompt"].partition("\nA:\n")
-        called = ast.parse(record["metadata"]["expressions"][1], mode="eval").body
-        last = ast.unparse(getattr(called, "func", called)).rpartition(".")[2]
+        last = problems.called(record["metadata"]["expressions"][1]).rpartition(".")[2]
         assert f".{last}(" not in question and f"`{last}`" not in question
         assert f"import {last}\n" not in code and f".{last}(" not in code
-    flag = Example("numpy.sum", "Numpy", 0, IMPORT, ARRAY, "np.sum(a, axis=0, keepdims=True)")
+    flag = Example("numpy.sum", 0, IMPORT, ARRAY, "np.sum(a, axis=0, keepdims=True)")
     asked = prompt(problems.origin(flag))
     assert "`True`" in asked and "keepdims" not in asked and "axis" not in asked.partition("A:")[2]
 
 
 def test_a_callable_that_is_imported_by_name_is_called_by_its_module():
     lines = ("from scipy.special import comb, factorial",)
-    first = Example("scipy.special.comb", "Scipy", 0, lines, (), "comb(5, 2)")
+    first = Example("scipy.special.comb", 0, lines, (), "comb(5, 2)")
     moved = problems.unimported(first, "comb")
     assert moved.imports == ("import scipy.special", "from scipy.special import factorial")
     assert moved.target == "scipy.special.comb(5, 2)"
@@ -141,14 +137,12 @@ def test_an_example_keeps_the_statements_that_its_value_needs():
     7.0
     """
     setup = ("a = np.ones(3)", "a[0] = 5")
-    found = list(examples(Documented(("numpy.shown",), text), "Numpy"))
-    assert found == [Example("numpy.shown", "Numpy", 4, IMPORT, setup, "shown(a)")]
+    found = list(examples(Documented(("numpy.shown",), text)))
+    assert found == [Example("numpy.shown", 4, IMPORT, setup, "shown(a)")]
 
 
 def test_constants_become_variables_and_the_second_input_gives_another_value():
-    draft = problems.origin(
-        Example("numpy.average", "Numpy", 0, IMPORT, (), "np.average([1, 2, 6])")
-    )
+    draft = problems.origin(Example("numpy.average", 0, IMPORT, (), "np.average([1, 2, 6])"))
     (first, value), (second, other) = draft.cases
     assert draft.target == "np.average(data)" and first == "data = [1, 2, 6]"
     assert value == Literal("number", "3.0") and second.startswith(first) and other != value
@@ -166,12 +160,12 @@ def test_constants_become_variables_and_the_second_input_gives_another_value():
 )
 def test_what_is_no_problem_is_left_out(setup, target):
     with pytest.raises(Exception):
-        drafts(Example("numpy.x", "Numpy", 0, IMPORT, setup, target))
+        drafts(Example("numpy.x", 0, IMPORT, setup, target))
 
 
 def test_an_example_runs_in_a_process_that_writes_and_connects_nowhere():
     lines = "open('x', 'w')", "import socket; socket.create_connection(('127.0.0.1', 9))", ""
-    tried = [Example("", "Numpy", 0, IMPORT, (line, *ARRAY), "np.sum(a)") for line in lines]
+    tried = [Example("", 0, IMPORT, (line, *ARRAY), "np.sum(a)") for line in lines]
     assert [bool(found) for found in examined(tried)] == [False, False, True]
 
 

@@ -1,9 +1,11 @@
 """The functions that ToolGen's models learn, and those that none of them may: on a few small packages."""
 
 from collections import Counter
+from functools import cache
 
 import pytest
 
+from lookuplab import mini
 from lookuplab.errors import UserError
 from lookuplab.mini import toolgen
 from lookuplab.toolgen.evaluation import listed_functions
@@ -28,7 +30,7 @@ class C{0}:
 
 '''
 AGAIN = 7, 107, 207  # numbers whose function the held-out repository has, too, in another layout
-CACHED = toolgen.functions, toolgen.held_out_codes, toolgen.usable_functions
+CACHED = "functions", "held_out_codes", "usable_functions"
 
 
 @pytest.fixture
@@ -49,36 +51,31 @@ def world(tmp_path, monkeypatch):
     monkeypatch.setenv("LOOKUPLAB_SOURCES", str(tmp_path))
     monkeypatch.setattr(toolgen, "HELD_OUT_PACKAGES", ("kept",))
     monkeypatch.setattr(toolgen, "PER_REPOSITORY", 200)
-    for one in CACHED:
-        one.cache_clear()
-    yield tmp_path / "work-1"  # no package's name
-    for one in CACHED:
-        one.cache_clear()
-
-
-def code(one):
-    return toolgen.code_hash(one.signature, one.body)
+    for name in ("WORK", "MODELS"):
+        monkeypatch.setattr(toolgen, name, tmp_path / "work-1")  # no package's name
+    for name in CACHED:
+        monkeypatch.setattr(toolgen, name, cache(getattr(toolgen, name).__wrapped__))
 
 
 def test_no_training_has_code_of_a_held_out_repository_class_or_function(world):
     known = toolgen.training_functions()
-    learned = toolgen.learned_functions(world)
+    learned = toolgen.learned_functions()
     left_out = {toolgen.split_of(one.id) for one in (*known, *learned)} - {"training"}
     assert not left_out and len(known) > 400
     texts = [one.signature + one.body for one in (*known, *learned)]
     for number in (*AGAIN, 900, 901, 902):  # held out; a cloud file, a test, a licence
         assert not [text for text in texts if f"+ {number}\n" in text]
-    trained = {*map(code, known)}
+    trained = {*map(toolgen.code_hash, known)}
     for split in toolgen.HELD_OUT:
-        asked = toolgen.held_out_functions(world, split)
+        asked = toolgen.held_out_functions(split)
         assert len(asked) > 10 and {toolgen.split_of(one.id) for one in asked} == {split}
-        assert trained.isdisjoint(map(code, asked))
+        assert trained.isdisjoint(map(toolgen.code_hash, asked))
 
 
 def test_no_package_gives_more_than_its_share_and_the_order_is_a_hash(world):
-    learned = Counter(one.repository for one in toolgen.learned_functions(world))
+    learned = Counter(one.repository for one in toolgen.learned_functions())
     assert learned["two"] == 200 and 100 < learned["one"] < 300
-    asked = [one.id for one in toolgen.held_out_functions(world, "test")]
+    asked = [one.id for one in toolgen.held_out_functions("test")]
     assert asked == sorted(asked, key=toolgen.order) != sorted(asked)
 
 
@@ -90,13 +87,13 @@ def test_the_split_is_a_function_of_the_draw_and_of_the_whole_class_or_function(
     assert first == [toolgen.split_of(f"p/a.py:C{n}.g.<locals>#77") for n in range(4000)]
     shares = Counter(first)
     assert 150 < shares["test"] < 250 and 150 < shares["development"] < 250
-    monkeypatch.setattr(toolgen, "DRAW", 1)
+    monkeypatch.setattr(mini, "DRAW", 1)
     assert drawn() != first
 
 
 def test_the_written_list_gives_the_functions_back_in_its_order(world):
-    toolgen.write_held_out(world, world)
-    asked, file = toolgen.held_out_functions(world, "test"), world / "seen_test.txt"
+    toolgen.write_held_out()
+    asked, file = toolgen.held_out_functions("test"), toolgen.MODELS / "seen_test.txt"
     assert listed_functions(file) == asked and listed_functions(file, limit=3) == asked[:3]
 
 

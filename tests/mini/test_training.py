@@ -19,7 +19,7 @@ SIZES = np.array([len(read) + len(written) for read, written in EXAMPLES])
 SAMPLE = [
     "client = boto3.client('s3')\nclient.list_identity_pool_usage(IdentityPoolId='a1')\n"
 ] * 20
-TOKENIZER = training.train_tokenizer(SAMPLE, 600)
+TOKENIZER = training.train_tokenizer(SAMPLE)
 
 
 RECIPE = Recipe("tiny", epochs=2, packed=True, batch_tokens=128)
@@ -28,8 +28,7 @@ RECIPE = Recipe("tiny", epochs=2, packed=True, batch_tokens=128)
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch):
     AcceleratorState._reset_state(reset_partial_state=True)  # another test has set a precision
-    shape = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 2, "head_dim": 64}
-    shape |= {"model_type": "llama", "intermediate_size": 64, "max_position_embeddings": 512}
+    shape = training.ARCHITECTURES["small"] | {"num_hidden_layers": 2, "hidden_size": 32}
     monkeypatch.setitem(training.ARCHITECTURES, "tiny", shape)
 
 

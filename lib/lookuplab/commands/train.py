@@ -77,20 +77,10 @@ def mini_toolgen() -> None:
     Example:
       lookuplab train mini-toolgen
     """
-    from lookuplab.mini.toolgen import (
-        MODELS,
-        VARIANTS,
-        WORK,
-        finetuned,
-        marked_pairs,
-        write_held_out,
-    )
+    from lookuplab.mini.toolgen import train
 
-    write_held_out(WORK, MODELS)
-    pairs = marked_pairs(WORK, MODELS / "marks.jsonl.gz")
-    for family in ("gpt", "t5", "llama"):
-        for variant in VARIANTS:
-            click.echo(finetuned(WORK, MODELS, family, variant, pairs))
+    for folder in train():
+        click.echo(folder)
 
 
 @command(train)

@@ -1,3 +1,20 @@
 """The mini world: a training corpus in which we know how often every API occurs, and the small models trained on it."""
 
+from pathlib import Path
+
+import yaml
+
+from lookuplab.cloudapi.benchmark import stable_order
+
 DRAW = 0xD3249F0E  # the seed of every draw: the hash of the commit that wrote down the design (data/mini/DESIGN.md)
+WORDINGS = yaml.safe_load(Path(__file__).with_name("wordings.yaml").read_text("utf-8"))
+
+
+def order(text: str) -> str:
+    """A sort key that shuffles; it depends on the draw and the text alone."""
+    return stable_order(text, DRAW)
+
+
+def split_of(text: str, parts: int) -> str:
+    """What a thing of this name is for: "test" and "development" have one in ``parts`` each, "training" the rest."""
+    return {0: "test", 1: "development"}.get(int(order(text), 16) % parts, "training")

@@ -23,8 +23,6 @@ from types import ModuleType
 
 from lookuplab.mini.packages import example_split
 
-# As DS-1000 names them
-LIBRARIES = {"Pandas": "pandas", "Numpy": "numpy", "Scipy": "scipy", "Sklearn": "sklearn"}
 NOT_PUBLIC = re.compile(r"^(_.*|tests?|conftest|externals|testing|testutils|f2py|distutils|setup)$")
 IMPORTS = {  # that docstrings take for granted
     "np": "import numpy as np",
@@ -68,7 +66,7 @@ def documented(package: str) -> list[Documented]:
 
     Modules, private names, tests and what a module merely imports from another package are left out.
     """
-    names: dict[str, set[str]] = defaultdict(set)
+    names = defaultdict(set)
     for module in _modules(package):
         for name in getattr(module, "__all__", None) or vars(module):
             value = inspect.getattr_static(module, name, None)
@@ -92,8 +90,7 @@ def documented(package: str) -> list[Documented]:
 def _modules(name: str) -> Iterator[ModuleType]:
     """A package and all its public modules that can be imported."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             module = importlib.import_module(name)
     except Exception:  # an optional dependency, a removed module: each has its own exception
         return
@@ -105,9 +102,9 @@ def _modules(name: str) -> Iterator[ModuleType]:
 
 def sections(text: str) -> dict[str, str]:
     """The sections of a numpydoc docstring: lower-case heading -> text; "" is the text before the first heading."""
-    first, *parts = re.split(r"^(\w[\w -]*)\n[-=]{3,} *$", text, flags=re.M)
-    headings = [name.strip().lower() for name in parts[::2]]
-    return {"": first, **dict(zip(headings, parts[1::2], strict=True))}
+    parts = re.split(r"^(\w[\w -]*)\n[-=]{3,} *$", text, flags=re.M)
+    headings = ["", *(name.strip().lower() for name in parts[1::2])]
+    return dict(zip(headings, parts[::2], strict=True))
 
 
 def sentences(text: str) -> list[str]:
@@ -157,8 +154,7 @@ def sessions(text: str) -> list[tuple[str, str]]:
 
 def _alone(before: list[str], code: list[str]) -> str:
     """``code`` after the imports that it needs and those of the earlier statements that bind what it reads."""
-    needed: set[str] = set()
-    kept: list[str] = []
+    needed, kept = set(), []
     for statement in reversed([*before, *code]):
         tree = ast.parse(statement)
         if len(kept) < len(code) or needed & bound(tree):
@@ -195,7 +191,6 @@ class Example:
     """
 
     object: str
-    library: str
     number: int
     imports: tuple[str, ...]
     setup: tuple[str, ...]
@@ -212,28 +207,28 @@ def examples_of(library: str, split: str) -> list[Example]:
     """
     return [
         example
-        for item in documented(LIBRARIES[library])
-        if not {"random", "datasets", "plotting", "plot"} & set(item.name.split("."))
+        for item in documented(library)
+        if {"random", "datasets", "plotting", "plot"}.isdisjoint(item.name.split("."))
         and all(example_split(name) == split for name in item.names)
-        for example in examples(item, library)
+        for example in examples(item)
     ]
 
 
-def examples(item: Documented, library: str) -> Iterator[Example]:
+def examples(item: Documented) -> Iterator[Example]:
     """The examples of an object that can be a problem."""
     try:
         parsed = doctest.DocTestParser().get_examples(item.text)
         bodies = [ast.parse(one.source).body for one in parsed]
     except (ValueError, SyntaxError):
         return
-    before: list[tuple[ast.stmt, str]] = []
+    before = []
     for number, (one, body) in enumerate(zip(parsed, bodies, strict=True)):
         for node in body:
             shown = isinstance(node, ast.Expr) and one.want
             if shown or isinstance(node, ast.Assign) and [*map(type, node.targets)] == [ast.Name]:
                 imports, setup = needed(before, node)
                 target = ast.get_source_segment(one.source, node.value)
-                example = Example(item.name, library, number, imports, setup, target)
+                example = Example(item.name, number, imports, setup, target)
                 if fits(example, node.value) and not LEFT_OUT.search(one.source):
                     yield example
             if not shown:
@@ -255,15 +250,15 @@ def needed(
             imported = isinstance(node, ast.Import | ast.ImportFrom)
             (imports if imported else others).insert(0, source)
     implied = [IMPORTS[name] for name in ("np", "pd") if name in wanted]
-    return tuple(dict.fromkeys([*implied, *imports])), tuple(others)
+    return (*implied, *imports), tuple(others)
 
 
 def root(node: ast.stmt) -> str:
     """The variable whose method a statement calls: ``x.sort()`` may change x."""
-    found = node.value if isinstance(node, ast.Expr) else None
-    while isinstance(found, ast.Call | ast.Attribute | ast.Subscript):
-        found = found.func if isinstance(found, ast.Call) else found.value
-    return found.id if isinstance(found, ast.Name) else ""
+    match node:
+        case ast.Expr(ast.Name() | ast.Call() | ast.Attribute() | ast.Subscript()):
+            return re.match(r"\w*", ast.unparse(node))[0]
+    return ""
 
 
 def fits(example: Example, node: ast.expr) -> bool:
@@ -271,7 +266,6 @@ def fits(example: Example, node: ast.expr) -> bool:
     text = "\n".join([*example.imports, *example.setup, example.target])
     try:
         used = names(ast.parse(text))
-        ast.parse(example.target, mode="eval")
     except SyntaxError:  # lines that need parentheses around them
         return False
     of_class = isinstance(pydoc.locate(example.object), type)  # any of its methods will do
@@ -304,8 +298,11 @@ class Call:
     document: str
     summary: str
 
-    def text(self, node: ast.expr) -> str:
-        return ast.get_source_segment(self.source, node)
+    @property
+    def parts(self) -> dict[ast.expr, str]:
+        """The receiver, if there is one, and the arguments, each with its source."""
+        found = [*filter(None, [self.receiver]), *(node for _, node in self.arguments)]
+        return {node: ast.get_source_segment(self.source, node) for node in found}
 
 
 def call(source: str, known: dict) -> Call:
@@ -318,19 +315,18 @@ def call(source: str, known: dict) -> Call:
     if not isinstance(called, ast.Name | ast.Attribute):
         raise ValueError("what another call gives is called")
     name, receiver = ast.unparse(called), None
-    found = eval(name, dict(known))
+    found = eval(name, known)
     document = inspect.getdoc(found) or ""
     if isinstance(called, ast.Attribute):
-        owner = eval(ast.unparse(called.value), dict(known))
+        owner = eval(ast.unparse(called.value), known)
         if not isinstance(owner, ModuleType):
             name, receiver = called.attr, called.value
             document = described(type(owner), name, document)
     if called is node and (not receiver or callable(found)):
         raise ValueError("a constant of a module, or a method that is not called")
     parameters = {}
-    if called is not node:
-        with suppress(TypeError, ValueError):  # a callable without a known signature
-            parameters = inspect.signature(found).parameters
+    with suppress(TypeError, ValueError):  # a callable without a known signature
+        parameters = inspect.signature(found).parameters
     defaults = {
         name: one.default
         for name, one in parameters.items()
@@ -390,11 +386,10 @@ def lifted(found: Call) -> tuple[str, list[str]]:
     Displays and constructed values among receiver and arguments become variables, with names that do not give a
     parameter away; if there are none, the receiver or else the first argument does.
     """
-    parts = [*filter(None, [found.receiver]), *(node for _, node in found.arguments)]
     kinds = ast.List | ast.Tuple | ast.Dict | ast.Set | ast.Call
     taken = names(ast.parse(found.source), ast.Load)
     free = (name for name in ("data", "values", "other", "third", "fourth") if name not in taken)
-    lifted = [node for node in parts if isinstance(node, kinds)] or parts[:1]
+    lifted = [node for node in found.parts if isinstance(node, kinds)] or [*found.parts][:1]
     changes = [(node, next(free)) for node in lifted]
-    lines = [f"{name} = {found.text(node)}" for node, name in changes]
+    lines = [f"{name} = {found.parts[node]}" for node, name in changes]
     return replaced(found.source, changes), lines

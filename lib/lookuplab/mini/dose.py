@@ -4,18 +4,16 @@ without documentation and with the correct one (mini/dose_response).
 Only a world in which the counts were drawn can show it.
 """
 
-import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas
 from sklearn.linear_model import LogisticRegression
 
-from lookuplab.mini.corpus import COUNTS
+from lookuplab.mini.corpus import MOST
 from lookuplab.scoring.rates import Rate, jackknife, of_number, of_share, row
 
 GRID = (0, 1, 3, 10, 30, 100, 300, 600)  # counts at which the curves are given
-MOST = COUNTS["asked"][1]
 PENALTY = 100.0  # scikit-learn's C: so weak that it matters only if a count separates all valid from all invalid calls
 
 
@@ -70,21 +68,19 @@ def dose_rows(
             found.append([*np.concatenate(shares), *np.clip(crossings, -50, 50)])
         return np.array(found)
 
-    kinds = [of_share] * (len(valid) * len(GRID)) + [of_number] * (len(valid) + 1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        numbers = jackknife(statistic, frame.api, kinds)
-    model, rows = frame.model.iloc[0], []
     levels = [(f"count_{count}/{way}", "valid_percent") for way in valid for count in GRID]
-    crossings = [(way, "half_at") for way in valid] + [("documented - alone", "meet_at")]
-    for (condition, metric), number in zip(levels + crossings, numbers, strict=True):
-        number = number.percent() if metric == "valid_percent" else as_counts(number)
-        rows.append(row(model, condition, metric, number))
-    return rows
+    levels += [(way, "half_at") for way in valid] + [("documented - alone", "meet_at")]
+    kinds = [of_share if metric == "valid_percent" else of_number for _, metric in levels]
+    with np.errstate(all="ignore"):
+        numbers = jackknife(statistic, frame.api, kinds)
+    shown = {of_share: Rate.percent, of_number: as_counts}
+    return [
+        row(frame.model.iloc[0], *level, shown[kind](number))
+        for level, kind, number in zip(levels, kinds, numbers, strict=True)
+    ]
 
 
 def as_counts(number: Rate) -> Rate:
-    """A number in log(1 + count) as a count from 0 to MOST. An unknown interval becomes the whole range."""
-    ends = [number.value, np.nan_to_num(number.low, nan=-50), np.nan_to_num(number.high, nan=50)]
-    value, low, high = np.clip(np.expm1(np.minimum(ends, 50)), 0, MOST).tolist()
-    return Rate(value, low, high, number.n, number.clusters)
+    """A number in log(1 + count) as a count from 0 to 600. An unknown interval becomes the whole range."""
+    ends = np.expm1([number.value, np.fmax(number.low, -50), np.fmin(number.high, 50)])
+    return Rate(*np.clip(ends, 0, MOST["asked"]).tolist(), number.n, number.clusters)

@@ -13,7 +13,7 @@ from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
 
-from lookuplab.mini import DRAW
+from lookuplab.mini import split_of
 from lookuplab.python_sources import distribution
 
 PACKAGES = tuple(
@@ -47,19 +47,15 @@ def example_split(qualified_name: str) -> str:
     and ``pandas.merge``, which share examples.
     """
     package, _, rest = qualified_name.partition(".")
-    key = f"{DRAW} {package}:{rest.rpartition('.')[2]}"
-    tenth = int(hashlib.sha256(key.encode()).hexdigest(), 16) % 10
-    return {0: "test", 1: "development"}.get(tenth, "training")
+    return split_of(f"{package}:{rest.rpartition('.')[2]}", 10)
 
 
 def licence_of(found: metadata.Distribution) -> str:
     """The stated licence: SPDX expression, else the trove classifiers, else the first line of the free text."""
     fields = found.metadata
-    classifiers = [one.split("::")[-1].strip() for one in fields.get_all("Classifier") or ()]
-    licences = "; ".join(one for one in classifiers if "License" in one)
-    return (
-        fields.get("License-Expression") or licences or (fields.get("License") or "").split("\n")[0]
-    )
+    classifiers = "\n".join(fields.get_all("Classifier", ()))
+    licences = "; ".join(re.findall(".*:: *(.*License.*)", classifiers))
+    return fields["License-Expression"] or licences or fields.get("License", "").split("\n")[0]
 
 
 def licences() -> str:
@@ -90,21 +86,20 @@ def files_of(name: str) -> list[tuple[str, Path]]:
     """(path among the sources, place on disk) of a package's Python files, in the order of a hash."""
     found = distribution(name)
     kept = [
-        str(file)
-        for file in found.files or ()
-        if file.suffix == ".py" and not {"..", *SKIPPED_PARTS} & set(file.parts)
+        (str(file), Path(file.locate()))
+        for file in found.files
+        if file.suffix == ".py" and {"..", *SKIPPED_PARTS}.isdisjoint(file.parts)
     ]
-    kept.sort(key=lambda path: hashlib.sha256(f"0:{path}".encode()).digest())
-    return [(path, Path(found.locate_file(path))) for path in kept]
+    return sorted(kept, key=lambda one: hashlib.sha256(f"0:{one[0]}".encode()).digest())
 
 
-def parsed(place: Path) -> tuple[str, ast.Module | None]:
-    """A file's text and tree; no tree where it cannot be read or parsed."""
+def parsed(place: Path) -> tuple[str, ast.Module]:
+    """A file's text and tree; both empty where it cannot be read or parsed."""
     try:
         text = place.read_text(encoding="utf-8")
         return text, ast.parse(text)
     except (OSError, ValueError, SyntaxError, RecursionError):
-        return "", None
+        return "", ast.Module([], [])
 
 
 def usable_text(name: str, place: Path) -> str:
@@ -123,7 +118,7 @@ def without_held_out_examples(text: str, package: str) -> str:
 
     A string with examples that belongs to no object that we can name (a shared template) always loses them.
     """
-    owners: dict[ast.Constant, str | None] = {}
+    owners = {}  # string -> the name of the object that it documents
     for node in ast.walk(ast.parse(text)):
         match node:
             case ast.Constant(value=str(said)) if ">>>" in said:
@@ -161,6 +156,11 @@ def _without_examples(lines: list[str]) -> list[str]:
     return [*kept, last]
 
 
+def first_line(node: ast.stmt) -> int:
+    """Where a statement begins, decorators included."""
+    return min(one.lineno for one in (node, *getattr(node, "decorator_list", ())))
+
+
 def chunks(text: str, size: int = CHUNK) -> Iterator[str]:
     """Cut a module into pieces of about ``size`` characters: before top-level statements and methods, else anywhere
     between lines.
@@ -168,7 +168,7 @@ def chunks(text: str, size: int = CHUNK) -> Iterator[str]:
     starts = {0}
     for node in ast.parse(text).body:
         for part in (node, *(node.body[1:] if isinstance(node, ast.ClassDef) else ())):
-            starts.add(min(one.lineno for one in (part, *getattr(part, "decorator_list", ()))) - 1)
+            starts.add(first_line(part) - 1)
     lines, piece = text.splitlines(keepends=True), ""
     for begin, end in pairwise([*sorted(starts), len(lines)]):
         if piece and len(piece) + sum(map(len, lines[begin:end])) > size:

@@ -16,22 +16,19 @@ import resource
 import signal
 import sys
 import warnings
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field, replace
-from itertools import chain, zip_longest
-from typing import NamedTuple
+from itertools import chain, count, islice, zip_longest
 
 import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
 from lookuplab import paths
-from lookuplab.cloudapi.benchmark import stable_order
-from lookuplab.mini import DRAW
+from lookuplab.mini import WORDINGS, order
 from lookuplab.mini.docstrings import (
-    LIBRARIES,
     Call,
     Example,
     call,
@@ -54,17 +51,14 @@ SECONDS = 300  # for one value: code that waits or computes longer gives no prob
 MEMORY = 6 << 30  # bytes: a pandas example asks for 15 GB
 LONGEST, PRINTED = 2000, 600  # characters of a value's source, and of one that a prompt shows
 NAMES = "sample given items source entry content group start".split()  # for renamed variables
-IMPORTS = {  # that the sources of values use
-    **{
-        name: f"from pandas import {name}"
-        for name in ("Interval", "NaT", "Period", "Timedelta", "Timestamp")
-    },
+_FROM_PANDAS = "Interval NaT Period Timedelta Timestamp".split()
+IMPORTS = {name: f"from pandas import {name}" for name in _FROM_PANDAS} | {
     "nan": "from math import nan",
     "inf": "from math import inf",
     "np": "import numpy as np",
     "pd": "import pandas as pd",
-}
-KNOWN: dict = {}
+}  # that the sources of values use
+KNOWN = {}
 exec("\n".join(IMPORTS.values()), KNOWN)
 PLAIN = (bool, int, str, bytes, pd.Timestamp, pd.Timedelta, pd.Period, pd.Interval, type(pd.NaT))
 _ARRAY = """
@@ -140,58 +134,20 @@ def test_execution(solution: str):
         exec(code, environment)
         same(environment["result"], EXPECTED[i])
 '''
-# The lines of a question: what is given, what is wanted, for which values, and the result for the example. Only Surface
-# problems have the second and third wording.
-WORDINGS = (
-    (
-        "I use {library} and have {variables} as in the code below.",
-        "{summary}",
-        "Take",
-        "The result for these values:",
-    ),
-    (
-        "Below you see how {variables} came about in my script, which uses {library}.",
-        "What I am after: {summary}",
-        "What goes in:",
-        "With these numbers I expect:",
-    ),
-    (
-        "A question about {library}. Given: {variables}, see the code.",
-        "Is there a short way to get there? The task reads: {summary}",
-        "To be used for it:",
-        "So the output should be",
-    ),
-)
-STORY = (
-    "This is a part of a larger program that several people work on, so please do not change how the data is "
-    "made. An older version did it with a loop, which was slow and hard to read."
-)
-SYNONYMS = {
-    "Return": "Give me",
-    "Compute": "Work out",
-    "Calculate": "Work out",
-    "Evaluate": "Find",
-    "Test whether": "Find out whether",
-    "element-wise": "for each element",
-    "Generate": "Make",
-    "Convert": "Turn",
-    "Create": "Make",
-    "Construct": "Make",
-    "Determine": "Find",
-}
 EACH, REVERSED = "for each of a list", "then reversed"
-STEPS = {
-    EACH: "Do this for every element of the list `inputs`; the result is the list of the values.",
-    REVERSED: "Then turn the outcome around, so that what is last along its first axis comes first.",
-}
+BACKWARDS = {"array": "[::-1]", "frame": ".iloc[::-1]", "series": ".iloc[::-1]", "index": "[::-1]"}
 REFUSED = "socket.connect socket.getaddrinfo subprocess.Popen os.system os.exec".split()
 
 
-class Literal(NamedTuple):
-    """Source of an expression that reproduces a value, and its kind (a key of ``SAME``)."""
+@dataclass(frozen=True)
+class Literal:
+    """Source of an expression that reproduces a value, its kind (a key of ``SAME``), and the value as an interpreter
+    shows it, empty if that is long.
+    """
 
     kind: str
     source: str
+    shown: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -206,7 +162,6 @@ class Draft:
     call: Call
     target: str
     cases: tuple[tuple[str, Literal], ...]
-    printed: str = ""
     perturbation: str = "Origin"
     rule: str = ""
     renamed: dict[str, str] = field(default_factory=dict)
@@ -215,9 +170,12 @@ class Draft:
 def literal(value: object) -> Literal | None:
     """The value's source; None if no source reproduces it, or if the source is long."""
     with suppress(Exception):
-        found = Literal(kind_of(value), source_of(value))
-        same(found.kind, eval(found.source, dict(KNOWN)), value)
-        return found if len(found.source) <= LONGEST else None
+        kind, source = kind_of(value), source_of(value)
+        same(kind, eval(source, KNOWN), value)
+        shown = source if kind in ("number", "exact") else repr(value)
+        if len(shown) > PRINTED or len(shown.splitlines()) > 12 or " at 0x" in shown:
+            shown = ""
+        return Literal(kind, source, shown) if len(source) <= LONGEST else None
 
 
 def same(kind: str, result: object, expected: object) -> None:
@@ -300,16 +258,15 @@ def source_of(value: object) -> str:
     raise ValueError(f"no plain form: {type(value)}")
 
 
-def evaluated(imports: Sequence[str], setup: Sequence[str], target: str) -> tuple[dict, Literal]:
+def evaluated(example: Example, setup: str, target: str) -> tuple[dict, Literal]:
     """The names after the set-up, with the expression's value as ``result``, and that value's source.
 
     Raises whatever the code raises, including warnings, and ValueError if the code prints, or if the value has no
     source or equals one of the variables.
     """
     known, out = {"__name__": "problem"}, io.StringIO()
-    with warnings.catch_warnings(), redirect_stdout(out), redirect_stderr(out):
-        warnings.simplefilter("error")
-        exec("\n".join([*imports, *setup, f"result = {target}"]), known)
+    with warnings.catch_warnings(action="error"), redirect_stdout(out), redirect_stderr(out):
+        exec("\n".join([*example.imports, setup, f"result = {target}"]), known)
     del known["__builtins__"]
     found = literal(known["result"])
     others = (literal(value) for name, value in known.items() if name != "result")
@@ -321,34 +278,40 @@ def evaluated(imports: Sequence[str], setup: Sequence[str], target: str) -> tupl
 def drafts(example: Example) -> list[Draft]:
     """The problem of an example and every perturbation that a rule gives. Raises if the example gives no problem."""
     first = origin(example)
-    return [first, *surface(first), *semantic(first), *difficult(first)]
+    found = [first, *surface(first)]
+    for rule, target in other_arguments(first.call):
+        found += again(first, "Semantic", rule, target)
+    found += for_each(first)
+    if backwards := BACKWARDS.get(first.cases[0][1].kind):
+        found += again(first, "Difficult-Rewrite", REVERSED, first.target + backwards)
+    return found
 
 
 def origin(example: Example) -> Draft:
     """The problem of an example: two inputs that give two different values. Raises if there is none."""
-    known, _ = evaluated(example.imports, example.setup, example.target)
+    setup = "\n".join(example.setup)
+    known, _ = evaluated(example, setup, example.target)
     found = call(example.target, known)
-    if named(found, "\n".join(example.setup)):
+    if named(found, setup):
         raise ValueError("the prompt would name the callable")
     example = unimported(example, found.name)
-    setup, target = list(example.setup), example.target
-    known, expected = evaluated(example.imports, setup, target)
+    lines, target = [*example.setup], example.target
     if not variables(target, setup):
-        target, lines = lifted(call(target, known))
-        setup += lines
-        known, expected = evaluated(example.imports, setup, target)
-    direct = variables(target, setup)
-    indirect = [name for name in reversed(variables("\n".join(setup), setup)) if name not in direct]
-    for name in (*direct, *indirect):
-        at = max(n for n, line in enumerate(setup, 1) if name in names(ast.parse(line), ast.Store))
+        known, _ = evaluated(example, setup, target)
+        target, made = lifted(call(target, known))
+        lines += made
+        setup = "\n".join(lines)
+    known, expected = evaluated(example, setup, target)
+    read = [*variables(target, setup), *reversed(variables(setup, setup))]
+    for name in dict.fromkeys(read):
+        at = max(n for n, line in enumerate(lines, 1) if name in names(ast.parse(line), ast.Store))
         for change in changes(known.get(name)):
-            lines = [*setup[:at], f"{name} = {change.format(name)}", *setup[at:]]
+            second = "\n".join([*lines[:at], f"{name} = {change.format(name)}", *lines[at:]])
             with suppress(Exception):
-                _, other = evaluated(example.imports, lines, target)
+                _, other = evaluated(example, second, target)
                 if other.kind == expected.kind and other != expected:
-                    cases = ("\n".join(setup), expected), ("\n".join(lines), other)
-                    shown = printed(known["result"], expected)
-                    return Draft(example, call(target, known), target, cases, shown)
+                    cases = (setup, expected), (second, other)
+                    return Draft(example, call(target, known), target, cases)
     raise ValueError("no other input gives another value")
 
 
@@ -369,24 +332,12 @@ def unimported(example: Example, name: str) -> Example:
         (node,) = ast.parse(line).body
         known = {one.asname or one.name: one for one in node.names}
         if isinstance(node, ast.ImportFrom) and name in known:
-            full = f"{node.module}.{known.pop(name).name}"
+            target = renamed(example.target, {name: f"{node.module}.{known.pop(name).name}"})
             imports = [one for one in example.imports if one != line] + [f"import {node.module}"]
             if known:
                 imports.append(ast.unparse(ast.ImportFrom(node.module, [*known.values()], 0)))
-            read = ast.walk(ast.parse(example.target))
-            calls = [(one, full) for one in read if isinstance(one, ast.Name) and one.id == name]
-            imports, target = tuple(dict.fromkeys(imports)), replaced(example.target, calls)
-            return replace(example, imports=imports, target=target)
+            return replace(example, imports=tuple(dict.fromkeys(imports)), target=target)
     return example
-
-
-def printed(value: object, expected: Literal) -> str:
-    """The value as an interpreter shows it; empty if that is long."""
-    pandas = isinstance(value, pd.Series | pd.DataFrame)
-    plain = expected.kind in ("number", "exact")
-    text = expected.source if plain else str(value) if pandas else repr(value)
-    short = len(text) <= PRINTED and len(text.splitlines()) <= 12
-    return text if short and " at 0x" not in text else ""
 
 
 def mentioned(text: str, known: Iterable[str]) -> list[str]:
@@ -394,9 +345,9 @@ def mentioned(text: str, known: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(name for name in re.findall(r"[A-Za-z_]\w*", text) if name in known))
 
 
-def variables(target: str, setup: Sequence[str]) -> list[str]:
+def variables(target: str, setup: str) -> list[str]:
     """Variables of the set-up that the expression reads, in its order."""
-    return mentioned(target, names(ast.parse("\n".join(setup)), ast.Store))
+    return mentioned(target, names(ast.parse(setup), ast.Store))
 
 
 def changes(value: object) -> Sequence[str]:
@@ -428,7 +379,7 @@ def surface(first: Draft) -> Iterator[Draft]:
     yield replace(draft, rule="story around it")
     taken = names(ast.parse(f"{setup}\n{first.target}"))
     free = (name for name in NAMES if name not in taken)
-    if new := dict(zip(variables(first.target, [setup]), free, strict=False)):
+    if new := dict(zip(variables(first.target, setup), free, strict=False)):
         yield replace(
             draft,
             rule=f"renamed: {', '.join(f'{old} to {name}' for old, name in new.items())}",
@@ -445,27 +396,19 @@ def renamed(source: str, new: dict[str, str]) -> str:
     return replaced(source, [(node, new[node.id]) for node in named])
 
 
-def semantic(first: Draft) -> Iterator[Draft]:
-    """A different argument is asked for: a number, flag or option changes, or one is given that had its default."""
-    for rule, target in other_arguments(first.call):
-        with suppress(Exception):
-            draft, known = again(first, rule, target)
-            shown = printed(known["result"], draft.cases[0][1])
-            yield replace(draft, perturbation="Semantic", call=call(target, known), printed=shown)
-
-
-def again(first: Draft, rule: str, target: str) -> tuple[Draft, dict]:
-    """The problem with a different expression, and the names after its first set-up.
+def again(first: Draft, perturbation: str, rule: str, target: str) -> Iterator[Draft]:
+    """The problem with a different expression, if there is one: with another argument, or with a second step.
 
     Both values are computed anew; they must differ from the first ones and from each other.
     """
     (setup, old), (second, last) = first.cases
-    known, one = evaluated(first.example.imports, [setup], target)
-    _, other = evaluated(first.example.imports, [second], target)
-    if one in (old, other) or other == last or one.kind != other.kind:
-        raise ValueError("not another problem")
-    cases = (setup, one), (second, other)
-    return replace(first, rule=rule, target=target, cases=cases, printed=""), known
+    with suppress(Exception):
+        known, one = evaluated(first.example, setup, target)
+        _, other = evaluated(first.example, second, target)
+        asked = first.call if rule == REVERSED else call(target, known)
+        if one not in (old, other) and other != last and one.kind == other.kind:
+            cases = (setup, one), (second, other)
+            yield Draft(first.example, asked, target, cases, perturbation, rule)
 
 
 def other_arguments(found: Call) -> Iterator[tuple[str, str]]:
@@ -483,8 +426,7 @@ def other_arguments(found: Call) -> Iterator[tuple[str, str]]:
             case float():
                 rule, others = "number changed", [value * 2, value * 0.5]
             case str() if name:
-                options = options_of(found.document, name)
-                rule, others = "other option", [one for one in options if one != value]
+                rule, others = "other option", options_of(found.document, name)
             case _:
                 continue
         for other in others:
@@ -501,64 +443,48 @@ def other_arguments(found: Call) -> Iterator[tuple[str, str]]:
                     yield f"argument given: {name}", f"{head}{name}={text})"
 
 
-def difficult(first: Draft) -> Iterator[Draft]:
-    """The call is made for every element of a list, or is followed by a second step."""
-    draft = replace(first, perturbation="Difficult-Rewrite")
-    yield from for_each(replace(draft, rule=EACH, printed=""))
-    step = {"array": "[::-1]", "frame": ".iloc[::-1]", "series": ".iloc[::-1]", "index": "[::-1]"}
-    if (kind := first.cases[0][1].kind) in step:
-        with suppress(Exception):
-            yield again(draft, REVERSED, first.target + step[kind])[0]
-
-
-def for_each(draft: Draft) -> Iterator[Draft]:
+def for_each(first: Draft) -> Iterator[Draft]:
     """The call for each of two inputs in a list; in the second case the list is reversed."""
-    (setup, expected), (second, other) = draft.cases
+    (setup, expected), (second, other) = first.cases
     changed, _, change = second.removeprefix(f"{setup}\n").partition(" = ")
-    found = (node for node in ast.walk(ast.parse(draft.target)) if isinstance(node, ast.Name))
-    places = [(node, "item") for node in found if node.id == changed]
-    if places and second.startswith(setup) and expected.kind != "sequence":
+    is_read = changed in names(ast.parse(first.target))
+    if is_read and second.startswith(setup) and expected.kind != "sequence":
         kind, lines = f"several {expected.kind}", f"{setup}\ninputs = [{changed}, {change}]"
         both = Literal(kind, f"[{expected.source}, {other.source}]")
         turned = Literal(kind, f"[{other.source}, {expected.source}]")
         cases = (lines, both), (f"{lines}\ninputs = inputs[::-1]", turned)
-        target = f"[{replaced(draft.target, places)} for item in inputs]"
-        yield replace(draft, target=target, cases=cases)
+        target = f"[{renamed(first.target, {changed: 'item'})} for item in inputs]"
+        yield Draft(first.example, first.call, target, cases, "Difficult-Rewrite", EACH)
 
 
 def prompt(draft: Draft) -> str:
-    """The question with the example's set-up; the answer begins on the next line."""
-    imports = draft.example.imports
-    code = "\n".join([*imports, *[""] * bool(imports), draft.cases[0][0]])
-    return PROMPT.format(question="\n".join(question(draft)), code=code)
+    """The question with the example's set-up; the answer begins on the next line.
 
-
-def question(draft: Draft) -> list[str]:
-    """The lines of the question: what is given, what is wanted for which values, and the result for the example.
-
-    Neither the callable nor a parameter is named.
+    It says what is given, what is wanted for which values, and the result for the example. Neither the callable nor a
+    parameter is named.
     """
-    asked, summary = draft.call, draft.call.summary
-    way = 0
+    asked, (setup, expected), way = draft.call, draft.cases[0], 0
     if draft.rule == "reworded":
-        digest = hashlib.sha256(draft.example.id.encode()).hexdigest()
-        way = int(digest, 16) % (len(WORDINGS) - 1) + 1
-    opening, wish, take, show = WORDINGS[way]
-    made = re.findall(r"^(\w+)(?:, *\w+)* *=|^def (\w+)", draft.cases[0][0], re.M)
+        way = 1 + int(hashlib.sha256(draft.example.id.encode()).hexdigest(), 16) % 2
+    opening, wish, take, show = WORDINGS["questions"][way]
+    made = re.findall(r"^(\w+)(?:, *\w+)* *=|^def (\w+)", setup, re.M)
     read = mentioned(draft.target, {first or second for first, second in made})
     shown = listed(["inputs"] if draft.rule == EACH else read)
-    if not summary.endswith((".", "?", "!", ":")):
-        summary += "."
-    for word, other in SYNONYMS.items() if way else ():
+    summary = asked.summary + "." * (not asked.summary.endswith((".", "?", "!", ":")))
+    for word, other in WORDINGS["synonyms"].items() if way else ():
         summary = re.sub(rf"\b{word}\b", other, summary)
-    lines = [opening.format(library=LIBRARIES[draft.example.library], variables=shown)]
-    lines += [STORY] if draft.rule == "story around it" else []
-    nodes = [*filter(None, [asked.receiver]), *(node for _, node in asked.arguments)]
-    given = [renamed(asked.text(node), draft.renamed) for node in nodes]
+    library = draft.example.object.partition(".")[0]
+    lines = [opening.format(library=library, variables=shown)]
+    lines += [WORDINGS["story"]] if draft.rule == "story around it" else []
     lines += [wish.format(summary=summary)]
+    given = [renamed(source, draft.renamed) for source in asked.parts.values()]
     lines += [f"{take} {listed(given)}."] if given else []
-    lines += [STEPS[draft.rule]] if draft.rule in STEPS else []
-    return [*lines, "", show, "", draft.printed] if draft.printed else lines
+    if draft.rule in WORDINGS["steps"]:
+        lines.append(WORDINGS["steps"][draft.rule])
+    elif expected.shown:
+        lines += ["", show, "", expected.shown]
+    code = "\n".join([*draft.example.imports, *[""] * bool(draft.example.imports), setup])
+    return PROMPT.format(question="\n".join(lines), code=code)
 
 
 def listed(codes: Iterable[str]) -> str:
@@ -596,11 +522,12 @@ def written(example: Example) -> list[dict]:
     signal.setitimer(signal.ITIMER_REAL, SECONDS, SECONDS)
     imports, found = "".join(f"{line}\n" for line in IMPORTS.values()), []
     try:
-        for draft in drafts(example):
+        for number, draft in enumerate(drafts(example)):
             setup, expected = draft.cases[0]
-            values = ["None", expected.source, *variables(draft.target, [setup])]
+            values = ["None", expected.source, *variables(draft.target, setup)]
             record = {
                 "object": example.object,
+                "id": f"{example.id}.{number}",
                 "example": example.id,
                 "rule": draft.rule,
                 "perturbation": draft.perturbation,
@@ -648,46 +575,36 @@ def _confine() -> None:
     sys.addaudithook(refuse)
 
 
-def order(text: str) -> str:
-    """A sort key for the draw that depends on the name alone."""
-    return stable_order(text, DRAW)
-
-
 def draw(split: str, numbers: Mapping[str, int]) -> Iterator[dict]:
     """The records of a benchmark from the examples of one split (``packages.example_split``), as in problems.jsonl.gz.
 
     ``numbers``: kind of perturbation -> problems, divided among the libraries by SHARES. One example of each object
     comes before the second of any. The same versions of the libraries give the same records.
     """
-    first, given = 0, 0
+    ids, given = count(), 0
     for library, share in SHARES.items():
-        tried = examples_of(library, split)
+        tried = examples_of(library.lower(), split)
         before, given = given, given + share / sum(SHARES.values())
         drawn = {kind: round(n * given) - round(n * before) for kind, n in numbers.items()}
-        families = chosen([found for found in examined(tried) if found], drawn)
         number = 0
-        for family in families:
-            origin = number
-            for one in family:
-                yield {
-                    **{name: one[name] for name in ("prompt", "reference_code", "code_context")},
-                    "metadata": {
-                        "problem_id": first + number,
-                        "library_problem_id": number,
-                        "library": library,
-                        "test_case_cnt": 2,
-                        "perturbation_type": one["perturbation"],
-                        "perturbation_origin_id": origin,
-                        "rule": one["rule"],
-                        "object": one["object"]
-                        if calls(one["object"], one["expressions"][1])
-                        else "",
-                        "example": int(one["example"].rpartition("#")[2]),
-                        "expressions": one["expressions"],
-                    },
+        for family in chosen([found for found in examined(tried) if found], drawn):
+            for place, one in enumerate(family):
+                is_asked = calls(one["object"], one["expressions"][1])
+                facts = {
+                    "problem_id": next(ids),
+                    "library_problem_id": number + place,
+                    "library": library,
+                    "test_case_cnt": 2,
+                    "perturbation_type": one["perturbation"],
+                    "perturbation_origin_id": number,
+                    "rule": one["rule"],
+                    "object": one["object"] if is_asked else "",
+                    "example": int(one["example"].rpartition("#")[2]),
+                    "expressions": one["expressions"],
                 }
-                number += 1
-        first += number
+                texts = {name: one[name] for name in ("prompt", "reference_code", "code_context")}
+                yield texts | {"metadata": facts}
+            number += len(family)
 
 
 def calls(name: str, source: str) -> bool:
@@ -713,19 +630,18 @@ def chosen(families: Sequence[list[dict]], numbers: Mapping[str, int]) -> list[l
     had their first; the rules take turns.
     """
     unlike = {(one[0]["prompt"], one[0]["reference_code"]): one for one in families}
-    turns, ranked = Counter(), []
+    turns, ranked = defaultdict(count), []
     for family in sorted(unlike.values(), key=lambda family: order(family[0]["example"])):
         about = family[0]["object"]
-        turns[about] += 1
-        ranked.append((turns[about], order(about), family))
-    ranked = [family for *_, family in sorted(ranked)]
+        ranked.append((next(turns[about]), order(about), family))
+    ranked = {family[0]["example"]: family for *_, family in sorted(ranked)}
     (_, total), *others = numbers.items()
-    kept = {one["example"]: [one] for one in holding([family[:1] for family in ranked], total)}
-    perturbed = {family[0]["example"]: family[1:] for family in ranked}
+    origins = holding([family[:1] for family in ranked.values()], total)
+    kept = {one["example"]: [one] for one in origins}
     for kind, total in others:
         offered = []
         for turn, example in enumerate(sorted(kept, key=lambda example: order(kind + example))):
-            found = [one for one in perturbed[example] if one["perturbation"] == kind]
+            found = [one for one in ranked[example] if one["perturbation"] == kind]
             rules = sorted({one["rule"].partition(":")[0] for one in found})
             found.sort(
                 key=lambda one: (rules.index(one["rule"].partition(":")[0]) + turn) % len(rules)
@@ -741,9 +657,8 @@ def holding(offered: Sequence[list[dict]], number: int) -> list[dict]:
     of any.
     """
     grader, kept = Grader(own=True, store=False), []
-    waiting = [one for one in chain.from_iterable(zip_longest(*offered)) if one]
-    while len(kept) < number and waiting:
-        tried, waiting = waiting[: number - len(kept)], waiting[number - len(kept) :]
+    waiting = filter(None, chain(*zip_longest(*offered)))
+    while tried := [*islice(waiting, number - len(kept))]:
         programs = [
             program(Problem("", one["prompt"], "", one["code_context"], *[""] * 3), answer)
             for one in tried

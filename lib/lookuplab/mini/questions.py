@@ -10,14 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from lookuplab import paths
-from lookuplab.mini.docstrings import LIBRARIES, Example, examples_of
-from lookuplab.mini.packages import example_split
-from lookuplab.mini.problems import DEVELOPMENT, PROBLEMS, called, examined, order
+from lookuplab.mini import order
+from lookuplab.mini.docstrings import Example, examples_of
+from lookuplab.mini.packages import EXAMPLE_PACKAGES, example_split
+from lookuplab.mini.problems import DEVELOPMENT, PROBLEMS, called, examined
 from lookuplab.stackoverflow import corpus, ds1000
 from lookuplab.stackoverflow.asking import TEMPLATE, look_up, object_of
 from lookuplab.stackoverflow.ds1000 import Problem
 from lookuplab.stackoverflow.ranking import rankers
-from lookuplab.toolgen.finetuning import Recipe
+from lookuplab.toolgen.finetuning import Recipe, finetune
 from lookuplab.toolgen.pairs import TextPair
 
 WORK = paths.RUNS / "train" / "questions"
@@ -40,7 +41,7 @@ RECIPE = Recipe(
     seed=0,
     lora_rank=16,
     lora_alpha=32,
-    lora_targets=("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
+    lora_targets=tuple("q_proj k_proj v_proj o_proj gate_proj up_proj down_proj".split()),
     warmup_steps=0.05,
     bf16=True,
     max_tokens=1500,
@@ -51,8 +52,8 @@ RECIPE = Recipe(
 
 def open_examples() -> list[Example]:
     """EXAMPLES examples of the objects for training, in the order of a hash."""
-    found = [example for library in LIBRARIES for example in examples_of(library, "training")]
-    return sorted(found, key=lambda example: order(example.id))[:EXAMPLES]
+    found = (one for name in EXAMPLE_PACKAGES.values() for one in examples_of(name, "training"))
+    return sorted(found, key=lambda one: order(one.id))[:EXAMPLES]
 
 
 def pairs() -> list[TextPair]:
@@ -62,41 +63,41 @@ def pairs() -> list[TextPair]:
     Problems whose answer is a reference of the benchmark, or calls a held-out name, are left out. The result is the same for the same versions of
     the libraries; it takes a quarter of an hour.
     """
-    known = [one for file in (PROBLEMS, DEVELOPMENT) for one in ds1000.load(file)]
-    references, problems = {one.reference.strip() for one in known}, []
+    held_out = [*ds1000.load(PROBLEMS), *ds1000.load(DEVELOPMENT)]
+    references, problems = {one.reference.strip() for one in held_out}, []
     for made in examined(open_examples()):
-        found = [one | {"id": f"{one['example']}.{number}"} for number, one in enumerate(made)]
-        others = sorted(found[1:], key=lambda one: order(one["id"]))
-        for one in [*found[:1], *others[: PER_EXAMPLE - 1]]:
-            library, name = one["object"].split(".")[0], called(one["expressions"][1])
+        made.sort(key=lambda one: (one["rule"] != "", order(one["id"])))
+        for one in made[:PER_EXAMPLE]:
+            library, name = one["object"].partition(".")[0], called(one["expressions"][1])
             is_open = example_split(f"{library}.{name.rpartition('.')[2]}") == "training"
             if is_open and one["reference_code"] not in references:
                 texts = one["id"], one["prompt"], one["reference_code"], *[""] * 5
                 problems.append(Problem(*texts, one["object"], tuple(one["expressions"])))
     snippets = [one for one in corpus.load("mini") if example_split(object_of(one)) == "training"]
     ranker = rankers(snippets, corpus.MINI / "words", corpus.MINI / "encoder", [RANKER])[RANKER]
-    shown = look_up(ranker, snippets, problems, MOST_SHOWN)
-    learned = []
+    shown, learned = look_up(ranker, snippets, problems, MOST_SHOWN), []
     for one in problems:
-        count = int(order(f"shown {one.id}"), 16) % (MOST_SHOWN + 1)
-        before = [
-            TEMPLATE.format(description=snippet.description, code=snippet.code)
-            for snippet in reversed(shown[one.id][:count])
-        ]
-        prompt = "".join([*before, one.prompt])
-        learned.append(TextPair(one.id, prompt, one.reference + END))
+        found = shown[one.id][: int(order(f"shown {one.id}"), 16) % (MOST_SHOWN + 1)]
+        before = "".join(TEMPLATE.format(**vars(snippet)) for snippet in reversed(found))
+        learned.append(TextPair(one.id, before + one.prompt, one.reference + END))
     return learned
 
 
 def train() -> Iterator[Path]:
     """Train an adapter for each mini model, unless it exists, and yield its folder."""
-    from lookuplab.toolgen.finetuning import finetune
-
     learned = pairs()
     for size, rate in RATES.items():
         target, recipe = MODELS / f"questions-{size}", replace(RECIPE, learning_rate=rate)
-        kept = {"marked": False, "half": True, "work": WORK / size}
         if not target.exists():
-            card = {"about": ABOUT, "licence": "apache-2.0"}
-            finetune(f"mini-{size}", learned, target, recipe, **kept, **card)
+            finetune(
+                f"mini-{size}",
+                learned,
+                target,
+                recipe,
+                marked=False,
+                half=True,
+                work=WORK / size,
+                about=ABOUT,
+                licence="apache-2.0",
+            )
         yield target

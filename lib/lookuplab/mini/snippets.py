@@ -22,7 +22,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from importlib import metadata
-from pathlib import Path
+from itertools import chain
 
 from tqdm import tqdm
 
@@ -34,6 +34,7 @@ from lookuplab.stackoverflow.corpus import MINI, Snippet, queries
 
 MAX_CODE = 1200  # characters; longer examples are sessions rather than snippets
 MAX_OBJECTS = 3  # a sentence shared by more objects asks for nothing in particular
+VOCABULARY, DIMENSIONS = 6000, 160  # of the sentence encoder
 MAX_PHRASINGS = 4  # per docstring: long notes would crowd out the others
 BOILERPLATE = re.compile(  # about the documentation, not the object
     r"User Guide|deprecated|alias|version|docstring|Array API|rv_continuous|rv_discrete|sphx_glr|"
@@ -84,23 +85,22 @@ def phrasings(item: Documented) -> list[str]:
 
 def build() -> dict[str, list[dict]]:
     """File -> records; the same versions of the libraries give the same records."""
-    made: dict[str, list[Snippet]] = defaultdict(list)
-    asked: dict[str, dict[str, list[tuple]]] = defaultdict(lambda: defaultdict(list))
+    made, asked = defaultdict(list), defaultdict(list)
     for name, package in EXAMPLE_PACKAGES.items():
-        for item in tqdm(documented(package), name, unit=" objects"):
-            found, others = list(_snippets(name, item)), phrasings(item)
-            made[split_of(item)] += found
+        for item in tqdm(documented(package), name):
+            found, others, split = [*_snippets(name, item)], phrasings(item), split_of(item)
+            made[split] += found
             if found and others:
-                asked[split_of(item)][others[0]].append((item.name, found))
-    known: dict[str, Snippet] = {}
+                asked[split].append((others[0], found))
+    known = {}
     for one in [*made["test"], *sorted(made["train"] + made["valid"], key=lambda one: one.id)]:
         # if several objects share a snippet, it has the name of the held-out one
         known.setdefault(_key(one.code), one)
     kept = set(known.values())
     return {
         "snippets": [asdict(one) for one in known.values()],
-        "queries_valid": list(_queries(asked["valid"], kept)),
-        "queries_test": list(_queries(asked["test"], kept)),
+        "queries_valid": [*_queries(asked["valid"], kept)],
+        "queries_test": [*_queries(asked["test"], kept)],
     }
 
 
@@ -119,10 +119,13 @@ def _key(code: str) -> str:
     return re.sub(r"(?m)^\s*(import|from)\s.*|\s", "", code)
 
 
-def _queries(asked: dict[str, list[tuple]], kept: set[Snippet]) -> Iterator[dict]:
+def _queries(asked: list[tuple], kept: set[Snippet]) -> Iterator[dict]:
     """``{query, relevant_ids}`` of the sentences that few objects share and that have snippets in the corpus."""
-    for text, objects in sorted(asked.items(), key=lambda item: item[1][0][0]):
-        ids = [one.id for _, found in objects for one in found if one in kept]
+    by_text = defaultdict(list)
+    for text, found in asked:
+        by_text[text].append(found)
+    for text, objects in by_text.items():
+        ids = [one.id for one in chain(*objects) if one in kept]
         if ids and len(objects) <= MAX_OBJECTS:
             yield {"query": text, "relevant_ids": ids}
 
@@ -148,9 +151,10 @@ def pairs_of(item: Documented) -> list[tuple[str, str]]:
         return []
     others = phrasings(item)[:MAX_PHRASINGS]
     leads = [lead for lead, _ in sessions(sections(item.text).get("examples", "")) if lead]
-    described = [f"{first.rstrip('.')}. {lead}" for lead in leads[:1]]  # as snippets are
     found = [(first, other) for other in [*others, *leads[:MAX_PHRASINGS]]]
-    return found + [(one, other) for one in described for other in others[:1]]
+    # as snippets are described
+    both = zip(leads[:1], others[:1], strict=False)
+    return found + [(f"{first.rstrip('.')}. {lead}", other) for lead, other in both]
 
 
 def _items() -> Iterator[Documented]:
@@ -160,20 +164,13 @@ def _items() -> Iterator[Documented]:
     for name in packages.PACKAGES:
         for path, place in sorted(packages.files_of(name)) if name not in EXAMPLE_PACKAGES else ():
             _, tree = packages.parsed(place)
-            for node in ast.walk(tree) if tree else ():
+            for node in ast.walk(tree):
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                     if text := ast.get_docstring(node):
                         yield Documented((f"{path}.{node.name}",), inspect.cleandoc(text))
 
 
-def train_encoder(
-    found: Sequence[tuple[str, str]],
-    vocabulary: int = 6000,
-    dimensions: int = 160,
-    batch: int = 512,
-    epochs: int = 3,
-    seed: int = 0,
-):
+def train_encoder(found: Sequence[tuple[str, str]], batch: int = 512, epochs: int = 3):
     """A sentence encoder, the mean of one vector per subword, trained on pairs of texts with sentence-transformers'
     ranking loss, where the other texts of a batch are the negatives. The subwords are learned from the same texts,
     lower-cased.
@@ -201,11 +198,11 @@ def train_encoder(
     )
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary, initial_alphabet=alphabet, show_progress=False
+        vocab_size=VOCABULARY, initial_alphabet=alphabet, show_progress=False
     )
     tokenizer.train_from_iterator((text for pair in found for text in pair), trainer)
     size, generator = tokenizer.get_vocab_size(), torch.Generator().manual_seed(0)
-    weights = 0.1 * torch.randn(size, dimensions, generator=generator)
+    weights = 0.1 * torch.randn(size, DIMENSIONS, generator=generator)
     embedding = StaticEmbedding(tokenizer, embedding_weights=weights)
     model = SentenceTransformer(modules=[embedding], device="cpu")
     settings = SentenceTransformerTrainingArguments(
@@ -213,14 +210,14 @@ def train_encoder(
         max_steps=epochs * -(-len(found) // batch),
         learning_rate=0.03,
         per_device_train_batch_size=batch,
-        seed=seed,
+        seed=0,
         save_strategy="no",
         report_to="none",
         logging_strategy="no",
         dataloader_pin_memory=False,
         accelerator_config={"dispatch_batches": False},  # a bag of words cannot be sliced
     )
-    orders = (random.Random(f"{seed} {n}").sample(found, len(found)) for n in range(epochs))
+    orders = (random.Random(f"0 {n}").sample(found, len(found)) for n in range(epochs))
     rows = [{"anchor": one, "positive": other} for order in orders for one, other in order]
     data = Dataset.from_list(rows).to_iterable_dataset()  # read in this order
     loss = MultipleNegativesRankingLoss(model)
@@ -228,9 +225,9 @@ def train_encoder(
     return model
 
 
-def save_encoder(out: Path = MINI / "encoder") -> int:
+def save_encoder() -> int:
     """Train the sentence encoder, write it in half precision, and return the number of pairs."""
-    found = pairs()
+    found, out = pairs(), MINI / "encoder"
     model = train_encoder(found)
     shutil.rmtree(out, ignore_errors=True)
     model.half().save(str(out), create_model_card=False)

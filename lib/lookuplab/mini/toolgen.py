@@ -2,29 +2,30 @@
 
 CodeGPT and CodeT5 were pre-trained on the functions of CodeSearchNet; this is the same on a small scale. No training
 uses the code of a held-out repository, or of the classes and functions that are held out from every other one
-(``split_of``). What already exists in the folders is not made again.
+(``split_of``). What already exists in the folders WORK and MODELS is not made again.
 """
 
 import ast
 import hashlib
 import re
 import textwrap
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import islice
+from itertools import count, islice, product
 from pathlib import Path
 
 from tqdm import tqdm
+from transformers import PreTrainedTokenizerFast
 
-from lookuplab import paths, python_sources
+from lookuplab import mini, paths, python_sources
 from lookuplab.errors import UserError
-from lookuplab.mini import DRAW
-from lookuplab.mini.packages import CLOUD, HELD_OUT_PACKAGES, SKIPPED_PARTS, parsed
-from lookuplab.models.load import load_tokenizer
+from lookuplab.mini import order, training
+from lookuplab.mini.packages import CLOUD, HELD_OUT_PACKAGES, SKIPPED_PARTS, first_line, parsed
+from lookuplab.paths import write_lines
 from lookuplab.toolgen import marking
-from lookuplab.toolgen.finetuning import Recipe
+from lookuplab.toolgen.finetuning import Recipe, finetune
 from lookuplab.toolgen.functions import (
     Filters,
     Function,
@@ -48,7 +49,6 @@ PER_REPOSITORY = 400  # functions, so that no package outweighs the others
 SHARE = 20  # one in so many classes and functions is held out for tests, and one for development
 # numbers of functions of seen repositories that are asked for
 HELD_OUT = {"test": 150, "development": 100}
-VARIANTS = ("base", "toolgen")
 # T5 does not divide the products of queries and keys by the root of their width, and its embeddings begin at a standard
 # deviation of 1: at the other families' rates it did not even learn to copy the signature.
 RATES = {"t5": {"batch_tokens": 2048, "adam_rate": 0.03, "attention_rate": 0.05}}
@@ -70,18 +70,12 @@ ABOUT = (
 )
 
 
-def order(id: str) -> str:
-    """A sort key that shuffles; it depends on the draw and the id alone."""
-    return hashlib.sha256(f"{DRAW} {id}".encode()).hexdigest()
-
-
 def split_of(id: str) -> str:
     """What a function is for: "test", "development" or "training".
 
     All parts of a top-level class or function have the same split.
     """
-    top = re.match(r"[^:]*:[^.#]*", id)[0]
-    return {0: "test", 1: "development"}.get(int(order(top), 16) % SHARE, "training")
+    return mini.split_of(re.match(r"[^:]*:[^.#]*", id)[0], SHARE)
 
 
 def packages() -> list[str]:
@@ -96,7 +90,7 @@ def files_of(name: str) -> list[Path]:
     return [
         file
         for file in python_files(root)
-        if not SKIPPED_PARTS & set(file.relative_to(root).parts)
+        if SKIPPED_PARTS.isdisjoint(file.relative_to(root).parts)
         and not CLOUD.search(file.read_text(encoding="utf-8", errors="ignore"))
     ]
 
@@ -108,7 +102,7 @@ def functions() -> list[Pair]:
     files = {
         file.relative_to(place).as_posix(): file for name in packages() for file in files_of(name)
     }
-    listed = tqdm(sorted(files, key=order), "reading packages", unit=" files", mininterval=1)
+    listed = tqdm(sorted(files, key=order), "reading packages")
     return [pair for path in listed for pair in file_functions(path, files[path])]
 
 
@@ -118,14 +112,14 @@ def held_out_codes() -> set[bytes]:
     files = [file for name in HELD_OUT_PACKAGES for file in locate(name).root.rglob("*.py")]
     others = [pair for file in files for pair in file_functions("", file)]
     others += [pair for pair in functions() if split_of(pair.id) != "training"]
-    return {code_hash(pair.signature, pair.body) for pair in others}
+    return set(map(code_hash, others))
 
 
 def training_functions() -> list[Pair]:
     """The functions that are not held out, each code once."""
     held_out, codes = held_out_codes(), {}
     for pair in functions():
-        codes.setdefault(code_hash(pair.signature, pair.body), pair)
+        codes.setdefault(code_hash(pair), pair)
     return [pair for code, pair in codes.items() if code not in held_out]
 
 
@@ -133,117 +127,103 @@ def file_functions(name: str, place: Path) -> Iterator[Pair]:
     """The functions of one file, with docstring "" if they have none; nothing if the file cannot be parsed."""
     text, tree = parsed(place)
     lines = lines_of(text)
-    for qualified, node in definitions(tree) if tree else ():
-        docstring = ast.get_docstring(node)
-        body = node.body[docstring is not None :]
-        if not body or node.body[0].lineno == node.lineno:
+    for qualified, node in definitions(tree):
+        docstring, first = ast.get_docstring(node), node.body[0]
+        alone = first is node.body[-1] and docstring is not None
+        if alone or first.lineno == node.lineno:
             continue
-        begin = node.body[0].end_lineno + 1 if docstring is not None else _first_line(body[0])
-        signature = "".join(lines[node.lineno - 1 : _first_line(node.body[0]) - 1])
+        begin = first_line(first) if docstring is None else first.end_lineno + 1
+        signature = "".join(lines[node.lineno - 1 : first_line(first) - 1])
         if signature.rstrip().endswith(":"):  # else a comment follows the colon
             # without a comment on the last line, as ``functions.extract`` has it: hashes are compared
             last = lines[node.end_lineno - 1].encode()[: node.end_col_offset].decode()
             code = "".join([*lines[begin - 1 : node.end_lineno - 1], last])
             whole, at = textwrap.dedent(signature + code), len(textwrap.dedent(signature))
-            described = first_sentence(docstring) if docstring else ""
+            described = first_sentence(docstring or "")
             head, tail = whole[:at].rstrip(), whole[at:].rstrip("\n")
             yield Pair(f"{name}:{qualified}#{node.lineno}", described, head, tail)
 
 
-def _first_line(node: ast.stmt) -> int:
-    return min(one.lineno for one in (node, *getattr(node, "decorator_list", ())))
-
-
-def code_hash(signature: str, body: str) -> bytes:
+def code_hash(one: Pair | Function) -> bytes:
     """A hash of a function's code that ignores white space."""
-    return hashlib.sha256("".join(f"{signature}{body}".split()).encode()).digest()
+    return hashlib.sha256("".join(f"{one.signature}{one.body}".split()).encode()).digest()
 
 
-def tokenizer(folder: Path):
-    """The tokenizer of all three families, trained on every third function and kept in ``folder``."""
-    from transformers import PreTrainedTokenizerFast
-
-    from lookuplab.mini.training import train_tokenizer
-
-    if not (folder / "tokenizer" / "tokenizer.json").exists():
-        texts = (
-            f"{one.docstring}\n{one.signature}\n{one.body}" for one in training_functions()[::3]
-        )
-        train_tokenizer(texts).save_pretrained(folder / "tokenizer")
-    return PreTrainedTokenizerFast.from_pretrained(folder / "tokenizer")
+def tokenizer():
+    """The tokenizer of all three families, trained on every third function and kept in WORK."""
+    if not (place := WORK / "tokenizer").exists():
+        learned = training_functions()[::3]
+        texts = (f"{one.docstring}\n{one.signature}\n{one.body}" for one in learned)
+        training.train_tokenizer(texts).save_pretrained(place)
+    return PreTrainedTokenizerFast.from_pretrained(place)
 
 
-def pretrained(folder: Path, out: Path, family: str) -> Path:
+def pretrained(family: str) -> Path:
     """The folder of the pre-trained model of one family.
 
-    That of the Llama-type is in ``out``, because its fine-tuned models are adapters on top of it.
+    That of the Llama-type is in MODELS, because its fine-tuned models are adapters on top of it.
     """
-    from lookuplab.mini import training
-
-    target = (out if family == "llama" else folder / "pretrained") / family
+    target = (MODELS if family == "llama" else WORK / "pretrained") / family
     if not target.exists():
-        spelled, kind = tokenizer(folder), "encoder-decoder" if family == "t5" else "decoder"
+        spelled, kind = tokenizer(), "encoder-decoder" if family == "t5" else "decoder"
         examples = [  # a decoder also learns the prompt, which is code like the answer
             ((), one.prompt + one.answer) if kind == "decoder" else (one.prompt, one.answer)
             for one in encode(spelled, training_functions(), kind)
             if len(one.prompt) + len(one.answer) <= MAX_TOKENS
         ]
         recipe = training.Recipe(family, **RATES.get(family, {}))
-        training.pretrain(examples, spelled, recipe, folder / family, target, ABOUT)
-    elif load_tokenizer(str(target)).get_vocab() != tokenizer(folder).get_vocab():
-        raise UserError(f"{target} has another vocabulary than this run's; delete it")
+        training.pretrain(examples, spelled, recipe, WORK / family, target, ABOUT)
     return target
 
 
 @cache
-def usable_functions(folder: Path, filters: Filters) -> list[Function]:
+def usable_functions(filters: Filters) -> list[Function]:
     """The functions with a docstring that Jedi can be asked about in a reasonable time, held out or not."""
-    spelled, seen, found = tokenizer(folder), set(), []
+    spelled, seen, found = tokenizer(), set(), []
+
+    def count_tokens(text: str) -> int:
+        return len(spelled.tokenize(text))
+
     for name in tqdm(sorted({*packages()} - {*UNMARKED}), "reading docstrings"):
-        place, files = locate(name), files_of(name)
-        found += extract(
-            place, filters, seen, lambda text: len(spelled.tokenize(text)), files
-        ).functions
+        found += extract(locate(name), filters, seen, count_tokens, files_of(name)).functions
     return found
 
 
-def chosen(found: Sequence[Function], most: int) -> Iterator[Function]:
+def chosen(found: Iterable[Function], most: int) -> Iterator[Function]:
     """At most ``most`` functions of each package, in the order of a hash, so that the first n are a sample."""
-    counts = Counter()
+    numbers = defaultdict(count)
     for one in sorted(found, key=lambda one: order(one.id)):
-        counts[one.repository] += 1
-        if counts[one.repository] <= most:
+        if next(numbers[one.repository]) < most:
             yield one
 
 
-def learned_functions(folder: Path) -> list[Function]:
+def learned_functions() -> list[Function]:
     """The functions that the models are fine-tuned on, in the order of ids."""
-    found, held_out = usable_functions(folder, LEARNED), held_out_codes()
-    fresh = [
+    held_out = held_out_codes()
+    fresh = (
         one
-        for one in found
-        if split_of(one.id) == "training" and code_hash(one.signature, one.body) not in held_out
-    ]
+        for one in usable_functions(LEARNED)
+        if split_of(one.id) == "training" and code_hash(one) not in held_out
+    )
     return sorted(chosen(fresh, PER_REPOSITORY), key=lambda one: one.id)
 
 
-def held_out_functions(folder: Path, split: str) -> list[Function]:
+def held_out_functions(split: str) -> list[Function]:
     """Functions of seen repositories that no training uses, in the order of a hash."""
-    found = [one for one in usable_functions(folder, Filters()) if split_of(one.id) == split]
+    found = (one for one in usable_functions(Filters()) if split_of(one.id) == split)
     return list(islice(chosen(found, PER_REPOSITORY // SHARE), HELD_OUT[split]))
 
 
-def write_held_out(folder: Path, out: Path) -> None:
-    """Write the ids of the held-out functions, one per line, to ``out``/seen_SPLIT.txt, unless these files exist."""
+def write_held_out() -> None:
+    """Write the ids of the held-out functions, one per line, to MODELS/seen_SPLIT.txt, unless these files exist."""
     for split in HELD_OUT:
-        if not (file := out / f"seen_{split}.txt").exists():
-            ids = [f"{one.id}\n" for one in held_out_functions(folder, split)]
-            file.write_text("".join(ids), encoding="utf-8")
+        if not (file := MODELS / f"seen_{split}.txt").exists():
+            write_lines(file, [one.id for one in held_out_functions(split)])
 
 
-def marked_pairs(folder: Path, kept: Path) -> list[Pair]:
-    """The pairs of ``learned_functions`` with the marks in the file ``kept``, which is written if it does not exist."""
-    functions = learned_functions(folder)
+def marked_pairs() -> list[Pair]:
+    """The pairs of ``learned_functions`` with the marks in MODELS/marks.jsonl.gz, which is written if it does not exist."""
+    functions, kept = learned_functions(), MODELS / "marks.jsonl.gz"
     if not kept.exists():
         marking.save(marking.marked(functions), kept)
     found = marking.lay_over(functions, marking.load(kept))
@@ -252,11 +232,9 @@ def marked_pairs(folder: Path, kept: Path) -> list[Pair]:
     return found
 
 
-def finetuned(folder: Path, out: Path, family: str, variant: str, learned: Sequence[Pair]) -> Path:
-    """``out``/FAMILY-VARIANT, fine-tuned from the pre-trained model."""
-    from lookuplab.toolgen.finetuning import finetune
-
-    base, target = pretrained(folder, out, family), out / f"{family}-{variant}"
+def finetuned(family: str, variant: str, learned: Sequence[Pair]) -> Path:
+    """MODELS/FAMILY-VARIANT, fine-tuned from the pre-trained model."""
+    base, target = pretrained(family), MODELS / f"{family}-{variant}"
     if not target.exists():
         finetune(
             base,
@@ -265,8 +243,16 @@ def finetuned(folder: Path, out: Path, family: str, variant: str, learned: Seque
             ADAPTED if family == "llama" else RECIPE,
             marked=variant == "toolgen",
             half=True,
-            work=folder / target.name,
+            work=WORK / target.name,
             about=ABOUT,
             licence="apache-2.0",
         )
     return target
+
+
+def train() -> Iterator[Path]:
+    """Draw what is held out, mark, train each family without and with marks, and yield the models' folders."""
+    write_held_out()
+    learned = marked_pairs()
+    for family, variant in product(("gpt", "t5", "llama"), ("base", "toolgen")):
+        yield finetuned(family, variant, learned)

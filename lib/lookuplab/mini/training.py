@@ -93,7 +93,7 @@ class Recipe:
     clip: float = 1.0
 
 
-def train_tokenizer(texts: Iterable[str], vocabulary: int = VOCABULARY) -> PreTrainedTokenizerFast:
+def train_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
     """Byte-level BPE whose pieces are the parts of identifiers; ``decode(encode(text)) == text`` for every text.
 
     Names are cut at underscores and changes of case, digits stand alone: a small model that copies
@@ -108,7 +108,7 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int = VOCABULARY) -> PreTr
     )
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary,
+        vocab_size=VOCABULARY,
         special_tokens=["<|endoftext|>", "<|pad|>"],
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         max_token_length=20,
@@ -195,8 +195,7 @@ def packed(sizes: np.ndarray, random: np.random.Generator) -> list[list[int]]:
 
 def fitted(numbers: Iterable[int], sizes: np.ndarray, capacity: int) -> list[list[int]]:
     """Best-fit decreasing: the numbers in rows whose ``sizes`` sum to ``capacity`` at most."""
-    rows: list[list[int]] = []
-    room: list[tuple[int, int]] = []  # (free tokens, row), sorted
+    rows, room = [], []  # room: (free tokens, row), sorted
     for number in sorted(numbers, key=lambda number: -sizes[number]):
         at = bisect_left(room, (sizes[number], -1))
         if at == len(room):
@@ -210,14 +209,14 @@ def fitted(numbers: Iterable[int], sizes: np.ndarray, capacity: int) -> list[lis
 
 def tensors(rows: Sequence[Sequence[Example]], encoder_decoder: bool) -> dict[str, torch.Tensor]:
     """A batch as Transformers' models take it, padded on the right."""
-    parts = []
+    inputs, labels = [], []
     for row in rows:
-        inputs, labels = [], []
+        text, learned = [], []
         for read, written in row:
-            inputs += read if encoder_decoder else [*read, *written]
-            labels += written if encoder_decoder else [*[IGNORED] * len(read), *written]
-        parts.append((torch.tensor(inputs), torch.tensor(labels)))
-    inputs, labels = zip(*parts, strict=True)
+            text += read if encoder_decoder else [*read, *written]
+            learned += written if encoder_decoder else [*[IGNORED] * len(read), *written]
+        inputs.append(torch.tensor(text))
+        labels.append(torch.tensor(learned))
     inputs = pad_sequence(inputs, batch_first=True, padding_value=PAD)
     labels = pad_sequence(labels, batch_first=True, padding_value=IGNORED)
     mask = {"attention_mask": inputs != PAD} if encoder_decoder else {}
@@ -239,8 +238,9 @@ def pretrain(
     steps in nats per token.
     """
     accelerator = Accelerator(mixed_precision="bf16")
+    is_main, own = accelerator.is_main_process, accelerator.process_index
     model = build(recipe.model, len(tokenizer), recipe.seed)
-    opts = optimizers(model, recipe)
+    parts = [model, *optimizers(model, recipe)]
     tokens = [np.array([*read, -1, *written, -1], np.int32) for read, written in examples]
     sizes = np.array([len(one) - 2 for one in tokens])
     plan = batches(sizes, recipe)
@@ -256,22 +256,23 @@ def pretrain(
     file, state = work / "checkpoint.pt", {"facts": facts, "step": 0, "seconds": 0.0, "log": []}
     if file.exists() and (saved := torch.load(file))["facts"] == facts:
         state = saved
-        for part, one in zip([model, *opts], state["parts"], strict=True):
+        for part, one in zip(parts, state["parts"], strict=True):
             part.load_state_dict(one)
-    learner, *opts = accelerator.prepare(model, *opts)
+    learner, *opts = accelerator.prepare(*parts)
+    groups = [group for opt in opts for group in opt.param_groups]
     seen = np.cumsum([sum(sizes[row].sum() for row in rows) for rows in plan])
     losses, began = [], time.monotonic() - state["seconds"]
     for step in tqdm(range(state["step"], len(plan)), f"train {recipe.model}", mininterval=5):
-        rows = plan[step][accelerator.process_index :: accelerator.num_processes] or plan[step][:1]
+        rows = plan[step][own :: accelerator.num_processes] or plan[step][:1]
         shown = [[examples[n] for n in row] for row in rows]
         batch = tensors(shown, model.config.is_encoder_decoder)
         inputs = {name: one.to(accelerator.device) for name, one in batch.items()}
         loss = learner(**inputs, use_cache=False).loss
         accelerator.backward(loss)
         accelerator.clip_grad_norm_(learner.parameters(), recipe.clip)
+        for group in groups:
+            group["lr"] = group["rate"] * rate(step, len(plan), recipe)
         for opt in opts:
-            for group in opt.param_groups:
-                group["lr"] = group["rate"] * rate(step, len(plan), recipe)
             opt.step()
             opt.zero_grad()
         losses.append(loss.detach())
@@ -281,14 +282,14 @@ def pretrain(
             mean, losses = torch.stack(losses).mean().item(), []
             line = {"step": done, "tokens": int(seen[step]), "loss": round(mean, 4)}
             state["log"].append(line | {"seconds": state["seconds"]})
-        if accelerator.is_main_process and (last or done % save_every == 0):
+        if is_main and (last or done % save_every == 0):
             pd.DataFrame(state["log"]).to_csv(work / "log.csv", index=False)
-            state["parts"] = [part.state_dict() for part in (model, *opts)]
+            state["parts"] = [part.state_dict() for part in parts]
             with replacing(file) as partial:
                 torch.save(state, partial)
     facts |= {"seconds": state["seconds"], "processes": accelerator.num_processes}
     facts |= {"device": f"{accelerator.device} ({processor()})"}
-    if accelerator.is_main_process:
+    if is_main:
         part = out.with_name(f".{out.name}.partial")
         model.to("cpu", torch.float16).save_pretrained(part)
         tokenizer.save_pretrained(part)

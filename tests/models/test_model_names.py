@@ -36,7 +36,8 @@ def test_a_folder_with_an_at_in_its_name_is_a_folder(tmp_path, monkeypatch):
     [
         ("owner/name@refs/pr/3?chat=true", "owner/name"),
         ("mini-large", "mini-large"),
-        ("/no/such@folder", "/no/such@folder"),
+        ("/no/such@folder", "such@folder"),
+        ("data/downloads/models/removed?dtype=bfloat16", "removed"),
         ("openai:gpt-4o-2024-05-13", "gpt-4o-2024-05-13"),
         ("https://host/v1#served/model?chat=true", "served/model"),
     ],

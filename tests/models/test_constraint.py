@@ -45,11 +45,6 @@ def model(request, tmp_path_factory):
     return LocalModel(folder, batch_size=8)
 
 
-@pytest.fixture(scope="module")
-def llama(tmp_path_factory):
-    return LocalModel(save(tmp_path_factory.mktemp("llama"), "llama"), batch_size=8)
-
-
 def answers(model, decoding=LONG, prompts=PROMPTS):
     requests = [(prompt, sample) for prompt in prompts for sample in range(decoding.n)]
     batches = model.generate(requests, decoding)
@@ -63,28 +58,21 @@ def first_name(text):
 @pytest.mark.parametrize(
     "decoding", [LONG, replace(LONG, temperature=1.0, n=2)], ids=["greedy", "sampled"]
 )
-def test_first_names_are_choices_and_answers_the_same_in_any_batch(model, decoding, monkeypatch):
-    together = answers(model, decoding)
-    allowed = {prompt.id: prompt.choices for prompt in PROMPTS if prompt.choices}
+def test_first_names_are_choices_in_any_batch_and_probabilities_those_of_the_free_model(
+    model, decoding, monkeypatch
+):
+    together, prompts = answers(model, decoding), {prompt.id: prompt for prompt in PROMPTS}
     monkeypatch.setattr(model, "batch_size", 1)
     alone = answers(model, decoding)
     assert together.keys() == alone.keys()
     for key, done in together.items():
-        assert key[0] not in allowed or first_name(done.text) in allowed[key[0]]
-        assert (done.token_ids, done.finish_reason) == (
-            alone[key].token_ids,
-            alone[key].finish_reason,
-        )
-        assert done.token_logprobs == pytest.approx(alone[key].token_logprobs, abs=1e-4)
-
-
-def test_log_probabilities_are_those_of_the_free_model(model):
-    done = answers(model)
-    for prompt in PROMPTS:
-        ids = list(done[prompt.id, 0].token_ids)
-        expected = distributions(model.module, model.prompt_ids(prompt.text), ids).log()
-        chosen = expected[torch.arange(len(ids)), torch.tensor(ids)].tolist()
-        assert done[prompt.id, 0].token_logprobs == pytest.approx(chosen, abs=1e-4)
+        prompt, ids, single = prompts[key[0]], list(done.token_ids), alone[key]
+        assert not prompt.choices or first_name(done.text) in prompt.choices
+        assert (done.token_ids, done.finish_reason) == (single.token_ids, single.finish_reason)
+        free = distributions(model.module, model.prompt_ids(prompt.text), ids).log()
+        chosen = free[torch.arange(len(ids)), torch.tensor(ids)].tolist()
+        for logprobs in (done.token_logprobs, single.token_logprobs):
+            assert logprobs == pytest.approx(chosen, abs=1e-4)
 
 
 identifiers = st.from_regex(r"[a-z_é名][a-z_0-9é名]{0,5}", fullmatch=True).filter(str.isidentifier)
@@ -97,10 +85,10 @@ families = st.lists(
     max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(families, st.sampled_from(["client.", "x = ", "client", "", "名"]), st.integers(0, 99))
-def test_any_names_behind_any_prompt(llama, families, text, seed):
+def test_any_names_behind_any_prompt(model, families, text, seed):
     names = tuple(name for stem, end in families for name in (stem, stem + end))
     decoding = Decoding(max_new_tokens=40, temperature=1.5, seed=seed)
-    for done in answers(llama, decoding, [Prompt("p", text, choices=names)]).values():
+    for done in answers(model, decoding, [Prompt("p", text, choices=names)]).values():
         assert first_name(done.text) in names
 
 

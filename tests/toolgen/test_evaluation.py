@@ -34,24 +34,22 @@ def double(x):
 '''
 HELPERS = """def helper(x):
     return x
-""" + "".join(
-    f'''
+"""
+NUMBER = '''
 
-def number_{n}(x):
-    """Give back number {n} here."""
-    y = x + {n}
+def number_{0}(x):
+    """Give back number {0} here."""
+    y = x + {0}
     return y
 '''
-    for n in range(20)
-)
+NUMBERS = "".join(map(NUMBER.format, range(20)))
 
 
 @pytest.fixture(scope="module", autouse=True)
 def store(tmp_path_factory):
     """Judgements are kept beside this completion store."""
     with pytest.MonkeyPatch.context() as patch:
-        file = tmp_path_factory.mktemp("store") / "completions.sqlite"
-        patch.setenv("LOOKUPLAB_STORE", str(file))
+        patch.setenv("LOOKUPLAB_STORE", str(tmp_path_factory.mktemp("store") / "c.sqlite"))
         yield
 
 
@@ -62,10 +60,10 @@ def judged(functions, predictions, workers=None):
 @pytest.fixture(scope="module")
 def repositories(tmp_path_factory):
     found = []
-    for name in ("one", "two"):
+    for name, helpers in (("one", HELPERS + NUMBERS), ("two", HELPERS)):
         root = tmp_path_factory.mktemp(name)
         (root / "boxes.py").write_text(MODULE.format(name=name))
-        (root / "helpers.py").write_text(HELPERS if name == "one" else HELPERS.split("\n\n\n")[0])
+        (root / "helpers.py").write_text(helpers)
         found.append(Repository(name, root))
     return found
 

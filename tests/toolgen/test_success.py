@@ -115,11 +115,11 @@ def test_a_syntax_error_reported_behind_the_function_fails_unless_it_is_behind_t
 
 def test_a_crash_of_pylint_is_no_pass(tmp_path, repository, monkeypatch):
     monkeypatch.setenv("PYLINTHOME", str(tmp_path))  # it writes a report there
-    monkeypatch.setattr(success.BufferLinter, "check_astroid_module", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(success.WarmLinter, "check_astroid_module", lambda *_, **__: 1 / 0)
     inserted = insert(USER, locate(USER, 6), "        return x")
     question = {"root": repository, "file": "user.py", "text": USER, "lines": WHOLE, "limit": 60}
     ours, theirs = success.FORK.Pipe()
-    success.FORK.Process(target=lambda: theirs.send(success.Process().answer(question))).start()
+    success.FORK.Process(target=lambda: theirs.send(success.WarmLinter().answer(question))).start()
     found = ours.recv()["messages"]
     for variant in ("paper", "package"):
         assert [name for name, *_ in verdict(found, inserted, variant)] == ["F0002"]

@@ -84,7 +84,7 @@ def pairs() -> list[TextPair]:
             for snippet in reversed(shown[one.id][:count])
         ]
         prompt = "".join([*before, one.prompt])
-        learned.append(TextPair(one.id, prompt, one.reference + END))
+        learned.append(TextPair(one.id, prompt, "", one.reference + END))
     return learned
 
 

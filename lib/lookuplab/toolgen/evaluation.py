@@ -4,6 +4,7 @@ Generated functions are judged in their repositories, by several workers and nev
 """
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +38,6 @@ from lookuplab.toolgen.similarity import (
     blanked,
     edit_similarity,
     identifier_metrics,
-    normalized,
     package_text,
 )
 from lookuplab.toolgen.success import BEYOND, VERSION, messages_of, verdict
@@ -76,14 +76,14 @@ def listed_functions(
     """
     lines = paths.located(file).read_text(encoding="utf-8").splitlines()
     ids = [line for line in lines if line][:limit]
-    files: dict[str, set[str]] = {}
+    files = defaultdict(set)
     for id in ids:
         name, _, path = id.partition(":")[0].partition("/")
         if not path.endswith(".py"):
             raise UserError(
                 f"{file}: {id!r} is not a function's id, such as click/core.py:invoke#75"
             )
-        files.setdefault(name, set()).add(path)
+        files[name].add(path)
     found = {}
     for place in locate_all(files):
         there = [place.root / path for path in sorted(files[place.name])]
@@ -171,12 +171,11 @@ def judged_all(
         for texts in predictions.values()
         for one in functions
     ]
-    found, size = judge(tasks, variant, workers, strict=True), len(functions)
-    repositories = [one.repository for one in functions]
-    return {
-        name: found[at * size :][:size].reset_index(drop=True).assign(repository=repositories)
-        for at, name in enumerate(predictions)
-    }
+    found = judge(tasks, variant, workers, strict=True)
+    found["repository"] = [one.repository for one in functions] * len(predictions)
+    starts = range(0, len(found), len(functions))
+    parts = [found[at:][: len(functions)].reset_index(drop=True) for at in starts]
+    return dict(zip(predictions, parts, strict=True))
 
 
 def judge(
@@ -231,15 +230,15 @@ def judge(
             counts = {"dependencies": None, "covered": None}
             if (found := known.get(uses)) is not None:
                 counts = {"dependencies": len(found), "covered": covered(found, body)}
-        messages = known.get(success)
+        similarity, messages = edit_similarity(predicted, wanted), known.get(success)
         against = verdict(messages or (), new, variant)
         row = {
             "id": task.id,
             "repository": str(task.root),
             "predicted": predicted,
             "wanted": wanted,
-            "exact_match": normalized(predicted) == normalized(wanted),
-            "edit_similarity": round(edit_similarity(predicted, wanted) / 100, digits),
+            "exact_match": similarity == 100,
+            "edit_similarity": round(similarity / 100, digits),
             **counts,
             "passed": None if messages is None else not against,
             "lost": lost.get(success, ""),

@@ -62,9 +62,8 @@ def verdict(
     may be reported further down (``def f(x):`` before blank lines), so by default a syntax error anywhere in the file
     is a failure: with the reference the file did parse. A crash of pylint is always a failure.
     """
-    paper = variant == "paper"
-    lines = range(inserted.line, inserted.end_line + 1 + (0 if paper else BEYOND))
-    anywhere = (*CRASHES, "E0001") if paper else CRASHES
+    beyond, anywhere = (0, ("E0001", *CRASHES)) if variant == "paper" else (BEYOND, CRASHES)
+    lines = range(inserted.line, inserted.end_line + 1 + beyond)
     return [one for one in messages if one[0] in anywhere or (one[0] in CHECKS and one[1] in lines)]
 
 
@@ -108,14 +107,16 @@ class Linter(PyLinter):
         python_sources.restrict()
 
 
-class BufferLinter(Linter):
-    """pylint that reads the file at ``path`` from memory, and visits only the functions that overlap ``lines``, the
-    first and the last.
+class WarmLinter(Linter):
+    """One file's pylint. It reads the file at ``path`` from memory, and visits only the functions that overlap
+    ``lines``, the first and the last.
     """
 
     def __init__(self):
         super().__init__()
+        gc.disable()  # syntax trees stay; searching them for garbage took half of the time
         self.path, self.text, self.lines = "", "", (0, 0)
+        self.is_warm = False  # the modules that the file imports are read
         self.load_default_plugins()
         self.disable("all")
         for check in CHECKS + CRASHES:
@@ -139,14 +140,6 @@ class BufferLinter(Linter):
         walker.walk = walk
         return super().check_astroid_module(ast_node, walker, **checkers)
 
-
-class Process:
-    """One file's process, and whether it has read the file's imports."""
-
-    def __init__(self):
-        gc.disable()  # syntax trees stay; searching them for garbage took half of the time
-        self.linter, self.is_warm = BufferLinter(), False
-
     def answer(self, question: dict) -> dict:
         """The result of ``checked`` for ``file`` with ``text`` in it.
 
@@ -154,15 +147,15 @@ class Process:
         of computing.
         """
         os.chdir(question["root"])
-        self.linter.path = os.path.abspath(question["file"])
+        self.path = os.path.abspath(question["file"])
         if not self.is_warm:
             with suppress(*UNPARSABLE):
                 ast.parse(question["text"])  # what does not parse is judged without any other file
-                self.read(question)
+                self.warm_up(question)
                 self.is_warm = True
         return self.checked(question)
 
-    def read(self, question: dict) -> None:
+    def warm_up(self, question: dict) -> None:
         """Read the modules that a check of the original file reads, without any other effect.
 
         Inferences are dropped. Errors are ignored, because the check itself will meet and report them. If one of these
@@ -170,7 +163,7 @@ class Process:
         """
 
         def assign(builder: AstroidBuilder, node) -> None:
-            if node.root().file != self.linter.path:
+            if node.root().file != self.path:
                 astroids(builder, node)
 
         astroids = AstroidBuilder.delayed_assattr
@@ -189,9 +182,9 @@ class Process:
         ClassDef._metaclass_lookup_attribute.cache_clear()
 
     def checked(self, question: dict) -> dict:
-        """What ``check`` sends from a copy of this process, or {"lost": "timed out" or "crashed"}."""
+        """What ``send_findings`` sends from a copy of this process, or {"lost": "timed out" or "crashed"}."""
         receiving, sending = FORK.Pipe(duplex=False)
-        copy = FORK.Process(target=self.check, args=(question, sending))
+        copy = FORK.Process(target=self.send_findings, args=(question, sending))
         copy.start()
         sending.close()
         answer = {"lost": "timed out"}
@@ -205,28 +198,28 @@ class Process:
         receiving.close()
         return {"lost": "timed out"} if copy.exitcode == -signal.SIGXCPU else answer
 
-    def check(self, question: dict, sending: Connection) -> None:
+    def send_findings(self, question: dict, sending: Connection) -> None:
         """The copy's work: send its ``messages`` and the modules that it had to ``read``, as (name, file)."""
         soft = max(1, int(question["limit"]))
         resource.setrlimit(resource.RLIMIT_CPU, (soft, soft + 1))
-        linter, cache = self.linter, astroid.MANAGER.astroid_cache
-        linter.text, linter.lines = question["text"], question["lines"]
-        for name in [name for name, module in cache.items() if module.file == linter.path]:
+        self.text, self.lines = question["text"], question["lines"]
+        cache = astroid.MANAGER.astroid_cache
+        for name in [name for name, module in cache.items() if module.file == self.path]:
             del cache[name]
         known = set(cache)
-        linter.check([question["file"]])
-        found = [[one.msg_id, one.line, one.msg] for one in linter.reporter.messages]
+        self.check([question["file"]])
+        found = [[one.msg_id, one.line, one.msg] for one in self.reporter.messages]
         read = [
             (name, module.file if (module.file or "").endswith(".py") else "")
             for name, module in cache.items()
-            if name and name not in known and module.file != linter.path
+            if name and name not in known and module.file != self.path
         ]
         sending.send({"messages": found, "read": read})
 
 
 if __name__ == "__main__":
     if len(sys.argv) == 1:
-        serve(Process().answer)
+        serve(WarmLinter().answer)
     else:
         Run.LinterClass = Linter
         Run(sys.argv[1:])

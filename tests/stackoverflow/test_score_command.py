@@ -6,18 +6,14 @@ import sys
 import pytest
 import written_problems as written
 
-from lookuplab import paths
-
 GOOD = {"problem_id": 1, "solution": written.REFERENCE}
 
 
 @pytest.fixture
 def graded(score, problems_file):
     """Runs `lookuplab score ds1000`."""
-    given = "--problems", problems_file(), "--workers", 1
-    return lambda lines, *options, environment=sys.executable: score(
-        "ds1000", lines, *given, "--environment", environment, *options
-    )
+    given = "--problems", problems_file(), "--environment", sys.executable, "--workers", 1
+    return lambda lines, *options: score("ds1000", lines, *given, *options)
 
 
 def test_verdicts_go_to_the_output_file_and_the_table_to_stdout(graded, tmp_path):
@@ -62,14 +58,9 @@ def test_a_bad_line_is_named_and_nothing_is_written(graded, tmp_path):
     assert result.stderr.count("\n") == 1 and not (tmp_path / "out.jsonl").exists()
 
 
-def test_no_answers_and_an_environment_that_is_not_there_are_user_errors(
-    graded, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(paths, "DOWNLOADS", tmp_path)
+def test_no_answers_and_a_problem_that_is_not_there_are_user_errors(graded):
     for result, words in [
         (graded([]), "holds no line"),
-        (graded([GOOD], environment="ds1000-grader"), "run `lookuplab data get ds1000-grader`"),
-        (graded([GOOD], environment="elsewhere"), "no grader environment 'elsewhere'"),
         (graded([GOOD], "--leave-out", "7"), "--leave-out 7: no problem of"),
     ]:
         assert result.exit_code == 2 and words in result.stderr, result.output

@@ -198,15 +198,14 @@ def toolgen(
 def _function(record: dict) -> Any:
     """One line of input as a task. Raises UserError if the line is malformed."""
     from lookuplab.toolgen.evaluation import Task
-    from lookuplab.toolgen.insertion import insert, locate, read_source
 
     try:
         root = Path(record["repository"]).resolve(strict=True)
-        path = (root / record["file"]).resolve()
-        text, prediction = read_source(path), record["prediction"]
-        insert(text, locate(text, record["line"]), prediction)
-        place = root, path.relative_to(root).as_posix(), record["line"]
-        return Task(record["id"], *place, prediction, record.get("marked_body", ""))
+        file = (root / record["file"]).resolve().relative_to(root).as_posix()
+        asked = record["line"], record["prediction"], record.get("marked_body", "")
+        task = Task(record["id"], root, file, *asked)
+        task.inserted()
+        return task
     except (KeyError, TypeError, ValueError, AttributeError, OSError, UserError) as error:
         raise UserError(f"{type(error).__name__}: {error}") from None
 

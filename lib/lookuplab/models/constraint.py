@@ -71,8 +71,7 @@ class NameTries:
 
     def __init__(self, tokenizer, end_of_text: frozenset[int]) -> None:
         self._tokenizer, self._end_of_text = tokenizer, end_of_text
-        # (tail, name) -> tokens of the name, and of the name followed by "("
-        self._spelled: dict[tuple, list] = {}
+        self._spelled: dict[tuple, list[int] | None] = {}  # (tail, text) -> the text's tokens
 
     def constraint(self, prompt_ids: Sequence[int], names: Sequence[str]) -> "NameConstraint":
         """A constraint for one row; ``prompt_ids`` are the tokens that its answer continues, [] if it begins a text.
@@ -106,10 +105,11 @@ class NameTries:
         Incomplete characters and special tokens, which spell nothing, do not count.
         """
 
-        def ends_a_name(text: str) -> bool:
-            return text[:1] not in ("", UNFINISHED) and not f"a{text[0]}".isidentifier()
-
-        ends = {token for token, text in enumerate(self.texts) if ends_a_name(text)}
+        ends = {
+            token
+            for token, text in enumerate(self.texts)
+            if text[:1] not in ("", UNFINISHED) and not f"a{text[0]}".isidentifier()
+        }
         return torch.tensor(sorted(ends | self._end_of_text))
 
     def only(self, logits: torch.Tensor, tokens: Iterable[int], may_end: bool) -> torch.Tensor:
@@ -128,14 +128,13 @@ class NameTries:
 
         Unspelled names are those that the tokenizer cannot spell. Each name is tokenised once per tail.
         """
-        if missing := [name for name in names if (tail, name) not in self._spelled]:
-            plain = continuations(self._tokenizer, tail, missing)
-            called = continuations(self._tokenizer, tail, [f"{name}(" for name in missing])
-            for name, *both in zip(missing, plain, called, strict=True):
-                self._spelled[tail, name] = both
+        texts = [text for name in names for text in (name, f"{name}(")]
+        new = [text for text in texts if (tail, text) not in self._spelled]
+        for text, ids in zip(new, continuations(self._tokenizer, tail, new), strict=True):
+            self._spelled[tail, text] = ids
         paths, closed, unspelled = [], [], []
         for name in names:
-            path, call = self._spelled[tail, name]
+            path, call = self._spelled[tail, name], self._spelled[tail, f"{name}("]
             if path is None:
                 unspelled.append(name)
             else:

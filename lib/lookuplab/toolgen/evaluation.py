@@ -32,7 +32,14 @@ from lookuplab.toolgen.functions import (
     locate_all,
     without_comments,
 )
-from lookuplab.toolgen.insertion import function_of, insert, locate, read_source
+from lookuplab.toolgen.insertion import (
+    Inserted,
+    Place,
+    function_of,
+    insert,
+    locate,
+    read_source,
+)
 from lookuplab.toolgen.marking import marked
 from lookuplab.toolgen.similarity import (
     blanked,
@@ -152,6 +159,12 @@ class Task:
     prediction: str
     marked: str = ""
 
+    def inserted(self) -> tuple[str, Place, Inserted]:
+        """The file's text, the function's place in it, and the file with the prediction. Raises UserError."""
+        text = read_source(self.root / self.file)
+        place = locate(text, self.line)
+        return text, place, insert(text, place, self.prediction)
+
 
 def judged_all(
     functions: Sequence[Function],
@@ -201,11 +214,8 @@ def judge(
     digests = {root: repository_digest(root) for root in {task.root for task in tasks}}
     cases, questions = [], {}
     for task in tasks:
-        path, digest = task.root / task.file, digests[task.root]
-        text = read_source(path)
-        place = locate(text, task.line)
-        new = insert(text, place, task.prediction)
-        at = {"file": within_imports(path), "line": task.line}
+        digest, (text, place, new) = digests[task.root], task.inserted()
+        at = {"file": within_imports(task.root / task.file), "line": task.line}
         uses = key("dependencies", digest, text=text, **at)
         success = key("success", digest, text=new.text, end_line=new.end_line, check=VERSION, **at)
         # a reference's dependencies are found once, whatever was predicted

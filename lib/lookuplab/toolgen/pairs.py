@@ -172,7 +172,8 @@ def encode(tokenizer: Any, pairs: Sequence[Pair | TextPair], kind: str) -> list[
         prompt, offsets = read["input_ids"], read["offset_mapping"]
         signature = sum(start < len(bare.signature) for start, _ in offsets)
         if kind == "decoder":
-            prompt = prompt[:-1] if len(prompt) > 1 and prompt[-1] == end else prompt
+            if len(prompt) > 1 and prompt[-1] == end:
+                prompt.pop()
             tail = prompt[-TAIL:]
         text, spelled = pair.answer(kind).replace(MARK, mark), bare.answer(kind)
         row = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
@@ -195,11 +196,11 @@ def _in_pieces(tokenizer: Any, tail: list[int], pieces: list[str]) -> list[int] 
     Tokenizers of the SentencePiece kind put a blank before every piece (Llama's ``self.<COMP> add``).
     """
     mark = tokenizer.convert_tokens_to_ids(mark_of(tokenizer))
-    rows: list[list[int]] = []
+    row: list[int] = []
     for piece in pieces:
         ids = continuations(tokenizer, tail, [piece])[0] if piece else []
         if ids is None:
             return None
-        rows.append(ids)
+        row += [*ids, mark]
         tail = [*tokenizer("x.", add_special_tokens=False)["input_ids"], mark]
-    return [*rows[0], *(token for row in rows[1:] for token in (mark, *row))]
+    return row[:-1]

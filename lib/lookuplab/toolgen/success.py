@@ -87,13 +87,9 @@ def messages_of(
 
 def fresh_messages(root: Path, file: str) -> list[Message]:
     """The naive way: one pylint process for one file, which must contain the generated function on disk."""
-    options = (
-        "--rcfile=",
-        "--disable=all",
-        f"--enable={','.join(CHECKS + CRASHES)}",
-        "--output-format=json",
-    )
-    command = [sys.executable, "-P", "-m", MODULE, *options, file]
+    checks = f"--enable={','.join(CHECKS + CRASHES)}"
+    command = [sys.executable, "-P", "-m", MODULE, "--rcfile=", "--disable=all", checks]
+    command += ["--output-format=json", file]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True)
     found = json.loads(done.stdout or "[]")
     return [[one["message-id"], one["line"], one["message"]] for one in found]
@@ -131,10 +127,10 @@ class WarmLinter(Linter):
         first, last = self.lines
 
         def walk(node) -> None:
-            inside = not isinstance(node, FunctionDef) or (
-                node.fromlineno <= last and first <= node.end_lineno
+            apart = isinstance(node, FunctionDef) and (
+                node.fromlineno > last or node.end_lineno < first
             )
-            if inside:
+            if not apart:
                 ASTWalker.walk(walker, node)
 
         walker.walk = walk
@@ -172,7 +168,7 @@ class WarmLinter(Linter):
         with imports, patch.object(AstroidBuilder, "delayed_assattr", assign):
             for name, source in needed:
                 with suppress(Exception):
-                    if source:
+                    if source.endswith(".py"):
                         astroid.MANAGER.ast_from_file(source, name)
                     else:
                         astroid.MANAGER.ast_from_module_name(name)
@@ -187,12 +183,11 @@ class WarmLinter(Linter):
         copy = FORK.Process(target=self.send_findings, args=(question, sending))
         copy.start()
         sending.close()
-        answer = {"lost": "timed out"}
-        if receiving.poll(PATIENCE * question["limit"]):
-            try:
+        is_there = receiving.poll(PATIENCE * question["limit"])
+        answer = {"lost": "crashed" if is_there else "timed out"}
+        if is_there:
+            with suppress(EOFError):
                 answer = receiving.recv()
-            except EOFError:
-                answer = {"lost": "crashed"}
         copy.kill()
         copy.join()
         receiving.close()
@@ -200,7 +195,7 @@ class WarmLinter(Linter):
 
     def send_findings(self, question: dict, sending: Connection) -> None:
         """The copy's work: send its ``messages`` and the modules that it had to ``read``, as (name, file)."""
-        soft = max(1, int(question["limit"]))
+        soft = max(1, question["limit"])
         resource.setrlimit(resource.RLIMIT_CPU, (soft, soft + 1))
         self.text, self.lines = question["text"], question["lines"]
         cache = astroid.MANAGER.astroid_cache
@@ -210,7 +205,7 @@ class WarmLinter(Linter):
         self.check([question["file"]])
         found = [[one.msg_id, one.line, one.msg] for one in self.reporter.messages]
         read = [
-            (name, module.file if (module.file or "").endswith(".py") else "")
+            (name, module.file or "")
             for name, module in cache.items()
             if name and name not in known and module.file != self.path
         ]

@@ -137,11 +137,9 @@ def most_tokens(models: Sequence[str]) -> Callable[[str], int]:
     vocabulary changes no number.
     """
     tokenizers = [load_tokenizer(name) for name in models]
-
-    def most(text):
-        return max(len(each(text, add_special_tokens=False)["input_ids"]) for each in tokenizers)
-
-    return most
+    return lambda text: max(
+        len(each(text, add_special_tokens=False)["input_ids"]) for each in tokenizers
+    )
 
 
 @dataclass(frozen=True)

@@ -173,7 +173,9 @@ def _edges(root) -> list[tuple]:
     }
     try:
         flow = sorted(DFG_python(root, tokens, {})[0], key=lambda edge: edge[1])
-    except (KeyError, AttributeError, RecursionError, TypeError, IndexError):  # on broken trees
+    except (
+        Exception
+    ):  # on broken trees, in many ways; the package takes them for trees without a flow
         return []
     linked = {place for edge in flow if edge[4] for place in (edge[1], *edge[4])}
     merged: dict[int, tuple] = {}

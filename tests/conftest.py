@@ -1,11 +1,14 @@
 """What tests of several rooms share."""
 
+import json
 import multiprocessing.forkserver
 import os
 
 import pytest
+from click.testing import CliRunner
 
 from lookuplab import runner
+from lookuplab.cli import cli
 
 
 @pytest.fixture(scope="session")
@@ -21,3 +24,17 @@ def warm_forks():
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     multiprocessing.forkserver.set_forkserver_preload(runner.IMPORTS)
     multiprocessing.forkserver.ensure_running()
+
+
+@pytest.fixture
+def score(tmp_path, monkeypatch):
+    """Runs `lookuplab score` on a file with these lines: objects, or texts that stand there as they are."""
+    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "store" / "completions.sqlite"))
+    file = tmp_path / "with space.jsonl"
+
+    def run(what, lines, *options):
+        texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+        file.write_text("".join(text + "\n" for text in texts))
+        return CliRunner().invoke(cli, ["score", what, str(file), *map(str, options)])
+
+    return run

@@ -25,16 +25,9 @@ AZURE = {
 }
 
 
-def score(tmp_path, lines, *options):
-    path = tmp_path / "with space.jsonl"
-    texts = (line if isinstance(line, str) else json.dumps(line) for line in lines)
-    path.write_text("\n".join(texts) + "\n")
-    return CliRunner().invoke(cli, ["score", "cloudapi", str(path), *options])
-
-
-def test_judgements_go_to_the_output_file_and_the_table_to_stdout(tmp_path):
+def test_judgements_go_to_the_output_file_and_the_table_to_stdout(score, tmp_path):
     output = tmp_path / "out.jsonl"
-    result = score(tmp_path, [AWS, "", AZURE], "-o", str(output))
+    result = score("cloudapi", [AWS, "", AZURE], "-o", output)
     assert result.exit_code == 0, result.output
     judged = [list(json.loads(line).values())[:5] for line in output.read_text().splitlines()]
     assert judged == [
@@ -49,8 +42,8 @@ def test_standard_input_gives_judgements_on_stdout_and_the_table_on_stderr():
     assert json.loads(result.stdout)["name"] == "encrypt" and "total" in result.stderr
 
 
-def test_a_target_that_the_client_does_not_have_is_reported(tmp_path):
-    result = score(tmp_path, [AZURE | {"target": "no_such_method"}])
+def test_a_target_that_the_client_does_not_have_is_reported(score):
+    result = score("cloudapi", [AZURE | {"target": "no_such_method"}])
     assert json.loads(result.stdout)["category"] == "incorrect_existing"
     assert "1 have no target that is a method of their client" in result.stderr
 
@@ -64,18 +57,18 @@ def test_a_target_that_the_client_does_not_have_is_reported(tmp_path):
         (AWS | {"client": "s4"}, "line 2: no client 's4'"),
     ],
 )
-def test_a_bad_line_is_named_and_nothing_is_written(tmp_path, line, words):
-    result = score(tmp_path, [AWS, line], "-o", str(tmp_path / "out.jsonl"))
+def test_a_bad_line_is_named_and_nothing_is_written(score, tmp_path, line, words):
+    result = score("cloudapi", [AWS, line], "-o", tmp_path / "out.jsonl")
     assert result.exit_code == 2 and words in result.stderr and result.stderr.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["with space.jsonl"]
 
 
-def test_bytes_that_are_no_text_and_unreachable_places_are_user_errors(tmp_path):
+def test_bytes_that_are_no_text_and_unreachable_places_are_user_errors(score, tmp_path):
     (tmp_path / "bytes.jsonl").write_bytes(b'{"id": "\xff"}\n')
     for name in ("bytes.jsonl", "absent.jsonl", "."):
         result = CliRunner().invoke(cli, ["score", "cloudapi", str(tmp_path / name)])
         assert result.exit_code == 2 and result.stderr.startswith("error: "), result.output
-    result = score(tmp_path, [AWS], "-o", str(tmp_path / "bytes.jsonl" / "out.jsonl"))
+    result = score("cloudapi", [AWS], "-o", tmp_path / "bytes.jsonl" / "out.jsonl")
     assert result.exit_code == 2 and "cannot use" in result.stderr
 
 

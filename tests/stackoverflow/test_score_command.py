@@ -5,32 +5,18 @@ import sys
 
 import pytest
 import written_problems as written
-from click.testing import CliRunner
-
-from lookuplab import paths
-from lookuplab.cli import cli
 
 GOOD = {"problem_id": 1, "solution": written.REFERENCE}
 
 
 @pytest.fixture
-def score(problems_file, tmp_path, monkeypatch):
-    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "store" / "completions.sqlite"))
-    problems = problems_file()
-
-    def run(lines, *options, environment=sys.executable):
-        answers = tmp_path / "with space.jsonl"
-        answers.write_text(
-            "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
-        )
-        given = ["--environment", str(environment), "--workers", "1"]
-        command = ["score", "ds1000", "--problems", str(problems), str(answers), *given, *options]
-        return CliRunner().invoke(cli, command)
-
-    return run
+def graded(score, problems_file):
+    """Runs `lookuplab score ds1000`."""
+    given = "--problems", problems_file(), "--environment", sys.executable, "--workers", 1
+    return lambda lines, *options: score("ds1000", lines, *given, *options)
 
 
-def test_verdicts_go_to_the_output_file_and_the_table_to_stdout(score, tmp_path):
+def test_verdicts_go_to_the_output_file_and_the_table_to_stdout(graded, tmp_path):
     output = tmp_path / "out.jsonl"
     lines = [
         {"problem_id": 2, "solution": "result = 0"},
@@ -39,8 +25,9 @@ def test_verdicts_go_to_the_output_file_and_the_table_to_stdout(score, tmp_path)
         GOOD | {"solution": "```python\nresult = 1\n```"},
         {"problem_id": "2", "solution": "for n in [1]: pass\n" + written.REFERENCE},
         GOOD,
+        GOOD | {"problem_id": 3},
     ]
-    result = score([*lines, GOOD | {"problem_id": 3}], "-o", str(output), "--leave-out", "3")
+    result = graded(lines, "-o", output, "--leave-out", "3")
     assert result.exit_code == 0 and "left out by name: 3" in result.stdout, result.output
     rows = [json.loads(line) for line in output.read_text().splitlines()]
     assert [tuple(row.values())[:3] for row in rows] == [
@@ -57,29 +44,23 @@ def test_verdicts_go_to_the_output_file_and_the_table_to_stdout(score, tmp_path)
     assert "sandbox: " in result.stdout and (tmp_path / "store" / "verdicts.sqlite").is_file()
 
 
-def test_the_repaired_variant_indents_and_unfences_and_stdout_gets_verdicts(score):
+def test_the_repaired_variant_indents_and_unfences_and_stdout_gets_verdicts(graded):
     loose = {"problem_id": 3, "solution": "```\nreturn max(numbers) - min(numbers)\n```"}
     for variant, passed in (("official", False), ("repaired", True)):
-        result = score([loose], "--variant", variant)
-        assert json.loads(result.stdout)["passed"] is passed and "pass@1" in result.stderr, (
-            result.output
-        )
+        result = graded([loose], "--variant", variant)
+        assert json.loads(result.stdout)["passed"] is passed, result.output
+        assert "pass@1" in result.stderr
 
 
-def test_a_bad_line_is_named_and_nothing_is_written(score, tmp_path):
-    result = score([GOOD, GOOD | {"problem_id": 999}], "-o", str(tmp_path / "out.jsonl"))
+def test_a_bad_line_is_named_and_nothing_is_written(graded, tmp_path):
+    result = graded([GOOD, GOOD | {"problem_id": 999}], "-o", tmp_path / "out.jsonl")
     assert result.exit_code == 2 and "line 2: unknown problem '999'; " in result.stderr
     assert result.stderr.count("\n") == 1 and not (tmp_path / "out.jsonl").exists()
 
 
-def test_no_answers_and_an_environment_that_is_not_there_are_user_errors(
-    score, tmp_path, monkeypatch
-):
-    assert "holds no line" in score([]).stderr
-    monkeypatch.setattr(paths, "DOWNLOADS", tmp_path)
-    result = score([GOOD], environment="ds1000-grader")
-    assert result.exit_code == 2 and "run `lookuplab data get ds1000-grader`" in result.stderr, (
-        result.output
-    )
-    assert "no grader environment 'elsewhere'" in score([GOOD], environment="elsewhere").stderr
-    assert "--leave-out 7: no problem of" in score([GOOD], "--leave-out", "7").stderr
+def test_no_answers_and_a_problem_that_is_not_there_are_user_errors(graded):
+    for result, words in [
+        (graded([]), "holds no line"),
+        (graded([GOOD], "--leave-out", "7"), "--leave-out 7: no problem of"),
+    ]:
+        assert result.exit_code == 2 and words in result.stderr, result.output

@@ -34,60 +34,55 @@ def double(x):
 '''
 HELPERS = """def helper(x):
     return x
-""" + "".join(
-    f'''
+"""
+NUMBER = '''
 
-def number_{n}(x):
-    """Give back number {n} here."""
-    y = x + {n}
+def number_{0}(x):
+    """Give back number {0} here."""
+    y = x + {0}
     return y
 '''
-    for n in range(20)
-)
+NUMBERS = "".join(map(NUMBER.format, range(20)))
 
 
 @pytest.fixture(scope="module", autouse=True)
 def store(tmp_path_factory):
     """Judgements are kept beside this completion store."""
     with pytest.MonkeyPatch.context() as patch:
-        file = tmp_path_factory.mktemp("store") / "completions.sqlite"
-        patch.setenv("LOOKUPLAB_STORE", str(file))
+        patch.setenv("LOOKUPLAB_STORE", str(tmp_path_factory.mktemp("store") / "c.sqlite"))
         yield
 
 
-def judged(functions, predictions, workers=None):
-    return judged_all(functions, {"": predictions}, "paper", workers)[""]
+def judged(predictions, workers=None):
+    texts = {one.id: text for one, text in predictions.items()}
+    return judged_all(list(predictions), {"": texts}, "paper", workers)[""]
 
 
 @pytest.fixture(scope="module")
 def repositories(tmp_path_factory):
     found = []
-    for name in ("one", "two"):
+    for name, helpers in (("one", HELPERS + NUMBERS), ("two", HELPERS)):
         root = tmp_path_factory.mktemp(name)
         (root / "boxes.py").write_text(MODULE.format(name=name))
-        (root / "helpers.py").write_text(HELPERS if name == "one" else HELPERS.split("\n\n\n")[0])
+        (root / "helpers.py").write_text(helpers)
         found.append(Repository(name, root))
     return found
 
 
 @pytest.fixture(scope="module")
-def functions(repositories):
-    return [one for one in test_functions(repositories) if "/boxes.py" in one.id]
-
-
-@pytest.fixture(scope="module")
-def predictions(functions):
-    """What stood there in the first repository, what cannot work in the second."""
+def predictions(repositories):
+    """For each function what stood there in the first repository, what cannot work in the second."""
     broken = {"double": "    return nothere(x)", "Box.grow": "    return self.zzz"}
     return {
-        one.id: broken[one.qualified_name] if one.repository == "two" else one.body
-        for one in functions
+        one: broken[one.qualified_name] if one.repository == "two" else one.body
+        for one in test_functions(repositories)
+        if "/boxes.py" in one.id
     }
 
 
 @pytest.fixture(scope="module")
-def frame(functions, predictions):
-    return judged(functions, predictions, workers=1)
+def frame(predictions):
+    return judged(predictions, workers=1)
 
 
 def test_a_limit_is_spread_over_the_repositories_and_a_larger_one_only_adds(repositories):
@@ -121,9 +116,9 @@ def test_functions_too_long_for_a_model_are_no_test_functions(repositories):
     assert len(short) == 20 and all("helper(" not in one.body for one in short)
 
 
-def test_a_row_holds_what_became_of_its_function(frame, functions):
-    assert list(frame.id) == [one.id for one in functions]
-    names = [f"{one.repository} {one.qualified_name}" for one in functions]
+def test_a_row_holds_what_became_of_its_function(frame, predictions):
+    assert list(frame.id) == [one.id for one in predictions]
+    names = [f"{one.repository} {one.qualified_name}" for one in predictions]
     fields = "exact_match passed failures next_identifier prefix dependencies covered".split()
     rows = dict(zip(names, frame[fields].itertuples(index=False, name=None), strict=True))
     assert rows["one double"] == (True, True, "", True, 1, 1, 1)
@@ -135,39 +130,40 @@ def test_a_row_holds_what_became_of_its_function(frame, functions):
 
 
 def test_several_models_and_workers_at_once_get_the_rows_that_each_gets_alone(
-    frame, functions, predictions, tmp_path, monkeypatch
+    frame, predictions, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
-    texts = {"base": {one.id: one.body for one in functions}, "toolgen": predictions}
-    both = judged_all(functions, texts, workers=2)
+    texts = {"base": {one.id: one.body for one in predictions}}
+    texts["toolgen"] = {one.id: text for one, text in predictions.items()}
+    both = judged_all(list(predictions), texts, workers=2)
     pd.testing.assert_frame_equal(both["toolgen"], frame)
     assert both["base"].exact_match.all() and both["base"].passed.all()
 
 
 def test_a_second_run_asks_nothing_and_a_new_prediction_one_question(
-    frame, functions, predictions, monkeypatch
+    frame, predictions, monkeypatch
 ):
     asked, ask = [], evaluation._ask
     monkeypatch.setattr(evaluation, "_ask", lambda *one: asked.append(one) or ask(*one))
-    pd.testing.assert_frame_equal(judged(functions, predictions), frame)
+    pd.testing.assert_frame_equal(judged(predictions), frame)
     assert not asked
     # pylint's; the reference is the same
-    judged(functions, predictions | {functions[0].id: "    return self"})
+    judged(predictions | {[*predictions][0]: "    return self"})
     assert [kind for _, _, kind, *_ in asked] == ["success"]
 
 
-def test_a_lost_answer_is_said_or_refused_and_not_kept(functions, predictions, monkeypatch):
+def test_a_lost_answer_is_said_or_refused_and_not_kept(predictions, monkeypatch):
     def crash(*question):
         raise WorkerLost("crashed")
 
     monkeypatch.setattr(evaluation, "messages_of", crash)
-    one, text = functions[0], "    return self.lost"
+    one, text = [*predictions][0], "    return self.lost"
     task = evaluation.Task(one.id, one.root, one.file, one.line, text)
     for _ in range(2):
         (row,) = evaluation.judge([task]).itertuples()
         assert (row.passed, row.lost, row.dependencies) == (None, "crashed", 2)
     with pytest.raises(UserError, match=r"1 questions to pylint or Jedi were lost \(crashed\)"):
-        judged([one], {one.id: text})
+        judged({one: text})
 
 
 def test_a_change_elsewhere_in_the_repository_is_judged_again(tmp_path):
@@ -176,5 +172,5 @@ def test_a_change_elsewhere_in_the_repository_is_judged_again(tmp_path):
     double = next(one for one in found if one.qualified_name == "double")
     for text in (HELPERS, "class helper:\n    thing = 1\n"):
         (tmp_path / "helpers.py").write_text(text)
-        passed += judged([double], {double.id: "    return helper.thing"}).passed.tolist()
+        passed += judged({double: "    return helper.thing"}).passed.tolist()
     assert passed == [False, True]

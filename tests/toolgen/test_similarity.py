@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -63,7 +64,7 @@ def test_components_equal_those_of_the_package_codebleu_on_real_functions_and_on
     tree = ast.parse(source := inspect.getsource(textwrap))
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     found = [ast.get_source_segment(source, node) for node in nodes]
-    pairs = list(zip(found, found[1:], strict=False))
+    pairs = list(pairwise(found))
     cut_off, none = (found[0][:200], found[0]), ("pass", "x")
     for corpus in [*([pair] for pair in pairs), [cut_off], [none], pairs]:
         predicted, wanted = zip(*corpus, strict=True)

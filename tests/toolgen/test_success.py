@@ -38,6 +38,10 @@ CASES = [
 WHOLE = 1, 999
 
 
+def replaced(line, body, text=USER):
+    return insert(text, locate(text, line), body)
+
+
 def against(root, inserted, variant="paper"):
     """What pylint has against an inserted function: nothing, it passes."""
     lines = inserted.line, inserted.end_line
@@ -59,7 +63,7 @@ def test_a_method_with_an_imported_base_passes_or_fails_as_a_fresh_pylint_says(
 ):
     """The last case gives a class of another module an attribute: it must be gone again for the others."""
     shutil.copytree(repository, copy := tmp_path / "copy")
-    inserted = insert(USER, locate(USER, 6), "        " + body)
+    inserted = replaced(6, "        " + body)
     (copy / "user.py").write_text(inserted.text)
     fresh = fresh_messages(copy, "user.py")
     assert messages_of(repository, "user.py", inserted.text, WHOLE) == fresh
@@ -75,7 +79,7 @@ def test_what_the_original_file_did_to_other_modules_is_undone(tmp_path, base, g
     (tmp_path / "base.py").write_text(base)
     original = USER.replace("        return x\n\n", f"        {gift}\n        return x\n\n", 1)
     (tmp_path / "user.py").write_text(original)
-    inserted = insert(original, locate(original, 6), "        return x")
+    inserted = replaced(6, "        return x", original)
     assert messages_of(tmp_path, "user.py", original, WHOLE) == []
     found = messages_of(tmp_path, "user.py", inserted.text, WHOLE)
     assert [name for name, *_ in found] == ["E1101"]
@@ -107,7 +111,7 @@ def test_a_syntax_error_reported_behind_the_function_fails_unless_it_is_behind_t
     repository,
 ):
     """Line 12 is the first that shows that the function has no body: three lines behind its last."""
-    inserted = insert(USER, locate(USER, 9), "def g(self):")
+    inserted = replaced(9, "def g(self):")
     assert against(repository, inserted) and not against(repository, inserted, "package")
     nearer = Inserted(inserted.text, inserted.line, inserted.end_line + 1)
     assert against(repository, nearer, "package")
@@ -115,18 +119,18 @@ def test_a_syntax_error_reported_behind_the_function_fails_unless_it_is_behind_t
 
 def test_a_crash_of_pylint_is_no_pass(tmp_path, repository, monkeypatch):
     monkeypatch.setenv("PYLINTHOME", str(tmp_path))  # it writes a report there
-    monkeypatch.setattr(success.BufferLinter, "check_astroid_module", lambda *_, **__: 1 / 0)
-    inserted = insert(USER, locate(USER, 6), "        return x")
+    monkeypatch.setattr(success.WarmLinter, "check_astroid_module", lambda *_, **__: 1 / 0)
+    inserted = replaced(6, "        return x")
     question = {"root": repository, "file": "user.py", "text": USER, "lines": WHOLE, "limit": 60}
     ours, theirs = success.FORK.Pipe()
-    success.FORK.Process(target=lambda: theirs.send(success.Process().answer(question))).start()
+    success.FORK.Process(target=lambda: theirs.send(success.WarmLinter().answer(question))).start()
     found = ours.recv()["messages"]
     for variant in ("paper", "package"):
         assert [name for name, *_ in verdict(found, inserted, variant)] == ["F0002"]
 
 
 def test_a_check_that_takes_too_long_is_lost_and_the_next_one_is_answered(repository, monkeypatch):
-    inserted = insert(USER, locate(USER, 6), "        return x")
+    inserted = replaced(6, "        return x")
     with monkeypatch.context() as hurried, pytest.raises(WorkerLost, match="timed out"):
         hurried.setattr(success, "LIMIT", 0)
         against(repository, inserted)

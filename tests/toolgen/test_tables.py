@@ -1,5 +1,7 @@
 """Tables II and III: hand-computed values, paired differences, intervals over repositories, and how they are shown."""
 
+from io import StringIO
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,21 +18,25 @@ WANTED = [
 ]
 
 
+# Four functions of two repositories; they want 4, 1, 0 and 3 methods.
+FUNCTIONS = pd.read_csv(
+    StringIO("""id,repository,edit_similarity,dependencies,next_identifier,identifier_sequence,prefix
+a,r,0.5,4,1,1,1
+b,r,1.0,1,0,0,0
+c,s,0.0,0,1,0.5,0.5
+d,s,0.5,3,,,0
+""")
+).assign(wanted=WANTED)
+
+
 def frame(predicted, covered, passed) -> pd.DataFrame:
-    """Four functions of two repositories; they want 4, 1, 0 and 3 methods."""
-    found = pd.DataFrame({"id": list("abcd"), "repository": list("rrss"), "wanted": WANTED})
-    return found.assign(
+    return FUNCTIONS.assign(
         predicted=predicted,
         exact_match=np.equal(predicted, WANTED),
-        edit_similarity=[0.5, 1.0, 0.0, 0.5],
-        dependencies=[4, 1, 0, 3],
         covered=covered,
         passed=pd.Series(passed, dtype=object),
         failures=["" if one else "E0602" for one in passed],
         lost=["crash" if one is None else "" for one in passed],
-        next_identifier=[1, 0, 1, None],
-        identifier_sequence=[1, 0, 0.5, None],
-        prefix=[1, 0, 0.5, 0],
     )
 
 
@@ -78,10 +84,8 @@ def test_changes_are_paired_relative_to_the_base_in_points_and_by_mcnemar(frames
     assert changes["depcov_change_points"] == (50, 8, -100, 100)  # of two repositories
     assert changes["succrate_change_points"][1] == 3
     # of the three functions with both verdicts
-    found = [
-        changes[f"succrate_{name}"][:2] for name in ("gained_functions", "lost_functions", "p")
-    ]
-    assert found == [(2, 3), (0, 3), (0.5, 3)]
+    expected = {"gained_functions": (2, 3), "lost_functions": (0, 3), "p": (0.5, 3)}
+    assert {name: changes[f"succrate_{name}"][:2] for name in expected} == expected
 
 
 def test_similarity_is_of_the_corpus_and_counts_the_tokens_of_each_model(frames):
@@ -117,18 +121,15 @@ def test_without_any_verdict_or_dependency_those_metrics_have_no_row(frames):
     assert found["prefix_percent"][0] == 37.5
 
 
-NAN = float("nan")
-COLUMNS = "model condition metric value ci_low ci_high n paper_value".split()
-TABLE = pd.DataFrame(
-    [
-        ("m", "base", "depcov_percent", 8.0, 7.0, 9.0, 40, 8.3),
-        ("m", "toolgen", "depcov_percent", 12.0, 10.0, 14.0, 40, 12.1),
-        ("m", "toolgen", "depcov_relative_change_percent", 50.0, 20.0, 70.0, 10, 45.8),
-        ("m", "toolgen - base", "succrate_p", 0.125, NAN, NAN, 10, NAN),
-        ("m", "base", "crashed_functions", 3.0, NAN, NAN, 10, NAN),
-        ("b", "base", "bleu4", 0.25, 0.2, 0.3, 10, NAN),
-    ],
-    columns=COLUMNS,
+TABLE = pd.read_csv(
+    StringIO("""model,condition,metric,value,ci_low,ci_high,n,paper_value
+m,base,depcov_percent,8.0,7.0,9.0,40,8.3
+m,toolgen,depcov_percent,12.0,10.0,14.0,40,12.1
+m,toolgen,depcov_relative_change_percent,50.0,20.0,70.0,10,45.8
+m,toolgen - base,succrate_p,0.125,,,10,
+m,base,crashed_functions,3.0,,,10,
+b,base,bleu4,0.25,0.2,0.3,10,
+""")
 )
 
 

@@ -3,7 +3,7 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -35,33 +35,39 @@ def score() -> None:
     """
 
 
-def read_lines(file: BinaryIO, output: Path | None) -> Iterator[tuple[str, dict]]:
-    """("file, line n", object) for every non-blank line. Raises UserError with file and line number."""
-    name = getattr(file, "name", "-")
+def read_lines(file: BinaryIO, output: Path | None, read: Callable[[dict], Any]) -> list:
+    """What ``read`` makes of the object on each non-blank line. Raises UserError with file and line number."""
+    name, found = getattr(file, "name", "-"), []
     if output and output.resolve() == Path(name).resolve():
         raise UserError(f"{output} is the input; name another output file")
-    place = ""
     for number, line in enumerate(file, 1):
         if line.strip():
-            place = f"{name}, line {number}"
             try:
-                record = json.loads(line)
-            except (ValueError, RecursionError) as error:  # ValueError: bad JSON and bad UTF-8
-                raise UserError(f"{place}: not a JSON object: {error}") from None
-            if not isinstance(record, dict):
-                raise UserError(f"{place}: not a JSON object but {type(record).__name__}")
-            yield place, record
-    if not place:
+                found.append(read(_object(line)))
+            except UserError as error:
+                raise UserError(f"{name}, line {number}: {error}") from None
+    if not found:
         raise UserError(f"{name} holds no line")
+    return found
 
 
-def check_fields(place: str, record: dict, **kinds: Any) -> None:
+def _object(line: bytes) -> dict:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:  # ValueError: bad JSON and bad UTF-8
+        raise UserError(f"not a JSON object: {error}") from None
+    if not isinstance(record, dict):
+        raise UserError(f"not a JSON object but {type(record).__name__}")
+    return record
+
+
+def check_fields(record: dict, **kinds: Any) -> None:
     """Check that the fields are present and have the right types. Raises UserError."""
     for name, kind in kinds.items():
         value = record.get(name)
         if not isinstance(value, kind) or value == []:
             must = f"must be of type {getattr(kind, '__name__', kind)}" if value else "is missing"
-            raise UserError(f"{place}: the field {name!r} {must}")
+            raise UserError(f"the field {name!r} {must}")
 
 
 def write(rows: Iterable[dict], output: Path | None, table: Any, *said: str) -> None:
@@ -114,17 +120,14 @@ def cloudapi(file: BinaryIO, *, output: Path | None = None, index: Path | None =
     from lookuplab.scoring.rates import rate
 
     specs = load_index(index or INDEX)
-    judged = [(one, judge_record(one, specs, place)) for place, one in read_lines(file, output)]
+    judged = read_lines(file, output, lambda record: (record, judge_record(record, specs)))
     frame, table = pd.DataFrame([record | vars(one) for record, one in judged]), []
     for name, group in [*frame.groupby("provider"), ("total", frame)]:
         row = {"": name, **cells("valid", rate(group.valid, group.target.map(str)))}
         row["closed"] = f"{group.valid_closed.mean():.1%}"
         table.append(row | {one: (group.category == one).sum() for one in CATEGORIES[1:]})
-    said = [
-        f"{count} {meaning}"
-        for flag, meaning in FLAGS.items()
-        if (count := sum(flag in one.flags for _, one in judged))
-    ]
+    counts = Counter(flag for _, one in judged for flag in one.flags)
+    said = [f"{counts[flag]} {meaning}" for flag, meaning in FLAGS.items() if counts[flag]]
     for field in ("valid", "category"):
         labelled = [(record, vars(one)) for record, one in judged if field in record]
         wrong = [str(record["id"]) for record, one in labelled if record[field] != one[field]]
@@ -135,21 +138,17 @@ def cloudapi(file: BinaryIO, *, output: Path | None = None, index: Path | None =
     write(({"id": record["id"], **vars(one)} for record, one in judged), output, table, *said)
 
 
-def judge_record(record: dict, index: Any, place: str) -> Any:
+def judge_record(record: dict, index: Any) -> Any:
     """Judge one line. Raises UserError for a missing or ill-typed field, an unknown provider or client."""
     from lookuplab.cloudapi.validity import judge
 
     fields = {"candidate": str, "target": str | list, "provider": str, "client": str}
-    check_fields(place, record, id=int | str, service=str | None, **fields)
+    check_fields(record, id=int | str, service=str | None, **fields)
     candidate, target, provider, client = (record[name] for name in fields)
     if provider not in index.providers:
-        known = ", ".join(index.providers)
-        raise UserError(f"{place}: unknown provider {provider!r}; known are {known}")
-    try:
-        targets = target if isinstance(target, list) else [target]
-        return judge(candidate, targets, index, provider, client, record.get("service"))
-    except UserError as error:
-        raise UserError(f"{place}: {error}") from None
+        raise UserError(f"unknown provider {provider!r}; known are {', '.join(index.providers)}")
+    targets = target if isinstance(target, list) else [target]
+    return judge(candidate, targets, index, provider, client, record.get("service"))
 
 
 @command(score)
@@ -186,7 +185,7 @@ def toolgen(
     from lookuplab.cluster import joined
     from lookuplab.toolgen import evaluation, tables
 
-    tasks = [_function(record, place) for place, record in read_lines(file, output)]
+    tasks = read_lines(file, output, _function)
     with joined(scheduler, os.cpu_count() or 1) as cluster:
         judged = evaluation.judge(tasks, variant, cluster=cluster)
     frames = {("", "base"): judged}
@@ -196,21 +195,19 @@ def toolgen(
     write(json.loads(judged[FUNCTION_FIELDS].to_json(orient="records")), output, table)
 
 
-def _function(record: dict, where: str) -> Any:
+def _function(record: dict) -> Any:
     """One line of input as a task. Raises UserError if the line is malformed."""
     from lookuplab.toolgen.evaluation import Task
-    from lookuplab.toolgen.insertion import insert, locate, read_source
 
     try:
         root = Path(record["repository"]).resolve(strict=True)
-        path = (root / record["file"]).resolve()
-        text = read_source(path)
-        insert(text, locate(text, record["line"]), record["prediction"])
-        name = path.relative_to(root).as_posix()
-        marked = record.get("marked_body", "")
-        return Task(record["id"], root, name, record["line"], record["prediction"], marked)
+        file = (root / record["file"]).resolve().relative_to(root).as_posix()
+        asked = record["line"], record["prediction"], record.get("marked_body", "")
+        task = Task(record["id"], root, file, *asked)
+        task.inserted()
+        return task
     except (KeyError, TypeError, ValueError, AttributeError, OSError, UserError) as error:
-        raise UserError(f"{where}: {type(error).__name__}: {error}") from None
+        raise UserError(f"{type(error).__name__}: {error}") from None
 
 
 @command(score)
@@ -256,37 +253,38 @@ def ds1000(
     """
     from lookuplab.cluster import joined
     from lookuplab.scoring.rates import rate, shares
-    from lookuplab.stackoverflow.ds1000 import indented, load, solution_of
-    from lookuplab.stackoverflow.grader import Answer, Grader, grade
-    from lookuplab.stackoverflow.grader import environment as python_of
+    from lookuplab.stackoverflow import ds1000, grader
     from lookuplab.stackoverflow.scores import solved
 
-    known, names, answers, samples = {one.id: one for one in load(problems)}, {}, [], Counter()
-    for place, record in read_lines(file, output):
-        check_fields(place, record, problem_id=int | str, solution=str)
-        id, code = str(record["problem_id"]), solution_of(record["solution"], variant)
+    every, names, samples = ds1000.load(problems), {}, Counter()
+    known = {one.id: one for one in every}
+
+    def answer(record: dict) -> grader.Answer:
+        check_fields(record, problem_id=int | str, solution=str)
+        id, code = str(record["problem_id"]), ds1000.solution_of(record["solution"], variant)
         if id not in known:
-            raise UserError(
-                f"{place}: unknown problem {id!r}; the file of problems has {len(known)} others"
-            )
+            raise UserError(f"unknown problem {id!r}; the file of problems has {len(known)} others")
         if variant == "repaired":
-            code = indented(known[id], code)
-        answers.append(Answer(id, samples[id], code))
-        samples[id] += 1
+            code = ds1000.indented(known[id], code)
         names[id] = record["problem_id"]
-    grader = Grader(python_of(environment), sandbox or "", workers=workers or 0)
-    left = leave_out.replace(" ", "").split(",") if leave_out else []
-    if unknown := set(left) - known.keys():
+        samples[id] += 1
+        return grader.Answer(id, samples[id] - 1, code)
+
+    answers = read_lines(file, output, answer)
+    python = grader.environment(environment)
+    runs = grader.Grader(python, sandbox or "", workers=workers or 0)
+    left = {one for one in leave_out.replace(" ", "").split(",") if one}
+    if unknown := left - known.keys():
         raise UserError(f"--leave-out {min(unknown)}: no problem of {problems}")
     asked = [one for one in answers if one.problem_id not in left]
-    with joined(scheduler, grader.workers) as grader.cluster:
-        verdicts = grade(list(known.values()), asked, grader)
-    table, frame = [], solved(list(known.values()), verdicts, [1])
+    with joined(scheduler, runs.workers) as runs.cluster:
+        verdicts = grader.grade(every, asked, runs)
+    table, frame = [], solved(every, verdicts, [1])
     for name, part in [*frame.groupby("library"), ("total", frame)]:
-        passed, samples = part[["passed"]].to_numpy(), part[["samples"]].to_numpy()
-        (average,) = shares(passed, part.cluster, samples)
+        (average,) = shares(part[["passed"]], part.cluster, part[["samples"]])
         row = cells("pass@1", rate(part.pass_at_1, part.cluster))
         table.append({"": name, **row, **cells("average pass rate", average)})
+    said = [f"sandbox: {runs.sandbox}", *[f"left out by name: {leave_out}"] * bool(left)]
     rows = (
         {
             "problem_id": names[one.problem_id],
@@ -296,5 +294,4 @@ def ds1000(
         }
         for one in verdicts
     )
-    said = [f"left out by name: {leave_out}"] if left else []
-    write(rows, output, table, f"sandbox: {grader.sandbox}", *said)
+    write(rows, output, table, *said)

@@ -79,7 +79,7 @@ def pairs() -> list[TextPair]:
     for one in problems:
         found = shown[one.id][: int(order(f"shown {one.id}"), 16) % (MOST_SHOWN + 1)]
         before = "".join(TEMPLATE.format(**vars(snippet)) for snippet in reversed(found))
-        learned.append(TextPair(one.id, before + one.prompt, one.reference + END))
+        learned.append(TextPair(one.id, before + one.prompt, "", one.reference + END))
     return learned
 
 

@@ -10,6 +10,7 @@ spellings: under a gate, a model that freely begins one has left the names.
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
@@ -66,34 +67,28 @@ class Trie(dict[int, "Trie"]):
 
 
 class NameTries:
-    """How one model's tokens spell names; caches the tries for each (end of the prompt, names)."""
+    """How one model's tokens spell names; caches the tokens of each name after each end of a prompt."""
 
     def __init__(self, tokenizer, end_of_text: frozenset[int]) -> None:
         self._tokenizer, self._end_of_text = tokenizer, end_of_text
-        self._tries: dict[tuple, Trie] = {}
-        # (tail, name) -> tokens of the name, and of the name followed by "("
-        self._spelled: dict[tuple, list] = {}
+        self._spelled: dict[tuple, list[int] | None] = {}  # (tail, text) -> the text's tokens
 
     def constraint(self, prompt_ids: Sequence[int], names: Sequence[str]) -> "NameConstraint":
         """A constraint for one row; ``prompt_ids`` are the tokens that its answer continues, [] if it begins a text.
 
         Only the prompt's last tokens, from the last line break on, determine how a name is spelled: no tokenizer of a
         code model merges a name with the line before. All prompts that end in ``response = client.`` therefore share
-        their tries. UserError for names that the tokenizer cannot spell.
+        their names' tokens. UserError for names that the tokenizer cannot spell.
         """
         tail = tuple(prompt_ids[-TAIL:])
-        lines = [at for at, token in enumerate(tail[:-1]) if "\n" in self.texts[token]]
-        tail = tail[lines[-1] + 1 :] if lines else tail
-        key = tail, tuple(sorted(set(names)))
-        if key not in self._tries:
-            paths, closed, unspelled = self.paths(*key)
-            if unspelled:
-                raise UserError(
-                    f"choices: the model's tokenizer cannot spell {unspelled[0]!r} ({len(unspelled)} "
-                    "such names); leave them out"
-                )
-            self._tries[key] = Trie.of(paths, closed)
-        return NameConstraint(self, self._tries[key])
+        lines = [at for at, token in enumerate(tail[:-1], 1) if "\n" in self.texts[token]]
+        paths, closed, unspelled = self.paths(tail[max(lines, default=0) :], names)
+        if unspelled:
+            raise UserError(
+                f"choices: the model's tokenizer cannot spell {min(unspelled)!r} ({len(unspelled)} "
+                "such names); leave them out"
+            )
+        return NameConstraint(self, Trie.of(paths, closed))
 
     @cached_property
     def texts(self) -> list[str]:
@@ -110,10 +105,11 @@ class NameTries:
         Incomplete characters and special tokens, which spell nothing, do not count.
         """
 
-        def ends_a_name(text: str) -> bool:
-            return text[:1] not in ("", UNFINISHED) and not f"a{text[0]}".isidentifier()
-
-        ends = {token for token, text in enumerate(self.texts) if ends_a_name(text)}
+        ends = {
+            token
+            for token, text in enumerate(self.texts)
+            if text[:1] not in ("", UNFINISHED) and not f"a{text[0]}".isidentifier()
+        }
         return torch.tensor(sorted(ends | self._end_of_text))
 
     def only(self, logits: torch.Tensor, tokens: Iterable[int], may_end: bool) -> torch.Tensor:
@@ -132,14 +128,13 @@ class NameTries:
 
         Unspelled names are those that the tokenizer cannot spell. Each name is tokenised once per tail.
         """
-        if missing := [name for name in names if (tail, name) not in self._spelled]:
-            plain = continuations(self._tokenizer, tail, missing)
-            called = continuations(self._tokenizer, tail, [f"{name}(" for name in missing])
-            for name, *both in zip(missing, plain, called, strict=True):
-                self._spelled[tail, name] = both
+        texts = [text for name in names for text in (name, f"{name}(")]
+        new = [text for text in texts if (tail, text) not in self._spelled]
+        for text, ids in zip(new, continuations(self._tokenizer, tail, new), strict=True):
+            self._spelled[tail, text] = ids
         paths, closed, unspelled = [], [], []
         for name in names:
-            path, call = self._spelled[tail, name]
+            path, call = self._spelled[tail, name], self._spelled[tail, f"{name}("]
             if path is None:
                 unspelled.append(name)
             else:
@@ -151,21 +146,21 @@ class NameTries:
         return paths, closed, unspelled
 
 
+@dataclass
 class NameConstraint:
-    """Makes the row begin with one of the trie's names."""
+    """Makes the row begin with one of the trie's names; ``node`` is None once the name has ended."""
 
-    def __init__(self, names: NameTries, trie: Trie) -> None:
-        self._names = names
-        self._node: Trie | None = trie  # None: the name has ended
+    names: NameTries
+    node: Trie | None
 
     def restrict(self, logits: torch.Tensor) -> tuple[torch.Tensor, float] | None:
-        if self._node is None:
+        if self.node is None:
             return None
-        return self._names.only(logits, self._node, self._node.terminal), math.inf
+        return self.names.only(logits, self.node, self.node.terminal), math.inf
 
     def push(self, token: int, logprob: float) -> None:
-        node = None if self._node is None else self._node.get(token)
-        self._node = None if node is None or node.closed else node
+        node = None if self.node is None else self.node.get(token)
+        self.node = None if node is None or node.closed else node
 
     def record(self) -> None:
         """Keep nothing."""

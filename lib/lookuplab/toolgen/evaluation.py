@@ -4,6 +4,7 @@ Generated functions are judged in their repositories, by several workers and nev
 """
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,13 +32,19 @@ from lookuplab.toolgen.functions import (
     locate_all,
     without_comments,
 )
-from lookuplab.toolgen.insertion import function_of, insert, locate, read_source
+from lookuplab.toolgen.insertion import (
+    Inserted,
+    Place,
+    function_of,
+    insert,
+    locate,
+    read_source,
+)
 from lookuplab.toolgen.marking import marked
 from lookuplab.toolgen.similarity import (
     blanked,
     edit_similarity,
     identifier_metrics,
-    normalized,
     package_text,
 )
 from lookuplab.toolgen.success import BEYOND, VERSION, messages_of, verdict
@@ -76,14 +83,14 @@ def listed_functions(
     """
     lines = paths.located(file).read_text(encoding="utf-8").splitlines()
     ids = [line for line in lines if line][:limit]
-    files: dict[str, set[str]] = {}
+    files = defaultdict(set)
     for id in ids:
         name, _, path = id.partition(":")[0].partition("/")
         if not path.endswith(".py"):
             raise UserError(
                 f"{file}: {id!r} is not a function's id, such as click/core.py:invoke#75"
             )
-        files.setdefault(name, set()).add(path)
+        files[name].add(path)
     found = {}
     for place in locate_all(files):
         there = [place.root / path for path in sorted(files[place.name])]
@@ -130,11 +137,9 @@ def most_tokens(models: Sequence[str]) -> Callable[[str], int]:
     vocabulary changes no number.
     """
     tokenizers = [load_tokenizer(name) for name in models]
-
-    def most(text):
-        return max(len(each(text, add_special_tokens=False)["input_ids"]) for each in tokenizers)
-
-    return most
+    return lambda text: max(
+        len(each(text, add_special_tokens=False)["input_ids"]) for each in tokenizers
+    )
 
 
 @dataclass(frozen=True)
@@ -151,6 +156,12 @@ class Task:
     line: int
     prediction: str
     marked: str = ""
+
+    def inserted(self) -> tuple[str, Place, Inserted]:
+        """The file's text, the function's place in it, and the file with the prediction. Raises UserError."""
+        text = read_source(self.root / self.file)
+        place = locate(text, self.line)
+        return text, place, insert(text, place, self.prediction)
 
 
 def judged_all(
@@ -171,12 +182,11 @@ def judged_all(
         for texts in predictions.values()
         for one in functions
     ]
-    found, size = judge(tasks, variant, workers, strict=True), len(functions)
-    repositories = [one.repository for one in functions]
-    return {
-        name: found[at * size :][:size].reset_index(drop=True).assign(repository=repositories)
-        for at, name in enumerate(predictions)
-    }
+    found = judge(tasks, variant, workers, strict=True)
+    found["repository"] = [one.repository for one in functions] * len(predictions)
+    starts = range(0, len(found), len(functions))
+    parts = [found[at:][: len(functions)].reset_index(drop=True) for at in starts]
+    return dict(zip(predictions, parts, strict=True))
 
 
 def judge(
@@ -202,11 +212,8 @@ def judge(
     digests = {root: repository_digest(root) for root in {task.root for task in tasks}}
     cases, questions = [], {}
     for task in tasks:
-        path, digest = task.root / task.file, digests[task.root]
-        text = read_source(path)
-        place = locate(text, task.line)
-        new = insert(text, place, task.prediction)
-        at = {"file": within_imports(path), "line": task.line}
+        digest, (text, place, new) = digests[task.root], task.inserted()
+        at = {"file": within_imports(task.root / task.file), "line": task.line}
         uses = key("dependencies", digest, text=text, **at)
         success = key("success", digest, text=new.text, end_line=new.end_line, check=VERSION, **at)
         # a reference's dependencies are found once, whatever was predicted
@@ -231,15 +238,15 @@ def judge(
             counts = {"dependencies": None, "covered": None}
             if (found := known.get(uses)) is not None:
                 counts = {"dependencies": len(found), "covered": covered(found, body)}
-        messages = known.get(success)
+        similarity, messages = edit_similarity(predicted, wanted), known.get(success)
         against = verdict(messages or (), new, variant)
         row = {
             "id": task.id,
             "repository": str(task.root),
             "predicted": predicted,
             "wanted": wanted,
-            "exact_match": normalized(predicted) == normalized(wanted),
-            "edit_similarity": round(edit_similarity(predicted, wanted) / 100, digits),
+            "exact_match": similarity == 100,
+            "edit_similarity": round(similarity / 100, digits),
             **counts,
             "passed": None if messages is None else not against,
             "lost": lost.get(success, ""),

@@ -20,7 +20,6 @@ from lookuplab.models.local import LocalModel
 from lookuplab.models.tokens import UNFINISHED, decoded
 from lookuplab.toolgen.evaluation import Task
 from lookuplab.toolgen.functions import Function
-from lookuplab.toolgen.insertion import insert, locate, read_source
 from lookuplab.toolgen.jedi_tool import Answer, ask, suggestions
 from lookuplab.toolgen.jedi_worker import forget
 from lookuplab.toolgen.pairs import prompt_text
@@ -138,8 +137,7 @@ def verdicts(tasks: Sequence[Task], variant: str = "paper") -> Iterator[list]:
             for at, root in enumerate(sorted(roots))
         }
         for task in tasks:
-            file, text = copies[task.root] / task.file, read_source(task.root / task.file)
-            inserted = insert(text, locate(text, task.line), task.prediction)
+            file, (*_, inserted) = copies[task.root] / task.file, task.inserted()
             file.write_text(inserted.text, "utf-8", newline="\n")
             yield verdict(fresh_messages(copies[task.root], task.file), inserted, variant)
             shutil.copyfile(task.root / task.file, file)

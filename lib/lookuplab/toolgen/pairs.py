@@ -63,23 +63,11 @@ class Pair:
         )
 
 
-@dataclass(frozen=True)
-class TextPair:
-    """A prompt and its answer, the same for models of every kind and without marks."""
-
-    id: str
-    read: str
-    written: str
-    signature = ""  # no part of the prompt belongs to the answer
+class TextPair(Pair):
+    """A prompt for a decoder (``docstring``) and its answer (``body``), both used as they are, without marks."""
 
     def prompt(self, kind: str) -> str:
-        return self.read
-
-    def answer(self, kind: str) -> str:
-        return self.written
-
-    def unmarked(self) -> "TextPair":
-        return self
+        return self.docstring
 
 
 @dataclass(frozen=True)
@@ -117,15 +105,12 @@ def corpus_lines(path: Path, names: Sequence[str]) -> list[dict]:
 
 def read(path: Path) -> tuple[list[Pair], Counter]:
     """The augmented functions of a marked corpus, and how many were left out because their own text spells the mark."""
-    own, marked = ("id", "docstring", "signature", "body"), ("marked_signature", "marked_body")
-    found, left_out = [], Counter()
-    for one in corpus_lines(path, own + marked):
-        if any(MARK in one[name] for name in own):
-            left_out[f"spelling {MARK} themselves"] += 1
-        else:
-            texts = (one["id"], one["docstring"], *(one[name] for name in marked))
-            found.append(Pair(*texts, one.get("variant", "paper")))
-    return found, left_out
+    own = ("id", "docstring", "signature", "body")
+    records = corpus_lines(path, (*own, "marked_signature", "marked_body"))
+    usable = [one for one in records if not any(MARK in one[name] for name in own)]
+    names = ("id", "docstring", "marked_signature", "marked_body")
+    found = [Pair(*(one[name] for name in names), one.get("variant", "paper")) for one in usable]
+    return found, +Counter({f"spelling {MARK} themselves": len(records) - len(usable)})
 
 
 def kind_of(config: Any) -> str:
@@ -182,45 +167,40 @@ def encode(tokenizer: Any, pairs: Sequence[Pair | TextPair], kind: str) -> list[
     """
     end, mark, examples = tokenizer.eos_token_id, mark_of(tokenizer), []
     for pair in pairs:
-        answer, tail = pair.answer(kind).replace(MARK, mark), []
+        bare, tail = pair.unmarked(), []
         read = tokenizer(pair.prompt(kind), verbose=False, return_offsets_mapping=True)
-        prompt, end_of_signature = read["input_ids"], len(pair.unmarked().signature)
-        signature = sum(start < end_of_signature for start, _ in read["offset_mapping"])
+        prompt, offsets = read["input_ids"], read["offset_mapping"]
+        signature = sum(start < len(bare.signature) for start, _ in offsets)
         if kind == "decoder":
-            prompt = prompt[:-1] if len(prompt) > 1 and prompt[-1] == end else prompt
+            if len(prompt) > 1 and prompt[-1] == end:
+                prompt.pop()
             tail = prompt[-TAIL:]
-        row = tokenizer(answer, add_special_tokens=False, verbose=False)["input_ids"]
-        exact = _spells(tokenizer, tail, row, answer)
-        if not exact and (other := _in_pieces(tokenizer, tail, answer)):
-            row, exact = other, _spells(tokenizer, tail, other, answer)
+        text, spelled = pair.answer(kind).replace(MARK, mark), bare.answer(kind)
+        row = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+        exact = _spells(tokenizer, tail, row, spelled)
+        if not exact and (pieces := _in_pieces(tokenizer, tail, text.split(mark))):
+            row, exact = pieces, _spells(tokenizer, tail, pieces, spelled)
         examples.append(Example(pair.id, prompt, [*row, end], exact, signature))
     return examples
 
 
 def _spells(tokenizer: Any, tail: list[int], row: list[int], text: str) -> bool:
-    """Whether a row, after the last tokens of its prompt, spells its text; marks, being special tokens,
-    spell nothing.
-    """
+    """Whether a row spells the text after the last tokens of its prompt; marks, being special tokens, spell nothing."""
     before, whole = decoded(tokenizer, [tail, tail + row])
-    return whole == before + text.replace(mark_of(tokenizer), "")
+    return whole == before + text
 
 
-def _in_pieces(tokenizer: Any, tail: list[int], text: str) -> list[int] | None:
-    """Tokens of ``text``, with each piece between marks tokenised as a continuation; None if a piece cannot be spelled.
+def _in_pieces(tokenizer: Any, tail: list[int], pieces: list[str]) -> list[int] | None:
+    """The pieces with marks between them, each tokenised as a continuation; None if one cannot be spelled.
 
     Tokenizers of the SentencePiece kind put a blank before every piece (Llama's ``self.<COMP> add``).
     """
     mark = tokenizer.convert_tokens_to_ids(mark_of(tokenizer))
     row: list[int] = []
-    for number, piece in enumerate(text.split(mark_of(tokenizer))):
-        if number:
-            row.append(mark)
-            tail = [*tokenizer("x.", add_special_tokens=False)["input_ids"], mark]
-        if piece and tail:
-            ids = continuations(tokenizer, tail, [piece])[0]
-        else:
-            ids = tokenizer(piece, add_special_tokens=False)["input_ids"]
+    for piece in pieces:
+        ids = continuations(tokenizer, tail, [piece])[0] if piece else []
         if ids is None:
             return None
-        row += ids
-    return row
+        row += [*ids, mark]
+        tail = [*tokenizer("x.", add_special_tokens=False)["input_ids"], mark]
+    return row[:-1]

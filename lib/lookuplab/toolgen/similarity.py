@@ -14,6 +14,7 @@ from os.path import commonprefix
 
 import numpy as np
 import parso
+from codebleu.bleu import modified_precision
 from codebleu.codebleu import PACKAGE_DIR
 from codebleu.dataflow_match import normalize_dataflow
 from codebleu.parser import DFG_python, remove_comments_and_docstrings
@@ -26,7 +27,7 @@ from tree_sitter import Parser
 from lookuplab.toolgen.functions import package_docstring, without_comments
 from lookuplab.toolgen.insertion import Place, indented
 
-ORDERS = 4
+ORDERS = (1, 2, 3, 4)
 COMPONENTS = ("ngram", "weighted_ngram", "syntax", "dataflow")
 KEYWORDS = set((PACKAGE_DIR / "keywords" / "python.txt").read_text(encoding="utf-8").split())
 
@@ -58,19 +59,16 @@ def package_text(place: Place, body: str, documented: bool) -> str:
 
 def edit_similarity(prediction: str, reference: str) -> float:
     """rapidfuzz's ratio of the white-space-normalized texts in percent, 0 to 100; the paper's EditSim is its mean."""
-    return fuzz.ratio(normalized(prediction), normalized(reference))
+    return fuzz.ratio(prediction, reference, processor=normalized)
 
 
 def bleu_counts(prediction: Sequence, reference: Sequence) -> list[int]:
     """The counts that BLEU needs for a pair of token lists, (10,): matches and totals of orders 1 to 4,
     both lengths.
     """
-    found, wanted = (
-        [Counter(zip(*(row[i:] for i in range(n)), strict=False)) for n in range(1, ORDERS + 1)]
-        for row in (prediction, reference)
-    )
-    matches = [(some & others).total() for some, others in zip(found, wanted, strict=True)]
-    return [*matches, *(grams.total() for grams in found), len(prediction), len(reference)]
+    matches = [modified_precision([reference], prediction, n)[0] for n in ORDERS]
+    totals = [max(0, len(prediction) - n + 1) for n in ORDERS]
+    return [*matches, *totals, len(prediction), len(reference)]
 
 
 def bleu(counts):
@@ -80,7 +78,7 @@ def bleu(counts):
 
 def precision(counts):
     """The geometric mean of the precisions of n-grams, smoothed by +1 on every order."""
-    matches, totals = counts[..., :ORDERS], counts[..., ORDERS : 2 * ORDERS]
+    matches, totals = counts[..., :4], counts[..., 4:8]
     return np.exp(np.log((matches + 1) / (totals + 1)).mean(axis=-1))
 
 
@@ -91,22 +89,20 @@ def brevity_penalty(counts):
     """
     predicted, wanted = counts[..., -2], counts[..., -1]
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(predicted >= wanted, 1.0, np.exp(1 - wanted / predicted))
+        return np.exp(np.fmin(0, 1 - wanted / predicted))  # fmin: nothing is as long as nothing
 
 
 @np.errstate(divide="ignore", invalid="ignore")  # an empty prediction has no n-grams
 def components(sums):
     """The COMPONENTS (..., 4) of summed counts (..., 23); NaN for a missing data flow."""
-    grams, weighted, rest = np.split(sums, (2 * ORDERS, 4 * ORDERS), axis=-1)
     words = []
-    for counts, lengths in (grams, rest[..., :2]), (weighted, rest[..., [0, 2]]):
-        matches, totals = np.split(counts, 2, axis=-1)
+    for start, lengths in (0, [16, 17]), (8, [16, 18]):
+        matches, totals = sums[..., start : start + 4], sums[..., start + 4 : start + 8]
         # a tenth of a match for orders without one (Chen and Cherry's method 1), 0 without a common word
         shares = np.exp(np.log(np.where(matches == 0, 0.1, matches) / totals).mean(axis=-1))
-        words.append((matches[..., 0] > 0) * shares * brevity_penalty(lengths))
-    trees, all_trees, flows, all_flows = np.moveaxis(rest[..., -4:], -1, 0)
-    flow = flows / np.where(all_flows > 0, all_flows, np.nan)
-    return np.stack([*words, trees / all_trees, flow], axis=-1)
+        words.append((matches[..., 0] > 0) * shares * brevity_penalty(sums[..., lengths]))
+    syntax, flow = sums[..., 19] / sums[..., 20], sums[..., 21] / sums[..., 22]
+    return np.stack([*words, syntax, flow], axis=-1)
 
 
 def code_bleu(sums, variant: str = "paper"):
@@ -129,17 +125,15 @@ def code_bleu_counts(prediction: str, reference: str, variant: str = "paper") ->
     """
     texts = [indented(text, "").strip() for text in (prediction, reference)]
     found, wanted = map(str.split, texts)
-    grams = bleu_counts(found, wanted)
     weights = {word: 1 if word in KEYWORDS else 0.2 for word in wanted}
-    weighted = [modified_recall([(wanted, weights)], found, n + 1) for n in range(ORDERS)]
+    plain = [modified_precision([wanted], found, n) for n in ORDERS]
+    weighted = [modified_recall([(wanted, weights)], found, n) for n in ORDERS]
     predicted, root = (_root(text, variant) for text in texts)
     known, trees = set(_subtrees(predicted)), _subtrees(root)
     edges = Counter(_edges(root))
     return [
-        *grams[:ORDERS],
-        *(max(1, total) for total in grams[ORDERS : 2 * ORDERS]),
-        *(matched for matched, _ in weighted),
-        *(total for _, total in weighted),
+        *np.transpose(plain).flat,
+        *np.transpose(weighted).flat,
         len(found),
         len(wanted),
         2,  # the package takes the length of the pair (words, weights)
@@ -179,14 +173,14 @@ def _edges(root) -> list[tuple]:
     }
     try:
         flow = sorted(DFG_python(root, tokens, {})[0], key=lambda edge: edge[1])
-    except (KeyError, AttributeError, RecursionError, TypeError, IndexError):  # on broken trees
+    except Exception:  # a broken tree; the package, too, takes it for one without a flow
         return []
     linked = {place for edge in flow if edge[4] for place in (edge[1], *edge[4])}
     merged: dict[int, tuple] = {}
     for name, place, relation, names, _ in flow:
         if place in linked:
-            _, _, first, before = merged.get(place, (name, place, relation, []))
-            merged[place] = name, place, first, list(dict.fromkeys(before + names))
+            sources = merged.setdefault(place, (name, place, relation, {}))[3]
+            sources |= dict.fromkeys(names)
     edges = normalize_dataflow(merged.values())
     return [(name, relation, tuple(names)) for name, relation, names in edges]
 
@@ -223,9 +217,11 @@ def identifier_metrics(prediction: str, reference: str) -> dict[str, float | Non
     ``next_identifier``: the first identifiers are equal; ``identifier_sequence``: the common prefix of both identifier
     sequences over the reference's length; ``prefix``: the same over all tokens.
     """
-    texts = prediction, reference
-    names = [identifiers(text) for text in texts]
-    tokens = [[leaf.value for leaf in leaves(text) if leaf.value.strip()] for text in texts]
+    names = identifiers(prediction), identifiers(reference)
+    tokens = [
+        [leaf.value for leaf in leaves(text) if leaf.value.strip()]
+        for text in (prediction, reference)
+    ]
 
     def common(found, wanted):
         return len(commonprefix([found, wanted])) / len(wanted) if wanted else None

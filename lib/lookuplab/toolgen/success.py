@@ -62,9 +62,8 @@ def verdict(
     may be reported further down (``def f(x):`` before blank lines), so by default a syntax error anywhere in the file
     is a failure: with the reference the file did parse. A crash of pylint is always a failure.
     """
-    paper = variant == "paper"
-    lines = range(inserted.line, inserted.end_line + 1 + (0 if paper else BEYOND))
-    anywhere = (*CRASHES, "E0001") if paper else CRASHES
+    beyond, anywhere = (0, ("E0001", *CRASHES)) if variant == "paper" else (BEYOND, CRASHES)
+    lines = range(inserted.line, inserted.end_line + 1 + beyond)
     return [one for one in messages if one[0] in anywhere or (one[0] in CHECKS and one[1] in lines)]
 
 
@@ -88,13 +87,9 @@ def messages_of(
 
 def fresh_messages(root: Path, file: str) -> list[Message]:
     """The naive way: one pylint process for one file, which must contain the generated function on disk."""
-    options = (
-        "--rcfile=",
-        "--disable=all",
-        f"--enable={','.join(CHECKS + CRASHES)}",
-        "--output-format=json",
-    )
-    command = [sys.executable, "-P", "-m", MODULE, *options, file]
+    checks = f"--enable={','.join(CHECKS + CRASHES)}"
+    command = [sys.executable, "-P", "-m", MODULE, "--rcfile=", "--disable=all", checks]
+    command += ["--output-format=json", file]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True)
     found = json.loads(done.stdout or "[]")
     return [[one["message-id"], one["line"], one["message"]] for one in found]
@@ -108,14 +103,16 @@ class Linter(PyLinter):
         python_sources.restrict()
 
 
-class BufferLinter(Linter):
-    """pylint that reads the file at ``path`` from memory, and visits only the functions that overlap ``lines``, the
-    first and the last.
+class WarmLinter(Linter):
+    """One file's pylint. It reads the file at ``path`` from memory, and visits only the functions that overlap
+    ``lines``, the first and the last.
     """
 
     def __init__(self):
         super().__init__()
+        gc.disable()  # syntax trees stay; searching them for garbage took half of the time
         self.path, self.text, self.lines = "", "", (0, 0)
+        self.is_warm = False  # the modules that the file imports are read
         self.load_default_plugins()
         self.disable("all")
         for check in CHECKS + CRASHES:
@@ -130,22 +127,14 @@ class BufferLinter(Linter):
         first, last = self.lines
 
         def walk(node) -> None:
-            inside = not isinstance(node, FunctionDef) or (
-                node.fromlineno <= last and first <= node.end_lineno
+            apart = isinstance(node, FunctionDef) and (
+                node.fromlineno > last or node.end_lineno < first
             )
-            if inside:
+            if not apart:
                 ASTWalker.walk(walker, node)
 
         walker.walk = walk
         return super().check_astroid_module(ast_node, walker, **checkers)
-
-
-class Process:
-    """One file's process, and whether it has read the file's imports."""
-
-    def __init__(self):
-        gc.disable()  # syntax trees stay; searching them for garbage took half of the time
-        self.linter, self.is_warm = BufferLinter(), False
 
     def answer(self, question: dict) -> dict:
         """The result of ``checked`` for ``file`` with ``text`` in it.
@@ -154,15 +143,15 @@ class Process:
         of computing.
         """
         os.chdir(question["root"])
-        self.linter.path = os.path.abspath(question["file"])
+        self.path = os.path.abspath(question["file"])
         if not self.is_warm:
             with suppress(*UNPARSABLE):
                 ast.parse(question["text"])  # what does not parse is judged without any other file
-                self.read(question)
+                self.warm_up(question)
                 self.is_warm = True
         return self.checked(question)
 
-    def read(self, question: dict) -> None:
+    def warm_up(self, question: dict) -> None:
         """Read the modules that a check of the original file reads, without any other effect.
 
         Inferences are dropped. Errors are ignored, because the check itself will meet and report them. If one of these
@@ -170,7 +159,7 @@ class Process:
         """
 
         def assign(builder: AstroidBuilder, node) -> None:
-            if node.root().file != self.linter.path:
+            if node.root().file != self.path:
                 astroids(builder, node)
 
         astroids = AstroidBuilder.delayed_assattr
@@ -179,7 +168,7 @@ class Process:
         with imports, patch.object(AstroidBuilder, "delayed_assattr", assign):
             for name, source in needed:
                 with suppress(Exception):
-                    if source:
+                    if source.endswith(".py"):
                         astroid.MANAGER.ast_from_file(source, name)
                     else:
                         astroid.MANAGER.ast_from_module_name(name)
@@ -189,44 +178,43 @@ class Process:
         ClassDef._metaclass_lookup_attribute.cache_clear()
 
     def checked(self, question: dict) -> dict:
-        """What ``check`` sends from a copy of this process, or {"lost": "timed out" or "crashed"}."""
+        """What ``send_findings`` sends from a copy of this process, or {"lost": "timed out" or "crashed"}."""
         receiving, sending = FORK.Pipe(duplex=False)
-        copy = FORK.Process(target=self.check, args=(question, sending))
+        copy = FORK.Process(target=self.send_findings, args=(question, sending))
         copy.start()
         sending.close()
-        answer = {"lost": "timed out"}
-        if receiving.poll(PATIENCE * question["limit"]):
-            try:
+        is_there = receiving.poll(PATIENCE * question["limit"])
+        answer = {"lost": "crashed" if is_there else "timed out"}
+        if is_there:
+            with suppress(EOFError):
                 answer = receiving.recv()
-            except EOFError:
-                answer = {"lost": "crashed"}
         copy.kill()
         copy.join()
         receiving.close()
         return {"lost": "timed out"} if copy.exitcode == -signal.SIGXCPU else answer
 
-    def check(self, question: dict, sending: Connection) -> None:
+    def send_findings(self, question: dict, sending: Connection) -> None:
         """The copy's work: send its ``messages`` and the modules that it had to ``read``, as (name, file)."""
-        soft = max(1, int(question["limit"]))
+        soft = max(1, question["limit"])
         resource.setrlimit(resource.RLIMIT_CPU, (soft, soft + 1))
-        linter, cache = self.linter, astroid.MANAGER.astroid_cache
-        linter.text, linter.lines = question["text"], question["lines"]
-        for name in [name for name, module in cache.items() if module.file == linter.path]:
+        self.text, self.lines = question["text"], question["lines"]
+        cache = astroid.MANAGER.astroid_cache
+        for name in [name for name, module in cache.items() if module.file == self.path]:
             del cache[name]
         known = set(cache)
-        linter.check([question["file"]])
-        found = [[one.msg_id, one.line, one.msg] for one in linter.reporter.messages]
+        self.check([question["file"]])
+        found = [[one.msg_id, one.line, one.msg] for one in self.reporter.messages]
         read = [
-            (name, module.file if (module.file or "").endswith(".py") else "")
+            (name, module.file or "")
             for name, module in cache.items()
-            if name and name not in known and module.file != linter.path
+            if name and name not in known and module.file != self.path
         ]
         sending.send({"messages": found, "read": read})
 
 
 if __name__ == "__main__":
     if len(sys.argv) == 1:
-        serve(Process().answer)
+        serve(WarmLinter().answer)
     else:
         Run.LinterClass = Linter
         Run(sys.argv[1:])

@@ -13,7 +13,7 @@ differences under ``toolgen - base``: in points of 100 for percentages, otherwis
 (``bleu4_change``). A metric without a value (coverage if there was nothing to cover) has no row.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -21,6 +21,7 @@ import pandas as pd
 
 from lookuplab.artifact import readable
 from lookuplab.scoring.rates import (
+    Rate,
     bare_row,
     jackknife,
     mcnemar,
@@ -135,24 +136,29 @@ def _compared(frames: Frames, base: str) -> list[tuple[str, str]]:
 
 
 def _rows(frames: Frames, metrics: Callable, changes: Sequence[str], base: str) -> list[dict]:
-    """All metrics of all frames, and each model's comparisons; those in ``changes`` also as relative changes."""
+    """All metrics of all frames, and each model's comparisons; those in ``changes`` also as relative changes.
+
+    A metric without a value has no row.
+    """
     tables = {key: metrics(key[0], frame) for key, frame in frames.items()}
-    rows = []
-    for (model, condition), found in tables.items():
-        named = {(condition, name): metric for name, metric in found.items()}
-        rows += _numbers(model, named, frames[model, condition].repository)
+    numbers = [
+        (*key, name, _number(name, *metric, frames[key].repository))
+        for key, table in tables.items()
+        for name, metric in table.items()
+    ]
     for model, condition in _compared(frames, base):
-        named = {}
+        clusters = frames[model, base].repository
         for name, (before, of) in tables[model, base].items():
             counts = np.stack([before, tables[model, condition][name][0]], axis=1)  # (n, 2, k)
             short = name.removesuffix("_percent")
             unit = f"{short}_change" + "_points" * (short != name)
-            named[f"{condition} - {base}", unit] = counts, partial(_change, of)
+            change = _number(unit, counts, partial(_change, of), clusters)
+            numbers.append((model, f"{condition} - {base}", unit, change))
             if name in changes:
-                relative = f"{short}_relative_change_percent"
-                named[condition, relative] = counts, partial(_relative_change, of)
-        rows += _numbers(model, named, frames[model, base].repository)
-    return rows
+                unit = f"{short}_relative_change_percent"
+                change = _number(unit, counts, partial(_relative_change, of), clusters)
+                numbers.append((model, condition, unit, change))
+    return [row(*named, number) for *named, number in numbers if not np.isnan(number.value)]
 
 
 def _change(of: Callable, sums):
@@ -164,34 +170,19 @@ def _relative_change(of: Callable, sums):
     return _ratio(of(sums)[..., ::-1]) - 1
 
 
-def _numbers(model: str, metrics: Mapping[tuple, Metric], repositories) -> Iterator[dict]:
-    """The rows of metrics given as (condition, name) -> metric; a metric without a value has no row."""
-    known = {at: one for at, one in metrics.items() if not np.isnan(one[1](one[0].sum(axis=0)))}
-    numbers = jackknife(
-        lambda weights: np.stack(
-            [of(np.tensordot(weights, counts, 1)) for counts, of in known.values()], axis=-1
-        ),
-        repositories,
-        [_kind(name) for _, name in known],
-        np.stack([_wholes(counts) for counts, _ in known.values()], axis=1),
-    )
-    for (condition, name), number in zip(known, numbers, strict=True):
-        if name.endswith(("_percent", "_points")):
-            number = number.percent()
-        yield row(model, condition, name, number)
-
-
-def _kind(name: str) -> Callable:
-    """The kind of a metric's intervals."""
+def _number(name: str, counts: np.ndarray, of: Callable, clusters: pd.Series) -> Rate:
+    """A metric with its interval. The n of a change is that of the smaller side."""
+    kind = of_change if "_change" in name else of_share
     if "_relative_" in name or "_ratio" in name:
-        return of_number
-    return of_change if "_change" in name else of_share
-
-
-def _wholes(counts):
-    """What each function adds to the n of a metric, (n,); for a change, the smaller of both sides."""
+        kind = of_number
     whole = counts[..., 1] if counts.shape[-1] == 2 else np.ones(counts.shape[:-1])
-    return whole.reshape(len(counts), -1).min(axis=1)
+    (number,) = jackknife(
+        lambda weights: of(np.tensordot(weights, counts, 1)),
+        clusters,
+        kind,
+        whole.reshape(len(counts), -1).min(axis=1, keepdims=True),
+    )
+    return number.percent() if name.endswith(("_percent", "_points")) else number
 
 
 def as_printed(table: pd.DataFrame, metrics: Mapping[str, str], digits: int = 1) -> pd.DataFrame:
@@ -201,13 +192,11 @@ def as_printed(table: pd.DataFrame, metrics: Mapping[str, str], digits: int = 1)
     ``table`` has ``paper_value`` (``paper.attach``); ``metrics`` is {metric: heading}. A missing number leaves its cell
     blank.
     """
-    alone = table[~table.condition.str.contains(" - ", regex=False)]
-    wide = _wide(alone, ["value", "paper_value"])
-    cells = {}
+    alone, cells = table[~table.condition.str.contains(" - ", regex=False)], {}
     for metric, heading in metrics.items():
         changed = f"{metric.removesuffix('_percent')}_relative_change_percent"
         for head, column in (("ours", "value"), ("paper", "paper_value")):
-            numbers = wide[column].reindex(columns=[metric, changed]).astype(float)
+            numbers = _wide(alone, column).reindex(columns=[metric, changed]).astype(float)
             texts = numbers[metric].map(f"{{:.{digits}f}}".format, na_action="ignore")
             changes = numbers[changed].map(" ({:+.1f}%)".format, na_action="ignore")
             cells[heading, head] = texts.fillna("") + changes.fillna("")
@@ -224,13 +213,11 @@ def side_by_side(table: pd.DataFrame, metrics: Sequence[str], digits: int = 1) -
     if found.empty:
         return pd.DataFrame()
     counts = found.ci_low.isna() & (found.value.astype(float) % 1 == 0)
-    whole = found.value.map("{:.0f}".format)
-    wide = _wide(found.assign(text=whole.where(counts, readable(found, digits))), "text")
+    texts = readable(found, digits).mask(counts, found.value.map("{:.0f}".format))
+    wide = _wide(found.assign(text=texts), "text")
     return wide[[name for name in metrics if name in wide]].fillna("")
 
 
-def _wide(table: pd.DataFrame, values: str | list[str]) -> pd.DataFrame:
+def _wide(table: pd.DataFrame, column: str) -> pd.DataFrame:
     """One line per model and condition, in their order, and one column per metric."""
-    index = ["model", "condition"]
-    lines = pd.MultiIndex.from_frame(table[index].drop_duplicates())
-    return table.pivot(index=index, columns="metric", values=values).reindex(lines)
+    return table.set_index(["model", "condition", "metric"])[column].unstack(sort=False)

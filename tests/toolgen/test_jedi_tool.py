@@ -59,31 +59,6 @@ def test_an_error_of_jedi_is_an_answer(one, tmp_path):
     assert found.failure == "error in Jedi: ValueError"
 
 
-def test_an_error_that_comes_from_what_a_worker_keeps_is_no_answer(one, tmp_path, monkeypatch):
-    made = []
-
-    def taken(home, seen, is_new):
-        made.append(is_new)
-        worker = _taken(home, seen, is_new)
-        if not is_new:  # as if its kept trees were broken
-            worker.channel = Broken(worker.channel)
-        return worker
-
-    class Broken:
-        def __init__(self, channel):
-            self.send, self.close, self.recv = channel.send, channel.close, self.broken
-            self.channel = channel
-
-        def broken(self):
-            self.channel.recv()
-            return {"lost": "error in Jedi: KeyError"}
-
-    _taken = analysers._taken
-    monkeypatch.setattr(analysers, "_taken", taken)
-    assert "upper" in one.complete(tmp_path, "module.py", "''.", 1, 3).names
-    assert made == [False, True]
-
-
 def test_what_a_new_tool_is_asked_it_reads_from_the_repository_as_it_is_then(tmp_path):
     for name in ("alpha", "beta"):
         (tmp_path / "other.py").write_text(f"{name} = 1\n")

@@ -218,10 +218,10 @@ def statistics_rows(records: Sequence[Mapping[str, Any]], condition: str) -> lis
     frame = pd.DataFrame(records, columns=["repository", *_MEANS])
     counts = {"functions": len(frame), "repositories": frame.repository.nunique()}
     rows = [{"condition": condition, "metric": name, "value": n} for name, n in counts.items()]
-    means = _MEANS if records else {}
     return rows + [
         row("", condition, name, average(frame[field], frame.repository))
-        for field, name in means.items()
+        for field, name in _MEANS.items()
+        if records
     ]
 
 

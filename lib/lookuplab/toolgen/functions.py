@@ -295,7 +295,7 @@ def _function(
         raise LeftOut("docstring shares its line with code")
     if package and isinstance(node, ast.AsyncFunctionDef):
         raise LeftOut("async")
-    start = node.lineno, column_of(lines[node.lineno - 1], node.col_offset)
+    start = node.lineno, node.col_offset  # only white space precedes it
     end = node.end_lineno, column_of(lines[node.end_lineno - 1], node.end_col_offset)
     body_line = doc.end_lineno + 1
     own = [token for token in tokens if start <= token.start < end and token.type not in _LAYOUT]

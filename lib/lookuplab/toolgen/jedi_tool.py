@@ -10,6 +10,7 @@ import functools
 import keyword
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,6 +46,11 @@ class Answer(NamedTuple):
     names: tuple[str, ...] = ()
     inserted: tuple[str, ...] = ()
     failure: str = ""
+
+    @classmethod
+    def of(cls, found: Sequence) -> "Answer":
+        """Jedi's completions."""
+        return cls(tuple(one.name for one in found), tuple(one.complete for one in found))
 
     @property
     def identifiers(self) -> list[str]:
@@ -86,8 +92,7 @@ class JediTool:
     def _ask(self, root: Path, file: str, *caret: object) -> Answer:
         question = {"place": (str(root), file, *caret), "limit": self.time_limit}
         patience = 1 + analysers.PATIENCE * self.time_limit
-        answer = analysers.ask(MODULE, question, patience, {root, root / file})
-        return Answer(*answer["found"])
+        return analysers.ask(MODULE, question, patience, {root, root / file})["found"]
 
 
 def unsaved(

@@ -36,6 +36,7 @@ from parso import cache
 from lookuplab import python_sources
 from lookuplab.paths import replacing
 from lookuplab.toolgen.analysers import imports_begin, serve
+from lookuplab.toolgen.jedi_tool import Answer
 
 _BUFFERS = 64  # files whose syntax trees are kept: more than the rows of a batch are in
 _TREES = 600  # syntax trees of files on disk that are kept, parso's own number
@@ -186,11 +187,11 @@ def _trees() -> dict[Path, object]:
 
 def completions(
     root: str, file: str, text: str, line: int, column: int, wanted: str | None = None
-) -> list[list[str]]:
-    """[name, what completing it would insert] of every completion, or of those that may be called ``wanted``."""
+) -> Answer:
+    """Every completion, or those that may be called ``wanted``."""
     kind = Completion if wanted is None else functools.partial(OneName, wanted=wanted)
     with script(root, file, text) as asked, patch.object(jedi.api, "Completion", kind):
-        return [[one.name, one.complete] for one in asked.complete(line, column)]
+        return Answer.of(asked.complete(line, column))
 
 
 def values(self) -> list:
@@ -264,8 +265,7 @@ def answer(question: dict) -> dict:
         try:
             # repeated every tenth of a second, as Python drops exceptions raised in a destructor
             signal.setitimer(signal.ITIMER_PROF, question["limit"], 0.1)
-            found = completions(*question["place"])
-            return {"found": list(zip(*found, strict=True))}
+            return {"found": completions(*question["place"])}
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
     except TooLong:

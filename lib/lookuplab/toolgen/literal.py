@@ -44,8 +44,8 @@ class SerialJedi:
         project = jedi.Project(root, sys_path=python_sources.search_path())
         forget(path)  # by default Jedi parses only what changed since the last call
         try:
-            found = jedi.Script(text, path=path, project=project).complete(line, column)
-            return Answer(tuple(one.name for one in found), tuple(one.complete for one in found))
+            asked = jedi.Script(text, path=path, project=project)
+            return Answer.of(asked.complete(line, column))
         except Exception as error:  # as in the workers: Jedi trips over other people's code
             return Answer(failure=f"error in Jedi: {type(error).__name__}")
         finally:

@@ -5,6 +5,7 @@ corpus, its statistics, and marks without code.
 import json
 import os
 import signal
+from unittest.mock import patch
 
 import pandas as pd
 import pytest
@@ -103,24 +104,14 @@ def repository(tmp_path):
     return Repository("my repo", folder)
 
 
-def count_asked(monkeypatch):
-    asked, original = [], marking.mark
-    monkeypatch.setattr(
-        marking, "mark", lambda one, *more: asked.append(one) or original(one, *more)
-    )
-    return asked
-
-
-def test_what_was_marked_once_is_kept_until_the_repository_changes(
-    repository, tmp_path, monkeypatch
-):
-    asked, functions = count_asked(monkeypatch), extract(repository).functions
-    first = marked(functions[:3], workers=1, store=tmp_path / "marks.sqlite")
-    again = marked(functions, workers=1, store=tmp_path / "marks.sqlite")
-    assert again[:3] == first and asked == functions
-    (repository.root / "other.py").write_text("x = 1\n")
-    marked(functions, workers=1, store=tmp_path / "marks.sqlite")
-    assert asked == functions * 2
+def test_what_was_marked_once_is_kept_until_the_repository_changes(repository, tmp_path):
+    functions, place = extract(repository).functions, {"workers": 1, "store": tmp_path / "marks"}
+    with patch.object(marking, "mark", wraps=mark) as asked:
+        first = marked(functions[:3], **place)
+        assert marked(functions, **place)[:3] == first
+        (repository.root / "other.py").write_text("x = 1\n")
+        marked(functions, **place)
+    assert [call.args[0] for call in asked.call_args_list] == functions * 2
 
 
 def test_a_killed_run_keeps_the_functions_that_were_done(repository, tmp_path):
@@ -201,23 +192,15 @@ times):
 '''
 
 
-@pytest.fixture
-def book(tmp_path):
-    (tmp_path / "book.py").write_text(CODE)
-    [function] = extract(Repository("books", tmp_path)).functions
-    return function
-
-
-def test_every_token_has_the_place_where_it_stands(book):
+def test_each_question_is_a_row_with_its_place_and_offered_iff_it_was_marked(tmp_path):
     def at(place):
         return [token.text for token, found in places(book).items() if found == place]
 
+    (tmp_path / "book.py").write_text(CODE)
+    [book] = extract(Repository("books", tmp_path)).functions
     assert at("behind self.") == ["größe"]
     assert at("behind another dot") == ["foo", "bar"]
     assert at("before =") == ["times", "größe", "]", "times", "a"]
-
-
-def test_each_question_is_a_row_and_offered_iff_it_was_marked(book):
     [record] = records = marked([book], workers=1, store=":memory:")
     frame = marking.asked([book], records)
     assert len(frame) == record["asked"] and frame.offered.sum() == record["marks"]

@@ -105,10 +105,6 @@ class Ordered(dict):
     def __or__(self, others: Iterable) -> "Ordered":
         return Ordered([*self, *others])
 
-    def __ior__(self, others: Iterable) -> "Ordered":
-        self.update(dict.fromkeys(others))
-        return self
-
     def __and__(self, others: Iterable) -> "Ordered":
         return Ordered(one for one in self if one in others)
 

@@ -57,10 +57,11 @@ def is_fetched() -> bool:
 
 def get() -> Path:
     """Fetch and unpack the sources if they are missing: all of them, or none. Raises UserError if pip fails."""
-    if is_fetched():
-        return _place()
-    _place().parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=_place().parent) as temporary:
+    place = _place()
+    if place.is_dir():
+        return place
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=place.parent) as temporary:
         wheels, unpacked = Path(temporary, "wheels"), Path(temporary, "sources")
         if said := download(wheels, "--require-hashes", *_WHEELS, "-r", str(PINS)):
             raise UserError(
@@ -73,11 +74,11 @@ def get() -> Path:
                     unpacked, [name for name in content.namelist() if name.endswith(_KEPT)]
                 )
         try:
-            unpacked.rename(_place())
+            unpacked.rename(place)
         except OSError:  # another process was faster
-            if not is_fetched():
+            if not place.is_dir():
                 raise
-    return _place()
+    return place
 
 
 def download(folder: Path, *wanted: str) -> str:

@@ -46,41 +46,31 @@ class User(Base):
 '''
 
 
-def keys(text: str) -> list[str]:
-    return [found.key for found in expressions(text)]
+PLACE = locate(USER, 6)
+NAMES = "helper self._registered_updates Base LEVEL self.grow self.size base base.helper".split()
 
 
-@pytest.fixture(scope="module")
-def found(tmp_path_factory):
-    root = tmp_path_factory.mktemp("a repository")
-    (root / "base.py").write_text(BASE)
-    (root / "user.py").write_text(USER)
-    return dependencies_of(root, "user.py", USER, locate(USER, 6))
+@pytest.fixture
+def root(tmp_path):
+    (tmp_path / "base.py").write_text(BASE)
+    (tmp_path / "user.py").write_text(USER)
+    return tmp_path
 
 
-def test_only_definitions_of_the_repository_outside_the_function_count(found):
-    names = "helper self._registered_updates Base LEVEL self.grow self.size base base.helper"
-    assert set(found) == set(names.split())
-
-
-def test_a_nested_call_gives_both_names_and_a_comparison_is_no_assignment():
-    assert keys("foo(bar(baz))") == ["foo", "bar", "baz"]
-    assert keys("if a == b: pass") == ["a", "b"]
-
-
-def test_keys_leave_out_arguments_and_subscripts():
-    assert keys("foo(1).a[i].b") == ["foo", "foo().a", "i", "foo().a[].b"]
-    assert keys("(a or b).c") == ["a", "b", "().c"]
-
-
-def test_definitions_keyword_arguments_and_imports_are_no_expressions():
-    assert keys("x = f(k=v)\nfrom m import n\nself.y = 1\nself.z += 1") == [
-        "f",
-        "v",
-        "self",
-        "self",
-        "self.z",
-    ]
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("foo(bar(baz))", "foo bar baz"),
+        ("if a == b: pass", "a b"),  # no assignment
+        ("foo(1).a[i].b", "foo foo().a i foo().a[].b"),  # without arguments and subscripts
+        ("(a or b).c", "a b ().c"),
+        ("x = f(k=v)\nfrom m import n\nself.y = 1\nself.z += 1", "f v self self self.z"),
+        ("n.o\n(a)", "n n.o a"),  # a line does not go on in the next one
+        ("f(self.items(\n    self.z[", "f self self.items self self.z"),
+    ],
+)
+def test_the_expressions_of_a_text_are_its_uses_of_names(text, keys):
+    assert [found.key for found in expressions(text)] == keys.split()
 
 
 def test_a_name_that_the_prediction_binds_itself_covers_nothing():
@@ -88,38 +78,27 @@ def test_a_name_that_the_prediction_binds_itself_covers_nothing():
     assert covered(["helper", "self.size"], "return helper(self.grow)") == 1
 
 
-def test_a_line_does_not_go_on_in_the_next_one_and_broken_code_keeps_its_expressions():
-    assert keys("n.o\n(a)") == ["n", "n.o", "a"]
-    assert keys("f(self.items(\n    self.z[") == ["f", "self", "self.items", "self", "self.z"]
-
-
 @given(st.text(max_size=80))
 def test_any_text_has_expressions(text):
     assert all(found.line >= 1 for found in expressions(text))
 
 
-def test_a_prediction_stands_for_its_file_in_no_question_about_another(tmp_path):
+def test_only_definitions_of_the_repository_outside_the_function_count_whatever_was_asked(root):
     """A prediction that does not parse takes what follows it with it, in its own file alone."""
-    (tmp_path / "base.py").write_text(BASE)
-    (tmp_path / "user.py").write_text(USER)
     broken = BASE.replace("        self._registered_updates = set()\n", "        return (self.\n")
-    place, other = locate(USER, 6), locate(BASE, 4)
-    alone = dependencies_of(tmp_path, "user.py", USER, place)
-    dependencies_of(tmp_path, "base.py", broken, other)
-    assert alone and dependencies_of(tmp_path, "user.py", USER, place) == alone
+    assert set(dependencies_of(root, "user.py", USER, PLACE)) == set(NAMES)
+    dependencies_of(root, "base.py", broken, locate(BASE, 4))
+    assert set(dependencies_of(root, "user.py", USER, PLACE)) == set(NAMES)
 
 
-def test_earlier_questions_take_no_tree_away_from_this_one(tmp_path, monkeypatch):
+def test_earlier_questions_take_no_tree_away_from_this_one(root, monkeypatch):
     """By itself, parso drops the trees of old files as soon as it has 600."""
-    (tmp_path / "base.py").write_text(BASE)
-    (tmp_path / "user.py").write_text(USER)
-    for file in tmp_path.iterdir():
+    for file in root.iterdir():
         os.utime(file, (0, 0))
     earlier = {Path(f"{n}.py"): SimpleNamespace(last_used=math.inf) for n in range(600)}
     monkeypatch.setitem(parso.cache.parser_cache, environment().get_grammar()._hashed, earlier)
-    place = locate(USER, 6)
-    lines = [place.line, place.body_line, place.end_line]
-    question = {"root": str(tmp_path), "file": "user.py", "text": USER, "lines": lines}
+    lines = [PLACE.line, PLACE.body_line, PLACE.end_line]
+    question = {"root": str(root), "file": "user.py", "text": USER, "lines": lines}
     assert "self.size" in _answer(question).get("found", ())
 
 

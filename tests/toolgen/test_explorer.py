@@ -1,34 +1,23 @@
 """Stepping through one answer: what a page shows, what the trie allowed, and the widgets that move."""
 
+from dataclasses import replace
+
 import pytest
 from scripted_model import END, wanting
 
 from lookuplab.models import Decoding
 from lookuplab.toolgen.explorer import page, walk
-from lookuplab.toolgen.functions import Repository, extract
 from lookuplab.toolgen.marking import MARK
 
-CODE = '''class Container:
-    def __init__(self):
-        self._registered_updates = set()
-        self.name = "base"
-
-    def label(self):
-        """Name of this <b>container</b>."""
-        return self.name
-'''
 NAME = {"_invented": 0.6, "_register": 0.3}, {"ed": 0.9}, {"_updates": 0.9}
 
 
 @pytest.fixture(scope="module")
-def walked(tmp_path_factory, tool):
+def walked(tmp_path_factory, functions, tool):
     """Written by a script in which the model prefers an invented name."""
-    folder = tmp_path_factory.mktemp("explorer") / "one"
-    folder.mkdir()
-    (folder / "container.py").write_text(CODE)
-    [function] = extract(Repository("one", folder)).functions
+    function = replace(functions[1], docstring="Name of this <b>container</b>.")
     tokens = "    ", "self", ".", MARK, *NAME, "\n", END
-    model = wanting(folder.parent / "model", function, *tokens)
+    model = wanting(tmp_path_factory.mktemp("model"), function, *tokens)
     return walk(model, function, tool, decoding=Decoding(12), store=False)
 
 
@@ -50,6 +39,6 @@ def test_a_page_shows_text_suggestions_and_trie_and_no_tags_of_the_code(walked):
     first, choice = page(walked, 0), page(walked, 4)
     assert "&lt;b&gt;container" in first and "<b>container" not in first
     assert "suggestions:" not in first
-    assert f"<b>3 suggestions:</b> {', '.join(walked.steps[3].asked.offered)}</p>" in choice
+    assert f"<b>4 suggestions:</b> {', '.join(walked.steps[3].asked.offered)}</p>" in choice
     assert "&gt; _register 0.30 | ed 0.90 | _updates 0.90\n" in choice
     assert "0.300 (a suggestion's)" in choice

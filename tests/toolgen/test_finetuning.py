@@ -19,8 +19,7 @@ from lookuplab.errors import UserError
 from lookuplab.models.load import load
 from lookuplab.toolgen.finetuning import (
     LLAMA,
-    PACKAGE,
-    PAPER,
+    RECIPES,
     Order,
     Recipe,
     finetune,
@@ -42,9 +41,8 @@ RECIPE = Recipe(epochs=2, learning_rate=2e-3, batch_size=8)
 LORA = replace(RECIPE, lora_rank=4)
 
 
-def tune(base, output, recipe=RECIPE, marked=True, pairs=PAIRS, save_every=3, half=False):
-    work = output.parent / f"{output.name} work"
-    options = {"work": work, "log_every": 1, "save_every": save_every, "half": half}
+def tune(base, output, recipe=RECIPE, marked=True, pairs=PAIRS, **options):
+    options = {"work": output.with_suffix(".work"), "log_every": 1, "save_every": 3} | options
     return finetune(base, pairs, output, recipe, marked=marked, **options)
 
 
@@ -59,11 +57,12 @@ def weights(folder):
 
 def command(base, folder, *more):
     """The words of a training of PAIRS into ``folder``/m."""
-    with (folder / "c.jsonl").open("w") as stream:
-        for pair in PAIRS:
-            record = vars(pair.unmarked()) | {"marked_signature": pair.signature}
-            print(json.dumps(record | {"marked_body": pair.body}), file=stream)
-    words = "train", "toolgen", "--base", base, "--corpus", folder / "c.jsonl", "-o", folder / "m"
+    corpus, lines = folder / "c.jsonl", []
+    for pair in PAIRS:
+        marks = {"marked_signature": pair.signature, "marked_body": pair.body}
+        lines.append(json.dumps(vars(pair.unmarked()) | marks))
+    corpus.write_text("\n".join(lines))
+    words = "train", "toolgen", "--base", base, "--corpus", corpus, "-o", folder / "m"
     return [str(word) for word in (*words, *more)]
 
 
@@ -72,10 +71,9 @@ def tuned(bases, tmp_path_factory):
     """(architecture, LoRA?) -> folder of a ToolGen variant."""
     folders = {}
     for name in FAMILIES:
-        for recipe in (RECIPE, LORA):
-            folder = tmp_path_factory.mktemp("tuned") / f"{name}-toolgen"
-            tune(bases / name, folder, recipe)
-            folders[name, recipe.lora_rank is not None] = folder
+        for adapted, recipe in enumerate((RECIPE, LORA)):
+            folders[name, adapted] = tmp_path_factory.mktemp("tuned") / f"{name}-toolgen"
+            tune(bases / name, folders[name, adapted], recipe)
     return folders
 
 
@@ -92,7 +90,7 @@ def test_the_loss_falls_the_card_says_so_and_the_folder_loads(tuned, architectur
     library = "peft" if adapted else "transformers"
     assert f"library_name: {library}" in (folder / "README.md").read_text()
     assert MARK in load(str(folder)).tokenizer.get_added_vocab()
-    assert not list(folder.parent.glob("*work/*/checkpoint-*"))
+    assert not list(folder.parent.glob("*.work/*/checkpoint-*"))
 
 
 @every
@@ -212,32 +210,30 @@ def test_what_cannot_be_trained_ends_the_command_with_one_line(bases, tmp_path, 
     assert not (tmp_path / "m").exists()
 
 
-LEAN = {"accumulation": 2, "bf16": True, "checkpoint_activations": True, "lora_rank": 4}
-
-
 def test_a_killed_command_goes_on_from_its_last_checkpoint(
     bases, tmp_path, warm_forks, monkeypatch
 ):
     """GPT-2 has dropout, so that the state of the random numbers counts; epochs have 5 steps, checkpoints 3. One that was
     killed while it was written is no point to go on from."""
-    recipe = Recipe(epochs=12, batch_size=8, group_by_length=True, **LEAN)
-    settings = [f"{name}={value}" for name, value in vars(recipe).items() if value is not None]
-    words = command(bases / "gpt2", tmp_path, "--work", tmp_path / "w", "--save-every", 3)
-    words += [word for setting in settings for word in ("-s", setting)]
+    lean = {"accumulation": 2, "bf16": True, "checkpoint_activations": True, "lora_rank": 4}
+    given = {"epochs": 12, "batch_size": 8, "group_by_length": True, "loss_on": "answer", **lean}
+    settings = [f"-s{name}={value}" for name, value in given.items()]
+    work = tmp_path / "w"
+    words = command(bases / "gpt2", tmp_path, "--work", work, "--save-every", 3, *settings)
     monkeypatch.setattr(sys, "argv", ["lookuplab", *words])
     process = runner.FORKS.Process(target=main)
     process.start()
-    while not list(tmp_path.glob("w/*/checkpoint-*/complete")) and process.is_alive():
+    while not list(work.glob("*/checkpoint-*/complete")) and process.is_alive():
         time.sleep(0.02)
     process.kill()
     process.join()
     assert not (tmp_path / "m").exists()
-    [run] = (tmp_path / "w").iterdir()
+    [run] = work.iterdir()
     (run / "checkpoint-59").mkdir()
     (run / "checkpoint-59" / "trainer_state.json").touch()
     said = CliRunner().invoke(cli, words)
     assert said.exit_code == 0 and "40 pairs, 60 steps" in said.output, said.output
-    tune(bases / "gpt2", tmp_path / "n", recipe, save_every=100)
+    tune(bases / "gpt2", tmp_path / "n", Recipe(**given), save_every=100)
     assert weights(tmp_path / "m") == weights(tmp_path / "n")
 
 
@@ -256,18 +252,18 @@ def test_the_order_is_new_every_epoch_and_complete_and_pairs_of_like_length_shar
 
 
 def test_lora_on_four_projections_of_codellama_7b_is_the_papers_quarter_percent():
-    trained, everything = trained_share(LlamaConfig(), PAPER["codellama"])
+    trained, everything = trained_share(LlamaConfig(), RECIPES["codellama"])
     assert everything == 6_738_415_616
     assert trained == 32 * 4 * 2 * 16 * 4096 and round(100 * trained / everything, 2) == 0.25
 
 
 def test_the_packages_lora_trains_and_stores_embedding_and_head(bases, tmp_path):
-    trained, _ = trained_share(LlamaConfig(), PACKAGE["codellama"])
+    trained, _ = trained_share(LlamaConfig(), RECIPES["package-codellama"])
     assert trained == 32 * 4 * 2 * 8 * 4096 + 2 * 32_000 * 4096
     tune(bases / "llama", tmp_path / "m", replace(LORA, lora_embeddings=True, lora_dropout=0.05))
     before, after = (load(str(folder)).module for folder in (bases / "llama", tmp_path / "m"))
-    for name in ("get_input_embeddings", "get_output_embeddings"):
-        old, new = (getattr(module, name)().weight for module in (before, after))
+    for name in ("model.embed_tokens.weight", "lm_head.weight"):
+        old, new = (module.state_dict()[name] for module in (before, after))
         assert (old != new[: len(old)]).any(-1).sum() > 10
 
 

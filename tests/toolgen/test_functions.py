@@ -17,17 +17,19 @@ from lookuplab.toolgen.functions import (
     without_comments,
 )
 
-PLAIN = (
-    'def plain(a, b):\n    """Add the two given numbers."""\n    total = a + b\n    return total\n'
-)
+PLAIN = """def plain(a, b):
+    '''Add the two given numbers.'''
+    total = a + b
+    return total
+"""
 
 
 F = "def f(a):\n    '''One two three.'''\n"
 
 
-def take(folder, text, name="module.py", **limits):
+def take(folder, text, **limits):
     content = text if isinstance(text, bytes) else text.encode()
-    (folder / name).write_bytes(content)
+    (folder / "module.py").write_bytes(content)
     return extract(Repository("repo", folder), Filters(**limits))
 
 
@@ -71,13 +73,9 @@ def test_methods_nested_async_decorated_and_branch_functions_are_found_with_thei
     assert list(found) == ["Outer.method", "Outer.method.nested", "branch"]
     method, nested, branch = found.values()
     assert method.line == 4 and method.indent == "    " and method.docstring == "Do all of this."
-    assert (
-        method.signature
-        == 'async def method(x: dict[str, int] = {"a:b": 1}, *, f=lambda y: y) -> "A: B":'
-    )
-    assert '"""first\n    second\n        third"""' in method.body, (
-        "the inside of a string was dedented"
-    )
+    signature = 'async def method(x: dict[str, int] = {"a:b": 1}, *, f=lambda y: y) -> "A: B":'
+    assert method.signature == signature
+    assert '"""first\n    second\n        third"""' in method.body, "a string was dedented"
     assert method.body.endswith("    return nested(x)")
     assert nested.body == "    größe = z; return größe + len(text)"
     assert [(t.line, t.column) for t in nested.tokens if t.text == "größe"] == [(11, 12), (11, 30)]
@@ -221,8 +219,7 @@ def test_a_folder_s_star_stands_for_the_folders_in_it(tmp_path, monkeypatch):
     for name in ("b", "a", ".hidden"):
         (tmp_path / "data" / name).mkdir(parents=True)
     found = locate_all(["click", "data/*"])
-    assert [one.name for one in found] == ["click", "a", "b"] and found[1].root == (
-        tmp_path / "data" / "a"
-    ).resolve()
+    assert [one.name for one in found] == ["click", "a", "b"]
+    assert found[1].root == (tmp_path / "data" / "a").resolve()
     with pytest.raises(UserError, match="names no folder"):
         locate_all(["data/a/*"])

@@ -26,8 +26,9 @@ from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.tool_use import NEVER, ToolUse
 
 
-def write(model, functions, tool, use=ToolUse(), store=False, tokens=192):
-    return generate(model, functions, tool, use, Decoding(tokens), store, progress=False)
+def write(model, functions, tool, use=ToolUse(), store=False, tokens=192, beams=1):
+    decoding = Decoding(tokens, beams=beams)
+    return generate(model, functions, tool, use, decoding, store, progress=False)
 
 
 def repository(folder, text):
@@ -49,12 +50,8 @@ def test_figure_4_is_written_with_jedi_s_names_where_the_model_prefers_invented_
     assert done[0].prediction == "\n".join(lines)
     asked = done.questions
     assert list(asked.chosen) == ["updates", "_registered_updates", "add", "update"]
-    assert list(asked.right) == [
-        True,
-        False,
-        False,
-        False,
-    ]  # the original: None if updates else self
+    # the original: None if updates else self
+    assert list(asked.right) == [True, False, False, False]
     assert list(asked.probability) == pytest.approx([0.6, 0.8, 0.8, 0.8])
     assert asked.offered.all() and (asked.names > 0).all() and not asked.failure.any()
 
@@ -112,43 +109,28 @@ def test_with_marks_disabled_decoding_is_plain_greedy_generation(marking_model, 
     assert answers[0].questions.empty
 
 
-@pytest.mark.parametrize("variant", ["paper", "package"])
 def test_rows_of_different_repositories_share_a_batch_and_choose_what_is_offered(
-    marking_model, functions, tool, variant
-):
-    use = ToolUse(variant=variant, gate=0, boundary=True)
-    models = (LocalModel(str(marking_model), batch_size=size) for size in (5, 1))
-    both = [write(model, copies(functions, 5), tool, use, tokens=24) for model in models]
-    together, alone = ([one.completion.token_ids for one in done] for done in both)
-    assert together == alone
-    asked = both[0].questions
-    pd.testing.assert_frame_equal(asked, both[1].questions, rtol=1e-4)
-    assert asked.offered.all() and ((asked.chosen != "") & (asked.names > 0)).sum() > 3
-
-
-def test_beams_choose_what_is_offered_at_any_batch_size_and_each_asks_for_itself(
     marking_model, functions, tool
 ):
-    asked = copies(functions, 5)
-    many, alone, greedy = (
-        generate(
-            LocalModel(str(marking_model), batch_size=size),
-            asked,
-            tool,
-            ToolUse(),
-            Decoding(24, beams=beams),
-            store=False,
-            progress=False,
+    """Beams too, each of which asks for itself."""
+    seen = set()
+    for variant, beams in ("paper", 1), ("package", 1), ("paper", 3):
+        use = ToolUse(variant=variant, gate=0, boundary=True)
+        models = (LocalModel(str(marking_model), batch_size=size) for size in (20, 1))
+        together, alone = (
+            write(model, copies(functions, 5), tool, use, tokens=24, beams=beams)
+            for model in models
         )
-        for size, beams in ((20, 3), (1, 3), (20, 1))
-    )
-    tokens = [[one.completion.token_ids for one in done] for done in (many, alone, greedy)]
-    assert tokens[0] == tokens[1] != tokens[2]
-    named, mark = many.questions, many.model.vocabulary.mark
-    pd.testing.assert_frame_equal(named, alone.questions, rtol=1e-4)
-    assert named.offered.all()
-    for one, ids in zip(many, tokens[0], strict=True):
-        assert all(ids[question["step"]] == mark for question in one.completion.record)
+        tokens, others = ([one.completion.token_ids for one in done] for done in (together, alone))
+        assert tokens == others
+        asked, mark = together.questions, together.model.vocabulary.mark
+        pd.testing.assert_frame_equal(asked, alone.questions, rtol=1e-4)
+        assert asked.offered.all()
+        assert beams > 1 or ((asked.chosen != "") & (asked.names > 0)).sum() > 3
+        for one, ids in zip(together, tokens, strict=True):
+            assert all(ids[question["step"]] == mark for question in one.completion.record)
+        seen.add(tuple(tokens))
+    assert len(seen) == 3
 
 
 def test_a_change_in_the_repository_asks_for_its_functions_again(tmp_path, tool):
@@ -181,33 +163,27 @@ def test_a_model_without_a_mark_is_refused_unless_dots_are_the_trigger(tmp_path,
     assert write(model, functions, tool, ToolUse("dot"))[0].completion
 
 
-def test_a_body_is_inserted_behind_signature_and_docstring_and_the_caret_follows_it(functions):
-    lines = CONTAINER.splitlines(keepends=True)
-    body = "    label = self.name\n    return self."
-    text, line, column = unsaved(lines, functions[1], body, "decoder")
-    above, below = CONTAINER.split("        label = self.name\n        return label\n")
-    assert text == above + "        label = self.name\n        return self._\n" + below
-    assert text.split("\n")[line - 1][:column] == "        return self."
-    text, *_ = unsaved(lines, functions[1], "    a", "decoder", "package")
-    assert text == above + "        a\n" + below
+LABEL = '    def label(self):\n        """Name of this container."""\n'
 
 
 @pytest.mark.parametrize(
-    ("written", "inserted"),
+    ("kind", "written", "inserted"),
     [
-        ("def la", "    def la"),
-        (
-            "def label(self):\n    return self.",
-            '    def label(self):\n        """Name of this container."""\n        return self.',
-        ),
-        ("def other(a):\n    return a.", "    def other(a):\n        return a."),
+        ("decoder", "    a = 1\n    return self.", f"{LABEL}        a = 1\n        return self."),
+        ("encoder-decoder", "def la", "    def la"),
+        ("encoder-decoder", "def label(self):\n    return self.", f"{LABEL}        return self."),
+        ("encoder-decoder", "def other(a):\n    return a", "    def other(a):\n        return a"),
     ],
 )
-def test_a_definition_stands_in_the_place_of_the_function(functions, written, inserted):
+def test_what_is_written_stands_in_the_place_of_the_function_and_the_caret_follows_it(
+    functions, kind, written, inserted
+):
     lines = CONTAINER.splitlines(keepends=True)
-    text, line, column = unsaved(lines, functions[1], written, "encoder-decoder")
-    assert text == CONTAINER.partition("    def label")[0] + inserted + "_\n"
-    assert text.split("\n")[line - 1][:column] == inserted.split("\n")[-1]
+    above, below = CONTAINER.partition("    def label")[0], ["def below(): pass\n"]
+    for variant, dummy in ("paper", "_\n"), ("package", "\n"):
+        text, line, column = unsaved(lines + below, functions[1], written, kind, variant)
+        assert text == above + inserted + dummy + below[0]
+        assert text.split("\n")[line - 1][:column] == inserted.split("\n")[-1]
 
 
 def test_suggestions_are_identifiers_without_keywords_and_dunders_of_marks():

@@ -12,36 +12,37 @@ from lookuplab.toolgen.functions import extract, locate
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.marking import buffer_at, candidates
 
-TEXT = "class A:\n    def __init__(self):\n        self.field = 1\n\n    def f(self, n):\n        self."
+TEXT = """class A:
+    def __init__(self):
+        self.field = self.__hidden = 1
+
+    def f(self, n):
+        self.
+"""
 
 
-@pytest.fixture
-def one():
-    return JediTool(1)
-
-
-def test_asking_for_one_name_finds_it_exactly_when_the_full_answer_holds_it(one, tmp_path):
-    hidden = "self.field = 1\n        self.__hidden = 2"
-    text = TEXT.replace("self.field = 1", hidden) + "\n"
-    full = one.complete(tmp_path, "module.py", text, 7, 13).names
+def test_asking_for_one_name_finds_it_exactly_when_the_full_answer_holds_it(tool, tmp_path):
+    place = tmp_path, "module.py", TEXT, 6, 13
+    full = tool.complete(*place).names
     for name in ("field", "f", "__hidden", "n", "A", "missing", "__init__", "__class__"):
-        found = one.complete(tmp_path, "module.py", text, 7, 13, wanted=name).names
+        found = tool.complete(*place, wanted=name).names
         assert (name in found) == (name in full), name
 
 
-def test_a_parameter_is_known_from_callers_in_the_repository_and_not_from_beside_it(one, tmp_path):
+def test_a_parameter_is_known_from_callers_in_the_repository_and_not_from_beside_it(tool, tmp_path):
     package = tmp_path / "package"
     package.mkdir()
     (package / "__init__.py").write_text("")
     text = "def inside(thing):\n    pass\n\ndef outside(thing):\n    thing."
     (package / "caller.py").write_text("from package.module import inside\ninside('')\n")
     (tmp_path / "beside.py").write_text("from package.module import outside\noutside('')\n")
-    assert "upper" not in one.complete(package, "module.py", text, 5, 10).names
+    assert "upper" not in tool.complete(package, "module.py", text, 5, 10).names
     swapped = text.replace("inside", "_").replace("outside", "inside")
-    assert "upper" in one.complete(package, "module.py", swapped, 5, 10).names
+    assert "upper" in tool.complete(package, "module.py", swapped, 5, 10).names
 
 
-def test_a_call_that_takes_too_long_is_given_up_and_its_worker_goes_on(one, tmp_path, monkeypatch):
+def test_a_call_that_takes_too_long_is_given_up_and_its_worker_goes_on(tmp_path, monkeypatch):
+    one = JediTool(1)
     for name in ("first", "second"):
         code = "".join(f"def {name}_{n}(a, b=[{n}]):\n    return a\n" for n in range(2000))
         (tmp_path / f"{name}.py").write_text(code)
@@ -54,34 +55,9 @@ def test_a_call_that_takes_too_long_is_given_up_and_its_worker_goes_on(one, tmp_
     assert "second_1999" in one.complete(tmp_path, "module.py", text, 3, 7).names
 
 
-def test_an_error_of_jedi_is_an_answer(one, tmp_path):
-    found = one.complete(tmp_path, "module.py", "x = 1\n", 99, 0)
+def test_an_error_of_jedi_is_an_answer(tool, tmp_path):
+    found = tool.complete(tmp_path, "module.py", "x = 1\n", 99, 0)
     assert found.failure == "error in Jedi: ValueError"
-
-
-def test_an_error_that_comes_from_what_a_worker_keeps_is_no_answer(one, tmp_path, monkeypatch):
-    made = []
-
-    def taken(home, seen, is_new):
-        made.append(is_new)
-        worker = _taken(home, seen, is_new)
-        if not is_new:  # as if its kept trees were broken
-            worker.channel = Broken(worker.channel)
-        return worker
-
-    class Broken:
-        def __init__(self, channel):
-            self.send, self.close, self.recv = channel.send, channel.close, self.broken
-            self.channel = channel
-
-        def broken(self):
-            self.channel.recv()
-            return {"lost": "error in Jedi: KeyError"}
-
-    _taken = analysers._taken
-    monkeypatch.setattr(analysers, "_taken", taken)
-    assert "upper" in one.complete(tmp_path, "module.py", "''.", 1, 3).names
-    assert made == [False, True]
 
 
 def test_what_a_new_tool_is_asked_it_reads_from_the_repository_as_it_is_then(tmp_path):
@@ -117,10 +93,8 @@ def equals_plain_jedi(*place):
     """The worker's answer, asked twice, equals that of Jedi without what ``install`` changes."""
     root, *caret = place
     plain = jedi_worker.completions(str(root), *caret)
-    for _ in range(2):
-        found = JediTool().complete(*place)
-        assert [list(pair) for pair in zip(found.names, found.inserted, strict=True)] == plain
-    return found
+    assert [JediTool().complete(*place) for _ in range(2)] == [plain] * 2
+    return plain
 
 
 @pytest.mark.parametrize("ends", ["value_", "os.", "os.path.", "", "f("])
@@ -129,7 +103,7 @@ def test_names_in_branches_are_those_of_plain_jedi(tmp_path, ends):
     equals_plain_jedi(tmp_path, "a.py", text, text.count("\n"), 4 + len(ends))
 
 
-def test_answers_about_real_functions_are_those_of_plain_jedi(one):
+def test_answers_about_real_functions_are_those_of_plain_jedi(tool):
     repository = locate("click")
     files = ("parser.py", "_textwrap.py")
     functions = [f for f in extract(repository).functions if f.file in files][:2]
@@ -139,7 +113,7 @@ def test_answers_about_real_functions_are_those_of_plain_jedi(one):
         text = buffer_at(function.lines(), function, token)
         place = repository.root, function.file, text, token.line, token.column
         full = equals_plain_jedi(*place)
-        single = one.complete(*place, wanted=token.text)
+        single = tool.complete(*place, wanted=token.text)
         assert (token.text in single.names) == (token.text in full.names)
 
 
@@ -147,7 +121,7 @@ TYPES = "from typing import Union\n\ndef first(x):\n    return x\n\nText = Union
 USER = "from kinds import Text\n\ndef use(url: Text):\n    url.\n"
 
 
-def test_a_buffer_stands_for_its_file_in_no_question_about_another(tmp_path, one):
+def test_a_buffer_stands_for_its_file_in_no_question_about_another(tmp_path, tool):
     """``first`` is being written: its unfinished text takes what follows with it, for its own
     question alone.
     """
@@ -155,8 +129,8 @@ def test_a_buffer_stands_for_its_file_in_no_question_about_another(tmp_path, one
     (tmp_path / "user.py").write_text(USER.replace("url.", "pass"))
     half, answers = TYPES.replace("return x", "return (x."), []
     for end in ("", "\n", "\n\n"):
-        answers.append(one.complete(tmp_path, "user.py", USER + end, 4, 8))
-        one.complete(tmp_path, "kinds.py", half + end, 4, 14)
+        answers.append(tool.complete(tmp_path, "user.py", USER + end, 4, 8))
+        tool.complete(tmp_path, "kinds.py", half + end, 4, 14)
     assert "encode" in answers[0].names and len(set(answers)) == 1
 
 

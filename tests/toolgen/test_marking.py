@@ -5,6 +5,7 @@ corpus, its statistics, and marks without code.
 import json
 import os
 import signal
+from unittest.mock import patch
 
 import pandas as pd
 import pytest
@@ -18,18 +19,12 @@ from lookuplab.toolgen.jedi_tool import Answer, JediTool
 from lookuplab.toolgen.marking import augmented, mark, marked, places
 
 
-def pairs(folder, text, tool, variant="paper"):
+def pair(folder, text, tool, variant="paper"):
     (folder / "module.py").write_text(text, encoding="utf-8")
-    functions = extract(Repository("repo", folder)).functions
-    found = [mark(one, tool, variant) for one in functions if one.file == "module.py"]
-    assert not any(one["failures"] for one in found)
-    made = zip(functions, found, strict=False)
-    return [augmented(one, marks["positions"], variant) for one, marks in made]
-
-
-def body(folder, text, tool):
-    [one] = pairs(folder, text, tool)
-    return one.body
+    [function] = extract(Repository("repo", folder)).functions
+    marks = mark(function, tool, variant)
+    assert not marks["failures"]
+    return augmented(function, marks["positions"], variant)
 
 
 def test_figure_4(tmp_path, tool):
@@ -40,7 +35,7 @@ def test_figure_4(tmp_path, tool):
         '        """Register updates that are executed."""\n        for update in updates:\n'
         "            self._registered_updates.add(update)\n"
     )
-    assert body(tmp_path, text, tool) == (
+    assert pair(tmp_path, text, tool).body == (
         "    for update in <COMP>updates:\n"
         "        self.<COMP>_registered_updates.<COMP>add(<COMP>update)"
     )
@@ -61,24 +56,17 @@ def test_figure_4(tmp_path, tool):
 )
 def test_marks_of_one_statement(tmp_path, tool, arguments, code, expected):
     text = f"def helper(alpha):\n    return 1\n\ndef f({arguments}):\n    '''Say what f does.'''\n    {code}\n"
-    assert body(tmp_path, text, tool) == "    " + expected
+    assert pair(tmp_path, text, tool).body == "    " + expected
 
 
-def test_a_name_that_only_the_rest_of_the_function_defines_is_not_offered(tmp_path, tool):
+def test_tabs_and_windows_line_ends_shift_no_mark_and_what_follows_defines_no_name(tmp_path, tool):
     text = (
-        "class A:\n    def f(self, n):\n        '''Say what f does.'''\n        self.later = n\n"
-        "        return self.later\n"
+        'class A:\r\n\tdef f(self, n):\r\n\t\t"""Say what f does."""\r\n\t\tself.later = n\r\n'
+        '\t\tm = (n, """\r\n n""", n,\r\n\t\t\tn)\r\n\t\treturn self.later, m\r\n'
     )
-    assert body(tmp_path, text, tool) == "    self.later = <COMP>n\n    return self.<COMP>later"
-
-
-def test_tabs_and_windows_line_ends_shift_no_mark(tmp_path, tool):
-    text = (
-        'class A:\r\n\tdef f(self, n):\r\n\t\t"""Say what f does."""\r\n'
-        '\t\tm = (n, """\r\n n""", n,\r\n\t\t\tn)\r\n\t\treturn m\r\n'
-    )
-    assert body(tmp_path, text, tool) == (
-        '\tm = (<COMP>n, """\n n""", <COMP>n,\n\t\t<COMP>n)\n\treturn <COMP>m'
+    assert pair(tmp_path, text, tool).body == (
+        '\tself.later = <COMP>n\n\tm = (<COMP>n, """\n n""", <COMP>n,\n\t\t<COMP>n)\n'
+        "\treturn self.<COMP>later, <COMP>m"
     )
 
 
@@ -89,7 +77,7 @@ def test_the_package_skips_a_closed_list_and_marks_no_local_name_at_a_statements
         "SIZE = 1\n\ndef f(n=SIZE):  # why\n    '''Say what f does.'''\n    n.foo()  # so\n\n    # then\n"
         "    d = {'n': 1}\n    if d['n']:\n        raise Warning(dict(n=n), str, __name__, f.__doc__)\n"
     )
-    [paper], [package] = pairs(tmp_path, text, tool), pairs(tmp_path, text, tool, "package")
+    paper, package = pair(tmp_path, text, tool), pair(tmp_path, text, tool, "package")
     assert paper.signature == package.signature == "def f(n=SIZE):"
     assert paper.body.startswith("    <COMP>n.foo()  # so\n\n    # then\n")
     assert paper.body.endswith(
@@ -116,24 +104,14 @@ def repository(tmp_path):
     return Repository("my repo", folder)
 
 
-def count_asked(monkeypatch):
-    asked, original = [], marking.mark
-    monkeypatch.setattr(
-        marking, "mark", lambda one, *more: asked.append(one) or original(one, *more)
-    )
-    return asked
-
-
-def test_what_was_marked_once_is_kept_until_the_repository_changes(
-    repository, tmp_path, monkeypatch
-):
-    asked, functions = count_asked(monkeypatch), extract(repository).functions
-    first = marked(functions[:3], workers=1, store=tmp_path / "marks.sqlite")
-    again = marked(functions, workers=1, store=tmp_path / "marks.sqlite")
-    assert again[:3] == first and asked == functions
-    (repository.root / "other.py").write_text("x = 1\n")
-    marked(functions, workers=1, store=tmp_path / "marks.sqlite")
-    assert asked == functions * 2
+def test_what_was_marked_once_is_kept_until_the_repository_changes(repository, tmp_path):
+    functions, place = extract(repository).functions, {"workers": 1, "store": tmp_path / "marks"}
+    with patch.object(marking, "mark", wraps=mark) as asked:
+        first = marked(functions[:3], **place)
+        assert marked(functions, **place)[:3] == first
+        (repository.root / "other.py").write_text("x = 1\n")
+        marked(functions, **place)
+    assert [call.args[0] for call in asked.call_args_list] == functions * 2
 
 
 def test_a_killed_run_keeps_the_functions_that_were_done(repository, tmp_path):
@@ -214,23 +192,15 @@ times):
 '''
 
 
-@pytest.fixture
-def book(tmp_path):
-    (tmp_path / "book.py").write_text(CODE)
-    [function] = extract(Repository("books", tmp_path)).functions
-    return function
-
-
-def test_every_token_has_the_place_where_it_stands(book):
+def test_each_question_is_a_row_with_its_place_and_offered_iff_it_was_marked(tmp_path):
     def at(place):
         return [token.text for token, found in places(book).items() if found == place]
 
+    (tmp_path / "book.py").write_text(CODE)
+    [book] = extract(Repository("books", tmp_path)).functions
     assert at("behind self.") == ["größe"]
     assert at("behind another dot") == ["foo", "bar"]
     assert at("before =") == ["times", "größe", "]", "times", "a"]
-
-
-def test_each_question_is_a_row_and_offered_iff_it_was_marked(book):
     [record] = records = marked([book], workers=1, store=":memory:")
     frame = marking.asked([book], records)
     assert len(frame) == record["asked"] and frame.offered.sum() == record["marks"]
@@ -240,12 +210,10 @@ def test_each_question_is_a_row_and_offered_iff_it_was_marked(book):
 
 
 def test_the_statistics_are_the_papers_five_numbers():
-    repositories, marks = ["a", "b", "a"], [2, 9, 4]
+    known = {"docstring_tokens": 4, "function_tokens": 20}
     records, package = (
-        pd.DataFrame({"repository": repositories, "marks": each, "function_tokens": 20})
-        .assign(docstring_tokens=4)
-        .to_dict("records")
-        for each in (marks, [3, 9, 7])
+        [known | {"repository": name, "marks": n} for name, n in zip("aba", marks, strict=True)]
+        for marks in ([2, 9, 4], [3, 9, 7])
     )
     rows = {row["metric"]: row for row in marking.statistics_rows(records, "training")}
     counted = [rows[name]["value"] for name in ("functions", "repositories", "function_tokens")]

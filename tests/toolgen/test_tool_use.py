@@ -37,9 +37,7 @@ def write(tmp_path):
         decoding = Decoding(max_new_tokens=20, beams=beams)
         ((done,),) = model.generate([(Prompt("p", "="), 0)], decoding, constrain)
         marks = done.token_ids.count(vocabulary.mark)
-        offered = [question["offered"] for question in done.record]
-        found = {"pieces": list(done.tokens), "asked": asked, "marks": marks, "offered": offered}
-        return SimpleNamespace(text=done.text, **found)
+        return SimpleNamespace(text=done.text, asked=asked, marks=marks, done=done)
 
     return written
 
@@ -64,24 +62,6 @@ def test_the_package_offers_all_that_jedi_would_insert_unless_it_skips_it_all(wr
     assert write(table, package, [offered, "name"]).text == offered
     skipped = offered in ("lambda", "__doc__")
     assert write(table, package, [offered]).text == ("x" if skipped else offered)
-
-
-def test_the_end_of_text_inside_the_trie_waits_for_the_name(write):
-    written = write(ASKED | {MARK: {"foo": 0.9}}, ToolUse(), ["foo_bar"], pieces=["_bar"])
-    assert written.pieces == ["", "foo", "_bar", ""]
-
-
-def test_a_second_call_gets_the_text_without_marks(write):
-    table = {
-        "=": {"self.": 0.9},
-        "self.": {MARK: 0.9},
-        MARK: {"foo": 0.5, "bar": 0.3},
-        "foo": {".": 0.9},
-        ".": {MARK: 0.9},
-    }
-    written = write(table, ToolUse(), ["foo"], ["bar"])
-    assert written.asked == ["self.", "self.foo."]
-    assert (written.text, written.marks) == ("self.foo.bar", 2)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +96,7 @@ def test_every_beam_is_held_to_its_own_suggestions(write, beams, text):
     table |= dict.fromkeys(("a.", "b."), {MARK: 0.9})
     written = write(table, ToolUse(), ["foo"], ["baz"], beams=beams)
     assert (written.text, written.asked) == (text, ["a.", "b."][:beams])
-    assert written.offered == [(text[2:],)]
+    assert [question["offered"] for question in written.done.record] == [(text[2:],)]
 
 
 def test_figure_5_leads_to_registered_updates(write):
@@ -129,7 +109,7 @@ def test_figure_5_leads_to_registered_updates(write):
         "up": {"dates": 0.9},
     }
     written = write(ASKED | table, ToolUse(ends="break"), names.split(), pieces=["hooks"])
-    assert written.pieces == ["", "_", "register", "ed", "_", "up", "dates", ""]
+    assert written.done.tokens == ("", "_", "register", "ed", "_", "up", "dates", "")
 
 
 @pytest.mark.parametrize("ends", ["first", "mean"])
@@ -167,22 +147,18 @@ def test_a_name_that_the_tokenizer_cannot_spell_is_left_out(write):
     assert write(ASKED | {MARK: {"foo": 0.1}}, ToolUse(), ["名前", "foo"]).text == "foo"
 
 
-def test_the_monitor_asks_behind_dots_and_leaves_the_rest_free(write):
-    table = {
-        "=": {"self": 0.9},
-        "self": {".": 0.9},
-        ".": {"bar": 0.6, "foo": 0.3},
-        "foo": {"s": 0.6, "(": 0.3},
-        "(": {"bar": 0.9},
-    }
-    written = write(table, ToolUse("dot"), ["foo", "foo_s", "baz"], mark=False)
-    assert (written.text, written.asked) == ("self.foo(bar", ["self."])
-
-
-def test_the_monitor_goes_on_with_a_name_that_began_in_the_token_of_the_dot(write):
-    table = {"=": {"self": 0.9}, "self": {"._": 0.9}, "._": {"x": 0.6, "register": 0.3}}
-    written = write(table, ToolUse("dot"), ["_register", "add"], mark=False)
-    assert (written.text, written.asked) == ("self._register", ["self._"])
+@pytest.mark.parametrize(
+    ("dot", "free", "names", "text"),
+    [
+        (".", "bar", ["foo", "foo_s", "baz"], "self.foo(bar"),
+        ("._", "x", ["_foo", "add"], "self._foo(bar"),  # the name begins in the token of the dot
+    ],
+)
+def test_the_monitor_asks_behind_dots_and_leaves_the_rest_free(write, dot, free, names, text):
+    table = {"=": {"self": 0.9}, "self": {dot: 0.9}, dot: {free: 0.6, "foo": 0.3}}
+    table |= {"foo": {"s": 0.6, "(": 0.3}, "(": {"bar": 0.9}}
+    written = write(table, ToolUse("dot"), names, mark=False)
+    assert (written.text, written.asked) == (text, [f"self{dot}"])
 
 
 BEGUN = (

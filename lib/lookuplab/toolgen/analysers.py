@@ -78,8 +78,7 @@ def ask(module: str, question: dict, seconds: float, seen: set[Path], within: st
             if is_error := answer.get("lost", "").startswith("error"):
                 worker.channel.close()  # the process ends
             else:
-                with _lock:
-                    _free.append(worker)
+                _free.append(worker)
         except (EOFError, OSError):
             late = time.monotonic() - began >= seconds
             answer = {"lost": "timed out" if late else "crashed"}

@@ -23,7 +23,7 @@ from lookuplab.toolgen.pairs import MARK
 from lookuplab.toolgen.similarity import is_name, leaves
 
 BRACKETS = {")": "(", "]": "[", "}": "{"}
-AUGMENTED = ("+=", "-=", "*=", "/=", "//=", "%=", "@=", "&=", "|=", "^=", ">>=", "<<=", "**=")
+AUGMENTED = "+= -= *= /= //= %= @= &= |= ^= >>= <<= **=".split()
 LIMIT = 60  # seconds for one function, times PATIENCE on the clock
 NOT_ITS_OWN = {"site-packages", "dist-packages", "node_modules"}
 
@@ -107,9 +107,9 @@ def dependencies_of(root: Path, file: str, text: str, place: Place) -> list[str]
     """
     lines = [place.line, place.body_line, place.end_line]
     question = {"root": str(root), "file": file, "text": text, "lines": lines}
-    seen = {root, root / file}
+    here = "lookuplab.toolgen.dependencies"
     try:
-        return ask("lookuplab.toolgen.dependencies", question, PATIENCE * LIMIT, seen)["found"]
+        return ask(here, question, PATIENCE * LIMIT, {root, root / file})["found"]
     except WorkerLost as lost:
         if not str(lost).startswith("error"):
             raise
@@ -131,10 +131,9 @@ def _answer(question: dict) -> dict:
                     inside = place and place.is_relative_to(root)
                     if not inside or NOT_ITS_OWN & set(place.relative_to(root).parts):
                         continue
-                    if name.line is None:  # __file__, which nobody defines
-                        continue
                     itself = place == path.resolve() and name.type != "module"
-                    if not (itself and line <= name.line <= end_line):
+                    # nobody defines __file__, which has no line
+                    if name.line and not (itself and line <= name.line <= end_line):
                         keys[key] = True
         return {"found": list(keys)}
     except Exception as error:  # Jedi raises nearly anything on code that it does not understand

@@ -7,8 +7,9 @@ notebook without a running kernel loses only the interaction.
 import html
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from os.path import commonprefix
+from typing import NamedTuple
 
 import torch
 from ipywidgets import VBox
@@ -46,15 +47,14 @@ class Step:
     forced: bool = False
 
 
-@dataclass(frozen=True)
-class Walk:
+class Walk(NamedTuple):
     """The steps of one answer, and the unconstrained model's probabilities (steps, vocabulary) before each of them."""
 
     function: Function
     prompt: str
     steps: Sequence[Step]
-    probabilities: torch.Tensor = field(repr=False)
-    vocabulary: Vocabulary = field(repr=False)
+    probabilities: torch.Tensor
+    vocabulary: Vocabulary
 
     def choices(self) -> list[int]:
         """The steps in which the model could choose among several tokens of suggestions."""
@@ -131,8 +131,8 @@ def walk(
     for question in (Question(**one) for one in answer.record):
         asked = steps[question.step]
         asked.asked = asked.question = question
-        held = steps[question.step + 1 :][: len(question.choices)]
-        for step, (allowed, may_end) in zip(held, question.choices, strict=True):
+        held = zip(steps[question.step + 1 :], question.choices, strict=False)
+        for step, (allowed, may_end) in held:
             step.question, step.allowed = question, allowed
             step.forced = len(allowed) == 1 and not may_end
     prompt = written.model.prompts()[0].text

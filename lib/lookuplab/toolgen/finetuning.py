@@ -7,7 +7,6 @@ The base variant learns the same pairs without marks, and its vocabulary stays u
 
 import copy
 import hashlib
-import io
 import json
 import math
 import os
@@ -36,7 +35,7 @@ from transformers import (
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.models.load import folder_of, load
+from lookuplab.models.load import folder_of, load, table_name
 from lookuplab.models.local import LocalModel, distributions
 from lookuplab.provenance import device, processor
 from lookuplab.scoring.rates import average, row
@@ -119,19 +118,18 @@ class Recipe:
 # Trainer's defaults. Rank 16 on all four projections of CodeLlama-7B is 16.8 of 6,738 million weights, the paper's
 # 0.25 %; on q and v alone it would be half of that.
 _PAPER = Recipe(loss_on="function")
-PAPER = {
+# The replication package's recipes, for corpora marked by its variant; its CodeT5 is Salesforce/codet5p-220m-py.
+_PACKAGE = Recipe(warmup_steps=100, loss_on="all", validation=3000, group_by_length=True)
+RECIPES = {
     "codegpt": _PAPER,
     "codet5": _PAPER,
     "codellama": replace(_PAPER, epochs=2, lora_rank=16, lora_alpha=16),
+    "package-codegpt": _PACKAGE,
+    "package-codet5": _PACKAGE,
+    "package-codellama": replace(
+        _PACKAGE, epochs=2, lora_rank=8, lora_dropout=0.05, lora_embeddings=True
+    ),
 }
-# The replication package's recipes, for corpora marked by its variant; its CodeT5 is Salesforce/codet5p-220m-py.
-_PACKAGE = Recipe(warmup_steps=100, loss_on="all", validation=3000, group_by_length=True)
-PACKAGE = {
-    "codegpt": _PACKAGE,
-    "codet5": _PACKAGE,
-    "codellama": replace(_PACKAGE, epochs=2, lora_rank=8, lora_dropout=0.05, lora_embeddings=True),
-}
-RECIPES = PAPER | {f"package-{name}": recipe for name, recipe in PACKAGE.items()}
 
 
 def finetune(
@@ -192,8 +190,7 @@ def finetune(
     )
     order = Order([_length(row) for row in rows], recipe)
     trainer._get_train_sampler = lambda *_: order
-    whole = work.glob("checkpoint-*/complete")
-    last = max(whole, key=lambda file: int(file.parent.name.rpartition("-")[2]), default=None)
+    last = max(work.glob("checkpoint-*/complete"), key=os.path.getmtime, default=None)
     done = trainer.train(resume_from_checkpoint=last and str(last.parent))
     log = pd.DataFrame([line for line in trainer.state.log_history if "loss" in line])
     if not math.isfinite(log.loss.iloc[-1]):
@@ -231,14 +228,8 @@ def finetune(
         log[["step", "epoch", "loss", "learning_rate"]].to_csv(part / "log.csv", index=False)
         card = json.dumps(facts, indent=1)
         (part / "card.json").write_text(card + "\n", encoding="utf-8")
-        readme = CARD.format(
-            name=output.name,
-            about=about,
-            licence=licence,
-            base=facts["base"],
-            library="peft" if adapted else "transformers",
-            facts=card,
-        )
+        told = {"name": output.name, "about": about, "licence": licence, "base": facts["base"]}
+        readme = CARD.format(**told, library="peft" if adapted else "transformers", facts=card)
         (part / "README.md").write_text(readme, encoding="utf-8")
         part.rename(output)
         for folder in work.glob("checkpoint-*"):
@@ -279,8 +270,9 @@ def _parted(rows: list[dict], recipe: Recipe) -> tuple[list[dict], list[dict]]:
             f"{len(rows)} pairs are too few for {recipe.validation} of validation; lower it (-s validation=0)"
         )
     chance = torch.Generator().manual_seed(recipe.seed)
-    apart = torch.randperm(len(rows), generator=chance)[: recipe.validation].tolist()
-    return [row for at, row in enumerate(rows) if at not in set(apart)], [rows[at] for at in apart]
+    order = torch.randperm(len(rows), generator=chance).tolist()
+    apart, left = order[: recipe.validation], sorted(order[recipe.validation :])
+    return [rows[at] for at in left], [rows[at] for at in apart]
 
 
 def labelled(example: Example, kind: str, loss_on: str = "answer") -> dict[str, list[int]]:
@@ -342,7 +334,7 @@ class Order(Sampler):
     """
 
     def __init__(self, lengths: Sequence[int], recipe: Recipe):
-        self.lengths, self.recipe, self.epoch = lengths, recipe, 0
+        self.lengths, self.recipe, self.epoch = torch.tensor(lengths), recipe, 0
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -352,17 +344,15 @@ class Order(Sampler):
 
     def __iter__(self) -> Iterator[int]:
         chance = torch.Generator().manual_seed(self.recipe.seed * 100_003 + self.epoch)
-        order = torch.randperm(len(self), generator=chance).tolist()
+        order = torch.randperm(len(self), generator=chance)
         if self.recipe.group_by_length:
             size = self.recipe.batch_size
-            places = sorted(
-                range(len(self)), key=lambda at: (at // (POOL * size), self.lengths[order[at]])
-            )
-            like = [order[at] for at in places]
-            batches = torch.randperm(len(self) // size, generator=chance).tolist()
-            order = [i for at in batches for i in like[at * size :][:size]]
-            order += like[len(order) :]  # the last batch, if it is not full
-        return iter(order)
+            pools = order.split(POOL * size)
+            like = torch.cat([pool[self.lengths[pool].argsort(stable=True)] for pool in pools])
+            full = len(self) // size
+            batches, last = like[: full * size].view(full, size), like[full * size :]
+            order = torch.cat([batches[torch.randperm(full, generator=chance)].flatten(), last])
+        return iter(order.tolist())
 
 
 class Milestones(TrainerCallback):
@@ -430,8 +420,8 @@ def cards(models: Sequence[str]) -> pd.DataFrame:
     """
     rows = []
     for name in models:
-        text, (role, _) = _written(name, "card.json")
-        card = json.loads(text)
+        file, (role, _) = _written(name, "card.json")
+        card = json.loads(file.read_text(encoding="utf-8"))
         recipe = card["recipe"]
         found = {"model parameters_million": card["parameters"] / 1e6}
         found["training pairs"] = card["pairs"]
@@ -453,20 +443,19 @@ def losses(models: Sequence[str]) -> pd.DataFrame:
     """
     parts = []
     for name in models:
-        text, (role, condition) = _written(name, "log.csv")
-        log = pd.read_csv(io.StringIO(text))
+        file, (role, condition) = _written(name, "log.csv")
+        log = pd.read_csv(file)
         where = {"model": role, "condition": "step_" + log.step.astype(str) + f"/{condition}"}
         parts.append(pd.DataFrame(where | {"metric": "loss", "value": log.loss}))
     return pd.concat(parts, ignore_index=True)
 
 
-def _written(name: str, file: str) -> tuple[str, tuple[str, str]]:
+def _written(name: str, file: str) -> tuple[Path, tuple[str, str]]:
     """A file that ``finetune`` wrote, and the model's name and condition (``role_of``)."""
-    folder = folder_of(name)
-    if not (folder / file).is_file():
+    place = folder_of(name) / file
+    if not place.is_file():
         raise UserError(f"{name} has no {file}; give a model that `lookuplab train toolgen` wrote")
-    called = name if name.startswith("mini-") else folder.name
-    return (folder / file).read_text(encoding="utf-8"), role_of(called)
+    return place, role_of(table_name(name))
 
 
 def trained_share(config: Any, recipe: Recipe) -> tuple[int, int]:

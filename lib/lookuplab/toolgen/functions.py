@@ -17,10 +17,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
-from lookuplab.toolgen.insertion import column_of, read_source
+from lookuplab.toolgen.insertion import DEFINITIONS, UNPARSABLE, column_of, read_source
 from lookuplab.toolgen.pairs import corpus_lines
 
 _LAYOUT = {
@@ -36,12 +37,10 @@ REFUSED = re.compile(
     r"^(deprecated|todo|note|test|overrides|we |you |this |\w+:)|[?!]$|<img |https://|---| -- |=|[^ ]{26}"
 )
 MAX_BYTES = 1_000_000  # larger files are not parsed; this limit is ours, not the package's
-_Definition = ast.FunctionDef | ast.AsyncFunctionDef
 _Block = ast.stmt | ast.excepthandler | ast.match_case
 
 
-@dataclass(frozen=True)
-class Repository:
+class Repository(NamedTuple):
     """A folder of Python files. Paths are relative to ``root``, which is not part of any id."""
 
     name: str
@@ -69,8 +68,7 @@ class Filters:
     trained_on: str = ""
 
 
-@dataclass(frozen=True, order=True)
-class Token:
+class Token(NamedTuple):
     """One token of a function, and where it begins in its file. Keywords do not count as names."""
 
     line: int
@@ -201,12 +199,12 @@ def extract(
     return result
 
 
-def definitions(tree: ast.AST, scope: str = "") -> Iterator[tuple[str, _Definition]]:
+def definitions(tree: ast.AST, scope: str = "") -> Iterator[tuple[str, DEFINITIONS]]:
     """(qualified name, node) of every ``def`` and ``async def`` at any depth, in their order."""
     for child in ast.iter_child_nodes(tree):
-        named = isinstance(child, _Definition | ast.ClassDef)
+        named = isinstance(child, DEFINITIONS | ast.ClassDef)
         inner = f"{scope}.{child.name}".lstrip(".") if named else scope
-        if isinstance(child, _Definition):
+        if isinstance(child, DEFINITIONS):
             yield inner, child
         if isinstance(child, _Block):
             yield from definitions(child, inner)
@@ -272,7 +270,7 @@ def _parsed(path: Path, filters: Filters) -> tuple[list[str], ast.Module, list[t
             warnings.simplefilter("ignore")  # about other people's string escapes
             tree = ast.parse(text)
         return lines, tree, list(tokenize.generate_tokens(iter(lines).__next__))
-    except (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError):
+    except (*UNPARSABLE, tokenize.TokenError):
         raise LeftOut("does not parse") from None
 
 
@@ -282,7 +280,7 @@ def _function(
     lines: list[str],
     tokens: list[tokenize.TokenInfo],
     name: str,
-    node: _Definition,
+    node: DEFINITIONS,
     filters: Filters,
 ) -> Function:
     doc, raw = node.body[0], ast.get_docstring(node, clean=False)
@@ -297,7 +295,7 @@ def _function(
         raise LeftOut("docstring shares its line with code")
     if package and isinstance(node, ast.AsyncFunctionDef):
         raise LeftOut("async")
-    start = node.lineno, column_of(lines[node.lineno - 1], node.col_offset)
+    start = node.lineno, node.col_offset  # only white space precedes it
     end = node.end_lineno, column_of(lines[node.end_lineno - 1], node.end_col_offset)
     body_line = doc.end_lineno + 1
     own = [token for token in tokens if start <= token.start < end and token.type not in _LAYOUT]

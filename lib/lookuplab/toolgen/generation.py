@@ -29,6 +29,7 @@ from lookuplab.toolgen.similarity import identifiers
 from lookuplab.toolgen.tables import repository_rows
 from lookuplab.toolgen.tool_use import NEVER, Question, ToolConstraint, ToolUse, Vocabulary
 
+Requests = Sequence[tuple[Prompt, int]]  # with the number of the sample
 DECODING = Decoding(max_new_tokens=192)  # the package's 128 tokens of code, plus marks
 
 
@@ -94,9 +95,7 @@ class ToolModel:
             for one in self.functions
         ]
 
-    def generate(
-        self, requests: Sequence[tuple[Prompt, int]], decoding: Decoding
-    ) -> Iterator[list[Completion]]:
+    def generate(self, requests: Requests, decoding: Decoding) -> Iterator[list[Completion]]:
         """The answers; if the tool is used, their records are ``tool_use.Question``s."""
         by_id = {function.id: function for function in self.functions}
 
@@ -118,7 +117,7 @@ class ToolModel:
                     waiting[writers.submit(next, each, None)] = each
                     yield batch
 
-    def _turns(self, requests: Sequence[tuple[Prompt, int]]) -> Sequence[Sequence]:
+    def _turns(self, requests: Requests) -> Sequence[Sequence]:
         """On a CPU, the requests in two parts, so that the model can work on one while the other waits for the tool.
 
         The parts get the model's own batches in turn, so that no answer changes.
@@ -176,6 +175,9 @@ class Generations(list):
         return pd.DataFrame(rows, columns=columns.split())
 
 
+Written = Mapping[tuple[str, str], Generations]  # (model, condition) -> what it wrote
+
+
 def generate(
     model: LocalModel,
     functions: Sequence[Function],
@@ -196,7 +198,7 @@ def generate(
     return Generations([Generated(one, done.get(one.id)) for one in functions], tooled)
 
 
-def call_rows(written: Mapping[tuple[str, str], Generations]) -> list[dict]:
+def call_rows(written: Written) -> list[dict]:
     """For each (model, condition) that used the tool, how often it was called.
 
     ``calls`` of all functions; ``calls_per_function`` with its interval over repositories; ``not_offered_calls``, where
@@ -218,7 +220,7 @@ def call_rows(written: Mapping[tuple[str, str], Generations]) -> list[dict]:
     return rows
 
 
-def offer_rows(written: Mapping[tuple[str, str], Generations]) -> list[dict]:
+def offer_rows(written: Written) -> list[dict]:
     """For each (model, condition) that used the tool, what it offered.
 
     ``answered_percent`` is the share of the calls at which any name could be chosen, and ``names_per_call`` the mean
@@ -235,7 +237,7 @@ def offer_rows(written: Mapping[tuple[str, str], Generations]) -> list[dict]:
     return rows
 
 
-def _with_tool(written: Mapping[tuple[str, str], Generations]) -> list[tuple]:
+def _with_tool(written: Written) -> list[tuple]:
     return [(key, generated) for key, generated in written.items() if generated.model.use.trigger]
 
 

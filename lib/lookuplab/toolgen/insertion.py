@@ -9,17 +9,18 @@ import io
 import re
 import textwrap
 import tokenize
-from dataclasses import dataclass
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from lookuplab.errors import UserError
 
+DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef
 UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)  # what ast.parse raises
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where a function is in its file: 1-based lines, all inclusive, and its parts as written there.
 
     ``header`` is the text from `def` to the last line before the ``body``, ``signature`` the same without the
@@ -49,16 +50,16 @@ def read_source(path: Path) -> str:
 
 def locate(text: str, line: int) -> Place:
     """The function whose `def` is on ``line``. Raises UserError if there is none or the file does not parse."""
-    kinds = ast.FunctionDef | ast.AsyncFunctionDef
     try:
-        nodes = (node for node in ast.walk(_parsed(text)) if isinstance(node, kinds))
+        nodes = ast.walk(_parsed(text))
     except UNPARSABLE as error:
         raise UserError(f"the file does not parse: {error}") from None
-    node = next((node for node in nodes if node.lineno == line), None)
-    if node is None:
+    found = [one for one in nodes if isinstance(one, DEFINITIONS) and one.lineno == line]
+    if not found:
         raise UserError(
             f"no function starts on line {line}; give the line of its `def`, not of a decorator"
         )
+    node = found[0]
     lines, first = text.split("\n"), node.body[0]
     start = min(each.lineno for each in (first, *getattr(first, "decorator_list", ())))
     row, indent = lines[start - 1], _indent(lines[line - 1])
@@ -97,10 +98,9 @@ def function_of(place: Place, prediction: str) -> tuple[str, str]:
     """
     prediction = re.sub("\r\n?", "\n", prediction)
     blank = r"[^\S\n]"
-    other = rf"(?:async{blank}+)?def\b.*(?:\n(?:[ \t)].*)?)*\Z"
-    start = (
-        rf"(?:{blank}*(?:@.*)?\n)*(?={blank}*(?:async{blank}+)?def{blank}+{place.name}\b|{other})"
-    )
+    begin = rf"(?:async{blank}+)?def"
+    other = rf"{begin}\b.*(?:\n(?:[ \t)].*)?)*\Z"
+    start = rf"(?:{blank}*(?:@.*)?\n)*(?={blank}*{begin}{blank}+{place.name}\b|{other})"
     whole = re.match(start, prediction)
     if whole is None:
         body = indented(prediction, place.body_indent)
@@ -117,12 +117,10 @@ def indented(text: str, indent: str) -> str:
     lines = text.split("\n")
     old = _indent(next(filter(str.strip, lines), ""))
     inside: set[int] = set()  # 0-based numbers of the lines that begin within a string
-    try:
+    with suppress(tokenize.TokenError, SyntaxError):  # the strings before the error are known
         for token in tokenize.generate_tokens(io.StringIO(textwrap.dedent(text)).readline):
             if token.type == tokenize.STRING:
                 inside.update(range(token.start[0], token.end[0]))
-    except (tokenize.TokenError, SyntaxError):
-        pass  # the strings before the error are known
     for number, line in enumerate(lines):
         if not line.strip() or number in inside:
             continue
@@ -133,8 +131,7 @@ def indented(text: str, indent: str) -> str:
     return "\n".join(lines)
 
 
-@dataclass(frozen=True)
-class Inserted:
+class Inserted(NamedTuple):
     """A file's text with a generated function in it, and the 1-based inclusive lines of that function."""
 
     text: str

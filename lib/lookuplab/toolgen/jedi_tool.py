@@ -10,6 +10,7 @@ import functools
 import keyword
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,17 +22,16 @@ MODULE = "lookuplab.toolgen.jedi_worker"
 VERSION = 3  # increase it whenever the same question would get a different answer
 LOST = {"timed out", "crashed"}  # failures of the machine: a later attempt may get an answer
 REMEMBERED = 5_000  # full answers that are kept: gates and models ask the same questions
-_VALUES = {"True", "False", "None"}
 _LEXEME = re.compile(
     r"""
-    (?P<comment> \#[^\n]*)
+    (?P<comment> \#[^\n]*\Z)
   | [rbuf]{0,2} (?: \"{3} (?: \\. | [^\\] )*? (?: \"{3} | (?P<open1> \Z) )
                   | '{3} (?: \\. | [^\\] )*? (?: '{3} | (?P<open2> \Z) )
                   | \" (?: \\. | [^\\"\n] )* (?: [\"\n] | (?P<open3> \Z) )
                   | ' (?: \\. | [^\\'\n] )* (?: ['\n] | (?P<open4> \Z) ) )
   | (?P<number> \.?\d (?: [eE][+-] | [\w.] )*)
   | (?P<name> \w+)
-  | (?P<blank> [\s\\]+)
+  | (?P<blank> (?: [\s\\] | \#[^\n]*\n )+)
   | (?P<other> .)
 """,
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
@@ -46,6 +46,11 @@ class Answer(NamedTuple):
     names: tuple[str, ...] = ()
     inserted: tuple[str, ...] = ()
     failure: str = ""
+
+    @classmethod
+    def of(cls, found: Sequence) -> "Answer":
+        """Jedi's completions."""
+        return cls(tuple(one.name for one in found), tuple(one.complete for one in found))
 
     @property
     def identifiers(self) -> list[str]:
@@ -84,14 +89,10 @@ class JediTool:
         except analysers.WorkerLost as lost:
             return Answer(failure=str(lost))
 
-    def _ask(
-        self, root: Path, file: str, text: str, line: int, column: int, wanted: str | None = None
-    ) -> Answer:
-        question = {"root": str(root), "file": file, "text": text, "line": line, "column": column}
-        question |= {"wanted": wanted, "limit": self.time_limit}
+    def _ask(self, root: Path, file: str, *caret: object) -> Answer:
+        question = {"place": (str(root), file, *caret), "limit": self.time_limit}
         patience = 1 + analysers.PATIENCE * self.time_limit
-        answer = analysers.ask(MODULE, question, patience, {root, root / file})
-        return Answer(*answer["found"])
+        return analysers.ask(MODULE, question, patience, {root, root / file})["found"]
 
 
 def unsaved(
@@ -107,9 +108,9 @@ def unsaved(
     Decorators are kept.
     """
     head, own = function.body_line - 1, function.signature + "\n"
-    if kind == "encoder-decoder" and not written.startswith(own):
-        head = function.line - 1
-    elif kind == "encoder-decoder":
+    if kind == "encoder-decoder":
+        if not written.startswith(own):
+            head = function.line - 1
         written = written.removeprefix(own)
     new = [function.indent + line for line in written.split("\n")]
     text = cut_off("".join(lines[:head]) + "\n".join(new), lines, function, variant)
@@ -168,13 +169,10 @@ def behind_a_dot(text: str) -> bool:
     This does not apply inside strings (f-strings are strings) and comments, after numbers, or in ``from . import``.
     """
     found = re.search(r"\.([^\W\d]\w*)?\Z", text)
-    lexemes = list(_LEXEME.finditer(text, 0, found.start())) if found else []
-    if lexemes and lexemes[-1].lastgroup == "comment":
-        return False
-    lexemes = [one for one in lexemes if one.lastgroup not in ("blank", "comment")]
-    if not lexemes:
-        return False
-    kind, value = lexemes[-1].lastgroup, lexemes[-1].group()
+    kind = value = ""
+    for lexeme in _LEXEME.finditer(text, 0, found.start()) if found else ():
+        if lexeme.lastgroup != "blank":
+            kind, value = lexeme.lastgroup, lexeme.group()
     if kind == "name":
-        return value in _VALUES or not keyword.iskeyword(value)
+        return value in ("True", "False", "None") or not keyword.iskeyword(value)
     return kind is None or value in (")", "]", "}")

@@ -15,6 +15,7 @@ import signal
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 import jedi
 from jedi.api.completion import (
@@ -24,7 +25,6 @@ from jedi.api.completion import (
     get_user_context,
 )
 from jedi.api.environment import InterpreterEnvironment
-from jedi.api.helpers import higher_recursion_limit
 from jedi.inference import base_value, filters, flow_analysis, imports, references, utils
 from jedi.inference.context import get_global_filters
 from jedi.inference.gradual.conversion import convert_values
@@ -36,6 +36,7 @@ from parso import cache
 from lookuplab import python_sources
 from lookuplab.paths import replacing
 from lookuplab.toolgen.analysers import imports_begin, serve
+from lookuplab.toolgen.jedi_tool import Answer
 
 _BUFFERS = 64  # files whose syntax trees are kept: more than the rows of a batch are in
 _TREES = 600  # syntax trees of files on disk that are kept, parso's own number
@@ -65,30 +66,30 @@ class OneName(Completion):
     does not depend on the others, so the answer to "is it among the completions" is the same.
     """
 
-    def __init__(self, *args, wanted: str):
-        super().__init__(*args)
+    def __init__(self, *args, wanted: str, **options):
+        super().__init__(*args, **options)
         self._wanted = wanted
 
     def _complete_global_scope(self) -> list:
         context = get_user_context(self._module_context, self._position)
         scope = get_flow_scope_node(self._module_node, self._position)
-        found = get_global_filters(context, self._position, scope)
-        return [name for one in found for name in one.get(self._wanted)]
+        return self._within(get_global_filters(context, self._position, scope))
 
     def _complete_trailer_for_values(self, values) -> list:
         """Like Jedi's complete_trailer. The first name decides, so the search ends there."""
         context = get_user_context(self._module_context, self._position)
         for value in values:
             proxy = not value.is_stub() and isinstance(value, TreeInstance)
-            found = self._of(value, context) or proxy and _complete_getattr(context, value)
+            found = self._within(value.get_filters(origin_scope=context.tree_node))
+            found = found or proxy and _complete_getattr(context, value)
             if found:
                 return found
-        others = (value for value in convert_values(values) if value not in values)
-        return [name for value in others for name in self._of(value, context)]
+        others = [value for value in convert_values(values) if value not in values]
+        scopes = [value.get_filters(origin_scope=context.tree_node) for value in others]
+        return [name for scope in scopes for name in self._within(scope)]
 
-    def _of(self, value, context) -> list:
-        found = value.get_filters(origin_scope=context.tree_node)
-        return [name for one in found for name in one.get(self._wanted)]
+    def _within(self, filters) -> list:
+        return [name for one in filters for name in one.get(self._wanted)]
 
 
 class Ordered(dict):
@@ -103,10 +104,6 @@ class Ordered(dict):
 
     def __or__(self, others: Iterable) -> "Ordered":
         return Ordered([*self, *others])
-
-    def __ior__(self, others: Iterable) -> "Ordered":
-        self.update(dict.fromkeys(others))
-        return self
 
     def __and__(self, others: Iterable) -> "Ordered":
         return Ordered(one for one in self if one in others)
@@ -186,18 +183,11 @@ def _trees() -> dict[Path, object]:
 
 def completions(
     root: str, file: str, text: str, line: int, column: int, wanted: str | None = None
-) -> list[list[str]]:
-    """[name, what completing it would insert] of every completion, or of those that may be called ``wanted``."""
-    with script(root, file, text) as asked:
-        if wanted is None:
-            found = asked.complete(line, column)
-        else:
-            place = asked._get_module_context(), asked._code_lines, (line, column)
-            signatures = asked.get_signatures
-            with higher_recursion_limit():
-                one = OneName(asked._inference_state, *place, signatures, wanted=wanted)
-                found = one.complete()
-        return [[one.name, one.complete] for one in found]
+) -> Answer:
+    """Every completion, or those that may be called ``wanted``."""
+    kind = Completion if wanted is None else functools.partial(OneName, wanted=wanted)
+    with script(root, file, text) as asked, patch.object(jedi.api, "Completion", kind):
+        return Answer.of(asked.complete(line, column))
 
 
 def values(self) -> list:
@@ -262,18 +252,16 @@ def _too_long(*_: object) -> None:
 
 
 def answer(question: dict) -> dict:
-    """The completions, or the reason why there are none.
+    """The ``completions`` at ``place``, or the reason why there are none.
 
     ``limit``: seconds of this process's own computing time, so that a busy machine gives the same answers as an idle
     one.
     """
-    limit = question.pop("limit")
     try:
         try:
             # repeated every tenth of a second, as Python drops exceptions raised in a destructor
-            signal.setitimer(signal.ITIMER_PROF, limit, 0.1)
-            found = completions(**question)
-            return {"found": list(zip(*found, strict=True))}
+            signal.setitimer(signal.ITIMER_PROF, question["limit"], 0.1)
+            return {"found": completions(*question["place"])}
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
     except TooLong:

@@ -16,6 +16,7 @@ import jedi
 import torch
 
 from lookuplab import python_sources
+from lookuplab.models.constraint import Trie
 from lookuplab.models.local import LocalModel
 from lookuplab.models.tokens import UNFINISHED, decoded
 from lookuplab.toolgen.evaluation import Task
@@ -42,8 +43,8 @@ class SerialJedi:
         project = jedi.Project(root, sys_path=python_sources.search_path())
         forget(path)  # by default Jedi parses only what changed since the last call
         try:
-            found = jedi.Script(text, path=path, project=project).complete(line, column)
-            return Answer(tuple(one.name for one in found), tuple(one.complete for one in found))
+            asked = jedi.Script(text, path=path, project=project)
+            return Answer.of(asked.complete(line, column))
         except Exception as error:  # as in the workers: Jedi trips over other people's code
             return Answer(failure=f"error in Jedi: {type(error).__name__}")
         finally:
@@ -76,17 +77,17 @@ class Writer:
             written.append(probabilities.argmax().item())
             text, repeats = self._spelled(prompt, written), False
             if written[-1] == mark:
-                tree = self._suggested(function, text)
-                repeats = tree is None
-                while tree and len(written) < room:  # LLM-SELECT, from line 6
-                    over = END in tree
-                    among = self.vocabulary.breaks if over else list(tree)
+                node = self._suggested(function, text)
+                repeats = node is None
+                while node is not None and len(written) < room:  # LLM-SELECT, from line 6
+                    over = node.terminal
+                    among = self.vocabulary.breaks if over else list(node)
                     probabilities = self._predict(prompt, written)
                     mask = torch.zeros_like(probabilities)
                     mask[among] = 1
                     written.append((probabilities * mask).argmax().item())
                     self._spelled(prompt, written)
-                    tree = None if over else tree[written[-1]]
+                    node = None if over or node[written[-1]].closed else node[written[-1]]
             if written[-1] in self.model.end_of_text:
                 break
         return written
@@ -102,26 +103,16 @@ class Writer:
         start, whole = decoded(self.model.tokenizer, [prompt, prompt + written])
         return whole[len(start) :]
 
-    def _suggested(self, function: Function, text: str) -> dict | None:
-        """TOOL-COMPLETE and lines 1 to 5 of LLM-SELECT: the tree of what is left of the suggestions, token -> tree.
-
-        END in it means that a name is complete; a token that also contains a character after the name leads to an empty
-        tree. None if there are no suggestions.
+    def _suggested(self, function: Function, text: str) -> Trie | None:
+        """TOOL-COMPLETE and lines 1 to 5 of LLM-SELECT: the trie of what is left of the suggestions; None if there are
+        none.
         """
         if text.endswith(UNFINISHED):  # inside a character, where no name can follow
             return None
         offered = suggestions(ask(self.tool, function, text, "decoder"))
-        begun, vocabulary, tree = re.search(r"\w*\Z", text)[0], self.vocabulary, {}
-        paths, closed = vocabulary.spellings(vocabulary.mark, offered, begun)
-        ended = [[*path, END] for path in paths]
-        for path in [*ended, *closed]:
-            node = tree
-            for token in path:
-                node = node.setdefault(token, {})
-        return tree or None
-
-
-END = -1
+        begun = re.search(r"\w*\Z", text)[0]
+        paths, closed = self.vocabulary.spellings(self.vocabulary.mark, offered, begun)
+        return Trie.of(paths, closed) if paths else None
 
 
 def verdicts(tasks: Sequence[Task], variant: str = "paper") -> Iterator[list]:

@@ -21,7 +21,7 @@ import hashlib
 import json
 import keyword
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,9 @@ SKIPPED = frozenset(
 PLACES = ("behind self.", "behind another dot", "before =", "elsewhere")
 
 
+Record = dict[str, Any]  # a function of a marked corpus
+
+
 class Marks(AnswerStore):
     """Key -> what ``mark`` found, in ``marks.sqlite`` next to the completion store."""
 
@@ -89,7 +92,7 @@ def buffer_at(lines: list[str], function: Function, token: Token, variant: str =
     return cut_off(before, lines, function, variant)
 
 
-def mark(function: Function, tool: JediTool, variant: str = "paper") -> dict[str, Any]:
+def mark(function: Function, tool: JediTool, variant: str = "paper") -> dict:
     """Ask the tool at every candidate, and mark the candidate if its exact name is offered.
 
     ``positions``: [line, column] in the file of every mark; ``asked``: the number of questions; ``failures``: reason ->
@@ -129,7 +132,7 @@ def marked(
     store: Path | str | None = None,
     cluster: Cluster | None = None,
     strict: bool = True,
-) -> list[dict[str, Any]]:
+) -> list[Record]:
     """The functions' records in a marked corpus (Section III-B), in their order.
 
     Marks are kept in ``store`` (a file, ":memory:", or None for the one next to the completion store) until the
@@ -151,7 +154,7 @@ def _marks(root: Path, file: str, variant: str, function: Function) -> tuple[dic
     return found, " and ".join(LOST & found["failures"].keys())
 
 
-def _record(function: Function, variant: str, marks: dict[str, Any]) -> dict[str, Any]:
+def _record(function: Function, variant: str, marks: dict) -> Record:
     pair = augmented(function, marks["positions"], variant)
     own = ("id", "repository", "file", "line", "docstring", "signature", "body", "source")
     return {
@@ -167,7 +170,7 @@ def _record(function: Function, variant: str, marks: dict[str, Any]) -> dict[str
     }
 
 
-def save(records: Sequence[Mapping[str, Any]], file: Path) -> None:
+def save(records: Sequence[Record], file: Path) -> None:
     """Write the marks of a corpus without its code, which belongs to others and is available in their packages.
 
     The file has one JSON line per function, and the same bytes every time.
@@ -180,7 +183,7 @@ def save(records: Sequence[Mapping[str, Any]], file: Path) -> None:
     write_lines(file, lines)
 
 
-def load(file: Path) -> list[dict[str, Any]]:
+def load(file: Path) -> list[Record]:
     """The functions of a marked corpus, or of saved marks (``.gz``).
 
     Each has ``id``, ``repository``, ``code``, ``positions``, ``marks``, ``docstring_tokens`` and ``function_tokens``.
@@ -193,7 +196,7 @@ def load(file: Path) -> list[dict[str, Any]]:
     return found
 
 
-def lay_over(functions: Sequence[Function], saved: Sequence[Mapping[str, Any]]) -> list[Pair]:
+def lay_over(functions: Sequence[Function], saved: Sequence[Record]) -> list[Pair]:
     """The functions augmented with saved marks, in order, without those that have none or whose code has changed since
     they were marked.
     """
@@ -210,7 +213,7 @@ def code_hash(source: str) -> str:
     return hashlib.sha256(source.encode()).hexdigest()[:16]
 
 
-def statistics_rows(records: Sequence[Mapping[str, Any]], condition: str) -> list[dict[str, Any]]:
+def statistics_rows(records: Sequence[Record], condition: str) -> list[dict]:
     """The paper's five numbers (Sections IV-B and IV-C): counts, and means per function.
 
     The paper does not say which tokens it counts; ours are Python's, and a docstring's are its words.
@@ -218,10 +221,10 @@ def statistics_rows(records: Sequence[Mapping[str, Any]], condition: str) -> lis
     frame = pd.DataFrame(records, columns=["repository", *_MEANS])
     counts = {"functions": len(frame), "repositories": frame.repository.nunique()}
     rows = [{"condition": condition, "metric": name, "value": n} for name, n in counts.items()]
-    means = _MEANS if records else {}
     return rows + [
         row("", condition, name, average(frame[field], frame.repository))
-        for field, name in means.items()
+        for field, name in _MEANS.items()
+        if records
     ]
 
 
@@ -232,13 +235,13 @@ _MEANS = {
 }
 
 
-def failure_rows(records: Sequence[Mapping[str, Any]], condition: str) -> list[dict[str, Any]]:
+def failure_rows(records: Sequence[Record], condition: str) -> list[dict]:
     """``failed_calls``: questions without an answer, out of all that were asked."""
     failed = sum(sum(one["failures"].values()) for one in records)
     return [bare_row("", condition, "failed_calls", failed, sum(one["asked"] for one in records))]
 
 
-def by_repository(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+def by_repository(records: Sequence[Record]) -> pd.DataFrame:
     """Marks per function in each repository; functions are the clusters here."""
     counts = pd.DataFrame(records).groupby("repository", sort=False).marks
     return pd.DataFrame(
@@ -247,9 +250,7 @@ def by_repository(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     )
 
 
-def variant_rows(
-    paper: Sequence[Mapping[str, Any]], package: Sequence[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
+def variant_rows(paper: Sequence[Record], package: Sequence[Record]) -> list[dict]:
     """The package's marks per function, and how many more they are than the paper's on the same functions."""
     ours, theirs = pd.DataFrame(paper), pd.DataFrame(package).marks
     mean, more = (average(marks, ours.repository) for marks in (theirs, theirs - ours.marks))
@@ -259,7 +260,7 @@ def variant_rows(
     ]
 
 
-def asked(functions: Sequence[Function], records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+def asked(functions: Sequence[Function], records: Sequence[Record]) -> pd.DataFrame:
     """One row for each token at which the tool was asked: id, repository, line, column, name, place (one of PLACES),
     offered.
 
@@ -283,7 +284,7 @@ def asked(functions: Sequence[Function], records: Sequence[Mapping[str, Any]]) -
     return pd.DataFrame(rows)
 
 
-def offered_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def offered_rows(frame: pd.DataFrame) -> list[dict]:
     """The share of identifiers that the tool offers, overall and by place; ``frame`` is that of ``asked``."""
     rows = []
     for name in ("all", *PLACES):

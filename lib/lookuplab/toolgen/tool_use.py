@@ -13,8 +13,8 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from copy import copy
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
 
 import torch
 
@@ -73,9 +73,8 @@ class ToolUse:
 
     def __str__(self) -> str:
         """As in the keys of stored answers: the paper's variant has a boundary unless it says otherwise."""
-        known = {"variant": "paper", "boundary": True}
         parts = asdict(self)
-        if parts | known == parts:
+        if self.variant == "paper" and self.boundary:
             del parts["boundary"]
         return ", ".join(f"{name} {value}" for name, value in parts.items())
 
@@ -94,9 +93,9 @@ class Vocabulary(NameTries):
     def __init__(self, tokenizer, end_of_text: frozenset[int]) -> None:
         super().__init__(tokenizer, end_of_text)
         self.tokenizer = tokenizer
-        marked = mark_of(tokenizer) in tokenizer.get_added_vocab()
+        has_mark = mark_of(tokenizer) in tokenizer.get_added_vocab()
         # a special token from now on
-        self.mark: int | None = add_mark(tokenizer) if marked else None
+        self.mark: int | None = add_mark(tokenizer) if has_mark else None
 
     def piece(self, token: int) -> str:
         """What one token spells after other text.
@@ -104,11 +103,6 @@ class Vocabulary(NameTries):
         It is "" for ids beyond the tokenizer's last, because models are padded.
         """
         return self.texts[token] if token < len(self.texts) else ""
-
-    @cached_property
-    def behind_mark(self) -> tuple[int, ...]:
-        """The tokens after which a marked name is tokenised."""
-        return (*self.tokenizer("x.", add_special_tokens=False)["input_ids"], self.mark)
 
     def spellings(
         self, last: int, names: Sequence[str], begun: str
@@ -118,7 +112,8 @@ class Vocabulary(NameTries):
 
         ``last`` is the row's last token. After a mark, a name is tokenised by itself, as it was in training.
         """
-        tail = self.behind_mark if last == self.mark else (last,)
+        alone = self.tokenizer("x.", add_special_tokens=False)["input_ids"]
+        tail = (*alone, last) if last == self.mark else (last,)
         rests = [name[len(begun) :] for name in names if name.startswith(begun)]
         paths, closed, _ = self.paths(tail, [rest for rest in rests if rest])
         return [[]] * ("" in rests) + paths, closed
@@ -138,7 +133,7 @@ class Question:
     begun: str
     offered: tuple[str, ...] = ()
     failure: str = ""
-    choices: list[tuple[list[int], bool]] = field(default_factory=list)
+    choices: tuple[tuple[list[int], bool], ...] = ()
 
 
 @dataclass
@@ -153,17 +148,15 @@ class ToolConstraint:
     vocabulary: Vocabulary
     before: Sequence[int]
     ask: Callable[[str], Future[Answer]]
-    tokens: list[int] = field(default_factory=list)
+    tokens: tuple[int, ...] = ()
     questions: list[Question] = field(default_factory=list)
     answer: Future[Answer] | None = None  # to the last question, after the last token
     node: Trie | None = None  # of the suggestions; None where any token may come next
     unanswered: bool = False  # the last token asked for suggestions, and there are none
-    chances: list[float] = field(default_factory=list)  # of the name's tokens
+    chances: tuple[float, ...] = ()  # of the name's tokens
 
     def __copy__(self) -> "ToolConstraint":
-        questions = [replace(one, choices=[*one.choices]) for one in self.questions]
-        lists = {"tokens": [*self.tokens], "questions": questions, "chances": [*self.chances]}
-        return replace(self, **lists)
+        return replace(self, questions=[copy(question) for question in self.questions])
 
     def record(self) -> list[dict]:
         """The row's questions (see ``Question``), once it is written."""
@@ -195,13 +188,13 @@ class ToolConstraint:
 
     def push(self, token: int, logprob: float) -> None:
         use = self.use
-        self.tokens.append(token)
+        self.tokens += (token,)
         self.unanswered = False
         if self.node is not None:
-            self.questions[-1].choices.append(self._choices())
+            self.questions[-1].choices += (self._choices(),)
             self.node = self.node.get(token)
             if self.node is not None and not self.node.closed:
-                self.chances.append(math.exp(logprob))
+                self.chances += (math.exp(logprob),)
                 free = self.node.terminal and (use.ends == "first" or not self.node)
                 if use.boundary or not free:
                     return
@@ -211,16 +204,13 @@ class ToolConstraint:
         if marked and use.variant == "package" and math.exp(logprob) < use.gate:
             self.unanswered = True
         elif marked or dot:
-            self._ask(self._written())
+            self._ask()
 
-    def _written(self) -> str:
-        """The function so far, without marks."""
+    def _ask(self) -> None:
+        """Ask after the last token, if a name can follow there."""
         tail = list(self.before[-TAIL:])
         start, whole = decoded(self.vocabulary.tokenizer, [tail, [*tail, *self.tokens]])
-        return whole[len(start) :]
-
-    def _ask(self, text: str) -> None:
-        """Ask after the last token, if a name can follow there."""
+        text = whole[len(start) :]  # the function so far, without marks
         if self.use.trigger == "dot" and not behind_a_dot(text):
             return
         self.unanswered = text.endswith(UNFINISHED)  # inside a character
@@ -234,17 +224,16 @@ class ToolConstraint:
         if self.answer is None:
             return
         question, answer, self.answer = self.questions[-1], self.answer.result(), None
-        question.offered = self._offered(answer, question.begun)
         question.failure = answer.failure
+        if self.use.variant == "paper" or self.use.trigger == "dot":
+            question.offered = suggestions(answer, self.use.trigger)
+        else:
+            left = [one.strip() for one in answer.inserted if one.strip()]
+            if not SKIPPED.issuperset(left):
+                question.offered = tuple(question.begun + one for one in left)
         paths, closed = self.vocabulary.spellings(self.tokens[-1], question.offered, question.begun)
         self.node = Trie.of(paths, closed if self.use.boundary else ()) if paths else None
-        self.unanswered, self.chances = self.node is None, []
-
-    def _offered(self, answer: Answer, begun: str) -> tuple[str, ...]:
-        if self.use.variant == "paper" or self.use.trigger == "dot":
-            return suggestions(answer, self.use.trigger)
-        left = [one.strip() for one in answer.inserted if one.strip()]
-        return () if SKIPPED.issuperset(left) else tuple(begun + one for one in left)
+        self.unanswered, self.chances = self.node is None, ()
 
     def _choices(self) -> tuple[list[int], bool]:
         """The tokens of suggestions that may come next, and whether the name may end."""

@@ -309,7 +309,8 @@ def markdown(judgements: list[Judgement], seconds: Mapping[str, float]) -> str:
                 if took := seconds.get(f"{folder}/{claim.artifact}"):
                     command += f" ({took:.0f} s)"
                 said = " Also: ".join([said, *claim.also])
-                rows.append([said, one.theirs, one.ours, one.marked, one.size, command])
+                ours = f"`{claim.test['metric']}` {one.ours}"
+                rows.append([said, one.theirs, ours, one.marked, one.size, command])
         if rows:
             heads = ["claim", "paper", "ours", "direction", "size", "command"], ["---"] * 6
             lines += ["", f"## {title}", ""]

@@ -33,14 +33,14 @@ make .venv/.installed
 
 On the same type of processor (RESULTS.md names ours) and with the same number of threads, all numbers must be equal byte for byte;
 elsewhere, last digits and answers that were near ties may differ, and `verify` names them. The command of a row reproduces that row
-alone, and `lookuplab verify` with the same name checks it; the seconds are those of the committed run, in which a notebook finds the answers that earlier ones have stored. *Ours* is the value to expect; `figures/{0.name}`
-has all digits. Tested on Linux (x86-64) with Python 3.11; other Pythons are refused; macOS, WSL, ARM and notebooks in the cloud
+alone, and `lookuplab verify` with the same name checks it; the seconds are those of the committed run, in which a notebook finds the answers that earlier ones have stored. *Ours* is the value to expect:
+the metric, whose name ends in its unit, and the comparison that decides the verdict; `figures/{0.name}` has all comparisons and digits. Tested on Linux (x86-64) with Python 3.11; other Pythons are refused; macOS, WSL, ARM and notebooks in the cloud
 are untested.
 
 *Direction*: a claim **holds** or **fails** if our whole 95% interval, in brackets, lies on one side of what is claimed;
 otherwise it is **not decided**. A claim holds if all its comparisons do, unless one is said to be enough; for one failing comparison to
 decide, it must withstand Holm's correction. *Size*: whether that interval covers the number that the paper prints, or lies below (*smaller*)
-or above it (*larger*). *Ours* is the comparison that decides the verdict; the size counts all comparisons with a printed number.
+or above it (*larger*). The size counts all comparisons with a printed number.
 *Clusters* are the APIs, problems or repositories on which an interval rests. A *check* is true by construction, a *finding* is
 ours and not the paper's. `lookuplab claims --details` lists all comparisons.
 """

@@ -6,7 +6,7 @@ Picture and CSV are byte-identical whenever the numbers are; what changes from r
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -205,3 +205,25 @@ def readable(table: pd.DataFrame, digits: int = 1) -> pd.Series:
         return f"{row.value:.{digits}f}{interval}" + ("" if pd.isna(row.n) else f" n={int(row.n)}")
 
     return table.apply(text, axis="columns")
+
+
+def side_by_side(
+    rows: Iterable[dict] | pd.DataFrame, metrics: Sequence[str] | None = None, digits: int = 1
+) -> pd.DataFrame:
+    """Rows as text with interval and n: one line per model and condition, one column per metric, in the original order.
+
+    ``metrics`` selects and orders the columns. Numbers without an interval (counts, p values) are shown alone; the
+    paper's value, if there is one, follows ours.
+    """
+    table = pd.DataFrame(rows)
+    table = table[table.metric.isin(metrics)] if metrics else table
+    if table.empty:
+        return table
+    alone = table.value.map(lambda one: f"{one:.3g}" if one % 1 else f"{one:.0f}")
+    texts = readable(table, digits).where(table.ci_low.notna(), alone)
+    if "paper_value" in table:
+        paper = table.paper_value.map(" (paper {:.4g})".format)
+        texts += paper.where(table.paper_value.notna(), "")
+    keys = ["model", "condition", "metric"]
+    wide = table.assign(text=texts).set_index(keys).text.unstack(fill_value="", sort=False)
+    return wide[[name for name in metrics or wide if name in wide]]

@@ -31,7 +31,6 @@ from lookuplab.cloudapi.policies import (
     risk_rows,
     sampled_hits,
     share_rows,
-    side_by_side,
     spent,
     threshold_rows,
     triggered,
@@ -203,15 +202,6 @@ def test_tokens_are_those_of_the_first_pass_and_where_it_retrieves_of_the_second
     assert spent(PASSES, some, "prompt_tokens", 50).tolist() == [10 + 35, 10, 10 + 35, 10, 10, 10]
     assert spent(PASSES, some, "prompt_tokens", RETRIEVED)[:3].tolist() == [10 + 40, 10, 10 + 30]
     assert set(added_tokens(FIRST, HIT.assign(prompt_dropped=2))) == {32}
-
-
-def test_numbers_stand_side_by_side_and_counts_without_an_interval():
-    p = {"model": "toy", "condition": "way/all", "metric": "p", "value": 0.012}
-    rows = [*class_rows(FIRST, "way", {"x_percent": [1, 0, 1, 1, 1, 0.5]}), p]
-    wide = side_by_side(rows, ["p", "x_percent"])
-    assert [name for _, name in wide.index] == "way/high way/medium way/low way/all".split()
-    assert list(wide.columns) == ["p", "x_percent"]
-    assert wide.p.tolist() == ["", "", "", "0.012"] and wide.x_percent.iloc[3].startswith("75.0 [")
 
 
 # Confidence as a measure and as a trigger.

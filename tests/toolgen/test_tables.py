@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lookuplab.artifact import side_by_side
 from lookuplab.scoring.rates import rate
 from lookuplab.toolgen.generation import gate_rows
-from lookuplab.toolgen.tables import as_printed, repository_rows, side_by_side, similarity_rows
+from lookuplab.toolgen.tables import as_printed, repository_rows, similarity_rows
 
 WANTED = [
     "    x = a.b\n    return x",
@@ -143,7 +144,10 @@ def test_ours_stand_beside_the_paper_s_with_the_relative_change_in_brackets():
 def test_numbers_have_interval_and_n_and_counts_stand_alone():
     found = side_by_side(TABLE, ["crashed_functions", "absent", "depcov_percent"])
     assert list(found) == ["crashed_functions", "depcov_percent"]
-    assert list(found.loc[("m", "base")]) == ["3", "8.0 [7.0, 9.0] n=40"]
-    assert list(found.loc[("m", "toolgen")]) == ["", "12.0 [10.0, 14.0] n=40"] and len(found) == 2
-    assert list(side_by_side(TABLE, ["succrate_p"], digits=3).succrate_p) == ["0.125 n=10"]
+    assert list(found.loc[("m", "base")]) == ["3", "8.0 [7.0, 9.0] n=40 (paper 8.3)"]
+    assert (
+        list(found.loc[("m", "toolgen")]) == ["", "12.0 [10.0, 14.0] n=40 (paper 12.1)"]
+        and len(found) == 2
+    )
+    assert list(side_by_side(TABLE, ["succrate_p"]).succrate_p) == ["0.125"]
     assert side_by_side(TABLE, ["absent"]).empty

@@ -17,7 +17,6 @@ from operator import attrgetter, itemgetter
 import numpy as np
 from pandas import DataFrame, Series
 
-from lookuplab.artifact import readable
 from lookuplab.cloudapi.benchmark import COMPOSITION, stable_order
 from lookuplab.cloudapi.dag import AGGREGATES, Passes
 from lookuplab.errors import UserError
@@ -243,27 +242,6 @@ def compared_rows(first: DataFrame, ways: Numbers, pairs: Iterable[tuple[str, st
     for new, old in pairs:
         rows += class_rows(first, f"{new} - {old}", {"valid_change_points": ways[new] - ways[old]})
     return rows
-
-
-def side_by_side(
-    rows: Rows | DataFrame, metrics: Sequence[str] | None = None, digits: int = 1
-) -> DataFrame:
-    """Rows as text with interval and n: one line per model and condition, one column per metric, in the original order.
-
-    ``metrics`` selects and orders the columns. Numbers without an interval (counts, p values) are shown alone; the
-    paper's value, if there is one, follows ours.
-    """
-    table = DataFrame(rows)
-    table = table[table.metric.isin(metrics)] if metrics else table
-    if table.empty:
-        return table
-    texts = readable(table, digits).where(table.ci_low.notna(), table.value.map("{:.3g}".format))
-    if "paper_value" in table:
-        paper = table.paper_value.map(" (paper {:.4g})".format)
-        texts += paper.where(table.paper_value.notna(), "")
-    keys = ["model", "condition", "metric"]
-    wide = table.assign(text=texts).set_index(keys).text.unstack(fill_value="", sort=False)
-    return wide.reindex(columns=metrics or wide.columns, fill_value="")
 
 
 def added_tokens(first: DataFrame, documented: DataFrame) -> np.ndarray:

@@ -19,7 +19,6 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from lookuplab.artifact import readable
 from lookuplab.scoring.rates import (
     Rate,
     bare_row,
@@ -196,28 +195,9 @@ def as_printed(table: pd.DataFrame, metrics: Mapping[str, str], digits: int = 1)
     for metric, heading in metrics.items():
         changed = f"{metric.removesuffix('_percent')}_relative_change_percent"
         for head, column in (("ours", "value"), ("paper", "paper_value")):
-            numbers = _wide(alone, column).reindex(columns=[metric, changed]).astype(float)
+            wide = alone.set_index(["model", "condition", "metric"])[column].unstack(sort=False)
+            numbers = wide.reindex(columns=[metric, changed]).astype(float)
             texts = numbers[metric].map(f"{{:.{digits}f}}".format, na_action="ignore")
             changes = numbers[changed].map(" ({:+.1f}%)".format, na_action="ignore")
             cells[heading, head] = texts.fillna("") + changes.fillna("")
     return pd.DataFrame(cells)
-
-
-def side_by_side(table: pd.DataFrame, metrics: Sequence[str], digits: int = 1) -> pd.DataFrame:
-    """One line per model and condition, one column per metric: the number with its interval and n, blank without a
-    number.
-
-    Whole numbers without an interval (counts) are shown alone.
-    """
-    found = table[table.metric.isin(metrics)]
-    if found.empty:
-        return pd.DataFrame()
-    counts = found.ci_low.isna() & (found.value.astype(float) % 1 == 0)
-    texts = readable(found, digits).mask(counts, found.value.map("{:.0f}".format))
-    wide = _wide(found.assign(text=texts), "text")
-    return wide[[name for name in metrics if name in wide]].fillna("")
-
-
-def _wide(table: pd.DataFrame, column: str) -> pd.DataFrame:
-    """One line per model and condition, in their order, and one column per metric."""
-    return table.set_index(["model", "condition", "metric"])[column].unstack(sort=False)

@@ -190,7 +190,9 @@ def finetune(
     )
     order = Order([_length(row) for row in rows], recipe)
     trainer._get_train_sampler = lambda *_: order
-    last = max(work.glob("checkpoint-*/complete"), key=os.path.getmtime, default=None)
+    whole = work.glob("checkpoint-*/complete")
+    # by the step in its name: a copy to another machine may change all times
+    last = max(whole, key=lambda file: int(file.parent.name.rpartition("-")[2]), default=None)
     done = trainer.train(resume_from_checkpoint=last and str(last.parent))
     log = pd.DataFrame([line for line in trainer.state.log_history if "loss" in line])
     if not math.isfinite(log.loss.iloc[-1]):

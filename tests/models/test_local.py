@@ -151,6 +151,15 @@ def test_a_sentencepiece_like_vocabulary_spells_what_its_tokenizer_decodes(tmp_p
         assert start + done.text == whole
 
 
+def test_a_scored_continuation_of_such_a_vocabulary_has_no_blank_of_its_own(tmp_path):
+    model, prompt = LocalModel(save(tmp_path, "llama", metaspace_tokenizer())), PROMPTS[0]
+    ids = model.prompt_ids(prompt.text)
+    assert model.prompt_ids(f"{prompt.text}put_object(")[: len(ids)] != ids  # they merge
+    done = flat(model.score([(prompt, "put_object(")]))[prompt.id, 0]
+    assert "".join(done.tokens) == "put_object("
+    assert_log_probabilities(model, prompt, done)
+
+
 def test_rows_beyond_the_context_window_end_there(plain):
     done = answers(plain, Decoding(max_new_tokens=1000)).values()
     cut = [one for one in done if one.finish_reason == "length"]

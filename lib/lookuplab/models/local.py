@@ -44,7 +44,7 @@ from lookuplab.errors import UserError
 from lookuplab.models.complete import Completion, Decoding, Prompt
 from lookuplab.models.constraint import Constraint, NameConstraint, NameTries, Trie
 from lookuplab.models.load import base_of, content_hash, is_adapter
-from lookuplab.models.tokens import TAIL, decoded
+from lookuplab.models.tokens import TAIL, continuations, decoded
 
 DTYPES = ("float32", "bfloat16", "float16")
 ROWS = 128  # per batch, at most
@@ -265,7 +265,8 @@ class LocalModel:
     def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]:
         """Log-probabilities of a given continuation of each prompt, one list per batch, in any order.
 
-        Prompt and continuation are tokenised together if that leaves the prompt's tokens unchanged, else separately.
+        Prompt and continuation are tokenised together if that leaves the prompt's tokens unchanged, else the continuation
+        alone, as it is spelled after a prompt.
         The continuation is then generated like an answer, under a constraint that allows nothing else. ``text`` is the
         continuation, ``finish_reason`` is ``"scored"``. UserError if both together are too long.
         """
@@ -275,7 +276,10 @@ class LocalModel:
             added = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
             if self.causal:
                 whole = self._encode(prompt, text)
-                added = whole[len(ids) :] if whole[: len(ids)] == ids else added
+                if whole[: len(ids)] == ids:
+                    added = whole[len(ids) :]
+                elif text:  # alone, some tokenizers would put a blank before it
+                    added = continuations(self.tokenizer, ids[-TAIL:], [text])[0] or added
                 self._fit(prompt.id, ids + added[1:], Decoding())
             if added:
                 before, texts[prompt.id] = ids if self.causal else [], text

@@ -165,22 +165,23 @@ def _edges(root) -> list[tuple]:
 
     The package's own function merges the sources of a variable through a set of strings, so its numbers vary with
     Python's hash seed, and it cuts tokens by bytes, which goes wrong after non-ASCII text. It is therefore rewritten
-    here; the analysis itself is the package's.
+    here; the analysis itself is the package's. In loops that, too, passes names through a set: here they come in the
+    order of their places.
     """
-    tokens = {
-        (leaf.start_point, leaf.end_point): (number, leaf.text.decode("utf-8", "replace"))
-        for number, leaf in enumerate(_tokens(root))
-    }
+    found = _tokens(root)
+    texts = [leaf.text.decode("utf-8", "replace") for leaf in found]
+    spans = ((leaf.start_point, leaf.end_point) for leaf in found)
+    tokens = dict(zip(spans, enumerate(texts), strict=True))
     try:
         flow = sorted(DFG_python(root, tokens, {})[0], key=lambda edge: edge[1])
     except Exception:  # a broken tree; the package, too, takes it for one without a flow
         return []
     linked = {place for edge in flow if edge[4] for place in (edge[1], *edge[4])}
     merged: dict[int, tuple] = {}
-    for name, place, relation, names, _ in flow:
+    for name, place, relation, _, places in flow:
         if place in linked:
             sources = merged.setdefault(place, (name, place, relation, {}))[3]
-            sources |= dict.fromkeys(names)
+            sources |= dict.fromkeys(texts[source] for source in places)
     edges = normalize_dataflow(merged.values())
     return [(name, relation, tuple(names)) for name, relation, names in edges]
 

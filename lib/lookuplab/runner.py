@@ -35,7 +35,7 @@ FORKS = multiprocessing.get_context("forkserver")
 # What most notebooks import: about seven seconds of processor time, spent once for a run of several notebooks.
 IMPORTS = [
     *("lookuplab.cells", "pandas", "torch", "transformers.modeling_utils"),
-    *("scipy.stats", "accelerate", "peft", "sklearn.metrics"),
+    *("scipy.stats", "accelerate", "peft", "sklearn.metrics", "lookuplab.plots"),
 ]
 ANSWERS = "answers.csv.gz"
 # Variables that a launcher sets for its processes. Notebooks must not see them: training there would wait for the

@@ -7,7 +7,8 @@ reworded. The comments in the mini models' training corpus are made in the same 
 
 import random
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,12 +18,11 @@ from lookuplab.cloudapi.prose import sentences
 from lookuplab.cloudapi.specs import ApiSpec
 
 _TABLES = yaml.safe_load(Path(__file__).with_name("wordings.yaml").read_text("utf-8"))
-# Verb, or the pattern of a phrase -> what a developer may write instead. Descriptions of packages may begin with more
-# verbs.
+# Verb, or the pattern of a phrase -> what a developer may write instead.
 VERBS = _TABLES["sdk"]
 LIBRARY_VERBS = VERBS | _TABLES["library"]
 MEANT = LIBRARY_VERBS | _TABLES["meant"]
-PHRASES = _TABLES["phrases"]
+PHRASES = {re.compile(each, re.I): options for each, options in _TABLES["phrases"].items()}
 
 _LEAD_INS = re.compile(
     r"^(?:(?:use|using|call|invoke) (?:this|the)(?: \w+)? (?:api|operation|action|method|command|function)?"
@@ -67,10 +67,12 @@ def leaks_name(comment: str, name: str) -> bool:
     return normalised(name) in normalised(comment)
 
 
-def intent(description: str, verbs: Container[str] = VERBS) -> Intent | None:
+@cache
+def intent(description: str, in_library: bool = False) -> Intent | None:
     """The first sentence that says what the API does, as an imperative clause of at most MAX_WORDS words; None without
-    one.
+    one. Descriptions of a package's functions may begin with more verbs than those of an SDK's operations.
     """
+    verbs = LIBRARY_VERBS if in_library else VERBS
     for sentence in sentences(description)[:4]:
         clause = _LEAD_INS.sub("", sentence).strip()
         if _BOILERPLATE.search(clause):
@@ -92,7 +94,7 @@ def intent(description: str, verbs: Container[str] = VERBS) -> Intent | None:
 
 def purpose(spec: ApiSpec) -> Intent | None:
     """The clause that an API's comments are made from."""
-    return intent(spec.description, LIBRARY_VERBS if spec.provider == "python" else VERBS)
+    return intent(spec.description, spec.provider == "python")
 
 
 def reword(meaning: Intent, rng: random.Random, keep: float = 0.0) -> str:
@@ -106,7 +108,7 @@ def reword(meaning: Intent, rng: random.Random, keep: float = 0.0) -> str:
 
     rest = _NEXT_SENTENCE.split(meaning.rest)[0]
     for pattern, options in PHRASES.items():
-        rest = re.sub(pattern, lambda _: choose(options), rest, flags=re.IGNORECASE)  # noqa: B023
+        rest = pattern.sub(lambda _: choose(options), rest)  # noqa: B023
     return " ".join(f"{choose(MEANT[meaning.verb])} {rest}".split())
 
 

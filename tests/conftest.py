@@ -3,6 +3,7 @@
 import json
 import multiprocessing.forkserver
 import os
+from unittest import mock
 
 import pytest
 from click.testing import CliRunner
@@ -23,7 +24,8 @@ def warm_forks():
     """Notebooks are forked from one process that has done the slow imports, as in a run of several."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     multiprocessing.forkserver.set_forkserver_preload(runner.IMPORTS)
-    multiprocessing.forkserver.ensure_running()
+    with mock.patch.dict(os.environ, MPLBACKEND=runner.BACKEND):  # read when it is imported
+        multiprocessing.forkserver.ensure_running()
 
 
 @pytest.fixture

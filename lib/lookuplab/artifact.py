@@ -134,7 +134,7 @@ class Artifact:
 
         parameters = read_record(self.place)["parameters"]
         named = pd.Series(parameters, dtype=object).filter(regex="models?$")
-        for model in named.explode().dropna():
+        for model in filter(None, named.explode().dropna()):
             for address in (str(paths.ROOT / model), model):
                 text = text.replace(address, table_name(model))
         if self.quoted:

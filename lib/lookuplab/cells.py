@@ -66,6 +66,8 @@ class _Stream(io.TextIOBase):
 class InProcess(Engine):
     """Runs the cells in order and stops after the first that raises."""
 
+    number = 0  # of the cell that runs, among the notebook's own code cells
+
     @classmethod
     def execute_managed_notebook(
         cls, nb_man: NotebookExecutionManager, kernel_name: str, **_: Any
@@ -97,8 +99,10 @@ class InProcess(Engine):
         shell._showtraceback = error
         cells = [cell for cell in nb_man.nb.cells if cell.cell_type == "code"]
         with redirect_stdout(out), redirect_stderr(err):
-            for number, cell in enumerate(cells, 1):
-                os.write(1, f"\ncell {number} of {len(cells)}\n".encode())
+            injected = ["injected-parameters" in cell.metadata.get("tags", ()) for cell in cells]
+            for cell, is_injected in zip(cells, injected, strict=True):
+                cls.number += not is_injected
+                os.write(1, f"\ncell {cls.number} of {injected.count(False)}\n".encode())
                 out.cell = err.cell = cell
                 nb_man.cell_start(cell)
                 cell.execution_count = shell.execution_count
@@ -138,9 +142,8 @@ def execute(
             source, output, parameters, progress_bar=False, cwd=notebook.parent, **kernel
         )
     except PapermillExecutionError as error:
-        number = error.exec_count - bool(parameters)  # parameters have their own cell
         traceback = strip_color("\n".join(error.traceback))
-        failure = Failure(number, error.source, error.ename, error.evalue, traceback)
+        failure = Failure(InProcess.number, error.source, error.ename, error.evalue, traceback)
     except Exception as error:
         said = explained(error)
         name = "UserError" if said else type(error).__name__

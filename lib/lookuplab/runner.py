@@ -37,6 +37,7 @@ IMPORTS = [
     *("lookuplab.cells", "pandas", "torch", "transformers.modeling_utils"),
     *("scipy.stats", "accelerate", "peft", "sklearn.metrics", "lookuplab.plots"),
 ]
+BACKEND = "module://matplotlib_inline.backend_inline"  # of matplotlib: pictures become outputs
 ANSWERS = "answers.csv.gz"
 # Variables that a launcher sets for its processes. Notebooks must not see them: training there would wait for the
 # others.
@@ -79,13 +80,15 @@ def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
 def environment(job: Job, threads: int) -> dict[str, str]:
     """The environment of a notebook's process: its share of the processors, where its artifacts and answers go."""
     pools = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    stated = dict.fromkeys(pools, str(threads))
+    preset = {pool: os.environ[pool] for pool in pools if pool in os.environ}
     return {
         **{name: value for name, value in os.environ.items() if not _LAUNCHER.match(name)},
         **_launch_environment(*rank_and_count()),
-        **{pool: os.environ.get(pool, str(threads)) for pool in pools},
+        **(stated if job.profile.threads else {**stated, **preset}),
         "PYTHONHASHSEED": "0",
         "TOKENIZERS_PARALLELISM": "false",
-        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        "MPLBACKEND": BACKEND,
         # the user's own start-up files have no place in a reproduction
         "IPYTHONDIR": str(paths.RUNS / ".ipython"),
         "LOOKUPLAB_FIGURES": str(job.figures),

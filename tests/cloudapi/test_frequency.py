@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 
 import pandas
 import pytest
@@ -236,6 +237,7 @@ def read_sources(place):
 @pytest.mark.parametrize(
     ("read", "words"),
     [
+        (lambda _: load_tasks(os.devnull), "holds no CloudAPIBench tasks"),
         (load_index, "is no API index"),
         (load_tasks, "holds no CloudAPIBench tasks"),
         (read_frequencies, "make it with `lookuplab data frequencies`"),

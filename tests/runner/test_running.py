@@ -68,12 +68,17 @@ def test_a_failing_notebook_tells_cell_and_error_and_only_bad_input_is_exit_code
     kit.notebook("breaks", "fine = 1", "before = 2\nfine / 0")
     kit.notebook("dies", "import os; os.kill(os.getpid(), 9)")
     kit.notebook("works", "print('here')")
+    early = kit.notebook("early", "fine = 1")
+    document = nbformat.read(early, as_version=4)
+    document.cells.insert(0, nbformat.v4.new_code_cell("import missing"))
+    nbformat.write(document, early)
     kit.notebook("asks", "from lookuplab.errors import UserError\nraise UserError('start it')")
     said = kit.said("reproduce -j 2", code=1)
     assert "demo/breaks: cell 3: ZeroDivisionError: division by zero" in said
     assert "    fine / 0" in said
     assert "demo/dies: ProcessDied: the notebook's process died" in said
-    assert "1 of 4 notebooks ran" in said and kit.output("works") == "here\n"
+    assert "demo/early: cell 1: ModuleNotFoundError" in said  # before the parameters
+    assert "1 of 5 notebooks ran" in said and kit.output("works") == "here\n"
 
     bad_input = kit.said("run asks", code=2)
     assert "error: demo/asks: start it" in bad_input and "Traceback" not in bad_input
@@ -117,7 +122,7 @@ def test_a_paper_does_not_wait_for_what_fills_another_s_stores_and_alone_means_a
 
 
 def test_committed_numbers_are_computed_with_one_thread_whatever_jobs_says(kit, monkeypatch):
-    monkeypatch.delenv("OMP_NUM_THREADS")
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
     monkeypatch.setattr(runner, "cores", lambda: 4)
     kit.notebook("tells", "import os; print(os.environ['OMP_NUM_THREADS'])")
     kit.said("reproduce -j 2")

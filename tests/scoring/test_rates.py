@@ -100,7 +100,8 @@ def test_no_number_is_outside_its_interval_and_no_share_beyond_0_and_1(tasks):
 
 
 def test_a_mean_of_nothing_is_unknown():
-    assert math.isnan(rate([], []).value) and ends(rate([], [])) == (0, 1)
+    for empty in (rate([], []), rate([])):
+        assert math.isnan(empty.value) and ends(empty) == (0, 1)
 
 
 def test_pass_at_k_is_the_share_of_the_sets_of_k_samples_that_hold_a_pass():

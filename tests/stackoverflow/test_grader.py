@@ -149,6 +149,8 @@ def test_an_environment_is_made_of_its_pins_and_made_again_when_they_change(tmp_
     monkeypatch.setattr(paths, "DATA", tmp_path)
     monkeypatch.setattr(paths, "DOWNLOADS", tmp_path / "with space")
     (tmp_path / "tiny.txt").write_text("# no pin\n")
+    with pytest.raises(UserError, match="/bin/false does not run as a Python"):
+        Grader(Path("/bin/false"))
     with pytest.raises(UserError, match="no grader environment 'tiny': run `lookuplab data get "):
         environment("tiny")
     python = graders.make("tiny")

@@ -254,6 +254,8 @@ def load_tasks(path: Path | str = TASKS, limit: int | None = None) -> list[Task]
     with wanted(path, message), paths.opened(path) as lines:
         rows = map(json.loads, lines)
         tasks = [Task(**row | {"targets": tuple(row["targets"])}) for row in rows]
+        if not tasks:
+            raise ValueError("no line")
     if limit is None:
         return tasks
     shuffled = sorted(tasks, key=lambda task: stable_order(task.id, 0))

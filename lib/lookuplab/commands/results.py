@@ -178,5 +178,6 @@ def import_answers(file: Path) -> None:
 def _beside() -> tuple[type, ...]:
     from lookuplab.stackoverflow.grader import VerdictStore
     from lookuplab.toolgen.analysers import JudgementStore
+    from lookuplab.toolgen.marking import Marks
 
-    return JudgementStore, VerdictStore
+    return JudgementStore, Marks, VerdictStore

@@ -347,7 +347,10 @@ class LocalModel:
         end_of_text = self.end_of_text if end_of_text is None else end_of_text
         at, budget, new = 0, CPU_TOKENS * min(2, decoding.n), 0  # samples share lanes at first
         if rows and self.module.device.type == "cuda":
-            free = sum(torch.cuda.mem_get_info(i)[0] for i in range(torch.cuda.device_count()))
+            free = 0
+            for i in range(torch.cuda.device_count()):  # what PyTorch keeps for reuse is free, too
+                free += torch.cuda.mem_get_info(i)[0]
+                free += torch.cuda.memory_reserved(i) - torch.cuda.memory_allocated(i)
             text, new = self.config.get_text_config(decoder=True), decoding.max_new_tokens
             each = 2 * text.num_hidden_layers * text.hidden_size * self.module.dtype.itemsize
             budget = int(GPU_SHARE * free / each)

@@ -190,6 +190,7 @@ def rate(values, clusters=None) -> Rate:
     if clusters is None and len(values):
         ends = wilson(values.sum(), len(values))
         return Rate(float(values.mean()), *ends, len(values), len(values))
+    clusters = [] if clusters is None else clusters
     return averages(values[:, None], clusters, kind=of_share)[0]
 
 

@@ -108,7 +108,10 @@ class Grader:
         self.sandbox = choose(self.sandbox, self.own)
         self.workers = self.workers or os.cpu_count() or 1
         call = [self.python, "-I", "-c", _VERSIONS]
-        versions = subprocess.run(call, capture_output=True, check=True, cwd="/").stdout
+        try:
+            versions = subprocess.run(call, capture_output=True, check=True, cwd="/").stdout
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise UserError(f"{self.python} does not run as a Python: {error}") from None
         self.identity = hashlib.sha256(versions).hexdigest()
 
     @property

@@ -10,7 +10,7 @@ from hostile import CONTAINED, FORGED, REPLIES, RIGHT
 
 from lookuplab.execution.server import ForkServer, Limits, Program
 
-LIMITS = Limits(seconds=10, cpu_seconds=1, memory=1 << 30, processes=32, file_size=16 << 20)
+LIMITS = Limits(seconds=6, cpu_seconds=1, memory=1 << 30, processes=32, file_size=16 << 20)
 PLAIN = """
 import copy
 def generate_test_case(number):

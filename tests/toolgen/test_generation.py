@@ -118,7 +118,7 @@ def test_rows_of_different_repositories_share_a_batch_and_choose_what_is_offered
         use = ToolUse(variant=variant, gate=0, boundary=True)
         models = (LocalModel(str(marking_model), batch_size=size) for size in (20, 1))
         together, alone = (
-            write(model, copies(functions, 5), tool, use, tokens=24, beams=beams)
+            write(model, copies(functions, 3), tool, use, tokens=24, beams=beams)
             for model in models
         )
         tokens, others = ([one.completion.token_ids for one in done] for done in (together, alone))

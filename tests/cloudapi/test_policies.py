@@ -173,6 +173,19 @@ def test_break_even_is_where_the_line_meets_the_base_model_and_never_missing():
     assert falling == [300, 300, -100, 300], "in the low class hits are as good as nothing"
 
 
+def test_the_interval_of_the_break_even_ends_where_that_of_the_change_leaves_zero():
+    frames = (pd.concat([one] * 20, ignore_index=True) for one in (FIRST, HIT, MISS))
+    many = Passes(1, *(one.assign(api=one.index) for one in frames), None)
+
+    def change(precision):
+        changed = outcome(many, True, precision) - many.first.valid
+        return averages(changed.to_numpy()[:, None], many.first.api, kind=of_change)[0]
+
+    low, high = (break_even_rows(many)[-1][end] for end in ("ci_low", "ci_high"))
+    assert change(low - 1).high < 0 <= change(low).high
+    assert change(high - 1).low < 0 <= change(high).low
+
+
 def test_perplexity_is_over_tokens_and_its_mixture_is_exact():
     """Names of 1 and 3 tokens: base 1/2 each; hits certain; misses 1/4 each."""
 

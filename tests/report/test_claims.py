@@ -110,6 +110,7 @@ def test_one_number_is_judged_once():
         (AT_LEAST, 50, "40, 60", UNDECIDED),
         (AT_MOST, 50, "40, 60", UNDECIDED),
         (AT_LEAST, 55, "50, 60", UNDECIDED),  # an end at the bound decides nothing
+        (AT_LEAST, 50, "50, 60", UNDECIDED),
         (AT_LEAST, 50, "", HOLDS),  # without an interval it is exact
         (AT_MOST, 50, "", HOLDS),
         (ABOUT, 50, "42, 58", HOLDS),

@@ -1,4 +1,4 @@
-"""What tests of several rooms share."""
+"""What tests of several folders share."""
 
 import json
 import multiprocessing.forkserver

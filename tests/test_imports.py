@@ -1,4 +1,4 @@
-"""Arrows go one way: mini -> paper rooms -> shared rooms -> errors and paths; the commands are on top."""
+"""Arrows go one way: mini -> paper packages -> shared packages -> errors and paths; the commands are on top."""
 
 import ast
 import importlib.metadata
@@ -13,9 +13,11 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "lib" / "lookuplab"
-PAPER_ROOMS = {"cloudapi", "stackoverflow", "toolgen"}
+PAPER_PACKAGES = {"cloudapi", "stackoverflow", "toolgen"}
 TOP = "cells claims cli commands data_sources notebooks report runner verify __main__".split()
-RANKS = {"errors": 0, "paths": 0, "mini": 3} | dict.fromkeys(PAPER_ROOMS, 2) | dict.fromkeys(TOP, 4)
+RANKS = (
+    {"errors": 0, "paths": 0, "mini": 3} | dict.fromkeys(PAPER_PACKAGES, 2) | dict.fromkeys(TOP, 4)
+)
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -25,19 +27,19 @@ def imported(file: Path) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{file}: relative import; name the room"
+            assert node.level == 0, f"{file}: relative import; name the package"
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def test_no_room_imports_one_above_it_and_paper_rooms_not_each_other():
-    """Every module of the package that has no rank is a shared room."""
+def test_no_package_imports_one_above_it_and_paper_packages_not_each_other():
+    """Every module of the package that has no rank is shared."""
     for file in FILES:
         own = file.relative_to(PACKAGE).parts[0].removesuffix(".py")
         for other in {
             name.split(".")[1] for name in imported(file) if name.startswith("lookuplab.")
         } - {own}:
             assert RANKS.get(other, 1) <= RANKS.get(own, 1), f"{file}: {other} is above {own}"
-            assert not {own, other} <= PAPER_ROOMS, f"{file}: one paper room imports another"
+            assert not {own, other} <= PAPER_PACKAGES, f"{file}: one paper package imports another"
 
 
 def test_every_third_party_import_is_a_declared_dependency():

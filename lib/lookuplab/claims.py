@@ -176,7 +176,7 @@ class Judgement:
 
     @property
     def ours(self) -> str:
-        """The deciding comparison, and how many share the claim's verdict; without comparisons, what is missing."""
+        """The comparison that decides, and the verdicts of all (``shared``); without comparisons, what is missing."""
         if not self.comparisons:
             return self.note
         chance = attrgetter("against_chance" if self.verdict == FAILS else "for_chance")
@@ -186,7 +186,7 @@ class Judgement:
 
     @property
     def shared(self) -> str:
-        """The verdicts of several comparisons, each taken alone; "" for one."""
+        """If there are several comparisons, how many have which verdict, each judged by itself; otherwise ""."""
         n, found = len(self.comparisons), Counter(one.verdict for one in self.comparisons)
         if n < 2 or self.floor:
             return ""

@@ -101,10 +101,10 @@ def find(name: str) -> Notebook:
     if not hits:
         names = _names(*(id for one in known for id in (one.id, *one.artifacts)))
         near = [f"; did you mean {one!r}?" for one in difflib.get_close_matches(wanted, names, 1)]
-        raise UserError(f"no notebook {name!r}{''.join(near)}; `lookuplab status` names them all")
+        raise UserError(f"no notebook {name!r}{''.join(near)}; `lookuplab status` lists them all")
     if len(hits) > 1:
         places = " or ".join(one.id for one in hits)
-        raise UserError(f"{name!r} names {len(hits)} notebooks: say {places}")
+        raise UserError(f"{name!r} names {len(hits)} notebooks: use {places}")
     return hits[0]
 
 
@@ -229,8 +229,9 @@ class Job:
     """One notebook to execute: ``parameters`` are injected, ``values`` are all of its parameters after that.
 
     ``output`` is the executed copy; ``figures`` is the folder above ``<profile>/<paper>`` for its artifacts.
-    ``without`` are the profile's models that are left out because their key is not set; ``needs`` are such models of a
-    parameter that has no others.
+    ``without`` and ``needs`` are models of the profile whose API key is not set. Those in ``without`` are left out, and
+    the notebook runs with the others. ``needs`` has the models of a parameter for which no key at all is set; then the
+    notebook cannot run.
     """
 
     notebook: Notebook
@@ -382,7 +383,8 @@ def missing(job: Job) -> Iterator[tuple[str, str]]:
             steps = (text for path, text in job.profile.steps.items() if item.startswith(path))
             yield f"parameter {name!r} names {item!r}, which does not exist", next(steps, step)
         elif names_a_model and place and place.exists() and not is_model(place):
-            yield f"{item!r} is not a checkpoint (a folder with config.json)", ""
+            kinds = "a checkpoint (a folder with config.json) nor an adapter (adapter_config.json)"
+            yield f"{item!r} is neither {kinds}", ""
 
 
 def foreign_tasks(job: Job) -> str:

@@ -88,7 +88,7 @@ def build(profile: Profile, output: Path) -> Path:
 
 def write_sources(profile: Profile, sources: Path) -> None:
     """Write everything that the site shows, each file at its place in the repository."""
-    run, rooms = Run(profile), []
+    run, pages = Run(profile), []
     shutil.copytree(paths.ROOT / "docs", sources / "docs")
     for name in run.names:
         shutil.copytree(run.figures / name, sources / "figures" / name, dirs_exist_ok=True)
@@ -97,21 +97,21 @@ def write_sources(profile: Profile, sources: Path) -> None:
     for name in ("CITATION.cff", *(f"{one}.md" for one in beside)):
         shutil.copy(paths.ROOT / name, paths.made((sources / name).parent))
     summary = [headed(RESULTS, profile)]
-    for room, notebooks in run.rooms.items():
+    for folder, notebooks in run.notebooks.items():
         for notebook in notebooks:
             write_notebook(notebook, profile, sources / "notebooks" / f"{notebook.id}.ipynb")
-        page = [run.told(_story(room))]
-        if found := run.section(room, "../../"):
+        page = [run.told(_story(folder))]
+        if found := run.section(folder, "../../"):
             page += ["## All results", "", *found]
         page.append(_toctree("Notebooks", [one.name for one in notebooks]))
-        rooms.append(f"notebooks/{room}/README")
-        (sources / f"{rooms[-1]}.md").write_text("\n".join(page), encoding="utf-8")
-        counts = run.verdicts(room)
-        summary.append(f"- [{run.title(room)}]({rooms[-1]}.md)" + f": {counts}" * bool(counts))
+        pages.append(f"notebooks/{folder}/README")
+        (sources / f"{pages[-1]}.md").write_text("\n".join(page), encoding="utf-8")
+        counts = run.verdicts(folder)
+        summary.append(f"- [{run.title(folder)}]({pages[-1]}.md)" + f": {counts}" * bool(counts))
     documents = [f"docs/{file.stem}" for file in sorted((sources / "docs").glob("*.md"))]
     front = [
         run.told(paths.ROOT / "README.md"),
-        _toctree("Results", ["RESULTS", *rooms, "CLAIMS"]),
+        _toctree("Results", ["RESULTS", *pages, "CLAIMS"]),
         _toctree("Documentation", documents + beside),
     ]
     verdicts = claims_page(run.judged[profile.name], profile)
@@ -140,11 +140,11 @@ def results_page(profile: Profile) -> str:
     """The page RESULTS.md: every notebook's question, method, pictures, results and verdicts, paper by paper."""
     run = Run(profile)
     contents, page = [], []
-    for room in run.rooms:
-        if lines := run.section(room):
+    for folder in run.notebooks:
+        if lines := run.section(folder):
             heads = re.findall(r"^### \[(.*)\]\(", "\n".join(lines), re.MULTILINE)
-            contents += [f"- {_to(run.title(room))}", *(f"  - {_to(head)}" for head in heads)]
-            page += [f"## {run.title(room)}", "", *lines]
+            contents += [f"- {_to(run.title(folder))}", *(f"  - {_to(head)}" for head in heads)]
+            page += [f"## {run.title(folder)}", "", *lines]
     return "\n".join([headed(RESULTS, profile), *contents, "", *page]).rstrip()
 
 
@@ -158,7 +158,7 @@ class Run:
     """A profile's last run, and the other runs in the same figures folder.
 
     ``names`` are those of the runs, the profile's own first; ``judged`` maps each run to the verdicts on all claims;
-    ``rooms`` maps each folder of notebooks to its notebooks, papers first.
+    ``notebooks`` maps each folder of notebooks to its notebooks, papers first.
     """
 
     def __init__(self, profile: Profile):
@@ -168,26 +168,26 @@ class Run:
         others = [place.relative_to(self.figures).as_posix() for place in places]
         self.names = list(dict.fromkeys([profile.name, *others]))
         self.judged = {name: claims.judge_run(known, self.figures / name) for name in self.names}
-        self.rooms: dict[str, list[Notebook]] = {paper: [] for paper in titles()}
+        self.notebooks: dict[str, list[Notebook]] = {paper: [] for paper in titles()}
         judged = {f"{one.paper}/{one.artifact}" for one in known}
         for notebook in sorted(
             all_notebooks(),
             key=lambda one: (one.order != "first", judged.isdisjoint(one.artifacts)),
         ):
-            self.rooms.setdefault(notebook.paper, []).append(notebook)
+            self.notebooks.setdefault(notebook.paper, []).append(notebook)
 
-    def title(self, room: str) -> str:
-        return self.told(_story(room)).partition("\n")[0].removeprefix("# ")
+    def title(self, folder: str) -> str:
+        return self.told(_story(folder)).partition("\n")[0].removeprefix("# ")
 
-    def verdicts(self, room: str) -> str:
-        """How many claims, checks and findings of a paper hold, fail or are not decided; "" for a room without."""
-        asked = [one for one in self.judged[self.names[0]] if one.claim.paper == room]
+    def verdicts(self, folder: str) -> str:
+        """How many claims, checks and findings of a paper hold, fail or are not decided; "" if there are none."""
+        asked = [one for one in self.judged[self.names[0]] if one.claim.paper == folder]
         return "; ".join(claims.by_role(asked))
 
     def told(self, file: Path) -> str:
         """A page of the repository with this run's pictures, the result below each, and the verdict after each claim.
 
-        A room without a page gives a heading with its name.
+        A folder of notebooks without a page gives a heading with its name.
         """
         if not file.is_file():
             return f"# {file.parent.name.capitalize()}\n"
@@ -202,13 +202,13 @@ class Run:
         text = _PICTURE.sub(pictured, file.read_text(encoding="utf-8"))
         return re.sub("`([a-z0-9-]+)`", lambda one: one[0] + verdicts.get(one[1], ""), text)
 
-    def section(self, room: str, up: str = "") -> list[str]:
-        """The results of a room's notebooks. ``up`` is the path from the page to the root ("" for RESULTS.md).
+    def section(self, folder: str, up: str = "") -> list[str]:
+        """The results of the notebooks of one folder. ``up`` is the path from the page to the root ("" for RESULTS.md).
 
         Pages below the root, which belong to the site, also show all numbers and their provenance.
         """
-        page = [f"{found}.", ""] if (found := self.verdicts(room)) else []
-        for notebook in self.rooms[room]:
+        page = [f"{found}.", ""] if (found := self.verdicts(folder)) else []
+        for notebook in self.notebooks[folder]:
             made = {
                 (name, id): self.figures / name / id
                 for id in notebook.artifacts
@@ -242,8 +242,8 @@ class Run:
         return page
 
 
-def _story(room: str) -> Path:
-    return paths.NOTEBOOKS / room / "README.md"
+def _story(folder: str) -> Path:
+    return paths.NOTEBOOKS / folder / "README.md"
 
 
 def _numbers(place: Path, folder: str) -> list[str]:

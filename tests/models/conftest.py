@@ -1,4 +1,4 @@
-"""Lets the tests of this room import the small models and servers that lie beside them."""
+"""Lets the tests in this folder import the small models and servers that lie beside them."""
 
 import functools
 import sys

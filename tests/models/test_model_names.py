@@ -69,7 +69,7 @@ def test_the_named_revision_is_loaded_and_recorded(hub, name, commit, vocabulary
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("owner/tiny@", "no revision behind the @"),
+        ("owner/tiny@", "no revision after the @"),
         (f"owner/tiny@{OLD}?revision=x", "multiple values for argument 'revision'"),
         ("owner/tiny?colour=red", "unexpected keyword argument 'colour'"),
         ("owner/tiny?batch_size=many", "'str' and 'int'"),

@@ -144,7 +144,7 @@ def test_a_local_cluster_runs_tasks_in_other_processes_and_raises_what_they_rais
 
 
 @pytest.fixture(scope="module")
-def rooms(tmp_path_factory):
+def workers(tmp_path_factory):
     with closing(Running(tmp_path_factory.mktemp("cluster"), paths.ROOT)) as found:
         yield found
 
@@ -161,7 +161,7 @@ GRADE = "score ds1000 answers.jsonl --problems problems.jsonl --sandbox none --e
     ],
 )
 def test_marking_linting_and_grading_write_the_same_file_on_a_cluster(
-    rooms, tmp_path, monkeypatch, command, judged
+    workers, tmp_path, monkeypatch, command, judged
 ):
     sys.path.append(str(Path(__file__).parents[1] / "stackoverflow"))
     import written_problems as written
@@ -181,7 +181,7 @@ def test_marking_linting_and_grading_write_the_same_file_on_a_cluster(
     for name, records in lines.items():
         Path(f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
     found = []
-    for place in ("--jobs 1" * (judged is None), f"--scheduler {rooms.address}"):
+    for place in ("--jobs 1" * (judged is None), f"--scheduler {workers.address}"):
         output = tmp_path / str(len(found)) / "output.jsonl"
         monkeypatch.setenv("LOOKUPLAB_STORE", str(output.with_name("completions.sqlite")))
         call = [*command.split(), *place.split(), "-o", str(output)]

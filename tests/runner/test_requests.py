@@ -35,7 +35,10 @@ MODELS = 'profile = "mini"\ntasks = 3\nmodels = ["http://localhost/v1#any"]\nsom
         ("run counts -p models=http://localhost:1/v1", "an address without a model"),
         ("run counts -p models=nobody/nothing", "is not in the local cache"),
         ("run counts -p models=mini-huge", "no mini model 'mini-huge'; there are: none"),
-        ("run counts -p models=.", "is not a checkpoint (a folder with config.json)"),
+        (
+            "run counts -p models=.",
+            "is neither a checkpoint (a folder with config.json) nor an adapter",
+        ),
         ("run counts -p models=a/b,a/b@main", "two models would be 'a/b' in the tables"),
         ("run counts -p models=openai:gpt-4o", "set the environment variable OPENAI_"),
         ("run counts -p some_file=absent.jsonl", "'absent.jsonl', which does not exist"),

@@ -65,7 +65,7 @@ def test_a_reference_that_fails_is_named_and_tried_again_and_a_problem_not_asked
     broken = written.record(2, reference=WRONG)
     problems, runs = ds1000.load(problems_file(written.record(), broken)), grader(kept)
     answers = [Answer(one, 0, written.REFERENCE) for one in "12"]
-    said = r"solutions of 1 of .* fail here: 2 \(AssertionError.*out 2"
+    said = r"solutions of 1 of .* fail here: 2 \(AssertionError.*\); to score .*: --leave-out 2$"
     with pytest.raises(UserError, match=said):
         grade(problems, answers, runs)
     assert stored(runs, programs(problems[1], WRONG)) == [False]

@@ -1,6 +1,6 @@
 """The call that a model is asked to write: the first one after ``client.``, and where it ends, found during generation.
 
-Instruction-tuned models get this instruction by Listing 1 and answer in backticks; base models never see it.
+Chat models are told by Listing 1 to write one call in backticks; base models see only the prompt.
 
 CloudAPIBench's prompts end in ``client.``, so a completion begins with the rest of a dotted name. ``first_call`` keeps
 track of brackets, comments, line continuations and strings, and reports when the call is complete or has become

@@ -3,8 +3,8 @@ Sections 3 and 4).
 
 A policy is a mask over the tasks (retrieve or not), and a retriever is a probability per task (that the documents
 contain the target). Both select among existing completions (``dag.Passes``). Nothing here runs a model, so a curve over
-a hundred thresholds or precisions needs no generation. Rows are dictionaries of the tidy schema; intervals are
-clustered by API, since up to three tasks ask for the same one.
+a hundred thresholds or precisions needs no generation. Rows are dictionaries as ``scoring.rates.row`` makes them.
+Intervals are clustered by API, since up to three tasks ask for the same one.
 """
 
 import hashlib
@@ -95,7 +95,7 @@ def sampled_hits(tasks: DataFrame, precision: float, seed: int = 0) -> np.ndarra
     """
     order = tasks.task.map(lambda task: stable_order(task, seed)).rank()
     classes = order.groupby(tasks.frequency)
-    # 0.57 x 100 is below 57
+    # the small term allows for rounding errors: in floating point, 0.57 x 100 is less than 57
     found = 100 * classes.rank() - 50 <= precision * classes.transform("size") + 1e-6
     return found.to_numpy()
 
@@ -346,10 +346,11 @@ def threshold_rows(passes: Passes, thresholds, hits: Hits) -> Rows:
     """The best threshold over all tasks, and how much is lost by a higher one.
 
     *optimal* (metric ``threshold``) is the smallest of the best thresholds; its interval contains every threshold that
-    is not significantly worse in the paired comparison. *optimal_range_low*, *optimal_range_high*: the range of
-    thresholds around it that lose at most one point; the interval of each end reaches from the last threshold that
-    surely loses no more to the last that may lose no more. (In samples drawn from the APIs of the mini tasks with
-    replacement, these intervals covered 94 to 99% of the ends; percentiles of a bootstrap covered as few as 85%.)
+    is not significantly worse in the paired comparison. *optimal_range_low*, *optimal_range_high*: the ends of the
+    range of thresholds around it that lose at most one point. Each end has an interval: its inner bound is the end of
+    the range in which even the upper bound of the loss is at most one point, its outer bound the end of the range in
+    which the lower bound of the loss is. (In samples drawn from the APIs of the mini tasks
+    with replacement, these intervals covered 94 to 99% of the ends; percentiles of a bootstrap covered as few as 85%.)
     ``largest_fall_points`` of each class: the largest fall in validity from a threshold to any higher one, 0 if it
     never falls; ``ci_high`` bounds the falls from the best threshold so far to every later one.
     """

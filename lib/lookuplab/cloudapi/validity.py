@@ -67,9 +67,10 @@ class Judgement:
     """The judgement of one completion.
 
     ``call`` is the text of the first call (None if there is none, or if it never ends) and ``name`` what it calls;
-    ``reason`` says why an invalid call does not bind. ``exists_anywhere``: the name is in the API index, for any client
-    (Section 4.1). Flags: ``unresolved_splat`` (judged by the visible arguments), ``unknown_target`` (no acceptable
-    target is a method of the client, so nothing can be valid).
+    ``reason`` says why a call is not valid: it does not bind, or it binds but is "not an acceptable target". For a
+    valid call it is "", or "closed: ..." if only the closed signature rejects the call. ``exists_anywhere``: the name
+    is in the API index, for any client (Section 4.1). Flags: ``unresolved_splat`` (judged by the visible arguments),
+    ``unknown_target`` (no acceptable target is a method of the client, so nothing can be valid).
     """
 
     valid: bool

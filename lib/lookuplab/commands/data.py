@@ -343,7 +343,7 @@ def build_snippets() -> None:
 @command(build, "problems")
 def build_problems() -> None:
     """Draw the problems of the mini benchmark from the held-out docstring examples of numpy, pandas, scipy and
-    scikit-learn: 300 for testing and 100 for development.
+    scikit-learn: 300 for testing and up to 100 for development.
 
     Each example runs in its own process, without writing files or opening connections.
 

@@ -1,7 +1,9 @@
 """The only way from prompts to completions: look them up, generate the missing ones, and store each as it arrives.
 
-Batching, caching, resuming and progress are implemented only here; every notebook and every package calls ``complete``
-or ``score`` and never a model itself. If the store has all answers, no weights are loaded and nothing is written.
+Caching, resuming and progress are implemented only here, so notebooks and packages call ``complete`` or ``score``,
+never a model itself. There are three exceptions: training; next-token distributions (``local.distributions``, in
+``toolgen.explorer``, ``toolgen.finetuning`` and lesson 3); and the naive baselines of the performance notebooks. If the
+store has all answers, no weights are loaded and nothing is written.
 
 Several processes on one machine (``accelerate launch -m lookuplab run NOTEBOOK``) share a store: each generates its
 share of the prompts and waits for what the others generate.
@@ -27,7 +29,7 @@ DECODING_VERSION = 1
 SHARE = "LOOKUPLAB_SHARE"  # "1/4": the second of four processes; set by the runner
 POLL_SECONDS = 0.5  # between checks for the others' answers; if one fails, the launcher ends all
 LOG = "LOOKUPLAB_ANSWERS"  # a file for the answers that a notebook used; set by the runner
-# of that file, one line per use
+# the columns of that file, which has one line for each use of an answer
 COLUMNS = ("model", "prompt", "sample", "question", "answer", "margin")
 # An answer whose margin is below this (in nats; in probability if sampled) is a near tie, and the log has its margin.
 # Between vector extensions of processors, the mini models' log-probabilities differ by at most 2e-5 and their margins

@@ -4,8 +4,8 @@ The constraint holds from the first token of the answer: it must begin with one 
 spelled, it must end with a *break* (a token that begins with a character which cannot continue an identifier, or the
 end of text), so that ``foo`` cannot run on into ``foobar``; or it continues as a longer one of the names. After the
 break, the row is free. The trie contains two spellings of each name: the tokenizer's own, in the context of the
-prompt's end, and the one followed by "(", because a tokenizer may merge "(" with the name's end. It contains no other
-spellings: under a gate, a model that freely begins one has left the names.
+prompt's end, and the one followed by "(", because a tokenizer may merge "(" with the name's end. Other sequences of
+tokens that spell the same name are not allowed.
 """
 
 import math

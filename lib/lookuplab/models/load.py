@@ -92,7 +92,7 @@ def split_revision(name: str) -> tuple[str, str | None]:
         return name, None
     if not split[2]:
         raise UserError(
-            f"model {name!r} names no revision behind the @; write OWNER/NAME@REVISION, or leave it out"
+            f"model {name!r} names no revision after the @; write OWNER/NAME@REVISION, or leave it out"
         )
     return split[1], split[2]
 
@@ -115,8 +115,8 @@ def table_name(name: str) -> str:
 
 def mini_models() -> dict[str, Path]:
     """Short name -> folder of each of the kit's own models: for CloudAPIBench, ToolGen and questions, each sorted."""
-    rooms = ("models", "toolgen", "questions")
-    folders = (folder for room in rooms for folder in sorted((paths.MINI / room).glob("*")))
+    parts = ("models", "toolgen", "questions")
+    folders = (folder for part in parts for folder in sorted((paths.MINI / part).glob("*")))
     return {f"mini-{folder.name}": folder for folder in folders if is_model(folder)}
 
 

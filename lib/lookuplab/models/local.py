@@ -48,7 +48,7 @@ from lookuplab.models.tokens import TAIL, continuations, decoded
 
 DTYPES = ("float32", "bfloat16", "float16")
 ROWS = 128  # per batch, at most
-CPU_TOKENS = 8192  # rows x longest prompt: more only pads and leaves the processor's caches
+CPU_TOKENS = 8192  # rows x longest prompt; larger batches pad more and overflow the caches
 GPU_SHARE = 0.8  # of the free memory, for keys and values
 # drop finished rows once they are one in this many of the batch: each drop copies the cache
 COMPACT = 8
@@ -120,7 +120,7 @@ class LocalModel:
 
         Needs no weights.
         """
-        # wording from when there was a third mode; keys must not change
+        # "by prompt" means without the chat template; the words are part of the keys of stored answers, so they stay
         chat = "always" if self.chat else "by prompt"
         found = {"dtype": self.dtype, "context": str(self.context), "chat": chat}
         place, revision = self.source
@@ -340,8 +340,8 @@ class LocalModel:
         A batch has at most ``batch_size`` rows and as many tokens, padding included, as the memory allows: on GPUs, as
         many as would fit if every attention head stored its own keys and values; the memory saved by models whose heads
         share them is left for activations. If memory runs out, the budget is halved and the batch repeated; UserError
-        if a single row does not fit. Since the order is fixed and results are whole batches, an interrupted run resumes
-        with the same batches.
+        if a single row does not fit. The order is fixed and results are whole batches. So an interrupted run resumes
+        with the same batches on a CPU; on GPUs they may differ, because the budget depends on the free memory.
         """
         rows.sort(key=lambda row: (-len(row.ids), row.prompt.id, row.sample))
         end_of_text = self.end_of_text if end_of_text is None else end_of_text

@@ -55,8 +55,9 @@ class RemoteModel:
             url, self.name, chat = OPENAI_URL, place.removeprefix(OPENAI), True
         if not (re.fullmatch(ADDRESS, url) and self.name and parallel >= 1):
             raise UserError(
-                "a remote model is named http://HOST:PORT/v1#MODEL or openai:MODEL, options behind it (?chat=true"
-                f"&parallel=32), and no user, password or key in it: that comes from the variable {key_variable}"
+                "a remote model is named http://HOST:PORT/v1#MODEL or openai:MODEL, with options after it "
+                "(?chat=true&parallel=32) and no user, password or key in it: the key comes from the variable "
+                f"{key_variable}"
             )
         self.base_url, self.chat, self.revision = url.rstrip("/"), chat, revision
         self.key_variable, self.timeout, self.parallel = key_variable, timeout, parallel

@@ -1,10 +1,11 @@
 """Answers on disk: once a model, an analyser or a grader has answered a question, it is never asked again.
 
-A store is one SQLite file in WAL mode with one table, key -> answer as JSON. Several processes on one machine may write
-to it at once (WAL needs shared memory, so network file systems do not work; with several machines, each has its own
-store, merged by ``lookuplab store import``). The caller must build keys from everything that could change the answer. A
-transaction holds one batch: a kill at any moment loses only the batch in flight. Only missing answers are written, so a
-store that has them all may be read-only.
+A store is a table in an SQLite file in WAL mode, key -> answer as JSON. Each kind of answer has a file of its own; only
+``export`` puts several tables into one. Several processes on one machine may write to a store at once (WAL needs shared
+memory, so network file systems do not work; with several machines, each has its own store, merged by ``lookuplab store
+import``). The caller must build keys from everything that could change the answer. A transaction holds one batch: a
+kill at any moment loses only the batch in flight. Only missing answers are written, so a store that has them all may be
+read-only.
 """
 
 import contextlib
@@ -19,7 +20,7 @@ from typing import Literal
 from lookuplab import paths
 from lookuplab.errors import UserError
 
-SCHEMA = 3  # one table; up to 2 there were five
+SCHEMA = 3  # a file with another number is refused
 # other writers lock the file for milliseconds; a minute means that something is stuck
 BUSY_SECONDS = 60.0
 

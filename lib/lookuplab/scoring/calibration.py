@@ -46,7 +46,7 @@ def ece_interval(correct, confidence, clusters, bins: int = 10) -> Rate:
     """Expected calibration error: mean distance of share right and mean confidence in equal-mass bins, by size.
 
     Noise never cancels in a sum of distances, so even a calibrated model's error is above 0. The interval is therefore
-    Scheffe's: all errors whose gaps in the bins are jointly compatible with the observed ones. It covers the truth in
+    Scheffé's: all errors whose gaps in the bins are jointly compatible with the observed ones. It covers the truth in
     more than 95% of samples, and reaches 0 if nothing shows that the model is miscalibrated.
     """
     gap = np.asarray(correct, dtype=float) - np.asarray(confidence, dtype=float)

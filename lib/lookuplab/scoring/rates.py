@@ -87,8 +87,8 @@ def of_share(value, variance, freedom, clusters, n) -> tuple:
 def of_change(value, variance, freedom, clusters, n) -> tuple:
     """The difference of two numbers from 0 to 1.
 
-    The variance includes one change more than was seen: if nothing changed in a few clusters, something still might (in
-    the spirit of Agresti and Min 2005).
+    A term for one unseen change is added to the variance: a few clusters without any change do not show that nothing
+    ever changes (in the spirit of Agresti and Min 2005).
     """
     unseen = 1 / ((n + 2) * (clusters + 2))
     low, high = of_number(value, variance + unseen, freedom, clusters, n)

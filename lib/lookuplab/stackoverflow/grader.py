@@ -167,10 +167,11 @@ def grade(problems: Sequence[Problem], answers: Sequence[Answer], grader: Grader
     known = {problem.id: problem for problem in problems}
     asked = dict.fromkeys(known[one.problem_id] for one in answers)
     if failing := failing_references(list(asked), grader):
-        reasons = "; ".join([f"{one} ({error})" for one, error in failing.items()][:5])
+        reasons = [f"{one} ({error})" for one, error in failing.items()]
+        some = "; ".join(reasons[:5] + ["..."] * (len(reasons) > 5))
         raise UserError(
-            f"the reference solutions of {len(failing)} of these problems fail here: {reasons}, ...; to score the "
-            f"others, leave out {','.join(failing)} (--leave-out)"
+            f"the reference solutions of {len(failing)} of these problems fail here: {some}; to score the others "
+            f"with `lookuplab score`: --leave-out {','.join(failing)}"
         )
     outcomes = grader.outcomes([program(known[one.problem_id], one.solution) for one in answers])
     pairs = zip(answers, outcomes, strict=True)

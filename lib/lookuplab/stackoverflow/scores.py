@@ -1,7 +1,7 @@
 """From verdicts to the rows of a table: pass@k, its changes, what perturbations cost, and how close failures came.
 
-Rows are dictionaries of the tidy schema: model, condition, metric, value, ci_low, ci_high, n. Intervals are clustered
-by origin problem: a problem and its perturbations fail together.
+Rows are dictionaries as ``scoring.rates.row`` makes them. Intervals are clustered by origin problem: a problem and its
+perturbations fail together.
 """
 
 import ast

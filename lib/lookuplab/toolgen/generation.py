@@ -120,7 +120,9 @@ class ToolModel:
     def _turns(self, requests: Requests) -> Sequence[Sequence]:
         """On a CPU, the requests in two parts, so that the model can work on one while the other waits for the tool.
 
-        The parts get the model's own batches in turn, so that no answer changes.
+        The batches that the model would form from all requests go to the two parts in turn. With one beam and one
+        sample per prompt, the model forms the same batches from the parts, so no answer changes. Otherwise its batches
+        may differ, and with them the last digits of log-probabilities.
         """
         if self.model.module.device.type != "cpu":
             return [requests]
@@ -223,8 +225,8 @@ def call_rows(written: Written) -> list[dict]:
 def offer_rows(written: Written) -> list[dict]:
     """For each (model, condition) that used the tool, what it offered.
 
-    ``answered_percent`` is the share of the calls at which any name could be chosen, and ``names_per_call`` the mean
-    number of names there. Both have intervals over repositories.
+    ``answered_percent`` is the share of the calls at which at least one name could be chosen, and ``names_per_call``
+    the mean number of names at these calls. Both have intervals over repositories.
     """
     rows = []
     for key, generated in _with_tool(written):
@@ -283,7 +285,7 @@ def gate_rows(
 
 
 def removal_rows(model: str, asked: pd.DataFrame, gates: Sequence[float]) -> list[dict]:
-    """What each gate would leave of the questions of ungated answers.
+    """For answers generated without a gate: which of their questions to the tool each gate would keep.
 
     ``kept_right_percent`` and ``kept_wrong_percent`` are the shares of calls with right and with wrong names that are
     kept, ``right_percent`` is the share of right names among the kept calls. Under ``marks``, ``auroc`` is how often a

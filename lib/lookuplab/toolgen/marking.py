@@ -8,12 +8,12 @@ the names of ``builtins`` unless they follow a dot, ``self`` and ``cls``. The to
 (Section II-B, and the state of Algorithm 2): the file up to the caret, then what follows the function in the file.
 
 ``variant="package"`` follows the replication package: a closed list of words is skipped (``SKIPPED``); the tool is
-asked about any other word or literal of the body, which is marked if it is exactly what completing would insert. (The
-package removes its marks in signatures before it uses them, so the tool is not asked for them here. And since no
-skipped word is marked, none of the package's marks has to be dropped because its completions, without that list, lack
-the word.) Its texts have no comments and no blank lines.
+asked about any other word or literal of the body, which is marked if it is exactly what completing would insert. Its
+texts have no comments and no blank lines. Two steps of the package are not needed here. It marks signatures, too, but
+removes these marks before it uses them; here the tool is not asked about signatures. It also removes the listed words
+from the completions, and then each mark whose word is no longer among them; here no listed word is ever marked.
 
-Rows are those of the tidy schema. Their intervals are clustered by repository.
+Rows are dictionaries as ``scoring.rates.row`` makes them. Intervals are clustered by repository.
 """
 
 import builtins

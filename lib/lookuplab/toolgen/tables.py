@@ -7,10 +7,10 @@ wide, as they should be. ``n`` is the number of units that a number is a mean ov
 a change, that of the side with fewer.
 
 Frames are given as {(model, condition): frame}, where all frames of one model have the same functions; conditions are
-``base``, ``toolgen`` and any other, such as ``monitor``. Rows are dictionaries of the tidy schema: model, condition,
-metric, value, ci_low, ci_high, n. The paper's relative changes are found under their condition (``toolgen``), the
-differences under ``toolgen - base``: in points of 100 for percentages, otherwise in the metric's own unit
-(``bleu4_change``). A metric without a value (coverage if there was nothing to cover) has no row.
+``base``, ``toolgen`` and any other, such as ``monitor``. Rows are dictionaries as ``scoring.rates.row`` makes
+them. The paper's relative changes are found under their condition (``toolgen``), the differences under ``toolgen -
+base``: in percentage points for percentages, otherwise in the metric's own unit (``bleu4_change``). A metric without a
+value (coverage if there was nothing to cover) has no row.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -38,13 +38,14 @@ class ToolUse:
     ``gate``: the tool is asked only if the mark's probability is at least this (0: wherever the mark is the most likely
     token). A less probable mark is not written; with the variant "package" it is written, but the tool is not asked.
 
-    ``ends``: at a node that ends one suggestion and continues to others, "first" ends there (Algorithm 3), "mean" goes
-    on if the best child is at least as probable as the name's tokens on average, "break" takes a child or a break,
-    whichever the model prefers. Monitor-guided decoding masks until a break, so "dot" has "break".
+    ``ends``: what happens when one suggestion is complete and longer ones continue it. "first": the name ends there
+    (Algorithm 3). "mean": the name goes on if the most likely next token of a longer one is at least as probable as the
+    name's tokens so far on average. "break": the model chooses between such a token and a break; this is the value for
+    "dot", because monitor-guided decoding constrains the model until a break.
 
     ``boundary``: a break follows the name; otherwise the row is unconstrained from the end of the name.
 
-    None means the variant's value: 0, "first" and a boundary for "paper"; 0.8, "mean" and no boundary for "package".
+    None means the variant's default: 0, "first" and a boundary for "paper"; 0.8, "mean" and no boundary for "package".
 
     ``variant`` also decides how the tool is asked (``jedi_tool.unsaved``), how the prompt is written
     (``pairs.prompt_text``), and what is offered: with "package" whatever Jedi would insert, including keywords,
@@ -150,7 +151,7 @@ class ToolConstraint:
     ask: Callable[[str], Future[Answer]]
     tokens: tuple[int, ...] = ()
     questions: list[Question] = field(default_factory=list)
-    answer: Future[Answer] | None = None  # to the last question, after the last token
+    answer: Future[Answer] | None = None  # to the question after the last token, until it is read
     node: Trie | None = None  # of the suggestions; None where any token may come next
     unanswered: bool = False  # the last token asked for suggestions, and there are none
     chances: tuple[float, ...] = ()  # of the name's tokens

@@ -163,6 +163,8 @@ def test_a_time_out_or_a_kill_is_no_verdict(sandbox):
             found = short.run(solving(code))
             assert found.stopped and not found.passed, found
         assert not short.run(solving("raise SystemExit")).stopped
+        found = short.run(Program("import os\nos._exit(0)"))  # the test itself ends early
+        assert found.stopped and not found.passed
 
 
 def test_a_program_ends_with_its_caller(sandbox):

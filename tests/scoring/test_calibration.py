@@ -60,6 +60,7 @@ def test_ece_weighs_bins_by_their_size():
     assert ece_interval(CORRECT, CONFIDENCE, APART, 2).value == pytest.approx(0.25)
     assert ece_interval(CORRECT, CONFIDENCE, APART, 4).value == pytest.approx(1.4 / 4)
     assert ece_interval([True, False, True, True], [0.5, 0.5, 1, 1], APART, 2).value == 0
+    assert ece_interval([False] * 4, [1, 1, 1, 0.9], APART, 2).high == 1
 
 
 @pytest.mark.parametrize("shift", [0, 0.3])

@@ -111,8 +111,8 @@ def _taken(home: tuple, seen: set[Path], is_new: bool) -> Worker:
     return Worker(home, ours)
 
 
-def serve(answer: Callable[[dict], dict]) -> None:
-    """The parent's side: fork a worker for each channel that arrives on standard input.
+def serve(answer: Callable[[dict], dict], prepare: Callable[[], None] | None = None) -> None:
+    """The parent's side: ``prepare`` and fork a worker for each channel that arrives on standard input.
 
     The worker answers the questions on its channel, and is ended if one takes too long. The analyser's output is
     discarded.
@@ -120,10 +120,13 @@ def serve(answer: Callable[[dict], dict]) -> None:
     gc.freeze()
     with Connection(0) as control:
         try:
-            handle = recv_handle(control)
-            while os.fork():
-                os.close(handle)
+            while True:
                 handle = recv_handle(control)
+                if prepare:
+                    prepare()
+                if not os.fork():
+                    break
+                os.close(handle)
                 with suppress(ChildProcessError):
                     while os.waitpid(-1, os.WNOHANG)[0]:  # a worker has ended
                         pass

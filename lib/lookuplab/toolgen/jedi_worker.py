@@ -8,7 +8,6 @@ so what it finds depends on where it started, and a question must find what it w
 """
 
 import functools
-import gc
 import math
 import pickle
 import signal
@@ -242,8 +241,6 @@ def install() -> None:
     filters._AbstractUsedNamesFilter.values = values
     flow_analysis._check_if = functools.partial(branch, flow_analysis._check_if, {})
     cache._save_to_file_system = save
-    # with Python's 700, a fifth of the time goes into searching the kept trees
-    gc.set_threshold(100_000, 20)
     python_sources.restrict()
 
 

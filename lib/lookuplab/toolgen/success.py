@@ -4,8 +4,8 @@ Paper, Section IV-C: syntax-error (E0001), no-member (E1101) and undefined-varia
 directory is the repository's root; a repository's own pylint configuration is ignored, its inline ``# pylint:``
 comments are obeyed.
 
-Each process here is a warm pylint for one file: pylint is loaded once, the modules that the file needs are read once,
-and each text of the file is checked in a forked copy. A check is then as independent of other texts and other files as
+Each process here is a warm pylint for one file: pylint is loaded once, the modules that the file imports are read once
+(and parsed once for all files, ``Trees``), and each text of the file is checked in a forked copy. A check is then as independent of other texts and other files as
 a fresh process: what it leaves in astroid's caches ends with the copy, and one that hangs or crashes affects no other.
 In the copy, the file's original content is forgotten; the attributes that it gives to other modules' objects
 (``imported.Class.late = 1``) are not read.
@@ -27,13 +27,14 @@ from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
+from tempfile import TemporaryFile
 from unittest.mock import patch
 
 import astroid
-from astroid.builder import AstroidBuilder
+from astroid.builder import AstroidBuilder, open_source_file
 from astroid.context import _invalidate_cache
 from astroid.inference_tip import clear_inference_tip_cache
-from astroid.nodes import ClassDef, FunctionDef
+from astroid.nodes import ClassDef, FunctionDef, Import, ImportFrom
 from astroid.nodes._base_nodes import LookupMixIn
 from pylint.lint import PyLinter, Run, augmented_sys_path, discover_package_path
 from pylint.reporters import CollectingReporter
@@ -46,6 +47,7 @@ from lookuplab.toolgen.insertion import UNPARSABLE, Inserted
 CHECKS = ("E0001", "E1101", "E0602")  # syntax-error, no-member, undefined-variable
 CRASHES = ("F0002", "F0010")  # pylint itself failed on the file: never a pass
 BEYOND = 2  # lines after a function that the replication package counts as its own
+TREES = 500  # syntax trees of modules that are kept, each of about a megabyte
 LIMIT = 60  # seconds of computing that one check may take
 VERSION = 3  # increase it whenever the same question would get different messages
 MODULE = "lookuplab.toolgen.success"
@@ -81,7 +83,7 @@ def messages_of(
     the same, so all texts of a file should be asked about one after the other.
     """
     question = {"root": str(root), "file": file, "text": text, "lines": lines, "limit": LIMIT}
-    seconds = 3 * PATIENCE * LIMIT + 10  # finding what the file needs, reading it, then the check
+    seconds = 2 * PATIENCE * LIMIT + 10  # reading what the file imports, then the check
     return ask(MODULE, question, seconds, set(), f"{root / file} {digest}")["messages"]
 
 
@@ -103,6 +105,44 @@ class Linter(PyLinter):
         python_sources.restrict()
 
 
+class Trees:
+    """Modules' syntax trees as they are parsed, which depend on nothing but the files.
+
+    When a process had to parse a module, its parent parses it as well, and those that are forked later find the tree
+    there. Whatever astroid adds to a tree ends with the process that uses it.
+    """
+
+    def __init__(self):
+        self.known: dict[tuple[str, str], tuple] = {}  # (module, file) -> (source, tree)
+        self.parse, AstroidBuilder._data_build = AstroidBuilder._data_build, self.tree
+        self.missed, self.seen = TemporaryFile(buffering=0), 0
+
+    def tree(self, data: str, modname: str, path: str | None = None):
+        """Replaces astroid's ``_data_build``."""
+        source, found = self.known.pop((modname, path), (None, None))
+        if source == data:
+            return found
+        if path:
+            self.missed.write(f"{modname}\0{path}\n".encode())
+        return self.parse(AstroidBuilder(astroid.MANAGER), data, modname, path)
+
+    def parsed(self, module: str, file: str) -> tuple:
+        """A file's source and its tree, with what astroid will add to it."""
+        source = open_source_file(file)[2]
+        return source, self.parse(AstroidBuilder(astroid.MANAGER), source, module, file)
+
+    def learn(self) -> None:
+        """In the parent, parse what the others have missed since the last time."""
+        news = os.pread(self.missed.fileno(), 1 << 24, self.seen)
+        self.seen += len(news)
+        for oldest in list(self.known)[:-TREES]:
+            del self.known[oldest]
+        missed = {tuple(line.split("\0")) for line in news.decode().splitlines()}
+        for at in missed - self.known.keys():
+            with suppress(Exception):
+                self.known[at] = self.parsed(*at)
+
+
 class WarmLinter(Linter):
     """One file's pylint. It reads the file at ``path`` from memory, and visits only the functions that overlap
     ``lines``, the first and the last.
@@ -113,6 +153,7 @@ class WarmLinter(Linter):
         gc.disable()  # syntax trees stay; searching them for garbage took half of the time
         self.path, self.text, self.lines = "", "", (0, 0)
         self.is_warm = False  # the modules that the file imports are read
+        self.trees = Trees()
         self.load_default_plugins()
         self.disable("all")
         for check in CHECKS + CRASHES:
@@ -147,12 +188,12 @@ class WarmLinter(Linter):
         if not self.is_warm:
             with suppress(*UNPARSABLE):
                 ast.parse(question["text"])  # what does not parse is judged without any other file
-                self.warm_up(question)
+                self.warm_up(question["file"])
                 self.is_warm = True
         return self.checked(question)
 
-    def warm_up(self, question: dict) -> None:
-        """Read the modules that a check of the original file reads, without any other effect.
+    def warm_up(self, file: str) -> None:
+        """Read the modules that the original ``file`` imports, also in its functions, without any other effect.
 
         Inferences are dropped. Errors are ignored, because the check itself will meet and report them. If one of these
         modules imports the file, the file adds no attributes to their objects.
@@ -163,15 +204,16 @@ class WarmLinter(Linter):
                 astroids(builder, node)
 
         astroids = AstroidBuilder.delayed_assattr
-        needed = self.checked(question | {"text": None, "lines": (0, 0)}).get("read", ())
-        imports = augmented_sys_path([discover_package_path(question["file"], [])])
-        with imports, patch.object(AstroidBuilder, "delayed_assattr", assign):
-            for name, source in needed:
-                with suppress(Exception):
-                    if source.endswith(".py"):
-                        astroid.MANAGER.ast_from_file(source, name)
-                    else:
-                        astroid.MANAGER.ast_from_module_name(name)
+        folder = [discover_package_path(file, [])]
+        imports = augmented_sys_path(folder)
+        with imports, patch.object(AstroidBuilder, "delayed_assattr", assign), suppress(Exception):
+            for item in self._iterate_file_descrs([file], extra_packages_paths=folder):
+                tree = self.trees.parsed(item.name, self.path)[1][0]
+                for node in tree.nodes_of_class((Import, ImportFrom)):
+                    single = isinstance(node, ImportFrom)
+                    for name in [node.modname] if single else dict(node.names):
+                        with suppress(Exception):
+                            node.do_import_module(name)
         _invalidate_cache()
         clear_inference_tip_cache()
         LookupMixIn.lookup.cache_clear()
@@ -194,27 +236,22 @@ class WarmLinter(Linter):
         return {"lost": "timed out"} if copy.exitcode == -signal.SIGXCPU else answer
 
     def send_findings(self, question: dict, sending: Connection) -> None:
-        """The copy's work: send its ``messages`` and the modules that it had to ``read``, as (name, file)."""
+        """The copy's work: send its ``messages``."""
         soft = max(1, question["limit"])
         resource.setrlimit(resource.RLIMIT_CPU, (soft, soft + 1))
         self.text, self.lines = question["text"], question["lines"]
         cache = astroid.MANAGER.astroid_cache
         for name in [name for name, module in cache.items() if module.file == self.path]:
             del cache[name]
-        known = set(cache)
         self.check([question["file"]])
         found = [[one.msg_id, one.line, one.msg] for one in self.reporter.messages]
-        read = [
-            (name, module.file or "")
-            for name, module in cache.items()
-            if name and name not in known and module.file != self.path
-        ]
-        sending.send({"messages": found, "read": read})
+        sending.send({"messages": found})
 
 
 if __name__ == "__main__":
     if len(sys.argv) == 1:
-        serve(WarmLinter().answer)
+        linter = WarmLinter()
+        serve(linter.answer, linter.trees.learn)
     else:
         Run.LinterClass = Linter
         Run(sys.argv[1:])

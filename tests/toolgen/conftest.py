@@ -7,7 +7,7 @@ sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "models
 
 import pytest
 import torch
-from repositories import BASE, CONTAINER, SHAPES
+from scripted_model import BASE, CONTAINER, SHAPES
 from tiny_architectures import byte_tokenizer, metaspace_tokenizer, save
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 

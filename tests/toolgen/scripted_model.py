@@ -1,4 +1,6 @@
-"""A GPT-2 that writes by given probabilities: a table of what follows which token, or a script of an answer's steps."""
+"""A GPT-2 that writes by given probabilities: a table of what follows which token, or a script of an answer's steps.
+And the files of little repositories in which it writes.
+"""
 
 from types import MappingProxyType
 
@@ -12,6 +14,31 @@ from lookuplab.toolgen.pairs import add_mark, prompt_text
 
 END, UNKNOWN = "<end>", "<unk>"
 ASCII = [chr(code) for code in range(32, 127)] + ["\n"]
+BASE = """
+class Base:
+    def __init__(self):
+        self._registered_updates = set()
+        self.name = "base"
+"""
+CONTAINER = '''from base import Base
+
+
+class Container(Base):
+    def register_updates(self, *updates):
+        """Register the given updates."""
+        return None if updates else self
+
+    @property
+    def label(self):
+        """Name of this container."""
+        label = self.name
+        return label
+'''
+SHAPES = '''def area(width, height):
+    """Area of a rectangle."""
+    total = width * height
+    return total
+'''
 
 
 def scripted(

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from repositories import BASE, CONTAINER
-from scripted_model import END, scripted, wanting
+from scripted_model import BASE, CONTAINER, END, scripted, wanting
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding

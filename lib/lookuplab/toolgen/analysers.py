@@ -141,9 +141,8 @@ def serve(answer: Callable[[dict], dict], prepare: Callable[[], None] | None = N
             found = answer(question)
             signal.setitimer(signal.ITIMER_REAL, 0)
             channel.send(found)
-    os._exit(
-        0
-    )  # Python's own end would visit, and so copy, every tree that this process shares with its parent
+    # Python's own end would visit, and so copy, every tree that this process shares with its parent
+    os._exit(0)
 
 
 def answered(

@@ -112,7 +112,7 @@ def _taken(home: tuple, seen: set[Path], is_new: bool) -> Worker:
 
 
 def serve(answer: Callable[[dict], dict], prepare: Callable[[], None] | None = None) -> None:
-    """The parent's side: ``prepare`` and fork a worker for each channel that arrives on standard input.
+    """The parent's side: for each channel that arrives on standard input, call ``prepare`` and fork a worker.
 
     The worker answers the questions on its channel, and is ended if one takes too long. The analyser's output is
     discarded.

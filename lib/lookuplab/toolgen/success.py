@@ -5,10 +5,10 @@ directory is the repository's root; a repository's own pylint configuration is i
 comments are obeyed.
 
 Each process here is a warm pylint for one file: pylint is loaded once, the modules that the file imports are read once
-(and parsed once for all files, ``Trees``), and each text of the file is checked in a forked copy. A check is then as independent of other texts and other files as
-a fresh process: what it leaves in astroid's caches ends with the copy, and one that hangs or crashes affects no other.
-In the copy, the file's original content is forgotten; the attributes that it gives to other modules' objects
-(``imported.Class.late = 1``) are not read.
+(and parsed once for all files, see ``Trees``), and each text of the file is checked in a forked copy. A check is
+therefore as independent of other texts and other files as a fresh process: what it leaves in astroid's caches ends with
+the copy, and one that hangs or crashes affects no other. In the copy, the file's original content is forgotten; the
+attributes that it gives to other modules' objects (``imported.Class.late = 1``) are not read.
 
 If only the lines of one function matter, the file's other functions are read but not visited: what pylint says about a
 function does not depend on the bodies that it has visited before, only on what they define.
@@ -106,10 +106,10 @@ class Linter(PyLinter):
 
 
 class Trees:
-    """Modules' syntax trees as they are parsed, which depend on nothing but the files.
+    """Modules' syntax trees as they come from the parser, which depend on nothing but the files.
 
-    When a process had to parse a module, its parent parses it as well, and those that are forked later find the tree
-    there. Whatever astroid adds to a tree ends with the process that uses it.
+    When a process has had to parse a module, its parent parses it, too, so that processes forked later find the tree.
+    Whatever astroid adds to a tree ends with the process that uses it.
     """
 
     def __init__(self):
@@ -132,7 +132,7 @@ class Trees:
         return source, self.parse(AstroidBuilder(astroid.MANAGER), source, module, file)
 
     def learn(self) -> None:
-        """In the parent, parse what the others have missed since the last time."""
+        """In the parent: parse what the other processes have missed since the last call."""
         news = os.pread(self.missed.fileno(), 1 << 24, self.seen)
         self.seen += len(news)
         for oldest in list(self.known)[:-TREES]:
@@ -193,7 +193,7 @@ class WarmLinter(Linter):
         return self.checked(question)
 
     def warm_up(self, file: str) -> None:
-        """Read the modules that the original ``file`` imports, also in its functions, without any other effect.
+        """Read the modules that the original ``file`` imports, in its functions too, without any other effect.
 
         Inferences are dropped. Errors are ignored, because the check itself will meet and report them. If one of these
         modules imports the file, the file adds no attributes to their objects.

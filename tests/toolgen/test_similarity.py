@@ -65,8 +65,8 @@ def test_components_equal_those_of_the_package_codebleu_on_real_functions_and_on
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     found = [ast.get_source_segment(source, node) for node in nodes]
     pairs = list(pairwise(found))
-    cut_off, none = (found[0][:200], found[0]), ("pass", "x")
-    for corpus in [*([pair] for pair in pairs), [cut_off], [none], pairs]:
+    cut_off, none, short = (found[0][:200], found[0]), ("pass", "x"), ("x", "x y")
+    for corpus in [*([pair] for pair in pairs), [cut_off], [none], [short], pairs]:
         predicted, wanted = zip(*corpus, strict=True)
         theirs = calc_codebleu(wanted, predicted, "python")
         expected = [theirs[f"{name}_match_score"] for name in COMPONENTS]

@@ -80,12 +80,11 @@ def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
 def environment(job: Job, threads: int) -> dict[str, str]:
     """The environment of a notebook's process: its share of the processors, where its artifacts and answers go."""
     pools = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-    stated = dict.fromkeys(pools, str(threads))
-    preset = {pool: os.environ[pool] for pool in pools if pool in os.environ}
+    preset = {} if job.profile.threads else os.environ
     return {
         **{name: value for name, value in os.environ.items() if not _LAUNCHER.match(name)},
         **_launch_environment(*rank_and_count()),
-        **(stated if job.profile.threads else {**stated, **preset}),
+        **{pool: preset.get(pool, str(threads)) for pool in pools},
         "PYTHONHASHSEED": "0",
         "TOKENIZERS_PARALLELISM": "false",
         "MPLBACKEND": BACKEND,

@@ -278,7 +278,7 @@ class LocalModel:
                 whole = self._encode(prompt, text)
                 if whole[: len(ids)] == ids:
                     added = whole[len(ids) :]
-                elif text:  # alone, some tokenizers would put a blank before it
+                else:  # alone, some tokenizers would put a blank before it
                     added = continuations(self.tokenizer, ids[-TAIL:], [text])[0] or added
                 self._fit(prompt.id, ids + added[1:], Decoding())
             if added:

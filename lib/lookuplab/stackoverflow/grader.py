@@ -110,8 +110,10 @@ class Grader:
         call = [self.python, "-I", "-c", _VERSIONS]
         try:
             versions = subprocess.run(call, capture_output=True, check=True, cwd="/").stdout
-        except (OSError, subprocess.CalledProcessError) as error:
-            raise UserError(f"{self.python} does not run as a Python: {error}") from None
+        except (OSError, subprocess.CalledProcessError):
+            raise UserError(
+                f"{self.python} does not run as a Python: give another path, or {NAME}"
+            ) from None
         self.identity = hashlib.sha256(versions).hexdigest()
 
     @property

@@ -11,7 +11,6 @@ import functools
 import hashlib
 import importlib.util
 import os
-import platform
 import re
 import subprocess
 import sys
@@ -93,10 +92,9 @@ def download(folder: Path, *wanted: str) -> str:
 
 @functools.cache
 def identity(*analysers: str) -> str:
-    """What an answer depends on besides the repository: the analysers' versions, Python and the sources."""
+    """What an answer depends on besides the repository and Python: the analysers' versions and the sources."""
     read = _listing(folder()) if os.environ.get("LOOKUPLAB_SOURCES") else file_hash(PINS)
-    versions = [f"{name} {metadata.version(name)}" for name in analysers]
-    return ", ".join([*versions, f"python {platform.python_version()}", f"sources {read}"])
+    return ", ".join([*(f"{name} {metadata.version(name)}" for name in analysers), f"sources {read}"])
 
 
 def _listing(place: Path) -> str:

@@ -22,7 +22,7 @@ from typing import Literal, Protocol
 from tqdm import tqdm
 
 from lookuplab.errors import UserError
-from lookuplab.models.store import CompletionStore, canonical, digest
+from lookuplab.models.store import CompletionStore, canonical, digest, elsewhere
 
 # increase this whenever the same model and parameters would give a different answer than before
 DECODING_VERSION = 1
@@ -277,7 +277,8 @@ def keys_of(
             text = canonical(fields)
             hashed[prompt.id] = f"{common}/{digest(text)}", digest(canonical(stated) + text)[:8]
         key, question = hashed[prompt.id]
-        yield f"{key}/{sample}", question
+        # what is written with the completion tool depends on what Jedi reads
+        yield f"{key}/{sample}{'' if prompt.place is None else elsewhere()}", question
 
 
 def _restored(answer: dict, name: str, sample: int) -> Completion:

@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import json
 import os
+import platform
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ from lookuplab import paths
 from lookuplab.errors import UserError
 
 SCHEMA = 3  # a file with another number is refused
+PYTHON = "3.11"  # of the record: Jedi and pylint read the standard library, and programs run on it
 # other writers lock the file for milliseconds; a minute means that something is stuck
 BUSY_SECONDS = 60.0
 
@@ -163,6 +165,16 @@ def merge(file: Path, kinds: Sequence[type[AnswerStore]]) -> dict[str, int]:
         with kind() as store:
             found[kind.name] = store.take(file)
     return {name: new for name, new in found.items() if new is not None}
+
+
+def elsewhere(sandbox: bool = True) -> str:
+    """What ends the key of an answer that may depend on Python's version or the sandbox; "" where both are the record's.
+
+    The record has no such endings, so its answers are found everywhere; one made under other conditions never takes the
+    place of one made under the record's.
+    """
+    python = ".".join(platform.python_version_tuple()[:2])
+    return f"@{python}" * (python != PYTHON) + "@unprotected" * (not sandbox)
 
 
 def canonical(fields: object) -> str:

@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from importlib import metadata
 from pathlib import Path
 
 from tqdm import tqdm
@@ -21,12 +22,13 @@ from lookuplab import paths
 from lookuplab.cluster import Cluster, check_seen, kept, spread
 from lookuplab.errors import UserError
 from lookuplab.execution.server import ENVIRONMENT, ForkServer, Limits, Outcome, Program, choose
-from lookuplab.models.store import AnswerStore, canonical, digest
+from lookuplab.models.store import AnswerStore, canonical, digest, elsewhere
 from lookuplab.provenance import file_hash
 from lookuplab.stackoverflow.ds1000 import Problem, program
 
 NAME = "ds1000-grader"
 GRADER_VERSION = 3  # increase it whenever the same program would get a different verdict
+OWN = ("numpy", "pandas", "scipy", "scikit-learn")  # what the mini benchmark's programs import
 _VERSIONS = """import sys
 from importlib.metadata import distributions
 print(sys.version, sorted({(one.metadata["Name"], one.version) for one in distributions()}))"""
@@ -95,7 +97,7 @@ class Grader:
     cluster, one per worker thread. limits: DS-1000's own, as CPU time, which other work on the machine does not change.
     """
 
-    python: Path = Path(sys.executable)
+    python: Path = Path(sys.executable).absolute()
     sandbox: str = ""
     own: bool = False
     store: Path | bool | None = None
@@ -107,6 +109,9 @@ class Grader:
     def __post_init__(self) -> None:
         self.sandbox = choose(self.sandbox, self.own)
         self.workers = self.workers or os.cpu_count() or 1
+        if self.python == environment(""):
+            self.identity = ", ".join(f"{name} {metadata.version(name)}" for name in OWN)
+            return
         call = [self.python, "-I", "-c", _VERSIONS]
         try:
             versions = subprocess.run(call, capture_output=True, check=True, cwd="/").stdout
@@ -122,10 +127,13 @@ class Grader:
         return {"grader": self.identity, "sandbox": self.sandbox, "limits": asdict(self.limits)}
 
     def key(self, one: Program) -> str:
-        """The key of a program's verdict in the store; five equal samples share it and run once."""
-        return digest(
-            canonical({"program": one.text, "version": GRADER_VERSION, **self.conditions})
-        )
+        """The key of a program's verdict in the store; five equal samples share it and run once.
+
+        The kit's own Python is told by the ending of the key, another one by ``identity``.
+        """
+        fields = {"program": one.text, "version": GRADER_VERSION, **self.conditions}
+        del fields["sandbox"]
+        return digest(canonical(fields)) + elsewhere(self.sandbox != "none")
 
     def outcomes(
         self, programs: Sequence[Program], what: str = "grading", keep_failures: bool = True

@@ -29,7 +29,7 @@ from tqdm import tqdm
 from lookuplab import python_sources
 from lookuplab.cluster import Cluster, check_seen, spread
 from lookuplab.errors import UserError
-from lookuplab.models.store import AnswerStore, canonical, digest
+from lookuplab.models.store import AnswerStore, canonical, digest, elsewhere
 from lookuplab.toolgen.functions import python_files
 
 JUDGING_VERSION = 4  # increase it whenever the same question would get a different answer
@@ -203,11 +203,8 @@ def key(kind: str, root: str, **question: object) -> str:
     sources and the Python that they read.
     """
     read = python_sources.identity("jedi", "parso", "pylint", "astroid")
-    return digest(
-        canonical(
-            {"kind": kind, "repository": root, "version": JUDGING_VERSION, **question, "read": read}
-        )
-    )
+    fields = {"kind": kind, "repository": root, "version": JUDGING_VERSION, **question, "read": read}
+    return digest(canonical(fields)) + elsewhere()
 
 
 def repository_digest(root: Path) -> str:

@@ -49,23 +49,24 @@ class Program:
     """``text`` ends without an exception if what it tests is right; the solution is what it passes to ``exec``.
 
     ``imports`` are lines that the server may execute in advance. They may only be lines that ``text`` itself executes
-    before the solution, since nothing else may be imported.
+    before the solution, since nothing else may be imported. ``about`` names the problem in the store of outcomes.
     """
 
     text: str
     imports: tuple[str, ...] = ()
+    about: str = ""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Passed: the program ended without an exception. ``seconds`` of wall-clock time.
+    """Passed: the program ended without an exception. ``seconds`` of wall-clock time, which no store keeps.
 
     ``stopped``: the program was stopped before its end, perhaps because the machine was busy; a second run may tell.
     """
 
     passed: bool
     error: str
-    seconds: float
+    seconds: float = 0.0
     stopped: bool = False
 
 

@@ -138,7 +138,7 @@ def program(problem: Problem, solution: str, parts: Iterable[str] = PARTS) -> Pr
     """
     calls = [f"{part}(code)\n" for part in PARTS if part in parts and f"{part}(" in problem.context]
     text = f"{problem.context}\ncode = {solution!r}\n" + "".join(calls)
-    return Program(text + "\n" * (2 - len(calls)), imports=_imports(problem.context))
+    return Program(text + "\n" * (2 - len(calls)), _imports(problem.context), problem.id)
 
 
 @functools.lru_cache(maxsize=2048)

@@ -133,7 +133,8 @@ class Grader:
         """
         fields = {"program": one.text, "version": GRADER_VERSION, **self.conditions}
         del fields["sandbox"]
-        return digest(canonical(fields)) + elsewhere(self.sandbox != "none")
+        ending = elsewhere(self.sandbox != "none")
+        return f"{one.about} {digest(canonical(fields))}{ending}".lstrip()
 
     def outcomes(
         self, programs: Sequence[Program], what: str = "grading", keep_failures: bool = True
@@ -151,7 +152,7 @@ class Grader:
             some = {"desc": what, "total": len(waiting), "unit": " programs", "delay": 1}
             for one, outcome in tqdm(self._run(waiting), **some):
                 if outcome.passed or keep_failures and not outcome.stopped:
-                    store.put(one, asdict(outcome))
+                    store.put(one, asdict(replace(outcome, seconds=0.0)))
                 known[one] = outcome
         return [known[one] for one in keys]
 

@@ -196,15 +196,15 @@ class JudgementStore(AnswerStore):
     name = "judgements"
 
 
-def key(kind: str, root: str, **question: object) -> str:
-    """The key of a question of one ``kind``.
+def key(kind: str, at: str, root: str, **question: object) -> str:
+    """The key of a question of one ``kind`` about one place, ``kind place digest``: a reader sees what it is about.
 
     It covers all Python files of the repository (``root`` is their digest), the versions of the analysers, and the
     sources and the Python that they read.
     """
     read = python_sources.identity("jedi", "parso", "pylint", "astroid")
-    fields = {"kind": kind, "repository": root, "version": JUDGING_VERSION, **question, "read": read}
-    return digest(canonical(fields)) + elsewhere()
+    fields = {"repository": root, "version": JUDGING_VERSION, **question, "read": read}
+    return f"{kind} {at} {digest(canonical(fields))}{elsewhere()}"
 
 
 def repository_digest(root: Path) -> str:

@@ -213,9 +213,9 @@ def judge(
     cases, questions = [], {}
     for task in tasks:
         digest, (text, place, new) = digests[task.root], task.inserted()
-        at = {"file": within_imports(task.root / task.file), "line": task.line}
-        uses = key("dependencies", digest, text=text, **at)
-        success = key("success", digest, text=new.text, end_line=new.end_line, check=VERSION, **at)
+        at = f"{within_imports(task.root / task.file)}:{task.line}"
+        uses = key("dependencies", at, digest, text=text)
+        success = key("success", at, digest, text=new.text, end_line=new.end_line, check=VERSION)
         # a reference's dependencies are found once, whatever was predicted
         if variant == "paper":
             questions[uses] = task.root, task.file, "dependencies", text, place

@@ -141,7 +141,7 @@ def marked(
     """
     digests = {root: repository_digest(root) for root in {one.root for one in functions}}
     versions = {"variant": variant, "tool": VERSION, "marking": MARKING_VERSION[variant]}
-    keys = {one.id: key("marks", digests[one.root], id=one.id, **versions) for one in functions}
+    keys = {one.id: key("marks", one.id, digests[one.root], **versions) for one in functions}
     if len(keys) < len(functions):
         raise UserError("two repositories have the same name, so ids collide; rename one folder")
     questions = {keys[one.id]: (one.root, one.file, variant, one) for one in functions}

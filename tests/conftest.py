@@ -1,14 +1,11 @@
 """What tests of several folders share."""
 
 import json
-import multiprocessing.forkserver
 import os
-from unittest import mock
 
 import pytest
 from click.testing import CliRunner
 
-from lookuplab import runner
 from lookuplab.cli import cli
 
 
@@ -17,15 +14,6 @@ def shared(tmp_path_factory):
     """A folder for all test processes."""
     base = tmp_path_factory.getbasetemp()
     return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-
-
-@pytest.fixture(scope="session")
-def warm_forks():
-    """Notebooks are forked from one process that has done the slow imports, as in a run of several."""
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    multiprocessing.forkserver.set_forkserver_preload(runner.IMPORTS)
-    with mock.patch.dict(os.environ, MPLBACKEND=runner.BACKEND):  # read when it is imported
-        multiprocessing.forkserver.ensure_running()
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ def test_every_profile_fits_every_notebook(profile):
 
 
 @pytest.mark.parametrize("notebook", RUN, ids=[notebook.id for notebook in RUN])
-def test_a_notebook_runs_in_the_smoke_profile(notebook, shared, tmp_path, warm_forks, monkeypatch):
+def test_a_notebook_runs_in_the_smoke_profile(notebook, shared, tmp_path, monkeypatch):
     # what one notebook has asked, the next one finds
     monkeypatch.setenv("LOOKUPLAB_STORE", str(shared / "completions.sqlite"))
     job = plan(notebook, load_profile("smoke"))

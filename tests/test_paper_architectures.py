@@ -73,7 +73,7 @@ def run(name, models, tmp_path, monkeypatch) -> None:
 
 
 def test_every_architecture_and_real_widths_in_bfloat16_go_through_table_1(
-    tiny_models, tmp_path, warm_forks, monkeypatch
+    tiny_models, tmp_path, monkeypatch
 ):
     """The wide ones have one layer; docs/gpu_memory.md has the memory that these and larger ones take."""
     tokenizer = load_tokenizer(tiny_models["starcoder2"])
@@ -90,14 +90,12 @@ def test_every_architecture_and_real_widths_in_bfloat16_go_through_table_1(
         ("constrained_invocation", ["gemma", "granite"]),  # chat is not constrained
     ],
 )
-def test_other_ways_of_asking_go_through(
-    notebook, chosen, tiny_models, tmp_path, warm_forks, monkeypatch
-):
+def test_other_ways_of_asking_go_through(notebook, chosen, tiny_models, tmp_path, monkeypatch):
     run(notebook, [tiny_models[name] for name in chosen], tmp_path, monkeypatch)
 
 
 def test_table_3_tells_of_an_endpoint_what_it_tells_of_its_weights(
-    tiny_models, tmp_path, warm_forks, monkeypatch
+    tiny_models, tmp_path, monkeypatch
 ):
     """DAG++ goes by the confidence, which an endpoint tells."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")

@@ -1,9 +1,11 @@
 """The command line: all commands by name. Each command is a function in ``lookuplab.commands``."""
 
+import os
+
 import click
 
 import lookuplab
-from lookuplab.commands import Group, data, results, run, score, train
+from lookuplab.commands import Group, data, recording, results, run, score, train
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -20,7 +22,7 @@ def cli() -> None:
 
 for one in (
     *(run.run, run.reproduce, run.sweep, run.status, run.draw),
-    *(data.data, score.score, train.train),
+    *(data.data, score.score, train.train, recording.record, recording.audit),
     *(results.store, results.verify, results.claims, results.results, results.report),
 ):
     cli.add_command(one)
@@ -28,4 +30,7 @@ for one in (
 
 def main() -> None:
     """Entry point of the console script."""
+    os.environ["PWD"] = (
+        os.getcwd()
+    )  # what a relative path in a variable starts from, here and in notebooks
     cli(prog_name="lookuplab")

@@ -231,7 +231,7 @@ class Job:
     ``output`` is the executed copy; ``figures`` is the folder above ``<profile>/<paper>`` for its artifacts.
     ``without`` and ``needs`` are models of the profile whose API key is not set. Those in ``without`` are left out, and
     the notebook runs with the others. ``needs`` has the models of a parameter for which no key at all is set; then the
-    notebook cannot run.
+    notebook cannot run. ``environment``: variables for its process besides the usual ones.
     """
 
     notebook: Notebook
@@ -241,6 +241,7 @@ class Job:
     figures: Path
     without: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def values(self) -> dict[str, Any]:

@@ -94,7 +94,9 @@ def download(folder: Path, *wanted: str) -> str:
 def identity(*analysers: str) -> str:
     """What an answer depends on besides the repository and Python: the analysers' versions and the sources."""
     read = _listing(folder()) if os.environ.get("LOOKUPLAB_SOURCES") else file_hash(PINS)
-    return ", ".join([*(f"{name} {metadata.version(name)}" for name in analysers), f"sources {read}"])
+    return ", ".join(
+        [*(f"{name} {metadata.version(name)}" for name in analysers), f"sources {read}"]
+    )
 
 
 def _listing(place: Path) -> str:

@@ -1,43 +1,36 @@
-"""Executes jobs: each notebook in its own process, forked after the slow imports, several at once.
+"""Executes jobs: each notebook by papermill in a process of its own (``execute``), several at once.
 
 ``run_one`` runs one job, here or on a worker of a Dask cluster; ``run_jobs`` decides which may start. A notebook's
-process (``cells.execute``) ends with the process that waits for it, however that ends.
+process ends with the process that waits for it, however that ends.
 """
 
 import io
 import json
-import multiprocessing
 import os
 import re
 import socket
+import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import cache
-from multiprocessing import connection, forkserver
 from pathlib import Path
-from unittest import mock
 
 import pandas as pd
-from tqdm import tqdm
+import psutil
 
 from lookuplab import paths, provenance
-from lookuplab.cells import Failure, execute
 from lookuplab.cluster import Cluster
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, explained
+from lookuplab.execute import Failure
 from lookuplab.models.complete import COLUMNS, LOG, SHARE
-from lookuplab.models.store import canonical, digest
+from lookuplab.models.store import STORE, USES, CompletionStore, canonical, digest
 from lookuplab.notebooks import Job, all_notebooks, folder_of
+from lookuplab.progress import Progress
 
-FORKS = multiprocessing.get_context("forkserver")
-# What most notebooks import: about seven seconds of processor time, spent once for a run of several notebooks.
-IMPORTS = [
-    *("lookuplab.cells", "pandas", "torch", "transformers.modeling_utils"),
-    *("scipy.stats", "accelerate", "peft", "sklearn.metrics", "lookuplab.plots"),
-]
-BACKEND = "module://matplotlib_inline.backend_inline"  # of matplotlib: pictures become outputs
 ANSWERS = "answers.csv.gz"
 # Variables that a launcher sets for its processes. Notebooks must not see them: training there would wait for the
 # others.
@@ -51,30 +44,49 @@ _LAUNCHER = re.compile(
 
 def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
     """Execute a notebook in its own process and wait for its end. ``host`` is the machine of a cluster's caller."""
-    if host not in ("", socket.gethostname()) and not os.environ.get("LOOKUPLAB_STORE"):
+    if host not in ("", socket.gethostname()) and not os.environ.get(STORE):
         raise UserError(  # SQLite's WAL needs the memory of one machine
             f"the worker on {socket.gethostname()} shares {paths.STORE.name} with another machine, which SQLite "
             "cannot do; start it with LOOKUPLAB_STORE set to a file on its own disk"
         )
     paths.made(job.output.parent)
-    for suffix in (".ran", ".answers.csv"):  # from an earlier run
+    for suffix in (".ran", ".answers.csv", ".uses", ".failure"):  # from an earlier run
         job.beside(suffix).unlink(missing_ok=True)
-    # Dask's workers are daemons, which may not have children
-    multiprocessing.current_process()._config["daemon"] = False
-    receive, send = FORKS.Pipe(duplex=False)
-    arguments = environment(job, threads), job.notebook.path, job.output, job.parameters, send
-    process = FORKS.Process(target=execute, args=arguments)
-    process.start()
-    send.close()
-    connection.wait([receive, process.sentinel])
+    asked = {
+        "notebook": str(job.notebook.path),
+        "copy": str(job.output),
+        "parameters": job.parameters,
+        "result": str(job.beside(".failure")),
+    }
+    command = [sys.executable, "-P", "-m", "lookuplab.execute"]
+    with (
+        job.beside(".log").open("wb") as log,
+        subprocess.Popen(
+            command,
+            env=environment(job, threads),
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # an interrupt is for this process, which then ends the other
+        ) as process,
+    ):
+        with suppress(BrokenPipeError):
+            process.stdin.write(json.dumps(asked).encode() + b"\n")
+            process.stdin.flush()
+        process.wait()
     said = f"the notebook's process died (out of memory?); see {job.beside('.log')}"
-    failure = Failure(0, "", "ProcessDied", said, "")
-    with suppress(EOFError):
-        if receive.poll():
-            failure = receive.recv()
-    process.join(60)  # give what the notebook leaves behind time to end
-    process.kill()
-    return failure
+    found = [0, "", "ProcessDied", said, ""]
+    with suppress(OSError):
+        found = json.loads(job.beside(".failure").read_text(encoding="utf-8"))
+        job.beside(".failure").unlink()
+    return found and _plain(Failure(*found))
+
+
+def _plain(failure: Failure) -> Failure:
+    """A full disk or an unusable path in a cell is bad input, too: one line instead of a traceback."""
+    found = re.fullmatch(r"\[Errno (\d+)\] (.*?)(?:: '(.*)')?", failure.evalue)
+    said = found and explained(OSError(int(found[1]), found[2], found[3]))
+    return failure._replace(ename="UserError", evalue=said) if said else failure
 
 
 def environment(job: Job, threads: int) -> dict[str, str]:
@@ -87,12 +99,19 @@ def environment(job: Job, threads: int) -> dict[str, str]:
         **{pool: preset.get(pool, str(threads)) for pool in pools},
         "PYTHONHASHSEED": "0",
         "TOKENIZERS_PARALLELISM": "false",
-        "MPLBACKEND": BACKEND,
-        # the user's own start-up files have no place in a reproduction
+        # a kernel's own, not the user's: neither backend, nor kernels, nor start-up files
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        "JUPYTER_PREFER_ENV_PATH": "1",
         "IPYTHONDIR": str(paths.RUNS / ".ipython"),
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+        # the kernel works in the notebook's folder
+        "LOOKUPLAB_HOME": str(paths.ROOT),
+        STORE: str(CompletionStore.default_path()),
+        USES: str(job.beside(".uses")),
         "LOOKUPLAB_FIGURES": str(job.figures),
         "LOOKUPLAB_PARAMETERS": json.dumps(job.values),
         LOG: str(job.beside(".answers.csv")),
+        **job.environment,
     }
 
 
@@ -142,10 +161,12 @@ def run_jobs(
     """
     share, host = max(1, cores() // parallel), socket.gethostname() if cluster else ""
     pool = cluster or ThreadPoolExecutor(parallel)
-    if jobs and not cluster:
-        _start_forks(jobs, share)
     waiting, running, results = dict(enumerate(jobs)), {}, {}
-    with tqdm(total=len(jobs), desc="notebooks", unit="", disable=None) as bar:
+
+    def note() -> str:
+        return "; ".join(_last_words(jobs[at]) for at, *_ in list(running.values()))
+
+    with Progress("notebooks", len(jobs), note=note) as progress:
         while waiting or running:
             # no more at once than run at once, so that a notebook's seconds are its own; a cluster has its own queue
             free = len(waiting) if cluster else parallel - len(running)
@@ -153,16 +174,16 @@ def run_jobs(
                 job = waiting.pop(at)
                 future = pool.submit(run_one, job, job.profile.threads or share, host)
                 running[future] = at, fingerprint(job), time.monotonic()
-            bar.set_postfix_str(", ".join(_last_words(jobs[at]) for at, *_ in running.values()))
+            progress.refresh()
             for future in wait(running, 0.5, FIRST_COMPLETED).done:
                 at, ran_with, began = running.pop(future)
                 job = jobs[at]
                 results[at] = failure = cluster.result(future) if cluster else future.result()
                 if not failure:
                     job.beside(".ran").write_text(_record(job, ran_with), encoding="utf-8")
-                bar.update()
+                progress.update()
                 word, took = "failed" if failure else "done", time.monotonic() - began
-                bar.write(f"{word} {job.title} {took:.1f} s", sys.stderr)
+                progress.say(f"{word} {job.title} {took:.1f} s")
             # Dask would recompute a result that is still referenced if its worker died
             future = None
     return [results[at] for at in range(len(jobs))]
@@ -187,19 +208,28 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _start_forks(jobs: Sequence[Job], threads: int) -> None:
-    """Start the server that notebooks are forked from, in their environment: libraries read it when imported."""
-    # elsewhere, what the imports start (macOS's frameworks, a GPU's driver) may not survive a fork
-    is_safe = sys.platform == "linux" and not list(Path("/dev").glob("nvidia[0-9]*"))
-    forkserver.set_forkserver_preload(IMPORTS if len(jobs) > 1 and is_safe else [])
-    with mock.patch.dict(os.environ, environment(jobs[0], jobs[0].profile.threads or threads)):
-        forkserver.ensure_running()
+def default_jobs() -> int:
+    """As many notebooks at once as there are cores, and memory for: each may take two gigabytes."""
+    return max(1, min(cores(), psutil.virtual_memory().available // 2_000_000_000))
 
 
 def _last_words(job: Job) -> str:
-    log = job.beside(".log")
-    said = log.read_text(encoding="utf-8", errors="replace").split() if log.is_file() else []
-    return " ".join([job.notebook.name, *said[-8:]])
+    """The notebook's name and the last line of its log."""
+    with suppress(OSError), job.beside(".log").open("rb") as log:
+        log.seek(max(0, log.seek(0, os.SEEK_END) - 1000))
+        lines = re.split(r"[\r\n]+", log.read().decode(errors="replace").strip())
+        return f"{job.notebook.name}: {lines[-1].strip(' -')[-80:]}"
+    return job.notebook.name
+
+
+def uses(jobs: Iterable[Job]) -> dict[str, int]:
+    """How many answers and judgements the jobs found in the record and in the stores, lacked, and made for an audit."""
+    total = Counter(recorded=0, stored=0, new=0, again=0)
+    for job in jobs:
+        with suppress(OSError):
+            for line in job.beside(".uses").read_text(encoding="utf-8").splitlines():
+                total.update(dict(zip(total, map(int, line.split()[1:]), strict=True)))
+    return dict(total)
 
 
 # 3. What need not run again

@@ -38,7 +38,7 @@ def released(bundle):
 
 
 @pytest.fixture
-def fates(course, released, warm_forks, monkeypatch):
+def fates(course, released, monkeypatch):
     """(lesson, case) -> {exercise: what became of it}."""
     monkeypatch.setenv("LOOKUPLAB_STORE", str(course / "completions.sqlite"))
 

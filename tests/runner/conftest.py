@@ -53,9 +53,9 @@ class Kit:
 
 
 @pytest.fixture
-def kit(tmp_path, monkeypatch, warm_forks) -> Iterator[Kit]:
+def kit(tmp_path, monkeypatch) -> Iterator[Kit]:
     root = tmp_path / "my kit"
-    for name in "NOTEBOOKS DATA MINI DOWNLOADS FIGURES RUNS ROOT".split():
+    for name in "NOTEBOOKS DATA MINI DOWNLOADS FIGURES RUNS STORE ROOT".split():
         monkeypatch.setattr(paths, name, root / getattr(paths, name).relative_to(paths.ROOT))
     monkeypatch.setenv("LOOKUPLAB_HOME", str(root))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")

@@ -30,7 +30,7 @@ class Endpoint(BaseHTTPRequestHandler):
 
 
 def test_a_remote_chat_model_is_told_ds1000s_text_and_its_fenced_answers_count(
-    problems_file, tmp_path, monkeypatch, warm_forks
+    problems_file, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with ThreadingHTTPServer(("127.0.0.1", 0), Endpoint) as server:

@@ -210,9 +210,7 @@ def test_what_cannot_be_trained_ends_the_command_with_one_line(bases, tmp_path, 
     assert not (tmp_path / "m").exists()
 
 
-def test_a_killed_command_goes_on_from_its_last_checkpoint(
-    bases, tmp_path, warm_forks, monkeypatch
-):
+def test_a_killed_command_goes_on_from_its_last_checkpoint(bases, tmp_path, monkeypatch):
     """GPT-2 has dropout, so that the state of the random numbers counts; epochs have 5 steps, checkpoints 3. One that was
     killed while it was written is no point to go on from."""
     lean = {"accumulation": 2, "bf16": True, "checkpoint_activations": True, "lora_rank": 4}

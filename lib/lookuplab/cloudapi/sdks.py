@@ -19,8 +19,6 @@ from functools import cache
 from itertools import compress
 from pathlib import Path
 
-from tqdm import tqdm
-
 from lookuplab import paths
 from lookuplab.cloudapi.prose import first_sentence, html_text, rst_text, sentences
 from lookuplab.cloudapi.specs import (
@@ -36,6 +34,7 @@ from lookuplab.cloudapi.specs import (
     write_index,
 )
 from lookuplab.errors import UserError
+from lookuplab.progress import watched
 
 # AWS
 
@@ -173,7 +172,7 @@ def build(folder: Path = INDEX.parent) -> int:
     # botocore keeps what it has read, up to 700 MB, so each service gets its own process
     with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=1) as pool:
         parts = pool.imap_unordered(part, services)
-        shown = tqdm(parts, "API index", len(services), unit=" services")
+        shown = watched(parts, "API index", "services", len(services))
         return len(write_index(folder, [api for one in shown for api in one]).specs)
 
 

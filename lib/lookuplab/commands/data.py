@@ -174,14 +174,13 @@ def frequencies(
     """
     from itertools import islice
 
-    from tqdm import tqdm
-
     from lookuplab.cloudapi import frequency
     from lookuplab.cloudapi.specs import INDEX, load_index
     from lookuplab.paths import made
+    from lookuplab.progress import watched
 
     files = islice(frequency.source_files(source), limit)
-    shown = tqdm(files, "counting", limit, unit=" files", delay=1)
+    shown = watched(files, "counting", "files", limit)
     frame, fates = frequency.count(shown, load_index(index or INDEX))
     frame.to_csv(made(output.parent) / output.name)
     click.echo(frequency.report(frame, fates))

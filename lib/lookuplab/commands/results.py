@@ -8,6 +8,7 @@ import click
 from lookuplab import paths
 from lookuplab.commands import Group, command
 from lookuplab.errors import UserError
+from lookuplab.progress import Progress
 
 
 @command()
@@ -121,7 +122,9 @@ def report(*, profile: str = "mini") -> None:
     from lookuplab.notebooks import made_profile
 
     chosen = made_profile(profile)
-    click.echo(f"open {building.build(chosen, paths.RUNS / 'report' / chosen.name)}")
+    with Progress("site", None):
+        front = building.build(chosen, paths.RUNS / "report" / chosen.name)
+    click.echo(f"open {front}")
 
 
 @click.group(cls=Group)

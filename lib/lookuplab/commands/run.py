@@ -1,19 +1,25 @@
 """``lookuplab run``, ``reproduce``, ``sweep``, ``status`` and ``draw``: run notebooks under a profile."""
 
 import io
+import json
 import os
 import re
+import shutil
 import sys
 import textwrap
 import time
+from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import click
 
 from lookuplab.commands import command, pairs
 from lookuplab.errors import UserError
+
+WARM = 12.0  # seconds that a notebook takes on average if all its answers are there
 
 
 @command()
@@ -58,7 +64,7 @@ def run(
     if rank:  # of several processes, only the first writes to the usual place
         own = paths.RUNS / "processes" / str(rank)
         job = replace(job, output=own / f"{job.notebook.id}.ipynb", figures=own / "figures")
-    code = _execute([job], 1, scheduler, dry_run, again=True, anyway=anyway)
+    code = execute([job], 1, scheduler, dry_run, again=True, anyway=anyway)
     if code == 0 and rank == 0 and not dry_run:
         click.echo(f"executed copy: {job.output}\nfigures below: {job.place}")
     sys.exit(code)
@@ -70,8 +76,10 @@ def reproduce(
     *,
     profile: str = "mini",
     parameter: tuple[str, ...] = (),
-    jobs: int = 1,
+    jobs: int = 0,
     again: bool = False,
+    cold: bool = False,
+    audit: str = "",
     dry_run: bool = False,
     anyway: bool = False,
     scheduler: str | None = None,
@@ -86,12 +94,18 @@ def reproduce(
 
     With -p, each notebook of PAPER takes the parameters that it declares; figures go where `lookuplab run` puts them.
 
+    In the mini profile, answers and judgements come from the record in data/mini/record as far as they fit; with --audit,
+    a share of them is made anew in passing and compared. With --cold, everything is made anew, in stores of its own
+    (runs/cold), from which `lookuplab record` writes a new record; that takes about two core-hours.
+
     The models' answers behind the figures are listed in figures/PROFILE/answers.csv.gz, for `lookuplab verify`.
 
     \b
     Examples:
       lookuplab reproduce
       lookuplab reproduce cloudapibench -j 2
+      lookuplab reproduce --audit 2%
+      lookuplab reproduce --cold
       lookuplab reproduce performance
       lookuplab reproduce cloudapibench --profile paper -p models=bigcode/starcoder2-3b
       lookuplab reproduce --profile paper --dry-run
@@ -100,15 +114,22 @@ def reproduce(
     Args:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
         parameter: NAME=VALUE sets a parameter of the notebooks of PAPER; repeatable.
-        jobs: Number of notebooks to run at once.
+        jobs: Number of notebooks to run at once (default: the number of cores).
         again: Also run notebooks that are up to date.
+        cold: Make every answer and judgement anew, without the record.
+        audit: Share of the record to make anew and compare (see `lookuplab audit`), such as 2%.
         dry_run: Only print what would run, be fetched and be missing (exit code 2 if something is missing).
         anyway: Allow any model on the mini tasks, whose frequency classes are meaningful only for the mini models.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
+    from lookuplab import audit as auditing
+    from lookuplab import paths, provenance
     from lookuplab.notebooks import all_notebooks, load_profile, plan
     from lookuplab.runner import keep_answers
 
+    if cold and audit:
+        raise UserError("--cold makes everything anew: nothing is left to audit")
+    begun = auditing.begin(audit) if audit else None
     given, chosen, planned = pairs(parameter), load_profile(profile), []
     if given and not paper:
         raise UserError("papers differ in their parameters: name the PAPER that -p is for")
@@ -121,9 +142,24 @@ def reproduce(
             click.echo(f"left out: {notebook.id}: no key for {', '.join(job.needs)}", err=True)
         else:
             planned.append(job)
-    code = _execute(planned, jobs, scheduler, dry_run, again, anyway)
-    if code == 0 and planned and not dry_run:
+    variables = cold_environment(dry_run) if cold else auditing_environment(begun)
+    planned = [replace(job, environment=variables) for job in planned]
+    code = execute(planned, jobs, scheduler, dry_run, again or cold, anyway)
+    if dry_run or not planned:
+        sys.exit(code)
+    if code == 0:
         keep_answers(planned)
+    if code == 0 and cold:
+        seconds = {job.notebook.id: _seconds(job) for job in planned}
+        told = {**provenance.describe(), "seconds": sum(seconds.values())}
+        text = json.dumps(told, indent=1, sort_keys=True)
+        paths.write_lines(auditing.cold() / "run.json", [text])
+    if begun:
+        found = auditing.report(begun)
+        click.echo("\n".join(found.lines()))
+        if code == 0:
+            auditing.end()
+        code = code or int(bool(found.differing))
     sys.exit(code)
 
 
@@ -133,7 +169,7 @@ def sweep(
     *,
     parameter: tuple[str, ...] = (),
     profile: str = "mini",
-    jobs: int = 1,
+    jobs: int = 0,
     anyway: bool = False,
     scheduler: str | None = None,
 ) -> None:
@@ -151,7 +187,7 @@ def sweep(
     Args:
         parameter: NAME=A,B,C: the values of a parameter (put lists in brackets); repeatable.
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
-        jobs: Number of notebooks to run at once.
+        jobs: Number of notebooks to run at once (default: the number of cores).
         anyway: Allow any model on the mini tasks, whose frequency classes are meaningful only for the mini models.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
@@ -170,7 +206,7 @@ def sweep(
         own, given = folder / f"{number:03d}", dict(zip(grid, case, strict=True))
         job = plan(found, chosen, given)
         planned.append(replace(job, output=own / f"{found.name}.ipynb", figures=own / "figures"))
-    code = _execute(planned, jobs, scheduler, anyway=anyway)
+    code = execute(planned, jobs, scheduler, anyway=anyway)
     for job in planned:
         values = {f"parameter_{name}": str(job.values[name]) for name in grid}
         for file in sorted(job.figures.rglob("*.csv")):
@@ -247,6 +283,31 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
     click.echo(f"drawn: {', '.join(drawn)}")
 
 
+def cold_environment(dry_run: bool) -> dict[str, str]:
+    """Variables for a run without the record, with stores of its own: empty ones unless an earlier run was interrupted."""
+    from lookuplab import audit
+    from lookuplab.models.record import RECORD
+    from lookuplab.models.store import STORE
+
+    if (audit.cold() / "run.json").is_file() and not dry_run:  # that run is complete
+        shutil.rmtree(audit.cold())
+    return {RECORD: "off", STORE: str(audit.cold() / "completions.sqlite")}
+
+
+def auditing_environment(begun: Any) -> dict[str, str]:
+    """Variables for a run with an audit; none without one."""
+    from lookuplab.models.record import AUDIT
+
+    return {AUDIT: json.dumps(begun._asdict())} if begun else {}
+
+
+def _seconds(job: Any) -> float:
+    """How long the notebook took, by the provenance of its artifacts."""
+    from lookuplab.artifact import wall_seconds
+
+    return wall_seconds(job.place.parent / id for id in job.notebook.artifacts)
+
+
 def _preview(planned: list, anyway: bool) -> int:
     """Print each job's settings, downloads and missing inputs, then the total to fetch and the steps left to the user.
 
@@ -283,7 +344,22 @@ def _preview(planned: list, anyway: bool) -> int:
     return code
 
 
-def _execute(
+def _foretold(due: list, jobs: int) -> Iterator[str]:
+    """What to expect: how much of the record fits, and how long it may take."""
+    from lookuplab import audit
+    from lookuplab.models.record import RECORD
+
+    is_warm = False
+    if len(due) > 1:
+        if due[0].profile.file.stem == "mini" and RECORD not in due[0].environment:
+            yield from audit.fit((job.notebook.id for job in due), jobs)
+            is_warm = bool(audit.about())
+        took = sum(WARM if is_warm else _seconds(job) for job in due) / jobs
+        if took:
+            yield f"{len(due)} notebooks: about {max(1, round(took / 60))} min, less if answers are stored"
+
+
+def execute(
     planned: list,
     jobs: int,
     scheduler: str | None,
@@ -296,10 +372,9 @@ def _execute(
     Without ``again``, jobs that have not changed since they last ran here are skipped, unless they measure time. Exit
     codes: 0, all is well; 1, some failed; 2, every failure was a UserError (bad input found only while running).
     """
-    from lookuplab.artifact import wall_seconds
     from lookuplab.cluster import joined
     from lookuplab.notebooks import check
-    from lookuplab.runner import rank_and_count, run_jobs, state
+    from lookuplab.runner import default_jobs, rank_and_count, run_jobs, state, uses
 
     if rank_and_count()[1] > 1 and (len(planned) > 1 or scheduler):
         raise UserError(
@@ -323,13 +398,10 @@ def _execute(
         click.echo(
             f"{len(planned) - len(due)} of {len(planned)} notebooks are up to date", err=True
         )
-    began, jobs = time.monotonic(), max(1, jobs)
-    recorded = [wall_seconds(job.place.parent / id for id in job.notebook.artifacts) for job in due]
-    if len(due) > 1 and any(recorded):
-        minutes = max(1, round(sum(recorded) / jobs / 60))
-        click.echo(
-            f"{len(due)} notebooks: about {minutes} min, less if answers are stored", err=True
-        )
+    jobs = jobs or default_jobs()
+    for line in _foretold(due, jobs):
+        click.echo(line, err=True)
+    began = time.monotonic()
     try:
         with joined(scheduler, jobs) as cluster:
             found = run_jobs(due, jobs, cluster)
@@ -352,5 +424,12 @@ def _execute(
         click.echo("\n".join(said), err=True)
     took = time.monotonic() - began
     click.echo(f"{len(due) - len(failures)} of {len(due)} notebooks ran in {took:.1f} s", err=True)
+    counts = uses(due)
+    if sum(counts.values()):
+        click.echo(
+            "answers and judgements: {recorded:,} from the record, {stored:,} stored here before, {new:,} made "
+            "anew, {again:,} for the audit".format(**counts),
+            err=True,
+        )
     codes = {2 if failure.ename == "UserError" else 1 for _, failure in failures}
     return min(codes, default=0)

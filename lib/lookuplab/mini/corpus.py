@@ -20,7 +20,6 @@ from random import Random
 from textwrap import indent
 
 import pandas
-from tqdm import tqdm
 
 from lookuplab import paths
 from lookuplab.cloudapi import benchmark
@@ -37,6 +36,7 @@ from lookuplab.cloudapi.prompts import (
 from lookuplab.cloudapi.specs import ApiSpec, Parameter, load_documentation, load_index
 from lookuplab.mini import DRAW, WORDINGS, order
 from lookuplab.mini.packages import HELD_OUT_PACKAGES, licences, package_documents
+from lookuplab.progress import watched
 
 MODELS = paths.MINI / "models"
 TASKS = benchmark.TASKS
@@ -429,7 +429,7 @@ def train(names: Iterable[str], out: Path, seed: int = 0) -> Iterator[Path]:
     tokenizer = training.train_tokenizer(text for _, text in islice(documents(), 0, None, 3))
     for arm, alike in groupby(sorted(names, key=ARMS.get), ARMS.get):
         keys, texts, examples = [], [], []
-        for key, text in tqdm(documents(arm), "corpus"):
+        for key, text in watched(documents(arm), "corpus", "texts"):
             documented = key.startswith("invented/") or "@" in key and text.startswith('"""')
             at = text.index('"""', 3) + 4 if documented else 0
             texts += [text[:at], text[at:] + tokenizer.eos_token]

@@ -24,7 +24,6 @@ from itertools import chain, count, islice, zip_longest
 
 import numpy as np
 import pandas as pd
-from tqdm import tqdm
 
 from lookuplab import paths
 from lookuplab.mini import WORDINGS, order
@@ -38,6 +37,7 @@ from lookuplab.mini.docstrings import (
     options_of,
     replaced,
 )
+from lookuplab.progress import watched
 from lookuplab.stackoverflow.ds1000 import Problem, program
 from lookuplab.stackoverflow.grader import Grader
 
@@ -554,7 +554,7 @@ def examined(tried: Sequence[Example]) -> Iterator[list[dict[str, str]]]:
     fork.set_forkserver_preload([__name__, "scipy.stats", "scipy.signal", "sklearn.linear_model"])
     with fork.Pool(initializer=_confine, maxtasksperchild=1) as pool:
         found = [pool.apply_async(written, [one]) for one in tried]
-        for one in tqdm(found, "examples"):
+        for one in watched(found, "examples"):
             try:
                 yield one.get(2 * SECONDS)
             except multiprocessing.TimeoutError:

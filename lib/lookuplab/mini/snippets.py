@@ -24,12 +24,11 @@ from dataclasses import asdict
 from importlib import metadata
 from itertools import chain
 
-from tqdm import tqdm
-
 from lookuplab import paths
 from lookuplab.mini import packages
 from lookuplab.mini.docstrings import Documented, documented, plain, sections, sentences, sessions
 from lookuplab.mini.packages import EXAMPLE_PACKAGES, example_split
+from lookuplab.progress import watched
 from lookuplab.stackoverflow.corpus import MINI, Snippet, queries
 
 MAX_CODE = 1200  # characters; longer examples are sessions rather than snippets
@@ -87,7 +86,7 @@ def build() -> dict[str, list[dict]]:
     """File -> records; the same versions of the libraries give the same records."""
     made, asked = defaultdict(list), defaultdict(list)
     for name, package in EXAMPLE_PACKAGES.items():
-        for item in tqdm(documented(package), name):
+        for item in watched(documented(package), name):
             found, others, split = [*_snippets(name, item)], phrasings(item), split_of(item)
             made[split] += found
             if found and others:
@@ -137,7 +136,7 @@ def pairs() -> list[tuple[str, str]]:
     both say what an object does, in different words. No pair contains the text of a query.
     """
     asked = {query.text for split in ("valid", "test") for query in queries("mini", split)}
-    found = (pair for item in tqdm(_items(), "reading docstrings") for pair in pairs_of(item))
+    found = (pair for item in watched(_items(), "reading docstrings") for pair in pairs_of(item))
     return [pair for pair in dict.fromkeys(found) if not asked & set(pair)]
 
 

@@ -16,7 +16,6 @@ from functools import cache
 from itertools import count, islice, product
 from pathlib import Path
 
-from tqdm import tqdm
 from transformers import PreTrainedTokenizerFast
 
 from lookuplab import mini, paths, python_sources
@@ -24,6 +23,7 @@ from lookuplab.errors import UserError
 from lookuplab.mini import order, training
 from lookuplab.mini.packages import CLOUD, HELD_OUT_PACKAGES, SKIPPED_PARTS, first_line, parsed
 from lookuplab.paths import write_lines
+from lookuplab.progress import watched
 from lookuplab.toolgen import marking
 from lookuplab.toolgen.finetuning import Recipe, finetune
 from lookuplab.toolgen.functions import (
@@ -102,7 +102,7 @@ def functions() -> list[Pair]:
     files = {
         file.relative_to(place).as_posix(): file for name in packages() for file in files_of(name)
     }
-    listed = tqdm(sorted(files, key=order), "reading packages")
+    listed = watched(sorted(files, key=order), "reading packages", "files")
     return [pair for path in listed for pair in file_functions(path, files[path])]
 
 
@@ -184,7 +184,7 @@ def usable_functions(filters: Filters) -> list[Function]:
     def count_tokens(text: str) -> int:
         return len(spelled.tokenize(text))
 
-    for name in tqdm(sorted({*packages()} - {*UNMARKED}), "reading docstrings"):
+    for name in watched(sorted({*packages()} - {*UNMARKED}), "reading docstrings", "packages"):
         found += extract(locate(name), filters, seen, count_tokens, files_of(name)).functions
     return found
 

@@ -21,7 +21,6 @@ from accelerate import Accelerator
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch.nn.utils.rnn import pad_sequence
 from torch.optim import AdamW, Muon, Optimizer
-from tqdm import tqdm
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -31,6 +30,7 @@ from transformers import (
 )
 
 from lookuplab.paths import replacing
+from lookuplab.progress import watched
 from lookuplab.provenance import processor
 
 ARCHITECTURES = yaml.safe_load(Path(__file__).with_name("architectures.yaml").read_text("utf-8"))
@@ -262,7 +262,7 @@ def pretrain(
     groups = [group for opt in opts for group in opt.param_groups]
     seen = np.cumsum([sum(sizes[row].sum() for row in rows) for rows in plan])
     losses, began = [], time.monotonic() - state["seconds"]
-    for step in tqdm(range(state["step"], len(plan)), f"train {recipe.model}", mininterval=5):
+    for step in watched(range(state["step"], len(plan)), f"train {recipe.model}", "steps"):
         rows = plan[step][own :: accelerator.num_processes] or plan[step][:1]
         shown = [[examples[n] for n in row] for row in rows]
         batch = tensors(shown, model.config.is_encoder_decoder)

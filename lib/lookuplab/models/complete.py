@@ -11,7 +11,6 @@ share of the prompts and waits for what the others generate.
 
 import csv
 import os
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,10 +18,10 @@ from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import Literal, Protocol
 
-from tqdm import tqdm
-
 from lookuplab.errors import UserError
+from lookuplab.models.record import NEAR
 from lookuplab.models.store import CompletionStore, canonical, digest, elsewhere
+from lookuplab.progress import Progress
 
 # increase this whenever the same model and parameters would give a different answer than before
 DECODING_VERSION = 1
@@ -31,10 +30,6 @@ POLL_SECONDS = 0.5  # between checks for the others' answers; if one fails, the 
 LOG = "LOOKUPLAB_ANSWERS"  # a file for the answers that a notebook used; set by the runner
 # the columns of that file, which has one line for each use of an answer
 COLUMNS = ("model", "prompt", "sample", "question", "answer", "margin")
-# An answer whose margin is below this (in nats; in probability if sampled) is a near tie, and the log has its margin.
-# Between vector extensions of processors, the mini models' log-probabilities differ by at most 2e-5 and their margins
-# by 3e-5.
-NEAR = 1e-4
 
 
 @dataclass(frozen=True)
@@ -206,9 +201,10 @@ def _answered(
 
     own = not isinstance(store, CompletionStore)  # a store passed by the caller stays open
     with CompletionStore(store) if own else nullcontext(store) as store:
-        known = store.get(keys)
+        known, unknown = store.lookup(keys)
         require_logprobs(one["token_logprobs"] for one in known.values())
-        missing = {key: one for key, one in zip(keys, asked, strict=True) if key not in known}
+        by_key = dict(zip(keys, asked, strict=True))
+        missing = {key: by_key[key] for key in unknown}
         if missing:
             store.add({})  # a full disk or a read-only store is found before anything is generated
             alone = str(store.path) == ":memory:"  # no other process can see it
@@ -219,19 +215,17 @@ def _answered(
                 answering = model.generate(given, decoding)
             else:
                 answering = model.score([(prompt, text) for prompt, text, _ in mine.values()])
-            # in a notebook or log file every refresh is a new line, so refresh rarely there
-            rarely = {} if sys.stderr.isatty() else {"delay": 5, "mininterval": 10}
-            some = {"total": len(mine), "unit": "answer", "disable": not progress, **rarely}
-            with tqdm(desc=model.name, **some) as bar, closing(answering) as batches:
+            bar = Progress(model.name, len(mine), "answers", len(known), quiet=not progress)
+            with bar, closing(answering) as batches:
                 for batch in batches:
                     named = {"model": model.name}
                     store.add({key_of[one.id, one.sample]: vars(one) | named for one in batch})
                     require_logprobs(one.token_logprobs for one in batch)
                     bar.update(len(batch))
-            others = missing.keys() - mine.keys()
+            others = missing.keys() - mine.keys() - known.keys()
             while others - store.get(others).keys():
                 time.sleep(POLL_SECONDS)
-            known |= store.get(missing)
+            known = store.get(missing) | known
     answers = [
         _restored(known[key], prompt.id, sample)
         for key, (prompt, _, sample) in zip(keys, asked, strict=True)

@@ -1,7 +1,7 @@
 """Answers on disk: once a model, an analyser or a grader has answered a question, it is never asked again.
 
-A store is a table in an SQLite file in WAL mode, key -> answer as JSON. Each kind of answer has a file of its own; only
-``export`` puts several tables into one. Several processes on one machine may write to a store at once (WAL needs shared
+A store is a table in an SQLite file in WAL mode, key -> answer as JSON; what it lacks, the committed record may have
+(``models.record``). Each kind of answer has a file of its own; only ``export`` puts several tables into one. Several processes on one machine may write to a store at once (WAL needs shared
 memory, so network file systems do not work; with several machines, each has its own store, merged by ``lookuplab store
 import``). The caller must build keys from everything that could change the answer. A transaction holds one batch: a
 kill at any moment loses only the batch in flight. Only missing answers are written, so a store that has them all may be
@@ -20,7 +20,10 @@ from typing import Literal
 
 from lookuplab import paths
 from lookuplab.errors import UserError
+from lookuplab.models import record
 
+STORE = "LOOKUPLAB_STORE"  # the completion store's file; the others lie beside it
+USES = "LOOKUPLAB_USES"  # a file for how many answers were found where; set by the runner
 SCHEMA = 3  # a file with another number is refused
 PYTHON = "3.11"  # of the record: Jedi and pylint read the standard library, and programs run on it
 # other writers lock the file for milliseconds; a minute means that something is stuck
@@ -30,13 +33,18 @@ BUSY_SECONDS = 60.0
 class AnswerStore(contextlib.AbstractContextManager):
     """Key -> answer (anything that JSON holds), one file, or in memory (``":memory:"``, False); a context manager.
 
-    A subclass sets the ``name`` of its file and table. UserError for a file that cannot be used.
+    A subclass sets the ``name`` of its file and table. UserError for a file that cannot be used. A store in memory knows
+    nothing of the record.
     """
 
     name = "answers"
 
-    def __init__(self, path: str | os.PathLike | Literal[False] | None = None):
+    def __init__(self, path: str | os.PathLike | Literal[False] | None = None, audits: bool = True):
         self.path = ":memory:" if path is False else path or self.default_path()
+        self.again, self.anew = {}, None  # what an audit wants made again, and the store for it
+        if audits and str(self.path) != ":memory:" and (audit := record.Audit.stated()):
+            self.again = record.sampled(self.name, audit.share, audit.seed)
+            self.anew = type(self)(Path(audit.folder) / f"{self.name}.sqlite", audits=False)
         with self._readable_errors():
             if str(self.path) != ":memory:":
                 Path(self.path).parent.mkdir(parents=True, exist_ok=True)
@@ -66,11 +74,36 @@ class AnswerStore(contextlib.AbstractContextManager):
         """Beside the completion store, wherever that is."""
         return CompletionStore.default_path().with_name(f"{cls.name}.sqlite")
 
+    def lookup(self, keys: Iterable[str]) -> tuple[dict[str, object], list[str]]:
+        """The answers that the record or the file has, and the keys whose answers are to be made.
+
+        In an audit, some keys are in both: the record's answer is used, and the new one is only compared with it.
+        """
+        keys = list(dict.fromkeys(keys))
+        is_file = str(self.path) != ":memory:"
+        recorded = record.rows(self.name, keys) if is_file else {}
+        stored = self.get(key for key in keys if key not in recorded)
+        again = recorded.keys() & self.again.keys()
+        again -= self.anew.get(again).keys() if again else set()
+        known = recorded | stored
+        new = [key for key in keys if key not in known]
+        if is_file and (file := os.environ.get(USES)):
+            counts = len(recorded), len(stored), len(new), len(again)
+            with open(file, "a", encoding="utf-8") as log:
+                print(self.name, *counts, file=log)
+        return known, [key for key in keys if key not in known or key in again]
+
     def get(self, keys: Iterable[str]) -> dict[str, object]:
-        """The answers that the store has for these keys."""
+        """The answers that the file has for these keys."""
         chosen = f"SELECT * FROM {self.name} WHERE key IN (SELECT value FROM json_each(?))"
         with self._readable_errors():
             rows = self.db.execute(chosen, [json.dumps(list(keys))])
+            return {key: json.loads(text) for key, text in rows}
+
+    def everything(self) -> dict[str, object]:
+        """All answers of the file."""
+        with self._readable_errors():
+            rows = self.db.execute(f"SELECT * FROM {self.name}")
             return {key: json.loads(text) for key, text in rows}
 
     def put(self, key: str, answer: object) -> None:
@@ -79,7 +112,10 @@ class AnswerStore(contextlib.AbstractContextManager):
 
     def add(self, answers: Mapping[str, object]) -> None:
         """Keep a batch, in one transaction. An answer that another process stored first is kept."""
-        rows = [(key, json.dumps(answer)) for key, answer in answers.items()]
+        again = {key: answer for key, answer in answers.items() if key in self.again}
+        if again:
+            self.anew.add(again)
+        rows = [(key, json.dumps(answer)) for key, answer in answers.items() if key not in again]
         with self._readable_errors(), self.db:
             self.db.executemany(f"INSERT OR IGNORE INTO {self.name} VALUES (?, ?)", rows)
 
@@ -120,7 +156,12 @@ class AnswerStore(contextlib.AbstractContextManager):
             ) from None
 
     def __exit__(self, *_) -> None:
+        self.close()
+
+    def close(self) -> None:
         self.db.close()
+        if self.anew:
+            self.anew.close()
 
 
 class CompletionStore(AnswerStore):
@@ -130,7 +171,9 @@ class CompletionStore(AnswerStore):
 
     @classmethod
     def default_path(cls) -> Path:
-        return Path(os.environ.get("LOOKUPLAB_STORE") or paths.STORE)
+        # a relative path means one file for all: a kernel works in its notebook's folder, $PWD is where the user was
+        stated = Path(os.environ.get(STORE) or paths.STORE).expanduser()
+        return Path(os.environ.get("PWD", ""), stated).absolute()
 
     def held(self) -> list[tuple[str, int, int]]:
         """(model, number of answers, their size in bytes) for each model."""

@@ -16,13 +16,12 @@ from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 
-from tqdm import tqdm
-
 from lookuplab import paths
 from lookuplab.cluster import Cluster, check_seen, kept, spread
 from lookuplab.errors import UserError
 from lookuplab.execution.server import ENVIRONMENT, ForkServer, Limits, Outcome, Program, choose
 from lookuplab.models.store import AnswerStore, canonical, digest, elsewhere
+from lookuplab.progress import Progress
 from lookuplab.provenance import file_hash
 from lookuplab.stackoverflow.ds1000 import Problem, program
 
@@ -68,6 +67,11 @@ def environment(name: str = NAME) -> Path:
     return make(name)
 
 
+def own_libraries() -> str:
+    """What verdicts under the kit's own Python depend on."""
+    return ", ".join(f"{name} {metadata.version(name)}" for name in OWN)
+
+
 @dataclass(frozen=True)
 class Answer:
     """One answer's code, as it is inserted into the program; ``sample`` counts a problem's answers from 0.
@@ -110,7 +114,7 @@ class Grader:
         self.sandbox = choose(self.sandbox, self.own)
         self.workers = self.workers or os.cpu_count() or 1
         if self.python == environment(""):
-            self.identity = ", ".join(f"{name} {metadata.version(name)}" for name in OWN)
+            self.identity = own_libraries()
             return
         call = [self.python, "-I", "-c", _VERSIONS]
         try:
@@ -134,7 +138,7 @@ class Grader:
         fields = {"program": one.text, "version": GRADER_VERSION, **self.conditions}
         del fields["sandbox"]
         ending = elsewhere(self.sandbox != "none")
-        return f"{one.about} {digest(canonical(fields))}{ending}".lstrip()
+        return f"program {one.about} {digest(canonical(fields))}{ending}"
 
     def outcomes(
         self, programs: Sequence[Program], what: str = "grading", keep_failures: bool = True
@@ -146,14 +150,16 @@ class Grader:
         """
         keys = [self.key(one) for one in programs]
         with VerdictStore(":memory:" if self.store is False else self.store) as store:
-            known = {one: Outcome(**found) for one, found in store.get(dict.fromkeys(keys)).items()}
-            both = zip(keys, programs, strict=True)
-            waiting = {key: one for key, one in both if key not in known}
-            some = {"desc": what, "total": len(waiting), "unit": " programs", "delay": 1}
-            for one, outcome in tqdm(self._run(waiting), **some):
-                if outcome.passed or keep_failures and not outcome.stopped:
-                    store.put(one, asdict(replace(outcome, seconds=0.0)))
-                known[one] = outcome
+            found, missing = store.lookup(keys)
+            known = {key: Outcome(**outcome) for key, outcome in found.items()}
+            by_key = dict(zip(keys, programs, strict=True))
+            waiting = {key: by_key[key] for key in missing}
+            with Progress(what, len(waiting), "programs", len(known)) as bar:
+                for one, outcome in self._run(waiting):
+                    if outcome.passed or keep_failures and not outcome.stopped:
+                        store.put(one, asdict(replace(outcome, seconds=0.0)))
+                    known.setdefault(one, outcome)
+                    bar.update()
         return [known[one] for one in keys]
 
     def _run(self, waiting: dict[str, Program]) -> Iterator[tuple[str, Outcome]]:

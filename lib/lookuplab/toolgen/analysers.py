@@ -24,12 +24,11 @@ from multiprocessing.connection import Connection
 from multiprocessing.reduction import recv_handle, send_handle
 from pathlib import Path
 
-from tqdm import tqdm
-
 from lookuplab import python_sources
 from lookuplab.cluster import Cluster, check_seen, spread
 from lookuplab.errors import UserError
 from lookuplab.models.store import AnswerStore, canonical, digest, elsewhere
+from lookuplab.progress import Progress
 from lookuplab.toolgen.functions import python_files
 
 JUDGING_VERSION = 4  # increase it whenever the same question would get a different answer
@@ -162,20 +161,20 @@ def answered(
     answer raises UserError: a busy machine must not change a number.
     """
     with store:
-        found, lost, files = store.get(questions), {}, defaultdict(list)
-        for name, question in questions.items():
-            if name not in found:
-                files[tuple(map(str, question[:3]))].append(name)
+        (found, missing), lost, files = store.lookup(questions), {}, defaultdict(list)
+        for name in missing:
+            files[tuple(map(str, questions[name][:3]))].append(name)
         groups = [files[at] for at in sorted(files)]
         tasks = [[questions[name] for name in group] for group in groups]
-        bar = tqdm(total=sum(map(len, groups)), desc=store.name, unit=" questions", delay=1)
+        bar = Progress(store.name, len(missing), "questions", len(found))
         with bar, closing(spread(partial(_of_file, answer), tasks, workers, cluster)) as asked:
             for at, new in asked:
-                for name, (found[name], reason) in zip(groups[at], new, strict=True):
-                    if reason:
+                for name, (made, reason) in zip(groups[at], new, strict=True):
+                    if not reason:
+                        store.put(name, made)
+                    elif name not in found:
                         lost[name] = reason
-                    else:
-                        store.put(name, found[name])
+                    found.setdefault(name, made)  # in an audit, the record's answer stays
                 bar.update(len(new))
     if strict and lost:
         raise UserError(

@@ -1,0 +1,93 @@
+"""``lookuplab record`` and ``audit``: write the record of answers and judgements, and make a sample of it anew."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from lookuplab.commands import command
+
+
+@command()
+def record(*, stores: Path | None = None) -> None:
+    """Write data/mini/record from the stores of a cold run: every answer and judgement behind the mini figures.
+
+    `lookuplab reproduce --cold` fills these stores. The same answers give the same bytes. Commit the record together
+    with the figures of the same run.
+
+    \b
+    Example:
+      lookuplab reproduce --cold && lookuplab record
+
+    Args:
+        stores: A folder with other stores (default: runs/cold, those of the cold run).
+    """
+    import json
+
+    from lookuplab import audit
+    from lookuplab.errors import UserError
+    from lookuplab.models.record import folder
+
+    place = stores or audit.cold()
+    run = place / "run.json"
+    if not run.is_file():
+        raise UserError(f"no complete cold run in {place}; `lookuplab reproduce --cold` makes one")
+    counts = audit.write(place, json.loads(run.read_text(encoding="utf-8")))
+    for store, kinds in counts.items():
+        for kind, number in kinds.items():
+            click.echo(f"{number:>9,}  {store if kind == store else f'{store}: {kind}'}")
+    size = sum(file.stat().st_size for file in folder().glob("*.parquet"))
+    click.echo(f"{size / 1e6:.1f} MB in {folder()}")
+
+
+@command()
+def audit(
+    name: str | None = None,
+    *,
+    share: str = "2%",
+    seed: str = "",
+    jobs: int = 0,
+    scheduler: str | None = None,
+) -> None:
+    """Make a sample of the record's answers and judgements anew, and compare them one by one.
+
+    All notebooks of the mini profile are executed, or only NAME's (a paper, a notebook or an artifact), with the sample
+    withheld from the record; figures are not touched. On the record's type of processor every token, log-probability and
+    verdict must be equal; on another one, last digits and near ties are listed, and everything else is a difference.
+    Judgements are compared only under the record's Python. The exit code is 1 if something differs. An audit that was
+    interrupted goes on where it was.
+
+    \b
+    Examples:
+      lookuplab audit
+      lookuplab audit table1_base_models --share 100%
+      lookuplab audit --share 100%          all of it: about as long as `make reproduce COLD=1`
+
+    Args:
+        share: Share of the rows of each model and kind, at least 50 of each.
+        seed: Which rows (default: the commit, so that over time other rows are tried).
+        jobs: Number of notebooks to run at once (default: the number of cores).
+        scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
+    """
+    from dataclasses import replace
+
+    from lookuplab import audit as auditing
+    from lookuplab import paths
+    from lookuplab.commands.run import auditing_environment, execute
+    from lookuplab.notebooks import all_notebooks, find, load_profile, plan
+
+    begun = auditing.begin(share, seed)
+    known = all_notebooks()
+    chosen = [one for one in known if name in (None, one.paper) and not one.on_demand]
+    planned, place = [], paths.RUNS / "audit"
+    for one in chosen or [find(name)]:
+        job = plan(one, load_profile("mini"))
+        output = place / f"{one.id}.ipynb"
+        job = replace(job, output=output, figures=place / "figures")
+        planned.append(replace(job, environment=auditing_environment(begun)))
+    code = execute(planned, jobs, scheduler, again=True)
+    found = auditing.report(begun)
+    click.echo("\n".join(found.lines()))
+    if code == 0:
+        auditing.end()
+    sys.exit(code or bool(found.differing))

@@ -1,0 +1,155 @@
+"""The record: exact, the same bytes, found where it fits and nowhere else; audits that name what was altered."""
+
+
+import numpy as np
+import pandas as pd
+import pytest
+from toy_model import ToyModel, many_prompts
+
+from lookuplab import audit, paths
+from lookuplab.errors import UserError
+from lookuplab.models import Completion, complete, record, store
+from lookuplab.models.store import AnswerStore, CompletionStore
+
+
+class Kept(AnswerStore):
+    name = "judgements"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty record of its own; stores at their default places below it."""
+    monkeypatch.setattr(paths, "MINI", tmp_path / "mini")
+    monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "runs" / "completions.sqlite"))
+    return tmp_path / "mini" / "record"
+
+
+class ExactModel(ToyModel):
+    """Its log-probabilities are float32, as those of local models in float32."""
+
+    def answer(self, prompt, sample, decoding):
+        one = super().answer(prompt, sample, decoding)
+        return Completion(**vars(one) | {"token_logprobs": (-0.5, -float(np.float32(0.1)))})
+
+
+def answer(**changes) -> dict:
+    fields = {
+        "id": "task é", "sample": 1, "text": "né(\n", "tokens": ["n", "é(", "", "\n"], "token_ids": [70_000, 2, 0, 3],
+        "token_logprobs": [-0.25, -0.0, float(np.float32(-0.1)), -1e-8], "finish_reason": "eos", "prompt_tokens": 7,
+        "prompt_dropped": 0, "margin": None, "record": [{"step": 0, "offered": ["a", "b"], "x": 0.1}], "model": "mini",
+    }  # fmt: skip
+    fields["token_logprobs"][3] = float(np.float32(-1e-8))
+    return fields | changes
+
+
+ANSWERS = {
+    "a/1/0": answer(),
+    "a/2/0": answer(record=None, margin=float(np.float32(0.3)), id="other"),
+    "b/1/0": answer(model="a model", text="", tokens=[], token_ids=[], token_logprobs=[]),
+}
+
+
+def test_what_the_record_gives_is_exactly_what_was_stored(folder):
+    record.write("completions", ANSWERS, folder / "completions.parquet")
+    asked = [*ANSWERS, "absent"]
+    assert record.rows("completions", asked) == ANSWERS
+    assert record.rows("completions", reversed(asked)) == ANSWERS
+    judgements = {"success é.py:1 0a": [["E0602", 3, "ü"]], "dependencies x 0b": ["f", "f().x"]}
+    record.write("judgements", judgements, folder / "judgements.parquet")
+    assert record.rows("judgements", judgements) == judgements
+
+
+def test_the_same_answers_give_the_same_bytes_in_whatever_order_they_come(folder):
+    one, other = folder / "completions.parquet", folder / "other.parquet"
+    record.write("completions", ANSWERS, one)
+    record.write("completions", dict(reversed(ANSWERS.items())), other)
+    assert one.read_bytes() == other.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "changed", [{"token_logprobs": [-0.1] * 4}, {"margin": 0.3}, {"text": "other"}]
+)
+def test_an_answer_that_would_not_come_back_exactly_is_refused(folder, changed):
+    with pytest.raises(UserError, match="fit into the record"):
+        record.write("completions", {"a/1/0": answer(**changed)}, folder / "c.parquet")
+
+
+def test_pandas_reads_it_in_one_line(folder):
+    record.write("completions", ANSWERS, folder / "completions.parquet")
+    frame = pd.read_parquet(folder / "completions.parquet")
+    assert list(frame.model) == ["a model", "mini", "mini"] and frame.text[1] == "né(\n"
+    assert list(frame.token_ids[1]) == [70_000, 2, 0, 3]
+
+
+def ask(model, count=3, file=None):
+    model.calls.clear()
+    return complete(model, many_prompts(count), store=file, progress=False)
+
+
+def test_a_store_takes_from_the_record_what_fits_and_makes_the_rest(folder, monkeypatch):
+    model = ExactModel()
+    first = ask(model)
+    with CompletionStore() as full:
+        record.write("completions", full.everything(), folder / "completions.parquet")
+        full.db.execute("DELETE FROM completions")
+        full.db.commit()
+    assert ask(model) == first and not model.calls
+    with CompletionStore() as empty:
+        assert len(empty) == 0, "nothing was copied"
+    ask(model, 4)
+    assert model.calls == [("task/3", 0)]
+    changed = ExactModel(identity={"name": "changed"})
+    ask(changed)
+    assert len(changed.calls) == 3
+    ask(model, file=False)
+    assert len(model.calls) == 3, "a store in memory is for making everything anew"
+    monkeypatch.setenv(record.RECORD, "off")
+    ask(model)
+    assert len(model.calls) == 3
+
+
+def test_under_another_python_the_record_is_found_and_what_is_made_there_stays_apart(
+    folder, tmp_path, monkeypatch
+):
+    record.write("judgements", {"success f 1": []}, folder / "judgements.parquet")
+    monkeypatch.setattr(store, "PYTHON", "2.7")
+    ending = store.elsewhere()
+    assert ending.startswith("@3.")
+    with Kept(tmp_path / "kept.sqlite") as kept:
+        found, missing = kept.lookup([f"success f 1{ending}", f"success f 2{ending}"])
+        assert found == {f"success f 1{ending}": []} and missing == [f"success f 2{ending}"]
+        kept.put(f"success f 2{ending}", ["made here"])
+        monkeypatch.setattr(store, "PYTHON", ending[1:])
+        assert store.elsewhere() == "" and kept.lookup(["success f 2"]) == ({}, ["success f 2"])
+        record.write("judgements", kept.everything(), folder / "other.parquet")
+    assert len(pd.read_parquet(folder / "other.parquet")) == 0
+
+
+def test_a_sample_has_its_share_of_each_kind_and_at_least_fifty_and_depends_on_the_seed(folder):
+    keys = {f"success f {at}": [] for at in range(4000)}
+    keys |= {f"dependencies f {at}": [] for at in range(70)} | {"rare f 0": []}
+    record.write("judgements", keys, folder / "judgements.parquet")
+    one, same, other = (record.sampled("judgements", 0.02, seed) for seed in ("1", "1", "2"))
+    counts = pd.Series(one).value_counts().to_dict()
+    assert counts == {"success": 80, "dependencies": 50, "rare": 1}
+    assert one == same and one.keys() != other.keys()
+
+
+@pytest.mark.parametrize(
+    ("rows", "made", "sure"),
+    [(100, 50, "50%"), (200, 100, "75.1%"), (100, 0, "0%"), (100, 100, "100%")],
+)
+def test_what_an_audit_can_have_missed_is_counted_without_replacement(rows, made, sure):
+    """One altered row of 100, half of them tried: 50%. Two of 200: 1 - (100 99)/(200 199) = 75.1%."""
+    assert audit.surely(rows, made) == sure
+
+
+def test_only_on_another_processor_last_digits_and_near_ties_explain_a_difference():
+    old, digits = answer(margin=0.5), answer(margin=0.5 + 5e-5)
+    word, tie = answer(margin=0.5, text="m"), answer(margin=5e-5)
+    for was, now, explained in ((old, digits, True), (old, word, False), (tie, word, True)):
+        for same in (True, False):
+            said, near = record.differences("completions", was, now, same)
+            assert said and near == (explained and not same)
+    assert record.differences("completions", old, answer(margin=0.5), True) == ([], False)
+    assert record.differences("verdicts", [1], [2], False) == (["[1] -> [2]"], False)

@@ -23,8 +23,8 @@ CLAIMS = """# The papers' claims and our verdicts
 
 Written by `lookuplab claims --markdown --profile {0.name}`. Profile {0.name}: {0.description}.{unrun}
 
-For evaluators: run `make reproduce` (about an hour on two cores), then `.venv/bin/lookuplab verify`, which must end with exit
-code 0 and without `FAILED`. For one paper alone:
+For evaluators: run `make reproduce` (minutes; `make reproduce COLD=1`, without the record of answers, takes about an hour on two
+cores). It ends with the audit of the record and with `lookuplab verify`, neither of which may say `FAILED`. For one paper alone:
 
 ```sh
 make .venv/.installed
@@ -33,9 +33,10 @@ make .venv/.installed
 
 On the same type of processor (RESULTS.md names ours) and with the same number of threads, all numbers must be equal byte for byte;
 elsewhere, last digits and answers that were near ties may differ, and `verify` names them. The command of a row reproduces that row
-alone, and `lookuplab verify` with the same name checks it; the seconds are those of the committed run, in which a notebook finds the answers that earlier ones have stored. *Ours* is the value to expect:
-the metric, whose name ends in its unit, and the comparison that decides the verdict; `figures/{0.name}` has all comparisons and digits. Tested on Linux (x86-64) with Python 3.11; other Pythons are refused; macOS, WSL, ARM and notebooks in the cloud
-are untested.
+alone, and `lookuplab verify` with the same name checks it; the seconds are those of the committed run, which had no record, and in which a notebook
+finds the answers that earlier ones have stored. *Ours* is the value to expect: the metric, whose name ends in its unit, and the comparison that decides
+the verdict; `figures/{0.name}` has all comparisons and digits. Tested on Linux (x86-64) with Python 3.11, 3.12 and 3.13; macOS, WSL, ARM and notebooks
+in the cloud are untested.
 
 *Direction*: a claim **holds** or **fails** if our whole 95% interval, in brackets, lies on one side of what is claimed;
 otherwise it is **not decided**. A claim holds if all its comparisons do, unless one is said to be enough; for one failing comparison to
@@ -56,8 +57,8 @@ contains the bound. It holds if all its comparisons do, unless one is said to be
 prints, or lies below (*smaller*) or above it (*larger*). A *check* is true by construction; a *finding* is ours, not the paper's. [CLAIMS.md](CLAIMS.md) has
 our numbers beside the paper's, and how to check them. [The mini world](docs/second_world.md) tells what in the mini models' training decides which result;
 results of the run *gemma* are those of a [small pretrained model](docs/gemma.md).
-The notebooks are committed without outputs; `make reproduce` builds a site with executed copies. Seconds are those of the committed run, in which a
-notebook finds the answers that earlier ones have stored.
+The notebooks are committed without outputs; `make reproduce` builds a site with executed copies. Seconds are those of the committed run, which made
+every answer anew; a notebook finds those that earlier ones have stored.
 """
 UNRUN = " Nothing has been run with the papers' own models yet."
 

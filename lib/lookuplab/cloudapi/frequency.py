@@ -379,16 +379,22 @@ def by_repository(path: Path, index: ApiIndex) -> np.ndarray:
     First: the repository calls or defines a function with the operation's name. Second: it does, and it also calls
     something on a client of the operation's service. Third: it calls the operation on the operation's own client.
     """
-    operations, found = index.operations, []
+    named, served, placed = defaultdict(list), defaultdict(list), defaultdict(list)
+    for at, spec in enumerate(index.operations):
+        named[spec.provider, spec.name].append(at)
+        served[spec.provider, spec.service].append(at)
+        placed[spec.id].append(at)
     with opened(path) as lines:
-        for row in map(json.loads, lines):
-            called = {(provider, name) for provider, name, _ in row["names"]}
-            used = {(provider, service) for provider, service, *_ in row["bound"]}
-            bound = {"{}/{}.{}.{}".format(*place) for place in row["bound"]}
-            names = np.array([(spec.provider, spec.name) in called for spec in operations])
-            clients = np.array([(spec.provider, spec.service) in used for spec in operations])
-            found.append((names, names & clients, [spec.id in bound for spec in operations]))
-    return np.array(found).swapaxes(0, 1)
+        rows = [*map(json.loads, lines)]
+    found = np.zeros((3, len(rows), len(index.operations)), bool)
+    for at, row in enumerate(rows):
+        for provider, name, _ in row["names"]:
+            found[0, at, named[provider, name]] = True
+        for place in row["bound"]:
+            found[1, at, served[place[0], place[1]]] = True
+            found[2, at, placed["{}/{}.{}.{}".format(*place)]] = True
+    found[1] &= found[0]
+    return found
 
 
 def classes(repositories, index: ApiIndex) -> np.ndarray:

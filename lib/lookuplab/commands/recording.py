@@ -17,7 +17,8 @@ def record(*, stores: Path | None = None) -> None:
 
     \b
     Example:
-      lookuplab reproduce --cold && lookuplab record
+      lookuplab reproduce --cold
+      lookuplab record
 
     Args:
         stores: A folder with other stores (default: runs/cold, those of the cold run).

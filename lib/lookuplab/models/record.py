@@ -145,7 +145,17 @@ def write(name: str, answers: Mapping[str, Any], target: Path) -> None:
             "key": keys,
         }
         table = pyarrow.table(columns)
-    options = {"compression": "zstd", "compression_level": 19, "row_group_size": ROWS}
+    # floats compress by a third better with their bytes apart
+    floats = {"token_logprobs": "token_logprobs.list.element", "margin": "margin"}
+    options = {
+        "compression": "zstd",
+        "compression_level": 19,
+        "row_group_size": ROWS,
+        "use_dictionary": [field for field in table.column_names if field not in floats],
+        "use_byte_stream_split": [
+            path for field, path in floats.items() if field in table.column_names
+        ],
+    }
     with paths.replacing(target) as part:
         parquet.write_table(table, part, **options)
 

@@ -14,7 +14,9 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "lib" / "lookuplab"
 PAPER_PACKAGES = {"cloudapi", "stackoverflow", "toolgen"}
-TOP = "audit claims cli commands data_sources execute notebooks report runner verify __main__".split()
+TOP = (
+    "audit claims cli commands data_sources execute notebooks report runner verify __main__".split()
+)
 RANKS = (
     {"errors": 0, "paths": 0, "mini": 3} | dict.fromkeys(PAPER_PACKAGES, 2) | dict.fromkeys(TOP, 4)
 )

@@ -12,7 +12,8 @@ from tiny_architectures import byte_tokenizer, metaspace_tokenizer, save
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt
 from lookuplab.models.constraint import NameConstraint, NameTries, Trie
-from lookuplab.models.local import LocalModel, distributions
+from lookuplab.models.decoding import distributions
+from lookuplab.models.local import LocalModel
 from lookuplab.models.remote import RemoteModel
 
 NAMES = (

@@ -18,7 +18,8 @@ from transformers import AutoModelForCausalLM
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt, load
-from lookuplab.models.local import LocalModel, choose, distributions
+from lookuplab.models.decoding import choose, distributions
+from lookuplab.models.local import LocalModel
 from lookuplab.models.tokens import decoded
 
 PROMPTS = [
@@ -236,7 +237,7 @@ def test_draws_from_the_likeliest_tokens_are_those_from_the_sorted_vocabulary(mo
         decoding = Decoding(temperature=temperature, top_p=top_p)
         drawn = []
         for counts in ((likely,), ()):
-            monkeypatch.setattr("lookuplab.models.local.LIKELY", counts)
+            monkeypatch.setattr("lookuplab.models.decoding.LIKELY", counts)
             drawn.append(choose(logits, logits, chance, decoding))
         assert all(map(torch.equal, *drawn))
 
@@ -267,7 +268,7 @@ def test_an_answer_s_margin_is_its_narrowest_choice(plain):
 
 
 def test_out_of_memory_halves_the_batch_and_changes_no_answer(llama, plain, monkeypatch):
-    monkeypatch.setattr("lookuplab.models.local.clear_device_cache", lambda **_: None)  # slow
+    monkeypatch.setattr("lookuplab.models.decoding.clear_device_cache", lambda **_: None)  # slow
     model = LocalModel(llama)
     rows = record_rows(model, fail_above=6)
     done, expected = answers(model, SHORT), answers(plain, SHORT)
@@ -290,7 +291,7 @@ def test_batches_hold_prompts_of_similar_length_in_a_fixed_order(llama, monkeypa
     assert batches(requests) == batches(requests[::-1]) == whole
     assert batches(requests[:5]) == whole[1:], "an interrupted run goes on with the same batches"
     longest = len(model.prompt_ids(requests[8][0].text))
-    monkeypatch.setattr("lookuplab.models.local.CPU_TOKENS", 2 * longest)
+    monkeypatch.setattr("lookuplab.models.decoding.CPU_TOKENS", 2 * longest)
     assert [len(batch) for batch in batches(requests)][:2] == [2, 2]
 
 

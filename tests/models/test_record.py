@@ -1,6 +1,5 @@
 """The record: exact, the same bytes, found where it fits and nowhere else; audits that name what was altered."""
 
-
 import numpy as np
 import pandas as pd
 import pytest

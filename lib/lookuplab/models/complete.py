@@ -1,7 +1,7 @@
 """The only way from prompts to completions: look them up, generate the missing ones, and store each as it arrives.
 
 Caching, resuming and progress are implemented only here, so notebooks and packages call ``complete`` or ``score``,
-never a model itself. There are three exceptions: training; next-token distributions (``local.distributions``, in
+never a model itself. There are three exceptions: training; next-token distributions (``decoding.distributions``, in
 ``toolgen.explorer``, ``toolgen.finetuning`` and lesson 3); and the naive baselines of the performance notebooks. If the
 store has all answers, no weights are loaded and nothing is written.
 
@@ -92,7 +92,7 @@ class Completion:
     continuation that was only scored, ``"scored"``. After ``"eos"``, a local model's last token is the end-of-text
     token, which spells nothing, like every special token. ``text`` keeps the whole last token: cutting it is left to
     the scorer. ``prompt_tokens`` counts the tokens that the model saw, ``prompt_dropped`` those that truncation
-    removed. ``margin`` is the smallest gap between a chosen token and the runner-up (see ``local.choose``): larger
+    removed. ``margin`` is the smallest gap between a chosen token and the runner-up (see ``decoding.choose``): larger
     numerical noise could have changed the answer. It is None if there was no choice or it was not measured. ``record``
     (JSON) is the log of a constraint, for callers that keep one (ToolGen). ``==`` ignores both ``margin`` and
     ``record``.

@@ -12,12 +12,13 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
-
-import torch
+from typing import TYPE_CHECKING, Protocol
 
 from lookuplab.errors import UserError
 from lookuplab.models.tokens import TAIL, UNFINISHED, continuations, decoded
+
+if TYPE_CHECKING:
+    import torch
 
 
 class Constraint(Protocol):
@@ -28,7 +29,7 @@ class Constraint(Protocol):
     different continuation of the same beginning.
     """
 
-    def restrict(self, logits: torch.Tensor) -> tuple[torch.Tensor, float] | None:
+    def restrict(self, logits: "torch.Tensor") -> "tuple[torch.Tensor, float] | None":
         """Logits (vocabulary,) with -inf for tokens that may not come next; None if any token may.
 
         The second value is the distance of a probability from a gate's threshold; inf without a gate.
@@ -99,11 +100,12 @@ class NameTries:
         return [text[len(before) :] for text in texts]
 
     @cached_property
-    def breaks(self) -> torch.Tensor:
+    def breaks(self) -> "torch.Tensor":
         """Ids (n,) of the tokens that end a name: end of text, and tokens that begin with a non-identifier character.
 
         Incomplete characters and special tokens, which spell nothing, do not count.
         """
+        import torch
 
         ends = {
             token
@@ -112,14 +114,14 @@ class NameTries:
         }
         return torch.tensor(sorted(ends | self._end_of_text))
 
-    def only(self, logits: torch.Tensor, tokens: Iterable[int], may_end: bool) -> torch.Tensor:
+    def only(self, logits: "torch.Tensor", tokens: Iterable[int], may_end: bool) -> "torch.Tensor":
         """Logits (vocabulary,) with -inf for all but ``tokens`` and, if ``may_end``, the breaks."""
-        kept = torch.zeros_like(logits, dtype=torch.bool)
+        kept = logits.new_zeros(len(logits)).bool()
         kept[list(tokens)] = True
         if may_end:
             self.breaks = self.breaks.to(logits.device)  # once
             kept[self.breaks] = True
-        return logits.masked_fill(~kept, -torch.inf)
+        return logits.masked_fill(~kept, -math.inf)
 
     def paths(
         self, tail: tuple[int, ...], names: Sequence[str]
@@ -153,7 +155,7 @@ class NameConstraint:
     names: NameTries
     node: Trie | None
 
-    def restrict(self, logits: torch.Tensor) -> tuple[torch.Tensor, float] | None:
+    def restrict(self, logits: "torch.Tensor") -> "tuple[torch.Tensor, float] | None":
         if self.node is None:
             return None
         return self.names.only(logits, self.node, self.node.terminal), math.inf

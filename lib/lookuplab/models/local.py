@@ -1,21 +1,9 @@
 """Models that run here: any causal or encoder-decoder checkpoint of Hugging Face Transformers.
 
-From top to bottom: the model that answers, a row of its batch and the choice of the next token, and what a batch
-carries from one forward pass to the next.
-
-The loop is that of gpt-fast: prefill once, then one token per step for all rows. Beyond ``generate`` of Transformers,
-it offers batches of *different* prompts, stop rules that end a row during decoding, log-probabilities of every token
-under the unscaled distribution, answers that depend neither on the batch nor on the order of the prompts (in float32,
-up to the last bits; in 16 bits only the head is computed in float32, and a near tie may fall either way, which
-``Completion.margin`` shows), and constraints that wait for another program, also in beam search. Left out on purpose:
-penalties and assisted decoding. A checkpoint's own sampling defaults are ignored; only ``Decoding`` counts.
+The weights, and torch with them, are loaded when the first answer needs them; ``models.decoding`` writes the answers.
 """
 
-import copy
 import gc
-import hashlib
-import inspect
-import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -23,37 +11,18 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
 from huggingface_hub import try_to_load_from_cache
-from peft import PeftModel
-from tokenizers.decoders import DecodeStream
-from torch.nn import functional
-from torch.nn.utils.rnn import pad_sequence
-from transformers import (
-    AutoConfig,
-    AutoModelForCausalLM,
-    AutoModelForSeq2SeqLM,
-    AutoTokenizer,
-    GenerationConfig,
-)
-from transformers.cache_utils import DynamicCache, DynamicLayer, EncoderDecoderCache
+from transformers import AutoConfig, AutoTokenizer
 
 from lookuplab.errors import UserError
 from lookuplab.models.complete import Completion, Decoding, Prompt
 from lookuplab.models.constraint import Constraint, NameConstraint, NameTries, Trie
 from lookuplab.models.load import base_of, content_hash, is_adapter
-from lookuplab.models.tokens import TAIL, continuations, decoded
+from lookuplab.models.tokens import TAIL, continuations
 
 DTYPES = ("float32", "bfloat16", "float16")
 ROWS = 128  # per batch, at most
 CPU_TOKENS = 8192  # rows x longest prompt; larger batches pad more and overflow the caches
-GPU_SHARE = 0.8  # of the free memory, for keys and values
-# drop finished rows once they are one in this many of the batch: each drop copies the cache
-COMPACT = 8
-LIKELY = (16, 256)  # numbers of tokens that sampling with top_p looks at first and second
-BLOCK = 64  # positions that the cache reserves at once
 
 
 @dataclass
@@ -94,18 +63,18 @@ class LocalModel:
         batch_size: int = ROWS,
         context: int | None = None,
     ) -> None:
-        folder, gpu = Path(place).expanduser(), torch.cuda.is_available()
+        folder = Path(place).expanduser()
         self.name = name or (folder.resolve().name if folder.is_dir() else place)
         self.adapter = folder if is_adapter(folder) else None
         self.source = (str(folder) if folder.is_dir() else place), revision
         if self.adapter:
             self.source = base_of(folder)
-        self.dtype = dtype or ("bfloat16" if gpu else "float32")
+        self.dtype = dtype or ("bfloat16" if has_gpu() else "float32")
         if self.dtype not in DTYPES:
             raise UserError(
                 f"model {self.name}: dtype is {dtype!r}; it must be {', '.join(DTYPES)}"
             )
-        self.device_map = device_map or ("auto" if gpu else None)
+        self.device_map = device_map
         self.config = self._read(AutoConfig.from_pretrained)
         self.causal = not self.config.is_encoder_decoder
         # encoder-decoders here have relative positions and no limit
@@ -150,13 +119,16 @@ class LocalModel:
     @cached_property
     def module(self):
         """The Transformers model, ready to decode. Models no longer in use are freed first."""
+        import torch
+        from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
+
         gc.collect()
         torch.cuda.empty_cache()
         kind = AutoModelForCausalLM if self.causal else AutoModelForSeq2SeqLM
         module, report = self._read(
             kind.from_pretrained,
             dtype=getattr(torch, self.dtype),
-            device_map=self.device_map,
+            device_map=self.device_map or ("auto" if has_gpu() else None),
             output_loading_info=True,
         )
         if report["missing_keys"]:
@@ -172,6 +144,8 @@ class LocalModel:
                 "CPU; take more GPUs or another dtype (NAME?dtype=bfloat16)"
             )
         if self.adapter:
+            from peft import PeftModel
+
             if len(self.tokenizer) > module.get_input_embeddings().num_embeddings:
                 module.resize_token_embeddings(len(self.tokenizer), mean_resizing=False)
             with warnings.catch_warnings():  # PEFT 0.21 still asks for an attribute by its old name
@@ -202,6 +176,8 @@ class LocalModel:
     @cached_property
     def end_of_text(self) -> frozenset[int]:
         """Every token that ends an answer, from the generation configuration and the tokenizer."""
+        from transformers import GenerationConfig
+
         try:
             config = GenerationConfig.from_pretrained(self.source[0], revision=self.source[1])
         except OSError:  # there is none
@@ -244,6 +220,8 @@ class LocalModel:
         long, for choices with a chat model, and if not even one row fits into memory.
         """
 
+        from lookuplab.models import decoding as loop
+
         asked = {prompt for prompt, _ in requests}
         encoded, rows = {prompt: self._encode(prompt) for prompt in asked}, []
         for prompt, sample in requests:
@@ -252,8 +230,8 @@ class LocalModel:
             before, limit = (kept if self.causal else []), decoding.max_new_tokens
             limit = min(limit, self.context - len(before)) if self.context else limit
             make = partial(constrain or self._named, prompt, before)
-            rows.append(Row(prompt, sample, kept, len(ids) - len(kept), before, limit, make))
-        yield from self._written(rows, decoding)
+            rows.append(loop.Row(prompt, sample, kept, len(ids) - len(kept), before, limit, make))
+        yield from loop.written(self, rows, decoding, self.end_of_text)
 
     def _named(self, prompt: Prompt, before: list[int]) -> Constraint | None:
         if prompt.choices and self.chat:
@@ -270,6 +248,8 @@ class LocalModel:
         The continuation is then generated like an answer, under a constraint that allows nothing else. ``text`` is the
         continuation, ``finish_reason`` is ``"scored"``. UserError if both together are too long.
         """
+        from lookuplab.models import decoding as loop
+
         rows, texts = [], {}
         for prompt, text in pairs:
             ids = self._encode(prompt)
@@ -284,10 +264,10 @@ class LocalModel:
             if added:
                 before, texts[prompt.id] = ids if self.causal else [], text
                 dictate = partial(NameConstraint, self.names, Trie.of([added]))
-                rows.append(Row(prompt, 0, ids, 0, before, len(added), dictate))
+                rows.append(loop.Row(prompt, 0, ids, 0, before, len(added), dictate))
             else:
                 yield [Completion(prompt.id, 0, text, (), (), (), "scored", len(ids))]
-        for batch in self._written(rows, Decoding(), frozenset()):
+        for batch in loop.written(self, rows, Decoding(), frozenset()):
             yield [replace(one, text=texts[one.id], finish_reason="scored") for one in batch]
 
     def _encode(self, prompt: Prompt, answer: str = "") -> list[int]:
@@ -332,451 +312,8 @@ class LocalModel:
         room = max(1, context - decoding.max_new_tokens) - len(first)
         return first + ids[len(ids) - room :]
 
-    def _written(
-        self, rows: list["Row"], decoding: Decoding, end_of_text: frozenset[int] | None = None
-    ) -> Iterator[list[Completion]]:
-        """Finish the rows, longest prompts first, in batches.
 
-        A batch has at most ``batch_size`` rows and as many tokens, padding included, as the memory allows: on GPUs, as
-        many as would fit if every attention head stored its own keys and values; the memory saved by models whose heads
-        share them is left for activations. If memory runs out, the budget is halved and the batch repeated; UserError
-        if a single row does not fit. The order is fixed and results are whole batches. So an interrupted run resumes
-        with the same batches on a CPU; on GPUs they may differ, because the budget depends on the free memory.
-        """
-        rows.sort(key=lambda row: (-len(row.ids), row.prompt.id, row.sample))
-        end_of_text = self.end_of_text if end_of_text is None else end_of_text
-        at, budget, new = 0, CPU_TOKENS * min(2, decoding.n), 0  # samples share lanes at first
-        if rows and self.module.device.type == "cuda":
-            free = 0
-            for i in range(torch.cuda.device_count()):  # what PyTorch keeps for reuse is free, too
-                free += torch.cuda.mem_get_info(i)[0]
-                free += torch.cuda.memory_reserved(i) - torch.cuda.memory_allocated(i)
-            text, new = self.config.get_text_config(decoder=True), decoding.max_new_tokens
-            each = 2 * text.num_hidden_layers * text.hidden_size * self.module.dtype.itemsize
-            budget = int(GPU_SHARE * free / each)
-        while at < len(rows):
-            longest = decoding.beams * (len(rows[at].ids) + new)
-            size = min(self.batch_size // decoding.beams, budget // longest)
-            batch = rows[at : at + max(1, size)]
-            try:
-                for row in batch:
-                    row.begin(self.tokenizer, decoding)
-                write = self._decode if decoding.beams == 1 else self._search
-                write(batch, decoding, end_of_text)
-            except RuntimeError as error:
-                if not should_reduce_batch_size(error):
-                    raise
-                if len(batch) == 1:
-                    raise UserError(
-                        f"{self.name}: not enough memory for a single prompt; use shorter prompts, fewer "
-                        "new tokens, a smaller dtype or a larger device"
-                    ) from error
-                budget = len(batch) // 2 * longest
-            else:
-                at += len(batch)
-                self.work.new_tokens += sum(len(row.tokens) for row in batch)
-                yield [row.completion() for row in batch]
-                continue
-            # outside the except block, so that the failed batch's tensors are free
-            clear_device_cache(garbage_collection=True)
+def has_gpu() -> bool:
+    import torch
 
-    @torch.inference_mode()
-    def _decode(self, rows: list["Row"], decoding: Decoding, end_of_text: frozenset[int]) -> None:
-        """Append tokens until every row is finished.
-
-        Rows with the same prompt share a lane of the batch as long as they have written the same, so samples cost
-        nothing before they differ.
-        """
-        batch, chance = Batch(self.module, rows, self.context, self.work), None
-        lanes = batch.lanes
-        while True:
-            logits = batch.logits
-            if lanes != [*range(len(logits))]:
-                logits = logits[lanes]
-            scores, gates = logits, [math.inf] * len(rows)
-            for i, row in enumerate(rows):
-                if row.constraint and (found := row.constraint.restrict(logits[i])):
-                    scores = scores.clone() if scores is logits else scores
-                    scores[i], gates[i] = found
-            if decoding.temperature > 0:
-                drawn = [row.chances[len(row.tokens)] for row in rows]
-                chance = torch.tensor(drawn, dtype=torch.float64, device=scores.device)
-            tokens, logprobs, margins = choose(logits, scores, chance, decoding)
-            told = torch.stack([tokens, logprobs.double(), margins], 1).tolist()
-            going = []
-            for row, lane, numbers, gate in zip(rows, lanes, told, gates, strict=True):
-                token, logprob, margin = numbers
-                row.push(int(token), logprob, min(margin, gate), end_of_text)
-                if not row.finish_reason:
-                    going.append((row, lane, int(token)))
-            if not going:
-                break
-            rows, *written = map(list, zip(*going, strict=True))
-            parents, reads, lanes = branched(*written, len(batch.logits))
-            if parents != [*range(len(batch.logits))]:
-                batch.keep(parents)
-            batch.step(torch.tensor(reads, device=scores.device))
-
-    @torch.inference_mode()
-    def _search(self, rows: list["Row"], decoding: Decoding, end_of_text: frozenset[int]) -> None:
-        """Finish every row by beam search."""
-        batch = Batch(self.module, rows, self.context, self.work)
-        batch.keep(batch.lanes)
-        searches = [Search(row, decoding.beams, end_of_text) for row in rows]
-        while searches:
-            first, parents = 0, []
-            for search in searches:
-                logits = batch.logits[first:][: len(search.running)]
-                parents += [first + parent for parent in search.step(logits)]
-                first += len(logits)
-            searches = [search for search in searches if search.running]
-            if searches:
-                batch.keep(parents)
-                last = [beam.tokens[-1] for search in searches for beam in search.running]
-                batch.step(torch.tensor(last, device=batch.mask.device))
-
-
-@dataclass
-class Row:
-    """One answer: grows by ``push`` until ``finish_reason`` is set.
-
-    ``before`` are the prompt tokens that it continues, none for an encoder-decoder; ``limit`` is the number of tokens
-    that it may add.
-    """
-
-    prompt: Prompt
-    sample: int
-    ids: list[int]
-    dropped: int
-    before: list[int]
-    limit: int
-    make_constraint: Callable[[], Constraint | None]
-
-    def begin(self, tokenizer, decoding: Decoding) -> None:
-        """Reset the answer, also to start over after running out of memory."""
-        self.tokenizer, self.tail, self.over = tokenizer, self.before[-TAIL:], decoding.stopper()
-        self.spelling = DecodeStream(ids=list(self.tail), skip_special_tokens=True)
-        self.constraint, self.margin, self.finish_reason = self.make_constraint(), math.inf, ""
-        self.tokens, self.logprobs, self.pieces = [], [], []
-        if decoding.temperature > 0:
-            self.chances = uniforms(self, decoding)
-
-    def push(self, token: int, logprob: float, margin: float, end_of_text: frozenset[int]) -> None:
-        """Append one token and check whether it was the last. ``margin``: how near the choice was to a different one.
-
-        Decoding is incremental, so each token costs the same. An incomplete character is held back until it is
-        complete; special tokens spell nothing.
-        """
-        piece = self.spelling.step(self.tokenizer.backend_tokenizer, token) or ""
-        self.tokens.append(token)
-        self.logprobs.append(logprob)
-        self.pieces.append(piece)
-        self.margin = min(self.margin, margin)
-        if self.constraint:
-            self.constraint.push(token, logprob)
-        if token in end_of_text:
-            self.finish_reason = "eos"
-        elif piece and self.over(piece):
-            self.finish_reason = "stop"
-        elif len(self.tokens) >= self.limit:
-            self.finish_reason = "length"
-
-    def completion(self) -> Completion:
-        """The finished row. Bytes that never became a character are added to the last token's text."""
-        if not self.pieces[-1]:
-            start, whole = decoded(self.tokenizer, [self.tail, self.tail + self.tokens])
-            self.pieces[-1] = whole[len(start) + len("".join(self.pieces)) :]
-        return Completion(
-            self.prompt.id,
-            self.sample,
-            "".join(self.pieces),
-            tuple(self.pieces),
-            tuple(self.tokens),
-            tuple(self.logprobs),
-            self.finish_reason,
-            len(self.ids),
-            self.dropped,
-            None if self.margin == math.inf else self.margin,
-            self.constraint and self.constraint.record(),
-        )
-
-
-@dataclass
-class Beam:
-    """A beginning of an answer; ``score`` is the sum of its log-probabilities."""
-
-    constraint: Constraint | None
-    tokens: tuple[int, ...] = ()
-    logprobs: tuple[float, ...] = ()
-    score: float = 0.0
-
-    def mean(self) -> float:
-        return self.score / len(self.tokens)
-
-    def grown(self, token: int, logprob: float, score: float) -> "Beam":
-        """This beam with one more token and its own copy of the constraint."""
-        constraint = copy.copy(self.constraint)
-        if constraint:
-            constraint.push(token, logprob)
-        return Beam(constraint, (*self.tokens, token), (*self.logprobs, logprob), score)
-
-
-class Search:
-    """Beam search for one row, like that of Transformers with its defaults.
-
-    The ``width`` likeliest beginnings continue as ``running``; those among the likeliest that end are ``finished``. The
-    search is over once there are ``width`` finished ones and the best running one has no better mean log-probability
-    than the worst of them. The answer is the finished one with the best mean.
-    """
-
-    def __init__(self, row: Row, width: int, end_of_text: frozenset[int]) -> None:
-        self.row, self.width, self.end_of_text = row, width, end_of_text
-        self.running, self.finished = [Beam(row.constraint)], []
-
-    def step(self, logits: torch.Tensor) -> list[int]:
-        """Add one token, given the logits (running, vocabulary); return which beginning each new one continues.
-
-        The list is empty at the end, when the row has its answer. Tokens that a constraint forbids are no candidates;
-        the scores are those without the constraint.
-        """
-        logprobs = logits.log_softmax(-1)
-        scores = logprobs + logprobs.new_tensor([[beam.score] for beam in self.running])
-        for beam, own, each in zip(self.running, scores, logits, strict=True):
-            if beam.constraint and (found := beam.constraint.restrict(each)):
-                own.masked_fill_(found[0] == -torch.inf, -torch.inf)
-        # enough candidates that at least ``width`` do not end
-        best = scores.flatten().topk(min(self.width * (1 + len(self.end_of_text)), scores.numel()))
-        before, self.running, parents = self.running, [], []
-        for rank, (score, place) in enumerate(zip(*(part.tolist() for part in best), strict=True)):
-            parent, token = divmod(place, logits.shape[1])
-            ends = token in self.end_of_text or len(before[parent].tokens) + 1 == self.row.limit
-            if score > -math.inf and (rank if ends else len(self.running)) < self.width:
-                logprob = logprobs[parent, token].item()
-                (self.finished if ends else self.running).append(
-                    before[parent].grown(token, logprob, score)
-                )
-                parents += [] if ends else [parent]
-        self.finished = sorted(self.finished, key=Beam.mean, reverse=True)[: self.width]
-        full = len(self.finished) == self.width
-        if full and self.running and self.running[0].mean() <= self.finished[-1].mean():
-            self.running = []
-        if not self.running:
-            self._answer(self.finished[0])
-        return parents if self.running else []
-
-    def _answer(self, beam: Beam) -> None:
-        """Push the beam's tokens to the row, whose constraint has seen none of them."""
-        self.row.constraint = None
-        for token, logprob in zip(beam.tokens, beam.logprobs, strict=True):
-            self.row.push(token, logprob, math.inf, self.end_of_text)
-        self.row.constraint = beam.constraint
-
-
-def choose(
-    logits: torch.Tensor, scores: torch.Tensor, chance: torch.Tensor | None, decoding: Decoding
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Next token (rows,), its natural log-probability (rows,) at temperature 1, and its margin (rows,).
-
-    The token is chosen by ``scores`` (rows, vocabulary), the ``logits`` under constraints; the log-probability is
-    always that of ``logits``. Sampling inverts the cumulative distribution at ``chance`` (rows,), in [0, 1), in the
-    order of the vocabulary, so that last-bit noise in the logits moves a boundary between two tokens but never reorders
-    them. The margin says how near the choice was to a different one: in greedy decoding, the gap between the two
-    largest scores in nats; in sampling, the distance of ``chance`` to the nearer end of the token's interval or of
-    ``top_p`` to the nearest sum at which it could cut, whichever is smaller.
-    """
-    best = scores.topk(2)
-    token, margin = best.indices[:, 0], (best.values[:, 0] - best.values[:, 1]).double()
-    if chance is not None:
-        alone, near = margin == torch.inf, torch.full_like(margin, torch.inf)
-        chosen = torch.softmax(scores.double() / decoding.temperature, dim=-1)
-        if decoding.top_p < 1:
-            chosen, names, near = nucleus(chosen, decoding.top_p)
-        total = chosen.cumsum(-1)
-        point = chance.double() * total[:, -1]
-        at = torch.searchsorted(total, point[:, None], right=True).clamp(max=total.shape[-1] - 1)
-        upper = total.gather(-1, at)[:, 0]
-        lower = upper - chosen.gather(-1, at)[:, 0]
-        token = (names.gather(-1, at) if decoding.top_p < 1 else at)[:, 0]
-        margin = torch.minimum(torch.minimum(upper - point, point - lower), near)
-        margin = margin.masked_fill(alone, torch.inf)
-    return token, logits.gather(-1, token[:, None])[:, 0] - logits.logsumexp(-1), margin
-
-
-def nucleus(chances: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The likeliest ``chances`` (rows, k) in the order of the vocabulary, their tokens, and the margin of the cut.
-
-    Chances are set to zero after those that together reach ``top_p`` (the one that crosses it stays). The margin
-    (rows,) is the distance of ``top_p`` to the nearest sum at which it could cut. Of equally likely tokens at the cut,
-    those first in the vocabulary stay. Sorting the whole vocabulary is slow, so that is done only if the ``LIKELY``
-    most likely tokens do not suffice.
-    """
-    for count in (*LIKELY, chances.shape[-1]):
-        if count < chances.shape[-1]:
-            ranked, order = chances.topk(count)
-        else:
-            ranked, order = chances.sort(dim=-1, descending=True, stable=True)
-        before = ranked.cumsum(-1) - ranked
-        outside = before >= top_p
-        tied = (ranked[:, 1:] == ranked[:, :-1]) & outside[:, 1:] & ~outside[:, :-1]
-        if outside[:, -1].all() and not tied.any():
-            break
-    names, places = order.sort(-1)
-    kept = ranked.masked_fill(outside, 0).gather(-1, places)
-    return kept, names, (before - top_p).abs().amin(-1)
-
-
-def branched(
-    lanes: list[int], tokens: list[int], count: int
-) -> tuple[list[int], list[int], list[int]]:
-    """Which of ``count`` lanes each new lane continues, the token that it reads, and each row's new lane.
-
-    ``lanes`` and ``tokens``: each row's lane and the token that it wrote. Rows that share a lane go on in different
-    lanes if they wrote different tokens. A lane without a row reads anything until such lanes are dropped.
-    """
-    parents, reads, places = [*range(count)], [-1] * count, {}
-    for lane, token in zip(lanes, tokens, strict=True):
-        if (lane, token) not in places:
-            if reads[lane] < 0:
-                places[lane, token], reads[lane] = lane, token
-            else:
-                places[lane, token] = len(parents)
-                parents.append(lane)
-                reads.append(token)
-    kept = [lane for lane, token in enumerate(reads) if token >= 0]
-    if (len(reads) - len(kept)) * COMPACT < len(reads):
-        kept = [*range(len(reads))]
-    at = {lane: i for i, lane in enumerate(kept)}
-    new_lanes = [at[places[key]] for key in zip(lanes, tokens, strict=True)]
-    return [parents[i] for i in kept], [max(0, reads[i]) for i in kept], new_lanes
-
-
-def uniforms(row: Row, decoding: Decoding) -> np.ndarray:
-    """The row's random numbers in [0, 1), one per token, which depend only on seed, prompt id and sample."""
-    name = f"{decoding.seed}\x1f{row.prompt.id}\x1f{row.sample}"
-    seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:16], "big")
-    return np.random.default_rng(seed).random(decoding.max_new_tokens)
-
-
-class Batch:
-    """What lanes carry from one forward pass to the next: key/value cache, mask, positions and next-token logits.
-
-    There is one lane for each distinct prompt at first; ``lanes`` says which is whose row's. ``logits`` are (lanes,
-    vocabulary). Lanes of a causal model always end in the last column, so that the distance between two columns is the
-    distance between two tokens: sliding-window masks and relative positions are right without knowing about padding. An
-    encoder-decoder's prompts begin in the first column, and its answers all have the same length.
-    """
-
-    def __init__(self, module, rows: list[Row], context: int | None, work: Work) -> None:
-        self.module, self.context, self.work = module, context or math.inf, work
-        self.known = inspect.signature(module.forward).parameters
-        prompts = [tuple(row.ids) for row in rows]
-        places = {ids: i for i, ids in enumerate(dict.fromkeys(prompts))}
-        self.lanes = [places[ids] for ids in prompts]
-        work.prompt_tokens += sum(map(len, places))
-        side = "right" if module.config.is_encoder_decoder else "left"
-        ids = pad_sequence(list(map(torch.tensor, places)), True, -1, side).to(module.device)
-        self.mask, ids = (ids >= 0).long(), ids.clamp(min=0)
-        self.lengths, self.encoded, self.cache = self.mask.sum(1), None, roomy_cache(module.config)
-        if side == "left":
-            self.logits = self._forward(ids, (self.mask.cumsum(1) - 1).clamp(min=0))
-        else:
-            self.cache = EncoderDecoderCache(self.cache, DynamicCache())
-            self.encoded = module.get_encoder()(input_ids=ids, attention_mask=self.mask)
-            self.logits = self._forward(torch.full_like(self.mask[:, :1], decoder_start(module)))
-
-    def step(self, tokens: torch.Tensor) -> None:
-        """Read one more token (lanes,) in each lane."""
-        if self.encoded is None:
-            self.mask = functional.pad(self.mask, (0, 1), value=1)
-        # lanes of finished rows that are not dropped yet continue
-        self.lengths = (self.lengths + 1).clamp(max=self.context)
-        self.logits = self._forward(tokens[:, None], self.lengths[:, None] - 1)
-
-    def keep(self, lanes: list[int]) -> None:
-        """Go on with these lanes, some of them perhaps several times."""
-        index = torch.tensor(lanes, device=self.mask.device)
-        self.mask, self.lengths = self.mask[index], self.lengths[index]
-        self.logits = self.logits[index]
-        self.cache.batch_select_indices(index)
-        if self.encoded is not None:
-            self.encoded.last_hidden_state = self.encoded.last_hidden_state[index]
-
-    def _forward(self, ids: torch.Tensor, position: torch.Tensor | None = None) -> torch.Tensor:
-        inputs = {"encoder_outputs": self.encoded, "decoder_input_ids": ids}
-        if self.encoded is None:
-            inputs = {"input_ids": ids, "position_ids": position, "logits_to_keep": 1}
-            inputs = {name: value for name, value in inputs.items() if name in self.known}
-        self.work.passes += 1
-        output = self.module(
-            **inputs, attention_mask=self.mask, past_key_values=self.cache, use_cache=True
-        )
-        return output.logits[:, -1].float()
-
-
-def decoder_start(module) -> int:
-    """The token that an encoder-decoder model's answers begin with."""
-    start = module.generation_config.decoder_start_token_id
-    return module.config.decoder_start_token_id if start is None else start
-
-
-class RoomyLayer(DynamicLayer):
-    """Keys and values of one layer, (rows, heads, positions, width), as views of larger buffers.
-
-    Transformers' own layer concatenates: each step copies everything it holds, which on a CPU with many rows costs as
-    much as the model's arithmetic. Layers with a sliding window are also stored in full: the model's mask applies the
-    window.
-    """
-
-    _rooms: Sequence[torch.Tensor] = ()
-
-    def update(self, key_states: torch.Tensor, value_states: torch.Tensor, *args, **kwargs):
-        """Append (rows, heads, new, width); return all keys and values so far."""
-        if not self.is_initialized:
-            self.lazy_initialization(key_states, value_states)
-        added, used = (key_states, value_states), self.get_seq_length()
-        rooms, end = self._rooms or [new[:, :, :0] for new in added], used + key_states.shape[-2]
-        if end > rooms[0].shape[-2]:
-            rooms = [
-                functional.pad(room[:, :, :used], (0, 0, 0, end - used + BLOCK)) for room in rooms
-            ]
-        rows = len(key_states)
-        for room, new in zip(rooms, added, strict=True):
-            room[:rows, :, used:end] = new
-        self._rooms, (self.keys, self.values) = rooms, (room[:rows, :, :end] for room in rooms)
-        return self.keys, self.values
-
-    def batch_select_indices(self, indices: torch.Tensor) -> None:
-        """Keep only these rows, with the reserved room after them. Only rows that change their place are copied."""
-        used, rows = self.get_seq_length(), len(indices)
-        indices = indices.to(self.keys.device)
-        moved = (indices != torch.arange(rows, device=indices.device)).nonzero()[:, 0]
-        if more := max(0, rows - len(self._rooms[0])):  # twice the room, so that it seldom grows
-            more = max(more, len(self._rooms[0]))
-            self._rooms = [functional.pad(room, (0,) * 7 + (more,)) for room in self._rooms]
-        for room in self._rooms:
-            room[moved, :, :used] = room[indices[moved], :, :used]
-        self.keys, self.values = (room[:rows, :, :used] for room in self._rooms)
-
-
-def roomy_cache(config) -> DynamicCache:
-    """An empty cache for a decoder. Models with recurrent layers keep the kind that their configuration needs."""
-    kinds = getattr(config.get_text_config(decoder=True), "layer_types", None) or ()
-    if set(kinds) - {"full_attention", "sliding_attention"}:
-        return DynamicCache(config=config)
-    cache = DynamicCache()
-    cache.layer_class_to_replicate = RoomyLayer
-    return cache
-
-
-@torch.inference_mode()
-def distributions(module, prompt_ids: list[int], ids: list[int]) -> torch.Tensor:
-    """The model's probabilities (len(ids), vocabulary) before each token of a continuation."""
-    read = torch.tensor([prompt_ids], device=module.device)
-    if module.config.is_encoder_decoder:
-        begun = torch.tensor([[decoder_start(module), *ids[:-1]]], device=module.device)
-        logits = module(input_ids=read, decoder_input_ids=begun).logits[0]
-    else:
-        logits = module(torch.cat([read, read.new_tensor([ids])], 1)).logits[
-            0, len(prompt_ids) - 1 : -1
-        ]
-    return logits.float().softmax(-1)
+    return torch.cuda.is_available()

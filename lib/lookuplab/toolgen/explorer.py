@@ -16,7 +16,8 @@ from ipywidgets import VBox
 
 from lookuplab.models import Decoding
 from lookuplab.models.complete import Store
-from lookuplab.models.local import LocalModel, distributions
+from lookuplab.models.decoding import distributions
+from lookuplab.models.local import LocalModel
 from lookuplab.sliders import slide, table
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.generation import DECODING, generate

@@ -35,8 +35,9 @@ from transformers import (
 
 from lookuplab import paths
 from lookuplab.errors import UserError
+from lookuplab.models.decoding import distributions
 from lookuplab.models.load import folder_of, load, table_name
-from lookuplab.models.local import LocalModel, distributions
+from lookuplab.models.local import LocalModel
 from lookuplab.provenance import device, processor
 from lookuplab.scoring.rates import average, row
 from lookuplab.toolgen.pairs import (

@@ -15,8 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
-
-import torch
+from typing import TYPE_CHECKING
 
 from lookuplab.errors import UserError
 from lookuplab.models.constraint import NameTries, Trie
@@ -24,6 +23,9 @@ from lookuplab.models.tokens import TAIL, UNFINISHED, decoded
 from lookuplab.toolgen.jedi_tool import Answer, behind_a_dot, suggestions
 from lookuplab.toolgen.marking import SKIPPED, VARIANTS
 from lookuplab.toolgen.pairs import add_mark, mark_of
+
+if TYPE_CHECKING:
+    import torch
 
 NEVER = 2.0  # higher than any probability
 
@@ -164,7 +166,7 @@ class ToolConstraint:
         self._collect()
         return [vars(question) for question in self.questions]
 
-    def restrict(self, logits: torch.Tensor) -> tuple[torch.Tensor, float] | None:
+    def restrict(self, logits: "torch.Tensor") -> "tuple[torch.Tensor, float] | None":
         self._collect()
         use, mark, margin = self.use, self.vocabulary.mark, math.inf
         if self.node is not None:
@@ -184,7 +186,7 @@ class ToolConstraint:
         sure = _probability(logits, [mark])
         if sure < least and (forbidden or use.variant == "paper"):
             logits = logits.clone()
-            logits[mark] = -torch.inf
+            logits[mark] = -math.inf
         return logits, min(margin, abs(sure - least))
 
     def push(self, token: int, logprob: float) -> None:
@@ -242,6 +244,6 @@ class ToolConstraint:
         return [] if over else sorted(self.node), self.node.terminal
 
 
-def _probability(logits: torch.Tensor, tokens: list[int]) -> float:
+def _probability(logits: "torch.Tensor", tokens: list[int]) -> float:
     """The probability of the most likely of ``tokens``."""
     return (logits[tokens].max() - logits.logsumexp(-1)).exp().item()

@@ -3,7 +3,7 @@ PYTHON ?= python3.11
 VENV := .venv
 RUN := $(VENV)/bin/python -m
 PIP := $(RUN) pip --disable-pip-version-check install --quiet -c constraints.txt
-JOBS ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+JOBS ?=  # notebooks or tests at once: by default as many as there are cores
 
 # The lessons as students get them: in the bundle, the lessons; in the full checkout, a copy that is made once and kept.
 LESSONS := $(if $(wildcard notebooks/course/bundle.py),runs/course/student,notebooks/course)
@@ -14,14 +14,14 @@ help:  ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1 \2/p' Makefile
 
 reproduce: $(VENV)/.installed  ## every notebook in the mini profile: figures/mini/, an audit, what the papers' claims come to, the report; COLD=1: without the record, about an hour
-	@$(RUN) lookuplab reproduce --profile mini $(if $(COLD),--cold,--audit 2%)
+	@$(RUN) lookuplab reproduce --profile mini $(if $(COLD),--cold,--audit 2%) $(addprefix -j,$(strip $(JOBS)))
 	@$(RUN) lookuplab claims --profile mini
 	@$(RUN) lookuplab report --profile mini
 	@if git rev-parse --quiet --verify HEAD >/dev/null 2>&1; then $(RUN) lookuplab verify --profile mini; \
 		else echo "no git checkout: there are no committed figures to compare with"; fi
 
 test: $(VENV)/.installed-test  ## the tests
-	@OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(RUN) pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
+	@OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(RUN) pytest -n $(or $(strip $(JOBS)),logical) --dist worksteal $(PYTEST_ARGS)
 
 lint: $(VENV)/.installed-lint  ## what ruff says about the code and its format
 	@$(RUN) ruff check .

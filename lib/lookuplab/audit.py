@@ -172,6 +172,8 @@ class Report:
         """What to print; the last line has the result."""
         total = sum(self.counts.values(), Counter())
         rows, made = total["rows"], total["made"]
+        if not made:
+            return ["audit: no notebook asked for a row of the sample; `lookuplab audit` runs all"]
         share = f"{self.audit.share:.3%}".rstrip("0%").rstrip(".")
         said = [
             f"audit of {share}% of each kind, at least {record.LEAST} rows; seed {self.audit.seed}",

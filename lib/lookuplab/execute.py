@@ -60,7 +60,8 @@ def _failing(copy: Path) -> int:
 
 
 def _end_with_the_runner() -> None:
-    sys.stdin.read()  # until the runner closes it, or ends
+    while os.read(0, 1):  # until the runner closes it, or ends
+        pass
     import psutil
 
     for child in psutil.Process().children(recursive=True):

@@ -93,6 +93,8 @@ def environment(job: Job, threads: int) -> dict[str, str]:
     """The environment of a notebook's process: its share of the processors, where its artifacts and answers go."""
     pools = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     preset = {} if job.profile.threads else os.environ
+    # the kernel works in the notebook's folder, so that a relative path would be another one there
+    own = {name: os.environ[name] for name in ("LOOKUPLAB_SOURCES",) if os.environ.get(name)}
     return {
         **{name: value for name, value in os.environ.items() if not _LAUNCHER.match(name)},
         **_launch_environment(*rank_and_count()),
@@ -104,7 +106,7 @@ def environment(job: Job, threads: int) -> dict[str, str]:
         "JUPYTER_PREFER_ENV_PATH": "1",
         "IPYTHONDIR": str(paths.RUNS / ".ipython"),
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
-        # the kernel works in the notebook's folder
+        **{name: str(Path(place).expanduser().absolute()) for name, place in own.items()},
         "LOOKUPLAB_HOME": str(paths.ROOT),
         STORE: str(CompletionStore.default_path()),
         USES: str(job.beside(".uses")),

@@ -100,6 +100,18 @@ def test_a_sweep_collects_every_number_beside_its_parameters_and_goes_on_where_i
         ]
 
 
+def test_a_relative_store_is_one_file_where_the_command_is_typed(kit, monkeypatch):
+    asks = ASKS.format(folder=str(Path(__file__).parents[1] / "models"), count=2)
+    kit.notebook("asks", asks)
+    kit.notebook("asks", asks, paper="other")
+    monkeypatch.chdir(kit.root)
+    monkeypatch.setenv("PWD", str(kit.root))
+    monkeypatch.setenv("LOOKUPLAB_STORE", "here.sqlite")
+    said = kit.said("reproduce -j 1")
+    assert "2 stored here before, 2 made anew" in said
+    assert [*kit.root.rglob("*.sqlite")] == [kit.root / "here.sqlite"]
+
+
 # Order
 
 

@@ -68,7 +68,8 @@ class JediTool:
     Full answers are remembered, so a repository must not change while its tool is in use.
     """
 
-    time_limit = 10.0  # CPU seconds per call: a few hundred times the usual
+    # CPU seconds per call: a thousand times the usual; the first call in a large package parses its modules
+    time_limit = 60.0
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or os.cpu_count() or 1

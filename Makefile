@@ -1,5 +1,6 @@
-# Needs Python 3.11, make and the package index; nothing else. Paths are relative, so the checkout may lie under a folder with spaces.
-PYTHON ?= python3.11
+# Needs Python 3.11, 3.12 or 3.13, make and the package index; nothing else. Paths are relative, so the checkout may lie under a folder with spaces.
+# The newest that runs: pyenv has a command for every version, also for those that are not chosen.
+PYTHON ?= $(or $(shell for one in python3.13 python3.12 python3.11; do $$one -c 'import ensurepip, venv' 2>/dev/null && echo $$one && break; done),python3.11)
 VENV := .venv
 RUN := $(VENV)/bin/python -m
 PIP := $(RUN) pip --disable-pip-version-check install --quiet -c constraints.txt
@@ -44,9 +45,8 @@ clean:  ## remove the virtual environment and what runs left behind
 	rm -rf -- $(VENV) runs
 
 $(VENV)/bin/python:
-	@command -v "$(PYTHON)" >/dev/null || { echo "error: no $(PYTHON) here: install Python 3.11, or say where it is: make PYTHON=/path/to/python3.11" >&2; exit 2; }
-	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' \
-		|| { echo "error: $(PYTHON) is not Python 3.11: say where that is: make PYTHON=/path/to/python3.11" >&2; exit 2; }
+	@"$(PYTHON)" -c 'import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null \
+		|| { echo "error: $(PYTHON) is no Python 3.11, 3.12 or 3.13 with the venv module: install one, or say where it is: make PYTHON=/path/to/python3.11" >&2; exit 2; }
 	@"$(PYTHON)" -m venv $(VENV)
 
 # torch first and by itself: whoever has set up pip for another build of it (CPU, another CUDA) gets that one.

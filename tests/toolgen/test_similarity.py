@@ -9,13 +9,14 @@ import textwrap
 from itertools import pairwise
 
 import numpy as np
+import parso.utils
 import pytest
-from codebleu import calc_codebleu
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lookuplab.toolgen.similarity import (
     COMPONENTS,
+    KEYWORDS,
     bleu,
     bleu_counts,
     code_bleu,
@@ -24,6 +25,7 @@ from lookuplab.toolgen.similarity import (
     edit_similarity,
     identifier_metrics,
     identifiers,
+    uncommented,
 )
 
 FLOW = "x = 1\ny = x\nreturn y"
@@ -60,17 +62,67 @@ def test_a_missing_data_flow_is_not_scored_or_0_in_the_package_and_one_that_disa
     assert coded(same, variant="package")[0] == pytest.approx(0.75 * coded(same)[0])
 
 
-def test_components_equal_those_of_the_package_codebleu_on_real_functions_and_on_a_corpus():
-    tree = ast.parse(source := inspect.getsource(textwrap))
+@pytest.fixture(scope="module")
+def pairs():
+    """Functions of a package that is the same under every Python: each with the next, whole, cut off and broken."""
+    tree = ast.parse(source := inspect.getsource(parso.utils))
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     found = [ast.get_source_segment(source, node) for node in nodes]
-    pairs = list(pairwise(found))
-    cut_off, none, short = (found[0][:200], found[0]), ("pass", "x"), ("x", "x y")
-    for corpus in [*([pair] for pair in pairs), [cut_off], [none], [short], pairs]:
+    cut = [(text[: len(text) * 2 // 3], text) for text in found]
+    broken = [(text.replace("(", "[", 1), text.replace(":", "", 2)) for text in found]
+    return [*pairwise(found), *cut, *broken]
+
+
+@pytest.mark.parametrize(
+    ("variant", "expected"), [("paper", [584, 1157, 274, 593]), ("package", [570, 1185, 273, 594])]
+)
+def test_counts_of_real_functions_are_the_same_under_every_python(pairs, variant, expected):
+    sums = np.array([code_bleu_counts(*pair, variant) for pair in pairs]).sum(axis=0)
+    ngrams = [1230, 1097, 1066, 1045, 1823, 1797, 1771, 1745]
+    weighted = [446.8, 1097, 1066, 1045, 653, 1863, 1837, 1811]
+    words = [*ngrams, *weighted, 1823, 1889]
+    assert sums == pytest.approx([*words, 2 * len(pairs), *expected])
+
+
+def test_components_equal_those_of_the_package_codebleu_on_real_functions_and_on_a_corpus(pairs):
+    codebleu = pytest.importorskip(
+        "codebleu", reason="codebleu's tree-sitter has no wheel for 3.13"
+    )
+    words = codebleu.codebleu.PACKAGE_DIR / "keywords" / "python.txt"
+    assert set(words.read_text(encoding="utf-8").split()) == KEYWORDS
+    if sys.version_info >= (3, 12):  # its tokenize does not read on in broken code
+        pairs = [pair for pair in pairs if all(map(parses, pair))]
+    none, short = ("pass", "x"), ("x", "x y")
+    for corpus in [*([pair] for pair in pairs), [none], [short], pairs]:
         predicted, wanted = zip(*corpus, strict=True)
-        theirs = calc_codebleu(wanted, predicted, "python")
+        theirs = codebleu.calc_codebleu(wanted, predicted, "python")
         expected = [theirs[f"{name}_match_score"] for name in COMPONENTS]
         assert np.nan_to_num(coded(*corpus)[1]) == pytest.approx(expected)
+
+
+def parses(text):
+    try:
+        return ast.parse(text)
+    except SyntaxError:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('def f():\n    """said"""\n\n    # why\n    return 1', "def f():\n    return 1"),
+        ("x = 1 + \\\n    y", "x = 1 +    y"),
+        ("f'''a\n{b!r}'''\nx = f'{y}# {z}'", "x = f'{y}# {z}'"),
+        ("x = 'a #b\ny #c\nz", "x = 'a \ny \nz"),
+        ("x = 'a\\\n#b' 'c\\\n#d\ny", "x = 'a\\\n#b' 'c\\\n#d\ny"),
+        ("x = (1, #c\n  2", "x = (1, #c\n  2"),
+        ('x = """a\ny #c', 'x = """a\ny #c'),
+        ("if x:\n    y\n  z #c", "if x:\n    y\n  z #c"),
+    ],
+)
+def test_comments_and_docstrings_are_taken_out_as_python_3_11_reads_them(text, expected):
+    """After a quote without an end it reads on, but not without the end of a bracket or a long string."""
+    assert uncommented(text) == expected
 
 
 def test_code_bleu_does_not_depend_on_the_hash_seed():

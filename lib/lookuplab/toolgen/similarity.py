@@ -6,30 +6,48 @@ from the counts of its pairs, for the whole corpus or any part of it.
 
 import keyword
 import re
-from collections import Counter
-from collections.abc import Sequence
-from contextlib import suppress
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from os.path import commonprefix
+from typing import NamedTuple
 
 import numpy as np
 import parso
-from codebleu.bleu import modified_precision
-from codebleu.codebleu import PACKAGE_DIR
-from codebleu.dataflow_match import normalize_dataflow
-from codebleu.parser import DFG_python, remove_comments_and_docstrings
-from codebleu.utils import get_tree_sitter_language
-from codebleu.weighted_ngram_match import modified_recall
+import tree_sitter_python
 from parso.tree import Leaf
 from rapidfuzz import fuzz
-from tree_sitter import Parser
+from tree_sitter import Language, Node, Parser
 
 from lookuplab.toolgen.functions import package_docstring, without_comments
 from lookuplab.toolgen.insertion import Place, indented
 
 ORDERS = (1, 2, 3, 4)
 COMPONENTS = ("ngram", "weighted_ngram", "syntax", "dataflow")
-KEYWORDS = set((PACKAGE_DIR / "keywords" / "python.txt").read_text(encoding="utf-8").split())
+KEYWORDS = {*keyword.kwlist, "match", "case", "type"}  # weigh five times as much as other words
+PARSER = Parser(Language(tree_sitter_python.language()))
+STEPS = set(  # of a data flow: what gives a name a value, or runs twice or not at all
+    """assignment augmented_assignment default_parameter for_in_clause for_statement if_statement
+    while_statement""".split()
+)
+# One token after blanks; what is no string, comment, bracket or end of a line is taken in long pieces.
+TOKEN = re.compile(
+    r"""[ \f\t]*(?:
+    (?P<comment>\#[^\r\n]*)
+    |(?P<string>(?i:[bfru]|br|fr|rb|rf)?(?:
+        (?P<long>\'{3}|"{3})(?s:[^\\]|\\.)*?(?P=long)
+        |(?P<short>[\'"])(?!(?P=short){2})(?:\\(?:\r?\n|.)|(?!(?P=short))[^\n\\])*(?P=short)))
+    |(?P<endless>(?i:[bfru]|br|fr|rb|rf)?(?:\'{3}|"{3}))
+    |(?P<broken>[\'"](?:(?:[^\n\\]|\\.)*\\\r?\n)+.*\n?)
+    |(?P<newline>\r?\n)
+    |(?P<joined>\\\r?\n)
+    |(?P<opened>[(\[{])
+    |(?P<closed>[)\]}])
+    |(?P<other>[^\s\'"\#\\()\[\]{}]+(?:[ ]+[^\s\'"\#\\()\[\]{}]+)*|(?s:.))
+    )""",
+    re.VERBOSE,
+)
 
 
 def normalized(text: str) -> str:
@@ -66,9 +84,18 @@ def bleu_counts(prediction: Sequence, reference: Sequence) -> list[int]:
     """The counts that BLEU needs for a pair of token lists, (10,): matches and totals of orders 1 to 4,
     both lengths.
     """
-    matches = [modified_precision([reference], prediction, n)[0] for n in ORDERS]
+    common = _common(_grams(prediction), _grams(reference))
     totals = [max(0, len(prediction) - n + 1) for n in ORDERS]
-    return [*matches, *totals, len(prediction), len(reference)]
+    return [*map(Counter.total, common), *totals, len(prediction), len(reference)]
+
+
+def _grams(words: Sequence) -> list[Counter]:
+    """How often each n-gram occurs, for orders 1 to 4."""
+    return [Counter(zip(*(words[at:] for at in range(n)), strict=False)) for n in ORDERS]
+
+
+def _common(found: list[Counter], wanted: list[Counter]) -> list[Counter]:
+    return [one & other for one, other in zip(wanted, found, strict=True)]
 
 
 def bleu(counts):
@@ -123,80 +150,254 @@ def code_bleu_counts(prediction: str, reference: str, variant: str = "paper") ->
     same weighted, both lengths and the length that the package uses for a weighted reference, matched and all subtrees
     of the syntax, matched and all data flows.
     """
-    texts = [indented(text, "").strip() for text in (prediction, reference)]
-    found, wanted = map(str.split, texts)
-    weights = {word: 1 if word in KEYWORDS else 0.2 for word in wanted}
-    plain = [modified_precision([wanted], found, n) for n in ORDERS]
-    weighted = [modified_recall([(wanted, weights)], found, n) for n in ORDERS]
-    predicted, root = (_root(text, variant) for text in texts)
-    known, trees = set(_subtrees(predicted)), _subtrees(root)
-    edges = Counter(_edges(root))
+    found, wanted = (_analysis(text, variant) for text in (prediction, reference))
+    common = _common(found.grams, wanted.grams)
+    matches = [*map(Counter.total, common)]
+    totals, weighted = ([max(1, one.words - n + 1) for n in ORDERS] for one in (found, wanted))
     return [
-        *np.transpose(plain).flat,
-        *np.transpose(weighted).flat,
-        len(found),
-        len(wanted),
+        *matches,
+        *totals,
+        _weight(common[0]),
+        *matches[1:],
+        max(1, _weight(wanted.grams[0])),
+        *weighted[1:],
+        found.words,
+        wanted.words,
         2,  # the package takes the length of the pair (words, weights)
-        sum(tree in known for tree in trees),
-        len(trees),
-        (edges & Counter(_edges(predicted))).total(),
-        edges.total(),
+        sum(times for tree, times in wanted.subtrees.items() if tree in found.subtrees),
+        wanted.subtrees.total(),
+        (wanted.edges & found.edges).total(),
+        wanted.edges.total(),
     ]
 
 
-def _root(text: str, variant: str):
-    """The syntax tree of a text; even broken code has one."""
-    if variant == "paper":
-        # tokenize fails on broken code in many ways; the package codebleu keeps such a text
-        with suppress(Exception):
-            text = remove_comments_and_docstrings(text, "python")
-    parser = Parser(get_tree_sitter_language("python"))
-    return parser.parse(text.encode("utf-8", "replace")).root_node
+def _weight(words: Counter) -> float:
+    """A keyword weighs 1, another word 0.2. Added one by one: from Python 3.12 on, ``sum`` rounds otherwise."""
+    weight = 0
+    for (word,), times in words.items():
+        weight += times * (1 if word in KEYWORDS else 0.2)
+    return weight
 
 
-def _subtrees(root) -> list[str]:
-    """The root and every node below it that has children, written out."""
-    inner = [text for child in root.children if child.children for text in _subtrees(child)]
-    return [str(root), *inner]
+class _Analysis(NamedTuple):
+    words: int
+    grams: list[Counter]
+    subtrees: Counter
+    edges: Counter
 
 
-def _edges(root) -> list[tuple]:
-    """The normalized data flow of a tree: variables numbered by first appearance.
+@lru_cache(maxsize=2048)  # a reference is compared with every model's prediction
+def _analysis(text: str, variant: str) -> _Analysis:
+    text = indented(text, "").strip()
+    words = text.split()
+    code = uncommented(text) if variant == "paper" else text
+    root = PARSER.parse(code.encode("utf-8", "replace")).root_node  # even broken code has one
+    tree = _Tree(root)
+    return _Analysis(len(words), _grams(words), tree.subtrees, Counter(tree.edges()))
 
-    The package's own function merges the sources of a variable through a set of strings, so its numbers vary with
-    Python's hash seed, and it cuts tokens by bytes, which goes wrong after non-ASCII text. It is therefore rewritten
-    here; the analysis itself is the package's. In loops that, too, passes names through a set: here they come in the
-    order of their places.
+
+def tokens(text: str) -> Iterator[tuple[str, int, int]]:
+    """(kind, start, end) of the tokens of Python 3.11's tokenize, under any Python: it reads on in broken code, and an
+    f-string is a string.
+
+    What ends a statement is a "newline", any other end of a line "blank" or "joined". Raises SyntaxError where tokenize
+    does: at a string or a bracket without an end, at the end of the text, and at an indentation that was not there
+    before.
     """
-    found = _tokens(root)
-    texts = [leaf.text.decode("utf-8", "replace") for leaf in found]
-    spans = ((leaf.start_point, leaf.end_point) for leaf in found)
-    tokens = dict(zip(spans, enumerate(texts), strict=True))
+    at, kind, depth, columns, begins = 0, "", 0, [0], True
+    while match := TOKEN.match(text, at):
+        kind = match.lastgroup
+        start, end = match.span(kind)
+        if begins and kind not in ("comment", "newline"):
+            begins, column = False, len(text[at:start].rpartition("\f")[2].expandtabs())
+            if column > columns[-1]:
+                columns.append(column)
+                yield "indent", at, start
+            while column < columns[-1]:
+                columns.pop()
+                yield "dedent", start, start
+            if column > columns[-1]:
+                raise SyntaxError("an indentation that was not there before")
+        if kind == "endless":
+            break
+        if kind == "newline":
+            kind, begins = "blank" if begins or depth > 0 else kind, depth == 0
+        depth += (kind == "opened") - (kind == "closed")
+        yield kind, start, end
+        at = end
+    if depth or kind in ("endless", "joined"):
+        raise SyntaxError("the text ends within a token or a statement")
+
+
+def uncommented(text: str) -> str:
+    """A text without comments, docstrings and blank lines, as ``codebleu`` takes them out; as it is if it cannot be
+    read. What a backslash joins becomes one line.
+    """
+    kept, at, before = [], 0, "indent"
     try:
-        flow = sorted(DFG_python(root, tokens, {})[0], key=lambda edge: edge[1])
-    except Exception:  # a broken tree; the package, too, takes it for one without a flow
-        return []
-    linked = {place for edge in flow if edge[4] for place in (edge[1], *edge[4])}
-    merged: dict[int, tuple] = {}
-    for name, place, relation, _, places in flow:
-        if place in linked:
-            sources = merged.setdefault(place, (name, place, relation, {}))[3]
-            sources |= dict.fromkeys(texts[source] for source in places)
-    edges = normalize_dataflow(merged.values())
-    return [(name, relation, tuple(names)) for name, relation, names in edges]
+        for kind, start, end in tokens(text):
+            if kind != "joined":
+                opens = before in ("indent", "newline") or text[start - 1 : start] in ("", "\n")
+                dropped = kind == "comment" or kind == "string" and opens
+                kept += " " * (start - at), "" if dropped else text[start:end]
+                before = kind
+            at = end
+    except SyntaxError:
+        return text
+    return "\n".join(filter(str.strip, "".join(kept).split("\n")))
 
 
-def _tokens(node) -> list:
-    """The leaves below a syntax node; a string is one token, whatever it consists of."""
-    if not node.children or node.type in ("string", "string_literal", "character_literal"):
-        return [] if node.type == "comment" else [node]
-    return [leaf for child in node.children for leaf in _tokens(child)]
+class _Tree:
+    """A syntax tree, walked once.
+
+    ``subtrees`` counts the root and every node that has children, each as it is written out. ``tokens`` are in order:
+    (type, place), where a place is (first byte, byte after the last, text); comments are none. ``below``: node -> which
+    of the tokens are its own; what is inside a string is not in it. ``steps``: the nodes that are or contain one of
+    STEPS; in all others the tokens are read one after the other.
+    """
+
+    def __init__(self, root: Node):
+        self.root, self.tokens, self.below, self.steps = root, [], {}, set()
+        self.subtrees, self._written, self._at = Counter(), str(root), 0
+        self._walk(root, False)
+        self.subtrees = self.subtrees or Counter([self._written])
+
+    def _walk(self, node: Node, in_string: bool) -> bool:
+        """Whether the node is one of ``steps``."""
+        kind, children, first = node.type, node.children, len(self.tokens)
+        is_string = kind == "string"  # one token, whatever it consists of
+        if not in_string and (is_string or not children and kind != "comment"):
+            text = node.text.decode("utf-8", "replace")
+            self.tokens.append((kind, (*node.byte_range, text)))
+        # its text is a part of the root's: quicker than str(node), but not so in broken code
+        if is_part := node.is_named and not self.root.has_error:
+            start = self._written.index("(", self._at)
+            self._at = start + 1
+        is_step = kind in STEPS and bool(children)
+        for child in children:
+            is_step |= self._walk(child, in_string or is_string)
+        if is_part:
+            self._at = self._written.index(")", self._at) + 1
+        if children:
+            self.subtrees[self._written[start : self._at] if is_part else str(node)] += 1
+        if in_string:
+            return False
+        self.below[node.id] = slice(first, len(self.tokens))
+        if is_step and not is_string:
+            self.steps.add(node.id)
+        return is_step and not is_string
+
+    def edges(self) -> Iterator[tuple]:
+        """The normalized data flow: variables numbered by first appearance.
+
+        This is the package's analysis (MIT License, Microsoft and Konstantin Chernyshev). Only, it merges the sources
+        of a variable through sets of strings, so that its numbers vary with Python's hash seed, and cuts tokens by
+        bytes, which goes wrong after non-ASCII text: here names come in the order of their places.
+        """
+        try:
+            flow = sorted(self._flow(self.root, {})[0], key=itemgetter(0))
+        except Exception:  # a broken tree; the package, too, takes it for one without a flow
+            return
+        linked = {place for edge in flow if edge[2] for place in (edge[0], *edge[2])}
+        merged: dict[tuple, tuple] = {}
+        for place, relation, sources in flow:
+            if place in linked:
+                known = merged.setdefault(place, (relation, {}))[1]
+                known |= dict.fromkeys(text for *_, text in sources)
+        numbers: dict[str, int] = defaultdict(lambda: len(numbers))
+        for (*_, name), (relation, sources) in merged.items():
+            given = tuple(numbers[source] for source in sources)
+            yield numbers[name], relation, given
+
+    def _flow(self, node: Node, known: dict) -> tuple[list[tuple], dict]:
+        """(edges, known): where the values below a node come from, and after it the places that gave each name its
+        value.
+
+        An edge is (place, relation, places of the sources).
+        """
+        kind, edges, before, known = node.type, [], known, dict(known)
+        field, children = node.child_by_field_name, node.children
+
+        def visit(*nodes):
+            nonlocal known
+            for one in nodes:
+                found, known = self._flow(one, known)
+                edges.extend(found)
+
+        def assign(left, right):
+            pairs = [[one for one in side.children if one.type != ","] for side in (left, right)]
+            if kind == "for_in_clause" or not pairs[0] or len(pairs[0]) != len(pairs[1]):
+                pairs = [left], [right]
+            visit(*pairs[1])
+            for target, value in zip(*pairs, strict=True):
+                values = self._variables(value)
+                for place in self._variables(target):
+                    edges.append((place, "computedFrom", values))
+                    known[place[-1]] = [place]
+
+        if node.id not in self.steps:
+            for kind, place in self.tokens[self.below[node.id]]:
+                name = place[-1]
+                if name != kind:
+                    edges.append((place, "comesFrom", known.get(name, [])))
+                    if kind == "identifier":
+                        known.setdefault(name, [place])
+        elif kind == "default_parameter":
+            values = [[]]
+            if value := field("value"):
+                visit(value)
+                values = [[place] for place in self._variables(value)]
+            for place in self._variables(field("name")):
+                edges += [(place, "comesFrom", one) for one in values]
+                known[place[-1]] = [place]
+        elif kind == "for_in_clause":
+            assign(field("left"), children[-1])
+        elif kind in ("assignment", "augmented_assignment"):
+            if value := field("right"):
+                assign(field("left"), value)
+        elif kind == "if_statement":
+            ends = []
+            for child in children:
+                if child.type in ("elif_clause", "else_clause"):
+                    found, end = self._flow(child, before)
+                    edges += found
+                    ends.append(end)
+                else:
+                    visit(child)
+            ends.append(known)
+            if not any("else" in child.type for child in children):
+                ends.append(before)
+            merged = defaultdict(set)
+            for end in ends:
+                for name, places in end.items():
+                    merged[name].update(places)
+            known = {name: sorted(places) for name, places in merged.items()}
+        elif kind in ("for_statement", "while_statement"):
+            for _ in range(2):  # what the first pass computes, the second uses
+                if kind == "while_statement":
+                    visit(*children)
+                else:
+                    assign(field("left"), field("right"))
+                    visit(*(child for child in children[-1:] if child.type == "block"))
+            merged = {}
+            for place, relation, sources in edges:
+                if (place, relation) in merged:
+                    sources = sorted({*merged[place, relation], *sources})
+                merged[place, relation] = sources
+            edges = [(*key, sources) for key, sources in merged.items()]
+        else:
+            visit(*sorted(children, key=lambda child: child.type != "for_in_clause"))
+        return edges, known
+
+    def _variables(self, node: Node) -> list[tuple]:
+        """The places of the tokens below a node, without keywords and signs."""
+        return [place for kind, place in self.tokens[self.below[node.id]] if place[-1] != kind]
 
 
 @lru_cache(maxsize=8)
 def leaves(text: str) -> tuple[Leaf, ...]:
     """parso's tokens of a text, in order. Parso does not stop at an error, in which generated functions often end."""
-    found = [parso.parse(text).get_first_leaf()]
+    found = [parso.parse(text, version="3.11").get_first_leaf()]
     while (leaf := found[-1].get_next_leaf()) is not None:
         found.append(leaf)
     return tuple(found)

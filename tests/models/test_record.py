@@ -66,7 +66,7 @@ def test_the_same_answers_give_the_same_bytes_in_whatever_order_they_come(folder
 
 
 @pytest.mark.parametrize(
-    "changed", [{"token_logprobs": [-0.1] * 4}, {"margin": 0.3}, {"text": "other"}]
+    "changed", [{"token_logprobs": [-0.1] * 4}, {"token_logprobs": None}, {"text": "other"}]
 )
 def test_an_answer_that_would_not_come_back_exactly_is_refused(folder, changed):
     with pytest.raises(UserError, match="fit into the record"):
@@ -143,12 +143,14 @@ def test_what_an_audit_can_have_missed_is_counted_without_replacement(rows, made
     assert audit.surely(rows, made) == sure
 
 
-def test_only_on_another_processor_last_digits_and_near_ties_explain_a_difference():
-    old, digits = answer(margin=0.5), answer(margin=0.5 + 5e-5)
-    word, tie = answer(margin=0.5, text="m"), answer(margin=5e-5)
-    for was, now, explained in ((old, digits, True), (old, word, False), (tie, word, True)):
-        for same in (True, False):
-            said, near = record.differences("completions", was, now, same)
-            assert said and near == (explained and not same)
-    assert record.differences("completions", old, answer(margin=0.5), True) == ([], False)
-    assert record.differences("verdicts", [1], [2], False) == (["[1] -> [2]"], False)
+def test_last_digits_are_equal_near_ties_explained_and_all_else_is_a_difference():
+    old, tie = answer(margin=0.5), answer(margin=5e-5)
+    digits = answer(margin=0.5 + 5e-5)
+    digits["token_logprobs"][0] += 5e-5
+    assert record.differences("completions", old, digits) == ([], False)
+    moved = answer(margin=0.5, token_logprobs=[-0.25, -0.0, -0.2, 0.0])
+    for was, now, near in ((old, moved, False), (old, answer(margin=0.5, text="m"), False)):
+        said, explained = record.differences("completions", was, now)
+        assert len(said) == 1 and explained == near
+    assert record.differences("completions", tie, answer(margin=0.5, text="m"))[1]
+    assert record.differences("verdicts", [1], [2]) == (["[1] -> [2]"], False)

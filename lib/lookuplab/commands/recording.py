@@ -53,9 +53,8 @@ def audit(
     """Make a sample of the record's answers and judgements anew, and compare them one by one.
 
     All notebooks of the mini profile are executed, or only NAME's (a paper, a notebook or an artifact), with the sample
-    withheld from the record; figures are not touched. On the record's type of processor every token, log-probability and
-    verdict must be equal; on another one, last digits and near ties are listed, and everything else is a difference.
-    Judgements are compared only under the record's Python. The exit code is 1 if something differs. An audit that was
+    withheld from the record; figures are not touched. Every token and verdict must be equal, and every log-probability up
+    to its last digits, which depend on the batch and on the processor; near ties are listed. Judgements are compared only under the record's Python. The exit code is 1 if something differs. An audit that was
     interrupted goes on where it was.
 
     \b

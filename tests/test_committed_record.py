@@ -1,0 +1,90 @@
+"""The committed record is what the code at HEAD makes: its conditions, its packages, and rows made anew."""
+
+import re
+
+import pandas as pd
+import pytest
+
+from lookuplab import audit, paths
+from lookuplab.cloudapi.benchmark import load_tasks
+from lookuplab.cloudapi.dag import ask
+from lookuplab.models import Decoding, load, record
+from lookuplab.models.store import STORE, CompletionStore, elsewhere
+from lookuplab.stackoverflow.ds1000 import select
+from lookuplab.stackoverflow.grader import Grader, VerdictStore, failing_references
+from lookuplab.toolgen.analysers import JudgementStore
+from lookuplab.toolgen.evaluation import judged_all, most_tokens, test_functions
+from lookuplab.toolgen.functions import Filters, locate_all
+from lookuplab.toolgen.generation import generate
+from lookuplab.toolgen.jedi_tool import JediTool
+from lookuplab.toolgen.marking import Marks, marked
+from lookuplab.toolgen.tool_use import ToolUse
+
+pytestmark = pytest.mark.skipif(not audit.about(), reason="this checkout has no record")
+
+
+def test_the_record_was_made_under_the_conditions_and_packages_of_today():
+    told = audit.about()
+    assert told["conditions"] == audit.conditions(), "make a new record from a cold run"
+    pins = dict(
+        re.findall(r"^([\w.-]+)==([^\s;]+)", (paths.ROOT / "constraints.txt").read_text(), re.M)
+    )
+    for name in audit.PACKAGES:
+        assert told["packages"][name].partition("+")[0] == pins[name], name
+    assert told["git"]["commit"] and not told["git"]["dirty"]
+
+
+def test_its_files_have_the_rows_that_it_states_and_fit_into_fifteen_megabytes():
+    files = [record.folder() / f"{name}.parquet" for name in audit.about()["rows"]]
+    for file, counts in zip(files, audit.about()["rows"].values(), strict=True):
+        frame = pd.read_parquet(file)
+        assert len(frame) == frame.key.nunique() == sum(counts.values()) > 0
+    assert sum(file.stat().st_size for file in files) < 15e6
+
+
+def asks_for_calls() -> None:
+    ask(load("mini-small"), load_tasks(paths.MINI / "cloudapi" / "tasks.jsonl")[:4])
+
+
+def asks_for_a_function() -> None:
+    use, decoding = ToolUse("mark"), Decoding(max_new_tokens=192)
+    generate(load("mini-gpt-toolgen"), FUNCTIONS[:1], JediTool(1), use, decoding)
+
+
+def judges_a_function() -> None:
+    judged_all(FUNCTIONS[:2], {"control": {one.id: "pass" for one in FUNCTIONS[:2]}}, workers=1)
+
+
+def marks_a_function() -> None:
+    marked(FUNCTIONS[:1], workers=1)
+
+
+def runs_programs() -> None:
+    problems = select(paths.MINI / "stackoverflow" / "problems.jsonl.gz")[:4]
+    failing_references(problems, Grader(own=True, workers=1))
+
+
+@pytest.mark.skipif(elsewhere() != "", reason="judgements are the record's only under its Python")
+@pytest.mark.parametrize(
+    ("stores", "make"),
+    [
+        (CompletionStore, asks_for_calls),
+        (CompletionStore, asks_for_a_function),
+        (JudgementStore, judges_a_function),
+        (Marks, marks_a_function),
+        (VerdictStore, runs_programs),
+    ],
+)
+def test_rows_made_anew_are_those_of_the_record(stores, make, tmp_path, monkeypatch):
+    """The first questions of a notebook, asked without the record; ``lookuplab audit`` asks many more."""
+    monkeypatch.setenv(STORE, str(tmp_path / "completions.sqlite"))
+    monkeypatch.setenv(record.RECORD, "off")
+    make()
+    with stores() as made:
+        anew = made.everything()
+    monkeypatch.delenv(record.RECORD)
+    recorded = record.rows(stores.name, anew)
+    assert anew and anew.keys() == recorded.keys(), "keys have changed: make a new record"
+    for key, answer in anew.items():
+        said, near = record.differences(stores.name, recorded[key], answer)
+        assert not said or near, (key, said)

@@ -1,6 +1,9 @@
 """The committed record is what the code at HEAD makes: its conditions, its packages, and rows made anew."""
 
+import io
 import re
+from contextlib import redirect_stdout
+from functools import cache
 
 import pandas as pd
 import pytest
@@ -46,17 +49,26 @@ def asks_for_calls() -> None:
     ask(load("mini-small"), load_tasks(paths.MINI / "cloudapi" / "tasks.jsonl")[:4])
 
 
+@cache
+def functions() -> list:
+    """Functions of a small repository that the record has marks of."""
+    marks = pd.read_parquet(record.folder() / "marks.parquet").about
+    filters, tokens = Filters(max_model_tokens=128), most_tokens(["mini-gpt-toolgen"])
+    found = test_functions(locate_all(["nbclient"]), filters, count_tokens=tokens)
+    return [one for one in found if one.id in set(marks)]
+
+
 def asks_for_a_function() -> None:
     use, decoding = ToolUse("mark"), Decoding(max_new_tokens=192)
-    generate(load("mini-gpt-toolgen"), FUNCTIONS[:1], JediTool(1), use, decoding)
+    generate(load("mini-gpt-toolgen"), functions()[:1], JediTool(1), use, decoding)
 
 
 def judges_a_function() -> None:
-    judged_all(FUNCTIONS[:2], {"control": {one.id: "pass" for one in FUNCTIONS[:2]}}, workers=1)
+    judged_all(functions()[:2], {"control": {one.id: "pass" for one in functions()[:2]}}, workers=1)
 
 
 def marks_a_function() -> None:
-    marked(FUNCTIONS[:1], workers=1)
+    marked(functions()[:1], workers=1)
 
 
 def runs_programs() -> None:
@@ -88,3 +100,13 @@ def test_rows_made_anew_are_those_of_the_record(stores, make, tmp_path, monkeypa
     for key, answer in anew.items():
         said, near = record.differences(stores.name, recorded[key], answer)
         assert not said or near, (key, said)
+
+
+def test_the_page_about_the_record_prints_what_it_shows():
+    text, names = (paths.ROOT / "docs" / "record.md").read_text(encoding="utf-8"), {}
+    blocks = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == 6
+    for code, shown in blocks:
+        with redirect_stdout(io.StringIO()) as printed:
+            exec(code, names)
+        assert printed.getvalue().rstrip() == shown.rstrip()

@@ -23,7 +23,7 @@ CLAIMS = """# The papers' claims and our verdicts
 
 Written by `lookuplab claims --markdown --profile {0.name}`. Profile {0.name}: {0.description}.{unrun}
 
-For evaluators: run `make reproduce` (minutes; `make reproduce COLD=1`, without the record of answers, takes about an hour on two
+For evaluators: run `make reproduce` (some ten minutes; `make reproduce COLD=1`, without the record of answers, takes about an hour on two
 cores). It ends with the audit of the record and with `lookuplab verify`, neither of which may say `FAILED`. For one paper alone:
 
 ```sh
@@ -35,7 +35,7 @@ On the same type of processor (RESULTS.md names ours) and with the same number o
 elsewhere, last digits and answers that were near ties may differ, and `verify` names them. The command of a row reproduces that row
 alone, and `lookuplab verify` with the same name checks it; the seconds are those of the committed run, which had no record, and in which a notebook
 finds the answers that earlier ones have stored. *Ours* is the value to expect: the metric, whose name ends in its unit, and the comparison that decides
-the verdict; `figures/{0.name}` has all comparisons and digits. Tested on Linux (x86-64) with Python 3.11, 3.12 and 3.13; macOS, WSL, ARM and notebooks
+the verdict; `figures/{0.name}` has all comparisons and digits. Tested on Linux (x86-64) with Python 3.11; other Pythons are refused; macOS, WSL, ARM and notebooks
 in the cloud are untested.
 
 *Direction*: a claim **holds** or **fails** if our whole 95% interval, in brackets, lies on one side of what is claimed;
@@ -93,7 +93,8 @@ def write_sources(profile: Profile, sources: Path) -> None:
     shutil.copytree(paths.ROOT / "docs", sources / "docs")
     for name in run.names:
         shutil.copytree(run.figures / name, sources / "figures" / name, dirs_exist_ok=True)
-    beside = "data/mini/DESIGN data/mini/cloudapi/README data/public/cloudapi/README".split()
+    beside = "data/mini/DESIGN data/mini/record/README data/mini/cloudapi/README".split()
+    beside += ["data/public/cloudapi/README"]
     beside += ["CONTRIBUTING", "CHANGELOG"]
     for name in ("CITATION.cff", *(f"{one}.md" for one in beside)):
         shutil.copy(paths.ROOT / name, paths.made((sources / name).parent))

@@ -17,7 +17,7 @@ from lookuplab.errors import UserError
 
 # The packages whose versions can change a number.
 PACKAGES = """lookuplab torch transformers tokenizers accelerate peft numpy pandas scipy scikit-learn statsmodels
-rank-bm25 gensim sentence-transformers openai matplotlib seaborn jedi parso pylint astroid codebleu tree-sitter
+rank-bm25 gensim sentence-transformers openai matplotlib seaborn jedi parso pylint astroid tree-sitter
 tree-sitter-python rapidfuzz""".split()
 
 

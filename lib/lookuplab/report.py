@@ -35,7 +35,7 @@ On the same type of processor (RESULTS.md names ours) and with the same number o
 elsewhere, last digits and answers that were near ties may differ, and `verify` names them. The command of a row reproduces that row
 alone, and `lookuplab verify` with the same name checks it; the seconds are those of the committed run, which had no record, and in which a notebook
 finds the answers that earlier ones have stored. *Ours* is the value to expect: the metric, whose name ends in its unit, and the comparison that decides
-the verdict; `figures/{0.name}` has all comparisons and digits. Tested on Linux (x86-64) with Python 3.11; other Pythons are refused; macOS, WSL, ARM and notebooks
+the verdict; `figures/{0.name}` has all comparisons and digits. Tested on Linux (x86-64) with Python 3.11; 3.12 and 3.13 install; macOS, WSL, ARM and notebooks
 in the cloud are untested.
 
 *Direction*: a claim **holds** or **fails** if our whole 95% interval, in brackets, lies on one side of what is claimed;

@@ -23,6 +23,7 @@ from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
 from lookuplab.toolgen.insertion import DEFINITIONS, UNPARSABLE, column_of, read_source
 from lookuplab.toolgen.pairs import corpus_lines
+from lookuplab.toolgen.tokens import tokens, whole_tokens
 
 _LAYOUT = {
     tokenize.NL,
@@ -230,13 +231,13 @@ def package_docstring(docstring: str) -> str:
 
 def without_comments(text: str) -> str:
     """Code without its comments and blank lines, as the replication package has it."""
-    lines = text.split("\n")
-    with contextlib.suppress(tokenize.TokenError, SyntaxError):
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            if token.type == tokenize.COMMENT:
-                at, column = token.start
-                lines[at - 1] = lines[at - 1][:column]
-    return "\n".join(filter(str.strip, lines))
+    kept, at = [], 0
+    with contextlib.suppress(SyntaxError):
+        for kind, start, end in tokens(text):
+            if kind == "comment":
+                kept.append(text[at:start])
+                at = end
+    return "\n".join(filter(str.strip, "".join([*kept, text[at:]]).split("\n")))
 
 
 @functools.cache
@@ -269,7 +270,7 @@ def _parsed(path: Path, filters: Filters) -> tuple[list[str], ast.Module, list[t
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about other people's string escapes
             tree = ast.parse(text)
-        return lines, tree, list(tokenize.generate_tokens(iter(lines).__next__))
+        return lines, tree, whole_tokens(lines)
     except (*UNPARSABLE, tokenize.TokenError):
         raise LeftOut("does not parse") from None
 

@@ -5,7 +5,6 @@ are counted as Python does.
 """
 
 import ast
-import io
 import re
 import textwrap
 import tokenize
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lookuplab.errors import UserError
+from lookuplab.toolgen.tokens import tokens
 
 DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef
 UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)  # what ast.parse raises
@@ -48,18 +48,17 @@ def read_source(path: Path) -> str:
         raise UserError(f"cannot read {path}: {error}") from None
 
 
+@lru_cache(maxsize=1024)  # every model's predictions are put into the same places
 def locate(text: str, line: int) -> Place:
     """The function whose `def` is on ``line``. Raises UserError if there is none or the file does not parse."""
     try:
-        nodes = ast.walk(_parsed(text))
+        node = _functions(text).get(line)
     except UNPARSABLE as error:
         raise UserError(f"the file does not parse: {error}") from None
-    found = [one for one in nodes if isinstance(one, DEFINITIONS) and one.lineno == line]
-    if not found:
+    if node is None:
         raise UserError(
             f"no function starts on line {line}; give the line of its `def`, not of a decorator"
         )
-    node = found[0]
     lines, first = text.split("\n"), node.body[0]
     start = min(each.lineno for each in (first, *getattr(first, "decorator_list", ())))
     row, indent = lines[start - 1], _indent(lines[line - 1])
@@ -82,7 +81,11 @@ def column_of(line: str, byte_column: int) -> int:
     return len(line.encode()[:byte_column].decode(errors="replace"))
 
 
-_parsed = lru_cache(maxsize=32)(ast.parse)  # all functions of a file are located in a row
+@lru_cache(maxsize=32)  # all functions of a file are located in a row
+def _functions(text: str) -> dict[int, DEFINITIONS]:
+    """The functions of a file by the line of their `def`."""
+    nodes = ast.walk(ast.parse(text))
+    return {one.lineno: one for one in nodes if isinstance(one, DEFINITIONS)}
 
 
 def _indent(line: str) -> str:
@@ -116,11 +119,15 @@ def indented(text: str, indent: str) -> str:
     """``text`` moved so that its first line has ``indent``; the inside of multi-line strings stays where it is."""
     lines = text.split("\n")
     old = _indent(next(filter(str.strip, lines), ""))
+    if old == indent:
+        return text
     inside: set[int] = set()  # 0-based numbers of the lines that begin within a string
-    with suppress(tokenize.TokenError, SyntaxError):  # the strings before the error are known
-        for token in tokenize.generate_tokens(io.StringIO(textwrap.dedent(text)).readline):
-            if token.type == tokenize.STRING:
-                inside.update(range(token.start[0], token.end[0]))
+    code = textwrap.dedent(text)
+    with suppress(SyntaxError):  # the strings before the error are known
+        for kind, start, end in tokens(code):
+            if kind == "string":
+                first = code.count("\n", 0, start) + 1
+                inside.update(range(first, first + code.count("\n", start, end)))
     for number, line in enumerate(lines):
         if not line.strip() or number in inside:
             continue

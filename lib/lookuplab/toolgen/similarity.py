@@ -22,6 +22,7 @@ from tree_sitter import Language, Node, Parser
 
 from lookuplab.toolgen.functions import package_docstring, without_comments
 from lookuplab.toolgen.insertion import Place, indented
+from lookuplab.toolgen.tokens import tokens
 
 ORDERS = (1, 2, 3, 4)
 COMPONENTS = ("ngram", "weighted_ngram", "syntax", "dataflow")
@@ -30,23 +31,6 @@ PARSER = Parser(Language(tree_sitter_python.language()))
 STEPS = set(  # of a data flow: what gives a name a value, or runs twice or not at all
     """assignment augmented_assignment default_parameter for_in_clause for_statement if_statement
     while_statement""".split()
-)
-# One token after blanks; what is no string, comment, bracket or end of a line is taken in long pieces.
-TOKEN = re.compile(
-    r"""[ \f\t]*(?:
-    (?P<comment>\#[^\r\n]*)
-    |(?P<string>(?i:[bfru]|br|fr|rb|rf)?(?:
-        (?P<long>\'{3}|"{3})(?s:[^\\]|\\.)*?(?P=long)
-        |(?P<short>[\'"])(?!(?P=short){2})(?:\\(?:\r?\n|.)|(?!(?P=short))[^\n\\])*(?P=short)))
-    |(?P<endless>(?i:[bfru]|br|fr|rb|rf)?(?:\'{3}|"{3}))
-    |(?P<broken>[\'"](?:(?:[^\n\\]|\\.)*\\\r?\n)+.*\n?)
-    |(?P<newline>\r?\n)
-    |(?P<joined>\\\r?\n)
-    |(?P<opened>[(\[{])
-    |(?P<closed>[)\]}])
-    |(?P<other>[^\s\'"\#\\()\[\]{}]+(?:[ ]+[^\s\'"\#\\()\[\]{}]+)*|(?s:.))
-    )""",
-    re.VERBOSE,
 )
 
 
@@ -194,39 +178,6 @@ def _analysis(text: str, variant: str) -> _Analysis:
     root = PARSER.parse(code.encode("utf-8", "replace")).root_node  # even broken code has one
     tree = _Tree(root)
     return _Analysis(len(words), _grams(words), tree.subtrees, Counter(tree.edges()))
-
-
-def tokens(text: str) -> Iterator[tuple[str, int, int]]:
-    """(kind, start, end) of the tokens of Python 3.11's tokenize, under any Python: it reads on in broken code, and an
-    f-string is a string.
-
-    What ends a statement is a "newline", any other end of a line "blank" or "joined". Raises SyntaxError where tokenize
-    does: at a string or a bracket without an end, at the end of the text, and at an indentation that was not there
-    before.
-    """
-    at, kind, depth, columns, begins = 0, "", 0, [0], True
-    while match := TOKEN.match(text, at):
-        kind = match.lastgroup
-        start, end = match.span(kind)
-        if begins and kind not in ("comment", "newline"):
-            begins, column = False, len(text[at:start].rpartition("\f")[2].expandtabs())
-            if column > columns[-1]:
-                columns.append(column)
-                yield "indent", at, start
-            while column < columns[-1]:
-                columns.pop()
-                yield "dedent", start, start
-            if column > columns[-1]:
-                raise SyntaxError("an indentation that was not there before")
-        if kind == "endless":
-            break
-        if kind == "newline":
-            kind, begins = "blank" if begins or depth > 0 else kind, depth == 0
-        depth += (kind == "opened") - (kind == "closed")
-        yield kind, start, end
-        at = end
-    if depth or kind in ("endless", "joined"):
-        raise SyntaxError("the text ends within a token or a statement")
 
 
 def uncommented(text: str) -> str:

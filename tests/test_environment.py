@@ -81,7 +81,10 @@ def make(tmp_path):
     for name, status in ("python3.13", 127), ("python3.12", 0), ("python3.11", 0):
         (tmp_path / name).write_text(f"#!/bin/sh\nexit {status}\n")
         (tmp_path / name).chmod(0o755)
-    how = {"cwd": tmp_path, "env": os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}}
+    environment = {
+        name: text for name, text in os.environ.items() if name not in ("PYTHON", "MAKEFLAGS")
+    }
+    how = {"cwd": tmp_path, "env": environment | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}}
     how |= {"capture_output": True, "text": True}
     return lambda *arguments: subprocess.run(["make", *arguments], **how)
 

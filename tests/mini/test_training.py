@@ -65,7 +65,7 @@ def test_a_killed_run_that_goes_on_gives_the_same_weights(model, tmp_path, monke
     steps, whole = run("whole")
     run("killed", seed=1)  # another run's checkpoint
     with monkeypatch.context() as killing:
-        killing.setattr(training, "tqdm", lambda steps, *_, **__: steps[:2])
+        killing.setattr(training, "watched", lambda steps, *_: steps[:2])
         _, half = run("killed")
     assert steps > 2 and half != whole == run("killed")[1]
 

@@ -1,6 +1,7 @@
 """Fine-tuning tiny real checkpoints: what is learned, what is trained, what a killed run leaves, what is written."""
 
 import json
+import multiprocessing
 import sys
 import time
 from dataclasses import replace
@@ -13,7 +14,6 @@ from scripted_model import END, scripted
 from tiny_architectures import byte_tokenizer, save
 from transformers import LlamaConfig, set_seed
 
-from lookuplab import runner
 from lookuplab.cli import cli, main
 from lookuplab.errors import UserError
 from lookuplab.models.load import load
@@ -219,7 +219,7 @@ def test_a_killed_command_goes_on_from_its_last_checkpoint(bases, tmp_path, monk
     work = tmp_path / "w"
     words = command(bases / "gpt2", tmp_path, "--work", work, "--save-every", 3, *settings)
     monkeypatch.setattr(sys, "argv", ["lookuplab", *words])
-    process = runner.FORKS.Process(target=main)
+    process = multiprocessing.get_context("fork").Process(target=main)
     process.start()
     while not list(work.glob("*/checkpoint-*/complete")) and process.is_alive():
         time.sleep(0.02)

@@ -1,27 +1,34 @@
 """Is the record what the models, Jedi, pylint and the programs answer? What it depends on, and audits of it.
 
-An audit executes notebooks with a seeded sample of the record's rows made anew (``models.record``), then compares them
-one by one.
+An audit executes notebooks, which keep the questions of a seeded sample of the record's rows (``models.record``); makes
+these rows anew, in a process of its own; and compares them one by one.
 """
 
 import json
 import math
+import multiprocessing
+import os
+import pickle
 import platform
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from lookuplab import paths, provenance, python_sources
 from lookuplab.errors import UserError
+from lookuplab.execute import end_with_the_runner
 from lookuplab.models import record
-from lookuplab.models.complete import DECODING_VERSION
+from lookuplab.models.complete import DECODING_VERSION, Asked, Decoding, Model, answered
 from lookuplab.models.load import content_hash, mini_models
-from lookuplab.models.store import PYTHON, AnswerStore, CompletionStore, elsewhere
+from lookuplab.models.local import LocalModel
+from lookuplab.models.store import PYTHON, AnswerStore, CompletionStore, canonical, elsewhere
 from lookuplab.progress import span
+from lookuplab.runner import ALWAYS, default_jobs, run_module
 from lookuplab.stackoverflow import grader
 from lookuplab.toolgen import analysers, jedi_tool, marking, success
 
@@ -114,7 +121,7 @@ def write(stores: Path, run: Mapping[str, Any]) -> dict[str, dict[str, int]]:
         file = stores / kind.default_path().name
         if kind is CompletionStore and not file.is_file():
             raise UserError(f"no answers at {file}; `lookuplab reproduce --cold` makes them")
-        with kind(file if file.is_file() else False, audits=False) as store:
+        with kind(file if file.is_file() else False) as store:
             answers = store.everything()
         record.write(kind.name, answers, record.folder() / f"{kind.name}.parquet")
         counts[kind.name] = {one: len(keys) for one, keys in record.kinds(kind.name).items()}
@@ -124,7 +131,60 @@ def write(stores: Path, run: Mapping[str, Any]) -> dict[str, dict[str, int]]:
     return counts
 
 
-# 3. Auditing it
+# 3. Making a sample anew
+
+
+def answer_anew(audit: record.Audit) -> int:
+    """Answer the sample's questions in a process of its own; return its exit status."""
+    stated = {record.RECORD: "off", "OMP_NUM_THREADS": "1", **ALWAYS}
+    return run_module("lookuplab.audit", audit._asdict(), {**os.environ, **stated})
+
+
+def make(audit: record.Audit) -> None:
+    """Answer the questions that the notebooks have kept, each once, into stores in the audit's folder."""
+    together: dict[tuple[str, object], tuple[object, dict[str, Any]]] = {}
+    for file in sorted(Path(audit.folder).glob("*.pickle")):
+        name, by, questions = pickle.loads(file.read_bytes())
+        is_local = name == CompletionStore.name and isinstance(by[0], LocalModel)
+        alike = (canonical(by[0].identity), by[1]) if is_local else pickle.dumps(by)
+        together.setdefault((name, alike), (by, {}))[1].update(questions)
+    place, writing = Path(audit.folder), []
+    for (name, _), (by, questions) in together.items():
+        store = next(kind for kind in STORES if kind.name == name)(place / f"{name}.sqlite")
+        if name == CompletionStore.name:
+            model, decoding = by
+            parts = rounds(questions.values())
+            writing += [(model, part, decoding, store.path) for part in parts]
+        elif name == grader.VerdictStore.name:
+            replace(by, store=store.path).outcomes([*questions.values()])
+        else:
+            analysers.answered(store, questions, by, strict=False)
+    writing.sort(key=_work, reverse=True)
+    if writing:
+        fresh = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(min(default_jobs(), len(writing)), fresh) as processes:
+            for done in [processes.submit(answered, *one) for one in writing]:
+                done.result()
+
+
+def rounds(asked: Iterable[Asked]) -> list[list[Asked]]:
+    """The questions in as few lists as possible in which no prompt's id occurs twice, since a call needs that."""
+    found: list[dict[tuple[str, int], Asked]] = []
+    for one in asked:
+        name = one[0].id, one[2]
+        free = next((each for each in found if name not in each), None)
+        if free is None:
+            found.append(free := {})
+        free[name] = one
+    return [[*each.values()] for each in found]
+
+
+def _work(one: tuple[Model, list[Asked], Decoding | None, Path]) -> int:
+    """About how long it takes to answer: the characters that are read."""
+    return sum(len(prompt.text) for prompt, *_ in one[1])
+
+
+# 4. Auditing it
 
 
 def share_of(text: str) -> float:
@@ -152,9 +212,14 @@ def begin(share: str, seed: str = "") -> record.Audit:
     return audit
 
 
-def end() -> None:
-    """The audit is complete: the next one begins anew."""
-    (paths.RUNS / "audit" / "audit.json").unlink(missing_ok=True)
+def finish(audit: record.Audit, code: int) -> int:
+    """Make the sample anew, print the report, and return the exit code; ``code`` is that of the notebooks."""
+    code = answer_anew(audit) or code
+    found = report(audit)
+    print("\n".join(found.lines()))
+    if code == 0:  # complete: the next one begins anew
+        (paths.RUNS / "audit" / "audit.json").unlink(missing_ok=True)
+    return code or int(bool(found.differing))
 
 
 @dataclass
@@ -220,7 +285,7 @@ def report(audit: record.Audit) -> Report:
             found.counts[kind.name, one] = Counter(rows=len(keys), sample=0, made=0, equal=0)
         sample = record.sampled(kind.name, audit.share, audit.seed)
         file = Path(audit.folder) / f"{kind.name}.sqlite"
-        with closing(kind(file if file.is_file() else False, audits=False)) as store:
+        with closing(kind(file if file.is_file() else False)) as store:
             anew = store.get(sample)
         recorded = record.rows(kind.name, anew)
         for key, one in sorted(sample.items()):
@@ -240,3 +305,7 @@ def _named(key: str, answer: Any) -> str:
     if isinstance(answer, dict) and "model" in answer:
         return f"{answer['model']} | {answer['id']} | sample {answer['sample']} | {key}"
     return key
+
+
+if __name__ == "__main__":
+    make(record.Audit(**json.loads(end_with_the_runner())))

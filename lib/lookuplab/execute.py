@@ -28,6 +28,8 @@ class Failure(NamedTuple):
 
 def execute(notebook: Path, copy: Path, parameters: dict[str, Any]) -> Failure | None:
     """Execute a notebook; the copy is saved as its cells end, whatever happens."""
+    # jsonschema would compile a grammar of web addresses, two seconds, which no notebook needs
+    sys.modules.setdefault("rfc3987_syntax", None)
     import papermill
     from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError, strip_color
@@ -59,20 +61,26 @@ def _failing(copy: Path) -> int:
     return next((number for number, has in enumerate(failed, 1) if has), 0)
 
 
-def _end_with_the_runner() -> None:
-    while os.read(0, 1):  # until the runner closes it, or ends
-        pass
-    import psutil
+def end_with_the_runner() -> str:
+    """Read what the runner tells this process, a line; from now on, this process and its children end with the runner."""
+    told = sys.stdin.readline()
 
-    for child in psutil.Process().children(recursive=True):
-        with suppress(psutil.NoSuchProcess):
-            child.kill()
-    os._exit(1)
+    def watch() -> None:
+        while os.read(0, 1):  # until the runner closes it, or ends
+            pass
+        import psutil
+
+        for child in psutil.Process().children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                child.kill()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+    return told
 
 
 def main() -> None:
-    job = json.loads(sys.stdin.readline())
-    threading.Thread(target=_end_with_the_runner, daemon=True).start()
+    job = json.loads(end_with_the_runner())
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
     logging.getLogger("papermill").setLevel(logging.INFO)
     notebook, copy, parameters = Path(job["notebook"]), Path(job["copy"]), job["parameters"]

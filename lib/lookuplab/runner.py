@@ -18,6 +18,7 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import BinaryIO
 
 import pandas as pd
 import psutil
@@ -37,6 +38,7 @@ ANSWERS = "answers.csv.gz"
 _LAUNCHER = re.compile(
     r"((LOCAL|GROUP|ROLE)_)?(RANK|WORLD_SIZE)$|MASTER_(ADDR|PORT)$|ROLE_|TORCHELASTIC_|ACCELERATE_"
 )
+ALWAYS = {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false"}
 
 
 # 1. One notebook
@@ -58,28 +60,29 @@ def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
         "parameters": job.parameters,
         "result": str(job.beside(".failure")),
     }
-    command = [sys.executable, "-P", "-m", "lookuplab.execute"]
-    with (
-        job.beside(".log").open("wb") as log,
-        subprocess.Popen(
-            command,
-            env=environment(job, threads),
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,  # an interrupt is for this process, which then ends the other
-        ) as process,
-    ):
-        with suppress(BrokenPipeError):
-            process.stdin.write(json.dumps(asked).encode() + b"\n")
-            process.stdin.flush()
-        process.wait()
+    with job.beside(".log").open("wb") as log:
+        run_module("lookuplab.execute", asked, environment(job, threads), log)
     said = f"the notebook's process died (out of memory?); see {job.beside('.log')}"
     found = [0, "", "ProcessDied", said, ""]
     with suppress(OSError):
         found = json.loads(job.beside(".failure").read_text(encoding="utf-8"))
         job.beside(".failure").unlink()
     return found and _plain(Failure(*found))
+
+
+def run_module(module: str, told: object, env: dict[str, str], log: BinaryIO | None = None) -> int:
+    """Run a module of the kit in a process of its own, which reads ``told``, a line of JSON; return its exit status.
+
+    It ends with this process, however that ends (``execute.end_with_the_runner``).
+    """
+    command = [sys.executable, "-P", "-m", module]
+    pipes = {"stdin": subprocess.PIPE, "stdout": log, "stderr": log}
+    # an interrupt is for this process, which then ends the other
+    with subprocess.Popen(command, env=env, start_new_session=True, **pipes) as process:
+        with suppress(BrokenPipeError):
+            process.stdin.write(json.dumps(told).encode() + b"\n")
+            process.stdin.flush()
+        return process.wait()
 
 
 def _plain(failure: Failure) -> Failure:
@@ -99,8 +102,7 @@ def environment(job: Job, threads: int) -> dict[str, str]:
         **{name: value for name, value in os.environ.items() if not _LAUNCHER.match(name)},
         **_launch_environment(*rank_and_count()),
         **{pool: preset.get(pool, str(threads)) for pool in pools},
-        "PYTHONHASHSEED": "0",
-        "TOKENIZERS_PARALLELISM": "false",
+        **ALWAYS,
         # a kernel's own, not the user's: neither backend, nor kernels, nor start-up files
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "JUPYTER_PREFER_ENV_PATH": "1",

@@ -1,6 +1,7 @@
 """A cold run, its record, a run from the record, and audits that name each altered row."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -13,9 +14,7 @@ import pytest
 from lookuplab import audit
 from lookuplab.models import record
 
-ASKS = f"""\
-import sys
-sys.path.insert(0, {str(Path(__file__).parents[1] / "models")!r})
+ASKS = """\
 from test_record import ExactModel, many_prompts
 from lookuplab.models import complete
 print([one.text for one in complete(ExactModel(), many_prompts(tasks), progress=False)])"""
@@ -49,6 +48,7 @@ def at(place: int, value):
 def recorded(kit, monkeypatch):
     """A kit with two notebooks and the record of a cold run of them."""
     monkeypatch.delenv("LOOKUPLAB_STORE", raising=False)
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1] / "models"), prepend=os.pathsep)
     kit.notebook("asks", ASKS)
     kit.notebook("judges", JUDGES)
     said = kit.said("reproduce --cold")

@@ -85,9 +85,4 @@ def audit(
         output = place / f"{one.id}.ipynb"
         job = replace(job, output=output, figures=place / "figures")
         planned.append(replace(job, environment=auditing_environment(begun)))
-    code = execute(planned, jobs, scheduler, again=True)
-    found = auditing.report(begun)
-    click.echo("\n".join(found.lines()))
-    if code == 0:
-        auditing.end()
-    sys.exit(code or bool(found.differing))
+    sys.exit(auditing.finish(begun, execute(planned, jobs, scheduler, again=True)))

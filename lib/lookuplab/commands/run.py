@@ -155,11 +155,7 @@ def reproduce(
         text = json.dumps(told, indent=1, sort_keys=True)
         paths.write_lines(auditing.cold() / "run.json", [text])
     if begun:
-        found = auditing.report(begun)
-        click.echo("\n".join(found.lines()))
-        if code == 0:
-            auditing.end()
-        code = code or int(bool(found.differing))
+        code = auditing.finish(begun, code)
     sys.exit(code)
 
 

@@ -159,7 +159,7 @@ def complete(
             f"{decoding} is out of range; see models.Decoding (n above 1 needs a temperature)"
         )
     asked = [(prompt, "", sample) for prompt in prompts for sample in range(decoding.n)]
-    return _answered(model, asked, decoding, store, progress, requires_logprobs)
+    return answered(model, asked, decoding, store, progress, requires_logprobs)
 
 
 def score(
@@ -171,16 +171,16 @@ def score(
     Storing and resuming work as in ``complete``; prompt ids must be unique here too.
     """
     asked = [(prompt, text, 0) for prompt, text in pairs]
-    return _answered(model, asked, None, store, progress=True, requires_logprobs=True)
+    return answered(model, asked, None, store, requires_logprobs=True)
 
 
-def _answered(
+def answered(
     model: Model,
-    asked: list[Asked],
+    asked: Sequence[Asked],
     decoding: Decoding | None,
     store: Store,
-    progress: bool,
-    requires_logprobs: bool,
+    progress: bool = True,
+    requires_logprobs: bool = False,
 ) -> list[Completion]:
     """Look up answers, generate the missing ones (without ``decoding``, score them), and return what the store holds.
 
@@ -201,9 +201,9 @@ def _answered(
 
     own = not isinstance(store, CompletionStore)  # a store passed by the caller stays open
     with CompletionStore(store) if own else nullcontext(store) as store:
-        known, unknown = store.lookup(keys)
-        require_logprobs(one["token_logprobs"] for one in known.values())
         by_key = dict(zip(keys, asked, strict=True))
+        known, unknown = store.lookup(by_key, (model, decoding))
+        require_logprobs(one["token_logprobs"] for one in known.values())
         missing = {key: by_key[key] for key in unknown}
         if missing:
             store.add({})  # a full disk or a read-only store is found before anything is generated
@@ -222,10 +222,10 @@ def _answered(
                     store.add({key_of[one.id, one.sample]: vars(one) | named for one in batch})
                     require_logprobs(one.token_logprobs for one in batch)
                     bar.update(len(batch))
-            others = missing.keys() - mine.keys() - known.keys()
+            others = missing.keys() - mine.keys()
             while others - store.get(others).keys():
                 time.sleep(POLL_SECONDS)
-            known = store.get(missing) | known
+            known |= store.get(missing)
     answers = [
         _restored(known[key], prompt.id, sample)
         for key, (prompt, _, sample) in zip(keys, asked, strict=True)

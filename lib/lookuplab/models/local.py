@@ -4,15 +4,14 @@ The weights, and torch with them, are loaded when the first answer needs them; `
 """
 
 import gc
+import json
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
-
-from huggingface_hub import try_to_load_from_cache
-from transformers import AutoConfig, AutoTokenizer
 
 from lookuplab.errors import UserError
 from lookuplab.models.complete import Completion, Decoding, Prompt
@@ -75,13 +74,36 @@ class LocalModel:
                 f"model {self.name}: dtype is {dtype!r}; it must be {', '.join(DTYPES)}"
             )
         self.device_map = device_map
-        self.config = self._read(AutoConfig.from_pretrained)
-        self.causal = not self.config.is_encoder_decoder
-        # encoder-decoders here have relative positions and no limit
-        text = self.config.get_text_config()
-        limit = getattr(text, "max_position_embeddings", None) if self.causal else None
+        self.causal, limit = self._limit()
         self.chat, self.batch_size, self.context = chat, max(1, batch_size), context or limit
         self.work = Work()
+
+    def _limit(self) -> tuple[bool, int | None]:
+        """Whether the model is causal, and the limit of its context.
+
+        Its file is read if that is enough, because Transformers and torch take seconds to import, and nothing else needs
+        them where all answers are stored.
+        """
+        with suppress(OSError, ValueError):
+            stated = json.loads(Path(self.source[0], "config.json").read_text(encoding="utf-8"))
+            if stated.get("model_type") == "llama" and "max_position_embeddings" in stated:
+                return True, stated["max_position_embeddings"]
+        causal = not self.config.is_encoder_decoder
+        # encoder-decoders here have relative positions and no limit
+        text = self.config.get_text_config()
+        return causal, getattr(text, "max_position_embeddings", None) if causal else None
+
+    @cached_property
+    def config(self):
+        """The Transformers configuration."""
+        from transformers import AutoConfig
+
+        return self._read(AutoConfig.from_pretrained)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is read when first needed."""
+        parts = ("module", "tokenizer", "names", "end_of_text")
+        return {name: value for name, value in vars(self).items() if name not in parts}
 
     @cached_property
     def identity(self) -> dict[str, str]:
@@ -95,7 +117,10 @@ class LocalModel:
         place, revision = self.source
         if Path(place).is_dir():
             found["content"] = content_hash(Path(place))
-        else:  # the commit of a branch or tag, from the cache's folder: the configuration need not have it
+        else:
+            from huggingface_hub import try_to_load_from_cache
+
+            # the commit of a branch or tag, from the cache's folder: the configuration need not have it
             file = try_to_load_from_cache(place, "config.json", revision=revision)
             found["checkpoint"] = (
                 f"{place}@{Path(file).parent.name if file else revision or 'main'}"
@@ -107,6 +132,8 @@ class LocalModel:
     @cached_property
     def tokenizer(self):
         """The Transformers tokenizer, the adapter's own if it brings one."""
+        from transformers import AutoTokenizer
+
         own = self.adapter and (self.adapter / "tokenizer_config.json").is_file()
         tokenizer = self._read(AutoTokenizer.from_pretrained, str(self.adapter) if own else "")
         # without tokenizer files, Transformers makes up an empty tokenizer

@@ -4,14 +4,15 @@ Where a store is asked for an answer, the record is asked first; ``$LOOKUPLAB_RE
 Rows are found by the keys of the stores, so what no longer fits is not found and is made anew. One file for each kind
 of store: ``completions`` has a column for each field of an answer, the others have their answers as JSON.
 
-For an audit, the runner sets ``$LOOKUPLAB_AUDIT``: then stores have a sample of the rows made anew, in files of their
-own, and go on with the record's. ``differences`` compares the two.
+For an audit, the runner sets ``$LOOKUPLAB_AUDIT``: then stores keep the questions of a sample of the rows, which are
+answered anew at the end (``lookuplab.audit``). ``differences`` compares the two answers.
 """
 
 import hashlib
 import json
 import math
 import os
+import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -202,11 +203,22 @@ def _kind(name: str, key: str, answer: Any) -> str:
 
 
 class Audit(NamedTuple):
-    """An audit as the runner states it: the share of each kind, the seed of the sample, the folder of the new answers."""
+    """An audit as the runner states it: the share of each kind, the seed of the sample, the folder of its files."""
 
     share: float
     seed: str
     folder: str
+
+    def keep(self, name: str, by: object, questions: Mapping[str, object]) -> int:
+        """Keep the questions of the sample, and what answers them, until all notebooks have run; return their number."""
+        chosen = sampled(name, self.share, self.seed)
+        again = {key: questions[key] for key in questions if key in chosen}
+        if again:
+            content = pickle.dumps((name, by, again))
+            own = Path(self.folder) / f"{hashlib.sha256(content).hexdigest()[:16]}.pickle"
+            with paths.replacing(paths.made(own.parent) / own.name) as part:
+                part.write_bytes(content)
+        return len(again)
 
     @classmethod
     def stated(cls) -> "Audit | None":

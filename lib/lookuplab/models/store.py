@@ -39,12 +39,8 @@ class AnswerStore(contextlib.AbstractContextManager):
 
     name = "answers"
 
-    def __init__(self, path: str | os.PathLike | Literal[False] | None = None, audits: bool = True):
+    def __init__(self, path: str | os.PathLike | Literal[False] | None = None):
         self.path = ":memory:" if path is False else path or self.default_path()
-        self.again, self.anew = {}, None  # what an audit wants made again, and the store for it
-        if audits and str(self.path) != ":memory:" and (audit := record.Audit.stated()):
-            self.again = record.sampled(self.name, audit.share, audit.seed)
-            self.anew = type(self)(Path(audit.folder) / f"{self.name}.sqlite", audits=False)
         with self._readable_errors():
             if str(self.path) != ":memory:":
                 Path(self.path).parent.mkdir(parents=True, exist_ok=True)
@@ -74,24 +70,24 @@ class AnswerStore(contextlib.AbstractContextManager):
         """Beside the completion store, wherever that is."""
         return CompletionStore.default_path().with_name(f"{cls.name}.sqlite")
 
-    def lookup(self, keys: Iterable[str]) -> tuple[dict[str, object], list[str]]:
+    def lookup(
+        self, questions: Mapping[str, object], by: object
+    ) -> tuple[dict[str, object], list[str]]:
         """The answers that the record or the file has, and the keys whose answers are to be made.
 
-        In an audit, some keys are in both: the record's answer is used, and the new one is only compared with it.
+        Key -> question; ``by`` is what makes the answers. In an audit, the sampled questions are kept for its end.
         """
-        keys = list(dict.fromkeys(keys))
         is_file = str(self.path) != ":memory:"
-        recorded = record.rows(self.name, keys) if is_file else {}
-        stored = self.get(key for key in keys if key not in recorded)
-        again = recorded.keys() & self.again.keys()
-        again -= self.anew.get(again).keys() if again else set()
+        recorded = record.rows(self.name, questions) if is_file else {}
+        stored = self.get(key for key in questions if key not in recorded)
         known = recorded | stored
-        new = [key for key in keys if key not in known]
+        missing = [key for key in questions if key not in known]
+        audit = record.Audit.stated() if recorded else None
+        again = audit.keep(self.name, by, questions) if audit else 0
         if is_file and (file := os.environ.get(USES)):
-            counts = len(recorded), len(stored), len(new), len(again)
             with open(file, "a", encoding="utf-8") as log:
-                print(self.name, *counts, file=log)
-        return known, [key for key in keys if key not in known or key in again]
+                print(self.name, len(recorded), len(stored), len(missing), again, file=log)
+        return known, missing
 
     def get(self, keys: Iterable[str]) -> dict[str, object]:
         """The answers that the file has for these keys."""
@@ -112,10 +108,7 @@ class AnswerStore(contextlib.AbstractContextManager):
 
     def add(self, answers: Mapping[str, object]) -> None:
         """Keep a batch, in one transaction. An answer that another process stored first is kept."""
-        again = {key: answer for key, answer in answers.items() if key in self.again}
-        if again:
-            self.anew.add(again)
-        rows = [(key, json.dumps(answer)) for key, answer in answers.items() if key not in again]
+        rows = [(key, json.dumps(answer)) for key, answer in answers.items()]
         with self._readable_errors(), self.db:
             self.db.executemany(f"INSERT OR IGNORE INTO {self.name} VALUES (?, ?)", rows)
 
@@ -160,8 +153,6 @@ class AnswerStore(contextlib.AbstractContextManager):
 
     def close(self) -> None:
         self.db.close()
-        if self.anew:
-            self.anew.close()
 
 
 class CompletionStore(AnswerStore):

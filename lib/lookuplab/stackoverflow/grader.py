@@ -150,15 +150,15 @@ class Grader:
         """
         keys = [self.key(one) for one in programs]
         with VerdictStore(":memory:" if self.store is False else self.store) as store:
-            found, missing = store.lookup(keys)
-            known = {key: Outcome(**outcome) for key, outcome in found.items()}
             by_key = dict(zip(keys, programs, strict=True))
+            found, missing = store.lookup(by_key, self)
+            known = {key: Outcome(**outcome) for key, outcome in found.items()}
             waiting = {key: by_key[key] for key in missing}
             with Progress(what, len(waiting), "programs", len(known)) as bar:
                 for one, outcome in self._run(waiting):
                     if outcome.passed or keep_failures and not outcome.stopped:
                         store.put(one, asdict(replace(outcome, seconds=0.0)))
-                    known.setdefault(one, outcome)
+                    known[one] = outcome
                     bar.update()
         return [known[one] for one in keys]
 

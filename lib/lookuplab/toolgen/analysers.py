@@ -161,7 +161,7 @@ def answered(
     answer raises UserError: a busy machine must not change a number.
     """
     with store:
-        (found, missing), lost, files = store.lookup(questions), {}, defaultdict(list)
+        (found, missing), lost, files = store.lookup(questions, answer), {}, defaultdict(list)
         for name in missing:
             files[tuple(map(str, questions[name][:3]))].append(name)
         groups = [files[at] for at in sorted(files)]
@@ -172,9 +172,9 @@ def answered(
                 for name, (made, reason) in zip(groups[at], new, strict=True):
                     if not reason:
                         store.put(name, made)
-                    elif name not in found:
+                    else:
                         lost[name] = reason
-                    found.setdefault(name, made)  # in an audit, the record's answer stays
+                    found[name] = made
                 bar.update(len(new))
     if strict and lost:
         raise UserError(

@@ -73,6 +73,9 @@ class ToolModel:
                 "(lookuplab train toolgen), or set the trigger to 'dot'"
             )
 
+    def __reduce__(self) -> tuple:
+        return type(self), (self.model, self.functions, self.tool, self.use)
+
     @cached_property
     def identity(self) -> dict[str, str]:
         """The model's identity, and whatever changes the tool's answers.

@@ -75,6 +75,9 @@ class JediTool:
         self.workers = workers or os.cpu_count() or 1
         self._full = functools.lru_cache(REMEMBERED)(self._ask)
 
+    def __reduce__(self) -> tuple:
+        return type(self), (self.workers,)
+
     def complete(
         self, root: Path, file: str, text: str, line: int, column: int, wanted: str | None = None
     ) -> Answer:

@@ -12,7 +12,7 @@ import pickle
 import platform
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ from lookuplab import paths, provenance, python_sources
 from lookuplab.errors import UserError
 from lookuplab.execute import end_with_the_runner
 from lookuplab.models import record
-from lookuplab.models.complete import DECODING_VERSION, Asked, Decoding, Model, answered
+from lookuplab.models.complete import DECODING_VERSION, Asked, Decoding, Model, Prompt, answered
 from lookuplab.models.load import content_hash, mini_models
 from lookuplab.models.local import LocalModel
 from lookuplab.models.store import PYTHON, AnswerStore, CompletionStore, canonical, elsewhere
@@ -136,7 +136,8 @@ def write(stores: Path, run: Mapping[str, Any]) -> dict[str, dict[str, int]]:
 
 def answer_anew(audit: record.Audit) -> int:
     """Answer the sample's questions in a process of its own; return its exit status."""
-    stated = {record.RECORD: "off", "OMP_NUM_THREADS": "1", **ALWAYS}
+    quiet = {"HF_HUB_DISABLE_PROGRESS_BARS": "1"}
+    stated = {record.RECORD: "off", "OMP_NUM_THREADS": "1", **ALWAYS, **quiet}
     return run_module("lookuplab.audit", audit._asdict(), {**os.environ, **stated})
 
 
@@ -148,40 +149,50 @@ def make(audit: record.Audit) -> None:
         is_local = name == CompletionStore.name and isinstance(by[0], LocalModel)
         alike = (canonical(by[0].identity), by[1]) if is_local else pickle.dumps(by)
         together.setdefault((name, alike), (by, {}))[1].update(questions)
-    place, writing = Path(audit.folder), []
-    for (name, _), (by, questions) in together.items():
-        store = next(kind for kind in STORES if kind.name == name)(place / f"{name}.sqlite")
-        if name == CompletionStore.name:
-            model, decoding = by
-            parts = rounds(questions.values())
-            writing += [(model, part, decoding, store.path) for part in parts]
-        elif name == grader.VerdictStore.name:
-            replace(by, store=store.path).outcomes([*questions.values()])
-        else:
-            analysers.answered(store, questions, by, strict=False)
-    writing.sort(key=_work, reverse=True)
-    if writing:
-        fresh = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(min(default_jobs(), len(writing)), fresh) as processes:
-            for done in [processes.submit(answered, *one) for one in writing]:
-                done.result()
+    kinds, models = {kind.name: kind for kind in STORES}, {}
+    for (name, alike), (by, questions) in together.items():
+        place = Path(audit.folder, f"{name}.sqlite")
+        if name == grader.VerdictStore.name:
+            replace(by, store=place).outcomes([*questions.values()])
+        elif name != CompletionStore.name:
+            analysers.answered(kinds[name](place), questions, by, strict=False)
+        elif isinstance(by[0], LocalModel):
+            _, parts = models.setdefault(alike[0], (by[0], []))
+            parts += [(part, by[1]) for part in rounds(questions.values())]
+        else:  # these share their workers, which remember what they have read
+            answer(by[0], [(part, by[1]) for part in rounds(questions.values())], place)
+    place = Path(audit.folder, f"{CompletionStore.name}.sqlite")
+    fresh = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(default_jobs(), fresh) as processes:
+        longest = sorted(models.values(), key=lambda one: -_characters(one[1]))
+        for done in [processes.submit(answer, *one, place) for one in longest]:
+            done.result()
+
+
+Parts = Sequence[tuple[list[Asked], Decoding | None]]  # prompts with their decoding
+
+
+def answer(model: Model, parts: Parts, store: Path) -> None:
+    """Have a model answer, in a process of its own where it is a local one."""
+    for asked, decoding in parts:
+        answered(model, asked, decoding, store)
+
+
+def _characters(parts: Parts) -> int:
+    return sum(len(prompt.text) for asked, _ in parts for prompt, *_ in asked)
 
 
 def rounds(asked: Iterable[Asked]) -> list[list[Asked]]:
-    """The questions in as few lists as possible in which no prompt's id occurs twice, since a call needs that."""
-    found: list[dict[tuple[str, int], Asked]] = []
+    """The questions in as few lists as possible in which an id names one prompt, as a call needs it."""
+    found: list[tuple[dict[str, Prompt], list[Asked]]] = []
     for one in asked:
-        name = one[0].id, one[2]
-        free = next((each for each in found if name not in each), None)
+        prompt = one[0]
+        free = next((each for each in found if each[0].get(prompt.id, prompt) == prompt), None)
         if free is None:
-            found.append(free := {})
-        free[name] = one
-    return [[*each.values()] for each in found]
-
-
-def _work(one: tuple[Model, list[Asked], Decoding | None, Path]) -> int:
-    """About how long it takes to answer: the characters that are read."""
-    return sum(len(prompt.text) for prompt, *_ in one[1])
+            found.append(free := ({}, []))
+        free[0][prompt.id] = prompt
+        free[1].append(one)
+    return [part for _, part in found]
 
 
 # 4. Auditing it
@@ -273,7 +284,9 @@ def surely(rows: int, made: int, altered: float = ALTERED) -> str:
     wrong = math.ceil(altered * rows)
     if made > rows - wrong:
         return "100%"
-    missed = math.exp(sum(math.log1p(-made / (rows - at)) for at in range(wrong)) if made else 0.0)
+    missed = math.exp(
+        math.fsum(math.log1p(-made / (rows - at)) for at in range(wrong)) if made else 0.0
+    )
     return f"{math.floor(1000 * (1 - missed)) / 10:g}%" if missed > 1e-3 else "more than 99.9%"
 
 

@@ -62,6 +62,12 @@ def api_ranker(index: ApiIndex) -> Bm25:
     return Bm25({spec.id: key_terms(spec, spec.name) for spec in index.operations}, words=list)
 
 
+@cache
+def _ranked(index: ApiIndex, terms: tuple[str, ...], k: int) -> list[str]:
+    """The ids of the best k operations; many tasks and models ask for the same."""
+    return [api for api, _ in api_ranker(index).top(terms, k)]
+
+
 def documents(
     tasks: Sequence[Task],
     first: DataFrame,
@@ -84,13 +90,11 @@ def documents(
         raise UserError(
             f"k is {k}: the index of {len(index.operations)} APIs cannot give that many"
         )
-    called = zip(tasks, first.name, strict=True)
-    queries = {task.id: key_terms(task, name, service) for task, name in called}
-    ranked = api_ranker(index).rank(queries, k + most)
     hits, misses, retrieved = {}, {}, []
-    for task in tasks:
-        others = [api for api in ranked[task.id] if api not in task.targets]
-        top, misses[task.id] = ranked[task.id][:k], tuple(others[:k])
+    for task, name in zip(tasks, first.name, strict=True):
+        ranked = _ranked(index, tuple(key_terms(task, name, service)), k + most)
+        others = [api for api in ranked if api not in task.targets]
+        top, misses[task.id] = ranked[:k], tuple(others[:k])
         retrieved.append(top != others[:k])
         hits[task.id] = tuple(top if retrieved[-1] else [*top[:-1], task.target])
     return hits, misses, np.array(retrieved)
@@ -124,7 +128,7 @@ def random_documents(tasks: Sequence[Task], k: int, seed: int = 0) -> Shown:
 
 AGGREGATES = {
     "minimum": min,
-    "mean": lambda probabilities: sum(probabilities) / len(probabilities),
+    "mean": lambda probabilities: math.fsum(probabilities) / len(probabilities),
     "product": math.prod,
     "last": lambda probabilities: probabilities[-1],
 }

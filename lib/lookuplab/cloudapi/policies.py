@@ -185,7 +185,8 @@ def perplexity_rows(
     logarithm is than the base model's on the same names.
     """
     surprise = {
-        name: -np.array([sum(one.token_logprobs) for one in of]) for name, of in scored.items()
+        name: -np.array([math.fsum(one.token_logprobs) for one in of])
+        for name, of in scored.items()
     }
     surprise["dag"] = expected(surprise["hit"], surprise["miss"], precision)
     numbers = {("perplexity", name): values for name, values in surprise.items()}

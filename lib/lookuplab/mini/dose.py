@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas
+from sklearn import config_context
 from sklearn.linear_model import LogisticRegression
 
 from lookuplab.mini.corpus import MOST
@@ -59,10 +60,20 @@ def dose_rows(
     """
     dose, grid = np.log1p(np.asarray(counts, dtype=float)), np.log1p(GRID)
 
+    ways, fitted = [np.asarray(one, dtype=bool) for one in valid.values()], {}
+    alike = [np.unique([dose, way], axis=1, return_inverse=True)[1] for way in ways]
+
+    def curve(at: int, weights: np.ndarray) -> tuple[float, float]:
+        # most APIs are interchangeable here: without one or the other, the same calls are left
+        key = at, np.bincount(alike[at], weights).tobytes()
+        if key not in fitted:
+            fitted[key] = fit(dose, ways[at], weights)
+        return fitted[key]
+
     def statistic(weights: np.ndarray) -> np.ndarray:
         found = []
         for of_sample in weights:
-            curves = [fit(dose, np.asarray(ways, dtype=bool), of_sample) for ways in valid.values()]
+            curves = [curve(at, of_sample) for at in range(len(ways))]
             shares = [1 / (1 + np.exp(-intercept - slope * grid)) for intercept, slope in curves]
             crossings = [*map(half, curves), meeting(*curves)]
             found.append([*np.concatenate(shares), *np.clip(crossings, -50, 50)])
@@ -71,7 +82,7 @@ def dose_rows(
     levels = [(f"count_{count}/{way}", "valid_percent") for way in valid for count in GRID]
     levels += [(way, "half_at") for way in valid] + [("documented - alone", "meet_at")]
     kinds = [of_share if metric == "valid_percent" else of_number for _, metric in levels]
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), config_context(skip_parameter_validation=True):
         numbers = jackknife(statistic, frame.api, kinds)
     shown = {of_share: Rate.percent, of_number: as_counts}
     return [

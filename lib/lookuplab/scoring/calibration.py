@@ -6,7 +6,7 @@ equal for answers that depend on each other. The Brier score is a mean:
 """
 
 from collections.abc import Callable
-from math import nan
+from math import fsum, nan
 
 import numpy as np
 from scipy.stats import chi2, norm, rankdata
@@ -52,8 +52,8 @@ def ece_interval(correct, confidence, clusters, bins: int = 10) -> Rate:
     gap = np.asarray(correct, dtype=float) - np.asarray(confidence, dtype=float)
     inside = _bins(confidence, bins)[:, None] == np.arange(1, bins + 1)
     found = averages(gap[:, None] * inside, clusters, kind=of_change)
-    value = sum(abs(one.value) for one in found)
-    reach = np.sqrt(sum((one.high - one.low) ** 2 for one in found)) / 2
+    value = fsum(abs(one.value) for one in found)
+    reach = np.sqrt(fsum((one.high - one.low) ** 2 for one in found)) / 2
     reach *= np.sqrt(chi2.ppf(LEVEL, bins)) / norm.isf(TAIL)
     return Rate(
         value, max(value - reach, 0.0), min(value + reach, 1.0), len(gap), found[0].clusters

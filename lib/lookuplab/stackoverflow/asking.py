@@ -75,8 +75,10 @@ def prompt(
         frames = [TEMPLATE.format(description=one, code=code) for one, code in pairs if one or code]
         return "".join(frames) + parts[question]
 
+    counted = cache(lambda text: len(tokenizer(text, verbose=False)["input_ids"]))
+
     def tokens(*changes: tuple) -> int:
-        return len(tokenizer(text(parts | dict(changes)), verbose=False)["input_ids"])
+        return counted(text(parts | dict(changes)))
 
     if shortened:
         room = min(room, tokens(*((step, "") for step in order if step[0] == "description")))

@@ -6,7 +6,6 @@ perturbations fail together.
 
 import ast
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import product
 
 import pandas as pd
 import parso
@@ -87,22 +86,27 @@ def _rows(
     table: pd.DataFrame, model: str, condition: str, parts: Sequence[str], kind: str = ""
 ) -> list[dict]:
     origins = table[table.perturbation == PERTURBATIONS[0]].set_index(["library", "library_id"])
-    found = []
-    for part, k in product(parts, table.filter(like="pass_at")):
+    ks, found = list(table.filter(like="pass_at")), []
+    for part in parts:
         alike = table.reindex(columns=PARTED).eq(part).any(axis="columns")
         some = table if part == "all" else table[alike]
         if some.empty:
             continue
-        made = some.join(origins[k].rename("before"), on=["library", "origin"], how="inner")
-        if kind:
-            numbers = {f"{kind}_points": paired_difference(0 * some[k], some[k], some.cluster)}
-        else:
-            numbers = {"_percent": rate(some[k], some.cluster)}
-        if len(made) and part in PERTURBATIONS[1:]:
-            less = paired_difference(made[k], made.before, made.cluster)
-            numbers[f"_drop_points{kind}"] = less
-        for metric, one in numbers.items():
-            found.append(row(model, condition.format(part), k + metric, one.percent()))
+        made = some[:0]
+        if part in PERTURBATIONS[1:]:
+            before = origins[ks].add_prefix("before ")
+            made = some.join(before, on=["library", "origin"], how="inner")
+        for k in ks:
+            if kind:
+                change = paired_difference(0 * some[k], some[k], some.cluster)
+                numbers = {f"{kind}_points": change}
+            else:
+                numbers = {"_percent": rate(some[k], some.cluster)}
+            if len(made):
+                less = paired_difference(made[k], made[f"before {k}"], made.cluster)
+                numbers[f"_drop_points{kind}"] = less
+            for metric, one in numbers.items():
+                found.append(row(model, condition.format(part), k + metric, one.percent()))
     return found
 
 
@@ -191,7 +195,7 @@ def _tree(problem: Problem, solution: str) -> ast.Module | None:
 
 def _tokens(code: str) -> list[str]:
     """Python's tokens, even of code that does not parse."""
-    leaf, found = parso.parse(code).get_first_leaf(), []
+    leaf, found = parso.parse(code, version="3.11").get_first_leaf(), []
     while leaf:
         found += [leaf.value] if leaf.value.strip() else []
         leaf = leaf.get_next_leaf()

@@ -18,11 +18,10 @@ from lookuplab import python_sources
 from lookuplab.errors import UserError
 from lookuplab.models import Completion, Decoding, Prompt
 from lookuplab.models.complete import Store, complete
-from lookuplab.models.load import content_hash
 from lookuplab.models.local import CPU_TOKENS, LocalModel
 from lookuplab.scoring.calibration import auroc_interval
 from lookuplab.scoring.rates import average, bare_row, paired_difference, rate, row
-from lookuplab.toolgen.functions import Function, python_files
+from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.jedi_tool import VERSION, JediTool, ask
 from lookuplab.toolgen.pairs import kind_of, prompt_text
 from lookuplab.toolgen.similarity import identifiers
@@ -88,7 +87,7 @@ class ToolModel:
     def prompts(self) -> list[Prompt]:
         """The prompt for each function; a prompt's id is the function's."""
         roots = {one.root for one in self.functions}
-        content = {root: content_hash(root, python_files(root))[:32] for root in roots}
+        content = {root: self.tool.content(root) for root in roots}
         return [
             Prompt(
                 one.id,

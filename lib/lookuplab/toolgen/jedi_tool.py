@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lookuplab.errors import UserError
+from lookuplab.models.load import content_hash
 from lookuplab.toolgen import analysers
-from lookuplab.toolgen.functions import Function
+from lookuplab.toolgen.functions import Function, python_files
 
 MODULE = "lookuplab.toolgen.jedi_worker"
 VERSION = 3  # increase it whenever the same question would get a different answer
@@ -74,6 +75,8 @@ class JediTool:
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or os.cpu_count() or 1
         self._full = functools.lru_cache(REMEMBERED)(self._ask)
+        # a digest of what the tool reads of a repository
+        self.content = functools.cache(lambda root: content_hash(root, python_files(root))[:32])
 
     def __reduce__(self) -> tuple:
         return type(self), (self.workers,)

@@ -359,9 +359,17 @@ def is_name(leaf: Leaf) -> bool:
     return leaf.value.isidentifier() and not keyword.iskeyword(leaf.value)
 
 
+@lru_cache(maxsize=4096)  # every model's answers are compared with the same references
+def _words(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """A text's identifiers, and all of its tokens."""
+    found = leaves(text)
+    names = tuple(leaf.value for leaf in found if is_name(leaf))
+    return names, tuple(leaf.value for leaf in found if leaf.value.strip())
+
+
 def identifiers(text: str) -> list[str]:
     """All identifiers of a text, with repetitions; not those inside plain strings and comments."""
-    return [leaf.value for leaf in leaves(text) if is_name(leaf)]
+    return [*_words(text)[0]]
 
 
 def identifier_metrics(prediction: str, reference: str) -> dict[str, float | None]:
@@ -370,11 +378,7 @@ def identifier_metrics(prediction: str, reference: str) -> dict[str, float | Non
     ``next_identifier``: the first identifiers are equal; ``identifier_sequence``: the common prefix of both identifier
     sequences over the reference's length; ``prefix``: the same over all tokens.
     """
-    names = identifiers(prediction), identifiers(reference)
-    tokens = [
-        [leaf.value for leaf in leaves(text) if leaf.value.strip()]
-        for text in (prediction, reference)
-    ]
+    names, tokens = zip(_words(prediction), _words(reference), strict=True)
 
     def common(found, wanted):
         return len(commonprefix([found, wanted])) / len(wanted) if wanted else None

@@ -173,7 +173,7 @@ class ToolConstraint:
             tokens, may_end = self._choices()
             if tokens and may_end and use.ends == "mean":
                 sure = _probability(logits, tokens)
-                mean = sum(self.chances) / max(1, len(self.chances))
+                mean = math.fsum(self.chances) / max(1, len(self.chances))
                 tokens, may_end = (tokens, False) if sure >= mean else ([], True)
                 margin = abs(sure - mean)
             if tokens or use.boundary:

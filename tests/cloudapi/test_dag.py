@@ -5,7 +5,6 @@ import math
 import random
 import re
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pandas
 import pytest
@@ -132,10 +131,7 @@ def test_random_documents_are_distinct_never_acceptable_and_depend_on_task_and_s
     ],
 )
 def test_hits_hold_a_target_and_misses_none(monkeypatch, targets, k, hit, miss, found):
-    def rank(queries, depth):
-        return {query: list("abcdef")[:depth] for query in queries}
-
-    monkeypatch.setattr(dag, "api_ranker", lambda index: SimpleNamespace(rank=rank))
+    monkeypatch.setattr(dag, "_ranked", lambda index, terms, k: list("abcdef")[:k])
     asked, first = replace(TASKS[0], targets=tuple(targets)), pandas.DataFrame({"name": ["x"]})
     hits, misses, retrieved = dag.documents([asked], first, k, index=INDEX)
     assert (hits, misses) == ({asked.id: tuple(hit)}, {asked.id: tuple(miss)})

@@ -7,7 +7,7 @@ from toy_model import ToyModel, many_prompts
 
 from lookuplab import audit, paths
 from lookuplab.errors import UserError
-from lookuplab.models import Completion, complete, record, store
+from lookuplab.models import Completion, Prompt, complete, record, store
 from lookuplab.models.store import AnswerStore, CompletionStore
 
 
@@ -137,6 +137,12 @@ def test_a_sample_has_its_share_of_each_kind_and_at_least_fifty_and_depends_on_t
     counts = pd.Series(one).value_counts().to_dict()
     assert counts == {"success": 80, "dependencies": 50, "rare": 1}
     assert one == same and one.keys() != other.keys()
+
+
+def test_an_audit_asks_in_one_call_only_where_an_id_names_one_prompt():
+    bare, documented, other = Prompt("a", "x"), Prompt("a", "documentation x"), Prompt("b", "y")
+    asked = [(bare, "", 0), (documented, "", 1), (other, "", 0), (bare, "", 2)]
+    assert audit.rounds(asked) == [[asked[0], asked[2], asked[3]], [asked[1]]]
 
 
 @pytest.mark.parametrize(

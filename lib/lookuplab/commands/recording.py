@@ -52,10 +52,11 @@ def audit(
 ) -> None:
     """Make a sample of the record's answers and judgements anew, and compare them one by one.
 
-    All notebooks of the mini profile are executed, or only NAME's (a paper, a notebook or an artifact), with the sample
-    withheld from the record; figures are not touched. Every token and verdict must be equal, and every log-probability up
-    to its last digits, which depend on the batch and on the processor; near ties are listed. Judgements are compared only under the record's Python. The exit code is 1 if something differs. An audit that was
-    interrupted goes on where it was.
+    The notebooks of the mini profile, or only those of NAME (a paper, a notebook or an artifact), are executed with the
+    record, and figures stay as they are. Then the questions of the sample that they asked are answered anew. Every token
+    and verdict must be equal, and every log-probability up to its last digits, which depend on the batch and on the
+    processor; near ties are listed. Judgements are compared only under the record's Python. The exit code is 1 if
+    something differs. An audit that was interrupted goes on where it was.
 
     \b
     Examples:

@@ -95,7 +95,7 @@ def reproduce(
     With -p, each notebook of PAPER takes the parameters that it declares; figures go where `lookuplab run` puts them.
 
     In the mini profile, answers and judgements come from the record in data/mini/record as far as they fit; with --audit,
-    a share of them is made anew in passing and compared. With --cold, everything is made anew, in stores of its own
+    a share of them is made anew afterwards and compared. With --cold, everything is made anew, in stores of its own
     (runs/cold), from which `lookuplab record` writes a new record; that takes about two core-hours.
 
     The models' answers behind the figures are listed in figures/PROFILE/answers.csv.gz, for `lookuplab verify`.

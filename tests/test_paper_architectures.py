@@ -64,7 +64,7 @@ def test_the_real_shapes_have_as_many_parameters_as_the_models_on_the_hub(name):
 
 def run(name, models, tmp_path, monkeypatch) -> None:
     """Run a notebook on three tasks; it writes a table."""
-    values = {"model": models[0], "models": models, "limit": 3, "max_new_tokens": 8}
+    values = {"model": models[0], "models": models, "limit": 3, "max_new_tokens": 4}
     profile = Profile(Path("tiny.yaml"), parameters=values)
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
     places = {"output": tmp_path / "run.ipynb", "figures": tmp_path}

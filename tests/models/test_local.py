@@ -100,20 +100,6 @@ def test_greedy_equals_generate_and_log_probabilities_a_plain_forward_pass(model
         assert "".join(one.tokens) == one.text
 
 
-@pytest.mark.parametrize("model", ["gpt2", "t5", "llama"], indirect=True)
-@pytest.mark.parametrize("ends", [1, 40])
-def test_beams_equal_those_of_generate_token_for_token(model, ends, monkeypatch):
-    """With one token that ends a text, and with so many that most answers end early."""
-    tokens = [1, *range(100, 99 + ends)]
-    monkeypatch.setattr(model, "end_of_text", frozenset(tokens))
-    done = answers(model, Decoding(max_new_tokens=16, beams=5))
-    for prompt in PROMPTS:
-        one, options = done[prompt.id, 0], {"num_beams": 5, "eos_token_id": tokens}
-        assert one.token_ids == generated(model, prompt, max_new_tokens=16, **options), prompt.id
-        assert_log_probabilities(model, prompt, one)
-    assert ("length" if ends == 1 else "eos") in {one.finish_reason for one in done.values()}
-
-
 @pytest.mark.parametrize(
     "decoding",
     [LONG, Decoding(max_new_tokens=8, temperature=0.8, top_p=0.9, n=2)],

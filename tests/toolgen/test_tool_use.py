@@ -20,7 +20,7 @@ def write(tmp_path):
     """What a model with these probabilities (see ``scripted``) writes behind the prompt "=", and what it asks; the
     tool's answers are given in the order of the calls."""
 
-    def written(table, use, *answers, beams=1, **options):
+    def written(table, use, *answers, **options):
         model = scripted(tmp_path, table, **options)
         vocabulary = Vocabulary(model.tokenizer, model.end_of_text)
         asked, given = [], iter(answers)
@@ -34,7 +34,7 @@ def write(tmp_path):
         def constrain(prompt, before):
             return ToolConstraint(use, vocabulary, before, ask)
 
-        decoding = Decoding(max_new_tokens=20, beams=beams)
+        decoding = Decoding(max_new_tokens=20)
         ((done,),) = model.generate([(Prompt("p", "="), 0)], decoding, constrain)
         marks = done.token_ids.count(vocabulary.mark)
         return SimpleNamespace(text=done.text, asked=asked, marks=marks, done=done)
@@ -87,16 +87,6 @@ def test_the_mean_is_taken_over_all_tokens_of_the_name_forced_ones_included(writ
     ends = {"c": longer, "(": 0.99 - longer}
     table = {MARK: {"a": 0.9}, "a": {"b": 0.1}, "b": ends, "c": {"(": 0.9}}
     assert write(ASKED | table, ToolUse(variant="package", gate=0), ["ab", "abc"]).text == text
-
-
-@pytest.mark.parametrize(("beams", "text"), [(1, "a.foo"), (2, "b.baz")])
-def test_every_beam_is_held_to_its_own_suggestions(write, beams, text):
-    """By hand: .5 x .9 x .1 behind ``a.``, .4 x .9 x .35 behind ``b.``; nobody offers ``bad``."""
-    table = {"=": {"a.": 0.5, "b.": 0.4}, MARK: {"bad": 0.5, "baz": 0.35, "foo": 0.1}}
-    table |= dict.fromkeys(("a.", "b."), {MARK: 0.9})
-    written = write(table, ToolUse(), ["foo"], ["baz"], beams=beams)
-    assert (written.text, written.asked) == (text, ["a.", "b."][:beams])
-    assert [question["offered"] for question in written.done.record] == [(text[2:],)]
 
 
 def test_figure_5_leads_to_registered_updates(write):

@@ -56,9 +56,8 @@ class Decoding:
     ``temperature`` 0 is greedy. ``n`` samples are drawn per prompt, each seeded by (seed, prompt id, sample index), so
     that a sample does not depend on its batch. ``stop`` strings and a ``stop_rule`` end an answer during generation.
     The rule is a class; its ``name`` is part of the keys of stored answers, and its objects, one per answer, read the
-    answer piece by piece: ``feed(piece)`` is True once nothing that follows can matter. ``beams`` above 1 is beam
-    search, which needs temperature 0 and no stop strings or rules. ``truncation`` "left" drops the beginning of a
-    prompt that is too long; without it, such a prompt is an error.
+    answer piece by piece: ``feed(piece)`` is True once nothing that follows can matter. ``truncation`` "left" drops the
+    beginning of a prompt that is too long; without it, such a prompt is an error.
     """
 
     max_new_tokens: int = 256
@@ -69,7 +68,6 @@ class Decoding:
     stop: tuple[str, ...] = ()
     stop_rule: type | None = None
     truncation: str | None = None
-    beams: int = 1
 
     def stopper(self) -> Callable[[str], bool]:
         """A reader for one answer: fed piece by piece, it returns True once ``stop`` or the rule ends it."""
@@ -147,13 +145,11 @@ def complete(
     without log-probabilities ends the call. UserError for that, for a duplicate prompt id, for decoding parameters out
     of range, and for errors of the model or the store.
     """
-    greedy = not decoding.temperature
     if (
-        min(decoding.max_new_tokens, decoding.n, decoding.beams) < 1
+        min(decoding.max_new_tokens, decoding.n) < 1
         or decoding.temperature < 0
         or not 0 < decoding.top_p <= 1
-        or (decoding.n > 1 and greedy)
-        or (decoding.beams > 1 and (not greedy or decoding.stop or decoding.stop_rule))
+        or (decoding.n > 1 and not decoding.temperature)
     ):
         raise UserError(
             f"{decoding} is out of range; see models.Decoding (n above 1 needs a temperature)"
@@ -253,8 +249,6 @@ def keys_of(
         rule = decoding.stop_rule and decoding.stop_rule.name
         kind, stated = "generate", asdict(decoding) | {"stop_rule": rule}
         del stated["n"]  # the first 5 of 20 samples are those of n=5
-        if decoding.beams == 1:  # keys from before beam search existed stay valid
-            del stated["beams"]
     settings = {"kind": kind, "model": identity, "decoding": stated, "version": DECODING_VERSION}
     common, hashed = digest(canonical(settings)), {}
     for prompt, continuation, sample in asked:

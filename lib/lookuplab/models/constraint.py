@@ -25,8 +25,7 @@ class Constraint(Protocol):
     """Constrains one row. It may be idle at first and become active in the middle of the row.
 
     A constraint that waits for another program (a completion tool, say) sends its query in ``push`` and collects the
-    answer in ``restrict``: the model's forward pass runs between the two. ``copy.copy`` gives a constraint for a
-    different continuation of the same beginning.
+    answer in ``restrict``: the model's forward pass runs between the two.
     """
 
     def restrict(self, logits: "torch.Tensor") -> "tuple[torch.Tensor, float] | None":

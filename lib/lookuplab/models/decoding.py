@@ -5,11 +5,10 @@ The loop is that of gpt-fast: prefill once, then one token per step for all rows
 it offers batches of *different* prompts, stop rules that end a row during decoding, log-probabilities of every token
 under the unscaled distribution, answers that depend neither on the batch nor on the order of the prompts (in float32,
 up to the last bits; in 16 bits only the head is computed in float32, and a near tie may fall either way, which
-``Completion.margin`` shows), and constraints that wait for another program, also in beam search. Left out on purpose:
-penalties and assisted decoding. A checkpoint's own sampling defaults are ignored; only ``Decoding`` counts.
+``Completion.margin`` shows), and constraints that wait for another program. Left out on purpose: beam search, penalties
+and assisted decoding. A checkpoint's own sampling defaults are ignored; only ``Decoding`` counts.
 """
 
-import copy
 import hashlib
 import inspect
 import math
@@ -59,14 +58,12 @@ def written(
         each = 2 * text.num_hidden_layers * text.hidden_size * model.module.dtype.itemsize
         budget = int(GPU_SHARE * free / each)
     while at < len(rows):
-        longest = decoding.beams * (len(rows[at].ids) + new)
-        size = min(model.batch_size // decoding.beams, budget // longest)
-        batch = rows[at : at + max(1, size)]
+        longest = len(rows[at].ids) + new
+        batch = rows[at : at + max(1, min(model.batch_size, budget // longest))]
         try:
             for row in batch:
                 row.begin(model.tokenizer, decoding)
-            write = _decode if decoding.beams == 1 else _search
-            write(model, batch, decoding, end_of_text)
+            _decode(model, batch, decoding, end_of_text)
         except RuntimeError as error:
             if not should_reduce_batch_size(error):
                 raise
@@ -123,27 +120,6 @@ def _decode(
         if parents != [*range(len(batch.logits))]:
             batch.keep(parents)
         batch.step(torch.tensor(reads, device=scores.device))
-
-
-@torch.inference_mode()
-def _search(
-    model: LocalModel, rows: list["Row"], decoding: Decoding, end_of_text: frozenset[int]
-) -> None:
-    """Finish every row by beam search."""
-    batch = Batch(model.module, rows, model.context, model.work)
-    batch.keep(batch.lanes)
-    searches = [Search(row, decoding.beams, end_of_text) for row in rows]
-    while searches:
-        first, parents = 0, []
-        for search in searches:
-            logits = batch.logits[first:][: len(search.running)]
-            parents += [first + parent for parent in search.step(logits)]
-            first += len(logits)
-        searches = [search for search in searches if search.running]
-        if searches:
-            batch.keep(parents)
-            last = [beam.tokens[-1] for search in searches for beam in search.running]
-            batch.step(torch.tensor(last, device=batch.mask.device))
 
 
 @dataclass
@@ -209,77 +185,6 @@ class Row:
             None if self.margin == math.inf else self.margin,
             self.constraint and self.constraint.record(),
         )
-
-
-@dataclass
-class Beam:
-    """A beginning of an answer; ``score`` is the sum of its log-probabilities."""
-
-    constraint: Constraint | None
-    tokens: tuple[int, ...] = ()
-    logprobs: tuple[float, ...] = ()
-    score: float = 0.0
-
-    def mean(self) -> float:
-        return self.score / len(self.tokens)
-
-    def grown(self, token: int, logprob: float, score: float) -> "Beam":
-        """This beam with one more token and its own copy of the constraint."""
-        constraint = copy.copy(self.constraint)
-        if constraint:
-            constraint.push(token, logprob)
-        return Beam(constraint, (*self.tokens, token), (*self.logprobs, logprob), score)
-
-
-class Search:
-    """Beam search for one row, like that of Transformers with its defaults.
-
-    The ``width`` likeliest beginnings continue as ``running``; those among the likeliest that end are ``finished``. The
-    search is over once there are ``width`` finished ones and the best running one has no better mean log-probability
-    than the worst of them. The answer is the finished one with the best mean.
-    """
-
-    def __init__(self, row: Row, width: int, end_of_text: frozenset[int]) -> None:
-        self.row, self.width, self.end_of_text = row, width, end_of_text
-        self.running, self.finished = [Beam(row.constraint)], []
-
-    def step(self, logits: torch.Tensor) -> list[int]:
-        """Add one token, given the logits (running, vocabulary); return which beginning each new one continues.
-
-        The list is empty at the end, when the row has its answer. Tokens that a constraint forbids are no candidates;
-        the scores are those without the constraint.
-        """
-        logprobs = logits.log_softmax(-1)
-        scores = logprobs + logprobs.new_tensor([[beam.score] for beam in self.running])
-        for beam, own, each in zip(self.running, scores, logits, strict=True):
-            if beam.constraint and (found := beam.constraint.restrict(each)):
-                own.masked_fill_(found[0] == -torch.inf, -torch.inf)
-        # enough candidates that at least ``width`` do not end
-        best = scores.flatten().topk(min(self.width * (1 + len(self.end_of_text)), scores.numel()))
-        before, self.running, parents = self.running, [], []
-        for rank, (score, place) in enumerate(zip(*(part.tolist() for part in best), strict=True)):
-            parent, token = divmod(place, logits.shape[1])
-            ends = token in self.end_of_text or len(before[parent].tokens) + 1 == self.row.limit
-            if score > -math.inf and (rank if ends else len(self.running)) < self.width:
-                logprob = logprobs[parent, token].item()
-                (self.finished if ends else self.running).append(
-                    before[parent].grown(token, logprob, score)
-                )
-                parents += [] if ends else [parent]
-        self.finished = sorted(self.finished, key=Beam.mean, reverse=True)[: self.width]
-        full = len(self.finished) == self.width
-        if full and self.running and self.running[0].mean() <= self.finished[-1].mean():
-            self.running = []
-        if not self.running:
-            self._answer(self.finished[0])
-        return parents if self.running else []
-
-    def _answer(self, beam: Beam) -> None:
-        """Push the beam's tokens to the row, whose constraint has seen none of them."""
-        self.row.constraint = None
-        for token, logprob in zip(beam.tokens, beam.logprobs, strict=True):
-            self.row.push(token, logprob, math.inf, self.end_of_text)
-        self.row.constraint = beam.constraint
 
 
 def choose(

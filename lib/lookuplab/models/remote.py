@@ -90,9 +90,9 @@ class RemoteModel:
 
         After the first failure no new requests are sent, but answers already under way are still yielded.
         """
-        if decoding.beams > 1 or any(prompt.choices for prompt, _ in requests):
+        if any(prompt.choices for prompt, _ in requests):
             raise UserError(
-                f"{self.name}: an endpoint has no beams and cannot be held to given names (choices); use a local model"
+                f"{self.name}: an endpoint cannot be held to given names (choices); use a local model"
             )
         failures = []
 

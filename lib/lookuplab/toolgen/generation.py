@@ -122,9 +122,9 @@ class ToolModel:
     def _turns(self, requests: Requests) -> Sequence[Sequence]:
         """On a CPU, the requests in two parts, so that the model can work on one while the other waits for the tool.
 
-        The batches that the model would form from all requests go to the two parts in turn. With one beam and one
-        sample per prompt, the model forms the same batches from the parts, so no answer changes. Otherwise its batches
-        may differ, and with them the last digits of log-probabilities.
+        The batches that the model would form from all requests go to the two parts in turn. With one sample per
+        prompt, the model forms the same batches from the parts, so no answer changes. Otherwise its batches may differ,
+        and with them the last digits of log-probabilities.
         """
         if self.model.module.device.type != "cpu":
             return [requests]

@@ -13,8 +13,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from copy import copy
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from lookuplab.errors import UserError
@@ -157,9 +156,6 @@ class ToolConstraint:
     node: Trie | None = None  # of the suggestions; None where any token may come next
     unanswered: bool = False  # the last token asked for suggestions, and there are none
     chances: tuple[float, ...] = ()  # of the name's tokens
-
-    def __copy__(self) -> "ToolConstraint":
-        return replace(self, questions=[copy(question) for question in self.questions])
 
     def record(self) -> list[dict]:
         """The row's questions (see ``Question``), once it is written."""

@@ -101,7 +101,8 @@ def fit(notebooks: Iterable[str], jobs: int = 1) -> Iterator[str]:
     other = [name for name in places if told["asked"].get(name) != places[name]]
     other = [name for name in other if name.startswith("data/") or name in ids]
     if other:
-        yield f"changed since the record: {', '.join(other)}; what they ask anew is made anew"
+        some = ", ".join(other[:5]) + f" and {len(other) - 5} more" * (len(other) > 5)
+        yield f"changed since the record: {some}; what they ask anew is made anew"
 
 
 # 2. Writing it

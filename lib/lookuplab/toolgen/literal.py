@@ -31,8 +31,8 @@ from lookuplab.toolgen.tool_use import Vocabulary
 class SerialJedi:
     """TOOL-COMPLETE (Section II-B) in this process, in place of a ``JediTool``.
 
-    Each call makes a fresh script, with Jedi's own project and default environment, parses the whole file and lists
-    every completion. It sees the same sources, and its sets keep the same order.
+    Jedi is used as installed: each call makes a fresh script, with Jedi's own project and default environment, parses
+    the whole file and lists every completion. It sees the same sources.
     """
 
     def complete(

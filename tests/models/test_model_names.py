@@ -94,6 +94,14 @@ def test_a_cached_revision_is_found_before_a_notebook_starts(hub):
         check_model(f"owner/tiny@{'3' * 40}")
 
 
+@pytest.mark.parametrize("owner", ["mini-org", "http-org"])
+def test_an_owner_may_be_called_like_a_mini_model_or_an_address(hub, owner):
+    hub.rename(hub.with_name(f"models--{owner}--tiny"))
+    name = f"{owner}/tiny"
+    assert load(name).name == table_name(name) == name
+    check(plan(Notebook(Path("demo/counts.ipynb"), {"model": name}), load_profile("smoke"), {}))
+
+
 def test_a_folder_in_data_is_the_checkout_s_wherever_the_kernel_runs(tmp_path, monkeypatch):
     monkeypatch.setattr("lookuplab.paths.ROOT", tmp_path / "checkout")
     monkeypatch.chdir(tmp_path)

@@ -27,7 +27,7 @@ class UserError(Exception):
 def check_choice(what: str, value: object, choices: Collection) -> None:
     """Raises UserError for a value that is none of the choices. It names them, of many only the most similar."""
     if value not in choices:
-        names = list(map(str, choices))
+        names = [str(one) or '""' for one in choices]
         if len(names) > MOST_NAMED:
             names = difflib.get_close_matches(str(value), names, MOST_NAMED, cutoff=0)
         raise UserError(f"{what} is {value!r}; it must be {', '.join(names)}")

@@ -72,6 +72,10 @@ def test_a_policy_retrieves_where_the_paper_says():
 def test_a_bad_threshold_or_precision_and_no_confidence_are_one_clear_line():
     with pytest.raises(UserError, match="threshold 1.5"):
         triggered(FIRST, "dag_confidence", 1.5)
+    with pytest.raises(UserError, match="policy is 'dag_confidense'; it must be base, dag, "):
+        triggered(FIRST, "dag_confidense")
+    with pytest.raises(UserError, match="exists is 'anywhere'; it must be exists, exists_anywhere"):
+        triggered(FIRST, "dag_index_lookup", exists="anywhere")
     with pytest.raises(UserError, match="no log-probabilities"):
         triggered(FIRST.assign(minimum=math.nan), "dag_plus_plus")
     for percent in (-1, 100.5, math.nan):

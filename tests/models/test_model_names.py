@@ -74,6 +74,8 @@ def test_the_named_revision_is_loaded_and_recorded(hub, name, commit, vocabulary
         ("owner/tiny?colour=red", "unexpected keyword argument 'colour'"),
         ("owner/tiny?batch_size=many", "'str' and 'int'"),
         ("owner/tiny?dtype=float8", "dtype is 'float8'; it must be float32, bfloat16, float16"),
+        ("owner/tiny?chat=False", "chat is 'False'; it must be False, True"),
+        ("http://host/v1#m?logprobs=no", "logprobs is 'no'; it must be False, True"),
         (f"owner/tiny@{'3' * 40}", "cannot load model owner/tiny"),
     ],
 )

@@ -24,10 +24,10 @@ from lookuplab.cloudapi.first_call import (
     first_call,
     strip_backticks,
 )
-from lookuplab.cloudapi.prompts import docstring
+from lookuplab.cloudapi.prompts import DESIGNS, docstring
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_documentation, load_index
 from lookuplab.cloudapi.validity import FIRST_NAME, NONEXISTENT, judge
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, check_choice
 from lookuplab.models import Completion, Decoding, Model, Prompt, complete
 from lookuplab.retrieval.rankers import Bm25
 
@@ -248,6 +248,7 @@ def ask(
     ``constrained`` is not in the paper: the invoked name must be one of the client's operations
     (``models.constraint``).
     """
+    check_choice("augmentation design", design, DESIGNS)  # before anything is asked
     index, prompts = index or load_index(), tasks
     if shown is not None:
         prompts, options["truncation"] = documented(tasks, shown, design, index), "left"

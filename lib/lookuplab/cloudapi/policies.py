@@ -19,7 +19,7 @@ from pandas import DataFrame, Series
 
 from lookuplab.cloudapi.benchmark import COMPOSITION, stable_order
 from lookuplab.cloudapi.dag import AGGREGATES, Passes
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, check_choice
 from lookuplab.models import Completion
 from lookuplab.scoring.calibration import aurc_interval, auroc_interval, ece_interval
 from lookuplab.scoring.rates import (
@@ -61,6 +61,8 @@ def triggered(
     ``exists_anywhere`` in the index, as in the paper, or ``exists`` among the methods of the prompt's client, which is
     stricter. Raises UserError for a threshold outside 0 to 1, and if there is no confidence.
     """
+    check_choice("policy", policy, POLICIES)
+    check_choice("exists", exists, ("exists", "exists_anywhere"))
     if not np.array_equal(np.clip(threshold, 0, 1), threshold):
         raise UserError(f"threshold {threshold}: give a confidence, from 0 to 1")
     if policy in ("dag_confidence", "dag_plus_plus") and first.minimum.isna().any():

@@ -18,7 +18,7 @@ from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import Literal, Protocol
 
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, check_choice
 from lookuplab.models.record import NEAR
 from lookuplab.models.store import CompletionStore, canonical, digest, elsewhere
 from lookuplab.progress import Progress
@@ -58,7 +58,7 @@ class Decoding:
     The rule is a class; its ``name`` is part of the keys of stored answers, and its objects, one per answer, read the
     answer piece by piece: ``feed(piece)`` is True once nothing that follows can matter. ``beams`` above 1 is beam
     search, which needs temperature 0 and no stop strings or rules. ``truncation`` "left" drops the beginning of a
-    prompt that is too long; without it, such a prompt is an error.
+    prompt that is too long; without it, such a prompt is an error. UserError for a value out of range.
     """
 
     max_new_tokens: int = 256
@@ -68,8 +68,22 @@ class Decoding:
     seed: int = 0
     stop: tuple[str, ...] = ()
     stop_rule: type | None = None
-    truncation: str | None = None
+    truncation: Literal["left"] | None = None
     beams: int = 1
+
+    def __post_init__(self) -> None:
+        greedy = not self.temperature
+        check_choice("truncation", self.truncation, (None, "left"))
+        if (
+            min(self.max_new_tokens, self.n, self.beams) < 1
+            or not self.temperature >= 0
+            or not 0 < self.top_p <= 1
+            or (self.n > 1 and greedy)
+            or (self.beams > 1 and (not greedy or self.stop or self.stop_rule))
+        ):
+            raise UserError(
+                f"{self} is out of range; see models.Decoding (n above 1 needs a temperature)"
+            )
 
     def stopper(self) -> Callable[[str], bool]:
         """A reader for one answer: fed piece by piece, it returns True once ``stop`` or the rule ends it."""
@@ -144,20 +158,9 @@ def complete(
 
     ``store`` is a CompletionStore or a path; None means ``$LOOKUPLAB_STORE`` or ``paths.STORE``, False no store.
     Prompts with equal text share one greedy answer, each under its own id. With ``requires_logprobs``, the first answer
-    without log-probabilities ends the call. UserError for that, for a duplicate prompt id, for decoding parameters out
-    of range, and for errors of the model or the store.
+    without log-probabilities ends the call. UserError for that, for a duplicate prompt id, and for errors of the model
+    or the store.
     """
-    greedy = not decoding.temperature
-    if (
-        min(decoding.max_new_tokens, decoding.n, decoding.beams) < 1
-        or decoding.temperature < 0
-        or not 0 < decoding.top_p <= 1
-        or (decoding.n > 1 and greedy)
-        or (decoding.beams > 1 and (not greedy or decoding.stop or decoding.stop_rule))
-    ):
-        raise UserError(
-            f"{decoding} is out of range; see models.Decoding (n above 1 needs a temperature)"
-        )
     asked = [(prompt, "", sample) for prompt in prompts for sample in range(decoding.n)]
     return answered(model, asked, decoding, store, progress, requires_logprobs)
 

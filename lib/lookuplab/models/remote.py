@@ -20,7 +20,7 @@ from multiprocessing.pool import ThreadPool
 
 import openai
 
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, check_choice
 from lookuplab.models.complete import Completion, Decoding, Prompt
 from lookuplab.models.load import OPENAI, load_tokenizer
 
@@ -61,6 +61,8 @@ class RemoteModel:
                 "(?chat=true&parallel=32) and no user, password or key in it: the key comes from the variable "
                 f"{key_variable}"
             )
+        for option, given in ("chat", chat), ("logprobs", logprobs):
+            check_choice(f"model {self.name}: {option}", given, (False, True))
         self.base_url, self.chat, self.revision = url.rstrip("/"), chat, revision
         self.key_variable, self.timeout, self.parallel = key_variable, timeout, parallel
         self._tokenizer, self.logprobs = tokenizer, logprobs

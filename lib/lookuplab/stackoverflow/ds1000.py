@@ -15,9 +15,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from lookuplab import paths
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, check_choice
 from lookuplab.execution.server import Program
 from lookuplab.stackoverflow.corpus import records
 
@@ -165,7 +166,7 @@ def _parsed(text: str) -> list[ast.stmt] | None:
         return None
 
 
-def solution_of(text: str, variant: str = "official") -> str:
+def solution_of(text: str, variant: Literal["official", "repaired"] = "official") -> str:
     """The code in an answer.
 
     "official" is DS-1000's post-processing in its order: cut at ``</code>``, drop every opening fence of Python, cut at
@@ -173,6 +174,7 @@ def solution_of(text: str, variant: str = "official") -> str:
     takes the first fenced block, of any language, if the answer opens with a fence or has one after words that are not
     code; it also cuts at the stop word "# SOLUTION END", which a model may write past.
     """
+    check_choice("variant", variant, ("official", "repaired"))
     text = text.split("</code>")[0]
     if variant == "repaired":
         before, _, rest = text.partition("```")

@@ -13,7 +13,7 @@ import pandas as pd
 
 from lookuplab import paths
 from lookuplab.cluster import Cluster
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, check_choice
 from lookuplab.models.load import load_tokenizer
 from lookuplab.toolgen.analysers import (
     JudgementStore,
@@ -41,6 +41,7 @@ from lookuplab.toolgen.insertion import (
     read_source,
 )
 from lookuplab.toolgen.marking import marked
+from lookuplab.toolgen.pairs import VARIANTS, Variant
 from lookuplab.toolgen.similarity import (
     blanked,
     edit_similarity,
@@ -167,7 +168,7 @@ class Task:
 def judged_all(
     functions: Sequence[Function],
     predictions: Mapping[Hashable, Mapping[str, str]],
-    variant: str = "paper",
+    variant: Variant = "paper",
     workers: int | None = None,
 ) -> dict[Hashable, pd.DataFrame]:
     """The rows of ``judge``, in the functions' order, for several models at once.
@@ -191,7 +192,7 @@ def judged_all(
 
 def judge(
     tasks: Sequence[Task],
-    variant: str = "paper",
+    variant: Variant = "paper",
     workers: int | None = None,
     store: Path | str | None = None,
     cluster: Cluster | None = None,
@@ -209,6 +210,7 @@ def judge(
     ``store`` is a file, ":memory:", or None for the one beside the completion store; ``workers``, ``cluster`` and
     ``strict`` are those of ``analysers.answered``.
     """
+    check_choice("variant", variant, VARIANTS)
     digests = {root: repository_digest(root) for root in {task.root for task in tasks}}
     cases, questions = [], {}
     for task in tasks:

@@ -153,7 +153,8 @@ class Artifact:
         return Markdown(text)
 
     def _checked(self, frame: pd.DataFrame) -> pd.DataFrame:
-        wrong = set(frame.columns) - set(COLUMNS) or REQUIRED - set(frame.columns)
+        required = REQUIRED if len(frame) else set()  # rows of nothing have no columns
+        wrong = set(frame.columns) - set(COLUMNS) or required - set(frame.columns)
         if wrong:
             raise UserError(
                 f"{self.paper}/{self.name}: columns {', '.join(COLUMNS)}; unknown or missing: {min(wrong)}"
@@ -231,7 +232,8 @@ def side_by_side(
     paper's value, if there is one, follows ours.
     """
     table = pd.DataFrame(rows)
-    table = table[table.metric.isin(metrics)] if metrics else table
+    if metrics and len(table):
+        table = table[table.metric.isin(metrics)]
     if table.empty:
         return table
     alone = table.value.map(lambda one: f"{one:.3g}" if one % 1 else f"{one:.0f}")

@@ -14,7 +14,7 @@ from lookuplab.toolgen.jedi_tool import Answer, behind_a_dot, cut_off
 from lookuplab.toolgen.marking import MARK, mark, marked
 from lookuplab.toolgen.pairs import Pair, prompt_text
 from lookuplab.toolgen.similarity import code_bleu, code_bleu_counts
-from lookuplab.toolgen.tool_use import NEVER, ToolConstraint, ToolUse, Vocabulary
+from lookuplab.toolgen.tool_use import ToolConstraint, ToolUse, Vocabulary
 
 ASKED = {"=": {MARK: 0.9}}  # at once
 
@@ -47,7 +47,7 @@ def write(tmp_path):
 
 
 @pytest.mark.parametrize("variant", ["paper", "package"])
-@pytest.mark.parametrize(("gate", "asked"), [(0.39, [""]), (0.5, []), (NEVER, [])])
+@pytest.mark.parametrize(("gate", "asked"), [(0.39, [""]), (0.5, []), (1.5, [])])
 def test_below_the_gate_the_mark_is_not_written_but_in_the_package_only_the_question_is_left_out(
     write, gate, asked, variant
 ):

@@ -192,10 +192,7 @@ def answers(
     ``Decoding``; ``choices``, {task id: names}, restricts the APIs that may be invoked (by default, any); ``options``
     (``store``, ``requires_logprobs``) are those of ``complete``.
     """
-    if not tasks:
-        raise UserError(
-            "there is no task to ask: check the parameters that choose tasks (limit, frequency)"
-        )
+    check_some(tasks)
     # a chat answer opens with backticks or words, at which the rule would stop at once
     chat = bool(getattr(model, "chat", None))
     rule, system = (None, LISTING_1) if chat else (FirstCall, None)
@@ -203,6 +200,14 @@ def answers(
     prompts = [Prompt(task.id, task.prompt, system, (choices or {}).get(task.id)) for task in tasks]
     found = complete(model, prompts, decoding, **options)
     return [(done, strip_backticks(done.text) if chat else done.text) for done in found]
+
+
+def check_some(tasks: Sequence[Task] | DataFrame) -> None:
+    """Raises UserError if no task is left."""
+    if not len(tasks):
+        raise UserError(
+            "there is no task to ask: check the parameters that choose tasks (limit, frequency)"
+        )
 
 
 def documented(
@@ -287,6 +292,9 @@ class Passes:
     hit: DataFrame
     miss: DataFrame
     retrieved: np.ndarray
+
+    def __post_init__(self) -> None:
+        check_some(self.first)
 
 
 def passes(

@@ -18,7 +18,7 @@ import numpy as np
 from pandas import DataFrame, Series
 
 from lookuplab.cloudapi.benchmark import COMPOSITION, stable_order
-from lookuplab.cloudapi.dag import AGGREGATES, Passes
+from lookuplab.cloudapi.dag import AGGREGATES, Passes, check_some
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models import Completion
 from lookuplab.scoring.calibration import aurc_interval, auroc_interval, ece_interval
@@ -63,6 +63,8 @@ def triggered(
     """
     check_choice("policy", policy, POLICIES)
     check_choice("exists", exists, ("exists", "exists_anywhere"))
+    if not np.size(threshold):
+        raise UserError("there is no threshold: give at least one, from 0 to 1")
     if not np.array_equal(np.clip(threshold, 0, 1), threshold):
         raise UserError(f"threshold {threshold}: give a confidence, from 0 to 1")
     if policy in ("dag_confidence", "dag_plus_plus") and first.minimum.isna().any():
@@ -133,6 +135,7 @@ def rows_of(first: DataFrame, numbers: Mapping[tuple[str, str], Rate]) -> Rows:
 
 def by_class(first: DataFrame) -> Numbers:
     """Class -> (tasks,) mask, for the classes that occur and for "all"."""
+    check_some(first)
     frequency = first.frequency.to_numpy()
     masks = {name: frequency == name for name in CLASSES if name in frequency}
     return masks | {"all": np.full(len(first), True)}
@@ -152,6 +155,8 @@ def class_rows(
     old/class``. ``classes`` replaces ``by_class``, for instance by {"all": True}.
     """
     found, names = {}, [name] if isinstance(name, str) else name
+    if not len(names):
+        return []
     for label, mask in (classes or by_class(first)).items():
         conditions = [
             " - ".join(f"{side}/{label}".strip("/") for side in name.split(" - ")) for name in names
@@ -262,7 +267,7 @@ def precision_rows(passes: Passes, precisions, seed: int = 0) -> Rows:
         name = f"precision_{x:g}"
         ways[name] = outcome(passes, always, x)
         rows += policy_rows(passes, name, always, x, seed)
-    rows += compared_rows(passes.first, ways, [([*ways][-1], [*ways][0])])
+    rows += compared_rows(passes.first, ways, [(last, [*ways][0]) for last in [*ways][-1:]])
     return [line for line in rows if line["metric"] != "triggered_percent"]
 
 
@@ -480,6 +485,7 @@ def risk_rows(first: DataFrame, counts, coverages) -> Rows:
     ``share_rows``, but *ideal*, in place of *oracle*, puts all correct answers first. For confidence and frequency also
     ``aurc``, the area under the curve.
     """
+    check_some(first)
     found, valid = {}, first.valid.to_numpy(dtype=bool)
     orders = {
         "confidence": first["minimum"],

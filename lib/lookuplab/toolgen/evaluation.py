@@ -98,7 +98,7 @@ def listed_functions(
         if missing := [str(one) for one in there if not one.is_file()]:
             raise UserError(f"{file} names functions of files that do not exist: {missing[0]}")
         found |= {one.id: one for one in extract(place, filters, files=there).functions}
-    if ids and not found.keys() & ids:
+    if not found.keys() & ids:
         raise UserError(f"{file}: none of its {len(ids)} ids is a usable function of its file")
     return [found[id] for id in ids if id in found]
 
@@ -176,6 +176,8 @@ def judged_all(
     What the analysers read for one model also serves the others. ``predictions``: name -> {id: prediction}; if the
     names are (model, condition), the result is the input of ``tables``. Raises UserError if an analyser gave no answer.
     """
+    if not functions:
+        raise UserError("there is no function to judge: check the parameters that choose functions")
     records = marked(functions, variant, workers) if variant == "package" else []
     marks = {one["id"]: one["marked_body"] for one in records}
     tasks = [

@@ -282,7 +282,7 @@ def asked(functions: Sequence[Function], records: Sequence[Record]) -> pd.DataFr
         for kinds in [places(one)]
         for token in candidates(one, record["variant"])
     ]
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns="id repository line column name place offered".split())
 
 
 def offered_rows(frame: pd.DataFrame) -> list[dict]:

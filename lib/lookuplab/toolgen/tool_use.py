@@ -66,7 +66,7 @@ class ToolUse:
         check_choice("variant", self.variant, VARIANTS)
         check_choice("ends", self.ends, ("first", "mean", "break", None))
         check_choice("boundary", self.boundary, (True, False, None))
-        if not (self.gate in (None, NEVER) or 0 <= self.gate <= 1):
+        if self.gate is not None and not 0 <= self.gate <= NEVER:
             raise UserError(f"gate is {self.gate}; it must be a probability, or {NEVER} for never")
         paper, dot = self.variant == "paper", self.trigger == "dot"
         own = {

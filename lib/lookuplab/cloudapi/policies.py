@@ -7,7 +7,6 @@ a hundred thresholds or precisions needs no generation. Rows are dictionaries as
 Intervals are clustered by API, since up to three tasks ask for the same one.
 """
 
-import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -21,6 +20,7 @@ from lookuplab.cloudapi.benchmark import COMPOSITION, stable_order
 from lookuplab.cloudapi.dag import AGGREGATES, Passes, check_some
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models import Completion
+from lookuplab.models.store import hashed
 from lookuplab.scoring.calibration import aurc_interval, auroc_interval, ece_interval
 from lookuplab.scoring.rates import (
     Rate,
@@ -437,8 +437,8 @@ def folds(clusters: Sequence[str], strata: Sequence[str], count: int, seed: int)
     that the folds have equally many clusters.
     """
 
-    def order(pair: tuple[str, str]) -> tuple[str, bytes]:
-        return pair[0], hashlib.sha256(f"{seed}/{pair[1]}".encode()).digest()
+    def order(pair: tuple[str, str]) -> tuple[str, str]:
+        return pair[0], hashed(f"{seed}/{pair[1]}")
 
     dealt = sorted(set(zip(strata, clusters, strict=True)), key=order)
     fold = {cluster: number % count for number, (_, cluster) in enumerate(dealt)}

@@ -3,7 +3,6 @@
 Generated functions are judged in their repositories, by several workers and never twice.
 """
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from lookuplab import paths
 from lookuplab.cluster import Cluster
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models.load import load_tokenizer
+from lookuplab.models.store import hashed
 from lookuplab.toolgen.analysers import (
     JudgementStore,
     WorkerLost,
@@ -118,13 +118,10 @@ def sample(
             "other repositories or wider limits"
         )
 
-    def order(id):
-        return hashlib.sha256(f"{seed}/{id}".encode()).digest()
-
     least = min(LEAST, limit // len(found)) if limit else 0
     turns = []  # (share of its repository up to this function, name, id), the smallest first
     for name, functions in found.items():
-        ids = sorted((one.id for one in functions), key=order)
+        ids = sorted((one.id for one in functions), key=lambda id: hashed(f"{seed}/{id}"))
         for rank, id in enumerate(ids, 1):
             turns.append((rank / len(ids) if rank > least else 0, name, id))
     chosen = {id for _, _, id in sorted(turns)[:limit]}

@@ -26,7 +26,7 @@ from tokenizers import AddedToken, Tokenizer
 
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models.tokens import TAIL, continuations, decoded
-from lookuplab.paths import opened
+from lookuplab.paths import records
 
 MARK = "<COMP>"  # an added token of the vocabulary; texts always have the mark in this form
 MARKS = (MARK, "<lsp>")  # the paper's, and that of the authors' checkpoints
@@ -99,12 +99,11 @@ def corpus_lines(path: Path, names: Sequence[str]) -> list[dict]:
     Raises UserError for any other file.
     """
     try:
-        with opened(path) as lines:
-            found = [json.loads(line) for line in lines]
+        found = [record for _, record in records(path)]
         for one in found:
             if missing := set(names) - set(one):
                 raise KeyError(min(missing))
-    except (ValueError, KeyError, TypeError, EOFError, OSError) as error:
+    except (KeyError, UserError) as error:
         problem = f"{path} is no marked corpus ({type(error).__name__}: {error})"
         raise UserError(f"{problem}; `lookuplab data mark` writes one") from error
     return found

@@ -5,6 +5,7 @@ Picture and CSV are byte-identical whenever the numbers are; what changes from r
 
 import json
 import os
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,15 +15,13 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from lookuplab import paths, provenance
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, check_choice
 from lookuplab.models.load import table_name
 
 if TYPE_CHECKING:
     from IPython.display import Markdown
     from matplotlib.figure import Figure
 
-# pandas must compute the same, whatever else is installed
-pd.set_option("compute.use_bottleneck", False, "compute.use_numexpr", False)
 KEY = ("paper", "artifact", "model", "condition", "metric")
 _NUMBERS = ("value", "ci_low", "ci_high", "n", "clusters", "paper_value")
 COLUMNS = (*KEY, *_NUMBERS)
@@ -37,7 +36,8 @@ class Artifact:
     name: str
     profile: str = "mini"
     begun: float = field(default_factory=time.monotonic)
-    quoted: dict[str, None] = field(default_factory=dict)  # the n of each quoted number, once
+    # each number quoted since the last sentence, as text, and its n
+    quoted: list[tuple[str, str]] = field(default_factory=list)
 
     @property
     def place(self) -> Path:
@@ -108,25 +108,33 @@ class Artifact:
         """A saved number with its interval, to be put into a sentence: ``59.3% [48.5, 69.7]``.
 
         ``model`` is named as in a parameter: by folder, name on the hub or address. Without it, the last model that has
-        the number is quoted; "not measured" if none has.
+        the number is quoted; "not measured" if none has. Raises UserError for a condition or metric that no table of
+        this artifact has, neither this one nor a committed one, whatever numbers it contains (``gate_0.8``).
         """
         saved = self.read()
         found = saved[(saved.condition == condition) & (saved.metric == metric)]
         found = found[found.model == table_name(model)] if model else found
         if found.empty:
+            committed = sorted(paths.FIGURES.glob(f"*/{self.paper}/{self.name}.csv"))
+            tables = [saved, *map(read_csv, committed)]
+            for column, name in ("condition", condition), ("metric", metric):
+                there = {one: None for table in tables for one in table[column]}
+                if len(saved) and _form(name) not in map(_form, there):
+                    check_choice(f"{self.paper}/{self.name}: the quoted {column}", name, there)
             return "not measured"
         one = found.iloc[-1]
         if pd.isna(one.ci_low) and one.value % 1 == 0:
             digits = 0
-        if one.n > 1:
-            within = f" ({one.clusters:.0f} clusters)" if one.clusters < one.n else ""
-            self.quoted[f"{one.n:,.0f}{within}"] = None
         unit = {"percent": "%", "points": " points"}.get(metric.rpartition("_")[2], "")
         interval = f" [{one.ci_low:,.{digits}f}, {one.ci_high:,.{digits}f}]"
-        return f"{one.value:,.{digits}f}{unit}" + interval * pd.notna(one.ci_low)
+        text = f"{one.value:,.{digits}f}{unit}" + interval * pd.notna(one.ci_low)
+        if one.n > 1:
+            within = f" ({one.clusters:.0f} clusters)" if one.clusters < one.n else ""
+            self.quoted.append((text, f"{one.n:,.0f}{within}"))
+        return text
 
     def tell(self, text: str) -> "Markdown":
-        """Write the result in words to ``<name>.txt`` (for RESULTS.md) and show it, with the n of what was quoted.
+        """Write the result in words to ``<name>.txt`` (for RESULTS.md) and show it, with the n of what it quotes.
 
         A model's address, as given in its parameter, is replaced by its name in tables.
         """
@@ -137,13 +145,16 @@ class Artifact:
         for model in filter(None, named.explode().dropna()):
             for address in (str(paths.ROOT / model), model):
                 text = text.replace(address, table_name(model))
-        if self.quoted:
-            text += f" n = {', '.join(self.quoted)}."
+        # a cell that failed before it told anything may have quoted more
+        if counts := dict.fromkeys(n for quote, n in self.quoted if quote in text):
+            text += f" n = {', '.join(counts)}."
+        self.quoted.clear()
         paths.write_lines(self.place.with_suffix(".txt"), [text])
         return Markdown(text)
 
     def _checked(self, frame: pd.DataFrame) -> pd.DataFrame:
-        wrong = set(frame.columns) - set(COLUMNS) or REQUIRED - set(frame.columns)
+        required = REQUIRED if len(frame) else set()  # rows of nothing have no columns
+        wrong = set(frame.columns) - set(COLUMNS) or required - set(frame.columns)
         if wrong:
             raise UserError(
                 f"{self.paper}/{self.name}: columns {', '.join(COLUMNS)}; unknown or missing: {min(wrong)}"
@@ -158,6 +169,11 @@ class Artifact:
                 f"{self.paper}/{self.name}: two numbers, or ci_low above ci_high, for {names}"
             )
         return table
+
+
+def _form(name: str) -> str:
+    """A condition or metric without its numbers, which parameters may set."""
+    return re.sub(r"\d+(\.\d+)?", "0", name)
 
 
 def to_csv(table: pd.DataFrame) -> str:
@@ -216,7 +232,8 @@ def side_by_side(
     paper's value, if there is one, follows ours.
     """
     table = pd.DataFrame(rows)
-    table = table[table.metric.isin(metrics)] if metrics else table
+    if metrics and len(table):
+        table = table[table.metric.isin(metrics)]
     if table.empty:
         return table
     alone = table.value.map(lambda one: f"{one:.3g}" if one % 1 else f"{one:.0f}")

@@ -1,8 +1,11 @@
 """The one exception whose message is meant for the user."""
 
+import difflib
 import errno
 import shutil
+from collections.abc import Collection
 
+MOST_NAMED = 20  # choices in one line
 _OF_THE_MACHINE = {
     errno.ENOSPC,
     errno.EDQUOT,
@@ -19,6 +22,15 @@ class UserError(Exception):
 
     The command line prints the message after ``error:`` and exits with code 2.
     """
+
+
+def check_choice(what: str, value: object, choices: Collection) -> None:
+    """Raises UserError for a value that is none of the choices. It names them, of many only the most similar."""
+    if value not in choices:
+        names = [str(one) or '""' for one in choices]
+        if len(names) > MOST_NAMED:
+            names = difflib.get_close_matches(str(value), names, MOST_NAMED, cutoff=0)
+        raise UserError(f"{what} is {value!r}; it must be {', '.join(names)}")
 
 
 def explained(error: Exception) -> str | None:

@@ -13,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+# pandas must compute the same, whatever else is installed; not where a user works, whose own options these are
+PANDAS = """__import__("pandas").set_option("compute.use_bottleneck", False, "compute.use_numexpr", False)"""
 STARTS = 3  # tries to start a kernel: of several at once, two may have picked the same port
 
 
@@ -38,6 +40,7 @@ def execute(notebook: Path, copy: Path, parameters: dict[str, Any]) -> Failure |
     places = (str(path).replace("{", "{{").replace("}", "}}") for path in (notebook, copy))
     kernel = {"kernel_name": "python3", "language": "python", "start_timeout": 300}
     options = {"cwd": notebook.parent, "progress_bar": False, "log_output": True}
+    options["extra_arguments"] = [f"--IPKernelApp.exec_lines={PANDAS}"]
     try:
         papermill.execute_notebook(*places, parameters, **kernel, **options)
     except PapermillExecutionError as error:

@@ -22,6 +22,7 @@ from lookuplab.errors import UserError
 from lookuplab.models.load import (
     OPENAI,
     bare,
+    is_mini,
     is_model,
     is_remote,
     mini_models,
@@ -39,7 +40,6 @@ PUBLIC_TASKS = "data/public/cloudapi/tasks.jsonl"  # with classes counted over p
 _MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
 _FILES = re.compile(r"_(file|folder)$")  # parameters that name paths, whatever the path begins with
 _PATH = re.compile(r"data/|runs/|\.{0,2}/|~")  # the first two are in the checkout
-_ARTIFACT = re.compile(r'^\w+ = Artifact\("([\w-]+)", "([\w-]+)".*$', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Notebook:
     (``notebooks/order.yaml``): ``first`` fills the stores for the others of its paper, ``alone`` measures time and runs
     with nothing beside it, ``manual`` marks lessons and templates, and all others are ``any``. ``alone`` and ``manual``
     notebooks run only if they or their paper are named.
-    ``drawing`` is the code that draws the pictures from the artifacts' CSVs: the lines ``name = Artifact(...)`` and the
+    ``drawing`` is the code that draws the pictures from the artifacts' CSVs: the statements ``name = Artifact(...)`` and the
     cells tagged ``draw``.
     """
 
@@ -131,14 +131,45 @@ def read(path: Path) -> Notebook:
         raise UserError(
             f"{path}: the parameters cell holds more than plain values: {error}"
         ) from error
-    made = list(_ARTIFACT.finditer("\n".join(source for source, _ in cells)))
-    drawing = [*(line[0] for line in made), *(source for source, tags in cells if "draw" in tags)]
+    made = [one for source, _ in cells if "Artifact" in source for one in _made(path, source)]
+    drawing = [*(line for _, line in made), *(source for source, tags in cells if "draw" in tags)]
     orders = paths.NOTEBOOKS / "order.yaml"
     groups = yaml.safe_load(orders.read_text(encoding="utf-8")) if orders.is_file() else {}
     id = f"{path.parent.name}/{path.stem}"
     order = next((order for order, names in groups.items() if id in names), "any")
-    artifacts = tuple(f"{line[1]}/{line[2]}" for line in made)
+    artifacts = tuple(id for id, _ in made)
     return Notebook(path, values, artifacts, order, "\n".join(drawing))
+
+
+def _made(path: Path, source: str) -> Iterator[tuple[str, str]]:
+    """(``paper/name``, statement) for each ``... = Artifact(...)`` of a cell. Raises UserError if no name can be read."""
+    try:
+        body = ast.parse(source).body
+    except SyntaxError:  # with IPython's magics it may be Python
+        from IPython.core.inputtransformer2 import TransformerManager
+
+        try:
+            body = ast.parse(TransformerManager().transform_cell(source)).body
+        except SyntaxError as error:
+            raise UserError(f"{path}: a cell with an artifact is not Python: {error}") from None
+    for statement in body:
+        for call in ast.walk(statement):
+            called = isinstance(call, ast.Call) and call.func
+            if "Artifact" not in (getattr(called, "id", ""), getattr(called, "attr", "")):
+                continue
+            given = dict(zip(("paper", "name"), call.args, strict=False))
+            given |= {keyword.arg: keyword.value for keyword in call.keywords}
+            names = [getattr(given.get(name), "value", None) for name in ("paper", "name")]
+            is_plain = all(
+                isinstance(name, str) and re.fullmatch(r"[\w-]+", name) for name in names
+            )
+            if not (is_plain and isinstance(statement, ast.Assign | ast.AnnAssign)):
+                raise UserError(
+                    f"{path}: cannot read an artifact's names from {ast.unparse(call)}; write artifact = "
+                    'Artifact("paper", "name", profile) with plain texts, at the beginning of a line'
+                )
+            call.func = ast.Name("Artifact", ast.Load())  # what the drawing code knows
+            yield "/".join(names), ast.unparse(statement)
 
 
 @dataclass(frozen=True)
@@ -370,13 +401,13 @@ def missing(job: Job) -> Iterator[tuple[str, str]]:
             )
     for name, item in job.named():
         names_a_model, place = _MODELS.search(name), _place(name, item)
-        if names_a_model and item.startswith("mini-"):
+        if names_a_model and is_mini(item):
             if bare(item) not in mini_models():
                 there = ", ".join(mini_models()) or "none yet"
                 yield f"no mini model {bare(item)!r}; there are: {there}", ""
         elif key := missing_key(item):
             yield f"model {item!r} needs a key", f"set the environment variable {key}"
-        elif names_a_model and item.startswith("http") and "#" not in item:
+        elif names_a_model and "://" in item and "#" not in item:
             yield f"model {item!r} is an address without a model", "write http://HOST:PORT/v1#MODEL"
         elif place and not place.exists() and place not in fetched:
             is_of_index = place == paths.fetched_model(place.name)
@@ -465,7 +496,7 @@ def _place(name: str, item: str) -> Path | None:
 def _is_on_hub(name: str, item: str) -> bool:
     if not _MODELS.search(name) and name != "encoder":
         return False
-    return not (is_remote(item) or item.startswith("mini-") or _place(name, item))
+    return not (is_remote(item) or is_mini(item) or _place(name, item))
 
 
 def _each(value: Any, change: Callable[[str], str]) -> Any:

@@ -53,6 +53,8 @@ def attach(
     between models at the same place in a family of sizes, not between equal models. A model without a role is looked up
     under its own name. Raises UserError for a role that the paper does not have.
     """
+    if frame.empty:  # rows of nothing have no columns
+        frame = frame.reindex(columns=[*KEY[2:], "value", "ci_low", "ci_high", "n", "clusters"])
     frame, roles = frame.assign(**artifact), dict(roles or {})
     if len(frame) and (problem := unknown_role(roles, set(frame.paper))):
         raise UserError(problem)

@@ -4,6 +4,7 @@ Notebooks never build a path themselves.
 """
 
 import gzip
+import json
 import lzma
 import os
 from collections.abc import Iterable, Iterator
@@ -83,3 +84,20 @@ def opened(path: Path) -> TextIO:
     """A text file to read, compressed (.gz, .xz) or not."""
     kinds = {".gz": gzip.open, ".xz": lzma.open}
     return kinds.get(path.suffix, open)(path, "rt", encoding="utf-8")
+
+
+def records(file: Path) -> Iterator[tuple[int, dict]]:
+    """(line number, object) of a JSON Lines file, compressed or not. Raises UserError with the number of an invalid line."""
+    number = 0
+    try:
+        with opened(file) as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    record = json.loads(line)
+                    if not isinstance(record, dict):
+                        raise ValueError("no JSON object")
+                    yield number, record
+    except (OSError, EOFError, ValueError, lzma.LZMAError) as error:
+        raise UserError(
+            f"cannot read {file}, line {number}: {getattr(error, 'strerror', None) or error}"
+        ) from None

@@ -6,6 +6,7 @@ picture. Figures are returned closed, so that a notebook shows each of them once
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from itertools import cycle
 from textwrap import fill
 
@@ -18,6 +19,8 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+
+from lookuplab.errors import UserError, check_choice
 
 WIDTH, HEIGHT = 7.5, 3.8  # inches; 10-point text is still readable at the width of a README
 STYLE = sns.axes_style("whitegrid") | {
@@ -100,6 +103,7 @@ def grouped_bars(
     """
     rows = _rows(frame, metric)
     names, kinds = list(rows[groups].unique()), list(order or rows[bars].unique())
+    _present(kinds, rows[bars])
     width, handles, marks = 0.8 / len(kinds), {}, {}
     labels, heading = _labels(rows, bars, kinds)
     figure, axes = canvas(title, ylabel)
@@ -216,6 +220,8 @@ def curves(
     """
     rows = _rows(frame, metric, points)
     at = pd.to_numeric(rows["head"].str.extract(f"^{x}_(.*)$")[0])
+    if at.isna().all():
+        check_choice("x", x, [*dict.fromkeys(rows["head"].str.rpartition("_")[0])])
     rows = rows.assign(at=at, is_base=rows["head"] == "base")
     shown = _present(classes, rows["class"])
     rows = rows[(rows["is_base"] | at.notna()) & rows["class"].isin(shown)]
@@ -311,6 +317,7 @@ def reliability(frame: pd.DataFrame, *, title: str = "") -> Figure:
     Conditions are ``bin_<number>``: the metric ``confidence`` is the bin's mean (0 to 1), ``correct_percent`` its share
     of right answers, as returned by ``scoring.calibration.reliability_rows``.
     """
+    _rows(frame, "correct_percent", "confidence")
     at = frame[frame["metric"] == "confidence"].set_index(["model", "condition"])["value"]
     rows = frame[frame["metric"] == "correct_percent"]
     keys = rows[["model", "condition"]].itertuples(index=False, name=None)
@@ -387,8 +394,12 @@ def _panels(
 def _rows(frame: pd.DataFrame, *metrics: str | None) -> pd.DataFrame:
     """The rows of some metrics, with all NUMBERS and, from conditions ``<head>/<class>``, ``head`` and ``class``.
 
-    Without a slash, the class is "all".
+    Without a slash, the class is "all". Raises UserError for a metric without a row.
     """
+    if frame.empty:
+        raise UserError("there is no row to draw")
+    for metric in filter(None, metrics):
+        check_choice("the metric", metric, frame["metric"].unique())
     rows = frame[frame["metric"].isin(metrics)]
     rows = rows.reindex(columns=list(dict.fromkeys([*rows, *NUMBERS])))
     parts = rows["condition"].str.partition("/")
@@ -440,7 +451,15 @@ def _size(model: str) -> str:
     return model.partition(" ")[0].rpartition("-")[2] if "-" in model else ""
 
 
-def _present(wanted: Iterable[str], found: pd.Series) -> list[str]:
-    """The ``wanted`` names that occur in the rows, in their order; by default all, in order of appearance."""
+def _present(wanted: Collection[str], found: pd.Series) -> list[str]:
+    """The ``wanted`` names that occur in the rows, in their order; by default all, in order of appearance.
+
+    A small run may lack some of them. Raises UserError if it lacks all, or one that looks like a name not wanted.
+    """
     found = list(found.unique())
-    return [name for name in wanted or found if name in found]
+    present = [name for name in wanted or found if name in found]
+    others = [name for name in found if name not in wanted]
+    for name in wanted:
+        if not present or name not in found and get_close_matches(name, others, cutoff=0.7):
+            check_choice("a name to draw", name, found)
+    return present

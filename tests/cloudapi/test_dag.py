@@ -5,6 +5,7 @@ import math
 import random
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pandas
 import pytest
@@ -85,7 +86,7 @@ def test_a_design_shows_these_lines():
         )
     twice = docstring([pool, pool], "full", {pool.id: 'says """hello""" \n'})
     assert ast.get_docstring(ast.parse(twice)).count("list_pools") == 2
-    with pytest.raises(UserError, match="unknown augmentation design 'nam'"):
+    with pytest.raises(UserError, match="augmentation design is 'nam'; it must be name, desc"):
         docstring([pool], "nam")
 
 
@@ -131,7 +132,11 @@ def test_random_documents_are_distinct_never_acceptable_and_depend_on_task_and_s
     ],
 )
 def test_hits_hold_a_target_and_misses_none(monkeypatch, targets, k, hit, miss, found):
-    monkeypatch.setattr(dag, "_ranked", lambda index, terms, k: list("abcdef")[:k])
+    def top(_, depth):
+        return [(api, 1.0) for api in "abcdef"[:depth]]
+
+    monkeypatch.setattr(dag, "_ranked", dag._ranked.__wrapped__)
+    monkeypatch.setattr(dag, "api_ranker", lambda index: SimpleNamespace(top=top))
     asked, first = replace(TASKS[0], targets=tuple(targets)), pandas.DataFrame({"name": ["x"]})
     hits, misses, retrieved = dag.documents([asked], first, k, index=INDEX)
     assert (hits, misses) == ({asked.id: tuple(hit)}, {asked.id: tuple(miss)})
@@ -158,6 +163,8 @@ def test_the_hit_pass_always_shows_an_acceptable_api_and_the_miss_pass_never(mod
 
 
 def test_confidence_and_existence_are_those_of_the_first_name(model):
+    with pytest.raises(UserError, match="design is 'nam'"):
+        ask(None, TASKS, design="nam")  # even of the pass that shows none
     first = ask(model, TASKS, **OPTIONS)
     assert list(first.exists) == [True, False, True]
     assert first.minimum.tolist() == pytest.approx([math.exp(UNSURE)] * 3)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lookuplab.cloudapi import policies
 from lookuplab.cloudapi.dag import Passes
 from lookuplab.cloudapi.policies import (
     POLICIES,
@@ -72,11 +73,38 @@ def test_a_policy_retrieves_where_the_paper_says():
 def test_a_bad_threshold_or_precision_and_no_confidence_are_one_clear_line():
     with pytest.raises(UserError, match="threshold 1.5"):
         triggered(FIRST, "dag_confidence", 1.5)
+    with pytest.raises(UserError, match="policy is 'dag_confidense'; it must be base, dag, "):
+        triggered(FIRST, "dag_confidense")
+    with pytest.raises(UserError, match="exists is 'anywhere'; it must be exists, exists_anywhere"):
+        triggered(FIRST, "dag_index_lookup", exists="anywhere")
     with pytest.raises(UserError, match="no log-probabilities"):
         triggered(FIRST.assign(minimum=math.nan), "dag_plus_plus")
     for percent in (-1, 100.5, math.nan):
         with pytest.raises(UserError, match="from 0 to 100"):
             outcome(PASSES, True, percent)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        lambda none: Passes(1, none, none, none, np.array([], bool)),
+        lambda none: policies.class_rows(none, "base", {"valid_percent": none.valid}),
+        lambda none: policies.calibration_rows(none, []),
+        lambda none: policies.risk_rows(none, [], [0.5]),
+    ],
+)
+def test_no_task_is_one_clear_line(rows):
+    with pytest.raises(UserError, match="there is no task"):
+        rows(FIRST[:0])
+
+
+def test_no_precision_share_or_coverage_makes_no_row_and_no_threshold_is_one_clear_line():
+    passes, counts = Passes(1, FIRST, FIRST, FIRST, FIRST.valid.to_numpy()), range(len(FIRST))
+    assert policies.precision_rows(passes, []) == []
+    with pytest.raises(UserError, match="no threshold"):
+        policies.threshold_rows(passes, np.array([]), 50)
+    metrics = {row["metric"] for row in policies.risk_rows(FIRST, counts, [])}
+    assert metrics == {"aurc"}
 
 
 def test_the_expectation_is_exact_also_where_retrieval_changes_nothing():

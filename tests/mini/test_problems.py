@@ -11,8 +11,8 @@ from lookuplab.mini import problems, questions
 from lookuplab.mini.docstrings import Documented, Example, examples, examples_of, options_of
 from lookuplab.mini.packages import example_split
 from lookuplab.mini.problems import Literal, drafts, examined, literal, prompt
+from lookuplab.paths import records
 from lookuplab.stackoverflow import ds1000
-from lookuplab.stackoverflow.corpus import records
 
 IMPORT = ("import numpy as np",)
 TEST = """exec_context = "[insert]"

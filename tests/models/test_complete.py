@@ -1,5 +1,6 @@
 """``complete`` and ``score``: order, reuse, exact keys, sharing, the list of used answers."""
 
+import math
 import os
 import sys
 from dataclasses import replace
@@ -66,12 +67,18 @@ def test_a_prompt_id_that_occurs_twice_is_refused(store):
 
 @pytest.mark.parametrize(
     "options",
-    [{"n": 2}, {"max_new_tokens": 0}, {"top_p": 1.5}],
+    [
+        {"n": 2},
+        {"max_new_tokens": 0},
+        {"top_p": 1.5},
+        {"temperature": math.nan},
+        {"truncation": "right"},
+    ],
     ids=str,
 )
-def test_decoding_out_of_range_is_refused(store, options):
-    with pytest.raises(UserError, match="out of range"):
-        ask(many_prompts(1), Decoding(**options), store)
+def test_decoding_out_of_range_cannot_be_made(options):
+    with pytest.raises(UserError, match="out of range|is 'right'; it must be None, left"):
+        Decoding(**options)
 
 
 def test_scores_are_stored_apart_from_completions(store):
@@ -125,7 +132,8 @@ def test_the_key_changes_with_everything_that_changes_an_answer(monkeypatch):
 
 
 def test_the_key_does_not_change_with_what_changes_no_answer():
-    assert key(decoding=Decoding(n=1)) == key(decoding=Decoding(n=20)), "the sample index says it"
+    one, many = Decoding(temperature=0.5), Decoding(temperature=0.5, n=20)
+    assert key(decoding=one) == key(decoding=many), "the sample index says it"
     assert key() == key(identity=dict(reversed(IDENTITY.items())))
     named = [replace(PROMPT, choices=names) for names in (("a", "b"), ("b", "a", "b"))]
     assert key(prompt=named[0]) == key(prompt=named[1])

@@ -74,6 +74,8 @@ def test_the_named_revision_is_loaded_and_recorded(hub, name, commit, vocabulary
         ("owner/tiny?colour=red", "unexpected keyword argument 'colour'"),
         ("owner/tiny?batch_size=many", "'str' and 'int'"),
         ("owner/tiny?dtype=float8", "dtype is 'float8'; it must be float32, bfloat16, float16"),
+        ("owner/tiny?chat=False", "chat is 'False'; it must be False, True"),
+        ("http://host/v1#m?logprobs=no", "logprobs is 'no'; it must be False, True"),
         (f"owner/tiny@{'3' * 40}", "cannot load model owner/tiny"),
     ],
 )
@@ -92,6 +94,14 @@ def test_a_cached_revision_is_found_before_a_notebook_starts(hub):
         check_model(name)
     with pytest.raises(UserError, match=f"'owner/tiny@{'3' * 40}' is not in the local cache"):
         check_model(f"owner/tiny@{'3' * 40}")
+
+
+@pytest.mark.parametrize("owner", ["mini-org", "http-org"])
+def test_an_owner_may_be_called_like_a_mini_model_or_an_address(hub, owner):
+    hub.rename(hub.with_name(f"models--{owner}--tiny"))
+    name = f"{owner}/tiny"
+    assert load(name).name == table_name(name) == name
+    check(plan(Notebook(Path("demo/counts.ipynb"), {"model": name}), load_profile("smoke"), {}))
 
 
 def test_a_folder_in_data_is_the_checkout_s_wherever_the_kernel_runs(tmp_path, monkeypatch):

@@ -87,8 +87,7 @@ def test_a_stop_rule_ends_the_answer_where_it_ends_a_local_one(endpoint, tiny):
     answers = ask(endpoint, decoding=decoding)
     assert endpoint.bodies[-1]["stop"] == ["#"]
     assert "stop" in {one.finish_reason for one in answers}
-    endpoint.gives_logprobs = False
-    by_letter = ask(endpoint, decoding=decoding)
+    by_letter = ask(endpoint, decoding=decoding, logprobs=False)
     for one, other, bare in zip(answers, local, by_letter, strict=True):
         assert (one.text, one.tokens) == (other.text, other.tokens)
         assert one.text.startswith(bare.text)
@@ -165,14 +164,34 @@ def test_answers_that_came_before_a_failure_are_kept(endpoint, tmp_path):
 
 @pytest.mark.parametrize("chat", [False, True])
 @pytest.mark.parametrize("how", [{"gives_logprobs": False}, {"refuses_logprobs": True}], ids=str)
-def test_an_endpoint_without_log_probabilities_answers_where_none_are_needed(endpoint, how, chat):
+def test_an_endpoint_without_log_probabilities_answers_once_its_name_says_so(
+    endpoint, how, chat, tmp_path
+):
     vars(endpoint).update(how)
-    assert [answer.token_logprobs for answer in ask(endpoint, chat=chat)] == [None] * 3
-    model = load(f"{endpoint.url}#tiny", chat=chat)
+    with pytest.raises(UserError, match="add the option logprobs=false"):
+        ask(endpoint, chat=chat, store=tmp_path / "s.sqlite")
+    bare = ask(endpoint, chat=chat, store=tmp_path / "s.sqlite", logprobs=False)
+    assert [answer.token_logprobs for answer in bare] == [None] * 3
+    model = load(f"{endpoint.url}#tiny?logprobs=false", chat=chat)
     with pytest.raises(UserError, match="gives no log-probabilities"):
         complete(model, PROMPTS, SHORT, False, requires_logprobs=True)
     with pytest.raises(UserError, match="cannot score"):
         score(model, [(PROMPTS[0], "x")], False)
+    endpoint.reset()
+    assert None not in [
+        one.token_logprobs for one in ask(endpoint, chat=chat, store=tmp_path / "s.sqlite")
+    ], "answers with log-probabilities are others"
+
+
+@pytest.mark.parametrize("failure", [(503, []), (500, [])], ids=str)
+def test_a_passing_failure_that_repeats_the_request_costs_no_log_probabilities(endpoint, failure):
+    endpoint.failures, endpoint.repeats_request = [failure], True
+    answers = ask(endpoint, parallel=1)
+    endpoint.failures = [failure] * 50
+    with pytest.raises(UserError, match=f"{failure[0]}.*'logprobs': 1"):
+        ask(endpoint, parallel=1)
+    assert None not in [one.token_logprobs for one in answers]
+    assert all(body["logprobs"] == 1 for body in endpoint.bodies)
 
 
 def test_an_endpoint_cannot_use_a_tool_between_two_tokens():

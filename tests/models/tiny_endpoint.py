@@ -37,6 +37,7 @@ class TinyEndpoint(ThreadingHTTPServer):
         self.failures, self.bodies, self.most_at_once, self.in_flight = [], [], 0, set()
         self.seconds, self.gives_logprobs = 0.0, True
         self.refuses_logprobs = self.wants_key = self.like_llama_cpp = False
+        self.repeats_request = False
 
     def answer(self, body):
         """The model's greedy answer."""
@@ -67,6 +68,7 @@ class Handler(BaseHTTPRequestHandler):
             status, said = 401, f"Incorrect API key provided: {told}"
         elif failure:
             (status, headers), said = failure, f"no luck\nfor {told}"
+            said += f" serving {body}" if server.repeats_request else ""
         elif body["model"] != "tiny":
             status, said = 404, f"The model `{body['model']}` does not exist"
         elif server.refuses_logprobs and "logprobs" in body:

@@ -10,6 +10,7 @@ from matplotlib.colors import to_rgb
 from scipy.spatial.distance import pdist
 
 from lookuplab import plots
+from lookuplab.errors import UserError
 
 RATES = """model,condition,value,ci_low,ci_high,paper_value
 mini-small,high,60,50,72,84.39
@@ -105,3 +106,40 @@ def test_token_bins_double_up_to_the_longest():
     bins = {0: "[0, 0]", 1: "[1, 1]", 3: "[2, 3]", 16: "[16, 31]", 2047: "[1024, 2047]"}
     assert {count: plots.token_bin(count) for count in bins} == bins
     assert plots.token_bin(99_999) == "[1024, 2047]"
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda: plots.grouped_bars(RATES, "valid"), "metric is 'valid'; it must be valid_percent"),
+        (
+            lambda: plots.grouped_bars(RATES, "valid_percent", order=["hihg", "low"]),
+            "'hihg'; .* high, low",
+        ),
+        (
+            lambda: curves(points="sampled"),
+            "'sampled'; it must be valid_percent, sampled_valid_perc",
+        ),
+        (lambda: curves(classes=["hgih", "low"]), "'hgih'; it must be high, low"),
+        (
+            lambda: plots.curves(CURVE, "valid_percent", "recall"),
+            "x is 'recall'; it must be .*precision",
+        ),
+        (lambda: plots.dots_with_intervals(CURVE, "validity"), "'validity'; it must be"),
+        (
+            lambda: plots.dots_with_intervals(CURVE, "valid_percent", policies=["bsae"]),
+            "'bsae'; it must be base, precision_100",
+        ),
+        (lambda: plots.length_map(RATES), "'share_percent'; it must be valid_percent"),
+        (lambda: plots.reliability(RATES), "'correct_percent'; it must be"),
+        (lambda: plots.dots_with_intervals(RATES[:0], "valid_percent"), "no row to draw"),
+    ],
+)
+def test_a_name_that_no_row_has_is_refused_with_the_names_that_there_are(draw, message):
+    with pytest.raises(UserError, match=message):
+        draw()
+
+
+def test_a_class_that_a_small_run_lacks_is_left_out():
+    figure = plots.dots_with_intervals(CURVE, "valid_percent", classes=["high", "medium", "low"])
+    assert "medium" not in texts(figure.legends[0].get_texts())

@@ -1,6 +1,8 @@
 """An artifact's files: one schema, and equal bytes for equal numbers."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -81,10 +83,46 @@ def test_sentences_name_a_model_as_tables_do(kit, monkeypatch):
     artifact = Artifact("demo", "table", "mini")
     for name in ("tiny", "tiny?dtype=float32", address):
         assert artifact.quote("low", "valid", name).startswith("33.3")
-    assert artifact.tell(f"{address} is right.").data == "tiny is right. n = 267."
-    assert artifact.place.with_suffix(".txt").read_text() == "tiny is right. n = 267.\n"
+    told = "tiny is right in 33.3 [20.0, 50.5]. n = 267."
+    assert artifact.tell(f"{address} is right in {artifact.quote('low', 'valid')}.").data == told
+    assert artifact.place.with_suffix(".txt").read_text() == f"{told}\n"
 
 
 def test_a_readable_number_has_its_interval_and_n_where_they_exist():
     table = pd.DataFrame([ROW, ROW | dict.fromkeys(["ci_low", "ci_high", "n"])])
     assert list(readable(table)) == ["33.3 [20.0, 50.5] n=267", "33.3"]
+
+
+def test_a_sentence_has_the_n_of_the_numbers_in_it_and_of_no_others(kit):
+    save(ROW, ROW | {"condition": "high", "value": 40, "n": 7})
+    artifact = Artifact("demo", "table", "mini")
+    artifact.quote("high", "valid")  # of a cell that failed before it told anything
+    low = artifact.quote("low", "valid")
+    assert artifact.tell(f"First {low}.").data.endswith(" n = 267.")
+    assert artifact.tell(f"Then {artifact.quote('high', 'valid')}.").data.endswith("n = 7.")
+    assert artifact.tell("Nothing.").data == "Nothing."
+
+
+def test_a_misspelt_condition_or_metric_is_refused_and_one_of_another_run_is_not_measured(kit):
+    save(ROW)
+    artifact = Artifact("demo", "table", "mini")
+    for names in (("lwo", "valid"), ("low", "vaild")):
+        with pytest.raises(UserError, match="demo/table: the quoted .* it must be (low|valid)$"):
+            artifact.quote(*names)
+    Artifact("demo", "table", "full").save(pd.DataFrame([ROW | {"condition": "gate_0.8"}]))
+    assert (
+        artifact.quote("gate_0.5", "valid") == artifact.quote("low", "valid", "x") == "not measured"
+    )
+
+
+def test_importing_the_kit_changes_no_option_of_pandas_and_no_style_of_pictures():
+    script = """
+import importlib, pkgutil, matplotlib, pandas
+before = pandas.describe_option(_print_desc=False), dict(matplotlib.rcParams)
+import lookuplab
+for module in pkgutil.walk_packages(lookuplab.__path__, "lookuplab."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+assert before == (pandas.describe_option(_print_desc=False), dict(matplotlib.rcParams))
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -119,6 +119,31 @@ def test_a_notebook_is_found_by_path_by_name_and_by_what_it_makes(kit):
         find("counts")
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        "made = Artifact('demo', 'x', profile)",
+        'made = Artifact(name="x", profile=profile, paper="demo")',
+        'made: Artifact = Artifact(\n    "demo",\n    "x",  # its name\n    profile,\n)',
+        '%matplotlib inline\nmade = artifact.Artifact("demo", "x")',
+    ],
+)
+def test_an_artifact_is_found_however_the_call_is_written(kit, written):
+    kit.notebook("counts", written)
+    known = {"Artifact": lambda paper, name, profile="": (paper, name), "profile": "mini"}
+    exec(find("demo/x").drawing, known)
+    assert known["made"] == ("demo", "x")
+
+
+@pytest.mark.parametrize(
+    "written", ['made = Artifact("demo", title)', 'Artifact("demo", "x").save(rows)']
+)
+def test_an_artifact_whose_names_cannot_be_read_is_one_clear_line(kit, written):
+    path = kit.notebook("counts", written)
+    with pytest.raises(UserError, match="counts.ipynb: cannot read an artifact's names from Art"):
+        read(path)
+
+
 # Profiles
 
 

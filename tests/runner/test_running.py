@@ -66,6 +66,17 @@ def test_the_copy_holds_what_a_kernel_shows(kit):
     assert len(drawn[0].data["image/png"]) > 1000
 
 
+def test_pandas_computes_by_itself_in_a_run(kit):
+    """Whatever else is installed; in a session of one's own, its options are the user's."""
+    kit.notebook(
+        "options",
+        "print('pandas' in globals())",
+        "import pandas\nprint(*map(pandas.get_option, ['compute.use_bottleneck', 'compute.use_numexpr']))",
+    )
+    kit.said("run options")
+    assert kit.output("options") == "False\nFalse False\n"
+
+
 def test_a_failing_notebook_tells_cell_and_error_and_only_bad_input_is_exit_code_2(kit):
     kit.notebook("breaks", "fine = 1", "before = 2\nfine / 0")
     kit.notebook("dies", "import os; os.kill(os.getpid(), 9)")

@@ -70,6 +70,10 @@ def test_as_many_tokens_are_cut_from_the_question_as_the_descriptions_have(token
     cut = [prompt(long, EXAMPLES, *settings, trim, shortened=True) for trim in asking.TRIMS]
     assert [tuple(one.lost.values()) for one in cut] == [(9, 0, 0), (0, 0, 9)]
     assert cut[0].tokens == cut[1].tokens == WHOLE + 20 - 9
+    with pytest.raises(
+        UserError, match="trim is 'questions-first'; it must be description-first, q"
+    ):
+        prompt(long, EXAMPLES, *settings, "questions-first")
 
 
 @pytest.mark.parametrize("trim", asking.TRIMS)

@@ -86,6 +86,8 @@ def test_a_file_without_a_problem_of_these_libraries_is_refused(problems_file):
 )
 def test_the_official_post_processing_and_the_repaired_one(text, official, repaired):
     assert (solution_of(text), solution_of(text, "repaired")) == (official, repaired)
+    with pytest.raises(UserError, match="variant is 'repared'; it must be official, repaired"):
+        solution_of(text, "repared")
 
 
 @pytest.mark.parametrize(

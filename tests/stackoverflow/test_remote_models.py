@@ -17,7 +17,7 @@ ASKED = []
 
 
 class Endpoint(BaseHTTPRequestHandler):
-    """A chat model that knows the answer, and puts a fence around it."""
+    """A chat model that knows the answer and puts a fence around it; it gives no log-probabilities."""
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
@@ -35,7 +35,7 @@ def test_a_remote_chat_model_is_told_ds1000s_text_and_its_fenced_answers_count(
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with ThreadingHTTPServer(("127.0.0.1", 0), Endpoint) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        options = "chat=true&tokenizer=mini-questions-small"
+        options = "chat=true&logprobs=false&tokenizer=mini-questions-small"
         parameters = {
             "models": [f"http://127.0.0.1:{server.server_port}/v1#m?{options}"],
             "problems_file": str(problems_file(written.record())),

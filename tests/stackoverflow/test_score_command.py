@@ -62,5 +62,6 @@ def test_no_answers_and_a_problem_that_is_not_there_are_user_errors(graded):
     for result, words in [
         (graded([]), "holds no line"),
         (graded([GOOD], "--leave-out", "7"), "--leave-out 7: no problem of"),
+        (graded([GOOD], "--leave-out", "1"), "--leave-out 1 leaves no answer to score"),
     ]:
         assert result.exit_code == 2 and words in result.stderr, result.output

@@ -1,10 +1,15 @@
 """pass@k, gains and drops on hand-made verdicts; near misses: where a failure lies, and how far it is from right."""
 
+import sys
+
+import pandas as pd
 import pytest
 import written_problems as written
 from rapidfuzz.distance import Levenshtein
 
+from lookuplab.artifact import Artifact, readable, side_by_side
 from lookuplab.errors import UserError
+from lookuplab.paper import attach
 from lookuplab.stackoverflow import scores
 from lookuplab.stackoverflow.ds1000 import load
 from lookuplab.stackoverflow.grader import Answer, Grader, grade
@@ -154,3 +159,19 @@ def test_each_failed_answer_has_a_row_that_says_where_it_failed(problems_file):
     assert found.error.all()
     shares = {row["metric"]: (row["value"], row["n"]) for row in scores.near_miss_rows(found)}
     assert shares["near_miss_percent"] == (25, 4) and shares["compile_error_percent"] == (50, 4)
+
+
+def test_no_answer_and_no_failure_make_empty_tables_that_can_be_saved(
+    problems, tmp_path, monkeypatch
+):
+    """After all generation, a small run must not end in a traceback."""
+    monkeypatch.setenv("LOOKUPLAB_FIGURES", str(tmp_path))
+    none = scores.solved(problems, [], [1])
+    assert none.empty and scores.rows({("m", "k"): none}, [("k", "k")], ["all", "Numpy"]) == []
+    failures = scores.near_misses(problems, answers({"1": (1, 1)}), Grader(sys.executable), "m")
+    assert failures.empty and scores.near_miss_rows(failures) == []
+    rows = attach(pd.DataFrame([]), paper="stackoverflow", artifact="near_misses")
+    artifact = Artifact("stackoverflow", "near_misses")
+    assert artifact.save(rows).empty and artifact.save(pd.DataFrame([])).empty
+    assert artifact.quote("all", "near_miss_percent") == "not measured"
+    assert readable(rows).empty and side_by_side([], ["near_miss_percent"]).empty

@@ -1,5 +1,6 @@
 """Small models that lie beside the tests, and little repositories with real Jedi."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -28,6 +29,18 @@ def bases(tmp_path_factory):
 @pytest.fixture(scope="session")
 def tool():
     return JediTool(2)
+
+
+@pytest.fixture
+def run_python():
+    """Runs code in a process of its own; returns what it prints. For what must not change this process."""
+    imports = "import importlib, math, sys\nfrom pathlib import Path\nfrom types import SimpleNamespace\nimport lookuplab\n"
+
+    def run(code, *arguments):
+        command = [sys.executable, "-c", imports + code, *map(str, arguments)]
+        return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -1,18 +1,14 @@
 """Dependency coverage: what Jedi traces into the repository, and what a prediction has of it."""
 
-import math
+import json
 import os
-from pathlib import Path
-from types import SimpleNamespace
 
-import parso
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookuplab.toolgen.dependencies import _answer, covered, dependencies_of, expressions
+from lookuplab.toolgen.dependencies import covered, dependencies_of, expressions
 from lookuplab.toolgen.insertion import locate
-from lookuplab.toolgen.jedi_worker import environment
 
 BASE = """LEVEL = 3
 
@@ -91,15 +87,25 @@ def test_only_definitions_of_the_repository_outside_the_function_count_whatever_
     assert set(dependencies_of(root, "user.py", USER, PLACE)) == set(NAMES)
 
 
-def test_earlier_questions_take_no_tree_away_from_this_one(root, monkeypatch):
+EARLIER = """
+import json, parso
+from lookuplab.toolgen.dependencies import _answer
+from lookuplab.toolgen.jedi_worker import environment, make_repeatable
+
+make_repeatable()
+earlier = {Path(f"{n}.py"): SimpleNamespace(last_used=math.inf) for n in range(600)}
+parso.cache.parser_cache[environment().get_grammar()._hashed] = earlier
+print(_answer(json.loads(sys.argv[1])))
+"""
+
+
+def test_earlier_questions_take_no_tree_away_from_this_one(root, run_python):
     """By itself, parso drops the trees of old files as soon as it has 600."""
     for file in root.iterdir():
         os.utime(file, (0, 0))
-    earlier = {Path(f"{n}.py"): SimpleNamespace(last_used=math.inf) for n in range(600)}
-    monkeypatch.setitem(parso.cache.parser_cache, environment().get_grammar()._hashed, earlier)
     lines = [PLACE.line, PLACE.body_line, PLACE.end_line]
     question = {"root": str(root), "file": "user.py", "text": USER, "lines": lines}
-    assert "self.size" in _answer(question).get("found", ())
+    assert "self.size" in run_python(EARLIER, json.dumps(question))
 
 
 def test_a_module_s_own_attributes_are_no_dependencies(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from lookuplab.errors import UserError
 from lookuplab.toolgen import evaluation
 from lookuplab.toolgen.analysers import WorkerLost
-from lookuplab.toolgen.evaluation import judged_all, test_functions
+from lookuplab.toolgen.evaluation import judged_all, listed_functions, test_functions
 from lookuplab.toolgen.functions import Repository
 
 MODULE = '''from helpers import helper
@@ -109,6 +109,14 @@ def test_a_limit_below_one_and_no_functions_are_user_errors(repositories):
     for found, limit in ({"r": []}, None), ({"r": repositories}, 0):
         with pytest.raises(UserError, match="no usable function with a docstring in r "):
             evaluation.sample(found, limit)
+
+
+def test_no_function_to_judge_is_one_clear_line(tmp_path):
+    (tmp_path / "none.txt").write_text("")
+    with pytest.raises(UserError, match="none of its 0 ids"):
+        listed_functions(tmp_path / "none.txt")
+    with pytest.raises(UserError, match="no function to judge"):
+        judged_all([], {("m", "base"): {}})
 
 
 def test_functions_too_long_for_a_model_are_no_test_functions(repositories):

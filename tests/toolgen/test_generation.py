@@ -138,7 +138,7 @@ def test_a_change_in_the_repository_asks_for_its_functions_again(tmp_path, tool)
         first = write(model, functions, tool, store=store)
         file = functions[0].root / functions[0].file
         file.write_text(text.replace("self.name", "self.title"))
-        changed = write(model, functions, JediTool(), store=store)
+        changed = write(model, functions, JediTool(1), store=store)  # one that has read nothing
     texts = [one[0].prediction for one in (first, changed)]
     assert texts == ["    self.name", "    self._registered_updates"]
 

@@ -2,10 +2,7 @@
 and are counted. And what a worker keeps between questions changes no answer.
 """
 
-from types import SimpleNamespace
-
 import pytest
-from jedi.inference.base_value import ValueSet
 
 from lookuplab.toolgen import analysers, jedi_worker
 from lookuplab.toolgen.functions import extract, locate
@@ -134,14 +131,45 @@ def test_a_buffer_stands_for_its_file_in_no_question_about_another(tmp_path, too
     assert "encode" in answers[0].names and len(set(answers)) == 1
 
 
-def test_values_and_files_of_jedi_come_in_an_order_of_their_own(tmp_path):
+REPEATABLE = """
+from jedi.inference.base_value import ValueSet
+from lookuplab.toolgen import jedi_worker
+
+jedi_worker.make_repeatable()
+both = ValueSet([5, 3]) | ValueSet.from_sets([ValueSet([9, 5]), ValueSet([1])])
+assert list(both) == [5, 3, 9, 1] and list(both & ValueSet([1, 9])) == [9, 1]
+assert both == ValueSet([1, 9, 5, 3]) and hash(both) == hash(ValueSet([1, 9, 5, 3]))
+state = SimpleNamespace(project=SimpleNamespace(path=Path(sys.argv[1])))
+for one in jedi_worker.references._find_project_modules(state, []):
+    print(one.path.name)
+"""
+
+
+def test_values_and_files_of_jedi_come_in_an_order_of_their_own(tmp_path, run_python):
     """Not in that of their hashes, which lie in memory, and of a folder's entries, which lie on the disk."""
-    both = ValueSet([5, 3]) | ValueSet.from_sets([ValueSet([9, 5]), ValueSet([1])])
-    assert list(both) == [5, 3, 9, 1] and list(both & ValueSet([1, 9])) == [9, 1]
-    assert both == ValueSet([1, 9, 5, 3]) and hash(both) == hash(ValueSet([1, 9, 5, 3]))
     names = [f"{hash(n) % 1000:03}.py" for n in map(str, range(40))]
     for name in names:
         (tmp_path / name).touch()
-    state = SimpleNamespace(project=SimpleNamespace(path=tmp_path))
-    found = [one.path.name for one in jedi_worker.project_files(state, [])]
-    assert found == sorted(set(names))
+    assert run_python(REPEATABLE, tmp_path).split() == sorted(set(names))
+
+
+IMPORTS = """
+import jedi.inference, jedi.api, parso.cache
+from jedi.inference import base_value, filters, flow_analysis, imports, references, utils
+from jedi.inference.value import dynamic_arrays
+
+parts = base_value, dynamic_arrays, filters, flow_analysis, imports, references, utils
+parts += filters._AbstractUsedNamesFilter, parso.cache
+before = [dict(vars(one)) for one in parts]
+for file in sorted(Path(lookuplab.__file__).parent.glob("toolgen/*.py")):
+    importlib.import_module(f"lookuplab.toolgen.{file.stem}")
+assert "lookuplab.toolgen.jedi_worker" in sys.modules
+for one, then in zip(parts, before):
+    print(*(name for name, value in vars(one).items() if then.get(name) is not value), end="")
+assert type(base_value.NO_VALUES._set) is frozenset
+"""
+
+
+def test_importing_the_package_leaves_jedi_as_it_is(run_python):
+    """In a notebook, the same Jedi completes what the user types."""
+    assert run_python(IMPORTS) == ""

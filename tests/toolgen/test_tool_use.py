@@ -8,8 +8,12 @@ from scripted_model import scripted
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt
-from lookuplab.toolgen.jedi_tool import Answer, behind_a_dot
-from lookuplab.toolgen.marking import MARK
+from lookuplab.toolgen.evaluation import judge
+from lookuplab.toolgen.functions import Filters
+from lookuplab.toolgen.jedi_tool import Answer, behind_a_dot, cut_off
+from lookuplab.toolgen.marking import MARK, mark, marked
+from lookuplab.toolgen.pairs import Pair, prompt_text
+from lookuplab.toolgen.similarity import code_bleu, code_bleu_counts
 from lookuplab.toolgen.tool_use import ToolConstraint, ToolUse, Vocabulary
 
 ASKED = {"=": {MARK: 0.9}}  # at once
@@ -187,6 +191,36 @@ def test_an_attribute_begins_behind_the_dot_of_an_expression(texts, begun):
     assert [text for text in texts if behind_a_dot(text) != begun] == []
 
 
-def test_a_variant_that_does_not_exist_is_refused():
-    with pytest.raises(UserError, match="variant is 'ours'; it must be paper or package"):
-        ToolUse(variant="ours")
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ({"trigger": "dots"}, "trigger is 'dots'; it must be mark, dot, None"),
+        ({"variant": "ours"}, "variant is 'ours'; it must be paper, package"),
+        ({"ends": "frist"}, "ends is 'frist'; it must be first, mean, break, None"),
+        ({"boundary": "no"}, "boundary is 'no'; it must be True, False, None"),
+        ({"gate": 7}, "gate is 7; it must be a probability, or 2.0 for never"),
+    ],
+    ids=str,
+)
+def test_a_misspelt_rule_is_no_other_experiment(rules, message):
+    with pytest.raises(UserError, match=message):
+        ToolUse(**rules)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda variant: Filters(variant=variant),
+        lambda variant: Pair("", "", "", "", variant),
+        lambda variant: prompt_text(Pair("", "", "", ""), "decoder", variant),
+        lambda variant: mark(None, None, variant),
+        lambda variant: marked([], variant),
+        lambda variant: cut_off("", [], None, variant),
+        lambda variant: judge([], variant),
+        lambda variant: code_bleu_counts("", "", variant),
+        lambda variant: code_bleu([0.0] * 23, variant),
+    ],
+)
+def test_a_misspelt_variant_is_refused_at_every_door(use):
+    with pytest.raises(UserError, match="variant is 'pakage'; it must be paper, package"):
+        use("pakage")

@@ -5,7 +5,6 @@ The class sizes are the only ones that fit the paper's tables: 205 high, 150 med
 package, each class has as many tasks as its APIs allow, up to a chosen number.
 """
 
-import hashlib
 import json
 import math
 import re
@@ -22,6 +21,7 @@ from lookuplab.cloudapi.comments import distinct_comments, purpose
 from lookuplab.cloudapi.prompts import task_prompt
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, wanted
 from lookuplab.errors import UserError
+from lookuplab.models.store import hashed
 from lookuplab.paths import write_lines
 
 TASKS = paths.MINI / "cloudapi" / "tasks.jsonl"
@@ -68,7 +68,7 @@ def frequency_class(count: int) -> str:
 
 def stable_order(key: str, seed: int) -> str:
     """A hash to sort by: the same on every machine, unrelated to the key's spelling."""
-    return hashlib.sha256(f"{seed} {key}".encode()).hexdigest()
+    return hashed(f"{seed} {key}")
 
 
 def obstacle(spec: ApiSpec, allowed: Container[str] = ()) -> str:
@@ -251,9 +251,9 @@ def load_tasks(path: Path | str = TASKS, limit: int | None = None) -> list[Task]
     """
     path = paths.located(path)
     message = "holds no CloudAPIBench tasks ({}): run `lookuplab data build benchmark`"
-    with wanted(path, message), paths.opened(path) as lines:
-        rows = map(json.loads, lines)
-        tasks = [Task(**row | {"targets": tuple(row["targets"])}) for row in rows]
+    with wanted(path, message):
+        rows = paths.records(path)
+        tasks = [Task(**row | {"targets": tuple(row["targets"])}) for _, row in rows]
         if not tasks:
             raise ValueError("no line")
     if limit is None:

@@ -24,10 +24,10 @@ from lookuplab.cloudapi.first_call import (
     first_call,
     strip_backticks,
 )
-from lookuplab.cloudapi.prompts import docstring
+from lookuplab.cloudapi.prompts import DESIGNS, docstring
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_documentation, load_index
 from lookuplab.cloudapi.validity import FIRST_NAME, NONEXISTENT, judge
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, check_choice
 from lookuplab.models import Completion, Decoding, Model, Prompt, complete
 from lookuplab.retrieval.rankers import Bm25
 
@@ -192,10 +192,7 @@ def answers(
     ``Decoding``; ``choices``, {task id: names}, restricts the APIs that may be invoked (by default, any); ``options``
     (``store``, ``requires_logprobs``) are those of ``complete``.
     """
-    if not tasks:
-        raise UserError(
-            "there is no task to ask: check the parameters that choose tasks (limit, frequency)"
-        )
+    check_some(tasks)
     # a chat answer opens with backticks or words, at which the rule would stop at once
     chat = bool(getattr(model, "chat", None))
     rule, system = (None, LISTING_1) if chat else (FirstCall, None)
@@ -203,6 +200,14 @@ def answers(
     prompts = [Prompt(task.id, task.prompt, system, (choices or {}).get(task.id)) for task in tasks]
     found = complete(model, prompts, decoding, **options)
     return [(done, strip_backticks(done.text) if chat else done.text) for done in found]
+
+
+def check_some(tasks: Sequence[Task] | DataFrame) -> None:
+    """Raises UserError if no task is left."""
+    if not len(tasks):
+        raise UserError(
+            "there is no task to ask: check the parameters that choose tasks (limit, frequency)"
+        )
 
 
 def documented(
@@ -248,6 +253,7 @@ def ask(
     ``constrained`` is not in the paper: the invoked name must be one of the client's operations
     (``models.constraint``).
     """
+    check_choice("augmentation design", design, DESIGNS)  # before anything is asked
     index, prompts = index or load_index(), tasks
     if shown is not None:
         prompts, options["truncation"] = documented(tasks, shown, design, index), "left"
@@ -286,6 +292,9 @@ class Passes:
     hit: DataFrame
     miss: DataFrame
     retrieved: np.ndarray
+
+    def __post_init__(self) -> None:
+        check_some(self.first)
 
 
 def passes(

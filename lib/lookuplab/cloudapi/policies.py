@@ -7,7 +7,6 @@ a hundred thresholds or precisions needs no generation. Rows are dictionaries as
 Intervals are clustered by API, since up to three tasks ask for the same one.
 """
 
-import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -18,9 +17,10 @@ import numpy as np
 from pandas import DataFrame, Series
 
 from lookuplab.cloudapi.benchmark import COMPOSITION, stable_order
-from lookuplab.cloudapi.dag import AGGREGATES, Passes
-from lookuplab.errors import UserError
+from lookuplab.cloudapi.dag import AGGREGATES, Passes, check_some
+from lookuplab.errors import UserError, check_choice
 from lookuplab.models import Completion
+from lookuplab.models.store import hashed
 from lookuplab.scoring.calibration import aurc_interval, auroc_interval, ece_interval
 from lookuplab.scoring.rates import (
     Rate,
@@ -61,6 +61,10 @@ def triggered(
     ``exists_anywhere`` in the index, as in the paper, or ``exists`` among the methods of the prompt's client, which is
     stricter. Raises UserError for a threshold outside 0 to 1, and if there is no confidence.
     """
+    check_choice("policy", policy, POLICIES)
+    check_choice("exists", exists, ("exists", "exists_anywhere"))
+    if not np.size(threshold):
+        raise UserError("there is no threshold: give at least one, from 0 to 1")
     if not np.array_equal(np.clip(threshold, 0, 1), threshold):
         raise UserError(f"threshold {threshold}: give a confidence, from 0 to 1")
     if policy in ("dag_confidence", "dag_plus_plus") and first.minimum.isna().any():
@@ -131,6 +135,7 @@ def rows_of(first: DataFrame, numbers: Mapping[tuple[str, str], Rate]) -> Rows:
 
 def by_class(first: DataFrame) -> Numbers:
     """Class -> (tasks,) mask, for the classes that occur and for "all"."""
+    check_some(first)
     frequency = first.frequency.to_numpy()
     masks = {name: frequency == name for name in CLASSES if name in frequency}
     return masks | {"all": np.full(len(first), True)}
@@ -150,6 +155,8 @@ def class_rows(
     old/class``. ``classes`` replaces ``by_class``, for instance by {"all": True}.
     """
     found, names = {}, [name] if isinstance(name, str) else name
+    if not len(names):
+        return []
     for label, mask in (classes or by_class(first)).items():
         conditions = [
             " - ".join(f"{side}/{label}".strip("/") for side in name.split(" - ")) for name in names
@@ -260,7 +267,7 @@ def precision_rows(passes: Passes, precisions, seed: int = 0) -> Rows:
         name = f"precision_{x:g}"
         ways[name] = outcome(passes, always, x)
         rows += policy_rows(passes, name, always, x, seed)
-    rows += compared_rows(passes.first, ways, [([*ways][-1], [*ways][0])])
+    rows += compared_rows(passes.first, ways, [(last, [*ways][0]) for last in [*ways][-1:]])
     return [line for line in rows if line["metric"] != "triggered_percent"]
 
 
@@ -430,8 +437,8 @@ def folds(clusters: Sequence[str], strata: Sequence[str], count: int, seed: int)
     that the folds have equally many clusters.
     """
 
-    def order(pair: tuple[str, str]) -> tuple[str, bytes]:
-        return pair[0], hashlib.sha256(f"{seed}/{pair[1]}".encode()).digest()
+    def order(pair: tuple[str, str]) -> tuple[str, str]:
+        return pair[0], hashed(f"{seed}/{pair[1]}")
 
     dealt = sorted(set(zip(strata, clusters, strict=True)), key=order)
     fold = {cluster: number % count for number, (_, cluster) in enumerate(dealt)}
@@ -478,6 +485,7 @@ def risk_rows(first: DataFrame, counts, coverages) -> Rows:
     ``share_rows``, but *ideal*, in place of *oracle*, puts all correct answers first. For confidence and frequency also
     ``aurc``, the area under the curve.
     """
+    check_some(first)
     found, valid = {}, first.valid.to_numpy(dtype=bool)
     orders = {
         "confidence": first["minimum"],

@@ -5,7 +5,7 @@ above that code, in one of five designs (Appendix B.1, Figure 15).
 from collections.abc import Mapping, Sequence
 
 from lookuplab.cloudapi.specs import ApiSpec
-from lookuplab.errors import UserError
+from lookuplab.errors import check_choice
 
 # Base models see only this text. Chat models also get the paper's Listing 1 (``first_call.LISTING_1``).
 
@@ -57,10 +57,7 @@ def docstring(
 
     ``documentation`` maps API ids to full texts; only the design ``full`` uses it.
     """
-    if design not in DESIGNS:
-        raise UserError(
-            f"unknown augmentation design {design!r}; choose one of {', '.join(DESIGNS)}"
-        )
+    check_choice("augmentation design", design, DESIGNS)
     parts = []
     for spec in specs:
         lines = [f"API name: {spec.name}", f"Service/Client name: {spec.client}"]

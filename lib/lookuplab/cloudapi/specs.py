@@ -20,7 +20,7 @@ from typing import NamedTuple, get_overloads
 from lookuplab import paths
 from lookuplab.cloudapi.prose import documented_types, first_sentence
 from lookuplab.errors import UserError
-from lookuplab.paths import opened, write_lines
+from lookuplab.paths import records, write_lines
 
 INDEX = paths.MINI / "cloudapi" / "index.jsonl.xz"
 DOCUMENTATION = paths.MINI / "cloudapi" / "documentation.jsonl.xz"
@@ -221,8 +221,8 @@ def load_documentation(path: Path = DOCUMENTATION) -> dict[str, str]:
 
 def _read(path: Path, kind: Callable[[dict], object]) -> list:
     message = "is no API index ({}): run `lookuplab data build cloudapi`"
-    with wanted(path, message), opened(path) as lines:
-        return [kind(json.loads(line)) for line in lines]
+    with wanted(path, message):
+        return [kind(record) for _, record in records(path)]
 
 
 @contextmanager
@@ -230,7 +230,7 @@ def wanted(path: Path, message: str) -> Iterator[None]:
     """Whatever shows that a file is missing or holds something else becomes a UserError: path, message and error."""
     try:
         yield
-    except (lzma.LZMAError, EOFError, OSError, ValueError, KeyError, TypeError) as error:
+    except (lzma.LZMAError, EOFError, OSError, ValueError, KeyError, TypeError, UserError) as error:
         raise UserError(f"{path} {message.format(error)}") from None
 
 

@@ -277,6 +277,8 @@ def ds1000(
     if unknown := left - known.keys():
         raise UserError(f"--leave-out {min(unknown)}: no problem of {problems}")
     asked = [one for one in answers if one.problem_id not in left]
+    if not asked:
+        raise UserError(f"--leave-out {leave_out} leaves no answer to score")
     with joined(scheduler, runs.workers) as runs.cluster:
         verdicts = grader.grade(every, asked, runs)
     table, frame = [], solved(every, verdicts, [1])

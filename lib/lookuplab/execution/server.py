@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 
 import lookuplab
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, check_choice
 from lookuplab.execution import inside
 
 NAMES = ("namespaces", "none")
@@ -183,8 +183,7 @@ def choose(wanted: str = "", own: bool = False) -> str:
     If the machine has no namespaces, programs of the kit's own mini models (``own``) run without a sandbox, with a
     warning. For all other programs, raises UserError.
     """
-    if wanted not in ("", *NAMES):
-        raise UserError(f"unknown sandbox {wanted!r}; known are {', '.join(NAMES)}")
+    check_choice("sandbox", wanted, ("", *NAMES))
     if wanted == "none" or not (reason := refusal()):
         return wanted or NAMES[0]
     if wanted or not own:

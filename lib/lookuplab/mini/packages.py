@@ -6,7 +6,6 @@ exact API counts), and a fifth of the docstring examples of four libraries (prob
 """
 
 import ast
-import hashlib
 import re
 from collections.abc import Iterator
 from importlib import metadata
@@ -14,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from lookuplab.mini import split_of
+from lookuplab.models.store import hashed
 from lookuplab.python_sources import distribution
 
 PACKAGES = tuple(
@@ -90,7 +90,7 @@ def files_of(name: str) -> list[tuple[str, Path]]:
         for file in found.files
         if file.suffix == ".py" and {"..", *SKIPPED_PARTS}.isdisjoint(file.parts)
     ]
-    return sorted(kept, key=lambda one: hashlib.sha256(f"0:{one[0]}".encode()).digest())
+    return sorted(kept, key=lambda one: hashed(f"0:{one[0]}"))
 
 
 def parsed(place: Path) -> tuple[str, ast.Module]:

@@ -18,7 +18,7 @@ from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import Literal, Protocol
 
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, check_choice
 from lookuplab.models.record import NEAR
 from lookuplab.models.store import CompletionStore, canonical, digest, elsewhere
 from lookuplab.progress import Progress
@@ -57,7 +57,7 @@ class Decoding:
     that a sample does not depend on its batch. ``stop`` strings and a ``stop_rule`` end an answer during generation.
     The rule is a class; its ``name`` is part of the keys of stored answers, and its objects, one per answer, read the
     answer piece by piece: ``feed(piece)`` is True once nothing that follows can matter. ``truncation`` "left" drops the
-    beginning of a prompt that is too long; without it, such a prompt is an error.
+    beginning of a prompt that is too long; without it, such a prompt is an error. UserError for a value out of range.
     """
 
     max_new_tokens: int = 256
@@ -67,7 +67,19 @@ class Decoding:
     seed: int = 0
     stop: tuple[str, ...] = ()
     stop_rule: type | None = None
-    truncation: str | None = None
+    truncation: Literal["left"] | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("truncation", self.truncation, (None, "left"))
+        if (
+            min(self.max_new_tokens, self.n) < 1
+            or not self.temperature >= 0
+            or not 0 < self.top_p <= 1
+            or (self.n > 1 and not self.temperature)
+        ):
+            raise UserError(
+                f"{self} is out of range; see models.Decoding (n above 1 needs a temperature)"
+            )
 
     def stopper(self) -> Callable[[str], bool]:
         """A reader for one answer: fed piece by piece, it returns True once ``stop`` or the rule ends it."""
@@ -142,18 +154,9 @@ def complete(
 
     ``store`` is a CompletionStore or a path; None means ``$LOOKUPLAB_STORE`` or ``paths.STORE``, False no store.
     Prompts with equal text share one greedy answer, each under its own id. With ``requires_logprobs``, the first answer
-    without log-probabilities ends the call. UserError for that, for a duplicate prompt id, for decoding parameters out
-    of range, and for errors of the model or the store.
+    without log-probabilities ends the call. UserError for that, for a duplicate prompt id, and for errors of the model
+    or the store.
     """
-    if (
-        min(decoding.max_new_tokens, decoding.n) < 1
-        or decoding.temperature < 0
-        or not 0 < decoding.top_p <= 1
-        or (decoding.n > 1 and not decoding.temperature)
-    ):
-        raise UserError(
-            f"{decoding} is out of range; see models.Decoding (n above 1 needs a temperature)"
-        )
     asked = [(prompt, "", sample) for prompt in prompts for sample in range(decoding.n)]
     return answered(model, asked, decoding, store, progress, requires_logprobs)
 

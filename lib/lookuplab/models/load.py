@@ -40,7 +40,7 @@ def load(name: str, **options: Any) -> Model:
         from lookuplab.models.local import LocalModel as kind  # torch takes seconds to import
 
         arguments = split_revision(str(paths.located(place)))
-        if place.startswith("mini-"):
+        if is_mini(place):
             if place not in mini_models():
                 there = ", ".join(mini_models()) or "none yet: run `lookuplab train mini`"
                 raise UserError(f"no mini model {place!r}; there are: {there}")
@@ -100,6 +100,11 @@ def split_revision(name: str) -> tuple[str, str | None]:
 def is_remote(name: str) -> bool:
     """Whether the name is an endpoint's address, for which no local checkpoint is needed."""
     return "://" in name or name.startswith(OPENAI)
+
+
+def is_mini(name: str) -> bool:
+    """Whether the name is one of the kit's own models, here or not; ``mini-org/model`` is on the hub."""
+    return re.fullmatch("mini-[^/]*", bare(name)) is not None
 
 
 def table_name(name: str) -> str:

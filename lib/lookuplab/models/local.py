@@ -13,7 +13,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, check_choice
 from lookuplab.models.complete import Completion, Decoding, Prompt
 from lookuplab.models.constraint import Constraint, NameConstraint, NameTries, Trie
 from lookuplab.models.load import base_of, content_hash, is_adapter
@@ -69,10 +69,8 @@ class LocalModel:
         if self.adapter:
             self.source = base_of(folder)
         self.dtype = dtype or ("bfloat16" if has_gpu() else "float32")
-        if self.dtype not in DTYPES:
-            raise UserError(
-                f"model {self.name}: dtype is {dtype!r}; it must be {', '.join(DTYPES)}"
-            )
+        check_choice(f"model {self.name}: dtype", self.dtype, DTYPES)
+        check_choice(f"model {self.name}: chat", chat, (False, True))
         self.device_map = device_map
         self.causal, limit = self._limit()
         self.chat, self.batch_size, self.context = chat, max(1, batch_size), context or limit

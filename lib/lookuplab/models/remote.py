@@ -20,7 +20,7 @@ from multiprocessing.pool import ThreadPool
 
 import openai
 
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, check_choice
 from lookuplab.models.complete import Completion, Decoding, Prompt
 from lookuplab.models.load import OPENAI, load_tokenizer
 
@@ -36,7 +36,8 @@ class RemoteModel:
     ``parallel`` limits the requests in flight; ``timeout`` (seconds) applies to each request. ``key_variable`` names
     the environment variable with the key; ``tokenizer`` names a local model with the same tokens, for budgets in
     tokens. ``revision`` is any label of yours: change it when the same address serves new weights, so that no stored
-    answers are reused.
+    answers are reused. ``logprobs=False`` is for an endpoint that gives no log-probabilities: its answers have none,
+    and are kept apart from those that have them.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class RemoteModel:
         key_variable: str = "OPENAI_API_KEY",
         tokenizer: str = "",
         revision: str = "",
+        logprobs: bool = True,
     ) -> None:
         url, _, self.name = place.partition("#")
         if place.startswith(OPENAI):
@@ -59,20 +61,23 @@ class RemoteModel:
                 "(?chat=true&parallel=32) and no user, password or key in it: the key comes from the variable "
                 f"{key_variable}"
             )
+        for option, given in ("chat", chat), ("logprobs", logprobs):
+            check_choice(f"model {self.name}: {option}", given, (False, True))
         self.base_url, self.chat, self.revision = url.rstrip("/"), chat, revision
         self.key_variable, self.timeout, self.parallel = key_variable, timeout, parallel
-        self._tokenizer, self._refuses_logprobs = tokenizer, False
+        self._tokenizer, self.logprobs = tokenizer, logprobs
 
     @property
     def identity(self) -> dict[str, str]:
         """Includes the address: two servers may use the same name for different weights."""
-        return {
+        identity = {
             "kind": "remote",
             "name": self.name,
             "endpoint": self.base_url,
             "asked_as": "chat" if self.chat else "completions",
             "revision": self.revision,
         }
+        return identity if self.logprobs else identity | {"logprobs": "none"}
 
     @cached_property
     def tokenizer(self):
@@ -127,18 +132,13 @@ class RemoteModel:
         )
 
     def _ask(self, create: Callable, **parameters):
-        """Send one request; repeat it without log-probabilities if the endpoint refuses them.
-
-        UserError with the client's message in one line, the key masked.
-        """
-        if self._refuses_logprobs:
-            parameters["logprobs"] = openai.NOT_GIVEN
+        """Send one request. UserError with the client's message in one line, the key masked."""
         try:
             response = create(model=self.name, **parameters)
         except openai.APIError as error:
-            if parameters["logprobs"] and "logprobs" in str(error):
-                self._refuses_logprobs = True
-                return self._ask(create, **parameters)
+            refused = openai.BadRequestError, openai.UnprocessableEntityError
+            if self.logprobs and isinstance(error, refused) and "logprobs" in str(error):
+                raise self._without_logprobs() from None
             words = " ".join(str(error).split()).replace(self._client.api_key, "***")
             raise UserError(
                 f"{self.name} at {self.base_url}: {words[:300]} (after {RETRIES} retries at most)"
@@ -150,6 +150,12 @@ class RemoteModel:
                 "usually ends with /v1)"
             )
         return response.choices[0], response.usage.prompt_tokens if response.usage else 0
+
+    def _without_logprobs(self) -> UserError:
+        return UserError(
+            f"{self.name} at {self.base_url} gives no log-probabilities; if none are needed (confidence and "
+            "perplexity need them), add the option logprobs=false to its name"
+        )
 
     def _answer(self, prompt: Prompt, sample: int, decoding: Decoding) -> Completion:
         stop = [*decoding.stop, *getattr(decoding.stop_rule, "stop", ())]
@@ -165,18 +171,22 @@ class RemoteModel:
         if self.chat:
             said = [{"role": "system", "content": prompt.system}] if prompt.system else []
             said.append({"role": "user", "content": prompt.text})
-            asked, resource = {"messages": said, "logprobs": True}, self._client.chat.completions
+            asked, resource = {"messages": said}, self._client.chat.completions
         else:
-            asked, resource = {"prompt": prompt.text, "logprobs": 1}, self._client.completions
+            asked, resource = {"prompt": prompt.text}, self._client.completions
+        if self.logprobs:
+            asked["logprobs"] = True if self.chat else 1
         choice, read = self._ask(resource.create, **asked, **options)
         text = (choice.message.content if self.chat else choice.text) or ""
-        given = choice.logprobs.model_dump() if choice.logprobs else {}
+        given = choice.logprobs.model_dump() if self.logprobs and choice.logprobs else {}
         # llama.cpp's server uses the chat format for completions, too
         if content := given.get("content"):
             told = [(one["token"], one["logprob"]) for one in content]
         else:
             both = given.get("tokens") or (), given.get("token_logprobs") or ()
             told = list(zip(*both, strict=False))
+        if self.logprobs and text and not told:
+            raise self._without_logprobs()
         # after the text, some servers list the end-of-text token or the tokens of a removed stop string
         ends = list(accumulate(len(piece) for piece, _ in told))
         told = told[: bisect_left(ends, len(text)) + 1] if text else []
@@ -190,5 +200,5 @@ class RemoteModel:
             if over(piece):
                 text, told, finish = "".join((pieces or text)[:end]), told[:end], "stop"
                 break
-        tokens, logprobs = zip(*told, strict=True) if told else ((), () if ends else None)
+        tokens, logprobs = zip(*told, strict=True) if told else ((), () if self.logprobs else None)
         return Completion(prompt.id, sample, text, tokens, (), logprobs, finish, read)

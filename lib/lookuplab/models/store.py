@@ -218,4 +218,11 @@ def canonical(fields: object) -> str:
 
 def digest(text: str) -> str:
     """128 bits of sha256: collisions are negligible below 10^15 answers."""
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return hashed(text)[:32]
+
+
+def hashed(text: str) -> str:
+    """sha256 as hexadecimal digits. To sort by it gives an order that is the same on every machine and unrelated to the
+    spelling.
+    """
+    return hashlib.sha256(text.encode()).hexdigest()

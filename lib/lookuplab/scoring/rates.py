@@ -143,8 +143,9 @@ def jackknife(
 
 def _by_cluster(clusters, values: np.ndarray) -> np.ndarray:
     """The sums of (n, m) values within each of the c clusters, (c, m)."""
-    _, member = np.unique(np.asarray(clusters), return_inverse=True)
-    return np.stack([np.bincount(member, column) for column in values.T], axis=1)
+    labels, member = np.unique(np.asarray(clusters), return_inverse=True)
+    sums = [np.bincount(member, column) for column in values.T]
+    return np.stack(sums, axis=1) if sums else np.zeros((len(labels), 0))
 
 
 def _numbers(kind: Kind | Sequence[Kind], values, without, sizes, counts) -> list[Rate]:

@@ -12,8 +12,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import Literal
 
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, check_choice
 from lookuplab.models import Decoding, Prompt, complete, load
 from lookuplab.models.load import mini_models
 from lookuplab.retrieval.rankers import Ranker
@@ -47,7 +48,7 @@ def prompt(
     budget: int,
     max_new_tokens: int,
     tokenizer,
-    trim: str = TRIMS[0],
+    trim: Literal["description-first", "question-first"] = "description-first",
     shortened: bool = False,
 ) -> Trimmed:
     """The ``examples`` (given best first) and then the ``problem``, cut so that ``max_new_tokens`` more fit into
@@ -59,6 +60,7 @@ def prompt(
     descriptions, so "description-first" loses exactly these, and "question-first" as many tokens of the problem. Raises
     UserError if the budget has no room for a prompt.
     """
+    check_choice("trim", trim, TRIMS)
     if (room := budget - max_new_tokens) < 1:
         raise UserError(
             f"no prompt of a budget of {budget} tokens fits beside {max_new_tokens} new ones: raise it"

@@ -87,7 +87,7 @@ def queries(name: str | Path, split: str = "") -> list[Query]:
     UserError like ``load``, and for a line without a relevant id.
     """
     (file,), relevant = files(name, split), defaultdict(dict)
-    for number, record in records(file):
+    for number, record in paths.records(file):
         if not (record.get("query") and record.get("relevant_ids")):
             raise UserError(
                 f"{file}: line {number} is not a query; it needs `query` and a list `relevant_ids`"
@@ -108,7 +108,7 @@ def pages(file: Path | str) -> tuple[list[Snippet], dict[str, tuple[str, ...]]]:
     documents without code. Problems without a page are left out. Raises UserError for a line in a different format.
     """
     documents, relevant = {}, {}
-    for number, record in records(paths.located(file)):
+    for number, record in paths.records(paths.located(file)):
         try:
             texts = {one["title"]: one["text"] for one in record["docs"]}
             if texts:
@@ -127,25 +127,8 @@ def write(path: Path, records: Iterable[dict]) -> None:
     paths.write_lines(path, (json.dumps(record, ensure_ascii=False) for record in records))
 
 
-def records(file: Path) -> Iterator[tuple[int, dict]]:
-    """(line number, object) of a JSON Lines file, .gz or not. Raises UserError with the number of an invalid line."""
-    number = 0
-    try:
-        with paths.opened(file) as lines:
-            for number, line in enumerate(lines, 1):
-                if line.strip():
-                    record = json.loads(line)
-                    if not isinstance(record, dict):
-                        raise ValueError("no JSON object")
-                    yield number, record
-    except (OSError, EOFError, ValueError) as error:
-        raise UserError(
-            f"cannot read {file}, line {number}: {getattr(error, 'strerror', None) or error}"
-        ) from None
-
-
 def _snippets(file: Path, licence: str) -> Iterator[Snippet]:
-    for number, record in records(file):
+    for number, record in paths.records(file):
         parts = [str(record.get(name, "")) for name in ("id", "description", "code")]
         if not all(map(str.strip, parts)):
             raise UserError(f"{file}: line {number}: a snippet needs id, description and code")

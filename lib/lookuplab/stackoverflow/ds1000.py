@@ -7,7 +7,6 @@ benchmark is a file of the same form.
 
 import ast
 import functools
-import hashlib
 import re
 import sys
 import textwrap
@@ -15,11 +14,12 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from lookuplab import paths
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, check_choice
 from lookuplab.execution.server import Program
-from lookuplab.stackoverflow.corpus import records
+from lookuplab.models.store import hashed
 
 LIBRARIES = ("Pandas", "Numpy", "Sklearn", "Scipy", "Pytorch", "Tensorflow", "Matplotlib")
 PAPER_LIBRARIES = LIBRARIES[:6]  # without Matplotlib (Section 4.1): 845 of the 1,000 problems
@@ -77,7 +77,7 @@ def load(file: Path | str) -> list[Problem]:
     duplicate id.
     """
     problems = {}
-    for number, record in records(paths.located(file)):
+    for number, record in paths.records(paths.located(file)):
         try:
             about = record["metadata"]
             one = Problem(
@@ -113,7 +113,7 @@ def select(file: Path | str, limit: int = 0) -> list[Problem]:
     if not known:
         raise UserError(f"{file} has no problem of {', '.join(PAPER_LIBRARIES)}")
     sizes = Counter(problem.cluster for problem in known)
-    families = sorted(sizes, key=lambda name: hashlib.sha256(name.encode()).digest())
+    families = sorted(sizes, key=hashed)
     while limit and sum(sizes[name] for name in families[:-1]) >= limit:
         families.pop()
     return [problem for problem in known if problem.cluster in families]
@@ -165,7 +165,7 @@ def _parsed(text: str) -> list[ast.stmt] | None:
         return None
 
 
-def solution_of(text: str, variant: str = "official") -> str:
+def solution_of(text: str, variant: Literal["official", "repaired"] = "official") -> str:
     """The code in an answer.
 
     "official" is DS-1000's post-processing in its order: cut at ``</code>``, drop every opening fence of Python, cut at
@@ -173,6 +173,7 @@ def solution_of(text: str, variant: str = "official") -> str:
     takes the first fenced block, of any language, if the answer opens with a fence or has one after words that are not
     code; it also cuts at the stop word "# SOLUTION END", which a model may write past.
     """
+    check_choice("variant", variant, ("official", "repaired"))
     text = text.split("</code>")[0]
     if variant == "repaired":
         before, _, rest = text.partition("```")

@@ -74,6 +74,8 @@ def rankers(
             return kinds.Ensemble(made("code"), made("description"), float(part))
         raise UserError(f"no ranker {name!r}; there are {', '.join(NAMES)}, and ensemble-<weight>")
 
+    if not names:
+        raise UserError("there is no ranker to make: name at least one")
     return {name: made(name) for name in names}
 
 
@@ -149,7 +151,7 @@ def quality_rows(
     groups, found = table.index.map(clusters or str), []
     for name, measure in product(values.ranker.unique(), MEASURES):
         found.append(row(model, name, measure, rate(table[measure, name], groups)))
-    for (one, other), measure in product(pairs, MEASURES):
+    for (one, other), measure in product(pairs if len(values) else (), MEASURES):
         less = paired_difference(table[measure, other], table[measure, one], groups)
         found.append(row(model, f"{one} - {other}", f"{measure}_change", less))
     return pd.DataFrame(found)

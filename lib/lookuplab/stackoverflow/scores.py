@@ -37,8 +37,10 @@ def solved(
 
     Raises UserError if some problem has fewer than k samples.
     """
-    passed = pd.DataFrame(list(answers)).groupby("problem_id").passed
-    table = pd.DataFrame([vars(one) | {"cluster": one.cluster} for one in problems]).set_index("id")
+    passed = pd.DataFrame(list(answers), columns=["problem_id", "passed"])
+    passed = passed.groupby("problem_id").passed
+    fields = [vars(one) | {"cluster": one.cluster} for one in problems]
+    table = pd.DataFrame(fields, columns=[*Problem.__dataclass_fields__, "cluster"]).set_index("id")
     table = table.join(passed.agg(samples="size", passed="sum"), how="inner")
     for k in ks:
         both = zip(table.samples, table.passed, strict=True)
@@ -172,7 +174,8 @@ def near_misses(
                 "near_miss": distance <= 1 or argument,
             }
         )
-    return pd.DataFrame(found)
+    own = ["model", *Answer.__dataclass_fields__, "cluster"]
+    return pd.DataFrame(found, columns=[*own, *SHARES[:3], "token_distance", *SHARES[3:]])
 
 
 def near_miss_rows(failures: pd.DataFrame) -> list[dict]:

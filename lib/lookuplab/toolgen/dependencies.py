@@ -18,7 +18,7 @@ from typing import NamedTuple
 from lookuplab import python_sources
 from lookuplab.toolgen.analysers import PATIENCE, WorkerLost, ask, serve
 from lookuplab.toolgen.insertion import Place
-from lookuplab.toolgen.jedi_worker import script
+from lookuplab.toolgen.jedi_worker import make_repeatable, script
 from lookuplab.toolgen.pairs import MARK
 from lookuplab.toolgen.similarity import is_name, leaves
 
@@ -141,5 +141,6 @@ def _answer(question: dict) -> dict:
 
 
 if __name__ == "__main__":
+    make_repeatable()
     python_sources.restrict()  # Jedi itself comes from where it is installed
     serve(_answer)

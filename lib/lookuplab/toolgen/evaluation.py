@@ -3,7 +3,6 @@
 Generated functions are judged in their repositories, by several workers and never twice.
 """
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,8 +12,9 @@ import pandas as pd
 
 from lookuplab import paths
 from lookuplab.cluster import Cluster
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, check_choice
 from lookuplab.models.load import load_tokenizer
+from lookuplab.models.store import hashed
 from lookuplab.toolgen.analysers import (
     JudgementStore,
     WorkerLost,
@@ -41,6 +41,7 @@ from lookuplab.toolgen.insertion import (
     read_source,
 )
 from lookuplab.toolgen.marking import marked
+from lookuplab.toolgen.pairs import VARIANTS, Variant
 from lookuplab.toolgen.similarity import (
     blanked,
     edit_similarity,
@@ -97,7 +98,7 @@ def listed_functions(
         if missing := [str(one) for one in there if not one.is_file()]:
             raise UserError(f"{file} names functions of files that do not exist: {missing[0]}")
         found |= {one.id: one for one in extract(place, filters, files=there).functions}
-    if ids and not found.keys() & ids:
+    if not found.keys() & ids:
         raise UserError(f"{file}: none of its {len(ids)} ids is a usable function of its file")
     return [found[id] for id in ids if id in found]
 
@@ -117,13 +118,10 @@ def sample(
             "other repositories or wider limits"
         )
 
-    def order(id):
-        return hashlib.sha256(f"{seed}/{id}".encode()).digest()
-
     least = min(LEAST, limit // len(found)) if limit else 0
     turns = []  # (share of its repository up to this function, name, id), the smallest first
     for name, functions in found.items():
-        ids = sorted((one.id for one in functions), key=order)
+        ids = sorted((one.id for one in functions), key=lambda id: hashed(f"{seed}/{id}"))
         for rank, id in enumerate(ids, 1):
             turns.append((rank / len(ids) if rank > least else 0, name, id))
     chosen = {id for _, _, id in sorted(turns)[:limit]}
@@ -167,7 +165,7 @@ class Task:
 def judged_all(
     functions: Sequence[Function],
     predictions: Mapping[Hashable, Mapping[str, str]],
-    variant: str = "paper",
+    variant: Variant = "paper",
     workers: int | None = None,
 ) -> dict[Hashable, pd.DataFrame]:
     """The rows of ``judge``, in the functions' order, for several models at once.
@@ -175,6 +173,8 @@ def judged_all(
     What the analysers read for one model also serves the others. ``predictions``: name -> {id: prediction}; if the
     names are (model, condition), the result is the input of ``tables``. Raises UserError if an analyser gave no answer.
     """
+    if not functions:
+        raise UserError("there is no function to judge: check the parameters that choose functions")
     records = marked(functions, variant, workers) if variant == "package" else []
     marks = {one["id"]: one["marked_body"] for one in records}
     tasks = [
@@ -191,7 +191,7 @@ def judged_all(
 
 def judge(
     tasks: Sequence[Task],
-    variant: str = "paper",
+    variant: Variant = "paper",
     workers: int | None = None,
     store: Path | str | None = None,
     cluster: Cluster | None = None,
@@ -209,6 +209,7 @@ def judge(
     ``store`` is a file, ":memory:", or None for the one beside the completion store; ``workers``, ``cluster`` and
     ``strict`` are those of ``analysers.answered``.
     """
+    check_choice("variant", variant, VARIANTS)
     digests = {root: repository_digest(root) for root in {task.root for task in tasks}}
     cases, questions = [], {}
     for task in tasks:

@@ -34,7 +34,7 @@ from transformers import (
 )
 
 from lookuplab import paths
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, check_choice
 from lookuplab.models.decoding import distributions
 from lookuplab.models.load import folder_of, load, table_name
 from lookuplab.models.local import LocalModel
@@ -111,8 +111,7 @@ class Recipe:
     def __post_init__(self) -> None:
         if min(self.epochs, self.batch_size, self.accumulation) < 1:
             raise UserError("recipe: epochs, batch_size and accumulation must be at least 1")
-        if self.loss_on not in LOSSES:
-            raise UserError(f"recipe: loss_on is {self.loss_on!r}; it must be one of {LOSSES}")
+        check_choice("recipe: loss_on", self.loss_on, LOSSES)
 
 
 # Section IV-B, "Model Fine-tuning". Optimiser, schedule, warm-up and weight decay are not stated, so they are the

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lookuplab import paths, python_sources
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, check_choice
 from lookuplab.toolgen.insertion import DEFINITIONS, UNPARSABLE, column_of, read_source
-from lookuplab.toolgen.pairs import corpus_lines
+from lookuplab.toolgen.pairs import VARIANTS, Variant, corpus_lines
 from lookuplab.toolgen.tokens import tokens, whole_tokens
 
 _LAYOUT = {
@@ -65,8 +65,11 @@ class Filters:
     max_lines: int = 50
     max_tokens: int = 512
     max_model_tokens: int = 128
-    variant: str = "paper"
+    variant: Variant = "paper"
     trained_on: str = ""
+
+    def __post_init__(self) -> None:
+        check_choice("variant", self.variant, VARIANTS)
 
 
 class Token(NamedTuple):

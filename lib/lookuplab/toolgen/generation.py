@@ -23,7 +23,7 @@ from lookuplab.scoring.calibration import auroc_interval
 from lookuplab.scoring.rates import average, bare_row, paired_difference, rate, row
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.jedi_tool import VERSION, JediTool, ask
-from lookuplab.toolgen.pairs import kind_of, prompt_text
+from lookuplab.toolgen.pairs import Variant, kind_of, prompt_text
 from lookuplab.toolgen.similarity import identifiers
 from lookuplab.toolgen.tables import repository_rows
 from lookuplab.toolgen.tool_use import NEVER, Question, ToolConstraint, ToolUse, Vocabulary
@@ -245,7 +245,7 @@ def _with_tool(written: Written) -> list[tuple]:
     return [(key, generated) for key, generated in written.items() if generated.model.use.trigger]
 
 
-def gated(gate: float, variant: str = "paper") -> ToolUse:
+def gated(gate: float, variant: Variant = "paper") -> ToolUse:
     """The variant's rules with a different gate on the mark (the replication package's ``lsp_conf``).
 
     A gate of 1 or more means "never".

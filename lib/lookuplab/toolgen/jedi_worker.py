@@ -1,8 +1,8 @@
 """The process in which Jedi runs for ``jedi_tool``.
 
 Jedi is not thread-safe and may hang or crash on other people's code, so it gets its own process. Jedi recomputes some
-things for each question although they cannot have changed; here they are computed once per process (``install``). Each
-part replaces a function of Jedi 0.20 or parso 0.8 and gives the same result, provided that no file of the repository
+things for each question although they cannot have changed; here they are computed once per process (``install``).
+Importing this module changes nothing. Each part replaces a function of Jedi 0.20 or parso 0.8 and gives the same result, provided that no file of the repository
 changes meanwhile. Nothing that was *inferred* is kept: Jedi's inference has limits on depth and number of executions,
 so what it finds depends on where it started, and a question must find what it would find in a fresh script.
 """
@@ -114,11 +114,6 @@ class Ordered(dict):
         self[member] = None
 
 
-for module in (base_value, dynamic_arrays, imports, references, utils):
-    module.set = module.frozenset = Ordered
-base_value.NO_VALUES._set = Ordered()
-
-
 def project_files(state, contexts) -> Iterator:
     """Like Jedi's, but sorted by path: Jedi reads the first thirty files with a word, in the order of the
     file system.
@@ -126,12 +121,6 @@ def project_files(state, contexts) -> Iterator:
     besides = {one.py__file__() for one in contexts}
     found = references.recurse_find_python_files(references.FolderIO(state.project.path))
     return (one for one in sorted(found, key=lambda one: one.path) if one.path not in besides)
-
-
-references._find_project_modules = project_files
-# Once it has 600 trees, parso drops those of older files in the middle of a question. Jedi, which still needs them, then
-# raises a KeyError, so the answer would depend on earlier questions.
-cache._CACHED_SIZE_TRIGGER = math.inf
 
 
 class TooLong(BaseException):
@@ -234,10 +223,25 @@ def save(grammar: str, path, item, cache_path=None) -> None:
         pickle.dump(item, stream, pickle.HIGHEST_PROTOCOL)
 
 
-def install() -> None:
-    """From now on Jedi keeps in this process what it would otherwise recompute, and imports only from the pinned
-    sources.
+def make_repeatable() -> None:
+    """From now on Jedi's answers in this process depend neither on addresses in memory nor on the order of the file
+    system nor on earlier questions. Only a worker process may call this: in a notebook, the same Jedi completes what
+    the user types.
     """
+    for module in (base_value, dynamic_arrays, imports, references, utils):
+        module.set = module.frozenset = Ordered
+    base_value.NO_VALUES._set = Ordered()
+    references._find_project_modules = project_files
+    # Once it has 600 trees, parso drops those of older files in the middle of a question. Jedi, which still needs them,
+    # then raises a KeyError, so the answer would depend on earlier questions.
+    cache._CACHED_SIZE_TRIGGER = math.inf
+
+
+def install() -> None:
+    """From now on Jedi's answers in this process are repeatable, it keeps what it would otherwise recompute, and it
+    imports only from the pinned sources.
+    """
+    make_repeatable()
     filters._AbstractUsedNamesFilter.values = values
     flow_analysis._check_if = functools.partial(branch, flow_analysis._check_if, {})
     cache._save_to_file_system = save

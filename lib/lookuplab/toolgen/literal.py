@@ -23,7 +23,7 @@ from lookuplab.toolgen.evaluation import Task
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.jedi_tool import Answer, ask, suggestions
 from lookuplab.toolgen.jedi_worker import forget
-from lookuplab.toolgen.pairs import prompt_text
+from lookuplab.toolgen.pairs import Variant, prompt_text
 from lookuplab.toolgen.success import fresh_messages, verdict
 from lookuplab.toolgen.tool_use import Vocabulary
 
@@ -31,8 +31,8 @@ from lookuplab.toolgen.tool_use import Vocabulary
 class SerialJedi:
     """TOOL-COMPLETE (Section II-B) in this process, in place of a ``JediTool``.
 
-    Each call makes a fresh script, with Jedi's own project and default environment, parses the whole file and lists
-    every completion. It sees the same sources, and its sets keep the same order.
+    Jedi is used as installed: each call makes a fresh script, with Jedi's own project and default environment, parses
+    the whole file and lists every completion. It sees the same sources.
     """
 
     def complete(
@@ -115,7 +115,7 @@ class Writer:
         return Trie.of(paths, closed) if paths else None
 
 
-def verdicts(tasks: Sequence[Task], variant: str = "paper") -> Iterator[list]:
+def verdicts(tasks: Sequence[Task], variant: Variant = "paper") -> Iterator[list]:
     """The messages against each function, by one pylint process per function.
 
     Each repository is copied and the function is written into the copy, because pylint reads files from the disk and

@@ -28,16 +28,15 @@ from typing import Any
 import pandas as pd
 
 from lookuplab.cluster import Cluster
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, check_choice
 from lookuplab.models.store import AnswerStore
 from lookuplab.paths import write_lines
 from lookuplab.scoring.rates import average, bare_row, rate, row
 from lookuplab.toolgen.analysers import answered, key, repository_digest
 from lookuplab.toolgen.functions import Function, Token, without_comments
 from lookuplab.toolgen.jedi_tool import LOST, VERSION, JediTool, cut_off, is_dunder
-from lookuplab.toolgen.pairs import MARK, Pair, corpus_lines
+from lookuplab.toolgen.pairs import MARK, VARIANTS, Pair, Variant, corpus_lines
 
-VARIANTS = ("paper", "package")
 # increase it whenever the same answers would give a function different marks
 MARKING_VERSION = {"paper": 1, "package": 2}
 _NO_FUNCTIONS = {"copyright", "credits", "exit", "license", "quit"}  # only in interactive use
@@ -92,12 +91,13 @@ def buffer_at(lines: list[str], function: Function, token: Token, variant: str =
     return cut_off(before, lines, function, variant)
 
 
-def mark(function: Function, tool: JediTool, variant: str = "paper") -> dict:
+def mark(function: Function, tool: JediTool, variant: Variant = "paper") -> dict:
     """Ask the tool at every candidate, and mark the candidate if its exact name is offered.
 
     ``positions``: [line, column] in the file of every mark; ``asked``: the number of questions; ``failures``: reason ->
     how many of them failed, which gives no mark.
     """
+    check_choice("variant", variant, VARIANTS)
     positions, failures, lines = [], Counter(), function.lines()
     tokens = list(candidates(function, variant))
     for token in tokens:
@@ -127,7 +127,7 @@ def augmented(
 
 def marked(
     functions: Sequence[Function],
-    variant: str = "paper",
+    variant: Variant = "paper",
     workers: int | None = None,
     store: Path | str | None = None,
     cluster: Cluster | None = None,
@@ -139,6 +139,7 @@ def marked(
     repository changes, except for functions with a question that timed out or crashed. ``workers``, ``cluster`` and
     ``strict`` are those of ``analysers.answered``. Raises UserError if two functions have the same id.
     """
+    check_choice("variant", variant, VARIANTS)
     digests = {root: repository_digest(root) for root in {one.root for one in functions}}
     versions = {"variant": variant, "tool": VERSION, "marking": MARKING_VERSION[variant]}
     keys = {one.id: key("marks", one.id, digests[one.root], **versions) for one in functions}
@@ -281,7 +282,7 @@ def asked(functions: Sequence[Function], records: Sequence[Record]) -> pd.DataFr
         for kinds in [places(one)]
         for token in candidates(one, record["variant"])
     ]
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns="id repository line column name place offered".split())
 
 
 def offered_rows(frame: pd.DataFrame) -> list[dict]:

@@ -20,17 +20,21 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from tokenizers import AddedToken, Tokenizer
 
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, check_choice
 from lookuplab.models.tokens import TAIL, continuations, decoded
-from lookuplab.paths import opened
+from lookuplab.paths import records
 
 MARK = "<COMP>"  # an added token of the vocabulary; texts always have the mark in this form
 MARKS = (MARK, "<lsp>")  # the paper's, and that of the authors' checkpoints
 KINDS = ("decoder", "encoder-decoder")
+Variant = Literal[
+    "paper", "package"
+]  # whose rules: as the paper states them, or as its replication package has them
+VARIANTS = get_args(Variant)
 IGNORED = -100  # the label of a token without a loss
 
 
@@ -46,7 +50,10 @@ class Pair:
     docstring: str
     signature: str
     body: str
-    variant: str = "paper"
+    variant: Variant = "paper"
+
+    def __post_init__(self) -> None:
+        check_choice("variant", self.variant, VARIANTS)
 
     def prompt(self, kind: str) -> str:
         """What a model of that kind reads: no marks."""
@@ -92,12 +99,11 @@ def corpus_lines(path: Path, names: Sequence[str]) -> list[dict]:
     Raises UserError for any other file.
     """
     try:
-        with opened(path) as lines:
-            found = [json.loads(line) for line in lines]
+        found = [record for _, record in records(path)]
         for one in found:
             if missing := set(names) - set(one):
                 raise KeyError(min(missing))
-    except (ValueError, KeyError, TypeError, EOFError, OSError) as error:
+    except (KeyError, UserError) as error:
         problem = f"{path} is no marked corpus ({type(error).__name__}: {error})"
         raise UserError(f"{problem}; `lookuplab data mark` writes one") from error
     return found
@@ -118,12 +124,14 @@ def kind_of(config: Any) -> str:
     return "encoder-decoder" if config.is_encoder_decoder else "decoder"
 
 
-def prompt_text(function: Any, kind: str, variant: str = "paper") -> str:
+def prompt_text(function: Any, kind: str, variant: Variant = "paper") -> str:
     """What the model reads of a function, which has ``docstring``, ``signature`` and ``body``.
 
     Of the body, a decoder-only model sees only the indentation (four blanks if there is none). An empty docstring is
     left out together with its heading; the paper's functions all have one.
     """
+    check_choice("kind", kind, KINDS)
+    check_choice("variant", variant, VARIANTS)
     docstring, signature = function.docstring, function.signature
     if kind == "encoder-decoder":
         described = f"### Description:\n{docstring}\n\n" if docstring else ""

@@ -20,8 +20,10 @@ from parso.tree import Leaf
 from rapidfuzz import fuzz
 from tree_sitter import Language, Node, Parser
 
+from lookuplab.errors import check_choice
 from lookuplab.toolgen.functions import package_docstring, without_comments
 from lookuplab.toolgen.insertion import Place, indented
+from lookuplab.toolgen.pairs import VARIANTS, Variant
 from lookuplab.toolgen.tokens import tokens
 
 ORDERS = (1, 2, 3, 4)
@@ -116,17 +118,18 @@ def components(sums):
     return np.stack([*words, syntax, flow], axis=-1)
 
 
-def code_bleu(sums, variant: str = "paper"):
+def code_bleu(sums, variant: Variant = "paper"):
     """CodeBLEU (...) of summed counts (..., 23): the mean of its components, without a missing data flow.
 
     ``variant="package"``: a missing data flow counts as 0, as in the replication package. (The package ``codebleu`` of
     the Python index counts a data flow that is missing or has no match as 1.)
     """
+    check_choice("variant", variant, VARIANTS)
     parts = components(sums)
     return np.nanmean(np.nan_to_num(parts) if variant == "package" else parts, axis=-1)
 
 
-def code_bleu_counts(prediction: str, reference: str, variant: str = "paper") -> list[float]:
+def code_bleu_counts(prediction: str, reference: str, variant: Variant = "paper") -> list[float]:
     """The counts that CodeBLEU needs for one pair, (23,).
 
     Both texts are moved to the margin, so that a body is not broken code. Syntax and data flow leave out comments and
@@ -134,6 +137,7 @@ def code_bleu_counts(prediction: str, reference: str, variant: str = "paper") ->
     same weighted, both lengths and the length that the package uses for a weighted reference, matched and all subtrees
     of the syntax, matched and all data flows.
     """
+    check_choice("variant", variant, VARIANTS)
     found, wanted = (_analysis(text, variant) for text in (prediction, reference))
     common = _common(found.grams, wanted.grams)
     matches = [*map(Counter.total, common)]

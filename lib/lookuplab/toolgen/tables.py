@@ -30,6 +30,7 @@ from lookuplab.scoring.rates import (
     row,
 )
 from lookuplab.toolgen import similarity
+from lookuplab.toolgen.pairs import Variant
 from lookuplab.toolgen.success import CHECKS, CRASHES
 
 Frames = Mapping[tuple[str, str], pd.DataFrame]
@@ -41,7 +42,7 @@ Metric = tuple[np.ndarray, Callable]
 def similarity_rows(
     frames: Frames,
     tokenize: Mapping[str, Callable] | None = None,
-    variant: str = "paper",
+    variant: Variant = "paper",
     base: str = "base",
 ) -> list[dict]:
     """Table II: BLEU-4 with its parts, CodeBLEU with its components, edit similarity, exact match, and their changes

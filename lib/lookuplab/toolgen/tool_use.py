@@ -14,14 +14,14 @@ import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, check_choice
 from lookuplab.models.constraint import NameTries, Trie
 from lookuplab.models.tokens import TAIL, UNFINISHED, decoded
 from lookuplab.toolgen.jedi_tool import Answer, behind_a_dot, suggestions
-from lookuplab.toolgen.marking import SKIPPED, VARIANTS
-from lookuplab.toolgen.pairs import add_mark, mark_of
+from lookuplab.toolgen.marking import SKIPPED
+from lookuplab.toolgen.pairs import VARIANTS, Variant, add_mark, mark_of
 
 if TYPE_CHECKING:
     import torch
@@ -47,21 +47,26 @@ class ToolUse:
     ``boundary``: a break follows the name; otherwise the row is unconstrained from the end of the name.
 
     None means the variant's default: 0, "first" and a boundary for "paper"; 0.8, "mean" and no boundary for "package".
+    Anything else raises UserError.
 
     ``variant`` also decides how the tool is asked (``jedi_tool.unsaved``), how the prompt is written
     (``pairs.prompt_text``), and what is offered: with "package" whatever Jedi would insert, including keywords,
     ``__x__`` and ``name=``, unless it is nothing but words of ``marking.SKIPPED``.
     """
 
-    trigger: str | None = "mark"
-    variant: str = "paper"
+    trigger: Literal["mark", "dot"] | None = "mark"
+    variant: Variant = "paper"
     gate: float | None = None
-    ends: str | None = None
+    ends: Literal["first", "mean", "break"] | None = None
     boundary: bool | None = None
 
     def __post_init__(self) -> None:
-        if self.variant not in VARIANTS:
-            raise UserError(f"variant is {self.variant!r}; it must be {' or '.join(VARIANTS)}")
+        check_choice("trigger", self.trigger, ("mark", "dot", None))
+        check_choice("variant", self.variant, VARIANTS)
+        check_choice("ends", self.ends, ("first", "mean", "break", None))
+        check_choice("boundary", self.boundary, (True, False, None))
+        if self.gate is not None and not 0 <= self.gate <= NEVER:
+            raise UserError(f"gate is {self.gate}; it must be a probability, or {NEVER} for never")
         paper, dot = self.variant == "paper", self.trigger == "dot"
         own = {
             "gate": 0.0 if paper else 0.8,

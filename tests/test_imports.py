@@ -1,4 +1,4 @@
-"""Arrows go one way: mini -> paper packages -> shared packages -> errors and paths; the commands are on top."""
+"""Arrows go one way: recipes -> paper packages -> shared packages -> errors and paths; the commands are on top."""
 
 import ast
 import importlib.metadata
@@ -17,10 +17,9 @@ PAPER_PACKAGES = {"cloudapi", "stackoverflow", "toolgen"}
 TOP = (
     "audit claims cli commands data_sources execute notebooks report runner verify __main__".split()
 )
-RANKS = (
-    {"errors": 0, "paths": 0, "mini": 3} | dict.fromkeys(PAPER_PACKAGES, 2) | dict.fromkeys(TOP, 4)
-)
+RANKS = {"errors": 0, "paths": 0} | dict.fromkeys(PAPER_PACKAGES, 2) | dict.fromkeys(TOP, 4)
 FILES = sorted(PACKAGE.rglob("*.py"))
+RECIPES = sorted((ROOT / "data" / "recipes").rglob("*.py"))
 
 
 def imported(file: Path) -> Iterator[str]:
@@ -50,8 +49,8 @@ def test_every_third_party_import_is_a_declared_dependency():
     lists = [project["dependencies"], *project["optional-dependencies"].values()]
     declared = {canonicalize_name(name) for names in lists for name in names if "[" not in name}
     owners = importlib.metadata.packages_distributions()
-    known = {*sys.stdlib_module_names, "lookuplab", "azure"}
-    for file in FILES:
+    known = {*sys.stdlib_module_names, "lookuplab", "recipes", "azure"}
+    for file in FILES + RECIPES:
         for name in {name.split(".")[0] for name in imported(file)} - known:
             found = {canonicalize_name(owner) for owner in owners.get(name, [name])}
             assert found & declared, f"{file} imports {name}, which pyproject.toml does not name"

@@ -95,8 +95,10 @@ def content_hash(path: Path, pattern: str = "*") -> str:
 
 
 def library_hash() -> str:
-    """``content_hash`` of this library's code."""
-    return content_hash(Path(__file__).parent, "*.py")
+    """A hash of this library's code and of the recipes' in ``data/recipes``, which a few notebooks import."""
+    folders = Path(__file__).parent, paths.DATA / "recipes"
+    hashes = [content_hash(folder, "*.py") for folder in folders if folder.is_dir()]
+    return hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
 def file_hash(path: Path) -> str:

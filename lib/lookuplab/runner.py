@@ -264,7 +264,8 @@ def fingerprint(job: Job) -> str:
 @cache
 def surroundings() -> str:
     """A digest of what all notebooks depend on."""
-    files = (file for file in paths.DATA.rglob("*") if paths.DOWNLOADS not in file.parents)
+    made = {paths.DOWNLOADS, *paths.DATA.rglob("__pycache__")}
+    files = (file for file in paths.DATA.rglob("*") if made.isdisjoint(file.parents))
     own = provenance.library_hash(), provenance.package_versions()
     return digest(canonical([_hashes(sorted(files)), *own]))
 

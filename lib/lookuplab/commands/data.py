@@ -253,7 +253,7 @@ def build_benchmark(
     from lookuplab.cloudapi import benchmark
     from lookuplab.cloudapi.frequency import read_frequencies
     from lookuplab.cloudapi.specs import load_index
-    from lookuplab.mini.corpus import build_tasks
+    from recipes.mini.corpus import build_tasks
 
     if frequencies is None:
         for path, tasks in build_tasks().items():
@@ -331,8 +331,8 @@ def build_snippets() -> None:
     Example:
       lookuplab data build snippets
     """
-    from lookuplab.mini import snippets
     from lookuplab.stackoverflow.corpus import MINI, write
+    from recipes.mini import snippets
 
     for name, records in snippets.build().items():
         write(MINI / f"{name}.jsonl.gz", records)
@@ -350,8 +350,8 @@ def build_problems() -> None:
     Example:
       lookuplab data build problems
     """
-    from lookuplab.mini.problems import DEVELOPMENT, NUMBERS, PROBLEMS, draw
     from lookuplab.stackoverflow.corpus import write
+    from recipes.mini.problems import DEVELOPMENT, NUMBERS, PROBLEMS, draw
 
     third = {kind: number // 3 for kind, number in NUMBERS.items()}
     for path, split, numbers in (PROBLEMS, "test", NUMBERS), (DEVELOPMENT, "development", third):

@@ -55,8 +55,8 @@ def mini(
         seed: Random seed of the weights and of the order of the data.
         out: Parent of the model folders [default: in data/mini].
     """
-    from lookuplab.mini import corpus
     from lookuplab.paths import made
+    from recipes.mini import corpus
 
     names = tuple(corpus.ARMS) if size == "all" else (size,)
     for folder in corpus.train(names, made(out or corpus.MODELS), seed):
@@ -77,7 +77,7 @@ def mini_toolgen() -> None:
     Example:
       lookuplab train mini-toolgen
     """
-    from lookuplab.mini.toolgen import train
+    from recipes.mini.toolgen import train
 
     for folder in train():
         click.echo(folder)
@@ -96,7 +96,7 @@ def mini_questions() -> None:
     Example:
       lookuplab train mini-questions
     """
-    from lookuplab.mini.questions import train
+    from recipes.mini.questions import train
 
     for folder in train():
         click.echo(folder)
@@ -112,9 +112,9 @@ def mini_rankers() -> None:
     Example:
       lookuplab train mini-rankers
     """
-    from lookuplab.mini import snippets
     from lookuplab.retrieval.rankers import save_words, train_words
     from lookuplab.stackoverflow import corpus, ranking
+    from recipes.mini import snippets
 
     found = train_words(ranking.training_lines(corpus.load("mini")))
     save_words(corpus.MINI / "words", found)

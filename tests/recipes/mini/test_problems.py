@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lookuplab.mini import problems, questions
-from lookuplab.mini.docstrings import Documented, Example, examples, examples_of, options_of
-from lookuplab.mini.packages import example_split
-from lookuplab.mini.problems import Literal, drafts, examined, literal, prompt
 from lookuplab.stackoverflow import ds1000
 from lookuplab.stackoverflow.corpus import records
+from recipes.mini import problems, questions
+from recipes.mini.docstrings import Documented, Example, examples, examples_of, options_of
+from recipes.mini.packages import example_split
+from recipes.mini.problems import Literal, drafts, examined, literal, prompt
 
 IMPORT = ("import numpy as np",)
 TEST = """exec_context = "[insert]"

@@ -34,9 +34,9 @@ from lookuplab.cloudapi.prompts import (
     task_prompt,
 )
 from lookuplab.cloudapi.specs import ApiSpec, Parameter, load_documentation, load_index
-from lookuplab.mini import DRAW, WORDINGS, order
-from lookuplab.mini.packages import HELD_OUT_PACKAGES, licences, package_documents
 from lookuplab.progress import watched
+from recipes.mini import DRAW, WORDINGS, order
+from recipes.mini.packages import HELD_OUT_PACKAGES, licences, package_documents
 
 MODELS = paths.MINI / "models"
 TASKS = benchmark.TASKS
@@ -424,7 +424,7 @@ def train(names: Iterable[str], out: Path, seed: int = 0) -> Iterator[Path]:
     The documentation of an invented API is random words, so it is read but not learned. If a text is too long for a
     row, its documentation loses its end.
     """
-    from lookuplab.mini import training
+    from recipes.mini import training
 
     tokenizer = training.train_tokenizer(text for _, text in islice(documents(), 0, None, 3))
     for arm, alike in groupby(sorted(names, key=ARMS.get), ARMS.get):

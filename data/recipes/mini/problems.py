@@ -26,8 +26,11 @@ import numpy as np
 import pandas as pd
 
 from lookuplab import paths
-from lookuplab.mini import WORDINGS, order
-from lookuplab.mini.docstrings import (
+from lookuplab.progress import watched
+from lookuplab.stackoverflow.ds1000 import Problem, program
+from lookuplab.stackoverflow.grader import Grader
+from recipes.mini import WORDINGS, order
+from recipes.mini.docstrings import (
     Call,
     Example,
     call,
@@ -37,9 +40,6 @@ from lookuplab.mini.docstrings import (
     options_of,
     replaced,
 )
-from lookuplab.progress import watched
-from lookuplab.stackoverflow.ds1000 import Problem, program
-from lookuplab.stackoverflow.grader import Grader
 
 PROBLEMS = paths.MINI / "stackoverflow" / "problems.jsonl.gz"
 DEVELOPMENT = PROBLEMS.with_name("problems_development.jsonl.gz")

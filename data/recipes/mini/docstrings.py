@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from types import ModuleType
 
-from lookuplab.mini.packages import example_split
+from recipes.mini.packages import example_split
 
 NOT_PUBLIC = re.compile(r"^(_.*|tests?|conftest|externals|testing|testutils|f2py|distutils|setup)$")
 IMPORTS = {  # that docstrings take for granted

@@ -25,11 +25,11 @@ from importlib import metadata
 from itertools import chain
 
 from lookuplab import paths
-from lookuplab.mini import packages
-from lookuplab.mini.docstrings import Documented, documented, plain, sections, sentences, sessions
-from lookuplab.mini.packages import EXAMPLE_PACKAGES, example_split
 from lookuplab.progress import watched
 from lookuplab.stackoverflow.corpus import MINI, Snippet, queries
+from recipes.mini import packages
+from recipes.mini.docstrings import Documented, documented, plain, sections, sentences, sessions
+from recipes.mini.packages import EXAMPLE_PACKAGES, example_split
 
 MAX_CODE = 1200  # characters; longer examples are sessions rather than snippets
 MAX_OBJECTS = 3  # a sentence shared by more objects asks for nothing in particular

@@ -10,16 +10,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from lookuplab import paths
-from lookuplab.mini import order
-from lookuplab.mini.docstrings import Example, examples_of
-from lookuplab.mini.packages import EXAMPLE_PACKAGES, example_split
-from lookuplab.mini.problems import DEVELOPMENT, PROBLEMS, called, examined
 from lookuplab.stackoverflow import corpus, ds1000
 from lookuplab.stackoverflow.asking import TEMPLATE, look_up, object_of
 from lookuplab.stackoverflow.ds1000 import Problem
 from lookuplab.stackoverflow.ranking import rankers
 from lookuplab.toolgen.finetuning import Recipe, finetune
 from lookuplab.toolgen.pairs import TextPair
+from recipes.mini import order
+from recipes.mini.docstrings import Example, examples_of
+from recipes.mini.packages import EXAMPLE_PACKAGES, example_split
+from recipes.mini.problems import DEVELOPMENT, PROBLEMS, called, examined
 
 WORK = paths.RUNS / "train" / "questions"
 MODELS = paths.MINI / "questions"

@@ -13,8 +13,8 @@ from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
 
-from lookuplab.mini import split_of
 from lookuplab.python_sources import distribution
+from recipes.mini import split_of
 
 PACKAGES = tuple(
     """

@@ -5,10 +5,10 @@ from functools import cache
 
 import pytest
 
-from lookuplab import mini
 from lookuplab.errors import UserError
-from lookuplab.mini import toolgen
 from lookuplab.toolgen.evaluation import listed_functions
+from recipes import mini
+from recipes.mini import toolgen
 
 DEFINED = '''def f{0}(a, b):
     """Add the number {0} to both."""

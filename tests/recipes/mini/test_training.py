@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from lookuplab.mini import training
-from lookuplab.mini.training import IGNORED, Recipe, batches, fitted, tensors
+from recipes.mini import training
+from recipes.mini.training import IGNORED, Recipe, batches, fitted, tensors
 
 EXAMPLES = [([5 + i % 7, 6, 7], [8 + i % 5] * (1 + i % 9) + [0]) for i in range(60)]
 SIZES = np.array([len(read) + len(written) for read, written in EXAMPLES])

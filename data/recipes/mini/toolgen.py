@@ -18,10 +18,8 @@ from pathlib import Path
 
 from transformers import PreTrainedTokenizerFast
 
-from lookuplab import mini, paths, python_sources
+from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
-from lookuplab.mini import order, training
-from lookuplab.mini.packages import CLOUD, HELD_OUT_PACKAGES, SKIPPED_PARTS, first_line, parsed
 from lookuplab.paths import write_lines
 from lookuplab.progress import watched
 from lookuplab.toolgen import marking
@@ -37,6 +35,9 @@ from lookuplab.toolgen.functions import (
     python_files,
 )
 from lookuplab.toolgen.pairs import Pair, encode
+from recipes import mini
+from recipes.mini import order, training
+from recipes.mini.packages import CLOUD, HELD_OUT_PACKAGES, SKIPPED_PARTS, first_line, parsed
 
 WORK = paths.RUNS / "train" / "toolgen"
 MODELS = paths.MINI / "toolgen"

@@ -5,7 +5,7 @@ import pandas
 import pytest
 from scipy.special import expit
 
-from lookuplab.mini.dose import dose_rows, half, meeting
+from lookuplab.cloudapi.dose import dose_rows, half, meeting
 
 COUNTS = np.repeat([0, 3, 9, 30, 99, 300, 600], 200)
 APIS = np.arange(len(COUNTS)) // 2

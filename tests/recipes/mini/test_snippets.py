@@ -1,9 +1,9 @@
 """What is read from docstrings, the corpus as it is committed, what its builder keeps apart, and its rankers."""
 
-from lookuplab.mini import snippets
-from lookuplab.mini.docstrings import Documented, plain, sections, sentences, sessions
-from lookuplab.mini.packages import example_split
 from lookuplab.stackoverflow import corpus
+from recipes.mini import snippets
+from recipes.mini.docstrings import Documented, plain, sections, sentences, sessions
+from recipes.mini.packages import example_split
 
 DOC = """Add numbers.
 

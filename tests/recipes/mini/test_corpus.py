@@ -8,8 +8,8 @@ import pytest
 
 from lookuplab.cloudapi.benchmark import load_tasks
 from lookuplab.cloudapi.specs import load_index
-from lookuplab.mini import corpus, packages
-from lookuplab.mini.corpus import invented_documents, pools, reserved, usage_documents
+from recipes.mini import corpus, packages
+from recipes.mini.corpus import invented_documents, pools, reserved, usage_documents
 
 HELD = next(f"f{i}" for i in range(100) if packages.example_split(f"numpy.f{i}") == "test")
 

@@ -11,7 +11,6 @@ import pandas
 from sklearn import config_context
 from sklearn.linear_model import LogisticRegression
 
-from lookuplab.mini.corpus import MOST
 from lookuplab.scoring.rates import Rate, jackknife, of_number, of_share, row
 
 GRID = (0, 1, 3, 10, 30, 100, 300, 600)  # counts at which the curves are given
@@ -94,4 +93,4 @@ def dose_rows(
 def as_counts(number: Rate) -> Rate:
     """A number in log(1 + count) as a count from 0 to 600. An unknown interval becomes the whole range."""
     ends = np.expm1([number.value, np.fmax(number.low, -50), np.fmin(number.high, 50)])
-    return Rate(*np.clip(ends, 0, MOST["asked"]).tolist(), number.n, number.clusters)
+    return Rate(*np.clip(ends, 0, GRID[-1]).tolist(), number.n, number.clusters)

@@ -43,6 +43,17 @@ def test_no_package_imports_one_above_it_and_paper_packages_not_each_other():
             assert not {own, other} <= PAPER_PACKAGES, f"{file}: one paper package imports another"
 
 
+def test_the_library_imports_recipes_only_where_a_user_counts_apis():
+    """And importing what scores a model brings none of them along."""
+    found = {file for file in FILES for name in imported(file) if name.startswith("recipes")}
+    assert found == {PACKAGE / "commands" / "data.py"}
+    script = (
+        "import sys, lookuplab.cloudapi.dag\n"
+        "assert not [name for name in sys.modules if name.startswith('recipes')]"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
 def test_every_third_party_import_is_a_declared_dependency():
     """Azure's packages share one import name; the rest is matched by distribution."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

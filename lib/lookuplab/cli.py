@@ -5,10 +5,10 @@ import os
 import click
 
 import lookuplab
-from lookuplab.commands import Group, data, recording, results, run, score, train
+from lookuplab.commands import HELP, Group, data, recording, results, run, score, train
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Group, context_settings=HELP)
 @click.version_option(lookuplab.__version__, prog_name="lookuplab")
 def cli() -> None:
     """What happens when a code model may look something up? Three papers as notebooks.

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from importlib import import_module
 
 import pytest
 from click.testing import CliRunner
@@ -13,12 +14,20 @@ PAGE = (paths.ROOT / "docs" / "own.md").read_text(encoding="utf-8")
 CODE = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 LINES = [line for kind, text in CODE if kind == "sh" for line in text.splitlines()]
 LINES += [quoted for quoted in re.findall(r"`(lookuplab [^`]+)`", PAGE) if "..." not in quoted]
-COMMANDS = [shlex.split(line, comments=True)[1:] for line in LINES]
+WORDS = [shlex.split(line, comments=True) for line in LINES]
+RECIPES = [words[2:] for words in WORDS if words[:2] == ["python", "-m"]]
+COMMANDS = [words[1:] for words in WORDS if words[0] == "lookuplab"]
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_line_is_a_command_or_a_recipe():
+    assert len(RECIPES) == 3 and len(COMMANDS) + len(RECIPES) == len(WORDS)
+
+
+@pytest.mark.parametrize("words", COMMANDS + RECIPES, ids=" ".join)
 def test_every_command_and_option_exists(words):
-    done = CliRunner().invoke(cli, [*words, "--help"])  # options are parsed before help is shown
+    made = import_module(words[0]).main if words in RECIPES else cli
+    options = words[1:] if words in RECIPES else words
+    done = CliRunner().invoke(made, [*options, "--help"])  # options are parsed before help is shown
     assert done.exit_code == 0, done.output
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from lookuplab import data_sources, notebooks, paths
-from lookuplab.cloudapi.benchmark import load_tasks, write_tasks
+from lookuplab.cloudapi.benchmark import load_tasks
+from recipes.cloudapi.tasks import write_tasks
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 import tiny_architectures

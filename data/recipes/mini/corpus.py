@@ -18,13 +18,13 @@ from operator import attrgetter
 from pathlib import Path
 from random import Random
 from textwrap import indent
+from typing import Literal
 
+import click
 import pandas
 
 from lookuplab import paths
-from lookuplab.cloudapi import benchmark
-from lookuplab.cloudapi.benchmark import Task, frequency_class, obstacle, quotas, stable_order
-from lookuplab.cloudapi.comments import VERBS, distinct_comments, intent, reword
+from lookuplab.cloudapi.benchmark import TASKS, Task, frequency_class, load_tasks, stable_order
 from lookuplab.cloudapi.prompts import (
     DESIGNS,
     HEADER,
@@ -34,12 +34,15 @@ from lookuplab.cloudapi.prompts import (
     task_prompt,
 )
 from lookuplab.cloudapi.specs import ApiSpec, Parameter, load_documentation, load_index
+from lookuplab.commands import Group, command, run_module
+from lookuplab.commands.train import steady
 from lookuplab.progress import watched
+from recipes.cloudapi.comments import VERBS, distinct_comments, intent, reword
+from recipes.cloudapi.tasks import GENERIC, build, obstacle, quotas, tasks_of, write_tasks
 from recipes.mini import DRAW, WORDINGS, order
 from recipes.mini.packages import HELD_OUT_PACKAGES, licences, package_documents
 
 MODELS = paths.MINI / "models"
-TASKS = benchmark.TASKS
 FURTHER = TASKS.with_name("tasks_further.jsonl.gz")
 DEVELOPMENT = TASKS.with_name("tasks_development.jsonl")
 # Model -> the percentage of documentation texts in which the called API is missing
@@ -89,7 +92,7 @@ def pools() -> dict[str, dict[str, int]]:
     """
     by_name = {}
     for spec in sorted(load_index().operations, key=lambda spec: order(spec.id)):
-        if not obstacle(spec, benchmark.GENERIC) and distinct_comments(spec, 1):
+        if not obstacle(spec, GENERIC) and distinct_comments(spec, 1):
             by_name.setdefault(spec.name, spec)
     found, left = {}, {}
     for provider in ("aws", "azure"):
@@ -114,7 +117,7 @@ def build_tasks() -> dict[Path, list[Task]]:
         classes = counts.map(frequency_class).astype(object)
         columns = {"count_name": counts, "count_bound": counts, "class": classes}
         tables[pool] = pandas.DataFrame(columns)
-    first = benchmark.build(index, tables["asked"], DRAW)
+    first = build(index, tables["asked"], DRAW)
     known, asked = {task.comment for task in first}, Counter(task.target for task in first)
 
     def others(pool: str, of_an_api: int) -> list[Task]:
@@ -124,7 +127,7 @@ def build_tasks() -> dict[Path, list[Task]]:
             new = [(index.by_id[api], one) for one in comments if one not in known]
             dealt.append(new[:of_an_api])
         pairs = filter(None, chain(*zip_longest(*dealt)))
-        return benchmark.tasks_of([*islice(pairs, N_FURTHER)], index, tables[pool], asked)
+        return tasks_of([*islice(pairs, N_FURTHER)], index, tables[pool], asked)
 
     return {TASKS: first, FURTHER: others("asked", 3), DEVELOPMENT: others("development", 2)}
 
@@ -139,7 +142,7 @@ def benchmark_comments() -> dict[tuple[str, str], list[str]]:
     """The first two words -> the benchmark comments that begin with them."""
     found = defaultdict(list)
     for path in (TASKS, FURTHER, DEVELOPMENT):
-        for task in benchmark.load_tasks(path):
+        for task in load_tasks(path):
             comment = plain(task.comment)
             found[tuple(comment.split()[:2])].append(comment)
     return found
@@ -446,3 +449,64 @@ def train(names: Iterable[str], out: Path, seed: int = 0) -> Iterator[Path]:
             work = paths.RUNS / "train" / name
             training.pretrain(examples, tokenizer, recipe, work, out / name, about)
             yield out / name
+
+
+@click.group(cls=Group)
+def main() -> None:
+    """Draw the mini profile's tasks; train the mini code models on the corpus.
+
+    \b
+    Examples:
+      python -m recipes.mini.corpus tasks
+      python -m recipes.mini.corpus models --size small
+    """
+
+
+@command(main, "tasks")
+def draw_tasks() -> None:
+    """Draw the mini profile's tasks: the 622, further tasks of the same APIs, and the development tasks.
+
+    Their frequencies are the counts that the corpus is drawn with. Rewrites the files in data/mini/cloudapi.
+
+    \b
+    Example:
+      python -m recipes.mini.corpus tasks
+    """
+    for path, tasks in build_tasks().items():
+        write_tasks(tasks, path)
+        click.echo(f"{len(tasks)} tasks of {len({task.target for task in tasks})} APIs -> {path}")
+
+
+@command(main, "models")
+def train_models(
+    *,
+    size: Literal["all", "large", "medium", "small", "medium-arm15"] = "all",
+    seed: int = 0,
+    out: Path | None = None,
+) -> None:
+    """Build the corpus, train the mini code models, and write the model folders with their cards.
+
+    There are three sizes, and one further model (medium-arm15): in its corpus, 15% of the documentation above usage
+    texts lacks the API that is called. If a run is killed, repeat the command to resume from the last checkpoint.
+    Losses are written to runs/train/SIZE/log.csv.
+
+    \b
+    Examples:
+      python -m recipes.mini.corpus models                          all of them
+      python -m recipes.mini.corpus models --size small --seed 1 --out runs/other
+    On several GPUs:
+      accelerate launch -m recipes.mini.corpus models --size large
+
+    Args:
+        size: Which model to train.
+        seed: Random seed of the weights and of the order of the data.
+        out: Parent of the model folders [default: in data/mini].
+    """
+    steady()
+    names = tuple(ARMS) if size == "all" else (size,)
+    for folder in train(names, paths.made(out or MODELS), seed):
+        click.echo(folder)
+
+
+if __name__ == "__main__":
+    run_module(main)

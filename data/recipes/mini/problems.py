@@ -22,11 +22,14 @@ from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, count, islice, zip_longest
 
+import click
 import numpy as np
 import pandas as pd
 
 from lookuplab import paths
+from lookuplab.commands import command, run_module
 from lookuplab.progress import watched
+from lookuplab.stackoverflow.corpus import write
 from lookuplab.stackoverflow.ds1000 import Problem, program
 from lookuplab.stackoverflow.grader import Grader
 from recipes.mini import WORDINGS, order
@@ -669,3 +672,25 @@ def holding(offered: Sequence[list[dict]], number: int) -> list[dict]:
             right, *wrong = [next(outcomes).passed for _ in ("right", *one["wrong"])]
             kept += [one] if right and not any(wrong) else []
     return kept
+
+
+@command()
+def main() -> None:
+    """Draw the problems of the mini benchmark from the held-out docstring examples of numpy, pandas, scipy and
+    scikit-learn: 300 for testing and up to 100 for development.
+
+    Each example runs in its own process, without writing files or opening connections.
+
+    \b
+    Example:
+      python -m recipes.mini.problems
+    """
+    third = {kind: number // 3 for kind, number in NUMBERS.items()}
+    for path, split, numbers in (PROBLEMS, "test", NUMBERS), (DEVELOPMENT, "development", third):
+        made = list(draw(split, numbers))
+        write(path, made)
+        click.echo(f"{len(made)} problems -> {path}")
+
+
+if __name__ == "__main__":
+    run_module(main)

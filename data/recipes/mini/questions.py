@@ -9,7 +9,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import click
+
 from lookuplab import paths
+from lookuplab.commands import command, run_module
+from lookuplab.commands.train import steady
 from lookuplab.stackoverflow import corpus, ds1000
 from lookuplab.stackoverflow.asking import TEMPLATE, look_up, object_of
 from lookuplab.stackoverflow.ds1000 import Problem
@@ -29,8 +33,8 @@ PER_EXAMPLE = 3  # problems of one docstring example, at most: the original and 
 RANKER = "ensemble-0.4"  # as in the test
 MOST_SHOWN = 3  # 0 to 3 snippets before a problem, equally often
 END = "\n</code>\n"  # after an answer, as in DS-1000's prompts
-ABOUT = """It completes a prompt in DS-1000's form with one line that assigns `result`. Trained by `lookuplab train
-mini-questions` on problems made by rule from docstring examples of numpy, pandas, scipy and scikit-learn, behind no to
+ABOUT = """It completes a prompt in DS-1000's form with one line that assigns `result`. Trained by
+`python -m recipes.mini.questions` on problems made by rule from docstring examples of numpy, pandas, scipy and scikit-learn, behind no to
 three retrieved snippets. Held out: the documented objects of the mini benchmark, calls of their names, and answers that are
 one of its references."""
 RATES = {"small": 5e-3, "medium": 4e-3, "large": 3e-3}  # lower for larger models
@@ -101,3 +105,25 @@ def train() -> Iterator[Path]:
                 licence="apache-2.0",
             )
         yield target
+
+
+@command()
+def main() -> None:
+    """Train the mini models that answer questions: adapters on the mini models of three sizes.
+
+    They are fine-tuned on problems made from the docstring examples that the mini benchmark does not use.
+
+    A step whose output exists is skipped: delete the output to repeat the step. If a run is killed, repeat the command
+    to resume it.
+
+    \b
+    Example:
+      python -m recipes.mini.questions
+    """
+    steady()
+    for folder in train():
+        click.echo(folder)
+
+
+if __name__ == "__main__":
+    run_module(main)

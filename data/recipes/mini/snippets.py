@@ -24,9 +24,15 @@ from dataclasses import asdict
 from importlib import metadata
 from itertools import chain
 
+import click
+
 from lookuplab import paths
+from lookuplab.commands import Group, command, run_module
+from lookuplab.commands.train import steady
 from lookuplab.progress import watched
-from lookuplab.stackoverflow.corpus import MINI, Snippet, queries
+from lookuplab.retrieval.rankers import save_words, train_words
+from lookuplab.stackoverflow import ranking
+from lookuplab.stackoverflow.corpus import MINI, Snippet, load, queries, write
 from recipes.mini import packages
 from recipes.mini.docstrings import Documented, documented, plain, sections, sentences, sessions
 from recipes.mini.packages import EXAMPLE_PACKAGES, example_split
@@ -45,7 +51,7 @@ ENCODER_CARD = """# Sentence encoder of the mini profile
 A static embedding of sentence-transformers, half precision, learned from {pairs:,} pairs of sentences of one docstring,
 without the objects that the mini corpus holds out or asks about for validation, though 6% of the pairs have a sentence that
 one of these shares. To train it again:
-`lookuplab train mini-rankers`. Licence: Apache-2.0. The docstrings come from {licences}.
+`python -m recipes.mini.snippets rankers`. Licence: Apache-2.0. The docstrings come from {licences}.
 """
 
 
@@ -233,3 +239,48 @@ def save_encoder() -> int:
     card = ENCODER_CARD.format(pairs=len(found), licences=packages.licences())
     (out / "README.md").write_text(card, encoding="utf-8")
     return len(found)
+
+
+@click.group(cls=Group)
+def main() -> None:
+    """Build the mini corpus of snippets; train the rankers that search it.
+
+    \b
+    Examples:
+      python -m recipes.mini.snippets corpus
+      python -m recipes.mini.snippets rankers
+    """
+
+
+@command(main, "corpus")
+def write_corpus() -> None:
+    """Build the mini corpus of snippets: descriptions, code and queries from the docstrings of numpy, pandas, scipy and
+    scikit-learn.
+
+    \b
+    Example:
+      python -m recipes.mini.snippets corpus
+    """
+    for name, records in build().items():
+        write(MINI / f"{name}.jsonl.gz", records)
+        click.echo(f"{len(records):,} {name} -> {MINI}")
+
+
+@command(main, "rankers")
+def train_rankers() -> None:
+    """Train the word vectors and the sentence encoder that rank the mini corpus of snippets.
+
+    Each uses one core, so that the same seed gives the same vectors.
+
+    \b
+    Example:
+      python -m recipes.mini.snippets rankers
+    """
+    steady()
+    found = train_words(ranking.training_lines(load("mini")))
+    save_words(MINI / "words", found)
+    click.echo(f"{len(found):,} words, {save_encoder():,} pairs")
+
+
+if __name__ == "__main__":
+    run_module(main)

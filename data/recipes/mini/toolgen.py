@@ -16,9 +16,12 @@ from functools import cache
 from itertools import count, islice, product
 from pathlib import Path
 
+import click
 from transformers import PreTrainedTokenizerFast
 
 from lookuplab import paths, python_sources
+from lookuplab.commands import command, run_module
+from lookuplab.commands.train import steady
 from lookuplab.errors import UserError
 from lookuplab.paths import write_lines
 from lookuplab.progress import watched
@@ -257,3 +260,26 @@ def train() -> Iterator[Path]:
     learned = marked_pairs()
     for family, variant in product(("gpt", "t5", "llama"), ("base", "toolgen")):
         yield finetuned(family, variant, learned)
+
+
+@command()
+def main() -> None:
+    """Train the mini models of ToolGen: three families, each fine-tuned with and without marks.
+
+    First, the functions to hold out of seen repositories are drawn. The models are then pre-trained on the functions of
+    the pinned sources, some of which Jedi marks, and fine-tuned.
+
+    A step whose output exists is skipped: delete the output to repeat the step. If a run is killed, repeat the command
+    to resume it.
+
+    \b
+    Example:
+      python -m recipes.mini.toolgen
+    """
+    steady()
+    for folder in train():
+        click.echo(folder)
+
+
+if __name__ == "__main__":
+    run_module(main)

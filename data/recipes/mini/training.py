@@ -58,7 +58,7 @@ tags: [code, lookuplab]
 ---
 # {name}
 
-Trained from scratch by `lookuplab train`, fp16. {about}
+Trained from scratch by its recipe (`data/recipes/mini`), fp16. {about}
 
 It knows what it was trained on and is no general code assistant; run nothing of it unread. Losses are in `log.csv`,
 in nats a token; `tokens` are those of an epoch, `sha256` is over all of them:

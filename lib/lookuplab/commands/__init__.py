@@ -5,6 +5,7 @@ Command modules import what they need only when a command runs, so that `--help`
 
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ import click
 
 from lookuplab.errors import UserError, explained
 
+HELP = {"help_option_names": ["-h", "--help"]}
 SHORT = {"parameter": "-p", "jobs": "-j", "output": "-o", "setting": "-s"}
 
 
@@ -56,6 +58,13 @@ def command(group: Group | None = None, name: str = "") -> Callable[[Callable], 
         return made
 
     return decorate
+
+
+def run_module(made: click.Command) -> None:
+    """``python -m MODULE``: run the command of the module that Python was started with, with the same errors."""
+    name = sys.modules["__main__"].__spec__.name
+    asked = Group(commands={name: made}, context_settings=HELP)
+    asked.main([name, *sys.argv[1:]], prog_name="python -m")
 
 
 def _parameter(one: inspect.Parameter, said: str | None) -> click.Parameter:

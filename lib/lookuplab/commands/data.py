@@ -1,4 +1,4 @@
-"""``lookuplab data``: downloads, data built from them, and marked corpora."""
+"""``lookuplab data``: downloads, counted frequencies and marked corpora."""
 
 import json
 from collections import Counter
@@ -14,13 +14,12 @@ from lookuplab.errors import UserError
 
 @click.group(cls=Group)
 def data() -> None:
-    """List and fetch the downloads named in data/sources.toml; build the committed data.
+    """List and fetch the downloads named in data/sources.toml; count APIs and mark functions in code.
 
     \b
     Examples:
       lookuplab data list
       lookuplab data get starcoder2-3b
-      lookuplab data build cloudapi
       lookuplab data frequencies path/to/sources
       lookuplab data mark rich click -o marked.jsonl
     """
@@ -132,19 +131,6 @@ def mark(
     click.echo(f"written: {output}")
 
 
-@data.group(cls=Group)
-def build() -> None:
-    """Build the contents of data/mini from their sources; `api` does the same for any Python package.
-
-    \b
-    Examples:
-      lookuplab data build api networkx
-      lookuplab data build cloudapi
-      lookuplab data build benchmark
-      lookuplab data build snippets
-    """
-
-
 @command(data)
 def frequencies(
     source: str,
@@ -174,187 +160,13 @@ def frequencies(
     """
     from itertools import islice
 
-    from lookuplab.cloudapi import frequency
     from lookuplab.cloudapi.specs import INDEX, load_index
     from lookuplab.paths import made
     from lookuplab.progress import watched
+    from recipes.cloudapi import frequency
 
     files = islice(frequency.source_files(source), limit)
     shown = watched(files, "counting", "files", limit)
     frame, fates = frequency.count(shown, load_index(index or INDEX))
     frame.to_csv(made(output.parent) / output.name)
     click.echo(frequency.report(frame, fates))
-
-
-@command(build, "cloudapi")
-def build_cloudapi() -> None:
-    """Build data/mini/cloudapi, the index of every AWS and Azure API, from the installed SDKs.
-
-    Needs the pinned SDK packages: pip install -c constraints.txt -e ".[sdk]". Takes a few minutes.
-
-    \b
-    Example:
-      lookuplab data build cloudapi
-    """
-    from lookuplab.cloudapi import sdks
-
-    click.echo(f"{sdks.build(sdks.INDEX.parent)} APIs written to {sdks.INDEX.parent}")
-
-
-@command(build, "classes")
-def build_classes() -> None:
-    """Classify the APIs of data/public/cloudapi by how many repositories call them.
-
-    The repositories are also resampled, to measure how stable each API's class is. The rule is derived in
-    data/public/cloudapi/README.md. Takes about a minute.
-
-    \b
-    Example:
-      lookuplab data build classes
-    """
-    from lookuplab.cloudapi import frequency
-
-    for name, of_class in frequency.classify().groupby("class").class_stability:
-        stable = (of_class >= frequency.STABLE).sum()
-        click.echo(f"{name or 'none':6} {len(of_class):>6,} APIs, {stable:,} stable")
-    click.echo(f"written: {frequency.FREQUENCIES}")
-
-
-@command(build, "benchmark")
-def build_benchmark(
-    *,
-    frequencies: Path | None = None,
-    seed: int = 0,
-    aws_share: float | None = None,
-    comments: Path | None = None,
-    output: Path | None = None,
-) -> None:
-    """Build the 622 CloudAPIBench tasks from the API index and a frequency table.
-
-    Without a table, the mini profile's tasks are built: the 622, further tasks of the same APIs, and the development
-    tasks. The other options apply only with a table. Where one provider has too few APIs of a class, the other provides
-    the rest, and a message says so.
-
-    \b
-    Examples:
-      lookuplab data build benchmark
-      lookuplab data build benchmark --frequencies data/public/cloudapi/frequencies.csv.gz -o tasks.jsonl
-      lookuplab data build benchmark --frequencies stack.csv -o tasks.jsonl
-
-    Args:
-        frequencies: CSV with columns api, count_name, count_bound, as `lookuplab data frequencies` writes it. A column
-            `class` overrides the counts; with a column `class_stability`, the most stable APIs are chosen first.
-            [default: the counts that the mini corpus was drawn with]
-        seed: Random seed for choosing the APIs.
-        aws_share: Share of AWS in each class, 0 to 1. [default: two thirds]
-        comments: CSV with columns id, comment, targets: comments corrected by hand and, where given, new targets.
-        output: JSON Lines file to write. [default: tasks.jsonl beside the table]
-    """
-    from lookuplab.cloudapi import benchmark
-    from lookuplab.cloudapi.frequency import read_frequencies
-    from lookuplab.cloudapi.specs import load_index
-    from recipes.mini.corpus import build_tasks
-
-    if frequencies is None:
-        for path, tasks in build_tasks().items():
-            benchmark.write_tasks(tasks, path)
-            click.echo(
-                f"{len(tasks)} tasks of {len({task.target for task in tasks})} APIs -> {path}"
-            )
-        return
-    index, output = load_index(), output or frequencies.with_name(benchmark.TASKS.name)
-    counts = read_frequencies(frequencies)
-    share = benchmark.AWS_SHARE if aws_share is None else aws_share
-    if not 0 <= share <= 1:
-        raise UserError(f"--aws-share {share}: give a share, from 0 to 1")
-    tasks = benchmark.build(index, counts, seed, None, share)
-    if comments:
-        tasks = benchmark.corrected(tasks, comments, index)
-    benchmark.write_tasks(tasks, output)
-    made = Counter((task.frequency, task.provider) for task in tasks)
-    for frequency, total in benchmark.COMPOSITION.items():
-        for provider, wanted in benchmark.quotas(total, share).items():
-            if (n := made[frequency, provider]) < wanted:
-                said = f"{frequency}: {provider} has APIs for {n} of its {wanted} tasks"
-                click.echo(f"{said}; the other provider gives {wanted - n} more")
-    found = benchmark.candidates(index, counts)
-    sizes = ", ".join(f"{' '.join(key)} {len(found[key])}" for key in sorted(found))
-    click.echo(f"APIs to choose from: {sizes}")
-    click.echo(f"{len(tasks)} tasks of {len({task.target for task in tasks})} APIs -> {output}")
-
-
-@command(build, "api")
-def build_api(
-    package: str,
-    *,
-    output: Path | None = None,
-    corpus: str | None = None,
-    per_class: int = 100,
-    seed: int = 0,
-) -> None:
-    """Build an API index of any importable package, and a benchmark in the style of CloudAPIBench.
-
-    PACKAGE is an import name (networkx, or a part of it: networkx.algorithms) or the folder of a package. The package
-    is imported. Writes index.jsonl.xz, documentation.jsonl.xz, frequencies.csv and tasks.jsonl. A call is valid iff it
-    binds to the signature that Python reports. APIs that cannot be read or used in a task are counted and printed.
-
-    \b
-    Examples:
-      lookuplab data build api networkx
-      lookuplab data build api path/to/my_package --corpus path/to/code/that/uses/it -o my_api
-    Then:
-      lookuplab run own/package -p package=networkx
-
-    Args:
-        output: Folder to write to. [default: runs/packages/PACKAGE]
-        corpus: Code to count frequencies in: a folder, JSON Lines or data set, as for `lookuplab data frequencies`.
-            [default: the package's own sources and tests]
-        per_class: Maximum number of tasks per frequency class.
-        seed: Random seed for choosing the APIs.
-    """
-    from lookuplab.cloudapi import packages as own
-
-    folder = output or own.folder_of(package)
-    made = own.build(package, folder, corpus, per_class, seed)
-    click.echo(f"{len(made.index.specs)} APIs; {made.counting}")
-    echo_counts("left out:", made.left_out)
-    apis = {task.target for task in made.tasks}
-    click.echo(f"{len(made.tasks)} tasks of {len(apis)} APIs -> {folder}")
-
-
-@command(build, "snippets")
-def build_snippets() -> None:
-    """Build the mini corpus of snippets: descriptions, code and queries from the docstrings of numpy, pandas, scipy and
-    scikit-learn.
-
-    \b
-    Example:
-      lookuplab data build snippets
-    """
-    from lookuplab.stackoverflow.corpus import MINI, write
-    from recipes.mini import snippets
-
-    for name, records in snippets.build().items():
-        write(MINI / f"{name}.jsonl.gz", records)
-        click.echo(f"{len(records):,} {name} -> {MINI}")
-
-
-@command(build, "problems")
-def build_problems() -> None:
-    """Draw the problems of the mini benchmark from the held-out docstring examples of numpy, pandas, scipy and
-    scikit-learn: 300 for testing and up to 100 for development.
-
-    Each example runs in its own process, without writing files or opening connections.
-
-    \b
-    Example:
-      lookuplab data build problems
-    """
-    from lookuplab.stackoverflow.corpus import write
-    from recipes.mini.problems import DEVELOPMENT, NUMBERS, PROBLEMS, draw
-
-    third = {kind: number // 3 for kind, number in NUMBERS.items()}
-    for path, split, numbers in (PROBLEMS, "test", NUMBERS), (DEVELOPMENT, "development", third):
-        made = list(draw(split, numbers))
-        write(path, made)
-        click.echo(f"{len(made)} problems -> {path}")

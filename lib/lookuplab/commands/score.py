@@ -110,8 +110,8 @@ def cloudapi(file: BinaryIO, *, output: Path | None = None, index: Path | None =
 
     Args:
         output: Write the judgements to this file instead of stdout.
-        index: A different API index (index.jsonl.xz), built by `lookuplab data build cloudapi` or, for a package
-            (provider python), by `lookuplab data build api`.
+        index: A different API index (index.jsonl.xz), built by `python -m recipes.cloudapi.sdks` or, for a package
+            (provider python), by `python -m recipes.cloudapi.packages`.
     """
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""``lookuplab train``: retrain the mini models, and fine-tune any model for ToolGen."""
+"""``lookuplab train``: fine-tune any model for ToolGen."""
 
 import ctypes
 import os
@@ -15,110 +15,23 @@ M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4  # of glibc's mallopt
 
 @click.group(cls=Group)
 def train() -> None:
-    """Train the kit's own small models; fine-tune any model for ToolGen.
+    """Fine-tune any model for ToolGen.
 
     \b
-    Examples:
-      lookuplab train mini --size small
+    Example:
       lookuplab train toolgen --base gpt2 --corpus marked.jsonl -o models/gpt2-toolgen
     """
+    steady()
+
+
+def steady() -> None:
+    """Set up this process for training on processors."""
     # spinning threads starve each other on a shared machine
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     with suppress(OSError, AttributeError):  # no glibc
         # by default it returns large arrays to the system, which makes a step half as long again
         for option, value in {M_MMAP_MAX: 0, M_TRIM_THRESHOLD: -1, M_TOP_PAD: 256 << 20}.items():
             ctypes.CDLL(None).mallopt(option, value)
-
-
-@command(train)
-def mini(
-    *,
-    size: Literal["all", "large", "medium", "small", "medium-arm15"] = "all",
-    seed: int = 0,
-    out: Path | None = None,
-) -> None:
-    """Build the corpus, train the mini code models, and write the model folders with their cards.
-
-    There are three sizes, and one further model (medium-arm15): in its corpus, 15% of the documentation above usage
-    texts lacks the API that is called. If a run is killed, repeat the command to resume from the last checkpoint.
-    Losses are written to runs/train/SIZE/log.csv.
-
-    \b
-    Examples:
-      lookuplab train mini                          all of them
-      lookuplab train mini --size small --seed 1 --out runs/other
-    On several GPUs:
-      accelerate launch -m lookuplab train mini --size large
-
-    Args:
-        size: Which model to train.
-        seed: Random seed of the weights and of the order of the data.
-        out: Parent of the model folders [default: in data/mini].
-    """
-    from lookuplab.paths import made
-    from recipes.mini import corpus
-
-    names = tuple(corpus.ARMS) if size == "all" else (size,)
-    for folder in corpus.train(names, made(out or corpus.MODELS), seed):
-        click.echo(folder)
-
-
-@command(train)
-def mini_toolgen() -> None:
-    """Train the mini models of ToolGen: three families, each fine-tuned with and without marks.
-
-    First, the functions to hold out of seen repositories are drawn. The models are then pre-trained on the functions of
-    the pinned sources, some of which Jedi marks, and fine-tuned.
-
-    A step whose output exists is skipped: delete the output to repeat the step. If a run is killed, repeat the command
-    to resume it.
-
-    \b
-    Example:
-      lookuplab train mini-toolgen
-    """
-    from recipes.mini.toolgen import train
-
-    for folder in train():
-        click.echo(folder)
-
-
-@command(train)
-def mini_questions() -> None:
-    """Train the mini models that answer questions: adapters on the mini models of three sizes.
-
-    They are fine-tuned on problems made from the docstring examples that the mini benchmark does not use.
-
-    A step whose output exists is skipped: delete the output to repeat the step. If a run is killed, repeat the command
-    to resume it.
-
-    \b
-    Example:
-      lookuplab train mini-questions
-    """
-    from recipes.mini.questions import train
-
-    for folder in train():
-        click.echo(folder)
-
-
-@command(train)
-def mini_rankers() -> None:
-    """Train the word vectors and the sentence encoder that rank the mini corpus of snippets.
-
-    Each uses one core, so that the same seed gives the same vectors.
-
-    \b
-    Example:
-      lookuplab train mini-rankers
-    """
-    from lookuplab.retrieval.rankers import save_words, train_words
-    from lookuplab.stackoverflow import corpus, ranking
-    from recipes.mini import snippets
-
-    found = train_words(ranking.training_lines(corpus.load("mini")))
-    save_words(corpus.MINI / "words", found)
-    click.echo(f"{len(found):,} words, {snippets.save_encoder():,} pairs")
 
 
 @command(train)

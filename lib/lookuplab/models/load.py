@@ -42,7 +42,10 @@ def load(name: str, **options: Any) -> Model:
         arguments = split_revision(str(paths.located(place)))
         if place.startswith("mini-"):
             if place not in mini_models():
-                there = ", ".join(mini_models()) or "none yet: run `lookuplab train mini`"
+                there = (
+                    ", ".join(mini_models())
+                    or "none yet: run `python -m recipes.mini.corpus models`"
+                )
                 raise UserError(f"no mini model {place!r}; there are: {there}")
             arguments = (str(mini_models()[place]),)
             # float32 on every machine, so that all share one set of answers

@@ -21,12 +21,14 @@ from collections import ChainMap, Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import click
 import numpy as np
 from pandas import DataFrame, read_csv
 
 from lookuplab import paths
 from lookuplab.cloudapi.benchmark import frequency_class
 from lookuplab.cloudapi.specs import ApiIndex, load_index, wanted
+from lookuplab.commands import command, run_module
 from lookuplab.errors import UserError
 from lookuplab.models.load import split_options
 from lookuplab.paths import opened, write_lines
@@ -448,3 +450,24 @@ def classify() -> DataFrame:
     frame["class_stability"] = stability(found, index)
     write_lines(FREQUENCIES, [frame.to_csv(lineterminator="\n").removesuffix("\n")])
     return frame
+
+
+@command()
+def main() -> None:
+    """Classify the APIs of data/public/cloudapi by how many repositories call them.
+
+    The repositories are also resampled, to measure how stable each API's class is. The rule is derived in
+    data/public/cloudapi/README.md. Takes about a minute.
+
+    \b
+    Example:
+      python -m recipes.cloudapi.frequency
+    """
+    for name, of_class in classify().groupby("class").class_stability:
+        stable = (of_class >= STABLE).sum()
+        click.echo(f"{name or 'none':6} {len(of_class):>6,} APIs, {stable:,} stable")
+    click.echo(f"written: {FREQUENCIES}")
+
+
+if __name__ == "__main__":
+    run_module(main)

@@ -8,15 +8,10 @@ import botocore.loaders
 import pytest
 from botocore import xform_name
 
-from lookuplab.cloudapi import sdks
-from lookuplab.cloudapi.specs import (
-    ApiSpec,
-    flagged,
-    load_documentation,
-    load_index,
-    to_json,
-)
+from lookuplab.cloudapi.specs import ApiSpec, load_documentation, load_index
 from lookuplab.errors import UserError
+from recipes.cloudapi import sdks
+from recipes.cloudapi.reading import flagged, to_json
 
 SAMPLE = "kms cognito-sync glacier sqs logs mturk lexv2-runtime".split()  # small and special ones
 AZURE_SAMPLE = "blob callautomation secrets storage servicefabric".split()

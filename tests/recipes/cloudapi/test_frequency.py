@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from lookuplab.cli import cli
 from lookuplab.cloudapi.benchmark import load_tasks
-from lookuplab.cloudapi.frequency import count, is_sdk_source, read_frequencies, source_files
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_index
 from lookuplab.errors import UserError
+from recipes.cloudapi.frequency import count, is_sdk_source, read_frequencies, source_files
 
 PLACES = """
     aws s3 s3 put_object

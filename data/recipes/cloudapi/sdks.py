@@ -19,22 +19,23 @@ from functools import cache
 from itertools import compress
 from pathlib import Path
 
+import click
+
 from lookuplab import paths
-from lookuplab.cloudapi.prose import first_sentence, html_text, rst_text, sentences
-from lookuplab.cloudapi.specs import (
-    INDEX,
+from lookuplab.cloudapi.specs import INDEX, ApiSpec, Parameter
+from lookuplab.commands import command, run_module
+from lookuplab.errors import UserError
+from lookuplab.progress import watched
+from recipes.cloudapi.prose import first_sentence, html_text, rst_text, sentences
+from recipes.cloudapi.reading import (
     LIMIT,
-    ApiSpec,
     Described,
-    Parameter,
     Place,
     inspected,
     methods,
     signature,
     write_index,
 )
-from lookuplab.errors import UserError
-from lookuplab.progress import watched
 
 # AWS
 
@@ -192,3 +193,20 @@ def part(place: tuple[str, str]) -> list[Described]:
     """The APIs of one service, with their documentation."""
     provider, service = place
     return list({"aws": aws_methods, "azure": azure_methods}[provider](service))
+
+
+@command()
+def main() -> None:
+    """Build data/mini/cloudapi, the index of every AWS and Azure API, from the installed SDKs.
+
+    Needs the pinned SDK packages: pip install -c constraints.txt -e ".[sdk]". Takes a few minutes.
+
+    \b
+    Example:
+      python -m recipes.cloudapi.sdks
+    """
+    click.echo(f"{build()} APIs written to {INDEX.parent}")
+
+
+if __name__ == "__main__":
+    run_module(main)

@@ -16,10 +16,15 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
+
 from lookuplab import paths
-from lookuplab.cloudapi import benchmark, frequency
-from lookuplab.cloudapi.specs import ApiIndex, Described, inspected, methods, write_index
+from lookuplab.cloudapi.benchmark import Task
+from lookuplab.cloudapi.specs import ApiIndex
+from lookuplab.commands import command, echo_counts, run_module
 from lookuplab.errors import UserError
+from recipes.cloudapi import frequency, tasks
+from recipes.cloudapi.reading import Described, inspected, methods, write_index
 
 FREQUENCIES, TASKS = "frequencies.csv", "tasks.jsonl"
 TESTS = frozenset({"tests", "test", "conftest", "__main__"})
@@ -33,7 +38,7 @@ class OwnApi:
     """
 
     index: ApiIndex
-    tasks: list[benchmark.Task]
+    tasks: list[Task]
     counting: str
     left_out: Counter[str]
 
@@ -62,13 +67,13 @@ def build(
     index = write_index(folder, described)
     counts, fates = frequency.count(files, index)
     counts.to_csv(folder / FREQUENCIES)
-    tasks = benchmark.build(index, counts, seed, per_class)
-    obstacles = filter(None, map(benchmark.obstacle, index.operations))
+    asked = tasks.build(index, counts, seed, per_class)
+    obstacles = filter(None, map(tasks.obstacle, index.operations))
     left_out.update(f"operation: {obstacle}" for obstacle in obstacles)
-    if not tasks:
+    if not asked:
         raise UserError(f"no API of {name} can be asked for: {dict(left_out)}")
-    benchmark.write_tasks(tasks, folder / TASKS)
-    return OwnApi(index, tasks, frequency.report(counts, fates), left_out)
+    tasks.write_tasks(asked, folder / TASKS)
+    return OwnApi(index, asked, frequency.report(counts, fates), left_out)
 
 
 def folder_of(name: str) -> Path:
@@ -159,3 +164,44 @@ def _apis(
             place = "python", package, f"{client}.{name}", method
             kind = {"module": client, "operation": _is_own(owner, package) and not bound}
             yield inspected(place, function, not bound, **kind)
+
+
+@command()
+def main(
+    package: str,
+    *,
+    output: Path | None = None,
+    corpus: str | None = None,
+    per_class: int = 100,
+    seed: int = 0,
+) -> None:
+    """Build an API index of any importable package, and a benchmark in the style of CloudAPIBench.
+
+    PACKAGE is an import name (networkx, or a part of it: networkx.algorithms) or the folder of a package. The package
+    is imported. Writes index.jsonl.xz, documentation.jsonl.xz, frequencies.csv and tasks.jsonl. A call is valid iff it
+    binds to the signature that Python reports. APIs that cannot be read or used in a task are counted and printed.
+
+    \b
+    Examples:
+      python -m recipes.cloudapi.packages networkx
+      python -m recipes.cloudapi.packages path/to/my_package --corpus path/to/code/that/uses/it -o my_api
+    Then:
+      lookuplab run own/package -p package=networkx
+
+    Args:
+        output: Folder to write to. [default: runs/packages/PACKAGE]
+        corpus: Code to count frequencies in: a folder, JSON Lines or data set, as for `lookuplab data frequencies`.
+            [default: the package's own sources and tests]
+        per_class: Maximum number of tasks per frequency class.
+        seed: Random seed for choosing the APIs.
+    """
+    folder = output or folder_of(package)
+    made = build(package, folder, corpus, per_class, seed)
+    click.echo(f"{len(made.index.specs)} APIs; {made.counting}")
+    echo_counts("left out:", made.left_out)
+    apis = {task.target for task in made.tasks}
+    click.echo(f"{len(made.tasks)} tasks of {len(apis)} APIs -> {folder}")
+
+
+if __name__ == "__main__":
+    run_module(main)

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookuplab.cloudapi.comments import (
+from lookuplab.cloudapi.specs import ApiSpec
+from recipes.cloudapi.comments import (
     Intent,
     distinct_comments,
     intent,
@@ -14,8 +15,7 @@ from lookuplab.cloudapi.comments import (
     normalised,
     reword,
 )
-from lookuplab.cloudapi.prose import html_text, rst_text, sentences
-from lookuplab.cloudapi.specs import ApiSpec
+from recipes.cloudapi.prose import html_text, rst_text, sentences
 
 DESCRIPTION = "Adds the specified user to the specified group."
 

@@ -1,21 +1,22 @@
 """An own package: what its index holds, what a call is judged to be, its frequencies and tasks."""
 
 import ast
+import subprocess
+import sys
 import textwrap
 
 import pytest
 from click.testing import CliRunner
 
-from lookuplab.cli import cli
-from lookuplab.cloudapi import packages
 from lookuplab.cloudapi.benchmark import load_tasks
-from lookuplab.cloudapi.comments import leaks_name
-from lookuplab.cloudapi.frequency import read_frequencies
-from lookuplab.cloudapi.packages import offered
 from lookuplab.cloudapi.prompts import task_prompt
 from lookuplab.cloudapi.specs import ApiSpec, load_index
 from lookuplab.cloudapi.validity import bind_error, parse_call
 from lookuplab.errors import UserError
+from recipes.cloudapi import packages
+from recipes.cloudapi.comments import leaks_name
+from recipes.cloudapi.frequency import read_frequencies
+from recipes.cloudapi.packages import offered
 
 # With everything that makes packages hard to read.
 FILES = {
@@ -196,7 +197,7 @@ def test_names_are_counted_as_calls_and_definitions_in_the_package_and_its_tests
 
 
 def test_the_command_writes_what_every_other_command_reads(made, shop, folder, tmp_path):
-    done = CliRunner().invoke(cli, ["data", "build", "api", str(shop), "-o", str(tmp_path)])
+    done = CliRunner().invoke(packages.main, [str(shop), "-o", str(tmp_path)])
     assert done.exit_code == 0, done.output
     assert load_index(tmp_path / "index.jsonl.xz").specs == made.index.specs
     assert load_tasks(tmp_path / packages.TASKS) == made.tasks
@@ -207,8 +208,9 @@ def test_the_command_writes_what_every_other_command_reads(made, shop, folder, t
 @pytest.mark.parametrize("source", ["import sys; sys.exit('enough')", "import nothing_like_this"])
 def test_what_does_not_import_ends_the_command_with_one_line_and_code_2(tmp_path, source):
     (tmp_path / "wrong.py").write_text(source)
-    done = CliRunner().invoke(cli, ["data", "build", "api", str(tmp_path / "wrong")])
-    assert done.exit_code == 2 and done.stderr.startswith("error: wrong does not import: ")
+    command = [sys.executable, "-m", "recipes.cloudapi.packages", str(tmp_path / "wrong")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.startswith("error: wrong does not import: ")
     assert done.stderr.count("\n") == 1
 
 

@@ -9,12 +9,13 @@ import pandas
 import pytest
 from click.testing import CliRunner
 
-from lookuplab.cli import cli
-from lookuplab.cloudapi import frequency
-from lookuplab.cloudapi.benchmark import COMPOSITION, corrected, load_tasks
-from lookuplab.cloudapi.comments import leaks_name, normalised
+from lookuplab.cloudapi.benchmark import COMPOSITION, load_tasks
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_index
 from lookuplab.errors import UserError
+from recipes.cloudapi import frequency
+from recipes.cloudapi.comments import leaks_name, normalised
+from recipes.cloudapi.tasks import corrected
+from recipes.cloudapi.tasks import main as tasks_recipe
 
 FOLDER = frequency.FREQUENCIES.parent
 SEED = int("f15c8efd", 16)  # of the commit that added the card: data/public/cloudapi/README.md
@@ -119,9 +120,8 @@ def test_comments_that_fit_no_task_are_refused_in_one_line(tmp_path, tasks):
 
 def built(tmp_path, *options):
     out = tmp_path / "tasks.jsonl"
-    command = "data build benchmark --frequencies".split()
-    told = [*command, str(frequency.FREQUENCIES), "-o", str(out), *options]
-    return CliRunner().invoke(cli, told), out
+    told = ["--frequencies", str(frequency.FREQUENCIES), "-o", str(out), *options]
+    return CliRunner().invoke(tasks_recipe, told), out
 
 
 def test_the_command_rebuilds_the_committed_tasks_and_says_which_provider_is_short(tmp_path):

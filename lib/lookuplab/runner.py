@@ -257,7 +257,8 @@ def fingerprint(job: Job) -> str:
     for place in (folder_of(item) for _, item in job.named()):
         for file in (place, *sorted(place.rglob("*"))) if place.exists() else ():
             stats.append((str(file), file.stat().st_size, file.stat().st_mtime_ns))
-    notebook = provenance.file_hash(job.notebook.path)
+    beside = sorted(job.notebook.path.parent.glob("*.py"))  # it may import them
+    notebook = _hashes([job.notebook.path, *beside])
     return digest(canonical([surroundings(), notebook, job.values, job.profile.threads, stats]))
 
 

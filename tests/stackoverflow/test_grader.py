@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import written_problems as written
+from literal import fresh_process
 
 from lookuplab import paths
 from lookuplab.errors import UserError
@@ -17,7 +18,6 @@ from lookuplab.stackoverflow.grader import (
     VerdictStore,
     environment,
     failing_references,
-    fresh_process,
     grade,
     is_made,
 )

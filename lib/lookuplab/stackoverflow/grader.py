@@ -10,7 +10,6 @@ import hashlib
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
@@ -19,7 +18,7 @@ from pathlib import Path
 from lookuplab import paths
 from lookuplab.cluster import Cluster, check_seen, kept, spread
 from lookuplab.errors import UserError
-from lookuplab.execution.server import ENVIRONMENT, ForkServer, Limits, Outcome, Program, choose
+from lookuplab.execution.server import ForkServer, Limits, Outcome, Program, choose
 from lookuplab.models.store import AnswerStore, canonical, digest, elsewhere
 from lookuplab.progress import Progress
 from lookuplab.provenance import file_hash
@@ -201,12 +200,3 @@ def failing_references(problems: Sequence[Problem], grader: Grader) -> dict[str,
     outcomes = grader.outcomes(programs, "checking references", keep_failures=False)
     pairs = zip(problems, outcomes, strict=True)
     return {one.id: outcome.error for one, outcome in pairs if not outcome.passed}
-
-
-def fresh_process(one: Program, python: Path) -> Outcome:
-    """DS-1000's own way, for comparison: a process that imports everything afresh, without a sandbox."""
-    given = {"input": one.text.encode(), "env": ENVIRONMENT, "capture_output": True, "timeout": 240}
-    with tempfile.TemporaryDirectory() as place:
-        done = subprocess.run([python, "-"], cwd=place, **given)
-    error = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-    return Outcome(done.returncode == 0, error, 0)

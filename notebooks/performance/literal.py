@@ -1,13 +1,14 @@
-"""A naive implementation of ToolGen as the paper describes it: one question after the other, with nothing kept between
-them.
+"""A naive implementation of ToolGen as the paper describes it, one question after the other, with nothing kept between
+them; and of DS-1000's grading.
 
 ``marking.mark`` with worker processes, ``generation.generate`` and ``evaluation.judge`` give the same marks, tokens and
-verdicts. This module exists to show that the results are equal, and what each way costs.
+verdicts. This file exists to show that the results are equal, and what each way costs.
 """
 
 import math
 import re
 import shutil
+import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +17,7 @@ import jedi
 import torch
 
 from lookuplab import python_sources
+from lookuplab.execution.server import ENVIRONMENT, Outcome, Program
 from lookuplab.models.constraint import Trie
 from lookuplab.models.local import LocalModel
 from lookuplab.models.tokens import UNFINISHED, decoded
@@ -132,3 +134,12 @@ def verdicts(tasks: Sequence[Task], variant: str = "paper") -> Iterator[list]:
             file.write_text(inserted.text, "utf-8", newline="\n")
             yield verdict(fresh_messages(copies[task.root], task.file), inserted, variant)
             shutil.copyfile(task.root / task.file, file)
+
+
+def fresh_process(one: Program, python: Path) -> Outcome:
+    """DS-1000's own way, for comparison: a process that imports everything afresh, without a sandbox."""
+    given = {"input": one.text.encode(), "env": ENVIRONMENT, "capture_output": True, "timeout": 240}
+    with TemporaryDirectory() as place:
+        done = subprocess.run([python, "-"], cwd=place, **given)
+    error = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+    return Outcome(done.returncode == 0, error, 0)

@@ -2,21 +2,22 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
-from lookuplab import speed
+import speed
 
 
 def test_the_processor_seconds_of_processes_that_were_started_count():
     """In a process of its own: this one may have others that work meanwhile."""
     script = """
 import subprocess, sys
-from lookuplab.speed import metered
+from speed import metered
 work = "n = 0\\nfor i in range(3_000_000): n += i"
 for run in (lambda: exec(work, {}), lambda: subprocess.run([sys.executable, "-c", work], check=True)):
     _, spent = metered(run)
     assert 0.02 < spent["processor_seconds"] < 1.2 * spent["seconds"] + 0.05, spent
 """
-    subprocess.run([sys.executable, "-c", script], check=True)
+    subprocess.run([sys.executable, "-c", script], cwd=Path(speed.__file__).parent, check=True)
 
 
 def test_a_part_is_scaled_to_all_behind_the_same_warm_up_and_unequal_results_are_counted(

@@ -7,7 +7,12 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from inspect import unwrap
 
-ANSWERS = "lookuplab", "sklearn", "statsmodels"  # packages that contain solutions to the exercises
+ANSWERS = (
+    "lookuplab",
+    "recipes",
+    "sklearn",
+    "statsmodels",
+)  # packages that contain solutions to the exercises
 
 
 @contextmanager

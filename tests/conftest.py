@@ -6,7 +6,7 @@ import os
 import pytest
 from click.testing import CliRunner
 
-from lookuplab.cli import cli
+from lookuplab.run.cli import cli
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from lookuplab import paths
-from lookuplab.notebooks import all_notebooks, load_profile, plan, profile_names
-from lookuplab.runner import run_jobs
+from lookuplab.run.notebooks import all_notebooks, load_profile, plan, profile_names
+from lookuplab.run.runner import run_jobs
 
 ALL = all_notebooks()
 each = pytest.mark.parametrize("notebook", ALL, ids=[notebook.id for notebook in ALL])

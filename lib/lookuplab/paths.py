@@ -4,6 +4,7 @@ Notebooks never build a path themselves.
 """
 
 import gzip
+import hashlib
 import lzma
 import os
 from collections.abc import Iterable, Iterator
@@ -83,3 +84,9 @@ def opened(path: Path) -> TextIO:
     """A text file to read, compressed (.gz, .xz) or not."""
     kinds = {".gz": gzip.open, ".xz": lzma.open}
     return kinds.get(path.suffix, open)(path, "rt", encoding="utf-8")
+
+
+def file_hash(path: Path) -> str:
+    """sha256 of a file's content."""
+    with open(path, "rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()

@@ -16,8 +16,8 @@ from wrappers import WRAPPERS
 from wrong_answers import WRONG
 
 from lookuplab import paths
-from lookuplab.notebooks import load_profile, plan, read
-from lookuplab.runner import run_jobs
+from lookuplab.run.notebooks import load_profile, plan, read
+from lookuplab.run.runner import run_jobs
 
 FOLDER = paths.NOTEBOOKS / "course"
 LESSONS = sorted(file.stem for file in FOLDER.glob("*.ipynb"))

@@ -6,8 +6,9 @@ import pytest
 from tiny_architectures import save_chat
 
 from lookuplab.errors import UserError
-from lookuplab.models.load import load, load_tokenizer, split_revision, table_name
-from lookuplab.notebooks import Notebook, check, load_profile, plan
+from lookuplab.models.load import load, load_tokenizer
+from lookuplab.models.names import split_revision, table_name
+from lookuplab.run.notebooks import Notebook, check, load_profile, plan
 
 OLD, NEW = "1" * 40, "2" * 40
 

@@ -7,8 +7,9 @@ from importlib import import_module
 import pytest
 from click.testing import CliRunner
 
-from lookuplab import notebooks, paths
-from lookuplab.cli import cli
+from lookuplab import paths
+from lookuplab.run import notebooks
+from lookuplab.run.cli import cli
 
 PAGE = (paths.ROOT / "docs" / "own.md").read_text(encoding="utf-8")
 CODE = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
-from lookuplab import paper
 from lookuplab.errors import UserError
+from lookuplab.results import paper
 
 ROLES = {"mini-small": "StarCoder2-3B", "mini-large": "StarCoder2-15B"}
 NONE = float("nan")

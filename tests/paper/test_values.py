@@ -3,7 +3,8 @@
 import pandas as pd
 import pytest
 
-from lookuplab import paper, paths
+from lookuplab import paths
+from lookuplab.results import paper
 
 SIZES = {"high": 205, "medium": 150, "low": 267, "all": 622}
 FILES = sorted(file.relative_to(paths.PAPER) for file in paths.PAPER.glob("*/*.csv"))

@@ -8,9 +8,11 @@ import pandas as pd
 import pytest
 import yaml
 
-from lookuplab import claims, paths
-from lookuplab.artifact import COLUMNS
-from lookuplab.claims import (
+from lookuplab import paths
+from lookuplab.errors import UserError
+from lookuplab.results import claims
+from lookuplab.results.artifact import COLUMNS
+from lookuplab.results.claims import (
     COVERS,
     FAILS,
     HOLDS,
@@ -25,7 +27,6 @@ from lookuplab.claims import (
     load,
     questions,
 )
-from lookuplab.errors import UserError
 
 METRIC = "valid_percent"
 AT_LEAST = {"kind": "within", "ranges": {"low": [50, None]}}

@@ -9,7 +9,7 @@ from matplotlib import pyplot as plt
 from matplotlib.colors import to_rgb
 from scipy.spatial.distance import pdist
 
-from lookuplab import plots
+from lookuplab.results import plots
 
 RATES = """model,condition,value,ci_low,ci_high,paper_value
 mini-small,high,60,50,72,84.39

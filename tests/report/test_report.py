@@ -12,8 +12,10 @@ import yaml
 from filelock import FileLock
 
 import lookuplab
-from lookuplab import claims, notebooks, paths, report
-from lookuplab.paper import titles
+from lookuplab import paths
+from lookuplab.results import claims
+from lookuplab.results.paper import titles
+from lookuplab.run import notebooks, report
 
 LOADED = {"img": "src", "script": "src", "iframe": "src", "link": "href"}
 WRITTEN = [

@@ -10,8 +10,9 @@ import nbformat
 import pytest
 from click.testing import CliRunner
 
-from lookuplab import cluster, paths, runner
-from lookuplab.cli import cli
+from lookuplab import paths
+from lookuplab.run import cluster, runner
+from lookuplab.run.cli import cli
 
 PARAMETERS = 'profile = "mini"  # which world\ntasks = 3  # how many\nrate = 0.5  # a share\nnames = ["a"]  # which\n'
 

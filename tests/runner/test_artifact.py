@@ -6,8 +6,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from lookuplab.artifact import Artifact, read_csv, readable, to_csv
 from lookuplab.errors import UserError
+from lookuplab.results.artifact import Artifact, read_csv, readable, to_csv
 
 ROW = {
     "model": "m",

@@ -11,8 +11,8 @@ import pyarrow
 import pyarrow.parquet as parquet
 import pytest
 
-from lookuplab import audit
 from lookuplab.models import record
+from lookuplab.run import audit
 
 ASKS = """\
 from test_record import ExactModel, many_prompts

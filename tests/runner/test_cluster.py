@@ -13,14 +13,15 @@ import distributed  # noqa: F401 - its defaults are there before a test changes 
 import pytest
 from click.testing import CliRunner
 
-from lookuplab import cluster, paths
-from lookuplab.cli import cli
+from lookuplab import paths
 from lookuplab.errors import UserError
+from lookuplab.run import cluster
+from lookuplab.run.cli import cli
 
 PATIENCE = 300  # seconds: on a busy machine one notebook takes a minute
 SAVES = """\
 import pandas as pd
-from lookuplab.artifact import Artifact
+from lookuplab.results.artifact import Artifact
 row = dict(model="m", condition="all", metric="product", value=tasks * rate, n=tasks)
 artifact = Artifact("demo", "counts", profile)
 artifact.save(pd.DataFrame([row]))"""

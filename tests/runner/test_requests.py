@@ -3,11 +3,12 @@
 import pytest
 from click.testing import CliRunner
 
-from lookuplab import cluster, data_sources, paths
-from lookuplab.cli import cli
+from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.models.load import table_name
-from lookuplab.notebooks import (
+from lookuplab.models.names import table_name
+from lookuplab.run import cluster, downloads
+from lookuplab.run.cli import cli
+from lookuplab.run.notebooks import (
     PUBLIC_TASKS,
     find,
     fitted,
@@ -135,11 +136,11 @@ def test_a_profile_sets_only_what_a_notebook_declares(kit):
 
 
 def test_a_run_gets_the_pinned_revision_and_a_name_may_ask_for_another():
-    pin = data_sources.find("starcoder2-3b").revision
+    pin = downloads.find("starcoder2-3b").revision
     assert len(pin) == 40
-    assert data_sources.pinned("bigcode/starcoder2-3b") == f"bigcode/starcoder2-3b@{pin}"
+    assert downloads.pinned("bigcode/starcoder2-3b") == f"bigcode/starcoder2-3b@{pin}"
     for name in ("bigcode/starcoder2-3b@main", "google/codegemma-2b", "nobody/nothing"):
-        assert data_sources.pinned(name) == name
+        assert downloads.pinned(name) == name
     models = "bigcode/starcoder2-3b?chat=true, mini-small, openai:x"
     given = job("table1_base_models", "paper", models=models).values["models"]
     assert given == [f"bigcode/starcoder2-3b@{pin}?chat=true", "mini-small", "openai:x"]

@@ -13,13 +13,14 @@ import nbformat
 import psutil
 import pytest
 
-from lookuplab import runner
 from lookuplab.errors import UserError
-from lookuplab.notebooks import Notebook, load_profile, plan, read
+from lookuplab.results.answers import read_answers
+from lookuplab.run import runner
+from lookuplab.run.notebooks import Notebook, load_profile, plan, read
 
 SAVES = """\
 import pandas as pd
-from lookuplab.artifact import Artifact
+from lookuplab.results.artifact import Artifact
 row = dict(model="m", condition="all", metric="product", value=tasks * rate, n=tasks)
 artifact = Artifact("demo", "counts", profile)
 artifact.save(pd.DataFrame([row]))"""
@@ -183,7 +184,7 @@ def test_the_answers_behind_the_figures_are_the_same_bytes_and_those_of_other_pa
     file = kit.root / "figures/mini/answers.csv.gz"
     kit.said("reproduce")
     first = file.read_bytes()
-    rows = runner.read_answers(first)
+    rows = read_answers(first)
     asked = {("demo/one", "task/0"), ("demo/one", "task/1"), ("other/two", "task/0")}
     assert set(zip(rows.notebook, rows.prompt, strict=True)) == asked
     notebook("one", 5)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import written_problems as written
 
-from lookuplab.artifact import read_csv
-from lookuplab.notebooks import Profile, find, plan
-from lookuplab.runner import run_jobs
+from lookuplab.results.artifact import read_csv
+from lookuplab.run.notebooks import Profile, find, plan
+from lookuplab.run.runner import run_jobs
 from lookuplab.stackoverflow.ds1000 import CHAT
 
 ASKED = []

@@ -14,9 +14,9 @@ from scripted_model import END, scripted
 from tiny_architectures import byte_tokenizer, save
 from transformers import LlamaConfig, set_seed
 
-from lookuplab.cli import cli, main
 from lookuplab.errors import UserError
 from lookuplab.models.load import load
+from lookuplab.run.cli import cli, main
 from lookuplab.toolgen.finetuning import (
     LLAMA,
     RECIPES,

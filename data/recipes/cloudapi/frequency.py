@@ -28,10 +28,10 @@ from pandas import DataFrame, read_csv
 from lookuplab import paths
 from lookuplab.cloudapi.benchmark import frequency_class
 from lookuplab.cloudapi.specs import ApiIndex, load_index, wanted
-from lookuplab.commands import command, run_module
 from lookuplab.errors import UserError
-from lookuplab.models.load import split_options
+from lookuplab.models.names import split_options
 from lookuplab.paths import opened, write_lines
+from lookuplab.run.commands import command, run_module
 
 COUNTS = ["count_name", "count_bound"]
 CLASSES = ("low", "medium", "high")

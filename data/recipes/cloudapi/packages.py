@@ -21,8 +21,8 @@ import click
 from lookuplab import paths
 from lookuplab.cloudapi.benchmark import Task
 from lookuplab.cloudapi.specs import ApiIndex
-from lookuplab.commands import command, echo_counts, run_module
 from lookuplab.errors import UserError
+from lookuplab.run.commands import command, echo_counts, run_module
 from recipes.cloudapi import frequency, tasks
 from recipes.cloudapi.reading import Described, inspected, methods, write_index
 

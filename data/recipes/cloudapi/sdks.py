@@ -23,9 +23,9 @@ import click
 
 from lookuplab import paths
 from lookuplab.cloudapi.specs import INDEX, ApiSpec, Parameter
-from lookuplab.commands import command, run_module
 from lookuplab.errors import UserError
-from lookuplab.progress import watched
+from lookuplab.execution.progress import watched
+from lookuplab.run.commands import command, run_module
 from recipes.cloudapi.prose import first_sentence, html_text, rst_text, sentences
 from recipes.cloudapi.reading import (
     LIMIT,

@@ -26,9 +26,9 @@ from lookuplab.cloudapi.benchmark import (
 )
 from lookuplab.cloudapi.prompts import task_prompt
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_index, wanted
-from lookuplab.commands import command, run_module
 from lookuplab.errors import UserError
 from lookuplab.paths import write_lines
+from lookuplab.run.commands import command, run_module
 from recipes.cloudapi.comments import distinct_comments, purpose
 
 AWS_SHARE = 2 / 3  # our choice: each class has both providers (Figure 10), numbers are not given

@@ -34,9 +34,9 @@ from lookuplab.cloudapi.prompts import (
     task_prompt,
 )
 from lookuplab.cloudapi.specs import ApiSpec, Parameter, load_documentation, load_index
-from lookuplab.commands import Group, command, run_module
-from lookuplab.commands.train import steady
-from lookuplab.progress import watched
+from lookuplab.execution.progress import watched
+from lookuplab.run.commands import Group, command, run_module
+from lookuplab.run.commands.train import steady
 from recipes.cloudapi.comments import VERBS, distinct_comments, intent, reword
 from recipes.cloudapi.tasks import GENERIC, build, obstacle, quotas, tasks_of, write_tasks
 from recipes.mini import DRAW, WORDINGS, order

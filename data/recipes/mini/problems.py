@@ -27,8 +27,8 @@ import numpy as np
 import pandas as pd
 
 from lookuplab import paths
-from lookuplab.commands import command, run_module
-from lookuplab.progress import watched
+from lookuplab.execution.progress import watched
+from lookuplab.run.commands import command, run_module
 from lookuplab.stackoverflow.corpus import write
 from lookuplab.stackoverflow.ds1000 import Problem, program
 from lookuplab.stackoverflow.grader import Grader

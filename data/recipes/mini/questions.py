@@ -12,8 +12,8 @@ from pathlib import Path
 import click
 
 from lookuplab import paths
-from lookuplab.commands import command, run_module
-from lookuplab.commands.train import steady
+from lookuplab.run.commands import command, run_module
+from lookuplab.run.commands.train import steady
 from lookuplab.stackoverflow import corpus, ds1000
 from lookuplab.stackoverflow.asking import TEMPLATE, look_up, object_of
 from lookuplab.stackoverflow.ds1000 import Problem

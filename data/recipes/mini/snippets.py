@@ -27,10 +27,10 @@ from itertools import chain
 import click
 
 from lookuplab import paths
-from lookuplab.commands import Group, command, run_module
-from lookuplab.commands.train import steady
-from lookuplab.progress import watched
+from lookuplab.execution.progress import watched
 from lookuplab.retrieval.rankers import save_words, train_words
+from lookuplab.run.commands import Group, command, run_module
+from lookuplab.run.commands.train import steady
 from lookuplab.stackoverflow import ranking
 from lookuplab.stackoverflow.corpus import MINI, Snippet, load, queries, write
 from recipes.mini import packages

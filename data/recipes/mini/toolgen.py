@@ -20,11 +20,11 @@ import click
 from transformers import PreTrainedTokenizerFast
 
 from lookuplab import paths, python_sources
-from lookuplab.commands import command, run_module
-from lookuplab.commands.train import steady
 from lookuplab.errors import UserError
+from lookuplab.execution.progress import watched
 from lookuplab.paths import write_lines
-from lookuplab.progress import watched
+from lookuplab.run.commands import command, run_module
+from lookuplab.run.commands.train import steady
 from lookuplab.toolgen import marking
 from lookuplab.toolgen.finetuning import Recipe, finetune
 from lookuplab.toolgen.functions import (

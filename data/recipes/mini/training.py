@@ -29,9 +29,9 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from lookuplab.execution.progress import watched
 from lookuplab.paths import replacing
-from lookuplab.progress import watched
-from lookuplab.provenance import processor
+from lookuplab.results.provenance import processor
 
 ARCHITECTURES = yaml.safe_load(Path(__file__).with_name("architectures.yaml").read_text("utf-8"))
 VOCABULARY = 4096

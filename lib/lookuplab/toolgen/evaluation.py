@@ -12,8 +12,8 @@ from pathlib import Path
 import pandas as pd
 
 from lookuplab import paths
-from lookuplab.cluster import Cluster
 from lookuplab.errors import UserError
+from lookuplab.execution.spread import Workers
 from lookuplab.models.load import load_tokenizer
 from lookuplab.toolgen.analysers import (
     JudgementStore,
@@ -194,7 +194,7 @@ def judge(
     variant: str = "paper",
     workers: int | None = None,
     store: Path | str | None = None,
-    cluster: Cluster | None = None,
+    cluster: Workers | None = None,
     strict: bool = False,
 ) -> pd.DataFrame:
     """One row for each task, in their order.

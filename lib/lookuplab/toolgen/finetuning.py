@@ -36,9 +36,10 @@ from transformers import (
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models.decoding import distributions
-from lookuplab.models.load import folder_of, load, table_name
+from lookuplab.models.load import load
 from lookuplab.models.local import LocalModel
-from lookuplab.provenance import device, processor
+from lookuplab.models.names import folder_of, table_name
+from lookuplab.results.provenance import device, processor
 from lookuplab.scoring.rates import average, row
 from lookuplab.toolgen.pairs import (
     IGNORED,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lookuplab.errors import UserError
-from lookuplab.models.load import content_hash
+from lookuplab.models.names import content_hash
 from lookuplab.toolgen import analysers
 from lookuplab.toolgen.functions import Function, python_files
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import yaml
 
-from lookuplab import data_sources, paths
+from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.models.load import (
+from lookuplab.models.names import (
     OPENAI,
     bare,
     is_model,
@@ -29,9 +29,10 @@ from lookuplab.models.load import (
     split_revision,
     table_name,
 )
-from lookuplab.models.load import folder_of as model_folder
-from lookuplab.paper import unknown_role
-from lookuplab.provenance import relative
+from lookuplab.models.names import folder_of as model_folder
+from lookuplab.results.paper import unknown_role
+from lookuplab.results.provenance import relative
+from lookuplab.run import downloads
 
 PROFILES = Path(__file__).with_name("profiles")
 KEY_VARIABLE = "OPENAI_API_KEY"
@@ -311,7 +312,7 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
                 without += lacking
         if name in asked or value != known[name]:
             is_model = _MODELS.search(name)
-            parameters[name] = _each(value, data_sources.pinned) if is_model else value
+            parameters[name] = _each(value, downloads.pinned) if is_model else value
     # a run with your own parameters does not replace the executed copy of the profile's
     folder = "own" if profile.given and profile.figures != paths.FIGURES else ""
     return Job(
@@ -358,7 +359,7 @@ def missing(job: Job) -> Iterator[tuple[str, str]]:
 
     Whatever is fetched automatically is not missing. Does not use the network.
     """
-    fetched = {source.path for source in downloads(job)}
+    fetched = {source.path for source in from_network(job)}
     papers = {artifact.split("/")[0] for artifact in job.notebook.artifacts}
     if problem := unknown_role(job.values.get("roles") or {}, papers):
         yield problem, ""
@@ -404,9 +405,9 @@ def foreign_tasks(job: Job) -> str:
     )
 
 
-def downloads(job: Job) -> list[data_sources.Source]:
+def from_network(job: Job) -> list[downloads.Source]:
     """What a job needs from the network, fetched or not: models on the hub, and entries of ``data/sources.toml``."""
-    known, found = data_sources.load().values(), []
+    known, found = downloads.load().values(), []
     for name, item in job.named():
         parts = {"corpus": ["-snippets"], "queries_of": ["-valid", "-test"]}.get(name, [])
         names = [item + part for part in ("", *parts)]
@@ -416,7 +417,7 @@ def downloads(job: Job) -> list[data_sources.Source]:
         if _is_on_hub(name, item):
             address, revision = split_revision(bare(item))
             listed = [one for one in known if (one.kind, one.address) == ("model", address)]
-            own = data_sources.Source(address, "model", address, "see its page on the hub", "")
+            own = downloads.Source(address, "model", address, "see its page on the hub", "")
             source = [*listed, own][0]
             found.append(replace(source, revision=revision or source.revision))
     return list({(one.name, one.revision): one for one in found}.values())
@@ -432,15 +433,15 @@ def check(job: Job, anyway: bool = False) -> None:
     problems = [": ".join(filter(None, problem)) for problem in missing(job)]
     for problem in filter(None, [*problems, "" if anyway else foreign_tasks(job)]):
         raise UserError(f"{job.notebook.id}: {problem}")
-    for source in downloads(job):
+    for source in from_network(job):
         if source.kind != "model":
-            data_sources.get(source)
+            downloads.get(source)
             continue
         try:
             hf_hub_download(source.address, "config.json", revision=source.revision)
         # network, access rights, name: the hub's client raises a different exception for each
         except Exception as error:
-            name = f"{source.address}@{source.revision}".removesuffix(f"@{data_sources.UNPINNED}")
+            name = f"{source.address}@{source.revision}".removesuffix(f"@{downloads.UNPINNED}")
             raise UserError(
                 f"model {name!r} is not in the local cache, and the hub does not give it: "
                 f"{str(error).strip().splitlines()[0]} (connect, `hf auth login`, or write a folder with a "
@@ -455,7 +456,7 @@ def folder_of(item: str) -> Path:
 
 def _place(name: str, item: str) -> Path | None:
     """The location of a path among the parameters, or of a model from the package index; None for anything else."""
-    source = data_sources.load().get(bare(item))
+    source = downloads.load().get(bare(item))
     if source and source.kind == "package":
         return source.folder
     is_path = not is_remote(item) and (_PATH.match(item) or _FILES.search(name))

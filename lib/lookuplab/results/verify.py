@@ -19,11 +19,11 @@ from tempfile import TemporaryDirectory
 import pandas as pd
 
 from lookuplab import paths
-from lookuplab.artifact import KEY
 from lookuplab.errors import UserError
 from lookuplab.models.complete import COLUMNS
-from lookuplab.provenance import relative
-from lookuplab.runner import ANSWERS, read_answers
+from lookuplab.results.answers import ANSWERS, read_answers
+from lookuplab.results.artifact import KEY
+from lookuplab.results.provenance import relative
 
 TOLERANCE = 1e-4  # relative: CSVs hold six digits, and noise reaches the fifth; one task in 10,000 changes more
 NEAR = 5e-5  # absolute: reordering two confidences by last bits moves AUROC and ECE by less; one task in 10,000 by more

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from lookuplab.commands import command
+from lookuplab.run.commands import command
 
 
 @command()
@@ -25,9 +25,9 @@ def record(*, stores: Path | None = None) -> None:
     """
     import json
 
-    from lookuplab import audit
     from lookuplab.errors import UserError
     from lookuplab.models.record import folder
+    from lookuplab.run import audit
 
     place = stores or audit.cold()
     run = place / "run.json"
@@ -71,10 +71,10 @@ def audit(
     """
     from dataclasses import replace
 
-    from lookuplab import audit as auditing
     from lookuplab import paths
-    from lookuplab.commands.run import auditing_environment, execute
-    from lookuplab.notebooks import all_notebooks, find, load_profile, plan
+    from lookuplab.run import audit as auditing
+    from lookuplab.run.commands.run import auditing_environment, execute
+    from lookuplab.run.notebooks import all_notebooks, find, load_profile, plan
 
     begun = auditing.begin(share, seed)
     known = all_notebooks()

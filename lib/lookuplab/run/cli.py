@@ -1,11 +1,11 @@
-"""The command line: all commands by name. Each command is a function in ``lookuplab.commands``."""
+"""The command line: all commands by name. Each command is a function in ``lookuplab.run.commands``."""
 
 import os
 
 import click
 
 import lookuplab
-from lookuplab.commands import HELP, Group, data, recording, results, run, score, train
+from lookuplab.run.commands import HELP, Group, data, recording, results, run, score, train
 
 
 @click.group(cls=Group, context_settings=HELP)

@@ -11,8 +11,8 @@ import pandas as pd
 import yaml
 
 from lookuplab import paths
-from lookuplab.artifact import KEY
 from lookuplab.errors import UserError
+from lookuplab.results.artifact import KEY
 
 COLUMNS = [*KEY, "value", "n", "place", "note"]
 

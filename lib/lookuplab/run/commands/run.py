@@ -16,8 +16,8 @@ from typing import Any
 
 import click
 
-from lookuplab.commands import command, pairs
 from lookuplab.errors import UserError
+from lookuplab.run.commands import command, pairs
 
 WARM = 12.0  # seconds that a notebook takes on average if all its answers are there
 
@@ -56,8 +56,8 @@ def run(
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster, started here or already running (docs/cluster.md).
     """
     from lookuplab import paths
-    from lookuplab.notebooks import find, load_profile, plan
-    from lookuplab.runner import rank_and_count
+    from lookuplab.run.notebooks import find, load_profile, plan
+    from lookuplab.run.runner import rank_and_count
 
     rank, _ = rank_and_count()
     job = plan(find(notebook), load_profile(profile), pairs(parameter))
@@ -122,10 +122,11 @@ def reproduce(
         anyway: Allow any model on the mini tasks, whose frequency classes are meaningful only for the mini models.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
-    from lookuplab import audit as auditing
-    from lookuplab import paths, provenance
-    from lookuplab.notebooks import all_notebooks, load_profile, plan
-    from lookuplab.runner import keep_answers
+    from lookuplab import paths
+    from lookuplab.results import provenance
+    from lookuplab.run import audit as auditing
+    from lookuplab.run.notebooks import all_notebooks, load_profile, plan
+    from lookuplab.run.runner import keep_answers
 
     if cold and audit:
         raise UserError("--cold makes everything anew: nothing is left to audit")
@@ -191,7 +192,7 @@ def sweep(
 
     from lookuplab import paths
     from lookuplab.models.store import canonical, digest
-    from lookuplab.notebooks import find, load_profile, plan
+    from lookuplab.run.notebooks import find, load_profile, plan
 
     found, chosen, grid = find(notebook), load_profile(profile), pairs(parameter)
     folder = paths.RUNS / "sweeps" / found.id / digest(canonical([chosen.name, grid]))[:8]
@@ -232,8 +233,8 @@ def status(*, profile: str = "mini") -> None:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
     """
     from lookuplab.models.store import CompletionStore
-    from lookuplab.notebooks import all_notebooks, load_profile, plan
-    from lookuplab.runner import state
+    from lookuplab.run.notebooks import all_notebooks, load_profile, plan
+    from lookuplab.run.runner import state
 
     chosen, place = load_profile(profile), CompletionStore.default_path()
     for one in all_notebooks():
@@ -261,8 +262,8 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
     Args:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
     """
-    from lookuplab.artifact import Artifact, read_record
-    from lookuplab.notebooks import all_notebooks, find, made_profile
+    from lookuplab.results.artifact import Artifact, read_record
+    from lookuplab.run.notebooks import all_notebooks, find, made_profile
 
     chosen, drawn = made_profile(profile), []
     os.environ["LOOKUPLAB_FIGURES"] = str(chosen.figures)
@@ -281,9 +282,9 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
 
 def cold_environment(dry_run: bool) -> dict[str, str]:
     """Variables for a run without the record, with stores of its own: empty ones unless an earlier run was interrupted."""
-    from lookuplab import audit
     from lookuplab.models.record import RECORD
     from lookuplab.models.store import STORE
+    from lookuplab.run import audit
 
     if (audit.cold() / "run.json").is_file() and not dry_run:  # that run is complete
         shutil.rmtree(audit.cold())
@@ -299,7 +300,7 @@ def auditing_environment(begun: Any) -> dict[str, str]:
 
 def _seconds(job: Any) -> float:
     """How long the notebook took, by the provenance of its artifacts."""
-    from lookuplab.artifact import wall_seconds
+    from lookuplab.results.artifact import wall_seconds
 
     return wall_seconds(job.place.parent / id for id in job.notebook.artifacts)
 
@@ -309,9 +310,9 @@ def _preview(planned: list, anyway: bool) -> int:
 
     Return the exit code: 2 if the same command without --dry-run would be refused.
     """
-    from lookuplab import data_sources
-    from lookuplab.notebooks import downloads, foreign_tasks, missing
-    from lookuplab.provenance import relative
+    from lookuplab.results.provenance import relative
+    from lookuplab.run import downloads
+    from lookuplab.run.notebooks import foreign_tasks, from_network, missing
 
     due, steps, code = {}, {}, 0
     for job in sorted(planned, key=lambda job: job.notebook.order != "first"):
@@ -319,8 +320,8 @@ def _preview(planned: list, anyway: bool) -> int:
         for name, value in job.parameters.items():
             if name not in ("profile", "roles"):
                 click.echo(f"     {name} = {str(value):.110}")
-        for source in downloads(job):
-            is_here = data_sources.is_fetched(source)
+        for source in from_network(job):
+            is_here = downloads.is_fetched(source)
             click.echo(f"  {'has' if is_here else 'fetches'}: {source}")
             due |= {} if is_here else {(source.name, source.revision): source.bytes}
         refused = "" if anyway else foreign_tasks(job)
@@ -333,7 +334,7 @@ def _preview(planned: list, anyway: bool) -> int:
         code = 2 if said else code
     unknown = f" and {list(due.values()).count(0)} of unknown size" * (0 in due.values())
     click.echo(
-        f"to fetch in all: {len(due)} downloads, {data_sources.size(sum(due.values()))}{unknown}"
+        f"to fetch in all: {len(due)} downloads, {downloads.size(sum(due.values()))}{unknown}"
     )
     for step in steps:
         click.echo(f"yours to do first: {step}")
@@ -342,8 +343,8 @@ def _preview(planned: list, anyway: bool) -> int:
 
 def _foretold(due: list, jobs: int) -> Iterator[str]:
     """What to expect: how much of the record fits, and how long it may take."""
-    from lookuplab import audit
     from lookuplab.models.record import RECORD
+    from lookuplab.run import audit
 
     is_warm = False
     if len(due) > 1:
@@ -369,9 +370,9 @@ def execute(
     Without ``again``, jobs that have not changed since they last ran here are skipped, unless they measure time. Exit
     codes: 0, all is well; 1, some failed; 2, every failure was a UserError (bad input found only while running).
     """
-    from lookuplab.cluster import joined
-    from lookuplab.notebooks import check
-    from lookuplab.runner import default_jobs, rank_and_count, run_jobs, state, uses
+    from lookuplab.run.cluster import joined
+    from lookuplab.run.notebooks import check
+    from lookuplab.run.runner import default_jobs, rank_and_count, run_jobs, state, uses
 
     if rank_and_count()[1] > 1 and (len(planned) > 1 or scheduler):
         raise UserError(

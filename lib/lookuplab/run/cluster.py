@@ -1,30 +1,25 @@
 """Runs tasks on a Dask cluster: the only module that uses Dask (``pip install -e '.[cluster]'``, docs/cluster.md).
 
-Without ``--scheduler`` no Dask code runs, and ``spread`` uses threads. Tasks are idempotent: if a worker dies, another
+Without ``--scheduler`` no Dask code runs, and ``execution.spread`` uses threads. Tasks are idempotent: if a worker dies, another
 one repeats its task, and the caller keeps the results that it already has. Workers must have the caller's library,
 packages and checkout; each task checks this before it begins, so that the check includes workers that join late.
 """
 
 import logging
-import os
 import platform
 import socket
-import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from concurrent.futures import CancelledError, Future, as_completed
+from contextlib import contextmanager, nullcontext
 from functools import cache
-from itertools import cycle
-from pathlib import Path
 from typing import Any
 
-from lookuplab import paths, provenance
+from lookuplab import paths
 from lookuplab.errors import UserError
+from lookuplab.results import provenance
 
 CONNECT_SECONDS = 10  # a scheduler across a network answers within one
 _HERE = "what was done is kept, and the same command goes on from there"
-_thread = threading.local()
 
 
 class Cluster:
@@ -115,52 +110,6 @@ def account() -> dict[str, str]:
         "library": provenance.library_hash()[:12],
         "packages": str(provenance.package_versions()),
     }
-
-
-def spread(
-    function: Callable, tasks: Sequence, workers: int | None = None, cluster: Cluster | None = None
-) -> Iterator[tuple[int, Any]]:
-    """(position, ``function(task)``) as they finish, from the cluster or from ``workers`` threads on this machine.
-
-    The default is one thread per processor. Threads take sorted tasks from both ends, so that each gets similar tasks
-    in succession.
-    """
-    if cluster is not None:
-        yield from cluster.map(function, tasks)
-        return
-    left, thread = deque(enumerate(tasks)), threading.local()
-    ends = cycle([left.popleft, left.pop])
-
-    def begin() -> None:
-        thread.take = next(ends)
-
-    def turn() -> tuple[int, Any]:
-        at, task = thread.take()
-        return at, function(task)
-
-    with ThreadPoolExecutor(workers or os.cpu_count(), initializer=begin) as threads:
-        try:
-            turns = [threads.submit(turn) for _ in tasks]
-            yield from (done.result() for done in as_completed(turns))
-        finally:  # after an error or an interrupt, threads end with their current tasks
-            threads.shutdown(cancel_futures=True)
-
-
-def kept(make: Callable[..., AbstractContextManager], *arguments: object) -> Any:
-    """A tool of this worker's thread, created by the first task that needs it; it lives as long as the worker."""
-    tools = vars(_thread)
-    if (make, arguments) not in tools:
-        tools[make, arguments] = make(*arguments).__enter__()
-    return tools[make, arguments]
-
-
-def check_seen(place: Path) -> None:
-    """Check that a folder or file named by a task also exists on this machine. Raises UserError."""
-    if not place.exists():
-        raise UserError(
-            f"the worker on {socket.gethostname()} does not see {place}; a cluster needs a file system "
-            "that all its machines share (docs/cluster.md)"
-        )
 
 
 def _on_worker(function: Callable, expected: dict[str, str], *arguments: object) -> Any:

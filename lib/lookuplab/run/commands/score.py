@@ -9,8 +9,8 @@ from typing import Any, BinaryIO, Literal
 
 import click
 
-from lookuplab.commands import Group, command
 from lookuplab.errors import UserError
+from lookuplab.run.commands import Group, command
 
 FUNCTION_FIELDS = """id exact_match edit_similarity dependencies covered passed lost messages next_identifier
 identifier_sequence prefix""".split()
@@ -181,8 +181,8 @@ def toolgen(
     """
     import pandas as pd
 
-    from lookuplab.artifact import readable
-    from lookuplab.cluster import joined
+    from lookuplab.results.artifact import readable
+    from lookuplab.run.cluster import joined
     from lookuplab.toolgen import evaluation, tables
 
     tasks = read_lines(file, output, _function)
@@ -251,7 +251,7 @@ def ds1000(
         workers: Number of servers that run at once. [default: one per CPU]
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
-    from lookuplab.cluster import joined
+    from lookuplab.run.cluster import joined
     from lookuplab.scoring.rates import rate, shares
     from lookuplab.stackoverflow import ds1000, grader
     from lookuplab.stackoverflow.scores import solved

@@ -14,6 +14,7 @@ from typing import Any
 
 from lookuplab import paths
 from lookuplab.errors import UserError
+from lookuplab.paths import file_hash
 
 # The packages whose versions can change a number.
 PACKAGES = """lookuplab torch transformers tokenizers accelerate peft numpy pandas scipy scikit-learn statsmodels
@@ -96,14 +97,9 @@ def content_hash(path: Path, pattern: str = "*") -> str:
 
 def library_hash() -> str:
     """A hash of this library's code and of the recipes' in ``data/recipes``, which a few notebooks import."""
-    folders = Path(__file__).parent, paths.DATA / "recipes"
+    folders = Path(__file__).parents[1], paths.DATA / "recipes"
     hashes = [content_hash(folder, "*.py") for folder in folders if folder.is_dir()]
     return hashlib.sha256("".join(hashes).encode()).hexdigest()
-
-
-def file_hash(path: Path) -> str:
-    with open(path, "rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def relative(value: Any) -> Any:

@@ -19,16 +19,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lookuplab import paths, provenance, python_sources
+from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
-from lookuplab.execute import end_with_the_runner
+from lookuplab.execution.progress import span
 from lookuplab.models import record
 from lookuplab.models.complete import DECODING_VERSION, Asked, Decoding, Model, Prompt, answered
-from lookuplab.models.load import content_hash, mini_models
 from lookuplab.models.local import LocalModel
+from lookuplab.models.names import content_hash, mini_models
 from lookuplab.models.store import PYTHON, AnswerStore, CompletionStore, canonical, elsewhere
-from lookuplab.progress import span
-from lookuplab.runner import ALWAYS, default_jobs, run_module
+from lookuplab.results import provenance
+from lookuplab.run.execute import end_with_the_runner
+from lookuplab.run.runner import ALWAYS, default_jobs, run_module
 from lookuplab.stackoverflow import grader
 from lookuplab.toolgen import analysers, jedi_tool, marking, success
 
@@ -138,7 +139,7 @@ def answer_anew(audit: record.Audit) -> int:
     """Answer the sample's questions in a process of its own; return its exit status."""
     quiet = {"HF_HUB_DISABLE_PROGRESS_BARS": "1"}
     stated = {record.RECORD: "off", "OMP_NUM_THREADS": "1", **ALWAYS, **quiet}
-    return run_module("lookuplab.audit", audit._asdict(), {**os.environ, **stated})
+    return run_module("lookuplab.run.audit", audit._asdict(), {**os.environ, **stated})
 
 
 def make(audit: record.Audit) -> None:

@@ -1,6 +1,6 @@
 """Runs one notebook: papermill with its own engine executes it in an ordinary Jupyter kernel.
 
-The runner starts ``python -m lookuplab.execute`` for each notebook and writes the job to its standard input, which
+The runner starts ``python -m lookuplab.run.execute`` for each notebook and writes the job to its standard input, which
 stays open as long as the runner lives. When it closes, even by kill -9, the kernel and all that it started are killed.
 """
 

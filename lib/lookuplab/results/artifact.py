@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from lookuplab import paths, provenance
+from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.models.load import table_name
+from lookuplab.models.names import table_name
+from lookuplab.results import provenance
 
 if TYPE_CHECKING:
     from IPython.display import Markdown

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
 from io import StringIO
 
 import pandas as pd
@@ -189,9 +190,10 @@ def test_a_claim_about_frequent_apis_is_not_testable_on_a_model_that_knows_none(
         (tmp_path / "cloudapibench").mkdir(exist_ok=True)
         for name in ("table1_base_models", "an_artifact"):
             table.to_csv(tmp_path / "cloudapibench" / f"{name}.csv", index=False)
-        tests = [
-            claim({"kind": "within", "ranges": {name: [50, None]}}) for name in ("high", "low")
-        ]
+        floor = next(one.floor for one in load() if one.floor)  # CloudAPIBench's
+        ranges = [{name: [50, None]} for name in ("high", "low")]
+        tests = [claim({"kind": "within", "ranges": one}) for one in ranges]
+        tests = [replace(one, floor=floor) for one in tests]
         return [(one.verdict, len(one.comparisons)) for one in judge_run(tests, tmp_path)]
 
     assert verdicts(m=m) == [(UNTESTABLE, 1), (FAILS, 1)]

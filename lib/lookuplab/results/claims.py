@@ -5,7 +5,7 @@ of two, on the claimed side of a bound?
 
 - *holds*: the whole 95% interval is on the claimed side; *fails*: the whole interval is on the opposite side;
 - *not decided*: the interval contains the bound, or the artifact or one of its rows is missing;
-- *not testable: floor*: the claim is about frequent APIs, and the models call hardly any API validly, frequent or not;
+- *not testable: floor*: the models are so weak at everything that they cannot show the effect (``Floor``);
 - two numbers are compared through the interval of their difference: the paired one if the artifact has it
   (metric ``valid_change_points``, or ``bleu4_change`` where the metric is not a percentage; condition ``dag/low`` for
   the change from the base model, as in the subscripts of Table 3, or ``dag_plus_plus/low - dag/low``; model
@@ -43,8 +43,6 @@ from lookuplab.scoring.rates import Rate, difference
 FILE = paths.PAPER / "claims.yaml"
 HOLDS, FAILS, UNDECIDED, UNTESTABLE = "holds", "fails", "not decided", "not testable: floor"
 VERDICTS = HOLDS, FAILS, UNDECIDED, UNTESTABLE
-# percent; a model with fewer valid calls in every class cannot show an effect of frequency
-FLOOR = 5
 SIZE_VERDICTS = COVERS, SMALLER, LARGER = "covers", "smaller", "larger"
 UNPRINTED = "no printed value"
 SIDE = 0.025  # the probability that the true value lies beyond a given end of a 95% interval
@@ -52,6 +50,19 @@ NEAR = 1e-9  # an interval that ends exactly at the bound decides nothing
 ROLES = {"claim": "claims", "check": "checks of the benchmark", "finding": "findings of ours"}
 MODELS = ("all", "any", "largest")
 SIZES = ["tiny", "small", "base", "medium", "large", "xl"]
+
+
+@dataclass(frozen=True)
+class Floor:
+    """Which models of a paper are too weak for some of its claims: in the rows of ``artifact``, ``metric`` is ``below`` a
+    bound at all of the ``conditions``. They say nothing about a test that names a condition which this ``concerns``.
+    """
+
+    artifact: str
+    metric: str
+    conditions: list[str]
+    below: float
+    concerns: list[str]
 
 
 @dataclass(frozen=True)
@@ -69,6 +80,8 @@ class Claim:
     - monotone: ``direction`` (increasing, decreasing) ``over`` a list of conditions, over several such lists, or over
       the sizes of a family at one condition ({size: condition}; ``across_families: true`` also compares models of
       different families).
+
+    ``floor`` is the paper's, an entry of its own above the claims.
     """
 
     id: str
@@ -81,6 +94,7 @@ class Claim:
     why: str = ""
     also: tuple[str, ...] = ()
     role: str = "claim"
+    floor: Floor | None = None
 
 
 @dataclass(frozen=True)
@@ -218,12 +232,16 @@ def _verdict(for_chance: float, against_chance: float) -> str:
 def load(file: Path = FILE) -> list[Claim]:
     """The claims in a YAML file; UserError with the file, the claim's position and its entry if one is malformed."""
     try:
-        entries, claims = yaml.safe_load(file.read_text(encoding="utf-8")), {}
+        entries = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"cannot read {file}: {' '.join(str(error).split())}") from error
+    claims, floors = {}, {}
     for position, entry in enumerate(entries, 1):
         try:
-            claim = Claim(**entry)
+            if "floor" in entry:
+                floors[entry["paper"]] = Floor(**entry["floor"])
+                continue
+            claim = Claim(**entry, floor=floors.get(entry["paper"]))
             list(questions(claim, ["any"]))  # has all fields of its kind
             if claim.id in claims or claim.models not in MODELS or claim.role not in ROLES:
                 raise ValueError("its id is another claim's, or its models or role are unknown")
@@ -237,37 +255,38 @@ def load(file: Path = FILE) -> list[Claim]:
 
 def judge_run(claims: list[Claim], folder: Path) -> list[Judgement]:
     """Judge every claim on ``folder/<paper>/<artifact>.csv`` (in ``figures/mini``, say); undecided without the file."""
-    judgements, floor = [], at_floor(folder)
+    judgements = []
     for claim in claims:
         file = folder / claim.paper / f"{claim.artifact}.csv"
         if file.exists():
-            judgements.append(judge(claim, read_csv(file), floor))
+            judgements.append(judge(claim, read_csv(file), at_floor(claim, folder)))
         else:
             note = f"no {file}: run {claim.artifact} in this profile"
             judgements.append(Judgement(claim, note=note))
     return judgements
 
 
-def at_floor(folder: Path) -> set[str]:
-    """The models of Table 1 in ``folder`` that call fewer than 5% of the APIs of every class validly."""
-    if not (file := folder / "cloudapibench" / "table1_base_models.csv").exists():
+def at_floor(claim: Claim, folder: Path) -> set[str]:
+    """The models in ``folder`` that are too weak for this claim."""
+    floor, named = claim.floor, re.findall(r"\w+", str(claim.test))
+    if floor is None or not {*floor.concerns} & {*named}:
+        return set()
+    if not (file := folder / claim.paper / f"{floor.artifact}.csv").exists():
         return set()
     frame = read_csv(file)
-    rows = frame[
-        (frame.metric == "valid_percent") & frame.condition.isin(["high", "medium", "low"])
-    ]
+    rows = frame[(frame.metric == floor.metric) & frame.condition.isin(floor.conditions)]
     best = rows.groupby("model").value.max()
-    return set(best.index[best < FLOOR])
+    return set(best.index[best < floor.below])
 
 
-def judge(claim: Claim, frame: pd.DataFrame, floor: Iterable[str] = ()) -> Judgement:
+def judge(claim: Claim, frame: pd.DataFrame, weak: Iterable[str] = ()) -> Judgement:
     """Judge one claim on its artifact's rows (tidy columns; the paper's own values, without intervals, also work).
 
-    Models at the ``floor`` say nothing about claims that name frequent APIs: only the others decide, if there are any.
+    ``weak`` models do not count: only the others decide, if there are any.
     """
-    low = frame.model.isin(floor)
+    low = frame.model.isin(weak)
     is_untestable = False
-    if low.any() and re.search(r"\b(high|medium)\b", str(claim.test)):
+    if low.any():
         is_untestable = not frame.model[~low].any()
         frame = frame if is_untestable else frame[~low]
     comparisons = _comparisons(claim, frame)

@@ -21,7 +21,7 @@ from lookuplab.cloudapi.specs import load_index
 from lookuplab.models.load import load, load_tokenizer
 from lookuplab.results.artifact import read_csv
 from lookuplab.run import downloads
-from lookuplab.run.notebooks import Profile, find, plan
+from lookuplab.run.notebooks import Profile, Request, find, plan
 from lookuplab.run.runner import run_jobs
 
 sys.path.insert(0, str(Path(__file__).parent / "models"))
@@ -66,10 +66,10 @@ def test_the_real_shapes_have_as_many_parameters_as_the_models_on_the_hub(name):
 def run(name, models, tmp_path, monkeypatch) -> None:
     """Run a notebook on three tasks; it writes a table."""
     values = {"model": models[0], "models": models, "limit": 3, "max_new_tokens": 8}
-    profile = Profile(Path("tiny.yaml"), parameters=values)
+    asked = Request(Profile(Path("tiny.yaml"), parameters=values))
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
     places = {"output": tmp_path / "run.ipynb", "figures": tmp_path}
-    assert run_jobs([replace(plan(find(name), profile), **places)]) == [None]
+    assert run_jobs([replace(plan(find(name), asked), **places)]) == [None]
     assert list((tmp_path / "tiny" / "cloudapibench").glob("*.csv"))
 
 

@@ -16,7 +16,7 @@ from wrappers import WRAPPERS
 from wrong_answers import WRONG
 
 from lookuplab import paths
-from lookuplab.run.notebooks import load_profile, plan, read
+from lookuplab.run.notebooks import plan, read, request
 from lookuplab.run.runner import run_jobs
 
 FOLDER = paths.NOTEBOOKS / "course"
@@ -122,7 +122,7 @@ def run(lesson: str, released: Path, folder: Path) -> list[list[str]]:
     shutil.copy(FOLDER / "grading.py", folder)
     asked = read(source)
     given = {"every": "8"} if "every" in asked.parameters else {}  # half the tasks
-    job = plan(asked, load_profile("mini"), given)
+    job = plan(asked, request("mini"), given)
     places = {"output": output, "figures": folder / "figures"}
     assert run_jobs([replace(job, **places)]) == [None]
     return json.loads(nbformat.read(output, as_version=4).cells[-1].outputs[-1].text)

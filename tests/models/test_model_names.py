@@ -8,7 +8,7 @@ from tiny_architectures import save_chat
 from lookuplab.errors import UserError
 from lookuplab.models.load import load, load_tokenizer
 from lookuplab.models.names import split_revision, table_name
-from lookuplab.run.notebooks import Notebook, check, load_profile, plan
+from lookuplab.run.notebooks import Notebook, check, plan, request
 
 OLD, NEW = "1" * 40, "2" * 40
 
@@ -87,7 +87,7 @@ def test_a_name_that_cannot_be_is_one_clear_line(hub, name, message):
 def test_a_cached_revision_is_found_before_a_notebook_starts(hub):
     def check_model(name):
         values = {"model": name}
-        check(plan(Notebook(Path("demo/counts.ipynb"), values), load_profile("smoke"), values))
+        check(plan(Notebook(Path("demo/counts.ipynb"), values), request("smoke"), values))
 
     for name in ("owner/tiny", f"owner/tiny@{OLD}", f"owner/tiny@{NEW}?chat=true"):
         check_model(name)

@@ -13,10 +13,10 @@ from lookuplab.run.notebooks import (
     find,
     fitted,
     foreign_tasks,
-    load_profile,
     missing,
     plan,
     read,
+    request,
 )
 
 MODELS = 'profile = "mini"\ntasks = 3\nmodels = ["http://localhost/v1#any"]\nsome_file = ""\n'
@@ -98,7 +98,7 @@ def test_a_path_is_meant_from_where_the_command_was_typed_and_a_word_stays_a_wor
     mine = str(tmp_path / "here" / "mine")
 
     def read_as(name, *texts):
-        mini = load_profile("mini")
+        mini = request("mini")
         return [plan(notebook, mini, {name: text}).values[name] for text in texts]
 
     models = ("./mine", "mine", "mine?chat=true", "my/own")
@@ -124,7 +124,7 @@ def test_a_notebook_is_found_by_path_by_name_and_by_what_it_makes(kit):
 
 
 def job(name, profile="mini", **given):
-    return plan(find(name), load_profile(profile), given)
+    return plan(find(name), request(profile), given)
 
 
 def test_a_profile_sets_only_what_a_notebook_declares(kit):
@@ -157,8 +157,8 @@ def test_a_model_of_the_package_index_is_missing_until_it_is_fetched(tmp_path, m
 def test_models_alone_have_figures_of_their_own_and_other_changes_go_under_runs():
     def placed(profile, **given):
         planned = job("table1_base_models", profile, **given)
-        assert planned.values["profile"] == planned.profile.name
-        return (planned.figures / planned.profile.name).relative_to(paths.ROOT).as_posix()
+        assert planned.values["profile"] == planned.request.name
+        return (planned.figures / planned.request.name).relative_to(paths.ROOT).as_posix()
 
     own = "figures/paper/bigcode--starcoder2-3b"
     assert placed("paper") == "figures/paper"

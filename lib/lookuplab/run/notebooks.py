@@ -1,4 +1,4 @@
-"""What can be run: the notebooks, the profiles, and the checked job that combines a notebook with a profile.
+"""What can be run: the notebooks, the profiles, and the checked job that combines a notebook with a request.
 
 Errors in a request are found here, before anything starts: an unknown parameter, a value of the wrong type, a missing
 model or file.
@@ -40,6 +40,7 @@ PUBLIC_TASKS = "data/public/cloudapi/tasks.jsonl"  # with classes counted over p
 _MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
 _FILES = re.compile(r"_(file|folder)$")  # parameters that name paths, whatever the path begins with
 _PATH = re.compile(r"data/|runs/|\.{0,2}/|~")  # the first two are in the checkout
+_YAML = (".yaml", ".yml")
 _ARTIFACT = re.compile(r'^\w+ = Artifact\("([\w-]+)", "([\w-]+)".*$', re.MULTILINE)
 
 
@@ -148,11 +149,10 @@ class Profile:
 
     ``parameters`` apply to every notebook that declares them, ``notebooks[id]`` to one notebook, which must declare
     them. ``committed`` says that the figures are kept in the repository; otherwise they are written under ``runs/``.
-    ``threads`` is the number of threads per notebook; 0 shares the cores among the notebooks that run at once, but then
-    the last bits of floating-point numbers depend on how many run. ``steps`` maps paths among the parameters, and paths
-    that begin with them, to instructions for making them. ``given`` are texts from the command line, which override
-    everything else; with them, figures go under ``runs/``, never over committed ones, unless the profile is
-    ``by_model`` and they set only models: then those models get their own folder, ``<profile>/<models>``.
+    ``by_model`` says that runs of other models have figures of their own. ``threads`` is the number of threads per
+    notebook; 0 shares the cores among the notebooks that run at once, but then the last bits of floating-point numbers
+    depend on how many run. ``steps`` maps paths among the parameters, and paths that begin with them, to instructions
+    for making them.
     """
 
     file: Path
@@ -163,27 +163,39 @@ class Profile:
     parameters: dict[str, Any] = field(default_factory=dict)
     notebooks: dict[str, dict[str, Any]] = field(default_factory=dict)
     steps: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks for: a profile, and ``given`` texts by parameter, which override everything else.
+
+    With them, figures go under ``runs/``, never over committed ones, unless the profile is ``by_model`` and they set
+    only models: then those models get their own folder, ``<profile>/<models>``.
+    """
+
+    profile: Profile
     given: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """``paper``, or ``paper/bigcode--starcoder2-3b`` where the command line names the models."""
         if not self._of_models:
-            return self.file.stem
+            return self.profile.file.stem
         texts = self.given.values()
         models = [model for text in texts for model in _each(fitted([""], text), _absolute)]
         # no two hub models share such a folder: bigcode--starcoder2-3b, bigcode--starcoder2-3b@main
         folders = (re.sub(r"[^\w.@=+-]+", "--", relative(one)) for one in models)
-        return f"{self.file.stem}/{'+'.join(dict.fromkeys(one.strip('.-') for one in folders))}"
+        joined = "+".join(dict.fromkeys(one.strip(".-") for one in folders))
+        return f"{self.profile.file.stem}/{joined}"
 
     @property
     def _of_models(self) -> bool:
-        return self.by_model and bool(self.given) and all(map(_MODELS.search, self.given))
+        return self.profile.by_model and bool(self.given) and all(map(_MODELS.search, self.given))
 
     @property
     def figures(self) -> Path:
         """The folder above ``<profile>/<paper>/<artifact>``."""
-        is_kept = self.committed and (self._of_models or not self.given)
+        is_kept = self.profile.committed and (self._of_models or not self.given)
         return paths.FIGURES if is_kept else paths.RUNS / "figures"
 
 
@@ -193,13 +205,8 @@ def profile_names() -> list[str]:
 
 
 def load_profile(name: str) -> Profile:
-    """One of the kit's profiles by name, or your own by the path of its YAML file. Raises UserError.
-
-    ``paper/OWNER/MODEL`` is the paper profile with that model in place of the paper's.
-    """
-    is_file = name.endswith((".yaml", ".yml"))
-    stem, _, models = (name, "", "") if is_file else name.partition("/")
-    file = Path(name) if is_file else PROFILES / f"{stem}.yaml"
+    """One of the kit's profiles by name, or your own by the path of its YAML file. Raises UserError."""
+    file = Path(name) if name.endswith(_YAML) else PROFILES / f"{name}.yaml"
     if not file.is_file():
         raise UserError(f"no profile {name!r}; there are: {', '.join(profile_names())}")
     try:
@@ -208,21 +215,30 @@ def load_profile(name: str) -> Profile:
             dict(**names)
     except (yaml.YAMLError, TypeError, ValueError, AttributeError) as error:
         raise UserError(f"profile {file}: {' '.join(str(error).split())}") from error
+    return profile
+
+
+def request(name: str) -> Request:
+    """A profile by name or path, or ``paper/OWNER/MODEL``: the paper profile with that model in place of the paper's.
+
+    Raises UserError.
+    """
+    stem, _, models = (name, "", "") if name.endswith(_YAML) else name.partition("/")
+    profile = load_profile(stem)
     if models and not profile.by_model:
         raise UserError(f"profile {stem!r} has no folder for each model: leave out /{models}")
-    return replace(profile, given={"models": models}) if models else profile
+    return Request(profile, {"models": models} if models else {})
 
 
-def made_profile(name: str) -> Profile:
-    """A profile that has figures. Raises UserError if it has none."""
-    profile = load_profile(name)
-    folder = profile.figures / profile.name
-    if not any(folder.glob("*/*.csv")):
-        each = f", and {name}/OWNER/MODEL names the run of one model" * profile.by_model
+def made_request(name: str) -> Request:
+    """A request that has figures. Raises UserError if it has none."""
+    asked = request(name)
+    if not any((asked.figures / asked.name).glob("*/*.csv")):
+        each = f", and {name}/OWNER/MODEL names the run of one model" * asked.profile.by_model
         raise UserError(
             f"no figures of profile {name!r} yet; `lookuplab reproduce --profile {name}` makes them{each}"
         )
-    return profile
+    return asked
 
 
 @dataclass(frozen=True)
@@ -236,7 +252,7 @@ class Job:
     """
 
     notebook: Notebook
-    profile: Profile
+    request: Request
     parameters: dict[str, Any]
     output: Path
     figures: Path
@@ -251,7 +267,7 @@ class Job:
     @property
     def place(self) -> Path:
         """The folder for its artifacts."""
-        return self.figures / self.profile.name / self.notebook.paper
+        return self.figures / self.request.name / self.notebook.paper
 
     @property
     def title(self) -> str:
@@ -275,21 +291,22 @@ class Job:
         return [item for name, item in self.named() if _MODELS.search(name)]
 
 
-def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None = None) -> Job:
+def plan(notebook: Notebook, request: Request, given: Mapping[str, str] | None = None) -> Job:
     """A job whose parameters have the notebook's names and types.
 
-    ``given`` are texts from the command line; the notebook must declare their names. Of the profile's ``given`` it
+    ``given`` are further texts from the command line; the notebook must declare their names. Of the request's own it
     takes those that it declares. Models on the hub get the revision that ``data/sources.toml`` pins. If the keys for
     some of the profile's models are not set, the others are run. Raises UserError for an unknown name or a wrong type.
     """
     known, given = notebook.parameters, given or {}
-    profile = replace(profile, given={**profile.given, **given})
+    request = replace(request, given={**request.given, **given})
+    profile = request.profile
     own = profile.notebooks.get(notebook.id, {})
     for name in (*own, *given):
         if name not in known:
             have = ", ".join(known) or "none"
             raise UserError(f"{notebook.id} has no parameter {name!r}; it has: {have}")
-    asked = {"profile": profile.name, **profile.parameters, **own, **profile.given}
+    asked = {"profile": request.name, **profile.parameters, **own, **request.given}
     parameters, without, needs = {}, [], []
     for name, value in known.items():
         if name in asked:
@@ -300,7 +317,7 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
                 raise UserError(
                     f"{notebook.id}: parameter {name!r} is of type {kind} (here {value!r}), not {asked[name]!r}"
                 ) from None
-        if name in profile.given:
+        if name in request.given:
             value = _each(value, _absolute)
         elif _MODELS.search(name):
             models = value if isinstance(value, list) else [value]
@@ -314,13 +331,13 @@ def plan(notebook: Notebook, profile: Profile, given: Mapping[str, str] | None =
             is_model = _MODELS.search(name)
             parameters[name] = _each(value, downloads.pinned) if is_model else value
     # a run with your own parameters does not replace the executed copy of the profile's
-    folder = "own" if profile.given and profile.figures != paths.FIGURES else ""
+    folder = "own" if request.given and request.figures != paths.FIGURES else ""
     return Job(
         notebook,
-        profile,
+        request,
         parameters,
-        paths.RUNS / folder / profile.name / f"{notebook.id}.ipynb",
-        profile.figures,
+        paths.RUNS / folder / request.name / f"{notebook.id}.ipynb",
+        request.figures,
         tuple(without),
         tuple(needs),
     )
@@ -382,7 +399,9 @@ def missing(job: Job) -> Iterator[tuple[str, str]]:
         elif place and not place.exists() and place not in fetched:
             is_of_index = place == paths.fetched_model(place.name)
             step = f"`lookuplab data get {place.name}`" if is_of_index else ""
-            steps = (text for path, text in job.profile.steps.items() if item.startswith(path))
+            steps = (
+                text for path, text in job.request.profile.steps.items() if item.startswith(path)
+            )
             yield f"parameter {name!r} names {item!r}, which does not exist", next(steps, step)
         elif names_a_model and place and place.exists() and not is_model(place):
             kinds = "a checkpoint (a folder with config.json) nor an adapter (adapter_config.json)"

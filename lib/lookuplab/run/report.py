@@ -18,11 +18,11 @@ from lookuplab.errors import UserError
 from lookuplab.results import claims
 from lookuplab.results.artifact import read_csv, read_record, wall_seconds
 from lookuplab.results.paper import titles
-from lookuplab.run.notebooks import Notebook, Profile, all_notebooks, load_profile
+from lookuplab.run.notebooks import Notebook, Request, all_notebooks, load_profile
 
 CLAIMS = """# The papers' claims and our verdicts
 
-Written by `lookuplab claims --markdown --profile {0.name}`. Profile {0.name}: {0.description}.{unrun}
+Written by `lookuplab claims --markdown --profile {0.name}`. Profile {0.name}: {0.profile.description}.{unrun}
 
 For evaluators: run `make reproduce` (some ten minutes; `make reproduce COLD=1`, without the record of answers, takes about an hour on two
 cores). It ends with the audit of the record and with `lookuplab verify`, neither of which may say `FAILED`. For one paper alone:
@@ -48,7 +48,7 @@ ours and not the paper's. `lookuplab claims --details` lists all comparisons.
 """
 RESULTS = """# Results
 
-Written by `lookuplab results --profile {0.name}`. Profile {0.name}: {0.description}.{unrun}
+Written by `lookuplab results --profile {0.name}`. Profile {0.name}: {0.profile.description}.{unrun}
 
 Numbers in brackets are 95% intervals, and *n* counts the tasks, problems or functions behind the numbers of a sentence, in the order of first mention; clusters are the
 APIs, problems or repositories whose tasks succeed or fail together. Two intervals may overlap although the paired difference is clear.
@@ -70,7 +70,7 @@ _FOR_TEACHERS = re.compile(
 )
 
 
-def build(profile: Profile, output: Path) -> Path:
+def build(request: Request, output: Path) -> Path:
     """Write the site of a profile's last run to the folder ``output``; returns the page to open.
 
     An existing site is replaced once the new one is complete.
@@ -79,7 +79,7 @@ def build(profile: Profile, output: Path) -> Path:
 
     with TemporaryDirectory(prefix=f".{output.name}-", dir=paths.made(output.parent)) as folder:
         sources, site = Path(folder, "sources"), Path(folder, "site")
-        write_sources(profile, sources)
+        write_sources(request, sources)
         options = [*"-q -j auto -b html".split(), "-c", f"{sources}/docs", "-d", f"{folder}/cache"]
         if build_main([*options, str(sources), str(site)]):
             raise UserError("Sphinx could not build the report, for the reason above")
@@ -88,9 +88,9 @@ def build(profile: Profile, output: Path) -> Path:
     return output / "index.html"
 
 
-def write_sources(profile: Profile, sources: Path) -> None:
+def write_sources(request: Request, sources: Path) -> None:
     """Write everything that the site shows, each file at its place in the repository."""
-    run, pages = Run(profile), []
+    run, pages = Run(request), []
     shutil.copytree(paths.ROOT / "docs", sources / "docs")
     for name in run.names:
         shutil.copytree(run.figures / name, sources / "figures" / name, dirs_exist_ok=True)
@@ -99,10 +99,10 @@ def write_sources(profile: Profile, sources: Path) -> None:
     beside += ["CONTRIBUTING", "CHANGELOG"]
     for name in ("CITATION.cff", *(f"{one}.md" for one in beside)):
         shutil.copy(paths.ROOT / name, paths.made((sources / name).parent))
-    summary = [headed(RESULTS, profile)]
+    summary = [headed(RESULTS, request)]
     for folder, notebooks in run.notebooks.items():
         for notebook in notebooks:
-            write_notebook(notebook, profile, sources / "notebooks" / f"{notebook.id}.ipynb")
+            write_notebook(notebook, request, sources / "notebooks" / f"{notebook.id}.ipynb")
         page = [run.told(_story(folder))]
         if found := run.section(folder, "../../"):
             page += ["## All results", "", *found]
@@ -117,38 +117,38 @@ def write_sources(profile: Profile, sources: Path) -> None:
         _toctree("Results", ["RESULTS", *pages, "CLAIMS"]),
         _toctree("Documentation", documents + beside),
     ]
-    verdicts = claims_page(run.judged[profile.name], profile)
+    verdicts = claims_page(run.judged[request.name], request)
     for name, page in ("index", front), ("RESULTS", summary), ("CLAIMS", [verdicts]):
         (sources / f"{name}.md").write_text("\n".join(page), encoding="utf-8")
 
 
-def headed(page: str, profile: Profile) -> str:
+def headed(page: str, request: Request) -> str:
     """The head of a page (CLAIMS or RESULTS), which says whether the papers' own models were run."""
-    runs = {file.parents[1].name for file in (profile.figures / "paper").rglob("*.csv")}
+    runs = {file.parents[1].name for file in (request.figures / "paper").rglob("*.csv")}
     theirs = [one.replace("/", "--") for one in load_profile("paper").parameters["roles"]]
     is_run = any(run == "paper" or any(one in run for one in theirs) for run in runs)
-    return page.format(profile, unrun="" if is_run else UNRUN)
+    return page.format(request, unrun="" if is_run else UNRUN)
 
 
-def claims_page(judgements: list[claims.Judgement], profile: Profile) -> str:
+def claims_page(judgements: list[claims.Judgement], request: Request) -> str:
     """The page CLAIMS.md: every claim with both verdicts, paper by paper."""
-    folder, seconds = profile.figures / profile.name, {}
+    folder, seconds = request.figures / request.name, {}
     for notebook in all_notebooks():
         took = wall_seconds(folder / id for id in notebook.artifacts)
         seconds |= dict.fromkeys(notebook.artifacts, took)
-    return f"{headed(CLAIMS, profile)}\n{claims.markdown(judgements, seconds)}"
+    return f"{headed(CLAIMS, request)}\n{claims.markdown(judgements, seconds)}"
 
 
-def results_page(profile: Profile) -> str:
+def results_page(request: Request) -> str:
     """The page RESULTS.md: every notebook's question, method, pictures, results and verdicts, paper by paper."""
-    run = Run(profile)
+    run = Run(request)
     contents, page = [], []
     for folder in run.notebooks:
         if lines := run.section(folder):
             heads = re.findall(r"^### \[(.*)\]\(", "\n".join(lines), re.MULTILINE)
             contents += [f"- {_to(run.title(folder))}", *(f"  - {_to(head)}" for head in heads)]
             page += [f"## {run.title(folder)}", "", *lines]
-    return "\n".join([headed(RESULTS, profile), *contents, "", *page]).rstrip()
+    return "\n".join([headed(RESULTS, request), *contents, "", *page]).rstrip()
 
 
 def _to(head: str) -> str:
@@ -164,12 +164,12 @@ class Run:
     ``notebooks`` maps each folder of notebooks to its notebooks, papers first.
     """
 
-    def __init__(self, profile: Profile):
-        self.figures, self.folder = profile.figures, profile.figures / profile.name
+    def __init__(self, request: Request):
+        self.figures, self.folder = request.figures, request.figures / request.name
         known = claims.load()
         places = sorted({file.parents[1] for file in self.figures.rglob("*.csv")})
         others = [place.relative_to(self.figures).as_posix() for place in places]
-        self.names = list(dict.fromkeys([profile.name, *others]))
+        self.names = list(dict.fromkeys([request.name, *others]))
         self.judged = {name: claims.judge_run(known, self.figures / name) for name in self.names}
         self.notebooks: dict[str, list[Notebook]] = {paper: [] for paper in titles()}
         judged = {f"{one.paper}/{one.artifact}" for one in known}
@@ -278,18 +278,18 @@ def _introduction(notebook: Notebook) -> list[str]:
     return [title.removeprefix("# "), rest.strip()]
 
 
-def write_notebook(notebook: Notebook, profile: Profile, page: Path) -> None:
+def write_notebook(notebook: Notebook, request: Request, page: Path) -> None:
     """The executed copy of the last run, or the notebook without outputs.
 
     Widgets are left out; lessons are shown without solutions and hidden tests.
     """
     copy, note = (
         notebook.path,
-        f"Not run here: `lookuplab run {notebook.id} --profile {profile.name}`",
+        f"Not run here: `lookuplab run {notebook.id} --profile {request.name}`",
     )
-    executed = paths.RUNS / profile.name / f"{notebook.id}.ipynb"
+    executed = paths.RUNS / request.name / f"{notebook.id}.ipynb"
     if executed.is_file():
-        copy, note = executed, f"The executed copy of the last run under the profile {profile.name}"
+        copy, note = executed, f"The executed copy of the last run under the profile {request.name}"
     document = nbformat.read(copy, as_version=4)
     document.metadata.pop("widgets", None)
     for cell in document.cells:

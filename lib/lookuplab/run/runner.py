@@ -95,7 +95,7 @@ def _plain(failure: Failure) -> Failure:
 def environment(job: Job, threads: int) -> dict[str, str]:
     """The environment of a notebook's process: its share of the processors, where its artifacts and answers go."""
     pools = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-    preset = {} if job.profile.threads else os.environ
+    preset = {} if job.request.profile.threads else os.environ
     # the kernel works in the notebook's folder, so that a relative path would be another one there
     own = {name: os.environ[name] for name in ("LOOKUPLAB_SOURCES",) if os.environ.get(name)}
     return {
@@ -176,7 +176,7 @@ def run_jobs(
             free = len(waiting) if cluster else parallel - len(running)
             for at in startable(waiting, [jobs[at] for at, *_ in running.values()])[:free]:
                 job = waiting.pop(at)
-                future = pool.submit(run_one, job, job.profile.threads or share, host)
+                future = pool.submit(run_one, job, job.request.profile.threads or share, host)
                 running[future] = at, fingerprint(job), time.monotonic()
             progress.refresh()
             for future in wait(running, 0.5, FIRST_COMPLETED).done:
@@ -259,7 +259,9 @@ def fingerprint(job: Job) -> str:
             stats.append((str(file), file.stat().st_size, file.stat().st_mtime_ns))
     beside = sorted(job.notebook.path.parent.glob("*.py"))  # it may import them
     notebook = _hashes([job.notebook.path, *beside])
-    return digest(canonical([surroundings(), notebook, job.values, job.profile.threads, stats]))
+    return digest(
+        canonical([surroundings(), notebook, job.values, job.request.profile.threads, stats])
+    )
 
 
 @cache

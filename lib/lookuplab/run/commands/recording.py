@@ -74,14 +74,14 @@ def audit(
     from lookuplab import paths
     from lookuplab.run import audit as auditing
     from lookuplab.run.commands.run import auditing_environment, execute
-    from lookuplab.run.notebooks import all_notebooks, find, load_profile, plan
+    from lookuplab.run.notebooks import all_notebooks, find, plan, request
 
     begun = auditing.begin(share, seed)
     known = all_notebooks()
     chosen = [one for one in known if name in (None, one.paper) and not one.on_demand]
     planned, place = [], paths.RUNS / "audit"
     for one in chosen or [find(name)]:
-        job = plan(one, load_profile("mini"))
+        job = plan(one, request("mini"))
         output = place / f"{one.id}.ipynb"
         job = replace(job, output=output, figures=place / "figures")
         planned.append(replace(job, environment=auditing_environment(begun)))

@@ -32,9 +32,9 @@ def verify(name: str | None = None, *, profile: str = "mini") -> None:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
     """
     from lookuplab.results import verify as verifying
-    from lookuplab.run.notebooks import all_notebooks, load_profile
+    from lookuplab.run.notebooks import all_notebooks, request
 
-    folder = load_profile(profile).name
+    folder = request(profile).name
     makers = {id: one.id for one in all_notebooks() for id in (one.id, *one.artifacts)}
     old, new = verifying.committed(folder), verifying.fresh(paths.FIGURES / folder)
     verdict = verifying.compare(old, new, makers, name)
@@ -72,9 +72,9 @@ def claims(
     """
     from lookuplab.results import claims as judging
     from lookuplab.run import report as building
-    from lookuplab.run.notebooks import made_profile
+    from lookuplab.run.notebooks import made_request
 
-    chosen = made_profile(profile)
+    chosen = made_request(profile)
     asked = [one for one in judging.load() if paper in (None, one.paper)]
     if not asked:
         raise UserError(f"no claim about {paper}")
@@ -97,9 +97,9 @@ def results(*, profile: str = "mini") -> None:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
     """
     from lookuplab.run import report as building
-    from lookuplab.run.notebooks import made_profile
+    from lookuplab.run.notebooks import made_request
 
-    click.echo(building.results_page(made_profile(profile)))
+    click.echo(building.results_page(made_request(profile)))
 
 
 @command()
@@ -119,9 +119,9 @@ def report(*, profile: str = "mini") -> None:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
     """
     from lookuplab.run import report as building
-    from lookuplab.run.notebooks import made_profile
+    from lookuplab.run.notebooks import made_request
 
-    chosen = made_profile(profile)
+    chosen = made_request(profile)
     with Progress("site", None):
         front = building.build(chosen, paths.RUNS / "report" / chosen.name)
     click.echo(f"open {front}")

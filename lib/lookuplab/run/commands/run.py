@@ -56,11 +56,11 @@ def run(
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster, started here or already running (docs/cluster.md).
     """
     from lookuplab import paths
-    from lookuplab.run.notebooks import find, load_profile, plan
+    from lookuplab.run.notebooks import find, plan, request
     from lookuplab.run.runner import rank_and_count
 
     rank, _ = rank_and_count()
-    job = plan(find(notebook), load_profile(profile), pairs(parameter))
+    job = plan(find(notebook), request(profile), pairs(parameter))
     if rank:  # of several processes, only the first writes to the usual place
         own = paths.RUNS / "processes" / str(rank)
         job = replace(job, output=own / f"{job.notebook.id}.ipynb", figures=own / "figures")
@@ -125,13 +125,13 @@ def reproduce(
     from lookuplab import paths
     from lookuplab.results import provenance
     from lookuplab.run import audit as auditing
-    from lookuplab.run.notebooks import all_notebooks, load_profile, plan
+    from lookuplab.run.notebooks import all_notebooks, plan, request
     from lookuplab.run.runner import keep_answers
 
     if cold and audit:
         raise UserError("--cold makes everything anew: nothing is left to audit")
     begun = auditing.begin(audit) if audit else None
-    given, chosen, planned = pairs(parameter), load_profile(profile), []
+    given, chosen, planned = pairs(parameter), request(profile), []
     if given and not paper:
         raise UserError("papers differ in their parameters: name the PAPER that -p is for")
     notebooks = [one for one in all_notebooks(paper) if paper or not one.on_demand]
@@ -192,9 +192,9 @@ def sweep(
 
     from lookuplab import paths
     from lookuplab.models.store import canonical, digest
-    from lookuplab.run.notebooks import find, load_profile, plan
+    from lookuplab.run.notebooks import find, plan, request
 
-    found, chosen, grid = find(notebook), load_profile(profile), pairs(parameter)
+    found, chosen, grid = find(notebook), request(profile), pairs(parameter)
     folder = paths.RUNS / "sweeps" / found.id / digest(canonical([chosen.name, grid]))[:8]
     # commas inside brackets do not separate values
     cases = product(*(re.split(r",(?![^\[]*\])", text) for text in grid.values()))
@@ -233,10 +233,10 @@ def status(*, profile: str = "mini") -> None:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
     """
     from lookuplab.models.store import CompletionStore
-    from lookuplab.run.notebooks import all_notebooks, load_profile, plan
+    from lookuplab.run.notebooks import all_notebooks, plan, request
     from lookuplab.run.runner import state
 
-    chosen, place = load_profile(profile), CompletionStore.default_path()
+    chosen, place = request(profile), CompletionStore.default_path()
     for one in all_notebooks():
         made = " ".join(id.split("/")[1] for id in one.artifacts)
         click.echo(f"{one.id:44}  {state(plan(one, chosen)):12}  {made}".rstrip())
@@ -263,9 +263,9 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
     """
     from lookuplab.results.artifact import Artifact, read_record
-    from lookuplab.run.notebooks import all_notebooks, find, made_profile
+    from lookuplab.run.notebooks import all_notebooks, find, made_request
 
-    chosen, drawn = made_profile(profile), []
+    chosen, drawn = made_request(profile), []
     os.environ["LOOKUPLAB_FIGURES"] = str(chosen.figures)
     for notebook in [find(artifact)] if artifact else all_notebooks():
         places = [chosen.figures / chosen.name / id for id in notebook.artifacts]
@@ -349,7 +349,7 @@ def _foretold(due: list, jobs: int) -> Iterator[str]:
     is_warm = False
     if len(due) > 1:
         is_cold = {**os.environ, **due[0].environment}.get(RECORD) == "off"
-        if due[0].profile.file.stem == "mini" and not is_cold:
+        if due[0].request.profile.file.stem == "mini" and not is_cold:
             yield from audit.fit((job.notebook.id for job in due), jobs)
             is_warm = bool(audit.about())
         took = sum(WARM if is_warm else _seconds(job) for job in due) / jobs

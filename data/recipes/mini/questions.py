@@ -12,13 +12,14 @@ from pathlib import Path
 import click
 
 from lookuplab import paths
+from lookuplab.models.training import Recipe
 from lookuplab.run.commands import command, run_module
 from lookuplab.run.commands.train import steady
 from lookuplab.stackoverflow import corpus, ds1000
 from lookuplab.stackoverflow.asking import TEMPLATE, look_up, object_of
 from lookuplab.stackoverflow.ds1000 import Problem
 from lookuplab.stackoverflow.ranking import rankers
-from lookuplab.toolgen.finetuning import Recipe, finetune
+from lookuplab.toolgen.finetuning import finetune
 from lookuplab.toolgen.pairs import TextPair
 from recipes.mini import order
 from recipes.mini.docstrings import Example, examples_of
@@ -83,7 +84,7 @@ def pairs() -> list[TextPair]:
     for one in problems:
         found = shown[one.id][: int(order(f"shown {one.id}"), 16) % (MOST_SHOWN + 1)]
         before = "".join(TEMPLATE.format(**vars(snippet)) for snippet in reversed(found))
-        learned.append(TextPair(one.id, before + one.prompt, "", one.reference + END))
+        learned.append(TextPair(one.id, before + one.prompt, one.reference + END))
     return learned
 
 

@@ -22,11 +22,12 @@ from transformers import PreTrainedTokenizerFast
 from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
 from lookuplab.execution.progress import watched
+from lookuplab.models.training import Recipe
 from lookuplab.paths import write_lines
 from lookuplab.run.commands import command, run_module
 from lookuplab.run.commands.train import steady
 from lookuplab.toolgen import marking
-from lookuplab.toolgen.finetuning import Recipe, finetune
+from lookuplab.toolgen.finetuning import finetune
 from lookuplab.toolgen.functions import (
     Filters,
     Function,

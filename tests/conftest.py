@@ -2,11 +2,19 @@
 
 import json
 import os
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
 
+import nbformat
 import pytest
 from click.testing import CliRunner
 
-from lookuplab.cli import cli
+from lookuplab import paths
+from lookuplab.run import cluster, runner
+from lookuplab.run.cli import cli
+
+PARAMETERS = 'profile = "mini"  # which world\ntasks = 3  # how many\nrate = 0.5  # a share\nnames = ["a"]  # which\n'
 
 
 @pytest.fixture(scope="session")
@@ -28,3 +36,54 @@ def score(tmp_path, monkeypatch):
         return CliRunner().invoke(cli, ["score", what, str(file), *map(str, options)])
 
     return run
+
+
+class Kit:
+    """A checkout: ``notebook`` adds a notebook to it, ``call`` runs the command line on it."""
+
+    def __init__(self, root: Path):
+        self.root = root
+
+    def notebook(
+        self, name: str, *cells: str, parameters: str = PARAMETERS, paper: str = "demo"
+    ) -> Path:
+        head = nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]})
+        code = [nbformat.v4.new_code_cell(cell) for cell in cells]
+        cells = [nbformat.v4.new_markdown_cell("# A claim"), head, *code]
+        path = self.root / "notebooks" / paper / f"{name}.ipynb"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+        return path
+
+    def call(self, *arguments: str) -> "tuple[int, str]":
+        """Exit code and all that was printed."""
+        runner.surroundings.cache_clear()  # one command, one process
+        result = CliRunner().invoke(cli, list(arguments), catch_exceptions=False)
+        return result.exit_code, result.output
+
+    def said(self, command: str, code: int = 0) -> str:
+        """All that a command printed, which must end with this exit code."""
+        found, said = self.call(*shlex.split(command))
+        assert found == code, said
+        return said
+
+    def output(self, name: str, profile: str = "mini", paper: str = "demo") -> str:
+        """What the executed copy's cells printed."""
+        copy = nbformat.read(self.root / "runs" / profile / paper / f"{name}.ipynb", as_version=4)
+        outputs = [output for cell in copy.cells for output in cell.get("outputs", ())]
+        return "".join(output.get("text", "") for output in outputs)
+
+
+@pytest.fixture
+def kit(tmp_path, monkeypatch) -> Iterator[Kit]:
+    """A checkout of its own, in a folder whose name has spaces, with real notebooks in it."""
+    root = tmp_path / "my kit"
+    for name in "NOTEBOOKS DATA MINI DOWNLOADS FIGURES RUNS STORE ROOT".split():
+        monkeypatch.setattr(paths, name, root / getattr(paths, name).relative_to(paths.ROOT))
+    monkeypatch.setenv("LOOKUPLAB_HOME", str(root))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("COLUMNS", "300")
+    (root / "notebooks").mkdir(parents=True)
+    cluster.account.cache_clear()  # it knows the checkout
+    yield Kit(root)
+    cluster.account.cache_clear()

@@ -24,18 +24,13 @@ NUMBER, SEED = 100, 0
 SECONDS = 300  # of one test file
 ROOT = Path(__file__).parents[1]
 MODULES = """
-artifact claims paper verify execution/inside execution/server retrieval/metrics retrieval/rankers scoring/calibration
+results/artifact results/claims results/paper results/verify execution/inside execution/server retrieval/metrics retrieval/rankers scoring/calibration
 scoring/rates models/complete models/constraint models/store models/tokens cloudapi/benchmark cloudapi/dag
-cloudapi/first_call cloudapi/frequency cloudapi/policies cloudapi/prompts cloudapi/specs cloudapi/validity
+cloudapi/first_call cloudapi/policies cloudapi/prompts cloudapi/specs cloudapi/validity
 stackoverflow/asking stackoverflow/corpus stackoverflow/ds1000 stackoverflow/grader stackoverflow/ranking
 stackoverflow/scores toolgen/dependencies toolgen/evaluation toolgen/generation toolgen/insertion toolgen/jedi_tool
 toolgen/marking toolgen/pairs toolgen/similarity toolgen/success toolgen/tables toolgen/tool_use
 """.split()
-FOLDERS = {
-    "claims": "report",
-    "artifact": "runner",
-    "verify": "runner",
-}  # of tests; else the package's
 PAIRS = "Lt LtE, Gt GtE, Eq NotEq, In NotIn, Is IsNot, Add Sub, Mult Div, And Or".split(", ")
 SWAPS = {getattr(ast, a): getattr(ast, b) for p in PAIRS for a, b in (p.split(), p.split()[::-1])}
 CALLS = {"min": "max", "max": "min", "any": "all", "all": "any", "sum": "len"}
@@ -69,12 +64,12 @@ def sites(tree):
 
 def caught_by(module, root):
     """The first test that fails; "" if none does."""
-    folder, name = FOLDERS.get(module, module.split("/")[0]), module.split("/")[-1]
+    folder, name = module.split("/")
     files = sorted(
         root.glob(f"tests/{folder}/test_*.py"),
         key=lambda file: (name not in file.stem, name not in file.read_text("utf-8"), file.stem),
     )
-    env = os.environ | {"PYTHONPATH": str(root / "lib"), "LOOKUPLAB_HOME": str(root)}
+    env = os.environ | {"PYTHONPATH": f"{root}/lib:{root}/data", "LOOKUPLAB_HOME": str(root)}
     for file in files:
         call = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", str(file)]
         try:

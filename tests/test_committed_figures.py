@@ -8,9 +8,10 @@ import pytest
 from click.testing import CliRunner
 from matplotlib.figure import Figure
 
-from lookuplab import paths, verify
-from lookuplab.cli import cli
+from lookuplab import paths
 from lookuplab.errors import UserError
+from lookuplab.results import verify
+from lookuplab.run.cli import cli
 
 
 @pytest.fixture(scope="module")

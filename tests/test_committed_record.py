@@ -8,11 +8,12 @@ from functools import cache
 import pandas as pd
 import pytest
 
-from lookuplab import audit, paths
+from lookuplab import paths
 from lookuplab.cloudapi.benchmark import load_tasks
 from lookuplab.cloudapi.dag import ask
 from lookuplab.models import Decoding, load, record
 from lookuplab.models.store import STORE, CompletionStore, elsewhere
+from lookuplab.run import audit
 from lookuplab.stackoverflow.ds1000 import select
 from lookuplab.stackoverflow.grader import Grader, VerdictStore, failing_references
 from lookuplab.toolgen.analysers import JudgementStore

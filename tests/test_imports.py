@@ -1,4 +1,4 @@
-"""Arrows go one way: mini -> paper packages -> shared packages -> errors and paths; the commands are on top."""
+"""Arrows go one way: down the floors of the library; recipes import the library, hardly ever the other way round."""
 
 import ast
 import importlib.metadata
@@ -13,14 +13,20 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "lib" / "lookuplab"
-PAPER_PACKAGES = {"cloudapi", "stackoverflow", "toolgen"}
-TOP = (
-    "audit claims cli commands data_sources execute notebooks report runner verify __main__".split()
-)
-RANKS = (
-    {"errors": 0, "paths": 0, "mini": 3} | dict.fromkeys(PAPER_PACKAGES, 2) | dict.fromkeys(TOP, 4)
-)
+# From the bottom: what is on one floor does not know its neighbours.
+FLOORS = """
+errors
+paths
+python_sources execution scoring retrieval
+models
+results
+cloudapi stackoverflow toolgen
+run
+__main__
+""".split("\n")[1:-1]
+FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names.split()}
 FILES = sorted(PACKAGE.rglob("*.py"))
+RECIPES = sorted((ROOT / "data" / "recipes").rglob("*.py"))
 
 
 def imported(file: Path) -> Iterator[str]:
@@ -33,15 +39,27 @@ def imported(file: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def test_no_package_imports_one_above_it_and_paper_packages_not_each_other():
-    """Every module of the package that has no rank is shared."""
+def test_imports_go_down():
+    """Also those inside functions. Each name of a floor is a file or folder of the library, and there is no other."""
+    found = {one.stem for one in PACKAGE.iterdir()} - {"__init__", "__pycache__"}
+    assert found == FLOOR.keys()
     for file in FILES:
         own = file.relative_to(PACKAGE).parts[0].removesuffix(".py")
         for other in {
             name.split(".")[1] for name in imported(file) if name.startswith("lookuplab.")
         } - {own}:
-            assert RANKS.get(other, 1) <= RANKS.get(own, 1), f"{file}: {other} is above {own}"
-            assert not {own, other} <= PAPER_PACKAGES, f"{file}: one paper package imports another"
+            assert own == "__init__" or FLOOR[other] < FLOOR[own], f"{file} imports {other}"
+
+
+def test_the_library_imports_recipes_only_where_a_user_counts_apis():
+    """And importing what scores a model brings none of them along."""
+    found = {file for file in FILES for name in imported(file) if name.startswith("recipes")}
+    assert found == {PACKAGE / "run" / "commands" / "data.py"}
+    script = (
+        "import sys, lookuplab.cloudapi.dag\n"
+        "assert not [name for name in sys.modules if name.startswith('recipes')]"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_every_third_party_import_is_a_declared_dependency():
@@ -50,8 +68,8 @@ def test_every_third_party_import_is_a_declared_dependency():
     lists = [project["dependencies"], *project["optional-dependencies"].values()]
     declared = {canonicalize_name(name) for names in lists for name in names if "[" not in name}
     owners = importlib.metadata.packages_distributions()
-    known = {*sys.stdlib_module_names, "lookuplab", "azure"}
-    for file in FILES:
+    known = {*sys.stdlib_module_names, "lookuplab", "recipes", "azure"}
+    for file in FILES + RECIPES:
         for name in {name.split(".")[0] for name in imported(file)} - known:
             found = {canonicalize_name(owner) for owner in owners.get(name, [name])}
             assert found & declared, f"{file} imports {name}, which pyproject.toml does not name"
@@ -63,7 +81,7 @@ def test_help_waits_for_no_heavy_library():
         "torch transformers pandas numpy statsmodels papermill IPython nbformat matplotlib".split()
     )
     script = (
-        "import sys\nfrom lookuplab.cli import cli\ncli(['--help'], standalone_mode=False)\n"
+        "import sys\nfrom lookuplab.run.cli import cli\ncli(['--help'], standalone_mode=False)\n"
         f"print([name for name in {heavy} if name in sys.modules])"
     )
     done = subprocess.run(

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from lookuplab import paths
-from lookuplab.notebooks import all_notebooks, load_profile, plan, profile_names
-from lookuplab.runner import run_jobs
+from lookuplab.run.notebooks import all_notebooks, plan, profile_names, request
+from lookuplab.run.runner import run_jobs
 
 ALL = all_notebooks()
 each = pytest.mark.parametrize("notebook", ALL, ids=[notebook.id for notebook in ALL])
@@ -34,14 +34,14 @@ def test_a_notebook_is_short_has_no_outputs_and_a_reason_for_each_parameter(note
 @pytest.mark.parametrize("profile", profile_names())
 def test_every_profile_fits_every_notebook(profile):
     for notebook in ALL:
-        plan(notebook, load_profile(profile))
+        plan(notebook, request(profile))
 
 
 @pytest.mark.parametrize("notebook", RUN, ids=[notebook.id for notebook in RUN])
 def test_a_notebook_runs_in_the_smoke_profile(notebook, shared, tmp_path, monkeypatch):
     # what one notebook has asked, the next one finds
     monkeypatch.setenv("LOOKUPLAB_STORE", str(shared / "completions.sqlite"))
-    job = plan(notebook, load_profile("smoke"))
+    job = plan(notebook, request("smoke"))
     places = {"output": tmp_path / f"{notebook.name}.ipynb", "figures": tmp_path / "figures"}
     assert run_jobs([replace(job, **places)]) == [None]
 

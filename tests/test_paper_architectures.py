@@ -14,14 +14,15 @@ import pytest
 import torch
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL
 
-from lookuplab import data_sources, paths
-from lookuplab.artifact import read_csv
+from lookuplab import paths
 from lookuplab.cloudapi.benchmark import load_tasks
 from lookuplab.cloudapi.prompts import docstring
 from lookuplab.cloudapi.specs import load_index
 from lookuplab.models.load import load, load_tokenizer
-from lookuplab.notebooks import Profile, find, plan
-from lookuplab.runner import run_jobs
+from lookuplab.results.artifact import read_csv
+from lookuplab.run import downloads
+from lookuplab.run.notebooks import Profile, Request, find, plan
+from lookuplab.run.runner import run_jobs
 
 sys.path.insert(0, str(Path(__file__).parent / "models"))
 import tiny_architectures as tiny
@@ -49,7 +50,7 @@ def tiny_models(tmp_path_factory) -> dict[str, str]:
 def test_every_architecture_of_the_paper_has_its_tiny_checkpoint():
     papers = {
         source.facts["architecture"]
-        for source in data_sources.load().values()
+        for source in downloads.load().values()
         if source.purpose.startswith("CloudAPIBench") and source.facts
     }
     assert papers <= {CAUSAL[name] for name in ARCHITECTURES}
@@ -59,16 +60,16 @@ def test_every_architecture_of_the_paper_has_its_tiny_checkpoint():
 def test_the_real_shapes_have_as_many_parameters_as_the_models_on_the_hub(name):
     with torch.device("meta"):
         count = sum(weight.numel() for weight in tiny.made(**tiny.REAL[name]).parameters())
-    assert count == data_sources.find(name).facts["parameters"]
+    assert count == downloads.find(name).facts["parameters"]
 
 
 def run(name, models, tmp_path, monkeypatch) -> None:
     """Run a notebook on three tasks; it writes a table."""
     values = {"model": models[0], "models": models, "limit": 3, "max_new_tokens": 4}
-    profile = Profile(Path("tiny.yaml"), parameters=values)
+    asked = Request(Profile(Path("tiny.yaml"), parameters=values))
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
     places = {"output": tmp_path / "run.ipynb", "figures": tmp_path}
-    assert run_jobs([replace(plan(find(name), profile), **places)]) == [None]
+    assert run_jobs([replace(plan(find(name), asked), **places)]) == [None]
     assert list((tmp_path / "tiny" / "cloudapibench").glob("*.csv"))
 
 

@@ -4,6 +4,7 @@ Notebooks never build a path themselves.
 """
 
 import gzip
+import hashlib
 import json
 import lzma
 import os
@@ -101,3 +102,9 @@ def records(file: Path) -> Iterator[tuple[int, dict]]:
         raise UserError(
             f"cannot read {file}, line {number}: {getattr(error, 'strerror', None) or error}"
         ) from None
+
+
+def file_hash(path: Path) -> str:
+    """sha256 of a file's content."""
+    with open(path, "rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()

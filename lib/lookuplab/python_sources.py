@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.provenance import file_hash
+from lookuplab.paths import file_hash
 
 NAME = "python-sources"
 PINS = paths.DATA / f"{NAME}.txt"

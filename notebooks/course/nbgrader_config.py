@@ -20,7 +20,8 @@ c.CourseDirectory.root = str(work)
 c.CourseDirectory.source_directory = os.path.relpath(here.parent, work)
 c.CourseDirectory.ignore = [
     "*.md",
-    "*.py",
+    "bundle.py",
+    "nbgrader_config.py",
     ".ipynb_checkpoints",
     "__pycache__",
     "*.pyc",

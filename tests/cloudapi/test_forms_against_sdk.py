@@ -12,9 +12,9 @@ import boto3
 import pytest
 from botocore.exceptions import ParamValidationError
 
-from lookuplab.cloudapi.sdks import azure_clients
 from lookuplab.cloudapi.specs import load_index
 from lookuplab.cloudapi.validity import judge
+from recipes.cloudapi.sdks import azure_clients
 
 AWS_APIS = """
     kms.encrypt s3.put_object s3.list_objects_v2 s3.upload_file ec2.describe_instances kms.list_keys ec2.describe_hosts

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from lookuplab import paths
-from lookuplab.cli import cli
+from lookuplab.run.cli import cli
 
 ORACLE = paths.ROOT.parent / "shared" / "data" / "capi_oracle_dev.jsonl"
 AWS = {

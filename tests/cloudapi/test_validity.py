@@ -2,10 +2,10 @@
 
 import pytest
 
-from lookuplab.cloudapi.sdks import aws_methods, session
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, Parameter
 from lookuplab.cloudapi.validity import AUTOFILLED, CallArguments, bind_error, judge, parse_call
 from lookuplab.errors import UserError
+from recipes.cloudapi.sdks import aws_methods, session
 
 ANY, BODY = Parameter("kwargs", "VAR_KEYWORD"), "POSITIONAL_OR_KEYWORD"
 URL = (Parameter("url", BODY, True), Parameter("metadata", BODY), ANY)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -15,8 +16,8 @@ from wrappers import WRAPPERS
 from wrong_answers import WRONG
 
 from lookuplab import paths
-from lookuplab.notebooks import load_profile, plan, read
-from lookuplab.runner import run_jobs
+from lookuplab.run.notebooks import plan, read, request
+from lookuplab.run.runner import run_jobs
 
 FOLDER = paths.NOTEBOOKS / "course"
 LESSONS = sorted(file.stem for file in FOLDER.glob("*.ipynb"))
@@ -43,7 +44,7 @@ def _fate(answer, check):
 @_contextlib.contextmanager
 def _all_is_given(*given, without=()):
     yield
-from lookuplab import grading as _grading
+import grading as _grading
 _found, _by_hand = [], _grading.by_hand
 for _name, _answers, _solution, _check in _json.loads({cases!r}):
     for _case, _answer, _its_check in _answers:
@@ -98,7 +99,7 @@ def autograded(lesson: str, unpacked: Path) -> dict[str, tuple[float, float]]:
     variables = {
         "LOOKUPLAB_COURSE": folder,
         "LOOKUPLAB_HOME": unpacked,
-        "PYTHONPATH": unpacked / "lib",
+        "PYTHONPATH": os.pathsep.join(str(unpacked / name) for name in ("lib", "data")),
     }
     command = f"-m nbgrader autograde course --create --notebook={lesson}"
     run_python(*command.split(), **variables)
@@ -118,9 +119,10 @@ def run(lesson: str, released: Path, folder: Path) -> list[list[str]]:
     notebook.cells = [nbformat.v4.new_code_cell(BEGIN), *notebook.cells, tried]
     source, output = folder / f"{lesson}_tried.ipynb", folder / f"{lesson}_out.ipynb"
     nbformat.write(notebook, source)
+    shutil.copy(FOLDER / "grading.py", folder)
     asked = read(source)
     given = {"every": "8"} if "every" in asked.parameters else {}  # half the tasks
-    job = plan(asked, load_profile("mini"), given)
+    job = plan(asked, request("mini"), given)
     places = {"output": output, "figures": folder / "figures"}
     assert run_jobs([replace(job, **places)]) == [None]
     return json.loads(nbformat.read(output, as_version=4).cells[-1].outputs[-1].text)

@@ -6,10 +6,10 @@ import sys
 
 import nbformat
 import pytest
+from grading import by_hand
 from lessons import FOLDER, LESSONS, cells, run_python
 
 from lookuplab import paths
-from lookuplab.grading import by_hand
 from lookuplab.scoring import rates
 
 PARTS = re.compile(r"### BEGIN (?:SOLUTION|HIDDEN TESTS)\n(.*?)### END", re.DOTALL)

@@ -6,8 +6,9 @@ import pytest
 from tiny_architectures import save_chat
 
 from lookuplab.errors import UserError
-from lookuplab.models.load import load, load_tokenizer, split_revision, table_name
-from lookuplab.notebooks import Notebook, check, load_profile, plan
+from lookuplab.models.load import load, load_tokenizer
+from lookuplab.models.names import split_revision, table_name
+from lookuplab.run.notebooks import Notebook, check, plan, request
 
 OLD, NEW = "1" * 40, "2" * 40
 
@@ -88,7 +89,7 @@ def test_a_name_that_cannot_be_is_one_clear_line(hub, name, message):
 def test_a_cached_revision_is_found_before_a_notebook_starts(hub):
     def check_model(name):
         values = {"model": name}
-        check(plan(Notebook(Path("demo/counts.ipynb"), values), load_profile("smoke"), values))
+        check(plan(Notebook(Path("demo/counts.ipynb"), values), request("smoke"), values))
 
     for name in ("owner/tiny", f"owner/tiny@{OLD}", f"owner/tiny@{NEW}?chat=true"):
         check_model(name)
@@ -101,7 +102,7 @@ def test_an_owner_may_be_called_like_a_mini_model_or_an_address(hub, owner):
     hub.rename(hub.with_name(f"models--{owner}--tiny"))
     name = f"{owner}/tiny"
     assert load(name).name == table_name(name) == name
-    check(plan(Notebook(Path("demo/counts.ipynb"), {"model": name}), load_profile("smoke"), {}))
+    check(plan(Notebook(Path("demo/counts.ipynb"), {"model": name}), request("smoke"), {}))
 
 
 def test_a_folder_in_data_is_the_checkout_s_wherever_the_kernel_runs(tmp_path, monkeypatch):

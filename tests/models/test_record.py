@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 from toy_model import ToyModel, many_prompts
 
-from lookuplab import audit, paths
+from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models import Completion, Prompt, complete, record, store
 from lookuplab.models.store import AnswerStore, CompletionStore
+from lookuplab.run import audit
 
 
 class Kept(AnswerStore):

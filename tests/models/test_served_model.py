@@ -10,14 +10,14 @@ import urllib.request
 
 import pytest
 
-from lookuplab import data_sources
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt, complete, load
+from lookuplab.run import downloads
 
 pytest.importorskip(
     "xllamacpp", reason="llama.cpp's server is not installed (pip install xllamacpp)"
 )
-FILE = data_sources.find("gemma-3-270m").path
+FILE = downloads.find("gemma-3-270m").path
 if not FILE.is_file():
     pytest.skip("no weights to serve (lookuplab data get gemma-3-270m)", allow_module_level=True)
 

@@ -5,21 +5,20 @@ from pathlib import Path
 
 import pytest
 import written_problems as written
+from literal import fresh_process
 
 from lookuplab import paths
 from lookuplab.errors import UserError
+from lookuplab.execution import environments
 from lookuplab.execution.server import Limits
 from lookuplab.stackoverflow import ds1000
-from lookuplab.stackoverflow import grader as graders
 from lookuplab.stackoverflow.grader import (
     Answer,
     Grader,
     VerdictStore,
     environment,
     failing_references,
-    fresh_process,
     grade,
-    is_made,
 )
 
 WRONG = "result = 0"
@@ -133,7 +132,8 @@ DEV = paths.ROOT.parent / "shared" / "data" / "ds1000_dev.jsonl.gz"
 
 
 @pytest.mark.skipif(
-    not is_made() or not DEV.exists(), reason="needs the grader's environment and DS-1000"
+    not environments.is_made("ds1000-grader") or not DEV.exists(),
+    reason="needs the grader's environment and DS-1000",
 )
 def test_references_of_ds1000_pass_and_fail_with_a_last_line_that_raises():
     problems = [problem for problem in ds1000.load(DEV) if problem.library == "Scipy"][:5]
@@ -153,11 +153,11 @@ def test_an_environment_is_made_of_its_pins_and_made_again_when_they_change(tmp_
         Grader(Path("/bin/false"))
     with pytest.raises(UserError, match="no grader environment 'tiny': run `lookuplab data get "):
         environment("tiny")
-    python = graders.make("tiny")
+    python = environments.make("tiny")
     assert environment("tiny") == python and Grader(python).identity != grader().identity
     (tmp_path / "tiny.txt").write_text("no-such-package==9\n")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     with pytest.raises(UserError, match="tiny: .*the same command goes on from there"):
-        graders.make("tiny")
-    assert not is_made("tiny")
+        environments.make("tiny")
+    assert not environments.is_made("tiny")
     assert environment(str(python)) == python and environment("") == Path(sys.executable)

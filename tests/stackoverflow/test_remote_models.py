@@ -8,9 +8,9 @@ from pathlib import Path
 
 import written_problems as written
 
-from lookuplab.artifact import read_csv
-from lookuplab.notebooks import Profile, find, plan
-from lookuplab.runner import run_jobs
+from lookuplab.results.artifact import read_csv
+from lookuplab.run.notebooks import Profile, Request, find, plan
+from lookuplab.run.runner import run_jobs
 from lookuplab.stackoverflow.ds1000 import CHAT
 
 ASKED = []
@@ -44,9 +44,9 @@ def test_a_remote_chat_model_is_told_ds1000s_text_and_its_fenced_answers_count(
             "samples": 1,
             "sandbox": "none",
         }
-        profile = Profile(Path("remote.yaml"), parameters=parameters)
+        asked = Request(Profile(Path("remote.yaml"), parameters=parameters))
         monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "completions.sqlite"))
-        job = plan(find("fig3_pass_at_k"), profile)
+        job = plan(find("fig3_pass_at_k"), asked)
         places = {"output": tmp_path / "run.ipynb", "figures": tmp_path}
         assert run_jobs([replace(job, **places)]) == [None]
         server.shutdown()

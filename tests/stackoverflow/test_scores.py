@@ -7,9 +7,9 @@ import pytest
 import written_problems as written
 from rapidfuzz.distance import Levenshtein
 
-from lookuplab.artifact import Artifact, readable, side_by_side
 from lookuplab.errors import UserError
-from lookuplab.paper import attach
+from lookuplab.results.artifact import Artifact, readable, side_by_side
+from lookuplab.results.paper import attach
 from lookuplab.stackoverflow import scores
 from lookuplab.stackoverflow.ds1000 import load
 from lookuplab.stackoverflow.grader import Answer, Grader, grade

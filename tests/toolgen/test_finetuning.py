@@ -14,19 +14,16 @@ from scripted_model import END, scripted
 from tiny_architectures import byte_tokenizer, save
 from transformers import LlamaConfig, set_seed
 
-from lookuplab.cli import cli, main
 from lookuplab.errors import UserError
 from lookuplab.models.load import load
+from lookuplab.models.training import LLAMA, Order, Recipe, trained_share
+from lookuplab.run.cli import cli, main
 from lookuplab.toolgen.finetuning import (
-    LLAMA,
     RECIPES,
-    Order,
-    Recipe,
     finetune,
     labelled,
     mark_probabilities,
     mark_rows,
-    trained_share,
 )
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.pairs import IGNORED, Pair, add_mark, encode

@@ -1,12 +1,12 @@
 """The literal reading and the kit's way have equal results: marks, tokens, verdicts."""
 
 import pytest
+from literal import SerialJedi, Writer, verdicts
 
 from lookuplab.models import Decoding
 from lookuplab.models.local import LocalModel
 from lookuplab.toolgen.evaluation import Task, judge
 from lookuplab.toolgen.generation import generate
-from lookuplab.toolgen.literal import SerialJedi, Writer, verdicts
 from lookuplab.toolgen.marking import mark
 from lookuplab.toolgen.tool_use import ToolUse
 

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from lookuplab.cli import cli
 from lookuplab.errors import UserError
+from lookuplab.run.cli import cli
 from lookuplab.toolgen import marking
 from lookuplab.toolgen.functions import Repository, extract
 from lookuplab.toolgen.jedi_tool import Answer, JediTool

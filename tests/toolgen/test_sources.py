@@ -7,7 +7,7 @@ import pytest
 
 from lookuplab import python_sources
 from lookuplab.errors import UserError
-from lookuplab.provenance import file_hash
+from lookuplab.paths import file_hash
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.success import fresh_messages, messages_of
 

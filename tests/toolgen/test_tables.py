@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lookuplab.artifact import side_by_side
+from lookuplab.results.artifact import side_by_side
 from lookuplab.scoring.rates import rate
 from lookuplab.toolgen.generation import gate_rows
 from lookuplab.toolgen.tables import as_printed, repository_rows, similarity_rows

@@ -1,35 +1,18 @@
-"""CloudAPIBench, rebuilt by the paper's recipe (Section 2.2, Appendix A.2 steps 5 to 8) from an API index and API
-frequencies; and tasks in the same style for any Python package.
+"""The tasks of CloudAPIBench; ``recipes.cloudapi.tasks`` makes them.
 
-The class sizes are the only ones that fit the paper's tables: 205 high, 150 medium and 267 low, 622 in total. For a
-package, each class has as many tasks as its APIs allow, up to a chosen number.
+The class sizes are the only ones that fit the paper's tables: 205 high, 150 medium and 267 low, 622 in total.
 """
 
-import json
-import math
-import re
-from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import chain, islice, zip_longest
+from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
-from pandas import DataFrame, read_csv
-
 from lookuplab import paths
-from lookuplab.cloudapi.comments import distinct_comments, purpose
-from lookuplab.cloudapi.prompts import task_prompt
-from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, wanted
-from lookuplab.errors import UserError
+from lookuplab.cloudapi.specs import wanted
 from lookuplab.models.store import hashed
-from lookuplab.paths import write_lines
 
 TASKS = paths.MINI / "cloudapi" / "tasks.jsonl"
 COMPOSITION = {"high": 205, "medium": 150, "low": 267}
-AWS_SHARE = 2 / 3  # our choice: each class has both providers (Figure 10), numbers are not given
-PROMPTS_PER_API = 3  # at most (Appendix A.2, step 6)
-# Flags of names that do not identify one API by themselves
-GENERIC = {"generic_name", "shared_name"}
 
 
 @dataclass(frozen=True)
@@ -71,177 +54,9 @@ def stable_order(key: str, seed: int) -> str:
     return hashed(f"{seed} {key}")
 
 
-def obstacle(spec: ApiSpec, allowed: Container[str] = ()) -> str:
-    """Why no task can ask for an operation: a flag that is not allowed, or no usable description; "" if a task can."""
-    flags = (flag for flag in spec.flags if flag not in allowed)
-    return next(flags, "" if purpose(spec) else "no description of a known verb")
-
-
-def candidates(index: ApiIndex, counts: DataFrame) -> dict[tuple[str, str], list[ApiSpec]]:
-    """(class, provider) -> the APIs that tasks can ask for; ``counts`` as in ``build``.
-
-    A class stated in ``counts`` is used as it is; an empty one excludes the API. Otherwise ``frequency_class`` decides.
-    A cloud API whose name is frequent but which is never bound is then excluded, because the name belongs to something
-    else (``create_instances`` is mostly EC2's resource, not lightsail). A cloud API that shares its name with others
-    (``put_object`` of s3, ``delete_message`` of sqs) must have a certain class: ``count_name`` is too high for it and
-    ``count_bound`` too low, so both must give the same class. High then means bound more than 100 times, low means
-    named at most 10 times. A stated class counts as certain. A cloud API may accept any arguments (``delete_blobs``).
-    """
-    found, rows = defaultdict(list), counts.to_dict("index")
-    for spec in index.operations:
-        times = rows.get(spec.id, dict.fromkeys(counts, 0))
-        by_name = frequency_class(times["count_name"])
-        at_least = frequency_class(times["count_bound"])
-        homonym = by_name != "low" and not times["count_bound"] and spec.provider != "python"
-        frequency = times.get("class", "" if homonym else by_name)
-        sure = GENERIC if "class" in times or by_name == at_least else set()
-        allowed = {"open_signature"} | sure if spec.provider != "python" else ()
-        if frequency and not obstacle(spec, allowed):
-            found[frequency, spec.provider].append(spec)
-    return found
-
-
-def acceptable_targets(spec: ApiSpec, index: ApiIndex) -> tuple[str, ...]:
-    """The API itself and its equivalents on the same client: another version of it, or one described by the same
-    clause.
-
-    Whole sentences are not compared, because in some services all operations begin with the same notice ("This
-    operation is not supported by directory buckets.").
-    """
-
-    def stem(name: str) -> str:
-        return re.sub(r"_?v?\d+$", "", name)
-
-    clause = purpose(spec)
-    equals = {
-        other.id
-        for other in index.methods(spec.provider, spec.client, spec.service).values()
-        if other.operation
-        and (stem(other.name) == stem(spec.name) or clause and purpose(other) == clause)
-    }
-    return spec.id, *sorted(equals - {spec.id})
-
-
-def sample(
-    specs: Iterable[ApiSpec], counts: Mapping[str, Mapping[str, float]], seed: int
-) -> Iterator[tuple[ApiSpec, str]]:
-    """Pairs (API, comment) in the order of their choice, spread over numbers of required arguments and frequencies.
-
-    ``counts`` are the columns of the frequency table by API id. APIs are taken in turn from buckets with the same
-    number of required arguments and the same octave of the count; APIs of the next tenth of ``class_stability`` follow
-    when the more stable ones are used up. A hash decides the order within a bucket and whether an API has one, two or
-    three prompts. At most half of the wordings for a cloud API are used, so that the mini corpus can use the others.
-    """
-    tiers = defaultdict(lambda: defaultdict(list))
-    for spec in sorted(specs, key=lambda s: stable_order(s.id, seed)):
-        times = counts[spec.id]
-        bucket = min(len(spec.required), 5), int(math.log2(times["count_name"] + 1))
-        tiers[-int(10 * times.get("class_stability", 0))][bucket].append(spec)
-    for _, tier in sorted(tiers.items()):
-        for spec in _in_turn([specs for _, specs in sorted(tier.items())]):
-            prompts = 1 + int(stable_order(spec.id, seed + 1), 16) % PROMPTS_PER_API
-            comments = distinct_comments(spec, 2 * PROMPTS_PER_API)
-            if spec.provider != "python":
-                comments = comments[: len(comments) // 2]
-            yield from ((spec, comment) for comment in comments[:prompts])
-
-
-def _in_turn(buckets: list[list]) -> list:
+def in_turn(buckets: list[list]) -> list:
     """The first of every bucket, then the second of every bucket ..."""
     return [item for row in zip_longest(*buckets) for item in row if item is not None]
-
-
-def quotas(total: int, aws_share: float = AWS_SHARE) -> dict[str, int]:
-    """How many of a class's tasks come from each provider."""
-    n_aws = round(total * aws_share)
-    return {"aws": n_aws, "azure": total - n_aws}
-
-
-def build(
-    index: ApiIndex,
-    counts: DataFrame,
-    seed: int = 0,
-    per_class: int | None = None,
-    aws_share: float = AWS_SHARE,
-) -> list[Task]:
-    """The benchmark; with ``per_class`` at most that many tasks of each class and provider.
-
-    ``counts`` has ``count_name`` and ``count_bound`` by API id, and may have ``class`` and ``class_stability``. An API
-    that is missing from it counts as never used or, where there is a ``class``, is left out. If one provider has too
-    few APIs of a class, the other provides the rest. Raises UserError if both have too few.
-    """
-    members, chosen = candidates(index, counts), []
-    counts = counts.reindex([spec.id for spec in index.operations], fill_value=0)
-    rows = counts.to_dict("index")
-    for frequency, total in COMPOSITION.items():
-        wanted = quotas(total, aws_share)
-        if per_class is not None:
-            wanted = dict.fromkeys(index.providers, per_class)
-        offered = {one: sample(members[frequency, one], rows, seed) for one in wanted}
-        pairs = [pair for one, n in wanted.items() for pair in islice(offered[one], n)]
-        if per_class is None:
-            pairs += islice(chain(*offered.values()), total - len(pairs))
-            if len(pairs) < total:
-                raise UserError(
-                    f"only {len(pairs)} of {total} {frequency}-frequency tasks can be made from the APIs of the "
-                    "frequency table: count over more code"
-                )
-        chosen += sorted(pairs, key=lambda pair: pair[0].provider)
-    return tasks_of(chosen, index, counts, Counter())
-
-
-def tasks_of(
-    pairs: Sequence[tuple[ApiSpec, str]],
-    index: ApiIndex,
-    counts: DataFrame,
-    seen: Counter[str],
-) -> list[Task]:
-    """One task per (API, comment) pair; ``seen`` counts the tasks that each API already has."""
-    seen, tasks, rows = seen.copy(), [], counts.to_dict("index")
-    for spec, comment in pairs:
-        seen[spec.id] += 1
-        times = rows[spec.id]
-        tasks.append(
-            Task(
-                id=f"{spec.id}#{seen[spec.id]}",
-                prompt=task_prompt(spec, comment),
-                comment=comment,
-                targets=acceptable_targets(spec, index),
-                provider=spec.provider,
-                service=spec.service,
-                client=spec.client,
-                frequency=times.get("class") or frequency_class(times["count_name"]),
-                count_name=int(times["count_name"]),
-                count_bound=int(times["count_bound"]),
-                n_required=len(spec.required),
-                class_stability=times.get("class_stability"),
-            )
-        )
-    return tasks
-
-
-def corrected(tasks: Sequence[Task], path: Path, index: ApiIndex) -> list[Task]:
-    """The tasks with corrections from a CSV: problems that a reader noticed, fixed by hand (Appendix A.2, steps 7 and
-    8).
-
-    The columns are ``id``, ``comment`` and ``targets`` (empty to keep the task's own). Raises UserError for a row that
-    fits no task.
-    """
-    with wanted(path, "holds no comments for these tasks ({})"):
-        rows = read_csv(path, dtype=str, keep_default_na=False).set_index("id")
-        known = {task.id: task for task in tasks}
-        for name, comment, targets in rows[["comment", "targets"]].itertuples():
-            task = known[name]
-            chosen = tuple(index.by_id[api].id for api in targets.split()) or task.targets
-            prompt = task_prompt(index.by_id[task.target], comment)
-            known[name] = replace(task, comment=comment, prompt=prompt, targets=chosen)
-    return list(known.values())
-
-
-def write_tasks(tasks: Sequence[Task], path: Path) -> None:
-    """Write one JSON object per line, with the fields in the dataclass's order and without unknown values."""
-    rows = ({name: v for name, v in asdict(task).items() if v is not None} for task in tasks)
-    write_lines(path, (json.dumps(row, ensure_ascii=False) for row in rows))
 
 
 def load_tasks(path: Path | str = TASKS, limit: int | None = None) -> list[Task]:
@@ -250,7 +65,7 @@ def load_tasks(path: Path | str = TASKS, limit: int | None = None) -> list[Task]
     Raises UserError if the file contains no tasks.
     """
     path = paths.located(path)
-    message = "holds no CloudAPIBench tasks ({}): run `lookuplab data build benchmark`"
+    message = "holds no CloudAPIBench tasks ({}): run `python -m recipes.mini.corpus tasks`"
     with wanted(path, message):
         rows = paths.records(path)
         tasks = [Task(**row | {"targets": tuple(row["targets"])}) for _, row in rows]
@@ -259,6 +74,6 @@ def load_tasks(path: Path | str = TASKS, limit: int | None = None) -> list[Task]
     if limit is None:
         return tasks
     shuffled = sorted(tasks, key=lambda task: stable_order(task.id, 0))
-    dealt = _in_turn([[t for t in shuffled if t.frequency == name] for name in COMPOSITION])
+    dealt = in_turn([[t for t in shuffled if t.frequency == name] for name in COMPOSITION])
     kept = {task.id for task in dealt[:limit]}
     return [task for task in tasks if task.id in kept]

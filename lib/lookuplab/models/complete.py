@@ -19,9 +19,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Literal, Protocol
 
 from lookuplab.errors import UserError, check_choice
+from lookuplab.execution.progress import Progress
 from lookuplab.models.record import NEAR
 from lookuplab.models.store import CompletionStore, canonical, digest, elsewhere
-from lookuplab.progress import Progress
 
 # increase this whenever the same model and parameters would give a different answer than before
 DECODING_VERSION = 1

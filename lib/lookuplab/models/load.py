@@ -1,22 +1,13 @@
-"""One way to name any model: a mini model, a folder, a name on the hub, or an endpoint's address.
+"""Any model by its name.
 
-Neither torch nor a client is imported before a model is loaded, so that working with names is cheap.
+Neither torch nor a client is imported before a model is loaded.
 """
 
-import hashlib
-import json
-import re
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
-from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models.complete import Model
-
-OPENAI = "openai:"
-ADAPTER = "adapter_config.json"
-NOT_CONTENT = (".md", ".log", ".csv", "card.json")  # may be edited without changing the model
+from lookuplab.models.names import is_remote, split_options, table_name
 
 
 def load(name: str, **options: Any) -> Model:
@@ -31,24 +22,12 @@ def load(name: str, **options: Any) -> Model:
     option.
     """
     place, stated = split_options(name)
-    options = {**stated, **options}
     if is_remote(place):
-        from lookuplab.models.remote import RemoteModel as kind
-
-        arguments = (place,)
+        from lookuplab.models.remote import RemoteModel as make
     else:
-        from lookuplab.models.local import LocalModel as kind  # torch takes seconds to import
-
-        arguments = split_revision(str(paths.located(place)))
-        if is_mini(place):
-            if place not in mini_models():
-                there = ", ".join(mini_models()) or "none yet: run `lookuplab train mini`"
-                raise UserError(f"no mini model {place!r}; there are: {there}")
-            arguments = (str(mini_models()[place]),)
-            # float32 on every machine, so that all share one set of answers
-            options = {"name": place, "dtype": "float32", **options}
+        from lookuplab.models.local import named as make  # torch takes seconds to import
     try:
-        return kind(*arguments, **options)
+        return make(place, **{**stated, **options})
     except TypeError as error:  # an unknown option, or a value of the wrong type
         raise UserError(f"model {table_name(place)}: {error} (options: docs/own.md)") from error
 
@@ -56,112 +35,3 @@ def load(name: str, **options: Any) -> Model:
 def load_tokenizer(name: str):
     """The Transformers tokenizer of a local model, named as for ``load``."""
     return load(name).tokenizer
-
-
-def split_options(name: str) -> tuple[str, dict[str, Any]]:
-    """A model's name and the options after ``?``: ``NAME?dtype=float32&batch_size=8``.
-
-    Values are numbers, ``true`` and ``false``, or text.
-    """
-    # an address may have a query of its own
-    split = re.fullmatch(r"((?:.*#)?[^?#]+)\?([^#]+)", name)
-    if not split:
-        return name, {}
-    found = {}
-    for option in split[2].split("&"):
-        key, _, value = option.partition("=")
-        try:
-            found[key] = json.loads(value)
-        except ValueError:
-            found[key] = value
-    return split[1], found
-
-
-def bare(name: str) -> str:
-    """A model's name without its options."""
-    return split_options(name)[0]
-
-
-def split_revision(name: str) -> tuple[str, str | None]:
-    """A name on the hub and the revision after ``@``, None without one. Names of folders are never split.
-
-    UserError for an ``@`` with nothing after it.
-    """
-    split = re.fullmatch("([^./~@][^/@]*/[^/@]*)@(.*)", name)
-    if not split or Path(name).exists():
-        return name, None
-    if not split[2]:
-        raise UserError(
-            f"model {name!r} names no revision after the @; write OWNER/NAME@REVISION, or leave it out"
-        )
-    return split[1], split[2]
-
-
-def is_remote(name: str) -> bool:
-    """Whether the name is an endpoint's address, for which no local checkpoint is needed."""
-    return "://" in name or name.startswith(OPENAI)
-
-
-def is_mini(name: str) -> bool:
-    """Whether the name is one of the kit's own models, here or not; ``mini-org/model`` is on the hub."""
-    return re.fullmatch("mini-[^/]*", bare(name)) is not None
-
-
-def table_name(name: str) -> str:
-    """The model's name in tables and ``roles``: without address, folder, revision and options."""
-    name = bare(name)
-    if is_remote(name):
-        return name.removeprefix(OPENAI).rpartition("#")[2]
-    name = split_revision(name)[0]
-    folder = paths.located(Path(name).expanduser())
-    # a name on the hub has one slash; a folder may be gone when its figures are drawn again
-    return folder.resolve().name if folder.is_dir() or name.count("/") > 1 else name
-
-
-def mini_models() -> dict[str, Path]:
-    """Short name -> folder of each of the kit's own models: for CloudAPIBench, ToolGen and questions, each sorted."""
-    parts = ("models", "toolgen", "questions")
-    folders = (folder for part in parts for folder in sorted((paths.MINI / part).glob("*")))
-    return {f"mini-{folder.name}": folder for folder in folders if is_model(folder)}
-
-
-def folder_of(name: str) -> Path:
-    """The folder of one of the kit's own models, or the path that a name gives, whether or not it exists."""
-    name = bare(name)
-    return mini_models().get(name) or paths.located(name).expanduser().resolve()
-
-
-def is_adapter(folder: Path) -> bool:
-    """Whether this is an adapter's folder: PEFT's configuration, and no checkpoint beside it."""
-    return (folder / ADAPTER).is_file() and not (folder / "config.json").is_file()
-
-
-def is_model(folder: Path) -> bool:
-    """Whether ``load`` accepts this folder: a checkpoint or an adapter."""
-    return any((folder / name).is_file() for name in ("config.json", ADAPTER))
-
-
-def base_of(folder: Path) -> tuple[str, str | None]:
-    """The base model of an adapter, as a path or a name on the hub, and its revision.
-
-    A relative path starts from the adapter's folder.
-    """
-    config = json.loads((folder / ADAPTER).read_text(encoding="utf-8"))
-    name = config.get("base_model_name_or_path") or ""
-    if name.startswith(".") or (folder / name).is_dir():
-        return str((folder / name).resolve()), None
-    return name, config.get("revision")
-
-
-def content_hash(folder: Path, files: Iterable[Path] | None = None) -> str:
-    """sha256 of the names and bytes of a folder's files; by default without cards, logs and hidden files."""
-    digest = hashlib.sha256()
-    for file in sorted(folder.rglob("*")) if files is None else files:
-        name = file.relative_to(folder).as_posix()
-        hidden = "/." in f"/{name}" or name.endswith(NOT_CONTENT)
-        if files is not None or file.is_file() and not hidden:
-            digest.update(f"{name}\0{file.stat().st_size}\0".encode())
-            with file.open("rb") as stream:
-                while block := stream.read(2**20):
-                    digest.update(block)
-    return digest.hexdigest()

@@ -13,10 +13,18 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models.complete import Completion, Decoding, Prompt
 from lookuplab.models.constraint import Constraint, NameConstraint, NameTries, Trie
-from lookuplab.models.load import base_of, content_hash, is_adapter
+from lookuplab.models.names import (
+    base_of,
+    content_hash,
+    is_adapter,
+    is_mini,
+    mini_models,
+    split_revision,
+)
 from lookuplab.models.tokens import TAIL, continuations
 
 DTYPES = ("float32", "bfloat16", "float16")
@@ -342,3 +350,18 @@ def has_gpu() -> bool:
     import torch
 
     return torch.cuda.is_available()
+
+
+def named(place: str, **options: Any) -> LocalModel:
+    """The local model of a name without options (``load.load``). Raises UserError for an unknown mini model."""
+    if is_mini(place):
+        if place not in mini_models():
+            there = (
+                ", ".join(mini_models()) or "none yet: run `python -m recipes.mini.corpus models`"
+            )
+            raise UserError(f"no mini model {place!r}; there are: {there}")
+        # float32 on every machine, so that all share one set of answers
+        return LocalModel(
+            str(mini_models()[place]), **{"name": place, "dtype": "float32", **options}
+        )
+    return LocalModel(*split_revision(str(paths.located(place))), **options)

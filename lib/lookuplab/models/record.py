@@ -5,7 +5,7 @@ Rows are found by the keys of the stores, so what no longer fits is not found an
 of store: ``completions`` has a column for each field of an answer, the others have their answers as JSON.
 
 For an audit, the runner sets ``$LOOKUPLAB_AUDIT``: then stores keep the questions of a sample of the rows, which are
-answered anew at the end (``lookuplab.audit``). ``differences`` compares the two answers.
+answered anew at the end (``lookuplab.run.audit``). ``differences`` compares the two answers.
 """
 
 import hashlib

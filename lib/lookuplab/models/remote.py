@@ -22,7 +22,7 @@ import openai
 
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models.complete import Completion, Decoding, Prompt
-from lookuplab.models.load import OPENAI, load_tokenizer
+from lookuplab.models.names import OPENAI, split_options
 
 OPENAI_URL = "https://api.openai.com/v1"
 ADDRESS = r"(?i)https?://[^/:@?]+[^@?]*"  # a host and perhaps a port and a path
@@ -86,7 +86,10 @@ class RemoteModel:
             raise UserError(
                 f"{self.name}: to count tokens, name a model with the same ones: ?tokenizer=OWNER/NAME"
             )
-        return load_tokenizer(self._tokenizer)
+        from lookuplab.models.local import named
+
+        place, options = split_options(self._tokenizer)
+        return named(place, **options).tokenizer
 
     def generate(
         self, requests: Sequence[tuple[Prompt, int]], decoding: Decoding

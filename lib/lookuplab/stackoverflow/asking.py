@@ -16,7 +16,7 @@ from typing import Literal
 
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models import Decoding, Prompt, complete, load
-from lookuplab.models.load import mini_models
+from lookuplab.models.names import mini_models
 from lookuplab.retrieval.rankers import Ranker
 from lookuplab.stackoverflow.corpus import Snippet
 from lookuplab.stackoverflow.ds1000 import CHAT, STOP, Problem, indented, solution_of

@@ -10,19 +10,17 @@ import hashlib
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 
-from lookuplab import paths
-from lookuplab.cluster import Cluster, check_seen, kept, spread
 from lookuplab.errors import UserError
-from lookuplab.execution.server import ENVIRONMENT, ForkServer, Limits, Outcome, Program, choose
+from lookuplab.execution import environments
+from lookuplab.execution.progress import Progress
+from lookuplab.execution.server import ForkServer, Limits, Outcome, Program, choose
+from lookuplab.execution.spread import Workers, check_seen, kept, spread
 from lookuplab.models.store import AnswerStore, canonical, digest, elsewhere
-from lookuplab.progress import Progress
-from lookuplab.provenance import file_hash
 from lookuplab.stackoverflow.ds1000 import Problem, program
 
 NAME = "ds1000-grader"
@@ -33,38 +31,16 @@ from importlib.metadata import distributions
 print(sys.version, sorted({(one.metadata["Name"], one.version) for one in distributions()}))"""
 
 
-def is_made(name: str = NAME) -> bool:
-    """Whether an environment was installed with all of its current pins."""
-    mark = paths.DOWNLOADS / name / "venv/installed.txt"
-    return mark.is_file() and mark.read_text() == file_hash(paths.DATA / f"{name}.txt")
-
-
-def make(name: str = NAME) -> Path:
-    """Install the pins of an environment unless that is already done. Raises UserError if venv or pip fails."""
-    folder, pins = paths.DOWNLOADS / name / "venv", paths.DATA / f"{name}.txt"
-    python = folder / "bin/python"
-    if not is_made(name):
-        try:
-            subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-            subprocess.run([python, "-m", "pip", "install", "--no-input", "-r", pins], check=True)
-        except subprocess.CalledProcessError as error:
-            raise UserError(
-                f"{name}: {error}; what was installed is kept, and the same command goes on from there"
-            ) from None
-        (folder / "installed.txt").write_text(file_hash(pins))
-    return python
-
-
 def environment(name: str = NAME) -> Path:
     """The Python of an installed environment, at a path, or for "" the kit's own. Raises UserError if there is none."""
     if not name or Path(name).is_file():
         # absolute, not resolved: Python recognises a virtual environment by the link's path
         return Path(name or sys.executable).absolute()
-    if not is_made(name):
+    if not environments.is_made(name):
         raise UserError(
             f"no grader environment {name!r}: run `lookuplab data get {NAME}`, or give a Python's path"
         )
-    return make(name)
+    return environments.make(name)
 
 
 def own_libraries() -> str:
@@ -107,7 +83,7 @@ class Grader:
     store: Path | bool | None = None
     workers: int = 0
     limits: Limits = Limits()
-    cluster: Cluster | None = None
+    cluster: Workers | None = None
     identity: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -201,12 +177,3 @@ def failing_references(problems: Sequence[Problem], grader: Grader) -> dict[str,
     outcomes = grader.outcomes(programs, "checking references", keep_failures=False)
     pairs = zip(problems, outcomes, strict=True)
     return {one.id: outcome.error for one, outcome in pairs if not outcome.passed}
-
-
-def fresh_process(one: Program, python: Path) -> Outcome:
-    """DS-1000's own way, for comparison: a process that imports everything afresh, without a sandbox."""
-    given = {"input": one.text.encode(), "env": ENVIRONMENT, "capture_output": True, "timeout": 240}
-    with tempfile.TemporaryDirectory() as place:
-        done = subprocess.run([python, "-"], cwd=place, **given)
-    error = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-    return Outcome(done.returncode == 0, error, 0)

@@ -25,10 +25,10 @@ from multiprocessing.reduction import recv_handle, send_handle
 from pathlib import Path
 
 from lookuplab import python_sources
-from lookuplab.cluster import Cluster, check_seen, spread
 from lookuplab.errors import UserError
+from lookuplab.execution.progress import Progress
+from lookuplab.execution.spread import Workers, check_seen, spread
 from lookuplab.models.store import AnswerStore, canonical, digest, elsewhere
-from lookuplab.progress import Progress
 from lookuplab.toolgen.functions import python_files
 
 JUDGING_VERSION = 4  # increase it whenever the same question would get a different answer
@@ -150,7 +150,7 @@ def answered(
     answer: Callable[..., tuple[object, str]],
     strict: bool,
     workers: int | None = None,
-    cluster: Cluster | None = None,
+    cluster: Workers | None = None,
 ) -> tuple[dict[str, object], dict[str, str]]:
     """The answers by key, stored or new, and why some were lost, by key.
 

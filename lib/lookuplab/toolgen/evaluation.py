@@ -11,8 +11,8 @@ from pathlib import Path
 import pandas as pd
 
 from lookuplab import paths
-from lookuplab.cluster import Cluster
 from lookuplab.errors import UserError, check_choice
+from lookuplab.execution.spread import Workers
 from lookuplab.models.load import load_tokenizer
 from lookuplab.models.store import hashed
 from lookuplab.toolgen.analysers import (
@@ -194,7 +194,7 @@ def judge(
     variant: Variant = "paper",
     workers: int | None = None,
     store: Path | str | None = None,
-    cluster: Cluster | None = None,
+    cluster: Workers | None = None,
     strict: bool = False,
 ) -> pd.DataFrame:
     """One row for each task, in their order.

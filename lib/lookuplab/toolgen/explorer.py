@@ -18,7 +18,7 @@ from lookuplab.models import Decoding
 from lookuplab.models.complete import Store
 from lookuplab.models.decoding import distributions
 from lookuplab.models.local import LocalModel
-from lookuplab.sliders import slide, table
+from lookuplab.results.sliders import slide, table
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.generation import DECODING, generate
 from lookuplab.toolgen.jedi_tool import JediTool

@@ -1,44 +1,29 @@
 """Fine-tuning on pairs of docstring and function (paper, Sections III-B-2 and IV-B), with and without marks, and what
 the models learned.
 
-It uses Transformers' Trainer, so it also runs on several GPUs: ``accelerate launch -m lookuplab train toolgen ...``.
 The base variant learns the same pairs without marks, and its vocabulary stays unchanged (Equation 1 is ToolGen's).
 """
 
 import copy
-import hashlib
 import json
 import math
-import os
-import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from importlib import metadata
-from importlib.util import find_spec
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import torch
-from peft import LoraConfig, PeftModel, get_peft_model
-from torch.utils.data import Sampler
-from transformers import (
-    AutoModelForCausalLM,
-    AutoModelForSeq2SeqLM,
-    DataCollatorForSeq2Seq,
-    Trainer,
-    TrainerCallback,
-    TrainingArguments,
-    set_seed,
-)
 
 from lookuplab import paths
-from lookuplab.errors import UserError, check_choice
+from lookuplab.errors import UserError
+from lookuplab.models import training
 from lookuplab.models.decoding import distributions
-from lookuplab.models.load import folder_of, load, table_name
 from lookuplab.models.local import LocalModel
-from lookuplab.provenance import device, processor
+from lookuplab.models.names import folder_of, table_name
+from lookuplab.models.training import Recipe, length
+from lookuplab.results.provenance import device, processor
 from lookuplab.scoring.rates import average, row
 from lookuplab.toolgen.pairs import (
     IGNORED,
@@ -53,67 +38,6 @@ from lookuplab.toolgen.pairs import (
 from lookuplab.toolgen.tool_use import role_of
 
 WORK = paths.RUNS / "train" / "toolgen"
-# The names of the attention's projections; Llama's serve all models that are not listed
-LLAMA = ("q_proj", "k_proj", "v_proj", "o_proj")
-ATTENTION = {"gpt2": ("c_attn", "attn.c_proj"), "t5": ("q", "k", "v", "o")}
-LOSSES = ("answer", "function", "all")
-POOL = 50  # batches whose pairs are sorted together: a larger pool saves padding but makes batches less random
-CARD = """---
-license: {licence}
-library_name: {library}
-tags: [code, python]
----
-# {name}
-
-{about}
-
-`{base}`, fine-tuned by lookuplab. Run nothing that it writes unread. The losses are in `log.csv`, the whole run:
-
-```json
-{facts}
-```
-"""
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """Everything that determines the weights of a fine-tuned model, besides its base and the pairs.
-
-    The paper states epochs, learning rate, batch size, seed and LoRA's two numbers; the rest are the defaults of
-    Transformers. ``batch_size`` is the number of pairs per step, over all processes and accumulated parts.
-    ``lora_rank`` None trains all weights; ``lora_targets`` None means the attention's four projections;
-    ``lora_embeddings`` also trains and stores the whole embedding and head. ``max_tokens`` is the length of the longest
-    pair (decoder: prompt and answer together; encoder-decoder: each); None means the model's context. ``loss_on`` is
-    for decoders: "answer" (the body), "function" (the signature as well: the paper's F_aug) or "all" (and the
-    docstring). ``validation`` is the number of pairs, chosen by the seed, that are not trained on; the checkpoint with
-    the lowest loss on them is taken instead of the last one. ``bf16`` is autocast. ``group_by_length`` puts pairs of
-    similar length into a batch, which saves padding and changes the order.
-    """
-
-    epochs: int = 10
-    learning_rate: float = 5e-6
-    batch_size: int = 32
-    seed: int = 42
-    lora_rank: int | None = None
-    lora_alpha: int = 16
-    lora_targets: tuple[str, ...] | None = None
-    lora_dropout: float = 0.0
-    lora_embeddings: bool = False
-    warmup_steps: float = 0.0  # below 1: a share of all steps
-    max_tokens: int | None = None
-    loss_on: str = "answer"
-    validation: int = 0
-    bf16: bool = False
-    group_by_length: bool = False
-    accumulation: int = 1
-    checkpoint_activations: bool = False
-
-    def __post_init__(self) -> None:
-        if min(self.epochs, self.batch_size, self.accumulation) < 1:
-            raise UserError("recipe: epochs, batch_size and accumulation must be at least 1")
-        check_choice("recipe: loss_on", self.loss_on, LOSSES)
-
-
 # Section IV-B, "Model Fine-tuning". Optimiser, schedule, warm-up and weight decay are not stated, so they are the
 # Trainer's defaults. Rank 16 on all four projections of CodeLlama-7B is 16.8 of 6,738 million weights, the paper's
 # 0.25 %; on q and v alone it would be half of that.
@@ -140,104 +64,29 @@ def finetune(
     *,
     marked: bool,
     work: Path | None = None,
-    half: bool = False,
-    log_every: int = 10,
-    save_every: int = 200,
-    about: str = "",
-    licence: str = "other",
+    **options: Any,
 ) -> dict[str, Any]:
-    """Fine-tune the checkpoint ``base`` (folder or name) and write the folder ``output``, which ``models.load`` loads.
+    """Fine-tune the checkpoint ``base`` (folder or name) on pairs; write the folder ``output``.
 
     ``pairs`` carry their marks for both variants: ``marked=False`` removes them, and a pair whose marked form is too
-    long is left out of both, so that both learn the same pairs. ``half`` stores the weights in fp16. ``work`` (default:
-    runs/train/toolgen/OUTPUT'S NAME) holds TensorBoard's events, if it is installed, and, until the run is complete,
-    checkpoints every ``save_every`` steps: the same run resumes from the last one.
-
-    Returns the card, which the folder has as card.json and in README.md: ``pairs``, ``left_out`` by reason, ``steps``,
-    ``loss`` (the last line of log.csv, nats per token), ``validation_loss`` (or None) of the weights of ``taken_step``,
-    ``seconds`` (since the last interruption), ``trainable`` of ``parameters`` weights, ... README.md begins with
-    ``about``: what the pairs are and what the model does. Raises UserError if no pair is usable, if ``output`` exists,
-    or if the loss diverges.
+    long is left out of both, so that both learn the same pairs. ``work`` (default: runs/train/toolgen/OUTPUT'S NAME),
+    ``options`` and the card that is returned are those of ``models.training.train``; the card also has ``left_out`` by
+    reason. Raises UserError if no pair is usable, if ``output`` exists, or if the loss diverges.
     """
     output = Path(output)
-    if output.exists():
-        raise UserError(f"{output} exists; delete it, or give another output")
-    output.parent.mkdir(parents=True, exist_ok=True)  # fails now if it cannot be written
-    adapted = recipe.lora_rank is not None
-    # frozen weights may have the type of the computation
-    dtype = "bfloat16" if adapted and recipe.bf16 else "float32"
-    checkpoint = load(str(base), dtype=dtype, device_map="cpu")
-    module, tokenizer = checkpoint.module, checkpoint.tokenizer
+    checkpoint = training.begin(base, output, recipe)
     rows, left_out = _rows(checkpoint, pairs, recipe, marked)
-    run = repr([recipe, checkpoint.identity, marked, rows])
-    rows, validation = _parted(rows, recipe)
-    set_seed(recipe.seed)  # for the mark's rows and LoRA's weights
-    mark = add_mark(tokenizer, module) if marked else None
-    # by the configuration: in 16 bits the loaded head is a second copy in float32
-    parameters = trained_share(module.config, recipe)[1]
-    model = with_lora(module, recipe, mark) if adapted else module
-    # 1. train, from the last checkpoint of the same run
-    work = Path(work or WORK / output.name) / hashlib.sha256(run.encode()).hexdigest()[:12]
-    padding = copy.deepcopy(tokenizer)  # the saved one stays unchanged
-    padding.padding_side, padding.pad_token = "right", padding.pad_token or padding.eos_token
-    trainer = Trainer(
-        model,
-        _arguments(recipe, work, log_every, save_every),
-        DataCollatorForSeq2Seq(padding, return_tensors="pt"),
+    where = f"{device()} ({processor()})"
+    return training.train(
+        checkpoint,
         rows,
-        validation or None,
-        callbacks=[Milestones()],
+        output,
+        recipe,
+        work=Path(work or WORK / output.name),
+        add_token=add_mark if marked else None,
+        facts={"marked": marked, "left_out": left_out, "device": where},
+        **options,
     )
-    order = Order([_length(row) for row in rows], recipe)
-    trainer._get_train_sampler = lambda *_: order
-    whole = work.glob("checkpoint-*/complete")
-    # by the step in its name: a copy to another machine may change all times
-    last = max(whole, key=lambda file: int(file.parent.name.rpartition("-")[2]), default=None)
-    done = trainer.train(resume_from_checkpoint=last and str(last.parent))
-    log = pd.DataFrame([line for line in trainer.state.log_history if "loss" in line])
-    if not math.isfinite(log.loss.iloc[-1]):
-        raise UserError(
-            "the loss is not finite any more; lower the learning rate, or train in float32"
-        )
-    # 2. write the folder, complete or not at all
-    facts = {
-        "base": checkpoint.identity.get("checkpoint", checkpoint.name),
-        "marked": marked,
-        "recipe": asdict(recipe),
-        "pairs": len(rows),
-        "left_out": left_out,
-        "steps": done.global_step,
-        "seconds": round(done.metrics["train_runtime"], 1),
-        "loss": float(log.loss.iloc[-1]),
-        "validation_loss": trainer.state.best_metric,
-        "taken_step": trainer.state.best_global_step or done.global_step,
-        "parameters": parameters,
-        "trainable": module.num_parameters(only_trainable=True),
-        "device": f"{device()} ({processor()})",
-        "versions": {each: metadata.version(each) for each in ("torch", "transformers", "peft")},
-    }
-    if trainer.is_world_process_zero():
-        part = output.with_name(f".{output.name}.partial")
-        shutil.rmtree(part, ignore_errors=True)
-        model.to("cpu", torch.float16 if half else None)
-        if adapted:
-            _save_adapter(model, part, checkpoint, output)
-        else:
-            model.config.use_cache = True  # the Trainer switched it off
-            model.save_pretrained(part)
-        if marked or not adapted:
-            tokenizer.save_pretrained(part)
-        log[["step", "epoch", "loss", "learning_rate"]].to_csv(part / "log.csv", index=False)
-        card = json.dumps(facts, indent=1)
-        (part / "card.json").write_text(card + "\n", encoding="utf-8")
-        told = {"name": output.name, "about": about, "licence": licence, "base": facts["base"]}
-        readme = CARD.format(**told, library="peft" if adapted else "transformers", facts=card)
-        (part / "README.md").write_text(readme, encoding="utf-8")
-        part.rename(output)
-        for folder in work.glob("checkpoint-*"):
-            shutil.rmtree(folder)
-    trainer.accelerator.wait_for_everyone()
-    return facts
 
 
 def _rows(
@@ -253,7 +102,7 @@ def _rows(
     limit = min(recipe.max_tokens or math.inf, checkpoint.context or math.inf)
     left_out, kept = Counter(), []
     for pair, example in zip(pairs, encode(with_mark, pairs, kind), strict=True):
-        if _length(labelled(example, kind)) > limit:
+        if length(labelled(example, kind)) > limit:
             left_out[f"longer than {limit} tokens"] += 1
         elif not example.exact:
             left_out["not spelled by the model's tokenizer"] += 1
@@ -265,18 +114,6 @@ def _rows(
     return [labelled(example, kind, recipe.loss_on) for example in examples], left_out
 
 
-def _parted(rows: list[dict], recipe: Recipe) -> tuple[list[dict], list[dict]]:
-    """The rows to train on, and those for validation."""
-    if recipe.validation >= len(rows):
-        raise UserError(
-            f"{len(rows)} pairs are too few for {recipe.validation} of validation; lower it (-s validation=0)"
-        )
-    chance = torch.Generator().manual_seed(recipe.seed)
-    order = torch.randperm(len(rows), generator=chance).tolist()
-    apart, left = order[: recipe.validation], sorted(order[recipe.validation :])
-    return [rows[at] for at in left], [rows[at] for at in apart]
-
-
 def labelled(example: Example, kind: str, loss_on: str = "answer") -> dict[str, list[int]]:
     """``input_ids`` and ``labels`` as Transformers' models take them; labels are not shifted, the model does that."""
     if kind == "encoder-decoder":
@@ -285,134 +122,6 @@ def labelled(example: Example, kind: str, loss_on: str = "answer") -> dict[str, 
     learned = {"answer": 0, "function": example.signature, "all": len(prompt)}[loss_on]
     labels = prompt[:learned] + [IGNORED] * (len(prompt) - learned) + example.answer
     return {"input_ids": prompt + example.answer, "labels": labels}
-
-
-def _length(row: dict[str, list[int]]) -> int:
-    """The tokens that a pair needs room for: a decoder's prompt and answer share one context, otherwise each has its
-    own.
-    """
-    return max(map(len, row.values()))
-
-
-def _arguments(recipe: Recipe, work: Path, log_every: int, save_every: int) -> TrainingArguments:
-    arguments = TrainingArguments(
-        output_dir=str(work),
-        num_train_epochs=recipe.epochs,
-        learning_rate=recipe.learning_rate,
-        seed=recipe.seed,
-        warmup_steps=recipe.warmup_steps,
-        bf16=recipe.bf16,
-        gradient_accumulation_steps=recipe.accumulation,
-        activation_checkpointing=recipe.checkpoint_activations,
-        logging_steps=log_every,
-        logging_nan_inf_filter=False,
-        save_steps=save_every,
-        save_total_limit=2,
-        eval_strategy="steps" if recipe.validation else "no",
-        eval_steps=save_every,
-        load_best_model_at_end=recipe.validation > 0,
-        label_names=["labels"],
-        use_cpu=not torch.cuda.is_available(),  # else bf16 is refused where there is no GPU
-        report_to="tensorboard" if find_spec("tensorboard") else "none",
-        ddp_find_unused_parameters=False,
-        log_level="error",
-        dataloader_pin_memory=torch.cuda.is_available(),
-    )
-    parts = arguments.world_size * max(1, arguments.n_gpu) * recipe.accumulation
-    if recipe.batch_size % parts:
-        raise UserError(
-            f"a batch of {recipe.batch_size} does not divide into {parts} parts (processes x accumulation); change batch "
-            "size or accumulation"
-        )
-    arguments.per_device_train_batch_size = recipe.batch_size // parts
-    return arguments
-
-
-class Order(Sampler):
-    """The order of the pairs in each epoch, from the seed alone, so that a resumed run sees the same batches, on any
-    number of processes.
-
-    The pairs are shuffled; ``group_by_length`` puts pairs of similar length into a batch and shuffles the batches.
-    """
-
-    def __init__(self, lengths: Sequence[int], recipe: Recipe):
-        self.lengths, self.recipe, self.epoch = torch.tensor(lengths), recipe, 0
-
-    def __len__(self) -> int:
-        return len(self.lengths)
-
-    def set_epoch(self, epoch: int) -> None:
-        self.epoch = epoch
-
-    def __iter__(self) -> Iterator[int]:
-        chance = torch.Generator().manual_seed(self.recipe.seed * 100_003 + self.epoch)
-        order = torch.randperm(len(self), generator=chance)
-        if self.recipe.group_by_length:
-            size = self.recipe.batch_size
-            pools = order.split(POOL * size)
-            like = torch.cat([pool[self.lengths[pool].argsort(stable=True)] for pool in pools])
-            full = len(self) // size
-            batches, last = like[: full * size].view(full, size), like[full * size :]
-            order = torch.cat([batches[torch.randperm(full, generator=chance)].flatten(), last])
-        return iter(order.tolist())
-
-
-class Milestones(TrainerCallback):
-    """Log the last step and compute its loss on the validation pairs; mark a checkpoint that was written completely
-    with the file ``complete``.
-    """
-
-    def on_step_end(self, args, state, control, **_) -> None:
-        last = state.global_step >= state.max_steps
-        control.should_log |= last
-        control.should_evaluate |= last and args.load_best_model_at_end
-
-    def on_save(self, args, state, control, **_) -> None:
-        if state.is_world_process_zero:
-            Path(args.output_dir, f"checkpoint-{state.global_step}", "complete").touch()
-
-
-def with_lora(module: Any, recipe: Recipe, mark: int | None) -> PeftModel:
-    """The model with LoRA on the attention's four projections, everything else frozen.
-
-    The row of the token ``mark`` in the embedding, and in the head if the two are not tied, is trained as well: a
-    head's row that stays random can hardly win an argmax. (``lora_embeddings`` trains all rows of both.)
-    """
-    family, embedding = module.config.model_type, module.get_input_embeddings()
-    whole = recipe.lora_embeddings
-    head = module.get_output_embeddings()
-    layers = [embedding] if head.weight is embedding.weight else [embedding, head]
-    rows = {name: [mark] for name, layer in module.named_modules() if layer in layers}
-    config = LoraConfig(
-        r=recipe.lora_rank,
-        lora_alpha=recipe.lora_alpha,
-        lora_dropout=recipe.lora_dropout,
-        fan_in_fan_out=family == "gpt2",  # its projections are stored transposed
-        target_modules=list(recipe.lora_targets or ATTENTION.get(family, LLAMA)),
-        task_type="SEQ_2_SEQ_LM" if module.config.is_encoder_decoder else "CAUSAL_LM",
-        modules_to_save=[name.rpartition(".")[2] for name in rows] if whole else None,
-        trainable_token_indices=None if mark is None or whole else rows,
-    )
-    wrapped = get_peft_model(module, config)
-    config.base_model_name_or_path = ""  # else PEFT asks the hub at every checkpoint
-    return wrapped
-
-
-def _save_adapter(model: PeftModel, folder: Path, checkpoint: LocalModel, output: Path) -> None:
-    """Write the adapter into ``folder``, which will be ``output``.
-
-    A local base is named by its path relative to ``output``, one on the hub with its commit.
-    """
-    config, base = model.peft_config["default"], Path(checkpoint.source[0])
-    if base.is_dir():
-        place = Path(os.path.relpath(base.resolve(), output.resolve())).as_posix()
-        config.base_model_name_or_path = place if place.startswith(".") else f"./{place}"
-    else:
-        called = checkpoint.identity["checkpoint"]
-        config.base_model_name_or_path, _, config.revision = called.rpartition("@")
-    # it is a set, but equal adapters should give equal files
-    config.target_modules = sorted(config.target_modules)
-    model.save_pretrained(folder, save_embedding_layers=False)
 
 
 def cards(models: Sequence[str]) -> pd.DataFrame:
@@ -458,17 +167,6 @@ def _written(name: str, file: str) -> tuple[Path, tuple[str, str]]:
     if not place.is_file():
         raise UserError(f"{name} has no {file}; give a model that `lookuplab train toolgen` wrote")
     return place, role_of(table_name(name))
-
-
-def trained_share(config: Any, recipe: Recipe) -> tuple[int, int]:
-    """(trained, all) weights of a Transformers configuration, from its shapes: takes no memory and adds no mark."""
-    kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-    with torch.device("meta"):
-        module = kind.from_config(config)
-        everything = module.num_parameters()
-        if recipe.lora_rank is not None:
-            with_lora(module, recipe, None)
-        return module.num_parameters(only_trainable=True), everything
 
 
 def mark_probabilities(model: LocalModel, pairs: Sequence[Pair], seed: int = 0) -> pd.DataFrame:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lookuplab.errors import UserError, check_choice
-from lookuplab.models.load import content_hash
+from lookuplab.models.names import content_hash
 from lookuplab.toolgen import analysers
 from lookuplab.toolgen.functions import Function, python_files
 from lookuplab.toolgen.pairs import VARIANTS, Variant

@@ -27,8 +27,8 @@ from typing import Any
 
 import pandas as pd
 
-from lookuplab.cluster import Cluster
 from lookuplab.errors import UserError, check_choice
+from lookuplab.execution.spread import Workers
 from lookuplab.models.store import AnswerStore
 from lookuplab.paths import write_lines
 from lookuplab.scoring.rates import average, bare_row, rate, row
@@ -130,7 +130,7 @@ def marked(
     variant: Variant = "paper",
     workers: int | None = None,
     store: Path | str | None = None,
-    cluster: Cluster | None = None,
+    cluster: Workers | None = None,
     strict: bool = True,
 ) -> list[Record]:
     """The functions' records in a marked corpus (Section III-B), in their order.

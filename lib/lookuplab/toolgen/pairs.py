@@ -70,11 +70,23 @@ class Pair:
         )
 
 
-class TextPair(Pair):
-    """A prompt for a decoder (``docstring``) and its answer (``body``), both used as they are, without marks."""
+@dataclass(frozen=True)
+class TextPair:
+    """A question for a decoder and its reply, both used as they are, without marks."""
+
+    id: str
+    question: str
+    reply: str
+    signature: str = ""
 
     def prompt(self, kind: str) -> str:
-        return self.docstring
+        return self.question
+
+    def answer(self, kind: str) -> str:
+        return self.reply
+
+    def unmarked(self) -> "TextPair":
+        return self
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,129 @@
+"""Developer-style comments from an SDK's own description, by deterministic rewriting.
+
+The paper asks Claude 3 Sonnet for three concise comments per API (Appendix A.2, step 7). Here, without that model, the
+sentence that says what the API does is turned into an imperative, and its verb, determiners and stock phrases are
+reworded. The comments in the mini models' training corpus are made in the same way, with different choices.
+"""
+
+import random
+import re
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from lookuplab.cloudapi.specs import ApiSpec
+from recipes.cloudapi.prose import sentences
+
+_TABLES = yaml.safe_load(Path(__file__).with_name("wordings.yaml").read_text("utf-8"))
+# Verb, or the pattern of a phrase -> what a developer may write instead.
+VERBS = _TABLES["sdk"]
+LIBRARY_VERBS = VERBS | _TABLES["library"]
+MEANT = LIBRARY_VERBS | _TABLES["meant"]
+PHRASES = {re.compile(each, re.I): options for each, options in _TABLES["phrases"].items()}
+
+_LEAD_INS = re.compile(
+    r"^(?:(?:use|using|call|invoke) (?:this|the)(?: \w+)? (?:api|operation|action|method|command|function)?"
+    r"(?: call)? ?to |"
+    r"(?:this|the)(?: \w+){0,2} (?:api|operation|action|method|command|function|call)(?: call)? "
+    r"(?:can be used to |is used to |will |lets you |"
+    r"allows you to |enables you to |allows \w+ to )?|used (?:by \w+ )?to |(?:lets|allows|enables) you (?:to )?|"
+    r"(?:an? )?(?:asynchronous|long-running|synchronous) (?:operation|api) (?:that|to) )",
+    re.IGNORECASE,
+)
+_BOILERPLATE = re.compile(
+    r"^(?:for more|see |note|this is aws waf|amazon web services customers|important|learn more|if |when |you |we |it |"
+    r"in the |end of support|deprecated|this (?:api|operation|action) (?:is|has|requires|supports))|not supported|"
+    r"deprecated|http",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(
+    r"(?:[,;:]| - | -- | which | such as | so that | by using | based on | if | when | whether or not | including )"
+)
+# Words in which no clause ends.
+_DANGLING = frozenset("the a an of for to and or in with that from on your is".split())
+_THIRD_PERSON = ("s$", ""), ("es$", ""), ("ies$", "y")
+# The next sentence may begin with a lower-case letter, if its first word is a name.
+_NEXT_SENTENCE = re.compile(r"(?<=\w{3})\. (?=[a-z])")
+MAX_WORDS = 16
+
+
+class Intent(NamedTuple):
+    """What an API is for: an imperative ``verb`` and the rest of its clause."""
+
+    verb: str
+    rest: str
+
+
+def normalised(text: str) -> str:
+    """Lower-case letters and digits only: equal for snake_case, CamelCase and spaced words."""
+    return re.sub(r"[^a-z0-9]+", "", text.lower())
+
+
+def leaks_name(comment: str, name: str) -> bool:
+    """Whether the comment gives the API's name away in any case style."""
+    return normalised(name) in normalised(comment)
+
+
+@cache
+def intent(description: str, in_library: bool = False) -> Intent | None:
+    """The first sentence that says what the API does, as an imperative clause of at most MAX_WORDS words; None without
+    one. Descriptions of a package's functions may begin with more verbs than those of an SDK's operations.
+    """
+    verbs = LIBRARY_VERBS if in_library else VERBS
+    for sentence in sentences(description)[:4]:
+        clause = _LEAD_INS.sub("", sentence).strip()
+        if _BOILERPLATE.search(clause):
+            continue
+        clause = clause.replace("`", "").replace("Amazon Web Services", "AWS")
+        first, _, rest = re.sub(r"\([^)]*\)", " ", clause).partition(" ")
+        rest = " ".join(rest.split()).rstrip(".").removeprefix("of ")
+        ends = (cut.start() for cut in _CLAUSE.finditer(rest))
+        words = rest[: next((end for end in ends if len(rest[:end].split()) >= 3), None)].split()
+        words = words[:MAX_WORDS]
+        while words and words[-1].lower() in _DANGLING:
+            words.pop()
+        said = first.strip(".,").lower()
+        for stem in (said, *(re.sub(*end, said) for end in _THIRD_PERSON)):
+            if stem in verbs and len(words) >= 2:
+                return Intent(stem, " ".join(words))
+    return None
+
+
+def purpose(spec: ApiSpec) -> Intent | None:
+    """The clause that an API's comments are made from."""
+    return intent(spec.description, spec.provider == "python")
+
+
+def reword(meaning: Intent, rng: random.Random, keep: float = 0.0) -> str:
+    """One wording of the intent; each part keeps its plain form with probability ``keep``.
+
+    The wording says neither less nor more than the SDK: "a new" does not become "another", nor "the specified" "one".
+    """
+
+    def choose(options: Sequence[str]) -> str:
+        return options[0] if rng.random() < keep else rng.choice(options)
+
+    rest = _NEXT_SENTENCE.split(meaning.rest)[0]
+    for pattern, options in PHRASES.items():
+        rest = pattern.sub(lambda _: choose(options), rest)  # noqa: B023
+    return " ".join(f"{choose(MEANT[meaning.verb])} {rest}".split())
+
+
+def distinct_comments(spec: ApiSpec, count: int) -> list[str]:
+    """Up to ``count`` different wordings of what the API is for, capitalised.
+
+    None of them contains the API's name in any case style, and none occurs in the description.
+    """
+    meaning, found = purpose(spec), {}
+    rng, source = random.Random(f"comment {spec.id}"), normalised(spec.description)
+    for _ in range(40 * count if meaning else 0):
+        comment = reword(meaning, rng, 0.25)
+        plain = normalised(comment)
+        if not leaks_name(comment, spec.name) and plain not in source:
+            found.setdefault(plain, comment[0].upper() + comment[1:])
+        if len(found) == count:
+            break
+    return list(found.values())

@@ -1,0 +1,142 @@
+"""Specifications read from Python signatures and docstrings, and the files of an index (Appendix A.2, steps 2 and 4)."""
+
+import inspect
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import get_overloads
+
+from lookuplab.cloudapi.specs import (
+    DOCUMENTATION,
+    INDEX,
+    ApiIndex,
+    ApiSpec,
+    Parameter,
+    Signature,
+    load_documentation,
+    load_index,
+)
+from lookuplab.paths import write_lines
+from recipes.cloudapi.prose import documented_types, first_sentence
+
+_TYPES = {  # the first that matches: "list[str]" is a list, "Optional[str]" a string
+    "list": r"list|iterable|sequence|tuple|\[(?:str|int)\]$",
+    "map": r"dict|mapping|json",
+    "blob": r"bytes|io\b|stream|anystr",
+    "timestamp": r"datetime|timedelta|\bdate\b",
+    "boolean": r"\bbool",
+    "integer": r"\bint\b|\blong\b",
+    "float": r"\bfloat\b",
+    "string": r"\bstr\b|string",
+    "structure": r"\w",
+}
+LIMIT = 5_000  # characters of full documentation that are kept (Appendix B.1)
+COMMON = 4  # a name in more clients than this says nothing about the service
+Place = tuple[str, str, str, str]  # provider, service, client, name
+Described = tuple[ApiSpec, str]  # an API with its documentation
+
+
+def signature(function: Callable, types: Mapping[str, str], unbound: bool = False) -> Signature:
+    """The signature that ``inspect`` reports, without ``self`` for an ``unbound`` method.
+
+    ``types`` gives the types of arguments without an annotation. If Python knows no signature (many compiled
+    functions), anything is accepted.
+    """
+    try:
+        arguments = inspect.signature(function).parameters.values()
+    except Exception:  # a package's own ``__signature__`` may raise anything
+        return Parameter("args", "VAR_POSITIONAL"), Parameter("kwargs", "VAR_KEYWORD")
+    found = []
+    for p in arguments:
+        one = Parameter(p.name, p.kind.name)
+        if not one.kind.startswith("VAR_"):
+            given = types.get(p.name, "") if p.annotation is p.empty else p.annotation
+            given = given if isinstance(given, str) else inspect.formatannotation(given)
+            one = Parameter(*one[:2], int(p.default is p.empty), type_word(given))
+        found.append(one)
+    without_self = unbound and found and found[0].kind.startswith("POSITIONAL")
+    return tuple(found[1:] if without_self else found)
+
+
+def inspected(place: Place, function: Callable, unbound: bool = False, **more) -> Described:
+    """(specification, docstring) of a Python callable at a (provider, service, client, name).
+
+    The specification is read from its signature, overloads and docstring; ``more`` are further fields.
+    """
+    variants = [function]
+    variants += get_overloads(inspect.unwrap(getattr(function, "__func__", function)))
+    docstring = next(filter(None, map(inspect.getdoc, variants)), "")
+    types = documented_types(docstring)
+    parameters, *overloads = (signature(one, types, unbound) for one in variants)
+    known = {p.name for one in (parameters, *overloads) for p in one}
+    anything = {"VAR_POSITIONAL", "VAR_KEYWORD"} <= {p.kind for p in parameters}
+    spec = ApiSpec(
+        *(*place, parameters, tuple(overloads)),
+        documented=tuple(sorted(types.keys() - known)),
+        description=first_sentence(docstring),
+        **more,
+    )
+    if anything and not spec.required:
+        spec = replace(spec, flags=("open_signature",))
+    return spec, docstring[:LIMIT]
+
+
+def methods(cls: type) -> Iterator[tuple[str, Callable, bool]]:
+    """(name, method, whether it needs no instance) of the public methods of a class."""
+    for name, method in inspect.getmembers(cls, inspect.isroutine):
+        if not name.startswith("_") and callable(method):  # a cached property passes for a routine
+            static = inspect.getattr_static(cls, name, None)
+            yield name, method, isinstance(static, classmethod | staticmethod)
+
+
+def type_word(annotation: str) -> str:
+    """One word for the type of a value; for a union, that of its first alternative."""
+    text = re.sub(r"[\w.~]+\.(?=\w)", "", annotation).replace("`", "").strip()
+    while wrapped := re.fullmatch(r"(?:Optional|Union|Required)\[(.*)\]", text):
+        text = wrapped[1]
+    outside = re.sub(r"\[.*?\]", lambda inside: "_" * len(inside[0]), text)
+    if cut := re.search(r",|\|| or ", outside):
+        return type_word(text[: cut.start()])
+    return next((word for word, pattern in _TYPES.items() if re.search(pattern, text.lower())), "")
+
+
+def to_json(spec: ApiSpec) -> dict:
+    """A compact JSON object: parameters as [name, kind, required, type], empty fields left out."""
+    return {f.name: v for f in fields(spec) if (v := getattr(spec, f.name)) != f.default}
+
+
+def write_index(folder: Path, described: Iterable[Described]) -> ApiIndex:
+    """Write (specification, full documentation) of APIs, given in any order, for ``load_index`` and
+    ``load_documentation``.
+
+    The same APIs give the same bytes.
+    """
+    described = sorted(described, key=lambda pair: pair[0].id)
+    pages = [{"id": spec.id, "documentation": page} for spec, page in described if page]
+    specs = map(to_json, flagged([spec for spec, _ in described]))
+    for name, rows in (INDEX.name, specs), (DOCUMENTATION.name, pages):
+        lines = (json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in rows)
+        write_lines(folder / name, (line.encode("utf-8", "ignore").decode() for line in lines))
+    load_index.cache_clear()  # the old index may have had the same path
+    load_documentation.cache_clear()
+    return load_index(folder / INDEX.name)
+
+
+def flagged(specs: Sequence[ApiSpec]) -> list[ApiSpec]:
+    """Flag names that do not identify one API by themselves; ``tasks.candidates`` leaves out most of these.
+
+    ``shared_name``: another client of the provider has an operation of this name. ``generic_name``: a single word
+    (``encrypt``; ``begin_`` does not count), or a name in more than four clients (``list_by_resource_group``).
+    """
+    holders, found = Counter((spec.provider, spec.name) for spec in specs if spec.operation), []
+    for spec in specs:
+        times, flags = holders[spec.provider, spec.name], set(spec.flags)
+        if times > COMMON or "_" not in spec.name.removeprefix("begin_"):
+            flags.add("generic_name")
+        if times > 1:
+            flags.add("shared_name")
+        found.append(replace(spec, flags=tuple(sorted(flags))))
+    return found

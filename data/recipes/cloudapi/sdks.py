@@ -1,0 +1,212 @@
+"""The API index from the installed SDKs of AWS and Azure (Appendix A.2, steps 2 and 4).
+
+The paper reads stubs made by mypy_boto3_builder and scrapes boto3's web pages. Both are generated from the service
+models inside botocore, so here the models are read directly. For Azure the paper parses the SDK's sources, which
+contain every method many times (asynchronous twins, overloads, one copy for each service version); here the packages
+are imported and inspected, because only the client knows which copy it uses. Nothing is downloaded and no request is
+sent.
+"""
+
+import importlib.metadata
+import inspect
+import keyword
+import multiprocessing
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from itertools import compress
+from pathlib import Path
+
+import click
+
+from lookuplab import paths
+from lookuplab.cloudapi.specs import INDEX, ApiSpec, Parameter
+from lookuplab.errors import UserError
+from lookuplab.execution.progress import watched
+from lookuplab.run.commands import command, run_module
+from recipes.cloudapi.prose import first_sentence, html_text, rst_text, sentences
+from recipes.cloudapi.reading import (
+    LIMIT,
+    Described,
+    Place,
+    inspected,
+    methods,
+    signature,
+    write_index,
+)
+
+# AWS
+
+EVERY_CLIENT = frozenset(
+    "can_paginate close generate_presigned_url get_paginator get_waiter".split()
+)
+_WORDS = {"long": "integer", "double": "float"}  # type in the model -> word in the index
+_OLD_NAMES = {  # botocore.handlers
+    "aws/mturk.mturk.list_hits_for_qualification_type": "list_hi_ts_for_qualification_type"
+}
+
+
+@cache
+def session():
+    import boto3
+
+    return boto3.session.Session("none", "none", region_name="us-east-1")
+
+
+def aws_methods(service: str) -> Iterator[Described]:
+    """Every public method of one boto3 client, with boto3's page as plain text for its documentation (slow: 10 ms).
+
+    Methods that every client has get no documentation.
+    """
+    client = session().client(service)
+    # Two modelled operations need HTTP/2 and are not in the class, so the client is inspected, not the model.
+    for name, method in inspect.getmembers(client, inspect.ismethod):
+        if name.startswith("_"):
+            continue
+        place = "aws", service, service, name
+        if modelled := client.meta.method_to_api_mapping.get(name):
+            spec = _operation(place, client.meta.service_model.operation_model(modelled))
+        else:  # written by hand, such as s3.upload_file
+            summary = first_sentence(inspect.getdoc(method) or "")
+            spec = ApiSpec(*place, signature(method, {}), description=summary, operation=False)
+        page = "" if name in EVERY_CLIENT else inspect.cleandoc(str(method.__doc__))
+        yield spec, rst_text(page)[:LIMIT]
+        if old := _OLD_NAMES.get(spec.id):
+            yield replace(spec, name=old, flags=("alias",), description="", operation=False), ""
+
+
+def _operation(place: Place, model) -> ApiSpec:
+    shape = model.input_shape
+    members, required = (shape.members, shape.required_members) if shape else ({}, [])
+    text = html_text(model.documentation or "")
+    if "</p>" in text:  # eight models contain escaped HTML inside their HTML
+        text = html_text(text)
+    # ``autofilled``: botocore accepts the call without a required member (botocore.handlers fills in glacier's account).
+    # ``keyword_argument``: Python does not accept the modelled name of a member as a keyword.
+    filled = ["accountId"] if place[1] == "glacier" else model.idempotent_members
+    holds = {*filled} & {*required}, any(map(keyword.iskeyword, members))
+    return ApiSpec(
+        *place,
+        tuple(
+            Parameter(
+                name,
+                required=int(name in required),
+                type=_WORDS.get(member.type_name, member.type_name),
+            )
+            for name, member in members.items()
+        ),
+        description=" ".join(sentences(text)[:5]),  # Appendix B.1
+        flags=tuple(compress(("autofilled", "keyword_argument"), holds)),
+    )
+
+
+# Azure
+
+AZURE = {  # service, as prompts name it (``# initialize blob client``) -> module of its package
+    module.rpartition(".")[2]: module
+    for module in """
+        azure.ai.formrecognizer
+        azure.ai.textanalytics
+        azure.cognitiveservices.vision.computervision
+        azure.communication.callautomation
+        azure.cosmos
+        azure.eventhub
+        azure.keyvault.secrets
+        azure.mgmt.compute
+        azure.mgmt.network
+        azure.mgmt.storage
+        azure.servicefabric
+        azure.storage.blob
+    """.split()
+}
+_NO_OPERATION = frozenset({"close", "models", "send_request"})
+
+
+def azure_methods(service: str) -> Iterator[Described]:
+    """Every public method of the synchronous clients of one package, with its docstring."""
+    exported = importlib.import_module(AZURE[service])
+    for cls in azure_clients(service):
+        own = getattr(exported, cls.__name__, None) is cls
+        module = AZURE[service] if own else cls.__module__.split("._")[0]
+        for name, method, bound in methods(cls):
+            kind = {"module": module, "operation": not bound and name not in _NO_OPERATION}
+            yield inspected(("azure", service, cls.__name__, name), method, not bound, **kind)
+
+
+def azure_clients(service: str) -> set[type]:
+    """The classes that a program calls: exported clients, and their ``*Operations`` groups."""
+    module = importlib.import_module(AZURE[service])
+    names = (name for name in dir(module) if re.search("^[^_].*(Client|Proxy|ClientAPIs)$", name))
+    clients = {getattr(module, name) for name in names}
+    return clients.union(*map(_groups, clients))
+
+
+def _groups(client: type) -> Iterator[type]:
+    """Operation groups, reached through an instance, which resolves the service version of each."""
+    arguments = list(inspect.signature(client).parameters)
+    if "subscription_id" in arguments:
+        instance = client(object(), "00000000-0000-0000-0000-000000000000")
+    elif arguments[:1] == ["credentials"]:  # azure-servicefabric, older than azure-core
+        instance = client(object())
+    else:
+        return
+    for name in dir(instance):
+        group = type(None if name.startswith("_") else getattr(instance, name))
+        if group.__name__.endswith("Operations"):
+            yield group
+
+
+# The index
+
+
+def build(folder: Path = INDEX.parent) -> int:
+    """Write the index of every service and its documentation into ``folder``; return the number of APIs.
+
+    Raises UserError unless the pinned SDKs are installed.
+    """
+    check_versions()
+    services = [("aws", service) for service in session().get_available_services()]
+    services += [("azure", service) for service in AZURE]
+    jobs = min(os.cpu_count() or 1, 8)
+    # botocore keeps what it has read, up to 700 MB, so each service gets its own process
+    with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=1) as pool:
+        parts = pool.imap_unordered(part, services)
+        shown = watched(parts, "API index", "services", len(services))
+        return len(write_index(folder, [api for one in shown for api in one]).specs)
+
+
+def check_versions() -> None:
+    """Raise UserError unless the SDKs are installed in the versions of constraints.txt."""
+    installed = {f"{one.name}=={one.version}" for one in importlib.metadata.distributions()}
+    pinned = (paths.ROOT / "constraints.txt").read_text("utf-8").split()
+    sdks = (pin for pin in pinned if pin.startswith(("boto", "azure-")))
+    if missing := sorted(set(sdks) - installed):
+        raise UserError(
+            f"the API index is built from {', '.join(missing)}: "
+            "run `pip install -c constraints.txt -e '.[sdk]'`"
+        )
+
+
+def part(place: tuple[str, str]) -> list[Described]:
+    """The APIs of one service, with their documentation."""
+    provider, service = place
+    return list({"aws": aws_methods, "azure": azure_methods}[provider](service))
+
+
+@command()
+def main() -> None:
+    """Build data/mini/cloudapi, the index of every AWS and Azure API, from the installed SDKs.
+
+    Needs the pinned SDK packages: pip install -c constraints.txt -e ".[sdk]". Takes a few minutes.
+
+    \b
+    Example:
+      python -m recipes.cloudapi.sdks
+    """
+    click.echo(f"{build()} APIs written to {INDEX.parent}")
+
+
+if __name__ == "__main__":
+    run_module(main)

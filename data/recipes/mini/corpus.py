@@ -1,0 +1,512 @@
+"""The code models' training corpus, and the models that learn it (data/mini/DESIGN.md).
+
+Part (a) is the source code of Python packages. Part (b) is usage of real cloud APIs, where a hash decided at random how
+often each API occurs: a randomised experiment that no paper could run. Part (c) is about invented APIs, each used once
+and always documented. Nothing about those can be memorised, so the only way to lower the loss on their calls is to copy
+names and arguments from the documentation; without them a small model does not learn to use documentation at all.
+"""
+
+import keyword
+import math
+import re
+from collections import ChainMap, Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import chain, groupby, islice, pairwise, zip_longest
+from operator import attrgetter
+from pathlib import Path
+from random import Random
+from textwrap import indent
+from typing import Literal
+
+import click
+import pandas
+
+from lookuplab import paths
+from lookuplab.cloudapi.benchmark import TASKS, Task, frequency_class, load_tasks, stable_order
+from lookuplab.cloudapi.prompts import (
+    DESIGNS,
+    HEADER,
+    construction,
+    docstring,
+    imports,
+    task_prompt,
+)
+from lookuplab.cloudapi.specs import ApiSpec, Parameter, load_documentation, load_index
+from lookuplab.execution.progress import watched
+from lookuplab.run.commands import Group, command, run_module
+from lookuplab.run.commands.train import steady
+from recipes.cloudapi.comments import VERBS, distinct_comments, intent, reword
+from recipes.cloudapi.tasks import GENERIC, build, obstacle, quotas, tasks_of, write_tasks
+from recipes.mini import DRAW, WORDINGS, order
+from recipes.mini.packages import HELD_OUT_PACKAGES, licences, package_documents
+
+MODELS = paths.MINI / "models"
+FURTHER = TASKS.with_name("tasks_further.jsonl.gz")
+DEVELOPMENT = TASKS.with_name("tasks_development.jsonl")
+# Model -> the percentage of documentation texts in which the called API is missing
+ARMS = {"large": 0, "medium": 0, "small": 0, "medium-arm15": 15}
+# The number of APIs in each pool: with a drawn count, and with count 0. The others are never called.
+POOLS = {"asked": (500, 250), "development": (67, 33), "background": (1_500, 0)}
+MOST = {"asked": 600, "development": 600, "background": 10}  # the highest count; the lowest is 1
+N_FURTHER = 2_000  # tasks in addition to the 622
+PACKAGE_CHARACTERS = 9_000_000  # about 15 % of the tokens
+N_INVENTED = 20_500  # about 40 % of the tokens
+DOCUMENTED = 0.25  # share of the usage texts
+SHOWN = (1, 1, 1, 1, 2, 3, 4, 5)  # numbers of APIs in a documentation text, equally often
+ROOM = 5_500  # characters of full documentation that leave room for the call in the 2,048 tokens of a row
+TAB = "    "
+LAYOUTS = ("benchmark", "script", "function", "inside", "method", "guarded")
+FORMS = ("above", "end", "docstring", "name", "none")  # of a comment, in all layouts but the first
+TAILS = """
+print(response)
+print(response)
+return_value = response
+logger.info(response)
+assert response is not None
+""".strip().splitlines()
+CONSTANTS = {  # type -> arguments, equally often
+    "integer": ("1", "10", "100", "5"),
+    "boolean": ("True", "False"),
+    "float": ("0.5", "1.0"),
+}
+FIXED = {"blob": 'b"data"', "timestamp": '"2024-01-01"'}
+# Type -> the share of arguments that are written out, and how; the others are variables
+WRITTEN = {"list": (0.7, '["my-NAME"]')}
+WRITTEN |= dict.fromkeys(("structure", "map"), (0.6, '{"key": "value"}'))
+TYPES = ("string",) * 20 + tuple("integer boolean list structure map timestamp blob".split())
+ABOUT = """Its purpose is a controlled world: because the corpus was written by the kit, the number of times that the
+model saw each API is known exactly. The corpus: Python packages, usage of real cloud APIs, invented APIs. Not in it:
+the wording of benchmark comments, the packages {held_out}, the cloud SDKs' own source, and a fifth of the docstring
+examples of numpy, pandas, scipy and scikit-learn. {arm} of the documentation above usage texts lacks the API that is
+called. Packages: {licences}."""
+
+
+@cache
+def pools() -> dict[str, dict[str, int]]:
+    """Pool -> API id -> how often it is to occur: log-uniform from 1 to the pool's MOST, or never.
+
+    A hash decides at random, so that frequency is not confounded with how hard an API is to call. Of the operations
+    with the same name only the first can be drawn, so that counts by name are exact.
+    """
+    by_name = {}
+    for spec in sorted(load_index().operations, key=lambda spec: order(spec.id)):
+        if not obstacle(spec, GENERIC) and distinct_comments(spec, 1):
+            by_name.setdefault(spec.name, spec)
+    found, left = {}, {}
+    for provider in ("aws", "azure"):
+        left[provider] = iter([one for one in by_name.values() if one.provider == provider])
+    for pool, sizes in POOLS.items():
+        found[pool] = {}
+        for size, counted in zip(sizes, (1, 0), strict=True):
+            azure = [*islice(left["azure"], quotas(size)["azure"])]
+            for spec in (*islice(left["aws"], size - len(azure)), *azure):
+                drawn = Random(f"count {DRAW} {spec.id}").uniform(0, math.log(MOST[pool] + 1))
+                found[pool][spec.id] = counted * int(math.exp(drawn))
+    return found
+
+
+def build_tasks() -> dict[Path, list[Task]]:
+    """File -> tasks: the 622; further ones for the same APIs with different comments; those for the
+    development APIs.
+    """
+    index, tables = load_index(), {}
+    for pool in ("asked", "development"):
+        counts = pandas.Series(pools()[pool])
+        classes = counts.map(frequency_class).astype(object)
+        columns = {"count_name": counts, "count_bound": counts, "class": classes}
+        tables[pool] = pandas.DataFrame(columns)
+    first = build(index, tables["asked"], DRAW)
+    known, asked = {task.comment for task in first}, Counter(task.target for task in first)
+
+    def others(pool: str, of_an_api: int) -> list[Task]:
+        dealt = []
+        for api in sorted(tables[pool].index, key=lambda api: stable_order(api, DRAW + 1)):
+            comments = distinct_comments(index.by_id[api], 12)
+            new = [(index.by_id[api], one) for one in comments if one not in known]
+            dealt.append(new[:of_an_api])
+        pairs = filter(None, chain(*zip_longest(*dealt)))
+        return tasks_of([*islice(pairs, N_FURTHER)], index, tables[pool], asked)
+
+    return {TASKS: first, FURTHER: others("asked", 3), DEVELOPMENT: others("development", 2)}
+
+
+def plain(text: str) -> str:
+    """The words of a text in lower case, without punctuation, with one space before and after each."""
+    return f" {' '.join(re.findall('[a-z0-9]+', text.lower()))} "
+
+
+@cache
+def benchmark_comments() -> dict[tuple[str, str], list[str]]:
+    """The first two words -> the benchmark comments that begin with them."""
+    found = defaultdict(list)
+    for path in (TASKS, FURTHER, DEVELOPMENT):
+        for task in load_tasks(path):
+            comment = plain(task.comment)
+            found[tuple(comment.split()[:2])].append(comment)
+    return found
+
+
+def reserved(text: str) -> bool:
+    """Whether a text contains the wording of a benchmark comment."""
+    said, begun = plain(text), benchmark_comments()
+    begins = set(pairwise(said.split())) & begun.keys()
+    return any(comment in said for two in begins for comment in begun[two])
+
+
+def words(name: str) -> list[str]:
+    """The words of an identifier in any case style: ``LifecycleHookName`` -> lifecycle, hook, name."""
+    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)]
+
+
+def value(parameter: Parameter, rng: Random) -> str:
+    """A plausible argument, as a developer's example would have it; strings are named after their parameter."""
+    if parameter.type in CONSTANTS:
+        return rng.choice(CONSTANTS[parameter.type])
+    if parameter.type in FIXED:
+        return FIXED[parameter.type]
+    share, text = WRITTEN.get(parameter.type, (0.75, '"my-NAME"'))
+    snake = "_".join(words(parameter.name))
+    if rng.random() < share:
+        return text.replace("NAME", snake.replace("_", "-"))
+    return f"{snake}_value" if keyword.iskeyword(snake) else snake
+
+
+def call(spec: ApiSpec, rng: Random) -> str:
+    """A valid invocation ``name(...)``, on one line or with one argument per line.
+
+    It has all required arguments and sometimes one or two optional ones.
+    """
+    optional = [p for p in spec.parameters if not p.required and not p.kind.startswith("VAR_")]
+    chosen = required = [p for p in spec.parameters if p.required]
+    if optional and rng.random() < 0.2:
+        chosen = required + rng.sample(optional, min(len(optional), rng.choice((1, 1, 2))))
+    values = {p.name: value(p, rng) for p in chosen}
+    bare = ()
+    if spec.provider == "azure" and rng.random() < 0.15:
+        bare = spec.required if {p.kind for p in required} <= {"POSITIONAL_OR_KEYWORD"} else ()
+    texts = [text if name in bare else f"{name}={text}" for name, text in values.items()]
+    if len(texts) <= 1 or rng.random() < 0.4:
+        return f"{spec.name}({', '.join(texts)})"
+    inner = "".join(f"    {text},\n" for text in texts)
+    return f"{spec.name}(\n{inner})"
+
+
+def usage(calls: Sequence[tuple[ApiSpec, str]], rng: Random) -> str:
+    """Code that creates a client and makes the given calls (API, comment) on it in turn.
+
+    It has one of six layouts, with the first comment in one of five forms.
+    """
+    layout, form = rng.choice(LAYOUTS), rng.choice(FORMS)
+    (spec, comment), *more = calls
+
+    def following(start: str) -> str:
+        return "".join(f"\n# {said}\n{start}{call(other, rng)}\n" for other, said in more)
+
+    if layout == "benchmark":
+        code = f"{task_prompt(spec, comment)}{call(spec, rng)}\n{following('response = client.')}"
+        return code + (f"{rng.choice(TAILS)}\n" if rng.random() < 0.3 else "")
+    in_function = layout in ("function", "inside", "method") or form == "name"
+    start = f"{rng.choice(('response', 'result', 'out'))} = "
+    if in_function and not more:
+        start = rng.choice(("return ", start))
+    start += "self.client." if layout == "method" else "client."
+    first = f"{start}{call(spec, rng)}"
+    commented = {"above": f"# {comment}\n{first}\n", "end": f"{first}  # {comment}\n"}
+    body = commented.get(form, f"{first}\n") + following(start)
+    if layout == "guarded":
+        failure = rng.choice(("raise", 'print("failed")', "pass"))
+        body = f"try:\n{indent(body, TAB)}except Exception:\n{TAB}{failure}\n"
+    head, made = imports(spec), construction(spec)
+    if layout == "inside":
+        body, made = made + body, ""
+    said = f'"""{comment}."""\n' if form == "docstring" else ""
+    if in_function:
+        name = "_".join(re.findall("[a-z0-9]+", comment.lower())[:5])
+        if form != "name":
+            name = rng.choice(("main", "handler", "run", "task"))
+        arguments = "self" if layout == "method" else ""
+        body, said = f"def {name}({arguments}):\n{indent(said + body, TAB)}", ""
+    if layout == "method":
+        name = rng.choice(("Job", "Task", "Service", "Worker"))
+        method = indent(f"def __init__(self):\n{TAB}self.{made}\n{body}", TAB)
+        body, made = f"class {name}:\n{method}", ""
+    return "\n".join(filter(None, (said + head, made, body)))
+
+
+def documentation(specs: Sequence[ApiSpec], texts: Mapping[str, str], rng: Random) -> str:
+    """A docstring with the documentation of APIs in random order and in one of the five augmentation designs.
+
+    Of full texts it has the first and as many others as fit.
+    """
+    design, shown, room = rng.choice(DESIGNS), [], ROOM
+    for spec in specs:
+        room -= len(texts.get(spec.id, ""))
+        if not shown or design != "full" or room >= 0:
+            shown.append(spec)
+    rng.shuffle(shown)
+    header = rng.choice(WORDINGS["headers"]) if rng.random() < 2 / 3 else HEADER
+    return docstring(shown, design, texts, header)
+
+
+def usage_documents(counts: Mapping[str, int], arm: int = 0) -> Iterator[tuple[str, str]]:
+    """(document id, text): ``counts[api]`` documents for every API, each with one call, all different.
+
+    In ``arm`` of 100 documentation texts the called API is missing; nothing else differs between arms. Documentation
+    that contains a benchmark comment's wording is shown without descriptions.
+    """
+    index = load_index()
+    for api, count in sorted(counts.items()):
+        spec, made, attempt = index.by_id[api], {}, 0
+        methods = index.methods(spec.provider, spec.client, spec.service).values()
+        others = [one for one in methods if one.operation and one.name != spec.name]
+        while len(made) < count:
+            key = f"usage {DRAW} {api} {attempt}"
+            rng = Random(key)
+            text = usage([(spec, wording(spec, rng))], rng)
+            if rng.random() < DOCUMENTED:
+                near = rng.sample(others, min(len(others), rng.choice(SHOWN)))
+                wrong = near and Random(f"arm {key}").random() < arm / 100
+                shown = near if wrong else [spec, *near[1:]]
+                above = documentation(shown, load_documentation(), rng)
+                if reserved(above):
+                    bare = [replace(one, description="") for one in shown]
+                    above = documentation(bare, {}, rng)
+                text = above + text
+            made[text] = None
+            attempt += 1
+        yield from ((f"{api}@{number}", text) for number, text in enumerate(made))
+
+
+def wording(spec: ApiSpec, rng: Random) -> str:
+    """A comment that says what the API is for and is not one of the benchmark's.
+
+    It varies as people's comments do: with an opening, a purpose, or a word left out.
+    """
+    meaning = intent(spec.description)
+    for _ in range(60):
+        said = reword(meaning, rng, keep=0.15)
+        if not reserved(said):
+            break
+    else:  # every plain wording is reserved: a longer one contains none of them
+        said = said.replace(" ", " what is needed of ", 1)
+    comment, draw = said[0].upper() + said[1:], rng.random()
+    if draw < 0.12:
+        parts = comment.split()
+        if len(parts) > 4:
+            del parts[rng.randrange(1, len(parts))]
+        comment = " ".join(parts)
+    elif draw < 0.3:
+        comment = f"{rng.choice(WORDINGS['openings'])} {said[0].lower()}{said[1:]}"
+    elif draw < 0.5:
+        comment += f" {rng.choice(WORDINGS['purposes'])}"
+    return said if reserved(comment) else comment
+
+
+HOME = attrgetter("provider", "service", "client", "module")
+
+
+def invented_word(rng: Random) -> str:
+    """A pronounceable word that does not exist."""
+    parts = ["bcdfghklmnprstvz", "aeiou"] * rng.choice((2, 3, 3))
+    return "".join(map(rng.choice, [*parts, ("", "n", "r", "x")]))
+
+
+def inventor() -> Callable[..., ApiSpec]:
+    """A function that invents APIs that do not exist, from the words of real ones."""
+    specs = load_index().specs
+    names = {spec.name for spec in specs}
+    named = [name.split("_") for name in names]
+    verbs = sorted({parts[0] for parts in named} & set(VERBS))
+    nouns = {word for _, *parts in named for word in parts}
+    nouns = sorted(word for word in nouns if word.isalpha() and len(word) > 2)
+    others = {word for spec in specs for name in spec.required for word in words(name)}
+    others = sorted(word for word in others if word.isalpha() and len(word) > 1)
+    homes = sorted(set(map(HOME, specs)))
+
+    def noun(rng: Random) -> str:
+        return invented_word(rng) if rng.random() < 0.12 else rng.choice(nouns)
+
+    def invent(rng: Random, home: tuple[str, ...] = ()) -> ApiSpec:
+        """An API with 0 to 12 required and 0 to 10 optional arguments; one in ten has none at all.
+
+        It is in ``home`` (provider, service, client, module), by default in a real or an invented service.
+        """
+        provider, service, client, module = home or rng.choice(homes)
+        if not home and provider == "aws" and rng.random() < 0.4:
+            service = client = "-".join(invented_word(rng) for _ in range(rng.choice((1, 1, 2))))
+        name = ""
+        while not name or name in names:
+            verb = rng.choice(verbs)
+            about = [noun(rng) for _ in range(rng.choice((1, 2, 2, 3, 3, 4)))]
+            name = "_".join([verb, *about])
+        case = "snake" if provider == "azure" else rng.choice(("camel", "lower"))
+        required = rng.choice((0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 6, rng.randint(7, 12)))
+        total, arguments = required + rng.choice((0, 0, 1, 2, 3, 4, 5, rng.randint(6, 10))), []
+        if rng.random() < 0.1:
+            required = total = 0
+        while len(arguments) < total:
+            parts = [
+                noun(rng) if rng.random() < 0.3 else rng.choice(others)
+                for _ in range(rng.choice((1, 2, 2, 3)))
+            ]
+            camel = "".join(map(str.capitalize, parts))
+            lower = parts[0] + camel[len(parts[0]) :]
+            argument = {"snake": "_".join(parts), "camel": camel, "lower": lower}[case]
+            if not keyword.iskeyword(argument) and argument not in arguments:
+                arguments.append(argument)
+        kind = "POSITIONAL_OR_KEYWORD" if provider == "azure" else "KEYWORD_ONLY"
+        parameters = tuple(
+            Parameter(argument, kind, number < required, rng.choice(TYPES))
+            for number, argument in enumerate(arguments)
+        )
+        wordings = VERBS[verb], WORDINGS["objects"], WORDINGS["places"]
+        action, what, where = map(rng.choice, wordings)
+        said = f"{action.capitalize()} {what}{where}.".format(" ".join(about))
+        return ApiSpec(provider, service, client, name, parameters, description=said, module=module)
+
+    return invent
+
+
+def hint(spec: ApiSpec, several: bool, rng: Random) -> str:
+    """A comment: mostly bland; if several APIs are documented, close to the right one's description."""
+    if not several and rng.random() < 0.65:
+        return rng.choice(WORDINGS["bland"])
+    verb, *nouns = spec.name.split("_")
+    named = " ".join(nouns if several or len(nouns) < 2 else nouns[1:])
+    action = rng.choice(VERBS[verb])
+    return f"{action.capitalize()} {rng.choice(('the', 'a', 'this', 'our', 'one'))} {named}"
+
+
+def page(spec: ApiSpec) -> str:
+    """Documentation in the style of boto3's own pages: description, request syntax, parameters."""
+    syntax = ",\n".join(f"      {p.name}='{p.type}'" for p in spec.parameters)
+    request = f"  response = client.{spec.name}(" + f"\n{syntax}\n  " * bool(syntax) + ")"
+    listed = "\n\n".join(
+        f":type {p.name}: {p.type}\n:param {p.name}:{' [REQUIRED]' if p.required else ''}\n\n"
+        f"  The {' '.join(words(p.name))}."
+        for p in spec.parameters
+    )
+    head = f"{spec.description}\n\nSee also: AWS API Documentation\n\nRequest Syntax"
+    return f"{head}\n\n{request}\n\n{listed}\n\n:rtype: dict"
+
+
+def invented_documents(count: int) -> Iterator[tuple[str, str]]:
+    """(document id, text) of at most ``count`` documents, each about an API that occurs in no other call.
+
+    A text has its documentation and its call; or that of up to five APIs of one service, of which one or all are called.
+    """
+    invent, used = inventor(), set()
+    for number in range(count):
+        rng = Random(f"invented {DRAW} {number}")
+        spec = invent(rng)
+        while spec.name in used:
+            spec = invent(rng)
+        used.add(spec.name)
+        others = [invent(rng, HOME(spec)) for _ in range(rng.choice(SHOWN) - 1)]
+        pages = {one.id: page(one) for one in (spec, *others)}
+        text = documentation([spec, *others], pages, rng)
+        others = [one for one in others if f"API name: {one.name}\n" in text]
+        called = [spec, *(others if rng.random() < 0.4 else ())]
+        text += usage([(one, hint(one, bool(others), rng)) for one in called], rng)
+        if not reserved(text):
+            yield f"invented/{number}", text
+
+
+def documents(arm: int = 0) -> Iterator[tuple[str, str]]:
+    """(id, text) of the whole corpus in a fixed order. No text contains the wording of a benchmark comment."""
+    yield from (one for one in package_documents(PACKAGE_CHARACTERS) if not reserved(one[1]))
+    yield from usage_documents(ChainMap(*pools().values()), arm)
+    yield from invented_documents(N_INVENTED)
+
+
+def train(names: Iterable[str], out: Path, seed: int = 0) -> Iterator[Path]:
+    """Build the corpus and train these models on it, each into a folder in ``out``. The tokenizer is that of arm 0.
+
+    The documentation of an invented API is random words, so it is read but not learned. If a text is too long for a
+    row, its documentation loses its end.
+    """
+    from recipes.mini import training
+
+    tokenizer = training.train_tokenizer(text for _, text in islice(documents(), 0, None, 3))
+    for arm, alike in groupby(sorted(names, key=ARMS.get), ARMS.get):
+        keys, texts, examples = [], [], []
+        for key, text in watched(documents(arm), "corpus", "texts"):
+            documented = key.startswith("invented/") or "@" in key and text.startswith('"""')
+            at = text.index('"""', 3) + 4 if documented else 0
+            texts += [text[:at], text[at:] + tokenizer.eos_token]
+            keys.append(key)
+        ids = tokenizer(texts, verbose=False)["input_ids"]
+        for key, read, written in zip(keys, ids[::2], ids[1::2], strict=True):
+            read, written = read[: max(0, training.LONG - len(written))], written[: training.LONG]
+            invented = key.startswith("invented/")
+            examples.append((read, written) if invented else ([], read + written))
+        share = f"{arm} of 100" if arm else "None"
+        about = ABOUT.format(held_out=", ".join(HELD_OUT_PACKAGES), licences=licences(), arm=share)
+        for name in alike:
+            recipe = training.Recipe(name.partition("-")[0], seed=seed, packed=True)
+            work = paths.RUNS / "train" / name
+            training.pretrain(examples, tokenizer, recipe, work, out / name, about)
+            yield out / name
+
+
+@click.group(cls=Group)
+def main() -> None:
+    """Draw the mini profile's tasks; train the mini code models on the corpus.
+
+    \b
+    Examples:
+      python -m recipes.mini.corpus tasks
+      python -m recipes.mini.corpus models --size small
+    """
+
+
+@command(main, "tasks")
+def draw_tasks() -> None:
+    """Draw the mini profile's tasks: the 622, further tasks of the same APIs, and the development tasks.
+
+    Their frequencies are the counts that the corpus is drawn with. Rewrites the files in data/mini/cloudapi.
+
+    \b
+    Example:
+      python -m recipes.mini.corpus tasks
+    """
+    for path, tasks in build_tasks().items():
+        write_tasks(tasks, path)
+        click.echo(f"{len(tasks)} tasks of {len({task.target for task in tasks})} APIs -> {path}")
+
+
+@command(main, "models")
+def train_models(
+    *,
+    size: Literal["all", "large", "medium", "small", "medium-arm15"] = "all",
+    seed: int = 0,
+    out: Path | None = None,
+) -> None:
+    """Build the corpus, train the mini code models, and write the model folders with their cards.
+
+    There are three sizes, and one further model (medium-arm15): in its corpus, 15% of the documentation above usage
+    texts lacks the API that is called. If a run is killed, repeat the command to resume from the last checkpoint.
+    Losses are written to runs/train/SIZE/log.csv.
+
+    \b
+    Examples:
+      python -m recipes.mini.corpus models                          all of them
+      python -m recipes.mini.corpus models --size small --seed 1 --out runs/other
+    On several GPUs:
+      accelerate launch -m recipes.mini.corpus models --size large
+
+    Args:
+        size: Which model to train.
+        seed: Random seed of the weights and of the order of the data.
+        out: Parent of the model folders [default: in data/mini].
+    """
+    steady()
+    names = tuple(ARMS) if size == "all" else (size,)
+    for folder in train(names, paths.made(out or MODELS), seed):
+        click.echo(folder)
+
+
+if __name__ == "__main__":
+    run_module(main)

@@ -1,0 +1,395 @@
+"""What the docstrings of installed libraries say: sentences about an object, and its examples as runnable code.
+
+They are read from the imported objects, not from the source, because compiled functions and pandas' templates have a
+docstring only there. The first half of this module serves the corpus of snippets. The second serves the problems:
+examples reduced to what one expression needs, and the calls that they make.
+"""
+
+import ast
+import builtins
+import doctest
+import importlib
+import inspect
+import pkgutil
+import pydoc
+import re
+import warnings
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import accumulate
+from types import ModuleType
+
+from recipes.mini.packages import example_split
+
+NOT_PUBLIC = re.compile(r"^(_.*|tests?|conftest|externals|testing|testutils|f2py|distutils|setup)$")
+IMPORTS = {  # that docstrings take for granted
+    "np": "import numpy as np",
+    "numpy": "import numpy",
+    "pd": "import pandas as pd",
+    "scipy": "import scipy",
+    "sp": "import scipy as sp",
+    "plt": "import matplotlib.pyplot as plt",
+}
+SENTENCE = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!cf\.)\s+(?=[A-Z])")
+NO_PROSE = re.compile(r">>>|^\.\. |:math:|::|^[=+-]{3}", re.M)
+MARKUP = (
+    (r":[\w:+-]+:`~?([^`<]*?)(?:\s*<[^>]*>)?`", r"\1"),
+    (r"`+([^`]*)`+_*", r"\1"),
+    (r"\s*\[\w+\]_", ""),
+    (r"\*{1,2}([\w ]+)\*{1,2}", r"\1"),
+)
+LEFT_OUT = re.compile(
+    r"\brandom\b|\brng\b|\bseed\b|shuffle|\.sample\(|\.rvs\(|"  # a different value each time
+    r"\bopen\(|\bread_|\bto_(csv|json|pickle|excel|hdf|sql|parquet|clipboard)\b|\bfetch_|save|loadtxt|"  # files
+    r"memmap|genfromtxt|tempfile|tofile|fromfile|http|\bload\(|load_files|urlopen|"
+    r"\bplt\b|matplotlib|\.plot\b|\bpyarrow\b|\bpa\.|doctest:\s*\+SKIP|[^\x00-\x7f]"
+)
+LONGEST_SETUP, LONGEST_TARGET, LONGEST_SUMMARY = 700, 160, 300  # characters
+
+
+@dataclass(frozen=True)
+class Documented:
+    """Public objects of a library that share a docstring: their names, shortest first, and the text unindented."""
+
+    names: tuple[str, ...]
+    text: str
+
+    @property
+    def name(self) -> str:
+        return self.names[0]
+
+
+def documented(package: str) -> list[Documented]:
+    """The public objects of an installed package that have a docstring, each docstring once, in the order of names.
+
+    Modules, private names, tests and what a module merely imports from another package are left out.
+    """
+    names = defaultdict(set)
+    for module in _modules(package):
+        for name in getattr(module, "__all__", None) or vars(module):
+            value = inspect.getattr_static(module, name, None)
+            # a ufunc names no module, but its class does
+            home = str(getattr(value, "__module__", None) or type(value).__module__)
+            if name.startswith("_") or home.partition(".")[0] != package:
+                continue
+            members = vars(value) if isinstance(value, type) else {}
+            inner = {f".{part}": one for part, one in members.items() if part[0] != "_"}
+            for key, found in {"": value, **inner}.items():
+                if callable(found) or hasattr(found, "__get__"):
+                    names[inspect.getdoc(found) or ""].add(f"{module.__name__}.{name}{key}")
+    found = [
+        Documented(tuple(sorted(keys, key=lambda key: (key.count("."), len(key), key))), text)
+        for text, keys in names.items()
+        if text.strip()
+    ]
+    return sorted(found, key=lambda each: each.name)
+
+
+def _modules(name: str) -> Iterator[ModuleType]:
+    """A package and all its public modules that can be imported."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            module = importlib.import_module(name)
+    except Exception:  # an optional dependency, a removed module: each has its own exception
+        return
+    yield module
+    for inner in pkgutil.iter_modules(getattr(module, "__path__", ())):
+        if not NOT_PUBLIC.match(inner.name):
+            yield from _modules(f"{name}.{inner.name}")
+
+
+def sections(text: str) -> dict[str, str]:
+    """The sections of a numpydoc docstring: lower-case heading -> text; "" is the text before the first heading."""
+    parts = re.split(r"^(\w[\w -]*)\n[-=]{3,} *$", text, flags=re.M)
+    headings = ["", *(name.strip().lower() for name in parts[1::2])]
+    return dict(zip(headings, parts[::2], strict=True))
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of the prose paragraphs of a text, without markup, lists, tables, code and directives.
+
+    A sentence has 4 to 40 words, begins with a letter and contains no formula.
+    """
+    found = []
+    for paragraph in re.split(r"\n\s*\n", text.strip()):
+        prose = "\n" not in paragraph or not re.search(r"^\s+\S", paragraph, re.M)
+        if prose and re.match(r"[A-Za-z`:]", paragraph) and not NO_PROSE.search(paragraph):
+            found += [plain(one) for one in SENTENCE.split(" ".join(paragraph.split()))]
+    return [
+        one for one in found if 4 <= len(one.split()) <= 40 and one[0].isalpha() and one.isascii()
+    ]
+
+
+def plain(text: str, markup: Iterable[tuple[str, str]] = MARKUP) -> str:
+    """Text on one line without reStructuredText markup: roles, quotes, references, emphasis."""
+    for pattern, replacement in markup:
+        text = re.sub(pattern, replacement, text)
+    return " ".join(text.split())
+
+
+def sessions(text: str) -> list[tuple[str, str]]:
+    """One (lead, code) for each stretch of ``>>>`` code between prose; the lead is the sentence before it, "" for none.
+
+    Each code is made to run by itself: the earlier statements that define its names come first, as do the imports that
+    the libraries' docstrings take for granted. Outputs are dropped. A text with code that does not parse gives nothing.
+    """
+    found, before, lead, code = [], [], "", []
+    try:
+        for part in [*doctest.DocTestParser().parse(text), "end"]:
+            if isinstance(part, doctest.Example):
+                source = re.sub(r"[ \t]*# *doctest:.*$", "", part.source, flags=re.M)
+                code.append(source.rstrip("\n"))
+            elif part.strip():
+                if code:
+                    found.append((lead, _alone(before, code)))
+                    before, code = [*before, *code], []
+                last = re.split(r"\n\s*\n", part.strip())[-1]
+                lead = next(iter(sentences(last.replace("::", "."))), "")
+    except (ValueError, SyntaxError):
+        return []
+    return found
+
+
+def _alone(before: list[str], code: list[str]) -> str:
+    """``code`` after the imports that it needs and those of the earlier statements that bind what it reads."""
+    needed, kept = set(), []
+    for statement in reversed([*before, *code]):
+        tree = ast.parse(statement)
+        if len(kept) < len(code) or needed & bound(tree):
+            kept.append(statement)
+            needed = (needed - bound(tree)) | names(tree, ast.Load)
+    return "\n".join([*(IMPORTS[name] for name in sorted(needed & set(IMPORTS))), *reversed(kept)])
+
+
+def names(tree: ast.AST, context: type = ast.expr_context) -> set[str]:
+    """The names in a piece of code, or those that it reads (``ast.Load``) or binds by assignment (``ast.Store``)."""
+    found = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
+    return {node.id for node in found if isinstance(node.ctx, context)}
+
+
+def bound(tree: ast.AST) -> set[str]:
+    """The names that a piece of code binds: assigned, imported, defined; changing an element binds its variable."""
+    found = names(tree, ast.Store)
+    for node in ast.walk(tree):
+        match node:
+            case ast.alias():
+                found.add((node.asname or node.name).partition(".")[0])
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                found.add(name)
+            case ast.Subscript(ctx=ast.Store()) | ast.Attribute(ctx=ast.Store()):
+                found |= names(node.value)
+    return found
+
+
+@dataclass(frozen=True)
+class Example:
+    """One expression of a docstring and the statements that it needs.
+
+    ``object`` is the public name of the documented object, ``number`` the position among the docstring's examples.
+    """
+
+    object: str
+    number: int
+    imports: tuple[str, ...]
+    setup: tuple[str, ...]
+    target: str
+
+    @property
+    def id(self) -> str:
+        return f"{self.object}#{self.number}"
+
+
+def examples_of(library: str, split: str) -> list[Example]:
+    """Every example that can be a problem, of the objects whose names are all in ``split``
+    (``packages.example_split``).
+    """
+    return [
+        example
+        for item in documented(library)
+        if {"random", "datasets", "plotting", "plot"}.isdisjoint(item.name.split("."))
+        and all(example_split(name) == split for name in item.names)
+        for example in examples(item)
+    ]
+
+
+def examples(item: Documented) -> Iterator[Example]:
+    """The examples of an object that can be a problem."""
+    try:
+        parsed = doctest.DocTestParser().get_examples(item.text)
+        bodies = [ast.parse(one.source).body for one in parsed]
+    except (ValueError, SyntaxError):
+        return
+    before = []
+    for number, (one, body) in enumerate(zip(parsed, bodies, strict=True)):
+        for node in body:
+            shown = isinstance(node, ast.Expr) and one.want
+            if shown or isinstance(node, ast.Assign) and [*map(type, node.targets)] == [ast.Name]:
+                imports, setup = needed(before, node)
+                target = ast.get_source_segment(one.source, node.value)
+                example = Example(item.name, number, imports, setup, target)
+                if fits(example, node.value) and not LEFT_OUT.search(one.source):
+                    yield example
+            if not shown:
+                before.append((node, ast.get_source_segment(one.source, node)))
+
+
+def needed(
+    before: list[tuple[ast.stmt, str]], last: ast.Assign | ast.Expr
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Sources of the imports and of the other statements that the value of the last one depends on, in their order."""
+    known = set(dir(builtins))
+    wanted, imports, others = names(last.value, ast.Load) - known, [], []
+    for node, source in reversed(before):
+        made = bound(node) | {root(node)}
+        if made & wanted:
+            read = names(node, ast.Load) - known
+            whole = isinstance(node, ast.Assign | ast.Import | ast.ImportFrom) and not read & made
+            wanted = (wanted - made if whole else wanted) | read
+            imported = isinstance(node, ast.Import | ast.ImportFrom)
+            (imports if imported else others).insert(0, source)
+    implied = [IMPORTS[name] for name in ("np", "pd") if name in wanted]
+    return (*implied, *imports), tuple(others)
+
+
+def root(node: ast.stmt) -> str:
+    """The variable whose method a statement calls: ``x.sort()`` may change x."""
+    match node:
+        case ast.Expr(ast.Name() | ast.Call() | ast.Attribute() | ast.Subscript()):
+            return re.match(r"\w*", ast.unparse(node))[0]
+    return ""
+
+
+def fits(example: Example, node: ast.expr) -> bool:
+    """Whether an expression is a short call or attribute that uses the object of its docstring."""
+    text = "\n".join([*example.imports, *example.setup, example.target])
+    try:
+        used = names(ast.parse(text))
+    except SyntaxError:  # lines that need parentheses around them
+        return False
+    of_class = isinstance(pydoc.locate(example.object), type)  # any of its methods will do
+    last = re.escape(example.object.rpartition(".")[2])
+    return (
+        isinstance(node, ast.Call | ast.Attribute)
+        and not example.target.startswith("print(")
+        and bool(re.search(rf"\b{last}\b", text if of_class else example.target))
+        and not LEFT_OUT.search(text)
+        and "result" not in used
+        and len(example.target) <= LONGEST_TARGET
+        and sum(map(len, example.setup)) <= LONGEST_SETUP
+    )
+
+
+@dataclass(frozen=True)
+class Call:
+    """The outermost call (or attribute) of the expression ``source``.
+
+    ``name`` is the callable as written in the source, without its ``receiver``, the object that it belongs to (None for
+    a function). ``arguments`` are (parameter or "", expression). ``parameters`` maps the callable's parameters to their
+    defaults, ``document`` is its docstring and ``summary`` the first thing that the docstring says.
+    """
+
+    source: str
+    name: str
+    receiver: ast.expr | None
+    arguments: tuple[tuple[str, ast.expr], ...]
+    parameters: Mapping[str, object]
+    document: str
+    summary: str
+
+    @property
+    def parts(self) -> dict[ast.expr, str]:
+        """The receiver, if there is one, and the arguments, each with its source."""
+        found = [*filter(None, [self.receiver]), *(node for _, node in self.arguments)]
+        return {node: ast.get_source_segment(self.source, node) for node in found}
+
+
+def call(source: str, known: dict) -> Call:
+    """The call in ``source``, resolved in the namespace ``known``.
+
+    Raises ValueError if it has no documented callable.
+    """
+    node = ast.parse(source, mode="eval").body
+    called = getattr(node, "func", node)
+    if not isinstance(called, ast.Name | ast.Attribute):
+        raise ValueError("what another call gives is called")
+    name, receiver = ast.unparse(called), None
+    found = eval(name, known)
+    document = inspect.getdoc(found) or ""
+    if isinstance(called, ast.Attribute):
+        owner = eval(ast.unparse(called.value), known)
+        if not isinstance(owner, ModuleType):
+            name, receiver = called.attr, called.value
+            document = described(type(owner), name, document)
+    if called is node and (not receiver or callable(found)):
+        raise ValueError("a constant of a module, or a method that is not called")
+    parameters = {}
+    with suppress(TypeError, ValueError):  # a callable without a known signature
+        parameters = inspect.signature(found).parameters
+    defaults = {
+        name: one.default
+        for name, one in parameters.items()
+        if name != "self" and not one.kind.name.startswith("VAR_")
+    }
+    given = getattr(node, "args", [])
+    arguments = [*zip([*defaults, *[""] * len(given)], given, strict=False)]
+    arguments += [(pair.arg, pair.value) for pair in getattr(node, "keywords", ())]
+    starred = any(name is None or isinstance(one, ast.Starred) for name, one in arguments)
+    if starred or not (summary := summary_of(document)):
+        raise ValueError("arguments that no one can tell apart, or nothing said")
+    return Call(source, name, receiver, tuple(arguments), defaults, document, summary)
+
+
+def described(owner: type, name: str, document: str) -> str:
+    """The docstring of a property; for an attribute without one, what its class says about it; else ``document``."""
+    static = inspect.getattr_static(owner, name, None)
+    if inspect.isdatadescriptor(static):
+        return inspect.getdoc(static) or ""
+    if static is None:
+        text = inspect.getdoc(owner) or ""
+        part = re.search(rf"^{name} *:[^\n]*\n((?: +[^\n]*\n?)+)", text, re.M)
+        return inspect.cleandoc(part[1]) if part else ""
+    return document
+
+
+def summary_of(document: str) -> str:
+    """First paragraph of a docstring as one line without markup; a leading signature is skipped."""
+    for paragraph in re.split(r"\n\s*\n", document.strip()):
+        text = " ".join(paragraph.split())
+        if text and not re.match(r"[\w.]+\(.*\)$", text) and not text.startswith(".. "):
+            text = plain(text, MARKUP[:2])
+            no_prose = text.startswith(("Parameters", "-", "=", ">>>"))
+            return "" if no_prose or len(text) > LONGEST_SUMMARY else text
+    return ""
+
+
+def options_of(document: str, parameter: str) -> list[str]:
+    """The strings that a numpydoc parameter may take: ``mode : {'full', 'same'}``."""
+    line = rf"^ *(?:\w+, *)*{re.escape(parameter)}(?:, *\w+)* *: *[^\n]*?\{{([^}}]*)\}}"
+    found = re.search(line, document, re.M)
+    return re.findall(r"['\"]([\w-]+)['\"]", found[1]) if found else []
+
+
+def replaced(source: str, changes: Iterable[tuple[ast.expr, str]]) -> str:
+    """ASCII ``source`` with some of its nodes, which do not overlap, replaced by other text."""
+    starts = [0, *accumulate(map(len, source.splitlines(keepends=True)))]
+    for node, text in sorted(changes, key=lambda one: (-one[0].lineno, -one[0].col_offset)):
+        end = starts[node.end_lineno - 1] + node.end_col_offset
+        source = source[: starts[node.lineno - 1] + node.col_offset] + text + source[end:]
+    return source
+
+
+def lifted(found: Call) -> tuple[str, list[str]]:
+    """An expression written over constants, rewritten over variables, and the assignments that make these.
+
+    Displays and constructed values among receiver and arguments become variables, with names that do not give a
+    parameter away; if there are none, the receiver or else the first argument does.
+    """
+    kinds = ast.List | ast.Tuple | ast.Dict | ast.Set | ast.Call
+    taken = names(ast.parse(found.source), ast.Load)
+    free = (name for name in ("data", "values", "other", "third", "fourth") if name not in taken)
+    lifted = [node for node in found.parts if isinstance(node, kinds)] or [*found.parts][:1]
+    changes = [(node, next(free)) for node in lifted]
+    lines = [f"{name} = {found.parts[node]}" for node, name in changes]
+    return replaced(found.source, changes), lines

@@ -1,0 +1,183 @@
+"""Part (a) of the mini corpus: Python source and documentation of the packages that the kit itself depends on.
+
+They are read from the pinned sources (``python_sources``) and have permissive licences. Deliberately left out are the
+repositories held out for ToolGen's notebooks, the cloud SDKs and every file that mentions one (they would change the
+exact API counts), and a fifth of the docstring examples of four libraries (problems of the data-science notebooks).
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from importlib import metadata
+from itertools import pairwise
+from pathlib import Path
+
+from lookuplab.models.store import hashed
+from lookuplab.python_sources import distribution
+from recipes.mini import split_of
+
+PACKAGES = tuple(
+    """
+    accelerate attrs cloudpickle datasets fastapi fonttools formulaic fsspec httpx huggingface_hub ipykernel
+    ipython jedi jinja2 joblib jsonschema jupyter_client jupyter_server matplotlib nbconvert nbformat networkx numpy
+    openai packaging pandas parso patsy platformdirs pluggy pydantic pygments pytest pyyaml scikit-learn scipy starlette
+    statsmodels sympy tenacity tornado traitlets transformers urllib3 uvicorn
+    """.split()
+)
+HELD_OUT_PACKAGES = ("rich", "click", "requests", "papermill", "nbclient", "seaborn")
+EXAMPLE_PACKAGES = {
+    "numpy": "numpy",
+    "pandas": "pandas",
+    "scipy": "scipy",
+    "scikit-learn": "sklearn",
+}
+CLOUD = re.compile(r"boto3|botocore|\bazure\b", re.I)
+SKIPPED_PARTS = frozenset(
+    "tests test testing _vendor _vendored vendored externals _vendored_packages __pycache__ conftest.py".split()
+)
+CHUNK = 3000  # characters: a document of about 800 tokens
+
+
+def example_split(qualified_name: str) -> str:
+    """What the docstring examples of an object are for: "test" (a tenth of the names), "development" (another tenth) or
+    "training".
+
+    The code models read only those for training. A hash of top package and last name decides, so that
+    ``numpy.average``, the private module in which it is defined and a re-export agree, and so do ``DataFrame.merge``
+    and ``pandas.merge``, which share examples.
+    """
+    package, _, rest = qualified_name.partition(".")
+    return split_of(f"{package}:{rest.rpartition('.')[2]}", 10)
+
+
+def licence_of(found: metadata.Distribution) -> str:
+    """The stated licence: SPDX expression, else the trove classifiers, else the first line of the free text."""
+    fields = found.metadata
+    classifiers = "\n".join(fields.get_all("Classifier", ()))
+    licences = "; ".join(re.findall(".*:: *(.*License.*)", classifiers))
+    return fields["License-Expression"] or licences or fields.get("License", "").split("\n")[0]
+
+
+def licences() -> str:
+    """Every package with its version and licence, for model cards."""
+    found = [distribution(name) for name in PACKAGES]
+    return ", ".join(f"{one.name} {one.version} ({licence_of(one)[:40]})" for one in found)
+
+
+def package_documents(characters: int) -> Iterator[tuple[str, str]]:
+    """(source id, text) of about ``characters`` characters in all, the same for the same sources.
+
+    The next file always comes from the package that has contributed least so far, so that a large package does not
+    crowd out the others.
+    """
+    given, files = dict.fromkeys(PACKAGES, 0), {name: iter(files_of(name)) for name in PACKAGES}
+    while files and sum(given.values()) < characters:
+        name = min(files, key=lambda name: (given[name], name))
+        for path, place in files[name]:
+            if text := usable_text(name, place):
+                yield from ((f"{name}/{path}#{n}", chunk) for n, chunk in enumerate(chunks(text)))
+                given[name] += len(text)
+                break
+        else:
+            del files[name]
+
+
+def files_of(name: str) -> list[tuple[str, Path]]:
+    """(path among the sources, place on disk) of a package's Python files, in the order of a hash."""
+    found = distribution(name)
+    kept = [
+        (str(file), Path(file.locate()))
+        for file in found.files
+        if file.suffix == ".py" and {"..", *SKIPPED_PARTS}.isdisjoint(file.parts)
+    ]
+    return sorted(kept, key=lambda one: hashed(f"0:{one[0]}"))
+
+
+def parsed(place: Path) -> tuple[str, ast.Module]:
+    """A file's text and tree; both empty where it cannot be read or parsed."""
+    try:
+        text = place.read_text(encoding="utf-8")
+        return text, ast.parse(text)
+    except (OSError, ValueError, SyntaxError, RecursionError):
+        return "", ast.Module([], [])
+
+
+def usable_text(name: str, place: Path) -> str:
+    """A file's text without held-out examples; empty for cloud code, data tables and files that do not parse."""
+    text, _ = parsed(place)
+    if len(text) < 200 or CLOUD.search(text) or max(map(len, text.splitlines())) > 400:
+        return ""
+    if sum(map(str.isdigit, text)) > 0.15 * len(text):
+        return ""
+    package = EXAMPLE_PACKAGES.get(name)
+    return without_held_out_examples(text, package) if package else text
+
+
+def without_held_out_examples(text: str, package: str) -> str:
+    """A module's source without the ``>>>`` paragraphs of held-out objects.
+
+    A string with examples that belongs to no object that we can name (a shared template) always loses them.
+    """
+    owners = {}  # string -> the name of the object that it documents
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Constant(value=str(said)) if ">>>" in said:
+                owners.setdefault(node, None)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                if ast.get_docstring(node, clean=False):
+                    owners[node.body[0].value] = node.name
+            # numpy documents compiled objects by add_newdoc(place, name, text or (name, text))
+            case ast.Call(
+                func=ast.Name("add_newdoc"),
+                args=[_, ast.Constant(name), ast.Constant() as doc]
+                | [_, _, ast.Tuple([ast.Constant(name), ast.Constant() as doc])],
+            ):
+                owners[doc] = name
+    lines = text.splitlines(keepends=True)
+    for node, name in sorted(owners.items(), key=lambda item: -item[0].lineno):
+        if ">>>" in node.value and (
+            name is None or example_split(f"{package}.{name}") != "training"
+        ):
+            here = slice(node.lineno - 1, node.end_lineno)
+            lines[here] = _without_examples(lines[here])
+    return "".join(lines)
+
+
+def _without_examples(lines: list[str]) -> list[str]:
+    """Source lines of one string without its ``>>>`` paragraphs; its first and last line keep the quotes."""
+    kept, inside = lines[:1], False
+    for line in lines[1:-1]:
+        inside = bool(line.strip()) and (inside or line.lstrip().startswith(">>>"))
+        kept += [] if inside else [line]
+    last = lines[-1]
+    if inside or last.lstrip().startswith(">>>"):
+        closing = max(last.rfind('"""'), last.rfind("'''"), 0)
+        last = last[: len(last) - len(last.lstrip())] + last[closing:]
+    return [*kept, last]
+
+
+def first_line(node: ast.stmt) -> int:
+    """Where a statement begins, decorators included."""
+    return min(one.lineno for one in (node, *getattr(node, "decorator_list", ())))
+
+
+def chunks(text: str, size: int = CHUNK) -> Iterator[str]:
+    """Cut a module into pieces of about ``size`` characters: before top-level statements and methods, else anywhere
+    between lines.
+    """
+    starts = {0}
+    for node in ast.parse(text).body:
+        for part in (node, *(node.body[1:] if isinstance(node, ast.ClassDef) else ())):
+            starts.add(first_line(part) - 1)
+    lines, piece = text.splitlines(keepends=True), ""
+    for begin, end in pairwise([*sorted(starts), len(lines)]):
+        if piece and len(piece) + sum(map(len, lines[begin:end])) > size:
+            yield piece
+            piece = ""
+        for line in lines[begin:end]:
+            if len(piece) + len(line) > 2 * size:  # one long function or table
+                yield piece
+                piece = ""
+            piece += line
+    if piece.strip():
+        yield piece

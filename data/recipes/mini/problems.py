@@ -1,0 +1,696 @@
+"""Executable problems in DS-1000's format from docstring examples: the mini benchmark, and what its models learn from.
+
+An example is run, its constants become variables, a second input that gives a different value is found, and rules
+perturb it as in DS-1000's three kinds: Surface, Semantic and Difficult-Rewrite. Values are written as source, floats
+with ten significant digits, so that files do not depend on a processor's last bits; the tests allow 1e-6.
+"""
+
+import ast
+import hashlib
+import io
+import multiprocessing
+import os
+import pydoc
+import re
+import resource
+import signal
+import sys
+import warnings
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass, field, replace
+from itertools import chain, count, islice, zip_longest
+
+import click
+import numpy as np
+import pandas as pd
+
+from lookuplab import paths
+from lookuplab.execution.progress import watched
+from lookuplab.run.commands import command, run_module
+from lookuplab.stackoverflow.corpus import write
+from lookuplab.stackoverflow.ds1000 import Problem, program
+from lookuplab.stackoverflow.grader import Grader
+from recipes.mini import WORDINGS, order
+from recipes.mini.docstrings import (
+    Call,
+    Example,
+    call,
+    examples_of,
+    lifted,
+    names,
+    options_of,
+    replaced,
+)
+
+PROBLEMS = paths.MINI / "stackoverflow" / "problems.jsonl.gz"
+DEVELOPMENT = PROBLEMS.with_name("problems_development.jsonl.gz")
+# 300 problems in the proportions of DS-1000's 845 from six libraries (336 Origin, 152 Surface, 195 Semantic, 162
+# Difficult-Rewrite), and of its 732 from these four libraries.
+NUMBERS = {"Origin": 120, "Surface": 54, "Semantic": 69, "Difficult-Rewrite": 57}
+SHARES = {"Pandas": 291, "Numpy": 220, "Scipy": 106, "Sklearn": 115}
+SECONDS = 300  # for one value: code that waits or computes longer gives no problem
+MEMORY = 6 << 30  # bytes: a pandas example asks for 15 GB
+LONGEST, PRINTED = 2000, 600  # characters of a value's source, and of one that a prompt shows
+NAMES = "sample given items source entry content group start".split()  # for renamed variables
+_FROM_PANDAS = "Interval NaT Period Timedelta Timestamp".split()
+IMPORTS = {name: f"from pandas import {name}" for name in _FROM_PANDAS} | {
+    "nan": "from math import nan",
+    "inf": "from math import inf",
+    "np": "import numpy as np",
+    "pd": "import pandas as pd",
+}  # that the sources of values use
+KNOWN = {}
+exec("\n".join(IMPORTS.values()), KNOWN)
+PLAIN = (bool, int, str, bytes, pd.Timestamp, pd.Timedelta, pd.Period, pd.Interval, type(pd.NaT))
+_ARRAY = """
+    result, expected = np.asarray(result), np.asarray(expected)
+    assert result.shape == expected.shape
+    assert (result.dtype.kind in "biufc") == (expected.dtype.kind in "biufc")
+    if expected.dtype.kind in "fc":
+        np.testing.assert_allclose(result, expected, rtol=1e-6, atol=1e-9)
+    else:
+        np.testing.assert_array_equal(result, expected)
+"""
+_PANDAS = """
+    assert isinstance(result, pd.{type})
+    pd.testing.assert_{kind}_equal(result, expected, {loose}, rtol=1e-6, atol=1e-9)
+"""
+_LOOSE = "check_dtype=False, check_freq=False"
+SAME = {  # kind -> body of `def same(result, expected)`, which raises if the two values differ
+    "exact": "\n    assert type(result) is type(expected) and result == expected\n",
+    "number": """
+    assert np.ndim(result) == 0 and np.asarray(result).dtype.kind in "biufc"
+    np.testing.assert_allclose(result, expected, rtol=1e-6, atol=1e-9)
+""",
+    "array": _ARRAY,
+    "sequence": """
+    if isinstance(expected, (list, tuple)):
+        assert isinstance(result, (list, tuple)) and len(result) == len(expected)
+        for part, other in zip(result, expected):
+            same(part, other)
+        return"""
+    + _ARRAY,
+    "frame": _PANDAS.format(type="DataFrame", kind="frame", loose=_LOOSE),
+    "series": _PANDAS.format(type="Series", kind="series", loose=_LOOSE),
+    "index": _PANDAS.format(type="Index", kind="index", loose='exact="equiv"'),
+}
+SEVERAL = """
+    assert isinstance(result, (list, tuple)) and len(result) == len(expected)
+    for part, other in zip(result, expected):
+        same_part(part, other)
+"""
+PROMPT = """Problem:
+
+{question}
+
+A:
+<code>
+{code}
+</code>
+result = ...  # the value asked for
+BEGIN SOLUTION
+<code>
+"""
+CONTEXT = '''{imports}
+
+INPUTS = (
+{inputs}
+)
+EXPECTED = (
+{expected}
+)
+exec_context = """
+{template_imports}
+[inputs]
+[insert]
+"""
+
+
+{same}
+
+def test_execution(solution: str):
+    for i in range({cases}):
+        code = exec_context.replace("[inputs]", INPUTS[i]).replace("[insert]", solution)
+        environment = {{}}
+        exec(code, environment)
+        same(environment["result"], EXPECTED[i])
+'''
+EACH, REVERSED = "for each of a list", "then reversed"
+BACKWARDS = {"array": "[::-1]", "frame": ".iloc[::-1]", "series": ".iloc[::-1]", "index": "[::-1]"}
+REFUSED = "socket.connect socket.getaddrinfo subprocess.Popen os.system os.exec".split()
+
+
+@dataclass(frozen=True)
+class Literal:
+    """Source of an expression that reproduces a value, its kind (a key of ``SAME``), and the value as an interpreter
+    shows it, empty if that is long.
+    """
+
+    kind: str
+    source: str
+    shown: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """One problem before it is written out.
+
+    ``call`` is what the question describes. ``cases`` are (set-up, value of ``target``): the example's own first, then
+    the one with changed input. ``rule`` says how a perturbation was made, ``renamed`` the new names of variables.
+    """
+
+    example: Example
+    call: Call
+    target: str
+    cases: tuple[tuple[str, Literal], ...]
+    perturbation: str = "Origin"
+    rule: str = ""
+    renamed: dict[str, str] = field(default_factory=dict)
+
+
+def literal(value: object) -> Literal | None:
+    """The value's source; None if no source reproduces it, or if the source is long."""
+    with suppress(Exception):
+        kind, source = kind_of(value), source_of(value)
+        same(kind, eval(source, KNOWN), value)
+        shown = source if kind in ("number", "exact") else repr(value)
+        if len(shown) > PRINTED or len(shown.splitlines()) > 12 or " at 0x" in shown:
+            shown = ""
+        return Literal(kind, source, shown) if len(source) <= LONGEST else None
+
+
+def same(kind: str, result: object, expected: object) -> None:
+    """The test of a kind, as the problems carry it. Raises AssertionError (or what the comparison raises)."""
+    known = dict(KNOWN)
+    exec(f"def same(result, expected):{SAME[kind]}", known)
+    known["same"](result, expected)
+
+
+def kind_of(value: object) -> str:
+    """How a value is compared, as in DS-1000's tests: allclose for numbers, pandas' own tests, equality for the rest.
+
+    It is "" for empty values, and for those that have no test.
+    """
+    if getattr(value, "size", 1) == 0:
+        return ""
+    match value:
+        case pd.DataFrame():
+            return "frame"
+        case pd.Series():
+            return "series"
+        case pd.Index():
+            return "index"
+        case bool() | int() | float() | complex() | np.bool_() | np.number():
+            return "number"
+        case [*parts]:
+            inexact = (np.ndarray, np.generic, float, tuple, list)  # to be compared part by part
+            compared = any(isinstance(part, inexact) for part in parts)
+            return "sequence" if compared else "exact" if parts else ""
+        case str() | dict() | pd.Timestamp() | pd.Timedelta() | pd.Period():
+            return "exact" if value else ""
+    return "array" if type(value) is np.ndarray else ""
+
+
+def source_of(value: object) -> str:
+    """Source of a scalar, an array, a frame, or of plain containers of those; named tuples become plain ones.
+
+    A frame is written as columns by position, then both indexes, which works for any labels, even for equal ones.
+    Raises ValueError for anything else.
+    """
+    match value:
+        case float():
+            return repr(float(f"{value:.10g}"))
+        case complex():
+            return f"complex({source_of(value.real)}, {source_of(value.imag)})"
+        case np.bool_() | np.number() | np.str_():
+            return source_of(value.item())
+        case tuple():
+            return f"({', '.join(map(source_of, value))}{',' * (len(value) == 1)})"
+        case list():
+            return f"[{', '.join(map(source_of, value))}]"
+        case dict():
+            pairs = (f"{source_of(key)}: {source_of(part)}" for key, part in value.items())
+            return f"{{{', '.join(pairs)}}}"
+        case pd.DataFrame():
+            columns = (
+                f"{n}: pd.Series({source_of(value.iloc[:, n].tolist())}, dtype={str(dtype)!r})"
+                for n, dtype in enumerate(value.dtypes)
+            )
+            index, labels = source_of(value.index), source_of(value.columns)
+            filled = f"pd.DataFrame({{{', '.join(columns)}}})"
+            return f"{filled}.set_axis({index}).set_axis({labels}, axis=1)"
+        case pd.MultiIndex():
+            tuples, levels = source_of(value.tolist()), source_of(list(value.names))
+            return f"pd.MultiIndex.from_tuples({tuples}, names={levels})"
+        case pd.Series() | pd.Index():
+            named = "" if value.name is None else f", name={source_of(value.name)}"
+            if isinstance(value, pd.RangeIndex):
+                return f"pd.RangeIndex({value.start}, {value.stop}, {value.step}{named})"
+            parts, last = source_of(value.tolist()), f"dtype={str(value.dtype)!r}{named}"
+            if isinstance(value, pd.Index):
+                return f"pd.Index({parts}, {last})"
+            return f"pd.Series({parts}, index={source_of(value.index)}, {last})"
+        case np.ndarray() if value.dtype.kind in "biufcUSmM":
+            dtype = value.dtype.str[1:] if value.dtype.kind in "US" else str(value.dtype)
+            whole = value.astype("int64") if value.dtype.kind in "mM" else value
+            return f"np.array({source_of(whole.tolist())}, dtype={dtype!r})"
+    if value is None or isinstance(value, PLAIN):
+        return repr(value)
+    raise ValueError(f"no plain form: {type(value)}")
+
+
+def evaluated(example: Example, setup: str, target: str) -> tuple[dict, Literal]:
+    """The names after the set-up, with the expression's value as ``result``, and that value's source.
+
+    Raises whatever the code raises, including warnings, and ValueError if the code prints, or if the value has no
+    source or equals one of the variables.
+    """
+    known, out = {"__name__": "problem"}, io.StringIO()
+    with warnings.catch_warnings(action="error"), redirect_stdout(out), redirect_stderr(out):
+        exec("\n".join([*example.imports, setup, f"result = {target}"]), known)
+    del known["__builtins__"]
+    found = literal(known["result"])
+    others = (literal(value) for name, value in known.items() if name != "result")
+    if out.getvalue() or found is None or found in others:
+        raise ValueError("no value of its own")
+    return known, found
+
+
+def drafts(example: Example) -> list[Draft]:
+    """The problem of an example and every perturbation that a rule gives. Raises if the example gives no problem."""
+    first = origin(example)
+    found = [first, *surface(first)]
+    for rule, target in other_arguments(first.call):
+        found += again(first, "Semantic", rule, target)
+    found += for_each(first)
+    if backwards := BACKWARDS.get(first.cases[0][1].kind):
+        found += again(first, "Difficult-Rewrite", REVERSED, first.target + backwards)
+    return found
+
+
+def origin(example: Example) -> Draft:
+    """The problem of an example: two inputs that give two different values. Raises if there is none."""
+    setup = "\n".join(example.setup)
+    known, _ = evaluated(example, setup, example.target)
+    found = call(example.target, known)
+    if named(found, setup):
+        raise ValueError("the prompt would name the callable")
+    example = unimported(example, found.name)
+    lines, target = [*example.setup], example.target
+    if not variables(target, setup):
+        known, _ = evaluated(example, setup, target)
+        target, made = lifted(call(target, known))
+        lines += made
+        setup = "\n".join(lines)
+    known, expected = evaluated(example, setup, target)
+    read = [*variables(target, setup), *reversed(variables(setup, setup))]
+    for name in dict.fromkeys(read):
+        at = max(n for n, line in enumerate(lines, 1) if name in names(ast.parse(line), ast.Store))
+        for change in changes(known.get(name)):
+            second = "\n".join([*lines[:at], f"{name} = {change.format(name)}", *lines[at:]])
+            with suppress(Exception):
+                _, other = evaluated(example, second, target)
+                if other.kind == expected.kind and other != expected:
+                    cases = (setup, expected), (second, other)
+                    return Draft(example, call(target, known), target, cases)
+    raise ValueError("no other input gives another value")
+
+
+def named(found: Call, setup: str) -> bool:
+    """Whether summary or set-up contain the callable's name.
+
+    In the summary, a plain word such as ``mean`` counts only if it is written as code.
+    """
+    last = found.name.rpartition(".")[2]
+    word = last.isalpha() and last.islower()
+    in_summary = rf"\.{last}\b|\b{last}\(|`{last}`" if word else rf"\b{re.escape(last)}\b"
+    return bool(re.search(in_summary, found.summary) or re.search(rf"\b{re.escape(last)}\b", setup))
+
+
+def unimported(example: Example, name: str) -> Example:
+    """The example with the callable's full name in the expression, if an import by name would give it away."""
+    for line in reversed(example.imports):
+        (node,) = ast.parse(line).body
+        known = {one.asname or one.name: one for one in node.names}
+        if isinstance(node, ast.ImportFrom) and name in known:
+            target = renamed(example.target, {name: f"{node.module}.{known.pop(name).name}"})
+            imports = [one for one in example.imports if one != line] + [f"import {node.module}"]
+            if known:
+                imports.append(ast.unparse(ast.ImportFrom(node.module, [*known.values()], 0)))
+            return replace(example, imports=tuple(dict.fromkeys(imports)), target=target)
+    return example
+
+
+def mentioned(text: str, known: Iterable[str]) -> list[str]:
+    """Those of the ``known`` names that occur in a text, in the text's order."""
+    return list(dict.fromkeys(name for name in re.findall(r"[A-Za-z_]\w*", text) if name in known))
+
+
+def variables(target: str, setup: str) -> list[str]:
+    """Variables of the set-up that the expression reads, in its order."""
+    return mentioned(target, names(ast.parse(setup), ast.Store))
+
+
+def changes(value: object) -> Sequence[str]:
+    """Expressions that give a variable ``{0}`` a different value of its type."""
+    match value:
+        case bool():
+            return ["not {0}"]
+        case int() | pd.Period():
+            return ["{0} + 1"]
+        case float() | complex() | pd.Timedelta():
+            return ["{0} * 2"]
+        case pd.Timestamp():
+            return ["{0} + pd.Timedelta(days=40, hours=5)"]
+        case np.ndarray() if value.ndim:
+            numeric = value.dtype.kind in "iufc"
+            return ["{0} + 1", "{0}[::-1]", "{0} * 2"] if numeric else ["{0}[::-1]"]
+        case list() if value and all(type(part) in (int, float) for part in value):
+            return ["[{0}[0] + 1, *{0}[:0:-1]]", "{0}[::-1]", "[part + 1 for part in {0}]"]
+        case pd.Series() | pd.DataFrame():
+            return ["{0}.iloc[::-1]", "{0} * 2", "{0}.iloc[1:]"]
+    sliced = list | tuple | str | range | pd.Index | pd.api.extensions.ExtensionArray
+    return ["{0}[::-1]", "{0}[1:]"] if isinstance(value, sliced) and len(value) > 1 else []
+
+
+def surface(first: Draft) -> Iterator[Draft]:
+    """The same question in different words, inside a story, or with renamed variables."""
+    draft, setup = replace(first, perturbation="Surface"), first.cases[0][0]
+    yield replace(draft, rule="reworded")
+    yield replace(draft, rule="story around it")
+    taken = names(ast.parse(f"{setup}\n{first.target}"))
+    free = (name for name in NAMES if name not in taken)
+    if new := dict(zip(variables(first.target, setup), free, strict=False)):
+        yield replace(
+            draft,
+            rule=f"renamed: {', '.join(f'{old} to {name}' for old, name in new.items())}",
+            target=renamed(first.target, new),
+            cases=tuple((renamed(text, new), expected) for text, expected in first.cases),
+            renamed=new,
+        )
+
+
+def renamed(source: str, new: dict[str, str]) -> str:
+    """``source`` with new variable names; strings, attributes and keywords stay unchanged."""
+    found = ast.walk(ast.parse(source)) if new else ()
+    named = [node for node in found if isinstance(node, ast.Name) and node.id in new]
+    return replaced(source, [(node, new[node.id]) for node in named])
+
+
+def again(first: Draft, perturbation: str, rule: str, target: str) -> Iterator[Draft]:
+    """The problem with a different expression, if there is one: with another argument, or with a second step.
+
+    Both values are computed anew; they must differ from the first ones and from each other.
+    """
+    (setup, old), (second, last) = first.cases
+    with suppress(Exception):
+        known, one = evaluated(first.example, setup, target)
+        _, other = evaluated(first.example, second, target)
+        asked = first.call if rule == REVERSED else call(target, known)
+        if one not in (old, other) and other != last and one.kind == other.kind:
+            cases = (setup, one), (second, other)
+            yield Draft(first.example, asked, target, cases, perturbation, rule)
+
+
+def other_arguments(found: Call) -> Iterator[tuple[str, str]]:
+    """(rule, expression) for each argument that can be changed or added, in a fixed order."""
+    for number, (name, node) in enumerate(found.arguments, 1):
+        try:
+            value = ast.literal_eval(node)
+        except ValueError:
+            continue
+        match value:
+            case bool():
+                rule, others = "flag turned", [not value]
+            case int():
+                rule, others = "number changed", [value + 1, value - 1, value + 2]
+            case float():
+                rule, others = "number changed", [value * 2, value * 0.5]
+            case str() if name:
+                rule, others = "other option", options_of(found.document, name)
+            case _:
+                continue
+        for other in others:
+            yield f"{rule}: {name or number}", replaced(found.source, [(node, repr(other))])
+    head = found.source[:-1].rstrip().rstrip(",") + ", " * bool(found.arguments)
+    for name, default in found.parameters.items():
+        if name not in dict(found.arguments):
+            texts = [repr(not default)] if isinstance(default, bool) else []
+            texts += map(repr, options_of(found.document, name))
+            texts += ["0", "1"] if name == "axis" and default in (None, 0, 1, -1) else []
+            texts += ["1"] if name == "ddof" else []
+            for text in texts:
+                if text != repr(default):
+                    yield f"argument given: {name}", f"{head}{name}={text})"
+
+
+def for_each(first: Draft) -> Iterator[Draft]:
+    """The call for each of two inputs in a list; in the second case the list is reversed."""
+    (setup, expected), (second, other) = first.cases
+    changed, _, change = second.removeprefix(f"{setup}\n").partition(" = ")
+    is_read = changed in names(ast.parse(first.target))
+    if is_read and second.startswith(setup) and expected.kind != "sequence":
+        kind, lines = f"several {expected.kind}", f"{setup}\ninputs = [{changed}, {change}]"
+        both = Literal(kind, f"[{expected.source}, {other.source}]")
+        turned = Literal(kind, f"[{other.source}, {expected.source}]")
+        cases = (lines, both), (f"{lines}\ninputs = inputs[::-1]", turned)
+        target = f"[{renamed(first.target, {changed: 'item'})} for item in inputs]"
+        yield Draft(first.example, first.call, target, cases, "Difficult-Rewrite", EACH)
+
+
+def prompt(draft: Draft) -> str:
+    """The question with the example's set-up; the answer begins on the next line.
+
+    It says what is given, what is wanted for which values, and the result for the example. Neither the callable nor a
+    parameter is named.
+    """
+    asked, (setup, expected), way = draft.call, draft.cases[0], 0
+    if draft.rule == "reworded":
+        way = 1 + int(hashlib.sha256(draft.example.id.encode()).hexdigest(), 16) % 2
+    opening, wish, take, show = WORDINGS["questions"][way]
+    made = re.findall(r"^(\w+)(?:, *\w+)* *=|^def (\w+)", setup, re.M)
+    read = mentioned(draft.target, {first or second for first, second in made})
+    shown = listed(["inputs"] if draft.rule == EACH else read)
+    summary = asked.summary + "." * (not asked.summary.endswith((".", "?", "!", ":")))
+    for word, other in WORDINGS["synonyms"].items() if way else ():
+        summary = re.sub(rf"\b{word}\b", other, summary)
+    library = draft.example.object.partition(".")[0]
+    lines = [opening.format(library=library, variables=shown)]
+    lines += [WORDINGS["story"]] if draft.rule == "story around it" else []
+    lines += [wish.format(summary=summary)]
+    given = [renamed(source, draft.renamed) for source in asked.parts.values()]
+    lines += [f"{take} {listed(given)}."] if given else []
+    if draft.rule in WORDINGS["steps"]:
+        lines.append(WORDINGS["steps"][draft.rule])
+    elif expected.shown:
+        lines += ["", show, "", expected.shown]
+    code = "\n".join([*draft.example.imports, *[""] * bool(draft.example.imports), setup])
+    return PROMPT.format(question="\n".join(lines), code=code)
+
+
+def listed(codes: Iterable[str]) -> str:
+    """`One`, `two` and `three`."""
+    *others, last = [f"`{code}`" for code in codes] or [""]
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def context(draft: Draft) -> str:
+    """The program that tests an answer: both inputs, their values, and the comparison that fits."""
+    several, _, part = draft.cases[0][1].kind.rpartition(" ")
+    sources = [expected.source for _, expected in draft.cases]
+    compared = f"def same(result, expected):{SAME[part]}"
+    if several:
+        compared = compared.replace("same(", "same_part(")
+        compared += f"\n\ndef same(result, expected):{SEVERAL}"
+    used, imports = "\n".join([*sources, SAME[part]]), draft.example.imports
+    needed = {line for name, line in IMPORTS.items() if re.search(rf"(?<![\w.'\"]){name}\b", used)}
+    return CONTEXT.format(
+        imports="\n".join(dict.fromkeys([*imports, *sorted(needed)])),
+        template_imports="\n".join(imports),
+        inputs="\n".join(f"    {setup!r}," for setup, _ in draft.cases),
+        expected="\n".join(f"    {source}," for source in sources),
+        same=compared,
+        cases=len(sources),
+    )
+
+
+def written(example: Example) -> list[dict]:
+    """The problems of an example in DS-1000's fields, what they are made from, and answers that must fail: nothing,
+    None, the first case's value as a constant, and each variable as it is.
+
+    Empty for an example that gives no problem.
+    """
+    signal.setitimer(signal.ITIMER_REAL, SECONDS, SECONDS)
+    imports, found = "".join(f"{line}\n" for line in IMPORTS.values()), []
+    try:
+        for number, draft in enumerate(drafts(example)):
+            setup, expected = draft.cases[0]
+            values = ["None", expected.source, *variables(draft.target, setup)]
+            record = {
+                "object": example.object,
+                "id": f"{example.id}.{number}",
+                "example": example.id,
+                "rule": draft.rule,
+                "perturbation": draft.perturbation,
+                "prompt": prompt(draft),
+                "reference_code": f"result = {draft.target}",
+                "code_context": context(draft),
+                "expressions": [draft.target, draft.call.source, example.target],
+                "wrong": ["pass", *(f"{imports}result = {value}" for value in values)],
+            }
+            found.append(record)
+    except Exception:  # whatever the documented object raises
+        return []
+    return found
+
+
+def examined(tried: Sequence[Example]) -> Iterator[list[dict[str, str]]]:
+    """``written`` for every example, in their order, each in a new process.
+
+    An example that writes a file, opens a connection, takes too long or too much memory, or kills its process gives no
+    problem.
+    """
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    fork = multiprocessing.get_context("forkserver")
+    fork.set_forkserver_preload([__name__, "scipy.stats", "scipy.signal", "sklearn.linear_model"])
+    with fork.Pool(initializer=_confine, maxtasksperchild=1) as pool:
+        found = [pool.apply_async(written, [one]) for one in tried]
+        for one in watched(found, "examples"):
+            try:
+                yield one.get(2 * SECONDS)
+            except multiprocessing.TimeoutError:
+                yield []
+
+
+def _confine() -> None:
+    def refuse(event: str, arguments: tuple) -> None:
+        writes = event == "open" and set(str(arguments[1])) & set("wax+")
+        if writes or event in REFUSED:
+            raise PermissionError(f"{event} is not for examples")
+
+    def late(*_) -> None:
+        raise TimeoutError
+
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    signal.signal(signal.SIGALRM, late)
+    sys.addaudithook(refuse)
+
+
+def draw(split: str, numbers: Mapping[str, int]) -> Iterator[dict]:
+    """The records of a benchmark from the examples of one split (``packages.example_split``), as in problems.jsonl.gz.
+
+    ``numbers``: kind of perturbation -> problems, divided among the libraries by SHARES. One example of each object
+    comes before the second of any. The same versions of the libraries give the same records.
+    """
+    ids, given = count(), 0
+    for library, share in SHARES.items():
+        tried = examples_of(library.lower(), split)
+        before, given = given, given + share / sum(SHARES.values())
+        drawn = {kind: round(n * given) - round(n * before) for kind, n in numbers.items()}
+        number = 0
+        for family in chosen([found for found in examined(tried) if found], drawn):
+            for place, one in enumerate(family):
+                is_asked = calls(one["object"], one["expressions"][1])
+                facts = {
+                    "problem_id": next(ids),
+                    "library_problem_id": number + place,
+                    "library": library,
+                    "test_case_cnt": 2,
+                    "perturbation_type": one["perturbation"],
+                    "perturbation_origin_id": number,
+                    "rule": one["rule"],
+                    "object": one["object"] if is_asked else "",
+                    "example": int(one["example"].rpartition("#")[2]),
+                    "expressions": one["expressions"],
+                }
+                texts = {name: one[name] for name in ("prompt", "reference_code", "code_context")}
+                yield texts | {"metadata": facts}
+            number += len(family)
+
+
+def calls(name: str, source: str) -> bool:
+    """Whether the call ``source`` is one of the object ``name`` or of a method of it.
+
+    An example may only use its object: ``np.allclose(..., kappa4.cdf(...))`` does not ask for ``kappa4``.
+    """
+    is_named = name.rpartition(".")[2] in called(source).split(".")
+    return is_named or isinstance(pydoc.locate(name), type)
+
+
+def called(source: str) -> str:
+    """What the outermost call of an expression calls, or the expression itself if it is no call."""
+    node = ast.parse(source, mode="eval").body
+    return ast.unparse(getattr(node, "func", node))
+
+
+def chosen(families: Sequence[list[dict]], numbers: Mapping[str, int]) -> list[list[dict]]:
+    """Families (an origin, then its perturbations) of problems that pass the checks of ``holding``, until there are
+    ``numbers`` of each kind.
+
+    Each kind goes through the origins in its own order, and gives an origin a second perturbation only when all have
+    had their first; the rules take turns.
+    """
+    unlike = {(one[0]["prompt"], one[0]["reference_code"]): one for one in families}
+    turns, ranked = defaultdict(count), []
+    for family in sorted(unlike.values(), key=lambda family: order(family[0]["example"])):
+        about = family[0]["object"]
+        ranked.append((next(turns[about]), order(about), family))
+    ranked = {family[0]["example"]: family for *_, family in sorted(ranked)}
+    (_, total), *others = numbers.items()
+    origins = holding([family[:1] for family in ranked.values()], total)
+    kept = {one["example"]: [one] for one in origins}
+    for kind, total in others:
+        offered = []
+        for turn, example in enumerate(sorted(kept, key=lambda example: order(kind + example))):
+            found = [one for one in ranked[example] if one["perturbation"] == kind]
+            rules = sorted({one["rule"].partition(":")[0] for one in found})
+            found.sort(
+                key=lambda one: (rules.index(one["rule"].partition(":")[0]) + turn) % len(rules)
+            )
+            offered.append(found)
+        for one in holding(offered, total):
+            kept[one["example"]].append(one)
+    return [kept[example] for example in sorted(kept, key=order)]
+
+
+def holding(offered: Sequence[list[dict]], number: int) -> list[dict]:
+    """``number`` problems whose reference passes and whose wrong answers fail: the first of each list before the second
+    of any.
+    """
+    grader, kept = Grader(own=True, store=False), []
+    waiting = filter(None, chain(*zip_longest(*offered)))
+    while tried := [*islice(waiting, number - len(kept))]:
+        programs = [
+            program(Problem("", one["prompt"], "", one["code_context"], *[""] * 3), answer)
+            for one in tried
+            for answer in (one["reference_code"], *one["wrong"])
+        ]
+        outcomes = iter(grader.outcomes(programs, "checking problems"))
+        for one in tried:
+            right, *wrong = [next(outcomes).passed for _ in ("right", *one["wrong"])]
+            kept += [one] if right and not any(wrong) else []
+    return kept
+
+
+@command()
+def main() -> None:
+    """Draw the problems of the mini benchmark from the held-out docstring examples of numpy, pandas, scipy and
+    scikit-learn: 300 for testing and up to 100 for development.
+
+    Each example runs in its own process, without writing files or opening connections.
+
+    \b
+    Example:
+      python -m recipes.mini.problems
+    """
+    third = {kind: number // 3 for kind, number in NUMBERS.items()}
+    for path, split, numbers in (PROBLEMS, "test", NUMBERS), (DEVELOPMENT, "development", third):
+        made = list(draw(split, numbers))
+        write(path, made)
+        click.echo(f"{len(made)} problems -> {path}")
+
+
+if __name__ == "__main__":
+    run_module(main)

@@ -1,0 +1,130 @@
+"""Mini models that answer data-science questions: the mini code models, fine-tuned on problems about *open* objects.
+
+Open objects are those that neither test nor development ask about, and no answer calls one of the others. The problems
+are made like those of the benchmark (``mini.problems``). Prompts show zero to three retrieved snippets, found by the same ranker and under the same
+leave-one-out rule as in the test.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from lookuplab import paths
+from lookuplab.models.training import Recipe
+from lookuplab.run.commands import command, run_module
+from lookuplab.run.commands.train import steady
+from lookuplab.stackoverflow import corpus, ds1000
+from lookuplab.stackoverflow.asking import TEMPLATE, look_up, object_of
+from lookuplab.stackoverflow.ds1000 import Problem
+from lookuplab.stackoverflow.ranking import rankers
+from lookuplab.toolgen.finetuning import finetune
+from lookuplab.toolgen.pairs import TextPair
+from recipes.mini import order
+from recipes.mini.docstrings import Example, examples_of
+from recipes.mini.packages import EXAMPLE_PACKAGES, example_split
+from recipes.mini.problems import DEVELOPMENT, PROBLEMS, called, examined
+
+WORK = paths.RUNS / "train" / "questions"
+MODELS = paths.MINI / "questions"
+# how many of the 7,551 open examples are run, the first by a hash of their names: takes a quarter of an hour
+EXAMPLES = 4000
+PER_EXAMPLE = 3  # problems of one docstring example, at most: the original and perturbations
+RANKER = "ensemble-0.4"  # as in the test
+MOST_SHOWN = 3  # 0 to 3 snippets before a problem, equally often
+END = "\n</code>\n"  # after an answer, as in DS-1000's prompts
+ABOUT = """It completes a prompt in DS-1000's form with one line that assigns `result`. Trained by
+`python -m recipes.mini.questions` on problems made by rule from docstring examples of numpy, pandas, scipy and scikit-learn, behind no to
+three retrieved snippets. Held out: the documented objects of the mini benchmark, calls of their names, and answers that are
+one of its references."""
+RATES = {"small": 5e-3, "medium": 4e-3, "large": 3e-3}  # lower for larger models
+# LoRA on all projections: three whole models would not fit into the checkout's 60 MB
+RECIPE = Recipe(
+    epochs=1,
+    batch_size=32,
+    seed=0,
+    lora_rank=16,
+    lora_alpha=32,
+    lora_targets=tuple("q_proj k_proj v_proj o_proj gate_proj up_proj down_proj".split()),
+    warmup_steps=0.05,
+    bf16=True,
+    max_tokens=1500,
+    group_by_length=True,
+    accumulation=8,  # the same steps without needing 17 GB
+)
+
+
+def open_examples() -> list[Example]:
+    """EXAMPLES examples of the objects for training, in the order of a hash."""
+    found = (one for name in EXAMPLE_PACKAGES.values() for one in examples_of(name, "training"))
+    return sorted(found, key=lambda one: order(one.id))[:EXAMPLES]
+
+
+def pairs() -> list[TextPair]:
+    """What the models learn: for each open example its problem and a few perturbations, after the snippets that the
+    ensemble finds for them, with the best one last.
+
+    Problems whose answer is a reference of the benchmark, or calls a held-out name, are left out. The result is the same for the same versions of
+    the libraries; it takes a quarter of an hour.
+    """
+    held_out = [*ds1000.load(PROBLEMS), *ds1000.load(DEVELOPMENT)]
+    references, problems = {one.reference.strip() for one in held_out}, []
+    for made in examined(open_examples()):
+        made.sort(key=lambda one: (one["rule"] != "", order(one["id"])))
+        for one in made[:PER_EXAMPLE]:
+            library, name = one["object"].partition(".")[0], called(one["expressions"][1])
+            is_open = example_split(f"{library}.{name.rpartition('.')[2]}") == "training"
+            if is_open and one["reference_code"] not in references:
+                texts = one["id"], one["prompt"], one["reference_code"], *[""] * 5
+                problems.append(Problem(*texts, one["object"], tuple(one["expressions"])))
+    snippets = [one for one in corpus.load("mini") if example_split(object_of(one)) == "training"]
+    ranker = rankers(snippets, corpus.MINI / "words", corpus.MINI / "encoder", [RANKER])[RANKER]
+    shown, learned = look_up(ranker, snippets, problems, MOST_SHOWN), []
+    for one in problems:
+        found = shown[one.id][: int(order(f"shown {one.id}"), 16) % (MOST_SHOWN + 1)]
+        before = "".join(TEMPLATE.format(**vars(snippet)) for snippet in reversed(found))
+        learned.append(TextPair(one.id, before + one.prompt, one.reference + END))
+    return learned
+
+
+def train() -> Iterator[Path]:
+    """Train an adapter for each mini model, unless it exists, and yield its folder."""
+    learned = pairs()
+    for size, rate in RATES.items():
+        target, recipe = MODELS / f"questions-{size}", replace(RECIPE, learning_rate=rate)
+        if not target.exists():
+            finetune(
+                f"mini-{size}",
+                learned,
+                target,
+                recipe,
+                marked=False,
+                half=True,
+                work=WORK / size,
+                about=ABOUT,
+                licence="apache-2.0",
+            )
+        yield target
+
+
+@command()
+def main() -> None:
+    """Train the mini models that answer questions: adapters on the mini models of three sizes.
+
+    They are fine-tuned on problems made from the docstring examples that the mini benchmark does not use.
+
+    A step whose output exists is skipped: delete the output to repeat the step. If a run is killed, repeat the command
+    to resume it.
+
+    \b
+    Example:
+      python -m recipes.mini.questions
+    """
+    steady()
+    for folder in train():
+        click.echo(folder)
+
+
+if __name__ == "__main__":
+    run_module(main)

@@ -1,0 +1,286 @@
+"""Everything behind the saved ToolGen mini models: functions, tokenizer, pre-training, marking, fine-tuning.
+
+CodeGPT and CodeT5 were pre-trained on the functions of CodeSearchNet; this is the same on a small scale. No training
+uses the code of a held-out repository, or of the classes and functions that are held out from every other one
+(``split_of``). What already exists in the folders WORK and MODELS is not made again.
+"""
+
+import ast
+import hashlib
+import re
+import textwrap
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import count, islice, product
+from pathlib import Path
+
+import click
+from transformers import PreTrainedTokenizerFast
+
+from lookuplab import paths, python_sources
+from lookuplab.errors import UserError
+from lookuplab.execution.progress import watched
+from lookuplab.models.training import Recipe
+from lookuplab.paths import write_lines
+from lookuplab.run.commands import command, run_module
+from lookuplab.run.commands.train import steady
+from lookuplab.toolgen import marking
+from lookuplab.toolgen.finetuning import finetune
+from lookuplab.toolgen.functions import (
+    Filters,
+    Function,
+    definitions,
+    extract,
+    first_sentence,
+    lines_of,
+    locate,
+    python_files,
+)
+from lookuplab.toolgen.pairs import Pair, encode
+from recipes import mini
+from recipes.mini import order, training
+from recipes.mini.packages import CLOUD, HELD_OUT_PACKAGES, SKIPPED_PARTS, first_line, parsed
+
+WORK = paths.RUNS / "train" / "toolgen"
+MODELS = paths.MINI / "toolgen"
+MAX_TOKENS = 256  # of prompt and answer in pre-training, of signature and body in fine-tuning
+# for functions to fine-tune on; functions to ask for pass the replication package's filters
+LEARNED = Filters(max_model_tokens=MAX_TOKENS, max_file_lines=2000)
+COPYLEFT = ("certifi", "hypothesis", "tqdm")  # not used for training
+UNMARKED = ("accelerate", "transformers")  # Jedi needs a minute for ten of their functions
+PER_REPOSITORY = 400  # functions, so that no package outweighs the others
+SHARE = 20  # one in so many classes and functions is held out for tests, and one for development
+# numbers of functions of seen repositories that are asked for
+HELD_OUT = {"test": 150, "development": 100}
+# T5 does not divide the products of queries and keys by the root of their width, and its embeddings begin at a standard
+# deviation of 1: at the other families' rates it did not even learn to copy the signature.
+RATES = {"t5": {"batch_tokens": 2048, "adam_rate": 0.03, "attention_rate": 0.05}}
+# As in the paper (LoRA for the Llama-type, the same loss, batch and seed), except for epochs and rates: these models
+# are a thousand times smaller and saw little in pre-training, and the paper's 5e-6 would hardly change them.
+RECIPE = Recipe(
+    epochs=4,
+    seed=0,
+    learning_rate=1e-3,
+    warmup_steps=0.05,
+    loss_on="function",
+    bf16=True,
+    group_by_length=True,
+)
+ADAPTED = replace(RECIPE, learning_rate=4e-3, lora_rank=16, lora_alpha=16)
+ABOUT = (
+    "Functions of the pinned sources under permissive licences (data/python-sources.txt). Held out: the repositories "
+    f"{', '.join(HELD_OUT_PACKAGES)}, and from the others two in {SHARE} of all classes and functions."
+)
+
+
+def split_of(id: str) -> str:
+    """What a function is for: "test", "development" or "training".
+
+    All parts of a top-level class or function have the same split.
+    """
+    return mini.split_of(re.match(r"[^:]*:[^.#]*", id)[0], SHARE)
+
+
+def packages() -> list[str]:
+    """The import names of all packages among the sources that may be used for training."""
+    names = {one.name for one in python_sources.folder().iterdir() if one.is_dir()}
+    return sorted(filter(str.isidentifier, names - {*HELD_OUT_PACKAGES, *COPYLEFT}))
+
+
+def files_of(name: str) -> list[Path]:
+    """A package's files, without tests, vendored code and files that mention a cloud SDK."""
+    root = locate(name).root
+    return [
+        file
+        for file in python_files(root)
+        if SKIPPED_PARTS.isdisjoint(file.relative_to(root).parts)
+        and not CLOUD.search(file.read_text(encoding="utf-8", errors="ignore"))
+    ]
+
+
+@cache
+def functions() -> list[Pair]:
+    """Every function of the packages, held out or not, with the files in the order of a hash."""
+    place = python_sources.folder().resolve()
+    files = {
+        file.relative_to(place).as_posix(): file for name in packages() for file in files_of(name)
+    }
+    listed = watched(sorted(files, key=order), "reading packages", "files")
+    return [pair for path in listed for pair in file_functions(path, files[path])]
+
+
+@cache
+def held_out_codes() -> set[bytes]:
+    """Hashes of the code of every function that no training may use."""
+    files = [file for name in HELD_OUT_PACKAGES for file in locate(name).root.rglob("*.py")]
+    others = [pair for file in files for pair in file_functions("", file)]
+    others += [pair for pair in functions() if split_of(pair.id) != "training"]
+    return set(map(code_hash, others))
+
+
+def training_functions() -> list[Pair]:
+    """The functions that are not held out, each code once."""
+    held_out, codes = held_out_codes(), {}
+    for pair in functions():
+        codes.setdefault(code_hash(pair), pair)
+    return [pair for code, pair in codes.items() if code not in held_out]
+
+
+def file_functions(name: str, place: Path) -> Iterator[Pair]:
+    """The functions of one file, with docstring "" if they have none; nothing if the file cannot be parsed."""
+    text, tree = parsed(place)
+    lines = lines_of(text)
+    for qualified, node in definitions(tree):
+        docstring, first = ast.get_docstring(node), node.body[0]
+        alone = first is node.body[-1] and docstring is not None
+        if alone or first.lineno == node.lineno:
+            continue
+        begin = first_line(first) if docstring is None else first.end_lineno + 1
+        signature = "".join(lines[node.lineno - 1 : first_line(first) - 1])
+        if signature.rstrip().endswith(":"):  # else a comment follows the colon
+            # without a comment on the last line, as ``functions.extract`` has it: hashes are compared
+            last = lines[node.end_lineno - 1].encode()[: node.end_col_offset].decode()
+            code = "".join([*lines[begin - 1 : node.end_lineno - 1], last])
+            whole, at = textwrap.dedent(signature + code), len(textwrap.dedent(signature))
+            described = first_sentence(docstring or "")
+            head, tail = whole[:at].rstrip(), whole[at:].rstrip("\n")
+            yield Pair(f"{name}:{qualified}#{node.lineno}", described, head, tail)
+
+
+def code_hash(one: Pair | Function) -> bytes:
+    """A hash of a function's code that ignores white space."""
+    return hashlib.sha256("".join(f"{one.signature}{one.body}".split()).encode()).digest()
+
+
+def tokenizer():
+    """The tokenizer of all three families, trained on every third function and kept in WORK."""
+    if not (place := WORK / "tokenizer").exists():
+        learned = training_functions()[::3]
+        texts = (f"{one.docstring}\n{one.signature}\n{one.body}" for one in learned)
+        training.train_tokenizer(texts).save_pretrained(place)
+    return PreTrainedTokenizerFast.from_pretrained(place)
+
+
+def pretrained(family: str) -> Path:
+    """The folder of the pre-trained model of one family.
+
+    That of the Llama-type is in MODELS, because its fine-tuned models are adapters on top of it.
+    """
+    target = (MODELS if family == "llama" else WORK / "pretrained") / family
+    if not target.exists():
+        spelled, kind = tokenizer(), "encoder-decoder" if family == "t5" else "decoder"
+        examples = [  # a decoder also learns the prompt, which is code like the answer
+            ((), one.prompt + one.answer) if kind == "decoder" else (one.prompt, one.answer)
+            for one in encode(spelled, training_functions(), kind)
+            if len(one.prompt) + len(one.answer) <= MAX_TOKENS
+        ]
+        recipe = training.Recipe(family, **RATES.get(family, {}))
+        training.pretrain(examples, spelled, recipe, WORK / family, target, ABOUT)
+    return target
+
+
+@cache
+def usable_functions(filters: Filters) -> list[Function]:
+    """The functions with a docstring that Jedi can be asked about in a reasonable time, held out or not."""
+    spelled, seen, found = tokenizer(), set(), []
+
+    def count_tokens(text: str) -> int:
+        return len(spelled.tokenize(text))
+
+    for name in watched(sorted({*packages()} - {*UNMARKED}), "reading docstrings", "packages"):
+        found += extract(locate(name), filters, seen, count_tokens, files_of(name)).functions
+    return found
+
+
+def chosen(found: Iterable[Function], most: int) -> Iterator[Function]:
+    """At most ``most`` functions of each package, in the order of a hash, so that the first n are a sample."""
+    numbers = defaultdict(count)
+    for one in sorted(found, key=lambda one: order(one.id)):
+        if next(numbers[one.repository]) < most:
+            yield one
+
+
+def learned_functions() -> list[Function]:
+    """The functions that the models are fine-tuned on, in the order of ids."""
+    held_out = held_out_codes()
+    fresh = (
+        one
+        for one in usable_functions(LEARNED)
+        if split_of(one.id) == "training" and code_hash(one) not in held_out
+    )
+    return sorted(chosen(fresh, PER_REPOSITORY), key=lambda one: one.id)
+
+
+def held_out_functions(split: str) -> list[Function]:
+    """Functions of seen repositories that no training uses, in the order of a hash."""
+    found = (one for one in usable_functions(Filters()) if split_of(one.id) == split)
+    return list(islice(chosen(found, PER_REPOSITORY // SHARE), HELD_OUT[split]))
+
+
+def write_held_out() -> None:
+    """Write the ids of the held-out functions, one per line, to MODELS/seen_SPLIT.txt, unless these files exist."""
+    for split in HELD_OUT:
+        if not (file := MODELS / f"seen_{split}.txt").exists():
+            write_lines(file, [one.id for one in held_out_functions(split)])
+
+
+def marked_pairs() -> list[Pair]:
+    """The pairs of ``learned_functions`` with the marks in MODELS/marks.jsonl.gz, which is written if it does not exist."""
+    functions, kept = learned_functions(), MODELS / "marks.jsonl.gz"
+    if not kept.exists():
+        marking.save(marking.marked(functions), kept)
+    found = marking.lay_over(functions, marking.load(kept))
+    if len(found) < len(functions):
+        raise UserError(f"{kept} does not fit the sources; delete it to mark them again")
+    return found
+
+
+def finetuned(family: str, variant: str, learned: Sequence[Pair]) -> Path:
+    """MODELS/FAMILY-VARIANT, fine-tuned from the pre-trained model."""
+    base, target = pretrained(family), MODELS / f"{family}-{variant}"
+    if not target.exists():
+        finetune(
+            base,
+            learned,
+            target,
+            ADAPTED if family == "llama" else RECIPE,
+            marked=variant == "toolgen",
+            half=True,
+            work=WORK / target.name,
+            about=ABOUT,
+            licence="apache-2.0",
+        )
+    return target
+
+
+def train() -> Iterator[Path]:
+    """Draw what is held out, mark, train each family without and with marks, and yield the models' folders."""
+    write_held_out()
+    learned = marked_pairs()
+    for family, variant in product(("gpt", "t5", "llama"), ("base", "toolgen")):
+        yield finetuned(family, variant, learned)
+
+
+@command()
+def main() -> None:
+    """Train the mini models of ToolGen: three families, each fine-tuned with and without marks.
+
+    First, the functions to hold out of seen repositories are drawn. The models are then pre-trained on the functions of
+    the pinned sources, some of which Jedi marks, and fine-tuned.
+
+    A step whose output exists is skipped: delete the output to repeat the step. If a run is killed, repeat the command
+    to resume it.
+
+    \b
+    Example:
+      python -m recipes.mini.toolgen
+    """
+    steady()
+    for folder in train():
+        click.echo(folder)
+
+
+if __name__ == "__main__":
+    run_module(main)

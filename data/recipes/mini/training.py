@@ -1,0 +1,303 @@
+"""Pre-training of every mini model: the code models and ToolGen's three families.
+
+One loop serves all: whole epochs, seeded, on a CPU or through accelerate on GPUs; a killed run resumes from its last
+checkpoint. A training example is (read, written): token ids, of which only the second part is learned.
+"""
+
+import hashlib
+import json
+import shutil
+import time
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+import yaml
+from accelerate import Accelerator
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from torch.nn.utils.rnn import pad_sequence
+from torch.optim import AdamW, Muon, Optimizer
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
+
+from lookuplab.execution.progress import watched
+from lookuplab.paths import replacing
+from lookuplab.results.provenance import processor
+
+ARCHITECTURES = yaml.safe_load(Path(__file__).with_name("architectures.yaml").read_text("utf-8"))
+VOCABULARY = 4096
+EOS, PAD, IGNORED = 0, 1, -100
+SHORT, LONG = 512, 2048  # tokens of a packed row
+LONG_SHARE = 0.08  # at least this share of an epoch's tokens is in long rows, so that late positions are trained
+LOG_EVERY = 20  # steps
+PIECES = "|".join(
+    [
+        r"[\r\n]+[ \t]*",  # line breaks with the indentation that follows
+        r"[ _]?\p{Lu}?[\p{Ll}\p{Lo}\p{Lm}\p{M}]+",  # word, _word, Word, _Word, with its space
+        r"[ _]?\p{Lu}+(?!\p{Ll})",  # ACRONYM
+        r"[ _]?\p{Lu}",
+        r"\p{N}",  # digits one by one
+        r" ?[^\s\p{L}\p{N}_]+",  # runs of punctuation
+        r"_+(?=_\p{L})|_+",  # __init__: the underscore before a letter belongs to the word
+        r"[^\S\r\n]+(?= \S)|[^\S\r\n]+",
+    ]
+)
+CARD = """---
+license: apache-2.0
+library_name: transformers
+tags: [code, lookuplab]
+---
+# {name}
+
+Trained from scratch by its recipe (`data/recipes/mini`), fp16. {about}
+
+It knows what it was trained on and is no general code assistant; run nothing of it unread. Losses are in `log.csv`,
+in nats a token; `tokens` are those of an epoch, `sha256` is over all of them:
+
+```json
+{facts}
+```
+"""
+
+Example = tuple[Sequence[int], Sequence[int]]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that determines the weights, besides examples and tokenizer.
+
+    Muon trains the matrices between embedding and head, AdamW the rest. ``packed``: several documents share a row.
+    ``attention_rate`` is a factor on the rate of T5's queries and keys.
+    """
+
+    model: str
+    epochs: int = 1
+    seed: int = 0
+    packed: bool = False
+    batch_tokens: int = 8192
+    muon_rate: float = 0.02
+    adam_rate: float = 0.005
+    attention_rate: float = 1.0
+    warmup: float = 0.01  # share of the steps
+    cooldown: float = 0.6  # share of the steps, linear to zero
+    weight_decay: float = 0.02
+    clip: float = 1.0
+
+
+def train_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
+    """Byte-level BPE whose pieces are the parts of identifiers; ``decode(encode(text)) == text`` for every text.
+
+    Names are cut at underscores and changes of case, digits stand alone: a small model that copies
+    ``IdentityPoolId`` out of documentation then handles few, frequent and meaningful pieces.
+    """
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(PIECES), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY,
+        special_tokens=["<|endoftext|>", "<|pad|>"],
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        max_token_length=20,
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        eos_token="<|endoftext|>",
+        bos_token="<|endoftext|>",
+        pad_token="<|pad|>",
+        padding_side="left",
+        clean_up_tokenization_spaces=False,
+        model_max_length=LONG,
+    )
+
+
+def build(name: str, vocabulary: int, seed: int) -> PreTrainedModel:
+    """A freshly initialised model of ``architectures.yaml``, fp32."""
+    torch.manual_seed(seed)
+    ids = {"bos_token_id": EOS, "eos_token_id": EOS, "pad_token_id": PAD, "vocab_size": vocabulary}
+    config = AutoConfig.for_model(**ARCHITECTURES[name], **ids, tie_word_embeddings=True)
+    kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+    model = kind.from_config(config)
+    with torch.no_grad():  # Llama's residual branches start small: deeper stacks train faster
+        for name, weight in model.named_parameters():
+            if name.endswith(("o_proj.weight", "down_proj.weight")):
+                weight.mul_((2 * config.num_hidden_layers) ** -0.5)
+    return model
+
+
+def optimizers(model: PreTrainedModel, recipe: Recipe) -> list[Optimizer]:
+    """Muon and AdamW; a group's ``rate`` is what the schedule scales."""
+    inner, others = [], []
+    for name, weight in model.named_parameters():
+        if weight.ndim != 2 or weight is model.get_input_embeddings().weight:  # the head is tied
+            others.append(weight)
+        else:
+            slow = name.endswith(("Attention.q.weight", "Attention.k.weight"))
+            rate = recipe.muon_rate * (recipe.attention_rate if slow else 1)
+            inner.append({"params": [weight], "rate": rate})
+    muon = Muon(inner, weight_decay=recipe.weight_decay, momentum=0.95)
+    rest = [{"params": others, "rate": recipe.adam_rate}]
+    return [muon, AdamW(rest, betas=(0.9, 0.95), eps=1e-10, weight_decay=0.0, fused=True)]
+
+
+def rate(step: int, steps: int, recipe: Recipe) -> float:
+    """The factor on the learning rates: warm-up, constant, linear cool-down to zero."""
+    up, down = max(1, recipe.warmup * steps), max(1, recipe.cooldown * steps)
+    return min(1.0, (step + 1) / up, (steps - step) / down)
+
+
+def batches(sizes: np.ndarray, recipe: Recipe) -> list[list[list[int]]]:
+    """Every step's batch: rows of numbers of examples, with each example once per epoch.
+
+    Rows of similar length come together, with ``batch_tokens`` tokens at most, including padding.
+    """
+    plan = []
+    for epoch in range(recipe.epochs):
+        random = np.random.default_rng((recipe.seed, epoch))
+        rows = packed(sizes, random) if recipe.packed else [[n] for n in range(len(sizes))]
+        totals = np.array([sizes[row].sum() for row in rows])
+        made, longest = [], 0
+        for number in np.argsort(-(totals + random.uniform(0, 8, len(rows)))):
+            if not made or (len(made[-1]) + 1) * longest > recipe.batch_tokens:
+                made.append([])
+                longest = totals[number]
+            made[-1].append(rows[number])
+        plan += [made[number] for number in random.permutation(len(made))]
+    return plan
+
+
+def packed(sizes: np.ndarray, random: np.random.Generator) -> list[list[int]]:
+    """Documents packed into rows of SHORT tokens; longer ones and some others are packed into rows of LONG.
+
+    No document is cut, so that documentation and the call below it stay in one context.
+    """
+    order = random.permutation(len(sizes))
+    long = sizes[order] > SHORT
+    lacking = LONG_SHARE * sizes.sum() - sizes[order][long].sum()
+    long |= np.cumsum(np.where(long, 0, sizes[order])) <= lacking
+    return fitted(order[~long], sizes, SHORT) + fitted(order[long], sizes, LONG)
+
+
+def fitted(numbers: Iterable[int], sizes: np.ndarray, capacity: int) -> list[list[int]]:
+    """Best-fit decreasing: the numbers in rows whose ``sizes`` sum to ``capacity`` at most."""
+    rows, room = [], []  # room: (free tokens, row), sorted
+    for number in sorted(numbers, key=lambda number: -sizes[number]):
+        at = bisect_left(room, (sizes[number], -1))
+        if at == len(room):
+            room.append((capacity, len(rows)))
+            rows.append([])
+        free, row = room.pop(at)
+        rows[row].append(number)
+        insort(room, (free - sizes[number], row))
+    return rows
+
+
+def tensors(rows: Sequence[Sequence[Example]], encoder_decoder: bool) -> dict[str, torch.Tensor]:
+    """A batch as Transformers' models take it, padded on the right."""
+    inputs, labels = [], []
+    for row in rows:
+        text, learned = [], []
+        for read, written in row:
+            text += read if encoder_decoder else [*read, *written]
+            learned += written if encoder_decoder else [*[IGNORED] * len(read), *written]
+        inputs.append(torch.tensor(text))
+        labels.append(torch.tensor(learned))
+    inputs = pad_sequence(inputs, batch_first=True, padding_value=PAD)
+    labels = pad_sequence(labels, batch_first=True, padding_value=IGNORED)
+    mask = {"attention_mask": inputs != PAD} if encoder_decoder else {}
+    return {"input_ids": inputs, "labels": labels, **mask}
+
+
+def pretrain(
+    examples: Sequence[Example],
+    tokenizer: PreTrainedTokenizerFast,
+    recipe: Recipe,
+    work: Path,
+    out: Path,
+    about: str,
+    save_every: int = 100,
+) -> dict:
+    """Train to the end, write ``out``, a plain fp16 folder with its card, and return the card's facts.
+
+    ``work`` contains the checkpoint, saved every ``save_every`` steps, and log.csv, with the mean loss of LOG_EVERY
+    steps in nats per token.
+    """
+    accelerator = Accelerator(mixed_precision="bf16")
+    is_main, own = accelerator.is_main_process, accelerator.process_index
+    model = build(recipe.model, len(tokenizer), recipe.seed)
+    parts = [model, *optimizers(model, recipe)]
+    tokens = [np.array([*read, -1, *written, -1], np.int32) for read, written in examples]
+    sizes = np.array([len(one) - 2 for one in tokens])
+    plan = batches(sizes, recipe)
+    facts = {
+        "recipe": asdict(recipe),
+        "examples": len(examples),
+        "tokens": int(sizes.sum()),
+        "sha256": hashlib.sha256(np.concatenate(tokens)).hexdigest(),
+        "steps": len(plan),
+        "parameters": model.num_parameters(),
+    }
+    work.mkdir(parents=True, exist_ok=True)
+    file, state = work / "checkpoint.pt", {"facts": facts, "step": 0, "seconds": 0.0, "log": []}
+    if file.exists() and (saved := torch.load(file))["facts"] == facts:
+        state = saved
+        for part, one in zip(parts, state["parts"], strict=True):
+            part.load_state_dict(one)
+    learner, *opts = accelerator.prepare(*parts)
+    groups = [group for opt in opts for group in opt.param_groups]
+    seen = np.cumsum([sum(sizes[row].sum() for row in rows) for rows in plan])
+    losses, began = [], time.monotonic() - state["seconds"]
+    for step in watched(range(state["step"], len(plan)), f"train {recipe.model}", "steps"):
+        rows = plan[step][own :: accelerator.num_processes] or plan[step][:1]
+        shown = [[examples[n] for n in row] for row in rows]
+        batch = tensors(shown, model.config.is_encoder_decoder)
+        inputs = {name: one.to(accelerator.device) for name, one in batch.items()}
+        loss = learner(**inputs, use_cache=False).loss
+        accelerator.backward(loss)
+        accelerator.clip_grad_norm_(learner.parameters(), recipe.clip)
+        for group in groups:
+            group["lr"] = group["rate"] * rate(step, len(plan), recipe)
+        for opt in opts:
+            opt.step()
+            opt.zero_grad()
+        losses.append(loss.detach())
+        done, last = step + 1, step + 1 == len(plan)
+        state |= {"step": done, "seconds": round(time.monotonic() - began, 1)}
+        if last or done % LOG_EVERY == 0:
+            mean, losses = torch.stack(losses).mean().item(), []
+            line = {"step": done, "tokens": int(seen[step]), "loss": round(mean, 4)}
+            state["log"].append(line | {"seconds": state["seconds"]})
+        if is_main and (last or done % save_every == 0):
+            pd.DataFrame(state["log"]).to_csv(work / "log.csv", index=False)
+            state["parts"] = [part.state_dict() for part in parts]
+            with replacing(file) as partial:
+                torch.save(state, partial)
+    facts |= {"seconds": state["seconds"], "processes": accelerator.num_processes}
+    facts |= {"device": f"{accelerator.device} ({processor()})"}
+    if is_main:
+        part = out.with_name(f".{out.name}.partial")
+        model.to("cpu", torch.float16).save_pretrained(part)
+        tokenizer.save_pretrained(part)
+        shutil.copyfile(work / "log.csv", part / "log.csv")
+        text = json.dumps(facts, indent=1)
+        (part / "card.json").write_text(text + "\n", encoding="utf-8")
+        card = CARD.format(name=out.name, about=about, facts=text)
+        (part / "README.md").write_text(card, encoding="utf-8")
+        shutil.rmtree(out, ignore_errors=True)
+        part.rename(out)  # complete or not at all
+    return facts

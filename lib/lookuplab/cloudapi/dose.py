@@ -1,0 +1,96 @@
+"""Validity as a function of the dose, which is how often a model saw an API: a logistic curve over log(1 + count),
+without documentation and with the correct one (mini/dose_response).
+
+Only a world in which the counts were drawn can show it.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas
+from sklearn import config_context
+from sklearn.linear_model import LogisticRegression
+
+from lookuplab.scoring.rates import Rate, jackknife, of_number, of_share, row
+
+GRID = (0, 1, 3, 10, 30, 100, 300, 600)  # counts at which the curves are given
+PENALTY = 100.0  # scikit-learn's C: so weak that it matters only if a count separates all valid from all invalid calls
+
+
+def fit(dose: np.ndarray, valid: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
+    """(intercept, slope) of the logistic curve of ``valid``, (n,) booleans, over ``dose``, (n,) numbers."""
+    share, size = np.average(valid, weights=weights), weights.sum()
+    if share in (0, 1):
+        # the slope is unknown; half a call of the other kind keeps the odds finite
+        return float(np.log((share * size + 0.5) / ((1 - share) * size + 0.5))), 0.0
+    model = LogisticRegression(C=PENALTY).fit(dose[:, None], valid, sample_weight=weights)
+    return float(model.intercept_[0]), float(model.coef_[0, 0])
+
+
+def half(curve: tuple[float, float]) -> float:
+    """log(1 + count) at which a rising curve crosses 50%.
+
+    For a curve that does not rise, it is minus infinite if the curve is at 50% or above at count 0, and infinite if
+    not.
+    """
+    intercept, slope = curve
+    return -intercept / slope if slope > 0 else -np.inf if intercept >= 0 else np.inf
+
+
+def meeting(alone: tuple[float, float], documented: tuple[float, float]) -> float:
+    """log(1 + count) from which documentation no longer helps; infinite if it always does.
+
+    Minus infinite if it helps nowhere at first, also where it would help at higher counts.
+    """
+    gain, change = (after - before for before, after in zip(alone, documented, strict=True))
+    return -gain / change if change < 0 else np.inf if gain > 0 else -np.inf
+
+
+def dose_rows(
+    frame: pandas.DataFrame, counts: Sequence[int], valid: Mapping[str, np.ndarray]
+) -> list[dict]:
+    """Rows of one model. ``frame`` has one row per task (``model``, ``api``), ``counts`` are the (tasks,) counts of
+    their APIs, and ``valid`` maps "alone" and "documented" to (tasks,) booleans.
+
+    ``count_<x>/<way>`` ``valid_percent``: the curve at the counts of GRID. ``<way>`` ``half_at``: the count at which it
+    crosses 50%. ``documented - alone`` ``meet_at``: the count from which documentation no longer helps. Both are cut at
+    0 (from the start) and at 600 (nowhere in the range). Intervals are the jackknife's over APIs; those of counts are
+    computed on the curve's own scale.
+    """
+    dose, grid = np.log1p(np.asarray(counts, dtype=float)), np.log1p(GRID)
+
+    ways, fitted = [np.asarray(one, dtype=bool) for one in valid.values()], {}
+    alike = [np.unique([dose, way], axis=1, return_inverse=True)[1] for way in ways]
+
+    def curve(at: int, weights: np.ndarray) -> tuple[float, float]:
+        # most APIs are interchangeable here: without one or the other, the same calls are left
+        key = at, np.bincount(alike[at], weights).tobytes()
+        if key not in fitted:
+            fitted[key] = fit(dose, ways[at], weights)
+        return fitted[key]
+
+    def statistic(weights: np.ndarray) -> np.ndarray:
+        found = []
+        for of_sample in weights:
+            curves = [curve(at, of_sample) for at in range(len(ways))]
+            shares = [1 / (1 + np.exp(-intercept - slope * grid)) for intercept, slope in curves]
+            crossings = [*map(half, curves), meeting(*curves)]
+            found.append([*np.concatenate(shares), *np.clip(crossings, -50, 50)])
+        return np.array(found)
+
+    levels = [(f"count_{count}/{way}", "valid_percent") for way in valid for count in GRID]
+    levels += [(way, "half_at") for way in valid] + [("documented - alone", "meet_at")]
+    kinds = [of_share if metric == "valid_percent" else of_number for _, metric in levels]
+    with np.errstate(all="ignore"), config_context(skip_parameter_validation=True):
+        numbers = jackknife(statistic, frame.api, kinds)
+    shown = {of_share: Rate.percent, of_number: as_counts}
+    return [
+        row(frame.model.iloc[0], *level, shown[kind](number))
+        for level, kind, number in zip(levels, kinds, numbers, strict=True)
+    ]
+
+
+def as_counts(number: Rate) -> Rate:
+    """A number in log(1 + count) as a count from 0 to 600. An unknown interval becomes the whole range."""
+    ends = np.expm1([number.value, np.fmax(number.low, -50), np.fmin(number.high, 50)])
+    return Rate(*np.clip(ends, 0, GRID[-1]).tolist(), number.n, number.clusters)

@@ -1,0 +1,31 @@
+"""Separate Pythons with pinned packages, such as the one that DS-1000's programs need."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from lookuplab import paths
+from lookuplab.errors import UserError
+from lookuplab.paths import file_hash
+
+
+def is_made(name: str) -> bool:
+    """Whether an environment was installed with all of its current pins."""
+    mark = paths.DOWNLOADS / name / "venv/installed.txt"
+    return mark.is_file() and mark.read_text() == file_hash(paths.DATA / f"{name}.txt")
+
+
+def make(name: str) -> Path:
+    """Install the pins of an environment unless that is already done. Raises UserError if venv or pip fails."""
+    folder, pins = paths.DOWNLOADS / name / "venv", paths.DATA / f"{name}.txt"
+    python = folder / "bin/python"
+    if not is_made(name):
+        try:
+            subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+            subprocess.run([python, "-m", "pip", "install", "--no-input", "-r", pins], check=True)
+        except subprocess.CalledProcessError as error:
+            raise UserError(
+                f"{name}: {error}; what was installed is kept, and the same command goes on from there"
+            ) from None
+        (folder / "installed.txt").write_text(file_hash(pins))
+    return python

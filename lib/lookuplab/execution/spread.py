@@ -1,0 +1,69 @@
+"""Spreads tasks over the threads of this machine, or over the workers of a cluster (``run.cluster``)."""
+
+import os
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import AbstractContextManager
+from itertools import cycle
+from pathlib import Path
+from typing import Any, Protocol
+
+from lookuplab.errors import UserError
+
+_thread = threading.local()
+
+
+class Workers(Protocol):
+    """Workers on other machines, such as ``run.cluster.Cluster``."""
+
+    def map(self, function: Callable, tasks: Sequence) -> Iterator[tuple[int, Any]]:
+        """(position, ``function(task)``) as they finish."""
+
+
+def spread(
+    function: Callable, tasks: Sequence, workers: int | None = None, cluster: Workers | None = None
+) -> Iterator[tuple[int, Any]]:
+    """(position, ``function(task)``) as they finish, from the cluster or from ``workers`` threads on this machine.
+
+    The default is one thread per processor. Threads take sorted tasks from both ends, so that each gets similar tasks
+    in succession.
+    """
+    if cluster is not None:
+        yield from cluster.map(function, tasks)
+        return
+    left, thread = deque(enumerate(tasks)), threading.local()
+    ends = cycle([left.popleft, left.pop])
+
+    def begin() -> None:
+        thread.take = next(ends)
+
+    def turn() -> tuple[int, Any]:
+        at, task = thread.take()
+        return at, function(task)
+
+    with ThreadPoolExecutor(workers or os.cpu_count(), initializer=begin) as threads:
+        try:
+            turns = [threads.submit(turn) for _ in tasks]
+            yield from (done.result() for done in as_completed(turns))
+        finally:  # after an error or an interrupt, threads end with their current tasks
+            threads.shutdown(cancel_futures=True)
+
+
+def kept(make: Callable[..., AbstractContextManager], *arguments: object) -> Any:
+    """A tool of this worker's thread, created by the first task that needs it; it lives as long as the worker."""
+    tools = vars(_thread)
+    if (make, arguments) not in tools:
+        tools[make, arguments] = make(*arguments).__enter__()
+    return tools[make, arguments]
+
+
+def check_seen(place: Path) -> None:
+    """Check that a folder or file named by a task also exists on this machine. Raises UserError."""
+    if not place.exists():
+        raise UserError(
+            f"the worker on {socket.gethostname()} does not see {place}; a cluster needs a file system "
+            "that all its machines share (docs/cluster.md)"
+        )

@@ -1,0 +1,1 @@
+"""What is computed from rows of numbers: artifacts, the papers' values beside them, plots, claims, verification."""

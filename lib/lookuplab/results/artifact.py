@@ -1,0 +1,247 @@
+"""A table or figure as files: the numbers (CSV), where they come from (JSON), and the picture drawn from the CSV alone.
+
+Picture and CSV are byte-identical whenever the numbers are; what changes from run to run is in the JSON alone.
+"""
+
+import json
+import os
+import re
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from lookuplab import paths
+from lookuplab.errors import UserError, check_choice
+from lookuplab.models.names import table_name
+from lookuplab.results import provenance
+
+if TYPE_CHECKING:
+    from IPython.display import Markdown
+    from matplotlib.figure import Figure
+
+KEY = ("paper", "artifact", "model", "condition", "metric")
+_NUMBERS = ("value", "ci_low", "ci_high", "n", "clusters", "paper_value")
+COLUMNS = (*KEY, *_NUMBERS)
+REQUIRED = {"model", "condition", "metric", "value"}
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """One table or figure. Its wall time is measured from construction to ``save``."""
+
+    paper: str
+    name: str
+    profile: str = "mini"
+    begun: float = field(default_factory=time.monotonic)
+    # each number quoted since the last sentence, as text, and its n
+    quoted: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def place(self) -> Path:
+        """``figures/<profile>/<paper>/<name>``, below ``$LOOKUPLAB_FIGURES`` if the runner sets it."""
+        figures = Path(os.environ.get("LOOKUPLAB_FIGURES") or paths.FIGURES)
+        return figures / self.profile / self.paper / self.name
+
+    def save(
+        self,
+        frame: pd.DataFrame,
+        *,
+        models: Iterable[Any] = (),
+        data: Iterable[str | Path] = (),
+        seeds: Mapping[str, int] | int | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        timed: bool = False,
+    ) -> pd.DataFrame:
+        """Write ``<name>.csv`` and ``.json``; return the rows as written.
+
+        ``frame`` has one row per number: model, condition, metric, value and, if they exist, ci_low, ci_high, n,
+        clusters (the number of independent observations among the n) and paper_value; paper and artifact are filled in.
+        ``models`` and ``data`` are those of ``provenance.describe``; ``parameters`` are added to the notebook's own.
+        ``timed`` says that the numbers are times or speeds, which vary from run to run. Raises UserError for an unknown
+        or missing column, a duplicate row, or an interval whose ends are swapped.
+        """
+        table = self._checked(frame)
+        own = json.loads(os.environ.get("LOOKUPLAB_PARAMETERS", "{}"))
+        record = {
+            "paper": self.paper,
+            "artifact": self.name,
+            "profile": self.profile,
+            "timed": timed,
+            "seeds": seeds,
+            "parameters": provenance.relative(own | dict(parameters or {})),
+            **provenance.describe(models, data),
+            "wall_seconds": round(time.monotonic() - self.begun, 2),
+        }
+        paths.write_lines(self.place.with_suffix(".csv"), [to_csv(table).removesuffix("\n")])
+        told = json.dumps(record, indent=1, sort_keys=True)
+        paths.write_lines(self.place.with_suffix(".json"), [told])
+        return table
+
+    def read(self) -> pd.DataFrame:
+        """The saved rows, from which pictures are drawn."""
+        return read_csv(self.place.with_suffix(".csv"))
+
+    def draw(self, figure: "Figure") -> "Figure":
+        """Write ``<name>.svg`` and ``.png`` without date, library name or random ids: equal pictures, equal files."""
+        import matplotlib
+
+        vector = {"format": "svg", "metadata": {"Date": None, "Creator": None}}
+        pixels = {"format": "png", "metadata": {"Software": None}, "dpi": 150}
+        for options in (vector, pixels):
+            with (
+                matplotlib.rc_context({"svg.hashsalt": "lookuplab"}),
+                paths.replacing(self.place.with_suffix(f".{options['format']}")) as part,
+            ):
+                figure.savefig(part, bbox_inches="tight", **options)
+        return figure
+
+    def quote(
+        self,
+        condition: str,
+        metric: str,
+        model: str = "",
+        digits: int = 1,
+    ) -> str:
+        """A saved number with its interval, to be put into a sentence: ``59.3% [48.5, 69.7]``.
+
+        ``model`` is named as in a parameter: by folder, name on the hub or address. Without it, the last model that has
+        the number is quoted; "not measured" if none has. Raises UserError for a condition or metric that no table of
+        this artifact has, neither this one nor a committed one, whatever numbers it contains (``gate_0.8``).
+        """
+        saved = self.read()
+        found = saved[(saved.condition == condition) & (saved.metric == metric)]
+        found = found[found.model == table_name(model)] if model else found
+        if found.empty:
+            committed = sorted(paths.FIGURES.glob(f"*/{self.paper}/{self.name}.csv"))
+            tables = [saved, *map(read_csv, committed)]
+            for column, name in ("condition", condition), ("metric", metric):
+                there = {one: None for table in tables for one in table[column]}
+                if len(saved) and _form(name) not in map(_form, there):
+                    check_choice(f"{self.paper}/{self.name}: the quoted {column}", name, there)
+            return "not measured"
+        one = found.iloc[-1]
+        if pd.isna(one.ci_low) and one.value % 1 == 0:
+            digits = 0
+        unit = {"percent": "%", "points": " points"}.get(metric.rpartition("_")[2], "")
+        interval = f" [{one.ci_low:,.{digits}f}, {one.ci_high:,.{digits}f}]"
+        text = f"{one.value:,.{digits}f}{unit}" + interval * pd.notna(one.ci_low)
+        if one.n > 1:
+            within = f" ({one.clusters:.0f} clusters)" if one.clusters < one.n else ""
+            self.quoted.append((text, f"{one.n:,.0f}{within}"))
+        return text
+
+    def tell(self, text: str) -> "Markdown":
+        """Write the result in words to ``<name>.txt`` (for RESULTS.md) and show it, with the n of what it quotes.
+
+        A model's address, as given in its parameter, is replaced by its name in tables.
+        """
+        from IPython.display import Markdown
+
+        parameters = read_record(self.place)["parameters"]
+        named = pd.Series(parameters, dtype=object).filter(regex="models?$")
+        for model in filter(None, named.explode().dropna()):
+            for address in (str(paths.ROOT / model), model):
+                text = text.replace(address, table_name(model))
+        # a cell that failed before it told anything may have quoted more
+        if counts := dict.fromkeys(n for quote, n in self.quoted if quote in text):
+            text += f" n = {', '.join(counts)}."
+        self.quoted.clear()
+        paths.write_lines(self.place.with_suffix(".txt"), [text])
+        return Markdown(text)
+
+    def _checked(self, frame: pd.DataFrame) -> pd.DataFrame:
+        required = REQUIRED if len(frame) else set()  # rows of nothing have no columns
+        wrong = set(frame.columns) - set(COLUMNS) or required - set(frame.columns)
+        if wrong:
+            raise UserError(
+                f"{self.paper}/{self.name}: columns {', '.join(COLUMNS)}; unknown or missing: {min(wrong)}"
+            )
+        table = frame.assign(paper=self.paper, artifact=self.name).reindex(columns=list(COLUMNS))
+        table = table.reset_index(drop=True)
+        twice = table.duplicated(list(KEY))
+        wrong = twice | (table.ci_low.astype(float) > table.ci_high.astype(float))
+        if wrong.any():
+            names = " / ".join(map(str, table.loc[wrong.idxmax(), list(KEY[2:])]))
+            raise UserError(
+                f"{self.paper}/{self.name}: two numbers, or ci_low above ci_high, for {names}"
+            )
+        return table
+
+
+def _form(name: str) -> str:
+    """A condition or metric without its numbers, which parameters may set."""
+    return re.sub(r"\d+(\.\d+)?", "0", name)
+
+
+def to_csv(table: pd.DataFrame) -> str:
+    """The table as CSV: six significant digits (finer than the noise of any rate, coarser than that of float32).
+
+    ``n`` is a whole number; missing numbers are empty.
+    """
+    written = table.astype(object)
+    for column in _NUMBERS:  # + 0.0: no "-0"
+        form = "{:.0f}" if column in ("n", "clusters") else "{:.6g}"
+        written[column] = ["" if pd.isna(one) else form.format(one + 0.0) for one in table[column]]
+    return written.to_csv(index=False)
+
+
+def read_csv(file: Path) -> pd.DataFrame:
+    """An artifact's CSV with its numbers as floats (NaN if empty). Raises UserError if it breaks the schema."""
+    types = dict.fromkeys(_NUMBERS, float) | dict.fromkeys(KEY, str)
+    empty = dict.fromkeys(_NUMBERS, [""])
+    try:
+        return pd.read_csv(
+            file, usecols=list(COLUMNS), keep_default_na=False, na_values=empty, dtype=types
+        )
+    except (ValueError, OSError) as error:
+        raise UserError(f"{file} is not an artifact's CSV: {error}") from error
+
+
+def read_record(place: Path) -> dict[str, Any]:
+    """Where an artifact's numbers come from, as ``save`` wrote it."""
+    return json.loads(place.with_suffix(".json").read_text(encoding="utf-8"))
+
+
+def wall_seconds(places: Iterable[Path]) -> float:
+    """How long the notebook of these artifacts took when it last wrote them; 0 if it never did."""
+    records = (read_record(place) for place in places if place.with_suffix(".json").is_file())
+    return max((record["wall_seconds"] for record in records), default=0.0)
+
+
+def readable(table: pd.DataFrame, digits: int = 1) -> pd.Series:
+    """Each row's number with its interval and n, as text for a notebook's table: ``59.3 [48.5, 69.7] n=150``."""
+
+    def text(row: Any) -> str:
+        interval = (
+            "" if pd.isna(row.ci_low) else f" [{row.ci_low:.{digits}f}, {row.ci_high:.{digits}f}]"
+        )
+        return f"{row.value:.{digits}f}{interval}" + ("" if pd.isna(row.n) else f" n={int(row.n)}")
+
+    return table.apply(text, axis="columns")
+
+
+def side_by_side(
+    rows: Iterable[dict] | pd.DataFrame, metrics: Sequence[str] | None = None, digits: int = 1
+) -> pd.DataFrame:
+    """Rows as text with interval and n: one line per model and condition, one column per metric, in the original order.
+
+    ``metrics`` selects and orders the columns. Numbers without an interval (counts, p values) are shown alone; the
+    paper's value, if there is one, follows ours.
+    """
+    table = pd.DataFrame(rows)
+    if metrics and len(table):
+        table = table[table.metric.isin(metrics)]
+    if table.empty:
+        return table
+    alone = table.value.map(lambda one: f"{one:.3g}" if one % 1 else f"{one:.0f}")
+    texts = readable(table, digits).where(table.ci_low.notna(), alone)
+    if "paper_value" in table:
+        paper = table.paper_value.map(" (paper {:.4g})".format)
+        texts += paper.where(table.paper_value.notna(), "")
+    keys = ["model", "condition", "metric"]
+    wide = table.assign(text=texts).set_index(keys).text.unstack(fill_value="", sort=False)
+    return wide[[name for name in metrics or wide if name in wide]]

@@ -1,0 +1,86 @@
+"""What the papers report, number by number: the CSVs of ``data/paper`` (its README says what is left out).
+
+Values are as printed (percent stays percent). A number that the paper shows only in a picture is left out, never
+guessed.
+"""
+
+from collections.abc import Collection, Mapping
+from functools import cache
+
+import pandas as pd
+import yaml
+
+from lookuplab import paths
+from lookuplab.errors import UserError
+from lookuplab.results.artifact import KEY
+
+COLUMNS = [*KEY, "value", "n", "place", "note"]
+
+
+def titles() -> dict[str, str]:
+    """Each paper's folder and title: the references of CITATION.cff, by their ``abbreviation`` in lower case."""
+    cited = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text(encoding="utf-8"))["references"]
+    return {reference["abbreviation"].lower(): reference["title"] for reference in cited}
+
+
+def values(paper: str, artifact: str | None = None) -> pd.DataFrame:
+    """Every number that a paper, or one of its artifacts (table, figure, ``stated_values``), reports.
+
+    ``n`` may be NaN. Raises UserError for an unknown paper or artifact.
+    """
+    table = _reported()
+    table = table[(table.paper == paper) & (table.artifact == artifact if artifact else True)]
+    if table.empty:
+        raise UserError(f"data/paper has no numbers of {paper} {artifact or ''}".rstrip())
+    return table.reset_index(drop=True)
+
+
+def value(paper: str, artifact: str, model: str, condition: str, metric: str) -> float:
+    """One reported number. Raises UserError if the paper does not give it."""
+    key = (paper, artifact, model, condition, metric)
+    if key not in _numbers():
+        raise UserError(f"{paper}/{artifact} reports no {model} | {condition} | {metric}")
+    return _numbers()[key]
+
+
+def attach(
+    frame: pd.DataFrame, roles: Mapping[str, str] | None = None, **artifact: str
+) -> pd.DataFrame:
+    """A copy of a tidy frame with ``paper_value`` filled where the paper reports the same quantity, NaN elsewhere.
+
+    The columns ``paper`` and ``artifact`` are required; ``paper=..., artifact=...`` sets them in a frame that lacks
+    them. ``roles`` maps our model names to the paper's ({"mini-small": "StarCoder2-3B"}): the comparison is then
+    between models at the same place in a family of sizes, not between equal models. A model without a role is looked up
+    under its own name. Raises UserError for a role that the paper does not have.
+    """
+    if frame.empty:  # rows of nothing have no columns
+        frame = frame.reindex(columns=[*KEY[2:], "value", "ci_low", "ci_high", "n", "clusters"])
+    frame, roles = frame.assign(**artifact), dict(roles or {})
+    if len(frame) and (problem := unknown_role(roles, set(frame.paper))):
+        raise UserError(problem)
+    keys = frame.assign(model=frame.model.fillna("").replace(roles))[[*KEY]].itertuples(
+        index=False, name=None
+    )
+    return frame.assign(paper_value=[_numbers().get(key, float("nan")) for key in keys])
+
+
+def unknown_role(roles: Mapping[str, str], papers: Collection[str]) -> str:
+    """Which of the ``roles`` of ``attach`` is not a model of these papers, in words; "" if all are."""
+    known = {key[2] for key in _numbers() if key[0] in papers} if roles else set()
+    for ours, theirs in roles.items():
+        if theirs not in known:
+            said = ", ".join(sorted(filter(None, known))) or "none"
+            return f"role of {ours!r}: the paper has no model {theirs!r}; it has: {said}"
+    return ""
+
+
+@cache
+def _reported() -> pd.DataFrame:
+    texts = {name: str for name in COLUMNS if name not in ("value", "n")}
+    tables = [pd.read_csv(file, dtype=texts) for file in sorted(paths.PAPER.glob("*/*.csv"))]
+    return pd.concat(tables, ignore_index=True).fillna(dict.fromkeys(texts, ""))
+
+
+@cache
+def _numbers() -> dict[tuple[str, ...], float]:
+    return _reported().set_index([*KEY]).value.to_dict()

@@ -1,0 +1,113 @@
+"""Where a number comes from: code, packages, models, data, machine."""
+
+import hashlib
+import importlib.metadata
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from lookuplab import paths
+from lookuplab.errors import UserError
+from lookuplab.paths import file_hash
+
+# The packages whose versions can change a number.
+PACKAGES = """lookuplab torch transformers tokenizers accelerate peft numpy pandas scipy scikit-learn statsmodels
+rank-bm25 gensim sentence-transformers openai matplotlib seaborn jedi parso pylint astroid tree-sitter
+tree-sitter-python rapidfuzz""".split()
+
+
+def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dict[str, Any]:
+    """Everything except the run itself. ``models`` have an ``identity`` (or are one); ``data`` are files or folders."""
+    torch, sources = sys.modules.get("torch"), paths.DATA / "python-sources.txt"
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)figures")
+    return {
+        "git": {
+            "commit": git("rev-parse", "HEAD"),
+            "dirty": None if changed is None else bool(changed),
+        },
+        "python": platform.python_version(),
+        "packages": package_versions(),
+        "python_sources": file_hash(sources) if sources.is_file() else None,
+        "processor": processor(),
+        "device": device(),
+        "threads": torch.get_num_threads()
+        if torch
+        else int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)),
+        "models": [relative(dict(getattr(model, "identity", model))) for model in models],
+        "data": {relative(path): content_hash(paths.located(path)) for path in data},
+    }
+
+
+def git(*arguments: str) -> str | None:
+    """The output of git in the checkout; None outside a repository or without git."""
+    command = ["git", "-C", str(paths.ROOT), *arguments]
+    with suppress(OSError, subprocess.SubprocessError):
+        return subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True).strip()
+    return None
+
+
+def package_versions() -> dict[str, str]:
+    versions = {}
+    for name in PACKAGES:
+        with suppress(importlib.metadata.PackageNotFoundError):
+            versions[name] = importlib.metadata.version(name)
+    return versions
+
+
+def processor() -> str:
+    """Architecture, model and vector extension: equal runs on machines with equal texts give equal numbers."""
+    # Linux reports the model and its flags, other systems at most the model
+    info = Path("/proc/cpuinfo")
+    text = info.read_text(encoding="utf-8") if info.is_file() else ""
+    found = dict(re.findall(r"^(model name|flags|Features)\s*: (.*)$", text, re.MULTILINE))
+    flags = found.get("flags", found.get("Features", "")).split()
+    widest = [flag for flag in ("amx_tile", "avx512f", "avx2", "asimd") if flag in flags][:1]
+    model = found.get("model name", platform.processor()).strip()
+    return ", ".join(filter(None, (platform.machine(), model, *widest)))
+
+
+def device() -> str:
+    """The accelerators' names, or "cpu". Torch is consulted only if the run has imported it."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available():
+        return "cpu"
+    return ", ".join(map(torch.cuda.get_device_name, range(torch.cuda.device_count())))
+
+
+def content_hash(path: Path, pattern: str = "*") -> str:
+    """sha256 of a file, or of the names and content of a folder's files that match a pattern, sorted.
+
+    Raises UserError if it is missing.
+    """
+    path = paths.ROOT / path
+    if path.is_file():
+        return file_hash(path)
+    if not path.is_dir():
+        raise UserError(f"no data at {relative(path)}: its hash belongs in the provenance")
+    files = sorted(file for file in path.rglob(pattern) if file.is_file())
+    lines = [f"{file.relative_to(path).as_posix()} {file_hash(file)}\n" for file in files]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def library_hash() -> str:
+    """A hash of this library's code and of the recipes' in ``data/recipes``, which a few notebooks import."""
+    folders = Path(__file__).parents[1], paths.DATA / "recipes"
+    hashes = [content_hash(folder, "*.py") for folder in folders if folder.is_dir()]
+    return hashlib.sha256("".join(hashes).encode()).hexdigest()
+
+
+def relative(value: Any) -> Any:
+    """Make paths inside the checkout relative to it; lists and mappings are converted item by item."""
+    if isinstance(value, dict):
+        return {name: relative(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [relative(item) for item in value]
+    if isinstance(value, (str, Path)):
+        return str(value).removeprefix(f"{paths.ROOT}{os.sep}")
+    return value

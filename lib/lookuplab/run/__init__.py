@@ -1,0 +1,1 @@
+"""What executes a notebook: the command line, notebooks and profiles, downloads, the runner, audits and pages."""

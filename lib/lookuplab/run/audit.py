@@ -1,0 +1,326 @@
+"""Is the record what the models, Jedi, pylint and the programs answer? What it depends on, and audits of it.
+
+An audit executes notebooks, which keep the questions of a seeded sample of the record's rows (``models.record``); makes
+these rows anew, in a process of its own; and compares them one by one.
+"""
+
+import json
+import math
+import multiprocessing
+import os
+import pickle
+import platform
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from lookuplab import paths, python_sources
+from lookuplab.errors import UserError
+from lookuplab.execution.progress import span
+from lookuplab.models import record
+from lookuplab.models.complete import DECODING_VERSION, Asked, Decoding, Model, Prompt, answered
+from lookuplab.models.local import LocalModel
+from lookuplab.models.names import content_hash, mini_models
+from lookuplab.models.store import PYTHON, AnswerStore, CompletionStore, canonical, elsewhere
+from lookuplab.results import provenance
+from lookuplab.run.execute import end_with_the_runner
+from lookuplab.run.runner import ALWAYS, default_jobs, run_module
+from lookuplab.stackoverflow import grader
+from lookuplab.toolgen import analysers, jedi_tool, marking, success
+
+STORES: tuple[type[AnswerStore], ...] = (
+    CompletionStore,
+    analysers.JudgementStore,
+    marking.Marks,
+    grader.VerdictStore,
+)
+ALTERED = 0.01  # the share of altered rows for which a report says how surely the sample would have found one
+# What the answers come from; another version of one of these needs a new record.
+PACKAGES = "torch transformers tokenizers peft jedi parso pylint astroid".split()
+
+
+def cold() -> Path:
+    """The folder of the stores of a run without the record."""
+    return paths.RUNS / "cold"
+
+
+# 1. What the record depends on
+
+
+def conditions() -> dict[str, dict[str, Any]]:
+    """What the rows of each store depend on besides what was asked; rows made under other conditions are not found."""
+    read = python_sources.identity("jedi", "parso", "pylint", "astroid")
+    judging = {"version": analysers.JUDGING_VERSION, "read": read}
+    models = {name: content_hash(folder) for name, folder in mini_models().items()}
+    return {
+        "completions": {"version": DECODING_VERSION, "tool": jedi_tool.VERSION, **models},
+        "judgements": {**judging, "check": success.VERSION},
+        "marks": {**judging, "tool": jedi_tool.VERSION, "marking": str(marking.MARKING_VERSION)},
+        "verdicts": {"version": grader.GRADER_VERSION, "libraries": grader.own_libraries()},
+    }
+
+
+def asked() -> dict[str, str]:
+    """What the questions come from, with hashes: the folders of data/mini and the notebooks."""
+    folders = [*paths.MINI.glob("*/"), *paths.NOTEBOOKS.glob("*/*.ipynb")]
+    named = {provenance.relative(place): place for place in folders if place != record.folder()}
+    return {name: provenance.content_hash(place) for name, place in sorted(named.items())}
+
+
+def about() -> dict[str, Any]:
+    """Where the record comes from, as ``write`` noted it; {} without a record."""
+    file = record.folder() / "about.json"
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+
+
+def fit(notebooks: Iterable[str], jobs: int = 1) -> Iterator[str]:
+    """Lines for the user: how much of the record still fits, and what has changed since it was made."""
+    told = about()
+    if not told:
+        yield "there is no record here: every answer is made anew"
+        return
+    now, lost, reasons = conditions(), 0, []
+    total = sum(sum(counts.values()) for counts in told["rows"].values())
+    for store, counts in told["rows"].items():
+        was, is_now = told["conditions"][store], now[store]
+        changed = [name for name in was if was[name] != is_now.get(name)]
+        models = [name for name in changed if name in counts]
+        lost += sum(counts[name] for name in models or counts if changed)
+        reasons += [f"{store}: {name} has changed" for name in changed]
+    if lost:
+        took = span(told["seconds"] * lost / total / jobs)
+        yield f"{lost:,} of {total:,} answers and judgements are not in the record: about {took}"
+        yield from reasons
+    else:
+        yield f"the record has {total:,} answers and judgements"
+    places, ids = asked(), {f"notebooks/{id}.ipynb" for id in notebooks}
+    other = [name for name in places if told["asked"].get(name) != places[name]]
+    other = [name for name in other if name.startswith("data/") or name in ids]
+    if other:
+        some = ", ".join(other[:5]) + f" and {len(other) - 5} more" * (len(other) > 5)
+        yield f"changed since the record: {some}; what they ask anew is made anew"
+
+
+# 2. Writing it
+
+
+def write(stores: Path, run: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    """Write the record from the stores in a folder; return the number of rows by store and kind.
+
+    ``run`` says where and when they were made. Raises UserError under another Python and for stores without answers.
+    """
+    if elsewhere():
+        raise UserError(
+            f"the record is made under Python {PYTHON}, not {platform.python_version()}"
+        )
+    counts = {}
+    for kind in STORES:
+        file = stores / kind.default_path().name
+        if kind is CompletionStore and not file.is_file():
+            raise UserError(f"no answers at {file}; `lookuplab reproduce --cold` makes them")
+        with kind(file if file.is_file() else False) as store:
+            answers = store.everything()
+        record.write(kind.name, answers, record.folder() / f"{kind.name}.parquet")
+        counts[kind.name] = {one: len(keys) for one, keys in record.kinds(kind.name).items()}
+    told = {**run, "rows": counts, "conditions": conditions(), "asked": asked()}
+    text = json.dumps(told, indent=1, sort_keys=True)
+    paths.write_lines(record.folder() / "about.json", [text])
+    return counts
+
+
+# 3. Making a sample anew
+
+
+def answer_anew(audit: record.Audit) -> int:
+    """Answer the sample's questions in a process of its own; return its exit status."""
+    quiet = {"HF_HUB_DISABLE_PROGRESS_BARS": "1"}
+    stated = {record.RECORD: "off", "OMP_NUM_THREADS": "1", **ALWAYS, **quiet}
+    return run_module("lookuplab.run.audit", audit._asdict(), {**os.environ, **stated})
+
+
+def make(audit: record.Audit) -> None:
+    """Answer the questions that the notebooks have kept, each once, into stores in the audit's folder."""
+    together: dict[tuple[str, object], tuple[object, dict[str, Any]]] = {}
+    for file in sorted(Path(audit.folder).glob("*.pickle")):
+        name, by, questions = pickle.loads(file.read_bytes())
+        is_local = name == CompletionStore.name and isinstance(by[0], LocalModel)
+        alike = (canonical(by[0].identity), by[1]) if is_local else pickle.dumps(by)
+        together.setdefault((name, alike), (by, {}))[1].update(questions)
+    kinds, models = {kind.name: kind for kind in STORES}, {}
+    for (name, alike), (by, questions) in together.items():
+        place = Path(audit.folder, f"{name}.sqlite")
+        if name == grader.VerdictStore.name:
+            replace(by, store=place).outcomes([*questions.values()])
+        elif name != CompletionStore.name:
+            analysers.answered(kinds[name](place), questions, by, strict=False)
+        elif isinstance(by[0], LocalModel):
+            _, parts = models.setdefault(alike[0], (by[0], []))
+            parts += [(part, by[1]) for part in rounds(questions.values())]
+        else:  # these share their workers, which remember what they have read
+            answer(by[0], [(part, by[1]) for part in rounds(questions.values())], place)
+    place = Path(audit.folder, f"{CompletionStore.name}.sqlite")
+    fresh = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(default_jobs(), fresh) as processes:
+        longest = sorted(models.values(), key=lambda one: -_characters(one[1]))
+        for done in [processes.submit(answer, *one, place) for one in longest]:
+            done.result()
+
+
+Parts = Sequence[tuple[list[Asked], Decoding | None]]  # prompts with their decoding
+
+
+def answer(model: Model, parts: Parts, store: Path) -> None:
+    """Have a model answer, in a process of its own where it is a local one."""
+    for asked, decoding in parts:
+        answered(model, asked, decoding, store)
+
+
+def _characters(parts: Parts) -> int:
+    return sum(len(prompt.text) for asked, _ in parts for prompt, *_ in asked)
+
+
+def rounds(asked: Iterable[Asked]) -> list[list[Asked]]:
+    """The questions in as few lists as possible in which an id names one prompt, as a call needs it."""
+    found: list[tuple[dict[str, Prompt], list[Asked]]] = []
+    for one in asked:
+        prompt = one[0]
+        free = next((each for each in found if each[0].get(prompt.id, prompt) == prompt), None)
+        if free is None:
+            found.append(free := ({}, []))
+        free[0][prompt.id] = prompt
+        free[1].append(one)
+    return [part for _, part in found]
+
+
+# 4. Auditing it
+
+
+def share_of(text: str) -> float:
+    """``2%`` -> 0.02. Raises UserError for anything that is no percentage above 0."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text.strip())
+    if not found or not 0 < float(found[1]) <= 100:
+        raise UserError(f"a share is a percentage above 0, such as 2% or 100%, not {text!r}")
+    return float(found[1]) / 100
+
+
+def begin(share: str, seed: str = "") -> record.Audit:
+    """An audit with its own empty folder, or the one of the same audit if that was interrupted.
+
+    Without a seed, the commit is the seed, so that over time other rows are tried.
+    """
+    if not about():
+        raise UserError("there is no record to audit; `lookuplab record` writes one")
+    seed = seed or provenance.git("rev-parse", "HEAD") or provenance.library_hash()
+    audit = record.Audit(share_of(share), seed, str(paths.RUNS / "audit" / "stores"))
+    statement, place = paths.RUNS / "audit" / "audit.json", Path(audit.folder)
+    if not statement.is_file() or json.loads(statement.read_text()) != [*audit]:
+        for file in place.glob("*"):
+            file.unlink()
+        paths.write_lines(statement, [json.dumps(audit)])
+    return audit
+
+
+def finish(audit: record.Audit, code: int) -> int:
+    """Make the sample anew, print the report, and return the exit code; ``code`` is that of the notebooks."""
+    code = answer_anew(audit) or code
+    found = report(audit)
+    print("\n".join(found.lines()))
+    if code == 0:  # complete: the next one begins anew
+        (paths.RUNS / "audit" / "audit.json").unlink(missing_ok=True)
+    return code or int(bool(found.differing))
+
+
+@dataclass
+class Report:
+    """An audit's outcome: by (store, kind) the rows of the record, of the sample, made anew and equal; what differs, and
+    what near ties explain.
+    """
+
+    audit: record.Audit
+    counts: dict[tuple[str, str], Counter] = field(default_factory=dict)
+    differing: list[str] = field(default_factory=list)
+    explained: list[str] = field(default_factory=list)
+
+    def lines(self) -> list[str]:
+        """What to print; the last line has the result."""
+        total = sum(self.counts.values(), Counter())
+        rows, made = total["rows"], total["made"]
+        if not made:
+            return ["audit: no notebook asked for a row of the sample; `lookuplab audit` runs all"]
+        share = f"{self.audit.share:.3%}".rstrip("0%").rstrip(".")
+        said = [
+            f"audit of {share}% of each kind, at least {record.LEAST} rows; seed {self.audit.seed}",
+            f"  {'':<44}{'rows':>9}{'sample':>9}{'made anew':>11}{'equal':>9}",
+        ]
+        for (store, kind), count in self.counts.items():
+            name = kind if kind == store else f"{store}: {kind}"
+            numbers = (f"{count[key]:>{width},}" for key, width in _WIDTHS.items())
+            said.append(f"  {name:<44}{''.join(numbers)}")
+        if missing := total["sample"] - made:
+            here, where = platform.python_version(), "notebooks that did not run now"
+            if elsewhere():
+                where += (
+                    f", or judgements, which are compared only under Python {PYTHON} (here {here})"
+                )
+            said.append(
+                f"  {missing:,} rows of the sample were not made anew: they belong to {where}"
+            )
+        said += [f"near tie: {line}" for line in self.explained]
+        said += [f"different: {line}" for line in self.differing]
+        found = f"{made:,} of {rows:,} rows made anew, {len(self.differing)} different"
+        found += f", {len(self.explained)} explained by near ties" if self.explained else ""
+        sure = f"had {ALTERED:.0%} of the rows been altered, this would have found one with {surely(rows, made)}"
+        return [*said, f"audit: {'FAILED: ' * bool(self.differing)}{found}; {sure}"]
+
+
+_WIDTHS = {"rows": 9, "sample": 9, "made": 11, "equal": 9}
+
+
+def surely(rows: int, made: int, altered: float = ALTERED) -> str:
+    """The probability that a random sample of ``made`` of ``rows`` has at least one of the altered ones, in percent."""
+    wrong = math.ceil(altered * rows)
+    if made > rows - wrong:
+        return "100%"
+    missed = math.exp(
+        math.fsum(math.log1p(-made / (rows - at)) for at in range(wrong)) if made else 0.0
+    )
+    return f"{math.floor(1000 * (1 - missed)) / 10:g}%" if missed > 1e-3 else "more than 99.9%"
+
+
+def report(audit: record.Audit) -> Report:
+    """Compare what an audit has made anew with the record, row by row."""
+    found = Report(audit)
+    for kind in STORES:
+        for one, keys in record.kinds(kind.name).items():
+            found.counts[kind.name, one] = Counter(rows=len(keys), sample=0, made=0, equal=0)
+        sample = record.sampled(kind.name, audit.share, audit.seed)
+        file = Path(audit.folder) / f"{kind.name}.sqlite"
+        with closing(kind(file if file.is_file() else False)) as store:
+            anew = store.get(sample)
+        recorded = record.rows(kind.name, anew)
+        for key, one in sorted(sample.items()):
+            count = found.counts[kind.name, one]
+            count["sample"] += 1
+            if key in anew:
+                said, near = record.differences(kind.name, recorded[key], anew[key])
+                count.update(made=1, equal=not said)
+                if said:
+                    line = f"{kind.name} | {_named(key, recorded[key])}: {'; '.join(said)}"
+                    (found.explained if near else found.differing).append(line)
+    return found
+
+
+def _named(key: str, answer: Any) -> str:
+    """What a reader recognises a row by."""
+    if isinstance(answer, dict) and "model" in answer:
+        return f"{answer['model']} | {answer['id']} | sample {answer['sample']} | {key}"
+    return key
+
+
+if __name__ == "__main__":
+    make(record.Audit(**json.loads(end_with_the_runner())))

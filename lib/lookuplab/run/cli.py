@@ -1,0 +1,36 @@
+"""The command line: all commands by name. Each command is a function in ``lookuplab.run.commands``."""
+
+import os
+
+import click
+
+import lookuplab
+from lookuplab.run.commands import HELP, Group, data, recording, results, run, score, train
+
+
+@click.group(cls=Group, context_settings=HELP)
+@click.version_option(lookuplab.__version__, prog_name="lookuplab")
+def cli() -> None:
+    """What happens when a code model may look something up? Three papers as notebooks.
+
+    \b
+    lookuplab reproduce                            every notebook, mini profile (CPU, no network)
+    lookuplab run table1_base_models --profile paper -p models=bigcode/starcoder2-3b
+    lookuplab verify                               does a fresh run equal the committed one?
+    """
+
+
+for one in (
+    *(run.run, run.reproduce, run.sweep, run.status, run.draw),
+    *(data.data, score.score, train.train, recording.record, recording.audit),
+    *(results.store, results.verify, results.claims, results.results, results.report),
+):
+    cli.add_command(one)
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    os.environ["PWD"] = (
+        os.getcwd()
+    )  # what a relative path in a variable starts from, here and in notebooks
+    cli(prog_name="lookuplab")

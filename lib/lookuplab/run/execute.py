@@ -1,0 +1,103 @@
+"""Runs one notebook: papermill with its own engine executes it in an ordinary Jupyter kernel.
+
+The runner starts ``python -m lookuplab.run.execute`` for each notebook and writes the job to its standard input, which
+stays open as long as the runner lives. When it closes, even by kill -9, the kernel and all that it started are killed.
+"""
+
+import json
+import logging
+import os
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+# pandas must compute the same, whatever else is installed; not where a user works, whose own options these are
+PANDAS = """__import__("pandas").set_option("compute.use_bottleneck", False, "compute.use_numexpr", False)"""
+STARTS = 3  # tries to start a kernel: of several at once, two may have picked the same port
+
+
+class Failure(NamedTuple):
+    """Why a notebook failed. ``cell`` is the 1-based number among its code cells, 0 if no cell is to blame."""
+
+    cell: int
+    source: str
+    ename: str
+    evalue: str
+    traceback: str
+
+
+def execute(notebook: Path, copy: Path, parameters: dict[str, Any]) -> Failure | None:
+    """Execute a notebook; the copy is saved as its cells end, whatever happens."""
+    # jsonschema would compile a grammar of web addresses, two seconds, which no notebook needs
+    sys.modules.setdefault("rfc3987_syntax", None)
+    import papermill
+    from nbclient.exceptions import DeadKernelError
+    from papermill.exceptions import PapermillExecutionError, strip_color
+
+    # papermill would read braces as placeholders
+    places = (str(path).replace("{", "{{").replace("}", "}}") for path in (notebook, copy))
+    kernel = {"kernel_name": "python3", "language": "python", "start_timeout": 300}
+    options = {"cwd": notebook.parent, "progress_bar": False, "log_output": True}
+    options["extra_arguments"] = [f"--IPKernelApp.exec_lines={PANDAS}"]
+    try:
+        papermill.execute_notebook(*places, parameters, **kernel, **options)
+    except PapermillExecutionError as error:
+        traceback = strip_color("\n".join(error.traceback))
+        return Failure(_failing(copy), error.source, error.ename, error.evalue, traceback)
+    except DeadKernelError:
+        return Failure(0, "", "ProcessDied", "the notebook's process died (out of memory?)", "")
+    return None
+
+
+def _failing(copy: Path) -> int:
+    """The number of the cell that raised, among the notebook's own code cells."""
+    cells = json.loads(copy.read_text(encoding="utf-8"))["cells"]
+    own = [
+        cell["outputs"]
+        for cell in cells
+        if cell["cell_type"] == "code"
+        and "injected-parameters" not in cell["metadata"].get("tags", ())
+    ]
+    failed = (any(one["output_type"] == "error" for one in outputs) for outputs in own)
+    return next((number for number, has in enumerate(failed, 1) if has), 0)
+
+
+def end_with_the_runner() -> str:
+    """Read what the runner tells this process, a line; from now on, this process and its children end with the runner."""
+    told = sys.stdin.readline()
+
+    def watch() -> None:
+        while os.read(0, 1):  # until the runner closes it, or ends
+            pass
+        import psutil
+
+        for child in psutil.Process().children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                child.kill()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+    return told
+
+
+def main() -> None:
+    job = json.loads(end_with_the_runner())
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
+    logging.getLogger("papermill").setLevel(logging.INFO)
+    notebook, copy, parameters = Path(job["notebook"]), Path(job["copy"]), job["parameters"]
+    for _ in range(STARTS):
+        try:
+            failure = execute(notebook, copy, parameters)
+            break
+        except RuntimeError as error:  # nbclient's, for a kernel that did not start
+            failure = Failure(0, "", type(error).__name__, str(error), "")
+        except Exception as error:
+            failure = Failure(0, "", type(error).__name__, str(error), "")
+            break
+    Path(job["result"]).write_text(json.dumps(failure), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,532 @@
+"""What can be run: the notebooks, the profiles, and the checked job that combines a notebook with a request.
+
+Errors in a request are found here, before anything starts: an unknown parameter, a value of the wrong type, a missing
+model or file.
+"""
+
+import ast
+import difflib
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lookuplab import paths
+from lookuplab.errors import UserError
+from lookuplab.models.names import (
+    OPENAI,
+    bare,
+    is_mini,
+    is_model,
+    is_remote,
+    mini_models,
+    split_options,
+    split_revision,
+    table_name,
+)
+from lookuplab.models.names import folder_of as model_folder
+from lookuplab.results.paper import unknown_role
+from lookuplab.results.provenance import relative
+from lookuplab.run import downloads
+
+PROFILES = Path(__file__).with_name("profiles")
+KEY_VARIABLE = "OPENAI_API_KEY"
+PUBLIC_TASKS = "data/public/cloudapi/tasks.jsonl"  # with classes counted over public code
+_MODELS = re.compile(r"(^|_)models?$")  # parameters that name models
+_FILES = re.compile(r"_(file|folder)$")  # parameters that name paths, whatever the path begins with
+_PATH = re.compile(r"data/|runs/|\.{0,2}/|~")  # the first two are in the checkout
+_YAML = (".yaml", ".yml")
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """One notebook: its folder is its ``paper``; ``parameters`` are the values in its parameters cell.
+
+    ``artifacts`` are the tables and figures that it saves, as ``paper/name``. ``order`` is its place in ``reproduce``
+    (``notebooks/order.yaml``): ``first`` fills the stores for the others of its paper, ``alone`` measures time and runs
+    with nothing beside it, ``manual`` marks lessons and templates, and all others are ``any``. ``alone`` and ``manual``
+    notebooks run only if they or their paper are named.
+    ``drawing`` is the code that draws the pictures from the artifacts' CSVs: the statements ``name = Artifact(...)`` and the
+    cells tagged ``draw``.
+    """
+
+    path: Path
+    parameters: dict[str, Any] = field(default_factory=dict)
+    artifacts: tuple[str, ...] = ()
+    order: str = "any"
+    drawing: str = field(default="", repr=False)
+
+    @property
+    def paper(self) -> str:
+        return self.path.parent.name
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    @property
+    def id(self) -> str:
+        return f"{self.paper}/{self.name}"
+
+    @property
+    def on_demand(self) -> bool:
+        return self.order in ("alone", "manual")
+
+
+def all_notebooks(paper: str | None = None) -> list[Notebook]:
+    """Every notebook (of one paper), sorted by id. Raises UserError for an unknown paper."""
+    known = [read(file) for file in sorted(paths.NOTEBOOKS.glob("*/[!.]*.ipynb"))]
+    found = [one for one in known if paper in (None, one.paper)]
+    if paper and not found:
+        papers = ", ".join(sorted({one.paper for one in known}))
+        raise UserError(f"no paper {paper!r}; there are: {papers}")
+    return found
+
+
+def find(name: str) -> Notebook:
+    """A notebook by path, by its own name or by that of an artifact, with or without the paper before it.
+
+    Raises UserError, which suggests the most similar name.
+    """
+    if name.endswith(".ipynb") and Path(name).is_file():
+        return read(Path(name).resolve())
+    wanted, known = name.removesuffix(".ipynb").removeprefix("notebooks/"), all_notebooks()
+    hits = [one for one in known if wanted in _names(one.id)] or [
+        one for one in known if wanted in _names(*one.artifacts)
+    ]
+    if not hits:
+        names = _names(*(id for one in known for id in (one.id, *one.artifacts)))
+        near = [f"; did you mean {one!r}?" for one in difflib.get_close_matches(wanted, names, 1)]
+        raise UserError(f"no notebook {name!r}{''.join(near)}; `lookuplab status` lists them all")
+    if len(hits) > 1:
+        places = " or ".join(one.id for one in hits)
+        raise UserError(f"{name!r} names {len(hits)} notebooks: use {places}")
+    return hits[0]
+
+
+def _names(*ids: str) -> list[str]:
+    """Ids with and without the paper before them."""
+    return [*ids, *(id.split("/")[1] for id in ids)]
+
+
+def read(path: Path) -> Notebook:
+    """Parse a notebook. Raises UserError if it is not one, or its parameters cell holds more than plain values."""
+    try:
+        cells = [
+            ("".join(cell["source"]), cell["metadata"].get("tags", ()))
+            for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
+            if cell["cell_type"] == "code"
+        ]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{path} is not a notebook in today's format: {error}") from error
+    declared = "".join(source for source, tags in cells if "parameters" in tags)
+    try:  # papermill's inspect_notebook drops a line with a second "=", comments included
+        body = ast.parse(declared).body
+        values = {one.targets[0].id: ast.literal_eval(one.value) for one in body}
+    except (ValueError, SyntaxError, AttributeError) as error:
+        raise UserError(
+            f"{path}: the parameters cell holds more than plain values: {error}"
+        ) from error
+    made = [one for source, _ in cells if "Artifact" in source for one in _made(path, source)]
+    drawing = [*(line for _, line in made), *(source for source, tags in cells if "draw" in tags)]
+    orders = paths.NOTEBOOKS / "order.yaml"
+    groups = yaml.safe_load(orders.read_text(encoding="utf-8")) if orders.is_file() else {}
+    id = f"{path.parent.name}/{path.stem}"
+    order = next((order for order, names in groups.items() if id in names), "any")
+    artifacts = tuple(id for id, _ in made)
+    return Notebook(path, values, artifacts, order, "\n".join(drawing))
+
+
+def _made(path: Path, source: str) -> Iterator[tuple[str, str]]:
+    """(``paper/name``, statement) for each ``... = Artifact(...)`` of a cell. Raises UserError if no name can be read."""
+    try:
+        body = ast.parse(source).body
+    except SyntaxError:  # with IPython's magics it may be Python
+        from IPython.core.inputtransformer2 import TransformerManager
+
+        try:
+            body = ast.parse(TransformerManager().transform_cell(source)).body
+        except SyntaxError as error:
+            raise UserError(f"{path}: a cell with an artifact is not Python: {error}") from None
+    for statement in body:
+        for call in ast.walk(statement):
+            called = isinstance(call, ast.Call) and call.func
+            if "Artifact" not in (getattr(called, "id", ""), getattr(called, "attr", "")):
+                continue
+            given = dict(zip(("paper", "name"), call.args, strict=False))
+            given |= {keyword.arg: keyword.value for keyword in call.keywords}
+            names = [getattr(given.get(name), "value", None) for name in ("paper", "name")]
+            is_plain = all(
+                isinstance(name, str) and re.fullmatch(r"[\w-]+", name) for name in names
+            )
+            if not (is_plain and isinstance(statement, ast.Assign | ast.AnnAssign)):
+                raise UserError(
+                    f"{path}: cannot read an artifact's names from {ast.unparse(call)}; write artifact = "
+                    'Artifact("paper", "name", profile) with plain texts, at the beginning of a line'
+                )
+            call.func = ast.Name("Artifact", ast.Load())  # what the drawing code knows
+            yield "/".join(names), ast.unparse(statement)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Parameters for the notebooks, from one YAML ``file``; no code depends on which profile is used.
+
+    ``parameters`` apply to every notebook that declares them, ``notebooks[id]`` to one notebook, which must declare
+    them. ``committed`` says that the figures are kept in the repository; otherwise they are written under ``runs/``.
+    ``by_model`` says that runs of other models have figures of their own. ``threads`` is the number of threads per
+    notebook; 0 shares the cores among the notebooks that run at once, but then the last bits of floating-point numbers
+    depend on how many run. ``steps`` maps paths among the parameters, and paths that begin with them, to instructions
+    for making them.
+    """
+
+    file: Path
+    description: str = ""
+    committed: bool = False
+    by_model: bool = False
+    threads: int = 0
+    parameters: dict[str, Any] = field(default_factory=dict)
+    notebooks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    steps: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks for: a profile, and ``given`` texts by parameter, which override everything else.
+
+    With them, figures go under ``runs/``, never over committed ones, unless the profile is ``by_model`` and they set
+    only models: then those models get their own folder, ``<profile>/<models>``.
+    """
+
+    profile: Profile
+    given: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """``paper``, or ``paper/bigcode--starcoder2-3b`` where the command line names the models."""
+        if not self._of_models:
+            return self.profile.file.stem
+        texts = self.given.values()
+        models = [model for text in texts for model in _each(fitted([""], text), _absolute)]
+        # no two hub models share such a folder: bigcode--starcoder2-3b, bigcode--starcoder2-3b@main
+        folders = (re.sub(r"[^\w.@=+-]+", "--", relative(one)) for one in models)
+        joined = "+".join(dict.fromkeys(one.strip(".-") for one in folders))
+        return f"{self.profile.file.stem}/{joined}"
+
+    @property
+    def _of_models(self) -> bool:
+        return self.profile.by_model and bool(self.given) and all(map(_MODELS.search, self.given))
+
+    @property
+    def figures(self) -> Path:
+        """The folder above ``<profile>/<paper>/<artifact>``."""
+        is_kept = self.profile.committed and (self._of_models or not self.given)
+        return paths.FIGURES if is_kept else paths.RUNS / "figures"
+
+
+def profile_names() -> list[str]:
+    """The profiles that come with the kit."""
+    return sorted(file.stem for file in PROFILES.glob("*.yaml"))
+
+
+def load_profile(name: str) -> Profile:
+    """One of the kit's profiles by name, or your own by the path of its YAML file. Raises UserError."""
+    file = Path(name) if name.endswith(_YAML) else PROFILES / f"{name}.yaml"
+    if not file.is_file():
+        raise UserError(f"no profile {name!r}; there are: {', '.join(profile_names())}")
+    try:
+        profile = Profile(file, **(yaml.safe_load(file.read_text(encoding="utf-8")) or {}))
+        for names in (profile.parameters, profile.notebooks, *profile.notebooks.values()):
+            dict(**names)
+    except (yaml.YAMLError, TypeError, ValueError, AttributeError) as error:
+        raise UserError(f"profile {file}: {' '.join(str(error).split())}") from error
+    return profile
+
+
+def request(name: str) -> Request:
+    """A profile by name or path, or ``paper/OWNER/MODEL``: the paper profile with that model in place of the paper's.
+
+    Raises UserError.
+    """
+    stem, _, models = (name, "", "") if name.endswith(_YAML) else name.partition("/")
+    profile = load_profile(stem)
+    if models and not profile.by_model:
+        raise UserError(f"profile {stem!r} has no folder for each model: leave out /{models}")
+    return Request(profile, {"models": models} if models else {})
+
+
+def made_request(name: str) -> Request:
+    """A request that has figures. Raises UserError if it has none."""
+    asked = request(name)
+    if not any((asked.figures / asked.name).glob("*/*.csv")):
+        each = f", and {name}/OWNER/MODEL names the run of one model" * asked.profile.by_model
+        raise UserError(
+            f"no figures of profile {name!r} yet; `lookuplab reproduce --profile {name}` makes them{each}"
+        )
+    return asked
+
+
+@dataclass(frozen=True)
+class Job:
+    """One notebook to execute: ``parameters`` are injected, ``values`` are all of its parameters after that.
+
+    ``output`` is the executed copy; ``figures`` is the folder above ``<profile>/<paper>`` for its artifacts.
+    ``without`` and ``needs`` are models of the profile whose API key is not set. Those in ``without`` are left out, and
+    the notebook runs with the others. ``needs`` has the models of a parameter for which no key at all is set; then the
+    notebook cannot run. ``environment``: variables for its process besides the usual ones.
+    """
+
+    notebook: Notebook
+    request: Request
+    parameters: dict[str, Any]
+    output: Path
+    figures: Path
+    without: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        return self.notebook.parameters | self.parameters
+
+    @property
+    def place(self) -> Path:
+        """The folder for its artifacts."""
+        return self.figures / self.request.name / self.notebook.paper
+
+    @property
+    def title(self) -> str:
+        """The notebook's id; for a case of a sweep, also the number of its folder."""
+        case = self.output.parent.name
+        return f"{self.notebook.id} [{case}]" if case.isdigit() else self.notebook.id
+
+    def beside(self, suffix: str) -> Path:
+        """A file beside the executed copy: its log, its answers, or what it ran with."""
+        return self.output.with_suffix(suffix)
+
+    def named(self) -> Iterator[tuple[str, str]]:
+        """(parameter, text) for every non-empty text among the parameters' values, lists item by item."""
+        for name, value in self.values.items():
+            for item in value if isinstance(value, list) else [value]:
+                if isinstance(item, str) and item:
+                    yield name, item
+
+    def models(self) -> list[str]:
+        """Every model that its parameters name."""
+        return [item for name, item in self.named() if _MODELS.search(name)]
+
+
+def plan(notebook: Notebook, request: Request, given: Mapping[str, str] | None = None) -> Job:
+    """A job whose parameters have the notebook's names and types.
+
+    ``given`` are further texts from the command line; the notebook must declare their names. Of the request's own it
+    takes those that it declares. Models on the hub get the revision that ``data/sources.toml`` pins. If the keys for
+    some of the profile's models are not set, the others are run. Raises UserError for an unknown name or a wrong type.
+    """
+    known, given = notebook.parameters, given or {}
+    request = replace(request, given={**request.given, **given})
+    profile = request.profile
+    own = profile.notebooks.get(notebook.id, {})
+    for name in (*own, *given):
+        if name not in known:
+            have = ", ".join(known) or "none"
+            raise UserError(f"{notebook.id} has no parameter {name!r}; it has: {have}")
+    asked = {"profile": request.name, **profile.parameters, **own, **request.given}
+    parameters, without, needs = {}, [], []
+    for name, value in known.items():
+        if name in asked:
+            try:
+                value = fitted(known[name], asked[name])
+            except TypeError:
+                kind = type(value).__name__
+                raise UserError(
+                    f"{notebook.id}: parameter {name!r} is of type {kind} (here {value!r}), not {asked[name]!r}"
+                ) from None
+        if name in request.given:
+            value = _each(value, _absolute)
+        elif _MODELS.search(name):
+            models = value if isinstance(value, list) else [value]
+            lacking = [model for model in models if missing_key(model)]
+            if lacking == models:
+                needs += lacking
+            elif lacking:
+                value = [model for model in models if model not in lacking]
+                without += lacking
+        if name in asked or value != known[name]:
+            is_model = _MODELS.search(name)
+            parameters[name] = _each(value, downloads.pinned) if is_model else value
+    # a run with your own parameters does not replace the executed copy of the profile's
+    folder = "own" if request.given and request.figures != paths.FIGURES else ""
+    return Job(
+        notebook,
+        request,
+        parameters,
+        paths.RUNS / folder / request.name / f"{notebook.id}.ipynb",
+        request.figures,
+        tuple(without),
+        tuple(needs),
+    )
+
+
+def fitted(declared: Any, value: Any) -> Any:
+    """``value``, parsed if it is a text, with the type of ``declared``. Raises TypeError for a wrong type.
+
+    An int fits a float, a list's items must fit its first item, and None accepts anything.
+    """
+    if isinstance(declared, list):
+        items = value.strip(" []").split(",") if isinstance(value, str) else value
+        items = [item.strip(" '\"") if isinstance(item, str) else item for item in items]
+        return [fitted((declared or [None])[0], item) for item in items if item != ""]
+    try:
+        if isinstance(value, str) and not isinstance(declared, str):
+            value = yaml.safe_load(value)
+        if isinstance(declared, float) and not isinstance(value, bool):
+            value = float(value)  # YAML 1.1 reads 1e-3 as text
+    except (ValueError, yaml.YAMLError):
+        raise TypeError from None
+    if declared is not None and type(value) is not type(declared):
+        raise TypeError
+    return value
+
+
+def missing_key(model: str) -> str:
+    """The environment variable for the key that a model needs, if it is not set; otherwise ""."""
+    place, options = split_options(model)
+    variable = options.get("key_variable", KEY_VARIABLE)
+    return variable if place.startswith(OPENAI) and not os.environ.get(variable, "").strip() else ""
+
+
+def missing(job: Job) -> Iterator[tuple[str, str]]:
+    """(problem, instructions or "") for everything that this machine lacks or the notebook cannot use.
+
+    Whatever is fetched automatically is not missing. Does not use the network.
+    """
+    fetched = {source.path for source in from_network(job)}
+    papers = {artifact.split("/")[0] for artifact in job.notebook.artifacts}
+    if problem := unknown_role(job.values.get("roles") or {}, papers):
+        yield problem, ""
+    for name, count in Counter(map(table_name, set(job.models()))).items():
+        if count > 1:
+            yield (
+                f"two models would be {name!r} in the tables",
+                "rename a folder, or run them apart",
+            )
+    for name, item in job.named():
+        names_a_model, place = _MODELS.search(name), _place(name, item)
+        if names_a_model and is_mini(item):
+            if bare(item) not in mini_models():
+                there = ", ".join(mini_models()) or "none yet"
+                yield f"no mini model {bare(item)!r}; there are: {there}", ""
+        elif key := missing_key(item):
+            yield f"model {item!r} needs a key", f"set the environment variable {key}"
+        elif names_a_model and "://" in item and "#" not in item:
+            yield f"model {item!r} is an address without a model", "write http://HOST:PORT/v1#MODEL"
+        elif place and not place.exists() and place not in fetched:
+            is_of_index = place == paths.fetched_model(place.name)
+            step = f"`lookuplab data get {place.name}`" if is_of_index else ""
+            steps = (
+                text for path, text in job.request.profile.steps.items() if item.startswith(path)
+            )
+            yield f"parameter {name!r} names {item!r}, which does not exist", next(steps, step)
+        elif names_a_model and place and place.exists() and not is_model(place):
+            kinds = "a checkpoint (a folder with config.json) nor an adapter (adapter_config.json)"
+            yield f"{item!r} is neither {kinds}", ""
+
+
+def foreign_tasks(job: Job) -> str:
+    """Why the job's models should not answer its tasks; "" if they may.
+
+    The frequency classes of the mini tasks are counts in the mini models' training corpus.
+    """
+    folder = folder_of(job.values.get("tasks_file", "")).resolve().parent
+    strangers = [one for one in job.models() if paths.MINI not in model_folder(one).parents]
+    if folder != paths.MINI / "cloudapi" or not strangers:
+        return ""
+    names = ", ".join(dict.fromkeys(map(table_name, strangers)))
+    return (
+        f"the mini tasks' frequency classes mean nothing to {names}, which learned from "
+        f"other code: give --profile paper, or -p tasks_file={PUBLIC_TASKS} (--anyway runs it all the same)"
+    )
+
+
+def from_network(job: Job) -> list[downloads.Source]:
+    """What a job needs from the network, fetched or not: models on the hub, and entries of ``data/sources.toml``."""
+    known, found = downloads.load().values(), []
+    for name, item in job.named():
+        parts = {"corpus": ["-snippets"], "queries_of": ["-valid", "-test"]}.get(name, [])
+        names = [item + part for part in ("", *parts)]
+        for one in known:
+            is_named = one.name in names or one.path == folder_of(item)
+            found += [one] if is_named and one.kind in ("environment", "file") else []
+        if _is_on_hub(name, item):
+            address, revision = split_revision(bare(item))
+            listed = [one for one in known if (one.kind, one.address) == ("model", address)]
+            own = downloads.Source(address, "model", address, "see its page on the hub", "")
+            source = [*listed, own][0]
+            found.append(replace(source, revision=revision or source.revision))
+    return list({(one.name, one.revision): one for one in found}.values())
+
+
+def check(job: Job, anyway: bool = False) -> None:
+    """Check that everything named in the parameters is here, fetch what is missing, and check that hub models exist.
+
+    A run of hours should not fail at its third model. ``anyway`` allows any model on the mini tasks. Raises UserError.
+    """
+    from huggingface_hub import hf_hub_download
+
+    problems = [": ".join(filter(None, problem)) for problem in missing(job)]
+    for problem in filter(None, [*problems, "" if anyway else foreign_tasks(job)]):
+        raise UserError(f"{job.notebook.id}: {problem}")
+    for source in from_network(job):
+        if source.kind != "model":
+            downloads.get(source)
+            continue
+        try:
+            hf_hub_download(source.address, "config.json", revision=source.revision)
+        # network, access rights, name: the hub's client raises a different exception for each
+        except Exception as error:
+            name = f"{source.address}@{source.revision}".removesuffix(f"@{downloads.UNPINNED}")
+            raise UserError(
+                f"model {name!r} is not in the local cache, and the hub does not give it: "
+                f"{str(error).strip().splitlines()[0]} (connect, `hf auth login`, or write a folder with a "
+                "leading ./ or /)"
+            ) from error
+
+
+def folder_of(item: str) -> Path:
+    """The location of a parameter's path; ``FOLDER/*`` means everything in the folder."""
+    return paths.ROOT / Path(bare(item).removesuffix("/*")).expanduser()
+
+
+def _place(name: str, item: str) -> Path | None:
+    """The location of a path among the parameters, or of a model from the package index; None for anything else."""
+    source = downloads.load().get(bare(item))
+    if source and source.kind == "package":
+        return source.folder
+    is_path = not is_remote(item) and (_PATH.match(item) or _FILES.search(name))
+    return folder_of(item) if is_path else None
+
+
+def _is_on_hub(name: str, item: str) -> bool:
+    if not _MODELS.search(name) and name != "encoder":
+        return False
+    return not (is_remote(item) or is_mini(item) or _place(name, item))
+
+
+def _each(value: Any, change: Callable[[str], str]) -> Any:
+    """Change a text, or every text of a list; the options after a model's name stay."""
+    if isinstance(value, list):
+        return [_each(item, change) for item in value]
+    return change(bare(value)) + value[len(bare(value)) :] if isinstance(value, str) else value
+
+
+def _absolute(item: str) -> str:
+    """Make a path absolute: it is relative to where the command was typed, but the notebook runs elsewhere."""
+    place = Path(item).expanduser()
+    return str(place.resolve()) if item and place.exists() else item

@@ -1,0 +1,305 @@
+"""Executes jobs: each notebook by papermill in a process of its own (``execute``), several at once.
+
+``run_one`` runs one job, here or on a worker of a Dask cluster; ``run_jobs`` decides which may start. A notebook's
+process ends with the process that waits for it, however that ends.
+"""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import BinaryIO
+
+import pandas as pd
+import psutil
+
+from lookuplab import paths
+from lookuplab.errors import UserError, explained
+from lookuplab.execution.progress import Progress
+from lookuplab.models.complete import COLUMNS, LOG, SHARE
+from lookuplab.models.store import STORE, USES, CompletionStore, canonical, digest
+from lookuplab.results import provenance
+from lookuplab.results.answers import ANSWERS, read_answers, texts
+from lookuplab.run.cluster import Cluster
+from lookuplab.run.execute import Failure
+from lookuplab.run.notebooks import Job, all_notebooks, folder_of
+
+# Variables that a launcher sets for its processes. Notebooks must not see them: training there would wait for the
+# others.
+_LAUNCHER = re.compile(
+    r"((LOCAL|GROUP|ROLE)_)?(RANK|WORLD_SIZE)$|MASTER_(ADDR|PORT)$|ROLE_|TORCHELASTIC_|ACCELERATE_"
+)
+ALWAYS = {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false"}
+
+
+# 1. One notebook
+
+
+def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
+    """Execute a notebook in its own process and wait for its end. ``host`` is the machine of a cluster's caller."""
+    if host not in ("", socket.gethostname()) and not os.environ.get(STORE):
+        raise UserError(  # SQLite's WAL needs the memory of one machine
+            f"the worker on {socket.gethostname()} shares {paths.STORE.name} with another machine, which SQLite "
+            "cannot do; start it with LOOKUPLAB_STORE set to a file on its own disk"
+        )
+    paths.made(job.output.parent)
+    for suffix in (".ran", ".answers.csv", ".uses", ".failure"):  # from an earlier run
+        job.beside(suffix).unlink(missing_ok=True)
+    asked = {
+        "notebook": str(job.notebook.path),
+        "copy": str(job.output),
+        "parameters": job.parameters,
+        "result": str(job.beside(".failure")),
+    }
+    with job.beside(".log").open("wb") as log:
+        run_module("lookuplab.run.execute", asked, environment(job, threads), log)
+    said = f"the notebook's process died (out of memory?); see {job.beside('.log')}"
+    found = [0, "", "ProcessDied", said, ""]
+    with suppress(OSError):
+        found = json.loads(job.beside(".failure").read_text(encoding="utf-8"))
+        job.beside(".failure").unlink()
+    return found and _plain(Failure(*found))
+
+
+def run_module(module: str, told: object, env: dict[str, str], log: BinaryIO | None = None) -> int:
+    """Run a module of the kit in a process of its own, which reads ``told``, a line of JSON; return its exit status.
+
+    It ends with this process, however that ends (``execute.end_with_the_runner``).
+    """
+    command = [sys.executable, "-P", "-m", module]
+    pipes = {"stdin": subprocess.PIPE, "stdout": log, "stderr": log}
+    # an interrupt is for this process, which then ends the other
+    with subprocess.Popen(command, env=env, start_new_session=True, **pipes) as process:
+        with suppress(BrokenPipeError):
+            process.stdin.write(json.dumps(told).encode() + b"\n")
+            process.stdin.flush()
+        return process.wait()
+
+
+def _plain(failure: Failure) -> Failure:
+    """A full disk or an unusable path in a cell is bad input, too: one line instead of a traceback."""
+    found = re.fullmatch(r"\[Errno (\d+)\] (.*?)(?:: '(.*)')?", failure.evalue)
+    said = found and explained(OSError(int(found[1]), found[2], found[3]))
+    return failure._replace(ename="UserError", evalue=said) if said else failure
+
+
+def environment(job: Job, threads: int) -> dict[str, str]:
+    """The environment of a notebook's process: its share of the processors, where its artifacts and answers go."""
+    pools = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    preset = {} if job.request.profile.threads else os.environ
+    # the kernel works in the notebook's folder, so that a relative path would be another one there
+    own = {name: os.environ[name] for name in ("LOOKUPLAB_SOURCES",) if os.environ.get(name)}
+    return {
+        **{name: value for name, value in os.environ.items() if not _LAUNCHER.match(name)},
+        **_launch_environment(*rank_and_count()),
+        **{pool: preset.get(pool, str(threads)) for pool in pools},
+        **ALWAYS,
+        # a kernel's own, not the user's: neither backend, nor kernels, nor start-up files
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        "JUPYTER_PREFER_ENV_PATH": "1",
+        "IPYTHONDIR": str(paths.RUNS / ".ipython"),
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+        **{name: str(Path(place).expanduser().absolute()) for name, place in own.items()},
+        "LOOKUPLAB_HOME": str(paths.ROOT),
+        STORE: str(CompletionStore.default_path()),
+        USES: str(job.beside(".uses")),
+        "LOOKUPLAB_FIGURES": str(job.figures),
+        "LOOKUPLAB_PARAMETERS": json.dumps(job.values),
+        LOG: str(job.beside(".answers.csv")),
+        **job.environment,
+    }
+
+
+def rank_and_count() -> tuple[int, int]:
+    """(number of this process from 0, number of processes) in one ``accelerate launch`` (or torchrun) command.
+
+    Raises UserError if the processes are on several machines. A cluster's scheduler may set only WORLD_SIZE: that is
+    not a launch.
+    """
+    names = ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
+    if not all(name in os.environ for name in names):
+        return 0, 1
+    rank, count, here = (int(os.environ[name]) for name in names)
+    if here != count:
+        raise UserError(
+            "the processes of one launch share a completion store, so they must run on one machine; for several, give "
+            "notebooks to a cluster (--scheduler)"
+        )
+    return rank, count
+
+
+def _launch_environment(rank: int, count: int) -> dict[str, str]:
+    """A launched process's share of the prompts and of the GPUs. Raises UserError if there are too few."""
+    if count == 1:
+        return {}
+    import torch
+
+    every = ",".join(map(str, range(torch.cuda.device_count())))
+    visible = [one for one in os.environ.get("CUDA_VISIBLE_DEVICES", every).split(",") if one]
+    if visible and len(visible) < count:
+        raise UserError(
+            f"{count} processes on {len(visible)} GPUs: launch at most one process a GPU"
+        )
+    share = {"CUDA_VISIBLE_DEVICES": ",".join(visible[rank::count])} if visible else {}
+    return {SHARE: f"{rank}/{count}", **share}
+
+
+# 2. All of them
+
+
+def run_jobs(
+    jobs: Sequence[Job], parallel: int = 1, cluster: Cluster | None = None
+) -> list[Failure | None]:
+    """Run all jobs, with a progress bar; a failure stops no other job. Results are in the order of ``jobs``.
+
+    A paper's jobs start after its ``first`` ones have ended; ``alone`` jobs run after all others and one by one.
+    """
+    share, host = max(1, cores() // parallel), socket.gethostname() if cluster else ""
+    pool = cluster or ThreadPoolExecutor(parallel)
+    waiting, running, results = dict(enumerate(jobs)), {}, {}
+
+    def note() -> str:
+        return "; ".join(_last_words(jobs[at]) for at, *_ in list(running.values()))
+
+    with Progress("notebooks", len(jobs), note=note) as progress:
+        while waiting or running:
+            # no more at once than run at once, so that a notebook's seconds are its own; a cluster has its own queue
+            free = len(waiting) if cluster else parallel - len(running)
+            for at in startable(waiting, [jobs[at] for at, *_ in running.values()])[:free]:
+                job = waiting.pop(at)
+                future = pool.submit(run_one, job, job.request.profile.threads or share, host)
+                running[future] = at, fingerprint(job), time.monotonic()
+            progress.refresh()
+            for future in wait(running, 0.5, FIRST_COMPLETED).done:
+                at, ran_with, began = running.pop(future)
+                job = jobs[at]
+                results[at] = failure = cluster.result(future) if cluster else future.result()
+                if not failure:
+                    job.beside(".ran").write_text(_record(job, ran_with), encoding="utf-8")
+                progress.update()
+                word, took = "failed" if failure else "done", time.monotonic() - began
+                progress.say(f"{word} {job.title} {took:.1f} s")
+            # Dask would recompute a result that is still referenced if its worker died
+            future = None
+    return [results[at] for at in range(len(jobs))]
+
+
+def startable(waiting: dict[int, Job], running: Sequence[Job]) -> list[int]:
+    """Which waiting jobs may start beside the running ones; the pool limits how many run at once."""
+    filling = {
+        job.notebook.paper for job in (*waiting.values(), *running) if job.notebook.order == "first"
+    }
+    ready = [
+        at
+        for at, job in waiting.items()
+        if job.notebook.order == "first"
+        or (job.notebook.order != "alone" and job.notebook.paper not in filling)
+    ]
+    return ready if ready or running else list(waiting)[:1]  # only jobs that measure time are left
+
+
+def cores() -> int:
+    """The number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def default_jobs() -> int:
+    """As many notebooks at once as there are cores, and memory for: each may take two gigabytes."""
+    return max(1, min(cores(), psutil.virtual_memory().available // 2_000_000_000))
+
+
+def _last_words(job: Job) -> str:
+    """The notebook's name and the last line of its log."""
+    with suppress(OSError), job.beside(".log").open("rb") as log:
+        log.seek(max(0, log.seek(0, os.SEEK_END) - 1000))
+        lines = re.split(r"[\r\n]+", log.read().decode(errors="replace").strip())
+        return f"{job.notebook.name}: {lines[-1].strip(' -')[-80:]}"
+    return job.notebook.name
+
+
+def uses(jobs: Iterable[Job]) -> dict[str, int]:
+    """How many answers and judgements the jobs found in the record and in the stores, lacked, and made for an audit."""
+    total = Counter(recorded=0, stored=0, new=0, again=0)
+    for job in jobs:
+        with suppress(OSError):
+            for line in job.beside(".uses").read_text(encoding="utf-8").splitlines():
+                total.update(dict(zip(total, map(int, line.split()[1:]), strict=True)))
+    return dict(total)
+
+
+# 3. What need not run again
+
+
+def state(job: Job) -> str:
+    """Whether a job would write the same artifacts again: up to date, out of date, or not run here."""
+    record = job.beside(".ran")
+    if not record.is_file():
+        return "not run here"
+    is_same = record.read_text(encoding="utf-8") == _record(job, fingerprint(job))
+    return "up to date" if is_same else "out of date"
+
+
+def fingerprint(job: Job) -> str:
+    """A digest of what the job's numbers depend on: notebook, parameters, data, library and packages.
+
+    For files named in its parameters, size and modification time stand for the content.
+    """
+    stats = []
+    for place in (folder_of(item) for _, item in job.named()):
+        for file in (place, *sorted(place.rglob("*"))) if place.exists() else ():
+            stats.append((str(file), file.stat().st_size, file.stat().st_mtime_ns))
+    beside = sorted(job.notebook.path.parent.glob("*.py"))  # it may import them
+    notebook = _hashes([job.notebook.path, *beside])
+    return digest(
+        canonical([surroundings(), notebook, job.values, job.request.profile.threads, stats])
+    )
+
+
+@cache
+def surroundings() -> str:
+    """A digest of what all notebooks depend on."""
+    made = {paths.DOWNLOADS, *paths.DATA.rglob("__pycache__")}
+    files = (file for file in paths.DATA.rglob("*") if made.isdisjoint(file.parents))
+    own = provenance.library_hash(), provenance.package_versions()
+    return digest(canonical([_hashes(sorted(files)), *own]))
+
+
+def _record(job: Job, ran_with: str) -> str:
+    """The content of the ``.ran`` file: the fingerprint that the job ran with, and hashes of what it wrote."""
+    files = (job.place.parent / f"{name}.csv" for name in job.notebook.artifacts)
+    return ran_with + canonical(_hashes(files))
+
+
+def _hashes(files: Iterable[Path]) -> dict[str, str]:
+    return {str(file): paths.file_hash(file) for file in files if file.is_file()}
+
+
+# 4. The answers behind the figures
+
+
+def keep_answers(jobs: Sequence[Job]) -> None:
+    """Write which answers the jobs used to ``figures/<profile>/answers.csv.gz``, except notebooks run on demand.
+
+    Equal runs write equal bytes. Rows of other notebooks in the file are kept.
+    """
+    chosen = {job.notebook.id: job for job in jobs if not job.notebook.on_demand}
+    target = jobs[0].place.parent / ANSWERS
+    others = {notebook.id for notebook in all_notebooks()} - chosen.keys()
+    frames = [pd.DataFrame(columns=[*COLUMNS, "notebook"])]
+    if target.is_file():
+        kept = read_answers(target.read_bytes())
+        frames.append(kept[kept.notebook.isin(others)])
+    for id, job in chosen.items():
+        if (log := job.beside(".answers.csv")).is_file():
+            frames.append(texts(log, names=COLUMNS).assign(notebook=id))
+    rows = pd.concat(frames).drop_duplicates().sort_values([*COLUMNS, "notebook"])
+    paths.write_lines(target, [rows.to_csv(index=False).removesuffix("\n")])

@@ -1,0 +1,51 @@
+"""For the hidden tests of the course: checks that an answer is the student's own work."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from inspect import unwrap
+
+ANSWERS = (
+    "lookuplab",
+    "recipes",
+    "sklearn",
+    "statsmodels",
+)  # packages that contain solutions to the exercises
+
+
+@contextmanager
+def by_hand(*given: Callable | property, without: Sequence[str] = ANSWERS) -> Iterator[None]:
+    """A block whose code may call nothing from the packages ``without``, except what the exercise has ``given``.
+
+    The interpreter reports every call, so an alias, a wrapper or an import inside a function makes no difference.
+    Whatever the given functions call in turn is allowed, and so is importing a module. At the end of the block, an
+    AssertionError names the first forbidden call. This finds shortcuts, not sabotage: it does not see code that was
+    copied or that runs in another process.
+    """
+    specs = [find_spec(name) for name in without]
+    places = tuple(
+        path + os.sep if os.path.isdir(path) else path
+        for spec in specs
+        for path in spec.submodule_search_locations or [spec.origin]
+    )
+    free = {unwrap(getattr(one, "fget", one)).__code__ for one in given} | {sys._getframe().f_code}
+    called = []
+
+    def watch(frame, event, _):
+        code, caller = frame.f_code, frame.f_back
+        if event != "call" or code in free or code.co_name == "<module>":
+            return
+        if code.co_filename.startswith(places):
+            if caller is None or not caller.f_code.co_filename.startswith(places):
+                called.append(f"{frame.f_globals['__name__']}.{code.co_qualname}")
+
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        yield
+        called += ["sys.setprofile"] * (sys.getprofile() is not watch)
+    finally:
+        sys.setprofile(before)
+    assert not called, f"write it yourself: the answer calls {called[0]}"

@@ -1,0 +1,145 @@
+"""A naive implementation of ToolGen as the paper describes it, one question after the other, with nothing kept between
+them; and of DS-1000's grading.
+
+``marking.mark`` with worker processes, ``generation.generate`` and ``evaluation.judge`` give the same marks, tokens and
+verdicts. This file exists to show that the results are equal, and what each way costs.
+"""
+
+import math
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import jedi
+import torch
+
+from lookuplab import python_sources
+from lookuplab.execution.server import ENVIRONMENT, Outcome, Program
+from lookuplab.models.constraint import Trie
+from lookuplab.models.local import LocalModel
+from lookuplab.models.tokens import UNFINISHED, decoded
+from lookuplab.toolgen.evaluation import Task
+from lookuplab.toolgen.functions import Function
+from lookuplab.toolgen.jedi_tool import Answer, ask, suggestions
+from lookuplab.toolgen.jedi_worker import forget
+from lookuplab.toolgen.pairs import Variant, prompt_text
+from lookuplab.toolgen.success import fresh_messages, verdict
+from lookuplab.toolgen.tool_use import Vocabulary
+
+
+class SerialJedi:
+    """TOOL-COMPLETE (Section II-B) in this process, in place of a ``JediTool``.
+
+    Jedi is used as installed: each call makes a fresh script, with Jedi's own project and default environment, parses
+    the whole file and lists every completion. It sees the same sources.
+    """
+
+    def complete(
+        self, root: Path, file: str, text: str, line: int, column: int, wanted: str | None = None
+    ) -> Answer:
+        """Like ``jedi_tool.JediTool.complete``; ``wanted`` is ignored."""
+        path = root / file
+        project = jedi.Project(root, sys_path=python_sources.search_path())
+        forget(path)  # by default Jedi parses only what changed since the last call
+        try:
+            asked = jedi.Script(text, path=path, project=project)
+            return Answer.of(asked.complete(line, column))
+        except Exception as error:  # as in the workers: Jedi trips over other people's code
+            return Answer(failure=f"error in Jedi: {type(error).__name__}")
+        finally:
+            forget(path)  # and takes this text for the file in calls about other files
+
+
+class Writer:
+    """Algorithms 2 and 3 with a decoder-only model, one function at a time.
+
+    Each token takes a forward pass over the prompt and all tokens before it, without a cache, and after each token the
+    whole text is decoded anew. The rules are those of ``ToolUse()``: names are tokenised after the mark, a break
+    follows them, and a mark without suggestions is not repeated. A name is tokenised only once.
+    """
+
+    def __init__(self, model: LocalModel) -> None:
+        self.model, self.tool = model, SerialJedi()
+        self.vocabulary = Vocabulary(model.tokenizer, model.end_of_text)
+
+    @torch.inference_mode()
+    def write(self, function: Function, max_new_tokens: int) -> list[int]:
+        """The tokens of the answer, including marks and the end of the text."""
+        prompt = self.model.prompt_ids(prompt_text(function, "decoder"))
+        room = min(max_new_tokens, (self.model.context or math.inf) - len(prompt))
+        mark = self.vocabulary.mark
+        written, repeats = [], False
+        while len(written) < room:
+            probabilities = self._predict(prompt, written)
+            if repeats:
+                probabilities[mark] = 0
+            written.append(probabilities.argmax().item())
+            text, repeats = self._spelled(prompt, written), False
+            if written[-1] == mark:
+                node = self._suggested(function, text)
+                repeats = node is None
+                while node is not None and len(written) < room:  # LLM-SELECT, from line 6
+                    over = node.terminal
+                    among = self.vocabulary.breaks if over else list(node)
+                    probabilities = self._predict(prompt, written)
+                    mask = torch.zeros_like(probabilities)
+                    mask[among] = 1
+                    written.append((probabilities * mask).argmax().item())
+                    self._spelled(prompt, written)
+                    node = None if over or node[written[-1]].closed else node[written[-1]]
+            if written[-1] in self.model.end_of_text:
+                break
+        return written
+
+    def _predict(self, prompt: list[int], written: list[int]) -> torch.Tensor:
+        """LLM-PREDICT: (vocabulary,) probabilities of the next token."""
+        module = self.model.module
+        row = torch.tensor([prompt + written], device=module.device)
+        return module(row, use_cache=False).logits[0, -1].double().softmax(-1)
+
+    def _spelled(self, prompt: list[int], written: list[int]) -> str:
+        """The function so far, without marks."""
+        start, whole = decoded(self.model.tokenizer, [prompt, prompt + written])
+        return whole[len(start) :]
+
+    def _suggested(self, function: Function, text: str) -> Trie | None:
+        """TOOL-COMPLETE and lines 1 to 5 of LLM-SELECT: the trie of what is left of the suggestions; None if there are
+        none.
+        """
+        if text.endswith(UNFINISHED):  # inside a character, where no name can follow
+            return None
+        offered = suggestions(ask(self.tool, function, text, "decoder"))
+        begun = re.search(r"\w*\Z", text)[0]
+        paths, closed = self.vocabulary.spellings(self.vocabulary.mark, offered, begun)
+        return Trie.of(paths, closed) if paths else None
+
+
+def verdicts(tasks: Sequence[Task], variant: Variant = "paper") -> Iterator[list]:
+    """The messages against each function, by one pylint process per function.
+
+    Each repository is copied and the function is written into the copy, because pylint reads files from the disk and
+    the user's own files must not change.
+    """
+    ignore, roots = shutil.ignore_patterns("__pycache__"), {task.root for task in tasks}
+    with TemporaryDirectory() as folder:
+        copies = {
+            root: shutil.copytree(root, Path(folder, str(at), root.name), ignore=ignore)
+            for at, root in enumerate(sorted(roots))
+        }
+        for task in tasks:
+            file, (*_, inserted) = copies[task.root] / task.file, task.inserted()
+            file.write_text(inserted.text, "utf-8", newline="\n")
+            yield verdict(fresh_messages(copies[task.root], task.file), inserted, variant)
+            shutil.copyfile(task.root / task.file, file)
+
+
+def fresh_process(one: Program, python: Path) -> Outcome:
+    """DS-1000's own way, for comparison: a process that imports everything afresh, without a sandbox."""
+    given = {"input": one.text.encode(), "env": ENVIRONMENT, "capture_output": True, "timeout": 240}
+    with TemporaryDirectory() as place:
+        done = subprocess.run([python, "-"], cwd=place, **given)
+    error = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+    return Outcome(done.returncode == 0, error, 0)

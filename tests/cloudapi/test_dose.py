@@ -1,0 +1,54 @@
+"""How often a model must have seen an API: the logistic curve, its crossings and their intervals."""
+
+import numpy as np
+import pandas
+import pytest
+from scipy.special import expit
+
+from lookuplab.cloudapi.dose import dose_rows, half, meeting
+
+COUNTS = np.repeat([0, 3, 9, 30, 99, 300, 600], 200)
+APIS = np.arange(len(COUNTS)) // 2
+
+
+def rows(**curves):
+    """(condition, metric) -> row, for chances of a valid call by log(1 + count)."""
+    random, dose = np.random.default_rng(1), np.log1p(COUNTS)
+    valid = {
+        name: random.random(len(dose)) < expit(intercept + slope * dose)
+        for name, (intercept, slope) in curves.items()
+    }
+    frame = pandas.DataFrame({"model": "m", "api": APIS})
+    return {(row["condition"], row["metric"]): row for row in dose_rows(frame, COUNTS, valid)}
+
+
+def test_crossings_of_known_curves_lie_in_their_intervals():
+    found = rows(alone=(-4, 1.2), documented=(-0.5, 0.4))
+    truth = {
+        ("alone", "half_at"): np.expm1(4 / 1.2),
+        ("documented", "half_at"): np.expm1(0.5 / 0.4),
+        ("documented - alone", "meet_at"): np.expm1(3.5 / 0.8),
+        ("count_30/alone", "valid_percent"): 100 * expit(1.2 * np.log(31) - 4),
+    }
+    for key, value in truth.items():
+        row = found[key]
+        assert row["ci_low"] < value < row["ci_high"] and row["clusters"] == len(set(APIS))
+        assert row["ci_high"] - row["ci_low"] < 1.2 * value
+
+
+def test_a_curve_that_never_crosses_is_cut_at_the_ends_of_the_range():
+    found = rows(alone=(-50, 0), documented=(50, 0))
+    keys = ("alone", "half_at"), ("documented", "half_at"), ("documented - alone", "meet_at")
+    assert [found[key]["value"] for key in keys] == [600, 0, 600]
+
+
+@pytest.mark.parametrize(
+    ("curve", "at"), [((-2, 1), 2), ((1, 2), -0.5), ((-1, -1), np.inf), ((1, 0), -np.inf)]
+)
+def test_half_is_where_the_odds_are_even(curve, at):
+    assert half(curve) == at
+
+
+def test_documentation_helps_up_to_where_the_curves_meet():
+    assert meeting((-4, 1), (0, 0.5)) == 8
+    assert meeting((0, 1), (-1, 1)) == -np.inf and meeting((-1, 1), (0, 1)) == np.inf

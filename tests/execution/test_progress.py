@@ -1,0 +1,33 @@
+"""What a waiting user reads where stderr is no terminal."""
+
+import time
+
+from lookuplab.execution import progress
+from lookuplab.execution.progress import Progress, span, watched
+
+
+def test_a_line_says_what_is_done_what_was_found_and_how_long_it_may_take(monkeypatch):
+    now = iter([0.0, 60.0, 90.0])
+    monkeypatch.setattr(time, "monotonic", lambda: next(now))
+    bar = Progress("mini-large", 622, "answers", found=40, note=lambda: "a note", quiet=True)
+    assert bar.line() == "mini-large: 0 of 622 answers, 40 found, a note"
+    bar.update(120)
+    assert bar.line() == "mini-large: 120 of 622 answers, 40 found, about 6 min left, a note"
+
+
+def test_lines_come_by_themselves_while_nothing_is_done_and_end_with_the_work(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "SECONDS", 0.05)
+    with Progress("site", None):
+        time.sleep(0.3)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) >= 2 and set(lines) == {"site: 0 s so far"}
+    time.sleep(0.2)
+    assert not capsys.readouterr().err
+
+
+def test_watched_items_are_all_there_in_their_order():
+    assert [*watched(iter("abc"), "reading", "files", 3)] == ["a", "b", "c"]
+
+
+def test_times_are_seconds_and_then_minutes():
+    assert [span(seconds) for seconds in (5, 89, 90, 3600)] == ["5 s", "89 s", "2 min", "60 min"]

@@ -1,0 +1,261 @@
+"""How often APIs occur: by name, bound to a client, in which files, from which places."""
+
+import gzip
+import json
+import os
+
+import pandas
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lookuplab.cloudapi.benchmark import load_tasks
+from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_index
+from lookuplab.errors import UserError
+from lookuplab.run.cli import cli
+from recipes.cloudapi.frequency import count, is_sdk_source, read_frequencies, source_files
+
+PLACES = """
+    aws s3 s3 put_object
+    aws media media put_object
+    aws kms kms encrypt
+    azure blob BlobClient stage_block
+    azure blob BlobServiceClient get_blob_client
+    azure blob ContainerClient get_blob_client
+    azure cosmos ContainerProxy create_item
+    azure compute ComputeManagementClient close
+    azure compute VirtualMachinesOperations begin_start
+    azure compute Operations list
+    azure storage Operations list
+"""
+INDEX = ApiIndex(ApiSpec(*line.split(), ()) for line in PLACES.strip().splitlines())
+S3, MEDIA = "aws/s3.s3.put_object", "aws/media.media.put_object"
+
+
+def counted(text, path="boto.py"):
+    """API id -> (count_name, count_bound) of the APIs that occur."""
+    frame, _ = count([(path, text)], INDEX)
+    return {api: (name, bound) for api, name, bound in frame.itertuples() if name}
+
+
+def test_calls_and_definitions_count_by_name_but_mentions_do_not():
+    text = (
+        'def put_object(x): ...\nput_object(1)\ns.put_object (2)\nf"{s.put_object()}"\n'
+        '# put_object(3)\n"put_object(4)"\nx = s.put_object\n'
+    )
+    assert counted(text) == {S3: (4, 0), MEDIA: (4, 0)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'c = boto3.client("s3")\nc.put_object()',
+        'boto3.client("s3").put_object()',
+        'from boto3 import client\nclient("s3").put_object()',
+        'c: object = session.client("s3", region_name="x")\ndef f():\n    return c.put_object()',
+        'def f():\n    return c.put_object()\nc = botocore.session.get_session().create_client("s3")',
+        "class A:\n    def go(self): self.c.put_object()\n"
+        '    def __init__(self): self.c = boto3.client("s3")',
+        'if (c := boto3.client("s3")): c.put_object()',
+        'c = d = boto3.client("s3")\nlist(map(lambda x: d.put_object(), []))',
+        'c = None\nwith boto3.client("s3") as c:\n    c.put_object()',
+        'def f():\n    c = boto3.client("s3")\n    c.put_object()\ndef g():\n    c = boto3.client("kms")',
+        'class A:\n    c: Any = boto3.client("s3")\n    def go(self): self.c.put_object()',
+        'def f(self, c=None):\n    self.c = c or boto3.client("s3")\n    self.c.put_object()',
+        'c = boto3.client("s3") if x else None\nd, e = c, 1\nd.put_object()',
+        'def make():\n    return boto3.client("s3")\nmake().put_object()',
+        'class A:\n    @property\n    def c(self): return boto3.client("s3")\n'
+        "    def go(self): self.c.put_object()",
+        'def f(c: "S3Client | None"): c.put_object()',
+        'from boto3 import client as make\nmake("s3").put_object()',
+        'boto3.resource("s3").meta.client.put_object()',
+        'c = None\ndef f():\n    global c\n    c = boto3.client("s3")\ndef g(): c.put_object()',
+    ],
+)
+def test_a_call_on_an_assigned_client_is_bound_to_its_service(text):
+    assert counted(text)[S3] == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'c = boto3.resource("s3")\nc.put_object()',
+        "def f(c): c.put_object()",
+        "c = boto3.client(name)\nc.put_object()",
+        'c = boto3.client("kms")\nc.put_object()',
+        'c = boto3.client("s3")\nc = boto3.client("media")\nc.put_object()',
+        'c = boto3.client("s3")\ndef f(c): c.put_object()',
+        'c = boto3.client("s3")\nfor c in others: c.put_object()',
+        'c = boto3.client("s3")\n[c.put_object() for c in others]',
+        'c = boto3.client("s3")\nlambda c: c.put_object()',
+        "def f(c): c.put_object()\nf(boto3.client('s3'))",
+        "def f(c): return c\nc = f(c) or c\nc.put_object()",
+    ],
+)
+def test_other_objects_stay_unbound(text):
+    assert counted(text)[S3] == (1, 0)
+
+
+def test_azures_clients_are_bound():
+    classes_and_groups = (
+        'from azure.storage.blob import BlobClient\nb = BlobClient.from_connection_string("x")\n'
+        "b.stage_block()\nblob.BlobClient(1).stage_block()\nm = ComputeManagementClient(a, b)\n"
+        "m.virtual_machines.begin_start()\nm.disks.begin_start()\nm.operations.list()\n"
+    )
+    assert counted(classes_and_groups, path="x.py") == {
+        "azure/blob.BlobClient.stage_block": (2, 2),
+        "azure/compute.VirtualMachinesOperations.begin_start": (2, 1),
+        "azure/compute.Operations.list": (1, 1),
+        "azure/storage.Operations.list": (1, 0),
+    }
+    returned_by_clients = (
+        "from azure.storage.blob import BlobServiceClient as Service\ns = Service(1)\n"
+        "b = s.get_blob_client(2)\nb.stage_block()\n"
+        "d = CosmosClient(1).get_database_client(2)\nd.get_container_client(3).create_item(4)\n"
+    )
+    assert counted(returned_by_clients, path="x.py") == {
+        "azure/blob.BlobServiceClient.get_blob_client": (1, 1),
+        "azure/blob.ContainerClient.get_blob_client": (1, 0),
+        "azure/blob.BlobClient.stage_block": (1, 1),
+        "azure/cosmos.ContainerProxy.create_item": (1, 1),
+    }
+
+
+def test_copies_and_sdk_sources_are_left_out_and_python_2_is_counted_by_regular_expression():
+    files = {
+        "a/boto.py": "f.encrypt()",
+        "b/boto.py": "f.encrypt()",
+        "b.py": "g.encrypt()",
+        "lib/site-packages/botocore/client.py": "h.encrypt()",
+        "boto2.py": 'print "x"\nc.encrypt()\n',
+    }
+    frame, fates = count(files.items(), INDEX)
+    left_out = {"copy": 1, "other": 1, "SDK source": 1}
+    assert fates == {"read": 5, "aws": 2, "unparsed": 1} | left_out
+    assert frame.count_name["aws/kms.kms.encrypt"] == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "specific"),
+    [
+        ("x.py", "import os, boto3 as b", "aws"),
+        ("x.py", "  from botocore.config import Config", "aws"),
+        ("my_AWS/x.py", "", "aws"),
+        ("x.py", "import boto3_wrapper", "other"),
+        ("x.py", "# import boto3", "other"),
+        ("x.py", "from azure.cosmos import X\nimport boto3", "aws azure"),
+        ("azure/x.py", "", "azure"),
+        ("x.py", "s = 'azure'", "other"),
+    ],
+)
+def test_source_specific_files_import_the_sdk_or_name_it_in_their_path(path, text, specific):
+    fates = count([(path, text)], INDEX)[1]
+    assert set(fates) - {"read", "unparsed"} == set(specific.split())
+
+
+def test_sdk_sources_are_known_by_their_path():
+    sdks = "boto3/session.py v/botocore/auth.py azure/mgmt/compute/models.py"
+    sdks += " azure-storage-blob/azure/storage/blob/_models.py azure-sdk-for-python/sdk/x.py"
+    assert all(is_sdk_source(path, "") for path in sdks.split())
+    users = (
+        "examples/boto3/upload.py azure/upload.py azure-samples/x.py azure/cosmos/agent_memory/x.py"
+    )
+    for path in [*users.split(), "src/azure-cli/azure/cli/command_modules/vm/custom.py"]:
+        assert not is_sdk_source(path, "")
+
+
+@settings(deadline=None)
+@given(st.text(alphabet=st.sampled_from("put_object(). \n\\\"'#:=\t")))
+def test_any_text_is_counted_without_failing(text):
+    counted(f"import boto3\nput_object()\n{text}")
+
+
+# The owner of a repository makes no file specific to a provider: it is no part of the path.
+ROWS = [
+    {"path": "boto/a", "content": "f.encrypt()"},
+    {"content": "g()", "repo_name": "aws-samples/b"},
+]
+
+
+@pytest.mark.parametrize("kind", ["py", "jsonl.gz", "parquet"])
+def test_the_same_files_come_from_every_kind_of_place(tmp_path, kind):
+    place = tmp_path
+    if kind == "py":
+        (place / "boto").mkdir()
+        for name, text in {"boto/a": "f.encrypt()", "b": "g()"}.items():
+            (place / f"{name}.py").write_text(text)
+    elif kind == "parquet":
+        pandas.DataFrame(ROWS).to_parquet(place / "rows.parquet")
+    else:
+        place /= "rows.jsonl.gz"
+        place.write_bytes(gzip.compress("\n".join(map(json.dumps, ROWS)).encode()))
+    found = {(path.removesuffix(".py"), text) for path, text in source_files(str(place))}
+    assert found == {("boto/a", "f.encrypt()"), ("b", "g()")}
+
+
+def test_the_code_cells_of_notebooks_are_read(tmp_path):
+    cells = [
+        {"cell_type": "markdown", "source": ["f.encrypt()"]},
+        {"cell_type": "code", "source": ["!pip install boto3\n", "import boto3\n", "f.encrypt()"]},
+        {"cell_type": "code", "source": "%%bash\naws s3 ls"},
+    ]
+    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells}))
+    (tmp_path / "b.ipynb").write_text("no notebook")
+    frame, fates = count(source_files(str(tmp_path)), INDEX)
+    assert frame.count_name["aws/kms.kms.encrypt"] == 1
+    assert fates == {"read": 2, "aws": 1, "other": 1}
+
+
+@pytest.mark.parametrize(
+    ("source", "asked"),
+    [("a/b", {}), ("a/b?name=c&data_dir=data/python", {"name": "c", "data_dir": "data/python"})],
+)
+def test_a_data_set_on_the_hub_takes_options(monkeypatch, source, asked):
+    calls = []
+    monkeypatch.setattr("datasets.load_dataset", lambda **options: calls.append(options) or [])
+    asked = {"path": "a/b", "split": "train", "streaming": True} | asked
+    assert list(source_files(source)) == [] and calls == [asked]
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("lost.py", "there is no file lost.py"),
+        ("bigcode/the-stack-v2-dedup", "holds identifiers, no text: fetch the files from"),
+    ],
+)
+def test_a_missing_file_and_the_stack_v2_are_refused_without_a_look_at_the_hub(source, said):
+    with pytest.raises(UserError, match=said):
+        list(source_files(source))
+
+
+def read_sources(place):
+    return list(source_files(str(place)))
+
+
+@pytest.mark.parametrize(
+    ("read", "words"),
+    [
+        (lambda _: load_tasks(os.devnull), "holds no CloudAPIBench tasks"),
+        (load_index, "is no API index"),
+        (load_tasks, "holds no CloudAPIBench tasks"),
+        (read_frequencies, "make it with `lookuplab data frequencies`"),
+        (read_sources, "cannot read|has no text in a field content, text or code"),
+    ],
+)
+def test_a_file_that_holds_something_else_is_refused_in_one_line(tmp_path, read, words):
+    for number, text in enumerate(("text\n", '{"id": 1}\n')):
+        (tmp_path / f"{number}.jsonl").write_text(text)
+        with pytest.raises(UserError, match=words):
+            read(tmp_path / f"{number}.jsonl")
+
+
+def test_the_command_writes_a_row_for_every_operation_and_a_report(tmp_path):
+    (tmp_path / "boto.py").write_text('c = boto3.client("kms")\nc.encrypt()\n')
+    out = tmp_path / "out.csv"
+    result = CliRunner().invoke(cli, ["data", "frequencies", str(tmp_path), "-o", str(out)])
+    assert "'read': 1" in result.stdout and "count_bound: {'low': 17054}" in result.stdout
+    assert out.read_text().startswith("api,count_name,count_bound\n")
+    found = read_frequencies(out)
+    assert found.loc["aws/kms.kms.encrypt"].tolist() == [1, 1] == found.sum().tolist()

@@ -1,0 +1,219 @@
+"""An own package: what its index holds, what a call is judged to be, its frequencies and tasks."""
+
+import ast
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from click.testing import CliRunner
+
+from lookuplab.cloudapi.benchmark import load_tasks
+from lookuplab.cloudapi.prompts import task_prompt
+from lookuplab.cloudapi.specs import ApiSpec, load_index
+from lookuplab.cloudapi.validity import bind_error, parse_call
+from lookuplab.errors import UserError
+from recipes.cloudapi import packages
+from recipes.cloudapi.comments import leaks_name
+from recipes.cloudapi.frequency import read_frequencies
+from recipes.cloudapi.packages import offered
+
+# With everything that makes packages hard to read.
+FILES = {
+    "__init__.py": '''
+        import sys
+        print("a package may print when it is imported")
+        print("and complain", file=sys.stderr)
+        from .stock import Basket, BigBasket, StockError, count_items, put_away
+
+        def __getattr__(name):
+            if name == "late_arrival":
+                def late_arrival(date, *, note=""):
+                    """Report a delivery that comes too late."""
+                late_arrival.__module__ = __name__
+                return late_arrival
+            raise AttributeError(name)
+
+        def __dir__():
+            return [*globals(), "late_arrival"]
+    ''',
+    "stock.py": '''
+        from functools import cached_property
+        from json import dumps  # imported, not offered
+        from typing import Protocol
+
+        class StockError(Exception):
+            """Something is missing."""
+
+        class _Shelf:
+            def sort_by_weight(self, reverse=False):
+                """Sort what lies on the shelf."""
+
+        class Basket(_Shelf):
+            """A basket."""
+            def __init__(self, owner, size=3): pass
+            def add_item_to(self, item, /, where, *, amount=1):
+                """Put a thing into it.
+
+                Parameters
+                ----------
+                item : object
+                    What.
+                where : str
+                """
+            put_item_into = add_item_to
+            @classmethod
+            def from_text(cls, text):
+                """Read a basket."""
+            @cached_property
+            def weight(self): return 1
+            def _secret(self): pass
+
+        class Carrier(Protocol):
+            def carry_it_home(self, basket): ...
+
+        class Porter(Carrier):
+            """Carries."""
+
+        class BigBasket(Basket):
+            """A big one."""
+            def lift_with_crane(self, crane):
+                """Lift it from the ground."""
+
+        def count_items(basket, *, deep=False, **options):
+            """Return the number of things in the basket.
+
+            Args:
+                basket (Basket): which.
+                unit (str): what to count in.
+            """
+
+        def put_away(*args, **kwargs):
+            """Store what is left."""
+
+        def _hidden(): pass
+    ''',
+    "exits.py": "import sys; sys.exit(3)",
+    "raises.py": "raise RuntimeError('not here')",
+    "_private.py": "def not_offered(): pass",
+    "tests/__init__.py": "",
+    "tests/test_stock.py": """
+        import shop
+        from shop import Basket as B
+        from shop.stock import count_items as how_many
+
+        def test_everything():
+            basket = B("me")
+            basket.add_item_to(1, "top")
+            basket.put_item_into(2, "top")
+            shop.count_items(basket)
+            how_many(basket)
+            basket = unknown()
+            basket.add_item_to(3, "top")
+    """,
+}
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    """The folder of the small package, written once."""
+    folder = tmp_path_factory.mktemp("sources") / "shop"
+    for name, text in FILES.items():
+        place = folder / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(textwrap.dedent(text))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("shop api")
+
+
+@pytest.fixture(scope="module")
+def made(shop, folder):
+    return packages.build(str(shop), folder)
+
+
+@pytest.fixture(scope="module")
+def index(made):
+    return made.index
+
+
+def spec(index, name):
+    return index.by_id[f"python/shop.shop.{name}"]
+
+
+def test_public_names_are_listed_once_under_their_shortest_path(index):
+    found = {one.id.removeprefix("python/shop.shop.") for one in index.specs}
+    methods = {"Basket.add_item_to", "Basket.put_item_into", "Basket.sort_by_weight"}
+    methods |= {"Basket.from_text", "BigBasket.lift_with_crane", "stock.Carrier.carry_it_home"}
+    names = {"Basket", "BigBasket", "StockError", "count_items", "put_away", "late_arrival"}
+    assert found == methods | names | {"stock.Carrier", "stock.Porter"}
+
+
+def test_arguments_are_required_or_optional_as_the_signature_says(index):
+    method = spec(index, "Basket.add_item_to")
+    assert (method.required, method.optional) == (("item", "where"), ("amount",))
+    for call, binds in {"f(1, where='')": True, "f(item=1, where='')": False}.items():
+        assert (bind_error(method, parse_call(call)) is None) == binds, call
+    assert spec(index, "Basket").required == ("owner",)  # without self
+
+
+def test_exceptions_and_class_methods_exist_but_are_no_operations(index):
+    for name in ("StockError", "Basket.from_text"):
+        assert not spec(index, name).operation
+
+
+def test_signatures_that_take_anything_or_are_unknown_are_flagged(index):
+    assert "open_signature" in spec(index, "put_away").flags
+    flagged = [one.name for one, _ in offered("math")[0] if "open_signature" in one.flags]
+    assert "hypot" in flagged and "sqrt" not in flagged
+
+
+def test_what_cannot_be_read_or_asked_for_is_counted(made):
+    for error in ("SystemExit", "RuntimeError"):
+        assert made.left_out[f"module: {error} when imported"] == 1
+    reasons = sum(n for reason, n in made.left_out.items() if reason.startswith("operation"))
+    assert len(made.index.operations) == reasons + len({task.target for task in made.tasks})
+
+
+def test_prompts_are_python_that_ends_before_the_call(made):
+    for task in made.tasks:
+        ast.parse(task.prompt + "name()")
+        assert task.prompt.endswith(".")
+        assert not leaks_name(task.comment, task.target.rpartition(".")[2])
+    method = next(task.prompt for task in made.tasks if "Basket.add_item_to" in task.id)
+    assert method.startswith("from shop import Basket\n") and "client = Basket(*client_" in method
+    inside = task_prompt(ApiSpec("python", "shop", "shop.stock", "", ()), "Count what is there")
+    assert inside == "from shop import stock\n\n# Count what is there\nresult = stock."
+    outside = task_prompt(ApiSpec("python", "shop", "shop", "", ()), "Count")
+    assert outside == "import shop\n\n# Count\nresult = shop."
+
+
+def test_names_are_counted_as_calls_and_definitions_in_the_package_and_its_tests(folder, made):
+    names = read_frequencies(folder / packages.FREQUENCIES).count_name
+    assert names["python/shop.shop.Basket.add_item_to"] == 3  # its definition and two calls
+
+
+def test_the_command_writes_what_every_other_command_reads(made, shop, folder, tmp_path):
+    done = CliRunner().invoke(packages.main, [str(shop), "-o", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert load_index(tmp_path / "index.jsonl.xz").specs == made.index.specs
+    assert load_tasks(tmp_path / packages.TASKS) == made.tasks
+    for file in folder.iterdir():
+        assert file.read_bytes() == (tmp_path / file.name).read_bytes(), file.name
+
+
+@pytest.mark.parametrize("source", ["import sys; sys.exit('enough')", "import nothing_like_this"])
+def test_what_does_not_import_ends_the_command_with_one_line_and_code_2(tmp_path, source):
+    (tmp_path / "wrong.py").write_text(source)
+    command = [sys.executable, "-m", "recipes.cloudapi.packages", str(tmp_path / "wrong")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.startswith("error: wrong does not import: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_compiled_package_needs_a_corpus(tmp_path):
+    with pytest.raises(UserError, match="no Python sources to count in"):
+        packages.build("math", tmp_path)

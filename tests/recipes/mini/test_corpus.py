@@ -1,0 +1,123 @@
+"""The mini corpus: exact counts, no benchmark wording, documented inventions, code that parses, nothing held out."""
+
+import ast
+import re
+from collections import Counter
+
+import pytest
+
+from lookuplab.cloudapi.benchmark import load_tasks
+from lookuplab.cloudapi.dose import GRID
+from lookuplab.cloudapi.specs import load_index
+from recipes.mini import corpus, packages
+from recipes.mini.corpus import invented_documents, pools, reserved, usage_documents
+
+HELD = next(f"f{i}" for i in range(100) if packages.example_split(f"numpy.f{i}") == "test")
+
+
+@pytest.fixture(scope="module")
+def usage():
+    """The documents of some benchmark APIs of every class."""
+    some = {task.target: min(task.count_name, 60) for task in load_tasks()[::40]}
+    return some, list(usage_documents(some))
+
+
+@pytest.fixture(scope="module")
+def invented():
+    return list(invented_documents(300))
+
+
+def test_pools_are_full_share_no_name_and_hold_counts_of_their_range():
+    found = pools()
+    for pool, sizes in corpus.POOLS.items():
+        counted = [count for count in found[pool].values() if count]
+        assert (len(counted), len(found[pool]) - len(counted)) == sizes
+        assert 1 <= min(counted) and max(counted) <= corpus.MOST[pool]
+    assert corpus.MOST["asked"] == GRID[-1], "the curves end where the counts do"
+    names = [api.rpartition(".")[2] for pool in found.values() for api in pool]
+    assert len(set(names)) == len(names)
+
+
+def test_the_draw_gives_the_committed_tasks():
+    for path, tasks in corpus.build_tasks().items():
+        assert load_tasks(path) == tasks
+
+
+def test_no_comment_is_asked_twice_and_no_api_for_development_elsewhere():
+    files = corpus.TASKS, corpus.FURTHER, corpus.DEVELOPMENT
+    first, further, development = map(load_tasks, files)
+    tasks = [*first, *further, *development]
+    assert len({(one.target, one.comment) for one in tasks}) == len(tasks)
+    assert not {one.target for one in development} & {one.target for one in further}
+
+
+def test_the_arms_differ_only_in_documentation_that_lacks_the_called_api(usage):
+    counts, documents = usage
+    other = dict(usage_documents(counts, arm=50))
+    lacking = [source for source, text in documents if other[source] != text]
+    for source in lacking:
+        assert f"API name: {source.split('@')[0].rsplit('.', 1)[1]}\n" not in other[source]
+    documented = [text for _, text in documents if "API name: " in text]
+    assert 0.3 < len(lacking) / len(documented) < 0.7
+    assert 0.15 < len(documented) / len(documents) < 0.35
+
+
+def test_an_api_is_called_exactly_as_often_as_assigned(usage):
+    counts, documents = usage
+    called = Counter()
+    for source, text in documents:
+        api = source.split("@")[0]
+        functions = (getattr(node, "func", None) for node in ast.walk(ast.parse(text)))
+        names = [getattr(function, "attr", "") for function in functions]
+        called[api] += names.count(api.rpartition(".")[2])
+    assert called == Counter({api: n for api, n in counts.items() if n})
+
+
+def test_every_document_is_valid_python_without_a_benchmark_comment(usage, invented):
+    for source, text in usage[1] + invented:
+        assert not reserved(text), source
+        ast.parse(text)
+
+
+def test_no_invented_api_exists_or_is_called_twice_and_each_is_documented(invented):
+    names = []
+    for _, text in invented:
+        called = re.findall(r"client\.(\w+)\(", text.rsplit('"""', 1)[1])
+        assert all(f"API name: {name}\n" in text for name in called)
+        names += called
+    assert len(set(names)) == len(names)
+    assert not set(names) & {spec.name for spec in load_index().specs}
+
+
+def test_reserved_wording_is_found_whatever_its_case_and_punctuation():
+    first, *others = load_tasks()[0].comment.split()
+    assert reserved(f"# now {first.upper()} {', '.join(others)}!")
+    assert not reserved(f"{first} {' '.join(reversed(others))}")
+
+
+@pytest.mark.parametrize("name", [HELD, "average", "dot", "where"])
+def test_docstring_examples_of_held_out_objects_alone_are_cut(name):
+    text = f'def {name}(a):\n    """Title.\n\n    >>> {name}([1])\n    1\n\n    Notes\n    """\n'
+    cut = packages.without_held_out_examples(text, "numpy")
+    assert (">>>" in cut) == (packages.example_split(f"numpy.{name}") == "training")
+    assert "Notes" in cut and ast.parse(cut)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'X = """Shared.\n\n>>> f(1)\n2"""\n',  # belongs to no object: cut in any case
+        f'add_newdoc("numpy", "{HELD}",\n"""Title.\n\n>>> {HELD}(1)\n1\n\nEnd\n""")\n',
+        f'add_newdoc("numpy", "ndarray", ("{HELD}", """Title.\n\n>>> 1\n1\n"""))\n',
+    ],
+)
+def test_examples_outside_of_functions_are_cut_and_the_module_still_parses(text):
+    cut = packages.without_held_out_examples(text + "Y = 1\n", "numpy")
+    assert ">>>" not in cut and ast.parse(cut).body[1].targets[0].id == "Y"
+
+
+def test_chunks_spell_the_module_and_cut_before_definitions():
+    text = "import os\n\n" + "".join(f"@d\ndef f{i}():\n    return {i}\n\n" for i in range(300))
+    pieces = list(packages.chunks(text, 500))
+    assert "".join(pieces) == text and max(map(len, pieces)) <= 1000
+    assert all(piece.startswith("@d") for piece in pieces[1:])

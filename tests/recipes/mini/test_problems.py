@@ -1,0 +1,245 @@
+"""The mini benchmark: the committed file, every step of its making on small cases, and what its models learn."""
+
+import contextlib
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lookuplab.paths import records
+from lookuplab.stackoverflow import ds1000
+from recipes.mini import problems, questions
+from recipes.mini.docstrings import Documented, Example, examples, examples_of, options_of
+from recipes.mini.packages import example_split
+from recipes.mini.problems import Literal, drafts, examined, literal, prompt
+
+IMPORT = ("import numpy as np",)
+TEST = """exec_context = "[insert]"
+
+
+def test_execution(solution):
+    known = {}
+    exec(exec_context.replace("[insert]", solution), known)
+    assert known["result"] == 3
+"""
+ARRAY = ("a = np.array([[10, 7, 4], [3, 2, 1]])",)
+MEDIAN = Example("numpy.median", 0, IMPORT, ARRAY, "np.median(a, axis=0)")
+
+
+@pytest.fixture(scope="module")
+def committed():
+    return [record for _, record in records(problems.PROBLEMS)]
+
+
+@pytest.fixture(scope="module")
+def median():
+    return {(draft.rule.partition(":")[0], draft.target): draft for draft in drafts(MEDIAN)}
+
+
+def passes(context, answer):
+    """Whether a problem's own program takes an answer."""
+    exec(context, known := {})
+    with contextlib.suppress(Exception):
+        known["test_execution"](answer)
+        return True
+
+
+def test_every_problem_is_of_a_held_out_object_and_names_its_origin(committed):
+    assert len(ds1000.load(problems.PROBLEMS)) == len(committed) == sum(problems.NUMBERS.values())
+    facts = pd.DataFrame(record["metadata"] for record in committed)
+    is_origin = facts.library_problem_id == facts.perturbation_origin_id
+    assert all(is_origin == (facts.perturbation_type == "Origin")) and all(
+        is_origin == (facts.rule == "")
+    )
+    assert set(facts.groupby(["library", "perturbation_origin_id"]).object.nunique()) == {1}
+    assert {example_split(name) for name in facts.object if name} == {"test"}
+
+
+def test_references_pass_and_nothing_and_none_fail(committed):
+    quick = [r for r in committed if r["metadata"]["library"] in ("Numpy", "Pandas")]
+    for record in quick[::8]:
+        answers = record["reference_code"], "pass", "result = None"
+        passed = [passes(record["code_context"], answer) for answer in answers]
+        assert passed == [True, None, None]
+
+
+def test_the_committed_problems_come_out_of_the_installed_examples(committed):
+    origin = next(one for one in committed if one["metadata"]["library"] == "Numpy")
+    facts = origin["metadata"]
+    name = f"{facts['object']}#{facts['example']}"
+    ((made, *_),) = examined([one for one in examples_of("numpy", "test") if one.id == name])
+    assert origin == {key: made.get(key, facts) for key in origin}
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "is_asked_for"),
+    [
+        ("numpy.sort", "np.sort(a, axis=1)", True),
+        ("scipy.stats.kappa4", "kappa4.cdf(vals, h, k)", True),
+        ("scipy.stats.kappa4", "np.allclose([0.5], kappa4.cdf(vals, h, k))", False),
+        ("pandas.Series.rolling", "s.rolling(3).mean()", False),
+        ("pandas.Series", "s.rolling(3).mean()", True),
+    ],
+)
+def test_a_problem_is_about_the_object_that_is_called(name, source, is_asked_for):
+    assert problems.calls(name, source) == is_asked_for
+
+
+def test_families_are_drawn_one_object_after_the_other_and_only_problems_that_hold():
+    def family(object, number, wrong, *kinds):
+        name = f"{object}#{number}"
+        known = {"object": object, "example": name, "prompt": name, "code_context": TEST}
+        known |= {"reference_code": "result = 3", "wrong": [wrong]}
+        return [known | {"perturbation": kind, "rule": kind} for kind in kinds]
+
+    ways = [family("numpy.a", n, "result = 4", "Origin", "Surface") for n in range(3)]
+    ways.append(family("numpy.b", 0, "result = 4", "Origin"))
+    ways.append(family("numpy.c", 0, "result = 2 + 1", "Origin"))  # a wrong answer passes
+    drawn = problems.chosen(ways, {"Origin": 3, "Surface": 1})
+    assert sorted(map(len, drawn)) == [1, 1, 2]
+    assert sorted(one[0]["object"] for one in drawn) == ["numpy.a", "numpy.a", "numpy.b"]
+
+
+def test_no_prompt_names_the_callable_or_a_parameter(committed):
+    for record in committed:
+        question, _, code = record["prompt"].partition("\nA:\n")
+        last = problems.called(record["metadata"]["expressions"][1]).rpartition(".")[2]
+        assert f".{last}(" not in question and f"`{last}`" not in question
+        assert f"import {last}\n" not in code and f".{last}(" not in code
+    flag = Example("numpy.sum", 0, IMPORT, ARRAY, "np.sum(a, axis=0, keepdims=True)")
+    asked = prompt(problems.origin(flag))
+    assert "`True`" in asked and "keepdims" not in asked and "axis" not in asked.partition("A:")[2]
+
+
+def test_a_callable_that_is_imported_by_name_is_called_by_its_module():
+    lines = ("from scipy.special import comb, factorial",)
+    first = Example("scipy.special.comb", 0, lines, (), "comb(5, 2)")
+    moved = problems.unimported(first, "comb")
+    assert moved.imports == ("import scipy.special", "from scipy.special import factorial")
+    assert moved.target == "scipy.special.comb(5, 2)"
+
+
+def test_an_example_keeps_the_statements_that_its_value_needs():
+    text = """Sum.
+
+    >>> import numpy as np
+    >>> unused = 3
+    >>> a = np.ones(3)
+    >>> a[0] = 5
+    >>> shown(a)
+    7.0
+    >>> other(a)
+    1
+    >>> shown(np.random.rand(3))
+    0.1
+    >>> print(shown(a))
+    7.0
+    """
+    setup = ("a = np.ones(3)", "a[0] = 5")
+    found = list(examples(Documented(("numpy.shown",), text)))
+    assert found == [Example("numpy.shown", 4, IMPORT, setup, "shown(a)")]
+
+
+def test_constants_become_variables_and_the_second_input_gives_another_value():
+    draft = problems.origin(Example("numpy.average", 0, IMPORT, (), "np.average([1, 2, 6])"))
+    (first, value), (second, other) = draft.cases
+    assert draft.target == "np.average(data)" and first == "data = [1, 2, 6]"
+    assert value == Literal("number", "3.0") and second.startswith(first) and other != value
+
+
+@pytest.mark.parametrize(
+    "setup, target",
+    [
+        (("import warnings", "warnings.warn('old')", *ARRAY), "np.sum(a)"),
+        (("print('x')", *ARRAY), "np.sum(a)"),
+        (ARRAY, "np.asarray(a)"),  # the set-up holds the value already
+        (ARRAY, "np.shape(a)"),  # no other input gives another value
+        (ARRAY, "np.pi"),
+    ],
+)
+def test_what_is_no_problem_is_left_out(setup, target):
+    with pytest.raises(Exception):
+        drafts(Example("numpy.x", 0, IMPORT, setup, target))
+
+
+def test_an_example_runs_in_a_process_that_writes_and_connects_nowhere():
+    lines = "open('x', 'w')", "import socket; socket.create_connection(('127.0.0.1', 9))", ""
+    tried = [Example("", 0, IMPORT, (line, *ARRAY), "np.sum(a)") for line in lines]
+    assert [bool(found) for found in examined(tried)] == [False, False, True]
+
+
+def test_surface_keeps_the_values_and_says_it_otherwise(median):
+    origin = median["", "np.median(a, axis=0)"]
+    surface = [draft for draft in median.values() if draft.perturbation == "Surface"]
+    rules = ["reworded", "story around it", "renamed: a to sample"]
+    assert [draft.rule for draft in surface] == rules
+    for draft in surface:
+        assert [found for _, found in draft.cases] == [found for _, found in origin.cases]
+    assert len({prompt(draft) for draft in [origin, *surface]}) == 4
+    assert problems.renamed("f(a, a=a.a, b='a')", {"a": "x"}) == "f(x, a=x.a, b='a')"
+
+
+def test_semantic_asks_for_another_argument_and_another_value(median):
+    draft = median["number changed", "np.median(a, axis=1)"]
+    assert draft.cases[0][1] == Literal("array", "np.array([7.0, 2.0], dtype='float64')")
+    assert "Take `a` and `1`." in prompt(draft)
+    document = "Parameters\n----------\nmode : {'full', 'same'}, optional\n    What.\nother : int\n"
+    assert options_of(document, "mode") == ["full", "same"] and options_of(document, "other") == []
+
+
+def test_difficult_rewrites_repeat_the_call_and_go_on(median):
+    assert ("then reversed", "np.median(a, axis=0)[::-1]") in median
+    each = median["for each of a list", "[np.median(item, axis=0) for item in inputs]"]
+    assert passes(problems.context(each), f"result = {each.target}")
+    assert not passes(problems.context(each), "result = [np.median(a, axis=0)] * 2")
+
+
+LEVELS = pd.MultiIndex.from_tuples([("a", 1), ("b", 2)])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(0.1, float("nan"), 2 + 1j, "a", {"a": 1}, [0.5, [1, 2]], (np.arange(2), 1.0)),
+        *(np.array(["a", "bc"]), np.array(["2020-01-01"], dtype="M8[D]")),
+        pd.date_range("2020", periods=2),
+        pd.Series([True, False], dtype="boolean", index=LEVELS),
+        pd.DataFrame([[1, 2.5]], columns=["a", "a"]),
+    ],
+)
+def test_a_value_written_as_source_is_the_same_value(value):
+    found = literal(value)
+    problems.same(found.kind, eval(found.source, dict(problems.KNOWN)), value)
+
+
+@pytest.mark.parametrize(
+    "value", [None, len, np.ma.array([1]), np.arange(10_000), "", pd.DataFrame()]
+)
+def test_a_value_without_a_short_source_has_none(value):
+    assert literal(value) is None
+
+
+@pytest.mark.parametrize(
+    "kind, result, expected",
+    [
+        *(("number", 1.1, 1.0), ("array", np.ones(2), np.ones(3))),
+        *(("sequence", (1.0,), (1.0, 2.0)), ("exact", ["a"], ("a",))),
+        ("series", pd.Series([1]).to_frame(), pd.Series([1])),
+        ("frame", pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]})),
+    ],
+)
+def test_another_value_is_told_apart(kind, result, expected):
+    with pytest.raises(Exception):
+        problems.same(kind, result, expected)
+
+
+def test_the_models_learn_a_few_problems_of_an_example_but_no_reference(monkeypatch):
+    monkeypatch.setattr(questions, "open_examples", lambda: [MEDIAN])
+    monkeypatch.setattr(ds1000, "load", lambda _: [])
+    learned = questions.pairs()
+    assert len(learned) == questions.PER_EXAMPLE and learned[0].id == "numpy.median#0.0"
+    assert learned[0].body == f"result = np.median(a, axis=0){questions.END}"
+    known = SimpleNamespace(reference="result = np.median(a, axis=0)")
+    monkeypatch.setattr(ds1000, "load", lambda _: [known])
+    assert learned[0].id not in [one.id for one in questions.pairs()]

@@ -1,0 +1,133 @@
+"""The functions that ToolGen's models learn, and those that none of them may: on a few small packages."""
+
+from collections import Counter
+from functools import cache
+
+import pytest
+
+from lookuplab.errors import UserError
+from lookuplab.toolgen.evaluation import listed_functions
+from recipes import mini
+from recipes.mini import toolgen
+
+DEFINED = '''def f{0}(a, b):
+    """Add the number {0} to both."""
+    first = a + {0}
+    return first, b + {0}
+
+
+class C{0}:
+    def one(self, items):
+        """Give all items of {0}."""
+        found = [item + {0} for item in items]
+        return found
+
+    def two(self, items):
+        """Count the items of {0}."""
+        total = len(items) * {0}
+        return total
+
+
+'''
+AGAIN = 7, 107, 207  # numbers whose function the held-out repository has, too, in another layout
+CACHED = "functions", "held_out_codes", "usable_functions"
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch):
+    """A folder to work in, while the sources are the packages ``one`` and ``two``, and ``kept`` is held out."""
+    files = {
+        f"{'one' if n < 100 else 'two'}/code{n}.py": map(DEFINED.format, range(n, n + 20))
+        for n in range(0, 300, 20)
+    } | {
+        "two/cloud.py": ["import boto3\n", DEFINED.format(900)],
+        "two/tests/test_code.py": [DEFINED.format(901)],
+        "certifi/core.py": [DEFINED.format(902)],
+        "kept/code.py": (DEFINED.format(n).replace("    ", "\t") for n in AGAIN),
+    }
+    for name, texts in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("".join(texts))
+    monkeypatch.setenv("LOOKUPLAB_SOURCES", str(tmp_path))
+    monkeypatch.setattr(toolgen, "HELD_OUT_PACKAGES", ("kept",))
+    monkeypatch.setattr(toolgen, "PER_REPOSITORY", 200)
+    for name in ("WORK", "MODELS"):
+        monkeypatch.setattr(toolgen, name, tmp_path / "work-1")  # no package's name
+    for name in CACHED:
+        monkeypatch.setattr(toolgen, name, cache(getattr(toolgen, name).__wrapped__))
+
+
+def test_no_training_has_code_of_a_held_out_repository_class_or_function(world):
+    known = toolgen.training_functions()
+    learned = toolgen.learned_functions()
+    left_out = {toolgen.split_of(one.id) for one in (*known, *learned)} - {"training"}
+    assert not left_out and len(known) > 400
+    texts = [one.signature + one.body for one in (*known, *learned)]
+    for number in (*AGAIN, 900, 901, 902):  # held out; a cloud file, a test, a licence
+        assert not [text for text in texts if f"+ {number}\n" in text]
+    trained = {*map(toolgen.code_hash, known)}
+    for split in toolgen.HELD_OUT:
+        asked = toolgen.held_out_functions(split)
+        assert len(asked) > 10 and {toolgen.split_of(one.id) for one in asked} == {split}
+        assert trained.isdisjoint(map(toolgen.code_hash, asked))
+
+
+def test_no_package_gives_more_than_its_share_and_the_order_is_a_hash(world):
+    learned = Counter(one.repository for one in toolgen.learned_functions())
+    assert learned["two"] == 200 and 100 < learned["one"] < 300
+    asked = [one.id for one in toolgen.held_out_functions("test")]
+    assert asked == sorted(asked, key=toolgen.order) != sorted(asked)
+
+
+def test_the_split_is_a_function_of_the_draw_and_of_the_whole_class_or_function(monkeypatch):
+    def drawn():
+        return [toolgen.split_of(f"p/a.py:C{n}.f#1") for n in range(4000)]
+
+    first = drawn()
+    assert first == [toolgen.split_of(f"p/a.py:C{n}.g.<locals>#77") for n in range(4000)]
+    shares = Counter(first)
+    assert 150 < shares["test"] < 250 and 150 < shares["development"] < 250
+    monkeypatch.setattr(mini, "DRAW", 1)
+    assert drawn() != first
+
+
+def test_the_written_list_gives_the_functions_back_in_its_order(world):
+    toolgen.write_held_out()
+    asked, file = toolgen.held_out_functions("test"), toolgen.MODELS / "seen_test.txt"
+    assert listed_functions(file) == asked and listed_functions(file, limit=3) == asked[:3]
+
+
+def test_the_committed_list_is_of_functions_of_the_test_split():
+    file = toolgen.MODELS / "seen_test.txt"
+    ids = file.read_text().splitlines()
+    assert len(ids) == toolgen.HELD_OUT["test"] and ids == sorted(ids, key=toolgen.order)
+    assert {toolgen.split_of(id) for id in ids} == {"test"}
+    assert [one.id for one in listed_functions(file, limit=5)] == ids[:5]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"id": 1}', "is not a function's id"),
+        ("click/no_such.py:f#1", "files that do not exist: .*no_such.py"),
+        ("click/core.py:f#1", "none of its 1 ids"),
+        ("no_such/a.py:f#1", "no_such"),
+    ],
+)
+def test_a_list_of_functions_that_are_not_there_is_refused_in_one_line(tmp_path, line, message):
+    file = tmp_path / "seen.txt"
+    file.write_text(line + "\n")
+    with pytest.raises(UserError, match=message):
+        listed_functions(file)
+
+
+def test_functions_with_and_without_docstring_keep_signature_and_body_apart(tmp_path):
+    file = tmp_path / "a.py"
+    file.write_text(
+        'class A:\n    def f(self,\n          x=1):\n        """Do it. Now."""\n        if x:\n            return x  # note\n\n'
+        "    def g(self): return 1\n\n    def h(self):\n        return 2\n"
+    )
+    first, second = toolgen.file_functions("p/a.py", file)
+    assert (first.docstring, first.signature) == ("Do it.", "def f(self,\n      x=1):")
+    assert first.body == "    if x:\n        return x"
+    assert (second.id, second.docstring, second.body) == ("p/a.py:A.h#10", "", "    return 2")

@@ -1,0 +1,101 @@
+"""Packing, tokenizer, a tiny run of each kind, its resumption."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas
+import pytest
+import torch
+from accelerate.state import AcceleratorState
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from recipes.mini import training
+from recipes.mini.training import IGNORED, Recipe, batches, fitted, tensors
+
+EXAMPLES = [([5 + i % 7, 6, 7], [8 + i % 5] * (1 + i % 9) + [0]) for i in range(60)]
+SIZES = np.array([len(read) + len(written) for read, written in EXAMPLES])
+SAMPLE = [
+    "client = boto3.client('s3')\nclient.list_identity_pool_usage(IdentityPoolId='a1')\n"
+] * 20
+TOKENIZER = training.train_tokenizer(SAMPLE)
+
+
+RECIPE = Recipe("tiny", epochs=2, packed=True, batch_tokens=128)
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch):
+    AcceleratorState._reset_state(reset_partial_state=True)  # another test has set a precision
+    shape = training.ARCHITECTURES["small"] | {"num_hidden_layers": 2, "hidden_size": 32}
+    monkeypatch.setitem(training.ARCHITECTURES, "tiny", shape)
+    t5 = training.ARCHITECTURES["t5"] | {"num_layers": 1, "num_decoder_layers": 1, "d_model": 32}
+    monkeypatch.setitem(training.ARCHITECTURES, "tiny-t5", t5)
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_every_example_is_in_one_row_of_an_epoch_and_no_batch_is_too_large(packed):
+    plan = batches(SIZES, replace(RECIPE, epochs=1, packed=packed, batch_tokens=1100))
+    assert sorted(n for rows in plan for row in rows for n in row) == list(range(60))
+    longest = [len(rows) * max(SIZES[row].sum() for row in rows) for rows in plan if len(rows) > 1]
+    assert all(size <= 1200 for size in longest)
+
+
+def test_rows_are_filled_best_fit_decreasing():
+    sizes = np.array([300, 200, 12, 512, 100])
+    assert fitted(range(5), sizes, 512) == [[3], [0, 1, 2], [4]]
+
+
+def test_only_what_is_written_is_learned_and_padding_is_not():
+    two = tensors([[([5], [6, 7]), ([], [8])], [([], [9])]], encoder_decoder=False)
+    assert two["input_ids"].tolist() == [[5, 6, 7, 8], [9, 1, 1, 1]]
+    assert two["labels"].tolist() == [[IGNORED, 6, 7, 8], [9, IGNORED, IGNORED, IGNORED]]
+    two = tensors([[([5, 6], [7])], [([5], [8, 0])]], encoder_decoder=True)
+    assert two["attention_mask"].tolist() == [[True, True], [True, False]]
+    assert two["labels"].tolist() == [[7, IGNORED], [8, 0]]
+
+
+@pytest.mark.parametrize("model", ["tiny", "tiny-t5"])
+def test_a_killed_run_that_goes_on_gives_the_same_weights(model, tmp_path, monkeypatch):
+    def run(name, seed=0):
+        changed = replace(RECIPE, model=model, seed=seed, packed=model == "tiny")
+        folders = tmp_path / name, tmp_path / name / "out"
+        facts = training.pretrain(EXAMPLES, TOKENIZER, changed, *folders, "", save_every=1)
+        return facts["steps"], (folders[1] / "model.safetensors").read_bytes()
+
+    steps, whole = run("whole")
+    run("killed", seed=1)  # another run's checkpoint
+    with monkeypatch.context() as killing:
+        killing.setattr(training, "watched", lambda steps, *_: steps[:2])
+        _, half = run("killed")
+    assert steps > 2 and half != whole == run("killed")[1]
+
+
+def test_the_rate_warms_up_stays_and_cools_down_to_zero():
+    ramps = replace(RECIPE, warmup=0.1, cooldown=0.5)
+    rates = [training.rate(step, 100, ramps) for step in (0, 9, 50, 75, 100)]
+    assert rates == pytest.approx([0.1, 1, 1, 0.5, 0])
+
+
+def test_a_tiny_run_lowers_the_loss_and_writes_a_loadable_folder(tmp_path):
+    ids, out = TOKENIZER(SAMPLE)["input_ids"], tmp_path / "out"
+    examples = [((), [*row, 0]) for row in ids]
+    long = replace(RECIPE, batch_tokens=1100, epochs=20)
+    training.pretrain(examples, TOKENIZER, long, tmp_path / "work", out, "Made in a test.")
+    losses = pandas.read_csv(out / "log.csv").loss
+    assert losses.iloc[-1] < losses.iloc[0] - 1
+    assert AutoModelForCausalLM.from_pretrained(out).dtype == torch.float16
+    assert AutoTokenizer.from_pretrained(out)(SAMPLE)["input_ids"] == ids
+    assert "Made in a test." in (out / "README.md").read_text()
+
+
+@settings(deadline=None)
+@given(st.text() | st.text(alphabet=" \t\r\n_aB1.('"))
+def test_decoding_gives_the_text_back(text):
+    assert TOKENIZER.decode(TOKENIZER(text)["input_ids"]) == text
+
+
+def test_names_are_cut_at_underscores_and_changes_of_case_and_digits_stand_alone():
+    assert TOKENIZER.tokenize("list_identity_pool") == ["list", "_identity", "_pool"]
+    assert TOKENIZER.tokenize("IdentityPoolId24") == ["Identity", "Pool", "Id", "2", "4"]

@@ -1,0 +1,128 @@
+"""An artifact's files: one schema, and equal bytes for equal numbers."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from lookuplab.errors import UserError
+from lookuplab.results.artifact import Artifact, read_csv, readable, to_csv
+
+ROW = {
+    "model": "m",
+    "condition": "low",
+    "metric": "valid",
+    "value": 100 / 3,
+    "ci_low": 20.0,
+    "ci_high": 50.5,
+    "n": 267,
+}
+
+
+def save(*rows: dict, **more) -> Path:
+    artifact = Artifact("demo", "table", "mini")
+    artifact.save(pd.DataFrame(rows), **more)
+    return artifact.place.parent
+
+
+def test_numbers_are_written_with_six_significant_digits(kit):
+    bare = {"condition": "high", "value": -0.0, "n": None, "ci_low": None, "paper_value": 84.39}
+    folder = save(ROW, ROW | bare)
+    lines = (folder / "table.csv").read_text().splitlines()
+    assert lines[1:] == [
+        "demo,table,m,low,valid,33.3333,20,50.5,267,,",
+        "demo,table,m,high,valid,0,,50.5,,,84.39",
+    ]
+
+
+def test_a_written_table_reads_back_and_writes_the_same_bytes(kit):
+    file = save(ROW, ROW | {"condition": "NA", "value": 1e-9}) / "table.csv"
+    assert to_csv(read_csv(file)) == file.read_text()
+    assert list(read_csv(file).condition) == ["low", "NA"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([{**ROW, "accuracy": 1}], "unknown or missing: accuracy"),
+        ([ROW, ROW], "two numbers, .* for m / low / valid"),
+        ([{**ROW, "ci_low": 60.0}], "ci_low above ci_high, for m / low / valid"),
+        ([ROW], "no data at data/none"),
+    ],
+)
+def test_rows_outside_the_schema_and_missing_data_are_refused(kit, rows, message):
+    with pytest.raises(UserError, match=message):
+        save(*rows, data=["data/none"])
+
+
+def test_provenance_names_models_data_and_seeds_but_no_place_on_this_machine(kit):
+    data = kit.root / "data" / "tasks.jsonl"
+    data.parent.mkdir()
+    data.write_bytes(b"abc")
+    model = {"name": "tiny", "folder": str(kit.root / "data" / "mini" / "tiny")}
+    folder = save(ROW, models=[model], data=[data], seeds=3, parameters={"file": str(data)})
+    text = (folder / "table.json").read_text()
+    record = json.loads(text)
+    assert str(kit.root) not in text
+    assert record["models"] == [{"name": "tiny", "folder": "data/mini/tiny"}]
+    # sha256 of "abc", from the standard's examples
+    assert record["data"] == {
+        "data/tasks.jsonl": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    }
+    assert record["seeds"] == 3 and record["parameters"] == {"file": "data/tasks.jsonl"}
+    assert {"git", "packages", "processor", "device", "wall_seconds"} <= set(record)
+
+
+def test_sentences_name_a_model_as_tables_do(kit, monkeypatch):
+    address = "http://localhost:8000/v1#tiny"
+    monkeypatch.setenv("LOOKUPLAB_PARAMETERS", json.dumps({"models": [address]}))
+    save(ROW | {"model": "tiny"})
+    artifact = Artifact("demo", "table", "mini")
+    for name in ("tiny", "tiny?dtype=float32", address):
+        assert artifact.quote("low", "valid", name).startswith("33.3")
+    told = "tiny is right in 33.3 [20.0, 50.5]. n = 267."
+    assert artifact.tell(f"{address} is right in {artifact.quote('low', 'valid')}.").data == told
+    assert artifact.place.with_suffix(".txt").read_text() == f"{told}\n"
+
+
+def test_a_readable_number_has_its_interval_and_n_where_they_exist():
+    table = pd.DataFrame([ROW, ROW | dict.fromkeys(["ci_low", "ci_high", "n"])])
+    assert list(readable(table)) == ["33.3 [20.0, 50.5] n=267", "33.3"]
+
+
+def test_a_sentence_has_the_n_of_the_numbers_in_it_and_of_no_others(kit):
+    save(ROW, ROW | {"condition": "high", "value": 40, "n": 7})
+    artifact = Artifact("demo", "table", "mini")
+    artifact.quote("high", "valid")  # of a cell that failed before it told anything
+    low = artifact.quote("low", "valid")
+    assert artifact.tell(f"First {low}.").data.endswith(" n = 267.")
+    assert artifact.tell(f"Then {artifact.quote('high', 'valid')}.").data.endswith("n = 7.")
+    assert artifact.tell("Nothing.").data == "Nothing."
+
+
+def test_a_misspelt_condition_or_metric_is_refused_and_one_of_another_run_is_not_measured(kit):
+    save(ROW)
+    artifact = Artifact("demo", "table", "mini")
+    for names in (("lwo", "valid"), ("low", "vaild")):
+        with pytest.raises(UserError, match="demo/table: the quoted .* it must be (low|valid)$"):
+            artifact.quote(*names)
+    Artifact("demo", "table", "full").save(pd.DataFrame([ROW | {"condition": "gate_0.8"}]))
+    assert (
+        artifact.quote("gate_0.5", "valid") == artifact.quote("low", "valid", "x") == "not measured"
+    )
+
+
+def test_importing_the_kit_changes_no_option_of_pandas_and_no_style_of_pictures():
+    script = """
+import importlib, pkgutil, matplotlib, pandas
+before = pandas.describe_option(_print_desc=False), dict(matplotlib.rcParams)
+import lookuplab
+for module in pkgutil.walk_packages(lookuplab.__path__, "lookuplab."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+assert before == (pandas.describe_option(_print_desc=False), dict(matplotlib.rcParams))
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

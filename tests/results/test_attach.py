@@ -1,0 +1,41 @@
+"""Putting the paper's value beside ours."""
+
+import pandas as pd
+import pytest
+
+from lookuplab.errors import UserError
+from lookuplab.results import paper
+
+ROLES = {"mini-small": "StarCoder2-3B", "mini-large": "StarCoder2-15B"}
+NONE = float("nan")
+
+
+def frame(row):
+    artifact, model, *others = row.split(", ")
+    values = ["cloudapibench", artifact, model or NONE, *others]
+    return pd.DataFrame([values], columns=["paper", "artifact", "model", "condition", "metric"])
+
+
+@pytest.mark.parametrize(
+    ("row", "printed"),
+    [
+        ("table1_base_models, mini-small, low, valid_percent", 11.61),
+        ("table1_base_models, mini-large, low, valid_percent", 24.72),
+        ("fig2_fig10_composition, , all, tasks", 622),
+        ("table1_base_models, mini-small, low, valid_closed_percent", NONE),
+        # the largest models only
+        ("table4_failure_modes, mini-small, low, valid_percent", NONE),
+        ("fig1_perplexity, mini-large, low, perplexity", NONE),  # a picture
+    ],
+)
+def test_what_the_paper_prints_of_a_model_s_role_stands_beside_ours_and_nothing_else(row, printed):
+    ours = frame(row).assign(value=3.0).set_index(pd.Index([7]))
+    found = paper.attach(ours, ROLES)
+    assert found.paper_value.tolist() == pytest.approx([printed], nan_ok=True)
+    assert found.index.tolist() == [7] and found.value.tolist() == [3.0]
+
+
+def test_an_unknown_role_is_an_error():
+    ours = frame("table1_base_models, mini-small, low, valid_percent")
+    with pytest.raises(UserError, match="role of 'mini-small'.*StarCoder2-3B"):
+        paper.attach(ours, {"mini-small": "StarCoder-3B"})

@@ -1,0 +1,274 @@
+"""Claims: how a verdict comes about, what a file may contain, what is printed, and that the papers' own numbers agree."""
+
+import math
+from collections import Counter
+from dataclasses import replace
+from io import StringIO
+
+import pandas as pd
+import pytest
+import yaml
+
+from lookuplab import paths
+from lookuplab.errors import UserError
+from lookuplab.results import claims
+from lookuplab.results.artifact import COLUMNS
+from lookuplab.results.claims import (
+    COVERS,
+    FAILS,
+    HOLDS,
+    LARGER,
+    SMALLER,
+    UNDECIDED,
+    UNTESTABLE,
+    Claim,
+    by_family,
+    judge,
+    judge_run,
+    load,
+    questions,
+)
+
+METRIC = "valid_percent"
+AT_LEAST = {"kind": "within", "ranges": {"low": [50, None]}}
+AT_MOST = {"kind": "within", "ranges": {"low": [None, 50]}}
+ABOUT = {"kind": "within", "ranges": {"low": [40, 60]}}
+EXACTLY = {"kind": "within", "ranges": {"low": [50, 50]}}
+HIGH_LOW = {"kind": "greater", "left": "high", "right": "low"}
+RISING = {"kind": "monotone", "direction": "increasing"}
+SIZES = RISING | {"over": {"size": "all"}}
+BETTER = {"kind": "greater", "left": "dag/low", "right": "base/low"}
+BASE, DAG = "m, base/low, 40, 30, 50", "m, dag/low, 46, 36, 56"
+LOW = "m, low, 5, 4, 6"
+ENTRY = {
+    "id": "a-claim",
+    "paper": "cloudapibench",
+    "place": "Table 1",
+    "statement": "words",
+    "artifact": "an_artifact",
+    "test": HIGH_LOW | {"metric": METRIC},
+}
+
+
+def claim(test, models="all"):
+    return Claim(**ENTRY | {"test": {"metric": METRIC} | test, "models": models})
+
+
+def judged(test, *rows, models="all", changes=(), **more):
+    """Rows and changes are "model, condition, value[, ci_low, ci_high]"; n is 100, the paper's value 50."""
+    lines = [f"{METRIC}, {row}" for row in rows] + [
+        f"valid_change_points, {row}" for row in changes
+    ]
+    columns = ["metric", "model", "condition", "value", "ci_low", "ci_high"]
+    frame = pd.read_csv(StringIO("\n".join(lines)), names=columns, skipinitialspace=True)
+    return judge(claim(test, models), frame.assign(n=100, paper_value=50.0, **more))
+
+
+def verdict(test, *rows, **more):
+    return judged(test, *rows, **more).verdict
+
+
+def quantities(judgement):
+    return [one.quantity for one in judgement.comparisons]
+
+
+# What the papers say of themselves
+
+
+def test_a_claim_that_the_papers_own_numbers_contradict_says_so():
+    found = [one for one in judge_run(load(), paths.RUNS / "nowhere") if one.reported]
+    assert len(found) >= 35
+    contradicted = [one.claim for one in found if {c.verdict for c in one.reported} != {HOLDS}]
+    assert {one.id for one in contradicted} == {
+        "capi-name-and-description-do-not-help",
+        "capi-dag-size-helps",
+        "capi-dagpp-size-helps",
+    }
+    said = "The paper's own numbers do not bear this out"
+    assert all(said in one.why for one in contradicted)
+
+
+def test_one_number_is_judged_once():
+    asked = Counter(
+        (one.paper, one.test["metric"], *ends[1:3])
+        for one in load()
+        if one.artifact != "table2_index_lookup"  # one model, by the way; Table 3 has all
+        for ends in questions(one, ["m-small", "m-large"])
+        if one.test["kind"] == "greater" and one.role == "claim" and ends[1][0] == "m-large"
+    )
+    assert asked and max(asked.values()) == 1, asked.most_common(3)
+
+
+# Verdicts
+
+
+@pytest.mark.parametrize(
+    ("test", "value", "interval", "expected"),
+    [
+        (AT_LEAST, 55, "51, 60", HOLDS),
+        (AT_MOST, 55, "51, 60", FAILS),
+        (AT_LEAST, 40, "30, 49", FAILS),
+        (AT_MOST, 40, "30, 49", HOLDS),
+        (AT_LEAST, 50, "40, 60", UNDECIDED),
+        (AT_MOST, 50, "40, 60", UNDECIDED),
+        (AT_LEAST, 55, "50, 60", UNDECIDED),  # an end at the bound decides nothing
+        (AT_LEAST, 50, "50, 60", UNDECIDED),
+        (AT_LEAST, 50, "", HOLDS),  # without an interval it is exact
+        (AT_MOST, 50, "", HOLDS),
+        (ABOUT, 50, "42, 58", HOLDS),
+        (ABOUT, 37.5, "30, 45", UNDECIDED),
+        (ABOUT, 29, "20, 38", FAILS),
+        (EXACTLY, 50, "40, 60", HOLDS),  # that number, whatever the interval
+        (EXACTLY, 49, "40, 60", FAILS),
+    ],
+)
+def test_a_bound_is_decided_by_the_whole_interval(test, value, interval, expected):
+    assert verdict(test, f"m, low, {value}, {interval}") == expected
+
+
+def test_one_of_many_comparisons_must_be_surer_to_decide_alone():
+    # 45 [40, 49.9] is below 50 by 2.0 of its standard errors: one-sided 2.3%, or 11.5% for the least of five
+    rows = ["m, low, 45, 40, 49.9", *(f"{name}, low, 60, 55, 65" for name in "abcd")]
+    assert verdict(AT_LEAST, rows[0]) == FAILS
+    assert verdict(AT_LEAST, *rows) == UNDECIDED
+    assert verdict(AT_MOST, *rows, models="any") == UNDECIDED
+    assert verdict(AT_LEAST, "m, low, 45, 43, 47", *rows[1:]) == FAILS
+
+
+@pytest.mark.parametrize(
+    ("interval", "expected"),
+    [("45, 55", COVERS), ("40, 49", SMALLER), ("51, 55", LARGER)],
+)
+def test_the_size_is_whether_the_interval_covers_the_papers_value(interval, expected):
+    assert judged(AT_LEAST, f"m, low, 50, {interval}").size == expected  # the paper's is 50
+    printed = judged(AT_LEAST | {"printed": 99}, f"m, low, 50, {interval}")
+    assert printed.size == SMALLER and printed.comparisons[0].paper_value == 99
+
+
+def test_a_difference_is_decided_by_its_own_interval():
+    # the intervals [50, 70] and [44, 52] overlap, yet the difference, 12 [1.2, 22.8], is above 0
+    rows = ["m, high, 60, 50, 70", "m, low, 48, 44, 52"]
+    [one] = judged(HIGH_LOW, *rows).comparisons
+    half = math.hypot(10, 4)
+    assert (one.value, one.low, one.high) == pytest.approx((12, 12 - half, 12 + half))
+    assert (one.verdict, one.n, one.paper_value) == (HOLDS, "100 + 100", 0)
+    found = [verdict(HIGH_LOW | {"by": by}, *rows) for by in (-1, 5, 25)]
+    assert found == [HOLDS, UNDECIDED, FAILS]
+    assert verdict(HIGH_LOW, "m, high, 5", "m, low, 5") == FAILS, "equal is not greater"
+
+
+def test_sizes_are_compared_inside_a_family_and_across_families_only_when_asked():
+    values = {"b-7B": 5, "b-3B": 2, "o-1B": 9, "o-2B": 10, "single": 1}
+    found = judged(SIZES, *(f"{name}, all, {value}" for name, value in values.items()))
+    assert quantities(found) == ["b-7B - b-3B > 0", "o-2B - o-1B > 0"] and found.verdict == HOLDS
+    values = {"a-7B": 50, "b-7B": 45, "c-15B": 40, "d-20B": 60, "none": 1}
+    rows = [f"{name}, all, {value}" for name, value in values.items()]
+    across = judged(RISING | {"over": {"size": "all", "across_families": True}}, *rows)
+    assert quantities(across) == ["c-15B - b-7B > 0", "d-20B - c-15B > 0"]
+    assert across.verdict == FAILS and verdict(SIZES, *rows) == UNDECIDED
+
+
+def test_claims_about_all_any_and_the_largest_models():
+    good, bad = "a-large, low, 60, 55, 65", "a-small, low, 20, 15, 25"
+    unclear = "b, low, 50, 40, 60"
+    for rows, expected in (
+        ((good, bad), {"all": FAILS, "any": HOLDS, "largest": HOLDS}),
+        ((good, unclear), {"all": UNDECIDED, "any": HOLDS}),
+        ((bad, unclear), {"all": FAILS, "any": UNDECIDED}),
+    ):
+        assert {one: verdict(AT_LEAST, *rows, models=one) for one in expected} == expected
+
+
+def test_a_claim_about_frequent_apis_is_not_testable_on_a_model_that_knows_none(tmp_path):
+    m, other = [(4.9, 3, 6), (4, 3, 5)], [(5, 4, 6), (4, 3.9, 4.1)]
+
+    def verdicts(**models):
+        keys = [(model, condition) for model in models for condition in ("high", "low")]
+        table = pd.DataFrame(sum(models.values(), []), columns=["value", "ci_low", "ci_high"])
+        table[["model", "condition"]] = keys
+        table = table.assign(metric=METRIC, n=100).reindex(columns=list(COLUMNS))
+        (tmp_path / "cloudapibench").mkdir(exist_ok=True)
+        for name in ("table1_base_models", "an_artifact"):
+            table.to_csv(tmp_path / "cloudapibench" / f"{name}.csv", index=False)
+        floor = next(one.floor for one in load() if one.floor)  # CloudAPIBench's
+        ranges = [{name: [50, None]} for name in ("high", "low")]
+        tests = [claim({"kind": "within", "ranges": one}) for one in ranges]
+        tests = [replace(one, floor=floor) for one in tests]
+        return [(one.verdict, len(one.comparisons)) for one in judge_run(tests, tmp_path)]
+
+    assert verdicts(m=m) == [(UNTESTABLE, 1), (FAILS, 1)]
+    assert verdicts(m=m, other=other) == [(FAILS, 1), (FAILS, 2)], "the other model decides alone"
+
+
+def test_families_are_ordered_by_size():
+    granite = [f"ibm-granite/granite-{name}" for name in ("3b-code-base-2k", "20b-code-base-8k")]
+    found = by_family([granite[1], "GPT-4o", granite[0], "mini-large", "mini-small"])
+    models = [[model for _, model in members] for members in found.values()]
+    assert models == [granite, ["GPT-4o"], ["mini-small", "mini-large"]]
+
+
+def test_what_is_missing_is_not_decided(tmp_path):
+    row = judged(HIGH_LOW, "m, high, 5")
+    assert row.verdict == UNDECIDED and math.isnan(row.comparisons[0].value)
+    nothing = judged(AT_LEAST, changes=["m, low, 5"])
+    assert (nothing.verdict, nothing.note) == (UNDECIDED, "no valid_percent to compare")
+    [file] = judge_run([claim(AT_LEAST)], tmp_path)
+    assert file.verdict == UNDECIDED and file.note.endswith("run an_artifact in this profile")
+
+
+def test_a_metric_of_pairs_of_models_asks_no_single_model():
+    test = {"kind": "within", "ranges": {"low": [0, None]}}
+    found = judged(test, "b - a, low, 5, 2, 8", changes=["a, low, 1", "b, low, 6"])
+    assert found.verdict == HOLDS and len(found.comparisons) == 1
+
+
+# Paired changes
+
+
+def test_a_change_from_the_base_is_judged_on_its_paired_interval_in_both_directions():
+    gain = ["m, dag/low, 6, 2, 9"]
+    assert verdict(BETTER, BASE, DAG) == UNDECIDED  # the two intervals overlap widely
+    [one] = judged(BETTER, BASE, DAG, changes=gain).comparisons
+    assert (one.value, one.low, one.high, one.verdict, one.n) == (6, 2, 9, HOLDS, "100 pairs")
+    worse = {"kind": "greater", "left": "base/low", "right": "dag/low"}
+    [one] = judged(worse | {"by": -5}, BASE, DAG, changes=gain).comparisons
+    assert (one.value, one.low, one.high, one.verdict) == (-6, -9, -2, UNDECIDED)
+    assert verdict(worse, BASE, DAG, changes=gain) == FAILS
+    # it says nothing about another pair
+    other = judged(BETTER | {"right": "base/high"}, "m, base/high, 40", DAG, changes=gain)
+    assert other.comparisons[0].n == "100 + 100"
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_estimate_without_an_interval_decides_nothing():
+    assert judged(AT_LEAST, "m, low, 60", clusters=5).verdict == UNDECIDED
+    assert judged(HIGH_LOW, "m, high, 60", LOW, clusters=5).verdict == UNDECIDED
+
+
+# The file
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"models": "most"}, "its models or role are unknown"),
+        ({"colour": "red"}, "unexpected keyword argument 'colour'"),
+        ({"test": {"kind": "greater", "metric": "m", "left": "high"}}, "KeyError 'right'"),
+    ],
+)
+def test_a_broken_claim_is_named_with_its_file(tmp_path, change, message):
+    file = tmp_path / "claims.yaml"
+    file.write_text(yaml.safe_dump([ENTRY | {"id": "first"}, ENTRY | change]))
+    with pytest.raises(UserError, match=f"claims.yaml, claim 2 .*{message}"):
+        load(file)
+
+
+# What is printed
+
+
+def test_details_show_every_comparison_and_the_verdict_the_one_that_decides():
+    failed = judged(AT_LEAST, "good, low, 60, 55, 65", "bad, low, 30, 25, 35")
+    decides = "bad low >= 50: 30 [25, 35], n 100, paper 50; fails (2 comparisons: holds 1, fails 1)"
+    assert f"ours: {decides}" in claims.text([failed]) and "good" not in claims.text([failed])
+    said = "- good low >= 50: 60 [55, 65], n 100, paper 50: holds, larger"
+    assert said in claims.text([failed], details=True)

@@ -1,0 +1,145 @@
+"""What stands where in each kind of figure. That equal rows give equal pictures is proven on the committed ones."""
+
+from io import StringIO
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+from matplotlib.colors import to_rgb
+from scipy.spatial.distance import pdist
+
+from lookuplab.errors import UserError
+from lookuplab.results import plots
+
+RATES = """model,condition,value,ci_low,ci_high,paper_value
+mini-small,high,60,50,72,84.39
+mini-small,low,5,2,9,11.61
+mini-large,high,80,75,84,
+mini-large,low,14,8,20,
+"""
+RATES = pd.read_csv(StringIO(RATES)).assign(metric="valid_percent")
+CURVE = """condition,value,paper_value,metric
+base/high,84,,valid_percent
+precision_100/high,90,,valid_percent
+precision_0/high,40,,valid_percent
+precision_50/high,65,67.32,valid_percent
+precision_0/low,20,,valid_percent
+precision_100/low,80,,valid_percent
+precision_50/high,66,,sampled_valid_percent
+dag_confidence/high,1,,valid_percent
+"""
+CURVE = pd.read_csv(StringIO(CURVE)).assign(model="m")
+CURVE = CURVE.assign(ci_low=CURVE.value - 5, ci_high=CURVE.value + 5)
+
+
+def curves(frame=CURVE, **options):
+    return plots.curves(frame, "valid_percent", "precision", **options)
+
+
+def texts(artists):
+    return [text.get_text() for text in artists]
+
+
+def diamonds(axes):
+    """The paper's points, (x, y)."""
+    marked = [line.get_xydata() for line in axes.lines if line.get_marker() == "D"]
+    return [tuple(point) for points in marked for point in points if not np.isnan(point).any()]
+
+
+def test_bars_are_the_values_with_their_intervals_and_the_papers_marks():
+    (axes,) = plots.grouped_bars(RATES, "valid_percent", order=["low", "high"]).axes
+    assert [bar.get_height() for bar in axes.patches] == [5, 14, 60, 80]
+    segments = [one[:, 1].tolist() for lines in axes.collections for one in lines.get_segments()]
+    assert segments == [[2, 9], [8, 20], [50, 72], [75, 84]]
+    assert [y for _, y in diamonds(axes)] == [11.61, 84.39]
+    assert texts(axes.get_legend().get_texts()) == ["low", "high", "paper", "95% interval"]
+
+
+# Severe protanopia and deuteranopia (Machado, Oliveira and Fernandes 2009, Table 1): linear RGB as such eyes see it.
+SEEN = {
+    "protanopia": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+    "deuteranopia": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+    "grey": [[0.2126, 0.7152, 0.0722]] * 3,
+}
+TOGETHER = [
+    ["high", "medium", "low", "all"],
+    ["mini-small", "mini-medium", "mini-large"],
+    ["aws", "azure"],
+    ["valid", "another API", "wrong usage", "no such API"],
+    ["a", "b", "c", "d", "e"],
+]
+
+
+@pytest.mark.parametrize("names", TOGETHER)
+@pytest.mark.parametrize("eyes", SEEN)
+def test_colours_that_stand_together_are_told_apart(names, eyes):
+    rgb = np.array([to_rgb(colour) for colour in plots.colours(names).values()])
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    seen = np.cbrt((linear @ np.transpose(SEEN[eyes])).clip(0, 1))  # equal steps look equal
+    assert pdist(seen).min() > 0.12, "an eighth of the way from black to white"
+
+
+def test_a_curve_runs_over_the_numbers_in_its_conditions_with_its_band():
+    before = plt.get_fignums()
+    (axes,) = curves(classes=["high"]).axes
+    assert plt.get_fignums() == before, "an open figure would be shown twice in a notebook"
+    assert axes.lines[0].get_xydata().tolist() == [[0, 40], [50, 65], [100, 90]]
+    assert diamonds(axes) == [(50, 67.32)]
+    (band,) = curves(classes=["low"]).axes[0].collections[0].get_paths()
+    assert {tuple(corner) for corner in band.vertices} == {(0, 15), (0, 25), (100, 75), (100, 85)}
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        ([1200] * 4, ["API frequency, n = 1,200", "high", "low"]),
+        ([205, 267, 205, 40], ["API frequency", "high, n = 205", "low"]),
+    ],
+)
+def test_a_legend_says_n_where_a_name_has_one(counts, said):
+    legend = plots.grouped_bars(RATES.assign(n=counts), "valid_percent").axes[0].get_legend()
+    assert [legend.get_title().get_text(), *texts(legend.get_texts())[:2]] == said
+
+
+def test_token_bins_double_up_to_the_longest():
+    bins = {0: "[0, 0]", 1: "[1, 1]", 3: "[2, 3]", 16: "[16, 31]", 2047: "[1024, 2047]"}
+    assert {count: plots.token_bin(count) for count in bins} == bins
+    assert plots.token_bin(99_999) == "[1024, 2047]"
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda: plots.grouped_bars(RATES, "valid"), "metric is 'valid'; it must be valid_percent"),
+        (
+            lambda: plots.grouped_bars(RATES, "valid_percent", order=["hihg", "low"]),
+            "'hihg'; .* high, low",
+        ),
+        (
+            lambda: curves(points="sampled"),
+            "'sampled'; it must be valid_percent, sampled_valid_perc",
+        ),
+        (lambda: curves(classes=["hgih", "low"]), "'hgih'; it must be high, low"),
+        (
+            lambda: plots.curves(CURVE, "valid_percent", "recall"),
+            "x is 'recall'; it must be .*precision",
+        ),
+        (lambda: plots.dots_with_intervals(CURVE, "validity"), "'validity'; it must be"),
+        (
+            lambda: plots.dots_with_intervals(CURVE, "valid_percent", policies=["bsae"]),
+            "'bsae'; it must be base, precision_100",
+        ),
+        (lambda: plots.length_map(RATES), "'share_percent'; it must be valid_percent"),
+        (lambda: plots.reliability(RATES), "'correct_percent'; it must be"),
+        (lambda: plots.dots_with_intervals(RATES[:0], "valid_percent"), "no row to draw"),
+    ],
+)
+def test_a_name_that_no_row_has_is_refused_with_the_names_that_there_are(draw, message):
+    with pytest.raises(UserError, match=message):
+        draw()
+
+
+def test_a_class_that_a_small_run_lacks_is_left_out():
+    figure = plots.dots_with_intervals(CURVE, "valid_percent", classes=["high", "medium", "low"])
+    assert "medium" not in texts(figure.legends[0].get_texts())

@@ -1,0 +1,120 @@
+"""A cold run, its record, a run from the record, and audits that name each altered row."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow
+import pyarrow.parquet as parquet
+import pytest
+
+from lookuplab.models import record
+from lookuplab.run import audit
+
+ASKS = """\
+from test_record import ExactModel, many_prompts
+from lookuplab.models import complete
+print([one.text for one in complete(ExactModel(), many_prompts(tasks), progress=False)])"""
+JUDGES = """\
+from lookuplab.execution.server import Program
+from lookuplab.stackoverflow.grader import Grader
+programs = [Program(f"assert {n} < 1", (), f"p{n}") for n in (0, 1)]
+print([one.passed for one in Grader(own=True).outcomes(programs)])"""
+
+
+def alter(name: str, row: int, **columns) -> None:
+    """Change one row of a file of the record."""
+    file = record.folder() / f"{name}.parquet"
+    table = parquet.read_table(file)
+    frame = table.to_pandas()
+    for column, change in columns.items():
+        frame.at[row, column] = change(frame.at[row, column])
+    parquet.write_table(pyarrow.Table.from_pandas(frame, table.schema, preserve_index=False), file)
+
+
+def at(place: int, value):
+    def change(values: np.ndarray) -> np.ndarray:
+        values = values.copy()
+        values[place] = value
+        return values
+
+    return change
+
+
+@pytest.fixture
+def recorded(kit, monkeypatch):
+    """A kit with two notebooks and the record of a cold run of them."""
+    monkeypatch.delenv("LOOKUPLAB_STORE", raising=False)
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1] / "models"), prepend=os.pathsep)
+    kit.notebook("asks", ASKS)
+    kit.notebook("judges", JUDGES)
+    said = kit.said("reproduce --cold")
+    assert "0 from the record" in said and "5 made anew" in said
+    kit.said("record")
+    return kit
+
+
+def test_a_run_from_the_record_makes_nothing_and_an_audit_names_each_altered_row(recorded):
+    kit = recorded
+    cold = kit.output("asks"), kit.output("judges")
+    written = {file.name: file.read_bytes() for file in record.folder().iterdir()}
+    shutil.rmtree(kit.root / "runs" / "mini")
+    said = kit.said("reproduce --audit 2%")
+    assert "the record has 5 answers and judgements" in said
+    assert "5 from the record, 0 stored here before, 0 made anew, 5 for the audit" in said
+    assert "audit: 5 of 5 rows made anew, 0 different" in said
+    assert (kit.output("asks"), kit.output("judges")) == cold
+    kit.said("reproduce --cold")
+    kit.said("record")
+    assert {file.name: file.read_bytes() for file in record.folder().glob("*.parquet")} == {
+        name: content for name, content in written.items() if name.endswith(".parquet")
+    }
+
+    keys = pd.read_parquet(record.folder() / "completions.parquet").key
+    verdicts = pd.read_parquet(record.folder() / "verdicts.parquet").key
+    alter("completions", 0, token_ids=at(1, 5))
+    alter("completions", 2, token_logprobs=at(0, -0.75))
+    alter("verdicts", 1, answer=lambda text: text.replace('"passed": false', '"passed": true'))
+    said = kit.said("audit --share 100%", code=1)
+    lines = [line for line in said.splitlines() if line.startswith("different: ")]
+    expected = [(keys[0], "token_ids[1] 5 ->"), (keys[2], "token_logprobs[0] -0.75 -> -0.5")]
+    expected += [(verdicts[1], '"passed": true')]
+    assert len(lines) == 3
+    for line, parts in zip(lines, expected, strict=True):
+        assert all(part in line for part in parts)
+    assert "audit: FAILED: 5 of 5 rows made anew, 3 different" in said
+    assert (kit.output("asks"), kit.output("judges")) == cold, "an audit changes no executed copy"
+
+
+def test_what_no_longer_fits_is_said_first_and_made_anew(recorded):
+    kit = recorded
+    told = audit.about()
+    told["conditions"]["verdicts"]["version"] -= 1
+    (record.folder() / "about.json").write_text(json.dumps(told))
+    kit.notebook("asks", ASKS.replace("(tasks)", "(tasks + 1)"))
+    said = kit.said("reproduce --again")
+    assert "2 of 5 answers and judgements are not in the record: about" in said
+    assert "verdicts: version has changed" in said
+    assert "changed since the record: notebooks/demo/asks.ipynb" in said
+    assert "5 from the record, 0 stored here before, 1 made anew" in said
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("audit --share 0%", "a share is a percentage above 0"),
+        ("audit --share many", "a share is a percentage above 0"),
+        ("audit nothing", "no notebook 'nothing'"),
+        ("reproduce --cold --audit 2%", "nothing is left to audit"),
+    ],
+)
+def test_a_wrong_request_is_one_line(kit, command, said):
+    kit.notebook("asks", "pass")
+    record.folder().mkdir(parents=True)
+    (record.folder() / "about.json").write_text("{}")
+    found = kit.said(command, code=2)
+    if "no record" not in found:
+        assert said in found

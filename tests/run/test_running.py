@@ -1,0 +1,294 @@
+"""Real notebooks: what they leave behind, how they fail, in which order they run, what need not
+run again.
+"""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import psutil
+import pytest
+
+from lookuplab.errors import UserError
+from lookuplab.results.answers import read_answers
+from lookuplab.run import runner
+from lookuplab.run.notebooks import Notebook, plan, read, request
+
+SAVES = """\
+import pandas as pd
+from lookuplab.results.artifact import Artifact
+row = dict(model="m", condition="all", metric="product", value=tasks * rate, n=tasks)
+artifact = Artifact("demo", "counts", profile)
+artifact.save(pd.DataFrame([row]))"""
+ASKS = """\
+import sys
+sys.path.insert(0, {folder!r})
+from toy_model import ToyModel, many_prompts
+from lookuplab.models import Decoding, complete
+_ = complete(ToyModel(), many_prompts({count}), Decoding())"""
+
+
+def test_a_run_leaves_the_executed_copy_numbers_and_provenance(kit):
+    kit.notebook("counts", "print('ran')", SAVES)
+    kit.said("run counts")
+    assert kit.output("counts") == "ran\n"
+    assert (kit.root / "figures/mini/demo/counts.csv").read_text().splitlines() == [
+        "paper,artifact,model,condition,metric,value,ci_low,ci_high,n,clusters,paper_value",
+        "demo,counts,m,all,product,1.5,,,3,,",
+    ]
+    record = json.loads((kit.root / "figures/mini/demo/counts.json").read_text())
+    assert record["parameters"] == {"profile": "mini", "tasks": 3, "rate": 0.5, "names": ["a"]}
+    assert record["packages"]["torch"].startswith("2.13.0") and record["threads"] == 1
+
+
+def test_the_copy_holds_what_a_kernel_shows(kit):
+    kit.notebook(
+        "shows",
+        "import pandas\nfrom IPython.display import HTML, display",
+        "print('a')\ndisplay(HTML('<b>'))\npandas.DataFrame({'x': [1]})",
+        "1;",
+        "%matplotlib inline\nfor n in range(4000): print(n)",
+        "from matplotlib.figure import Figure\n"
+        "import matplotlib.pyplot as plt\nfigure, _ = plt.subplots()\nplt.close()\nfigure",
+    )
+    kit.said("run shows")
+    copy = nbformat.read(kit.root / "runs/mini/demo/shows.ipynb", as_version=4)
+    nbformat.validate(copy)
+    cells = [cell.outputs for cell in copy.cells if cell.cell_type == "code"]
+    shown, hidden, printed, drawn = cells[-4:]
+    kinds = ["stream", "display_data", "execute_result"]
+    assert [output.output_type for output in shown] == kinds
+    assert shown[0].text == "a\n" and "text/html" in shown[2].data and hidden == []
+    assert "".join(part.text for part in printed).endswith("3998\n3999\n")
+    assert len(drawn[0].data["image/png"]) > 1000
+
+
+def test_pandas_computes_by_itself_in_a_run(kit):
+    """Whatever else is installed; in a session of one's own, its options are the user's."""
+    kit.notebook(
+        "options",
+        "print('pandas' in globals())",
+        "import pandas\nprint(*map(pandas.get_option, ['compute.use_bottleneck', 'compute.use_numexpr']))",
+    )
+    kit.said("run options")
+    assert kit.output("options") == "False\nFalse False\n"
+
+
+def test_a_failing_notebook_tells_cell_and_error_and_only_bad_input_is_exit_code_2(kit):
+    kit.notebook("breaks", "fine = 1", "before = 2\nfine / 0")
+    kit.notebook("dies", "import os; os.kill(os.getpid(), 9)")
+    kit.notebook("works", "print('here')")
+    early = kit.notebook("early", "fine = 1")
+    document = nbformat.read(early, as_version=4)
+    document.cells.insert(0, nbformat.v4.new_code_cell("import missing"))
+    nbformat.write(document, early)
+    kit.notebook("asks", "from lookuplab.errors import UserError\nraise UserError('start it')")
+    said = kit.said("reproduce -j 2", code=1)
+    assert "demo/breaks: cell 3: ZeroDivisionError: division by zero" in said
+    assert "    fine / 0" in said
+    assert "demo/dies: ProcessDied: the notebook's process died" in said
+    assert "demo/early: cell 1: ModuleNotFoundError" in said  # before the parameters
+    assert "1 of 5 notebooks ran" in said and kit.output("works") == "here\n"
+
+    bad_input = kit.said("run asks", code=2)
+    assert "error: demo/asks: start it" in bad_input and "Traceback" not in bad_input
+
+
+def test_a_sweep_collects_every_number_beside_its_parameters_and_goes_on_where_it_was(kit):
+    kit.notebook("counts", SAVES)
+    for said_first in ("2 of 2 notebooks ran", "2 of 2 notebooks are up to date"):
+        said = kit.said("sweep counts -p tasks=2,4 -p rate=1 -j 2")
+        assert said_first in said
+        (table,) = (kit.root / "runs/sweeps").rglob("sweep.csv")
+        lines = table.read_text().splitlines()
+        assert lines[0].startswith("parameter_tasks,parameter_rate,paper,artifact,")
+        assert lines[1:] == [
+            "2,1.0,demo,counts,m,all,product,2,,,2,,",
+            "4,1.0,demo,counts,m,all,product,4,,,4,,",
+        ]
+
+
+def test_a_relative_store_is_one_file_where_the_command_is_typed(kit, monkeypatch):
+    asks = ASKS.format(folder=str(Path(__file__).parents[1] / "models"), count=2)
+    kit.notebook("asks", asks)
+    kit.notebook("asks", asks, paper="other")
+    monkeypatch.chdir(kit.root)
+    monkeypatch.setenv("PWD", str(kit.root))
+    monkeypatch.setenv("LOOKUPLAB_STORE", "here.sqlite")
+    said = kit.said("reproduce -j 1")
+    assert "2 stored here before, 2 made anew" in said
+    assert [*kit.root.rglob("*.sqlite")] == [kit.root / "here.sqlite"]
+
+
+# Order
+
+
+def test_what_runs_on_demand_is_left_out_if_no_paper_is_named(kit):
+    for name in ("any", "manual"):
+        kit.notebook(name, "pass")
+    (kit.root / "notebooks/order.yaml").write_text("manual: [demo/manual]")
+    said = kit.said("reproduce --dry-run"), kit.said("reproduce demo --dry-run")
+    assert ["demo/manual" in one for one in said] == [False, True]
+
+
+def test_a_paper_does_not_wait_for_what_fills_another_s_stores_and_alone_means_alone():
+    def job(order, paper="demo"):
+        notebook = Notebook(Path(f"{paper}/x.ipynb"), order=order)
+        return plan(notebook, request("mini"))
+
+    first, own, other, alone = job("first"), job("any"), job("any", "other"), job("alone")
+    assert runner.startable({0: first, 1: own, 2: other, 3: alone}, []) == [0, 2]
+    assert runner.startable({1: own, 3: alone}, [other]) == [1]
+    assert runner.startable({3: alone, 4: alone}, [other]) == []
+    assert runner.startable({3: alone, 4: alone}, []) == [3]
+
+
+def test_committed_numbers_are_computed_with_one_thread_whatever_jobs_says(kit, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.setattr(runner, "cores", lambda: 4)
+    kit.notebook("tells", "import os; print(os.environ['OMP_NUM_THREADS'])")
+    kit.said("reproduce -j 2")
+    assert kit.output("tells") == "1\n"
+
+
+# What need not run again
+
+
+def state(kit) -> str:
+    return kit.said("status").splitlines()[0].removeprefix("demo/counts").removesuffix("counts")
+
+
+def test_what_is_up_to_date_is_not_run_again_and_anything_that_changed_says_so(kit):
+    kit.notebook("counts", "1 / 0")
+    kit.said("reproduce", code=1)
+    assert state(kit).strip() == "not run here"
+    path = kit.notebook("counts", "print('ran')", SAVES)
+    kit.said("reproduce")
+    said = kit.said("reproduce")
+    assert "1 of 1 notebooks are up to date" in said and "0 of 0 notebooks ran" in said
+    (kit.root / "data").mkdir()
+    data, table = kit.root / "data/tasks.txt", kit.root / "figures/mini/demo/counts.csv"
+    data.write_text("1")
+    assert state(kit).strip() == "out of date"
+    data.unlink()
+    assert state(kit).strip() == "up to date"
+    for file, old, new in ((table, "1.5", "1.6"), (path, "'ran'", "'ran again'")):
+        file.write_text(file.read_text().replace(old, new))
+        assert state(kit).strip() == "out of date"
+        kit.said("reproduce")
+        assert state(kit).strip() == "up to date" and "1.5" in table.read_text()
+
+
+def test_the_answers_behind_the_figures_are_the_same_bytes_and_those_of_other_papers_stay(kit):
+    def notebook(name, count, paper="demo"):
+        asks = ASKS.format(folder=str(Path(__file__).parents[1] / "models"), count=count)
+        kit.notebook(name, asks, paper=paper)
+
+    notebook("one", 2)
+    notebook("two", 1, "other")
+    notebook("speed", 9, "performance")
+    (kit.root / "notebooks/order.yaml").write_text("manual: [performance/speed]")
+    file = kit.root / "figures/mini/answers.csv.gz"
+    kit.said("reproduce")
+    first = file.read_bytes()
+    rows = read_answers(first)
+    asked = {("demo/one", "task/0"), ("demo/one", "task/1"), ("other/two", "task/0")}
+    assert set(zip(rows.notebook, rows.prompt, strict=True)) == asked
+    notebook("one", 5)
+    kit.said("reproduce demo")
+    assert file.read_bytes() != first
+    notebook("one", 2)
+    for paper in ("demo", "performance"):
+        kit.said(f"reproduce {paper}")
+        assert file.read_bytes() == first, "what is in the store, or ran on demand, changes nothing"
+
+
+# Ends
+
+
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+def test_notebooks_and_what_they_started_end_with_the_runner(kit, how, code):
+    sleeps = "import os, subprocess, time\nchild = subprocess.Popen(['sleep', '600'])\n"
+    for name in ("a", "b"):
+        pids = f"open({str(kit.root / name)!r}, 'w').write(f'{{os.getpid()}} {{child.pid}} ')\ntime.sleep(600)"
+        kit.notebook(name, sleeps + pids)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lookuplab", "reproduce", "-j", "2"],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
+        below = []
+        for name in ("a", "b"):
+            while not (kit.root / name).exists() or (kit.root / name).read_text().count(" ") < 2:
+                assert process.poll() is None, process.stderr.read()
+                time.sleep(0.1)
+            below += map(int, (kit.root / name).read_text().split())
+        process.send_signal(how)
+        assert process.wait(60) == code, process.stderr.read()
+        deadline = time.monotonic() + 60
+        for pid in below:
+            while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+                assert time.monotonic() < deadline, "a process still runs"
+                time.sleep(0.1)
+    finally:
+        process.kill()
+
+
+# One launch of several processes
+
+
+def launch(monkeypatch, rank="", count="", here="", gpus=""):
+    names = "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "CUDA_VISIBLE_DEVICES"
+    for name, value in zip(names, (rank, count, here, gpus), strict=True):
+        monkeypatch.delenv(name, raising=False)
+        if value:
+            monkeypatch.setenv(name, value)
+
+
+def test_a_launched_notebook_gets_its_share_of_prompts_and_gpus_and_nothing_of_the_launcher(
+    kit, monkeypatch
+):
+    job = plan(read(kit.notebook("x")), request("mini"))
+    launch(monkeypatch, "1", "2", "2", "0,1,2,3")
+    monkeypatch.setenv("MASTER_PORT", "1")
+    found = runner.environment(job, 1)
+    assert (found["LOOKUPLAB_SHARE"], found["CUDA_VISIBLE_DEVICES"]) == ("1/2", "1,3")
+    assert not {"RANK", "WORLD_SIZE", "MASTER_PORT"} & found.keys()
+    for launched, said in (
+        (("1", "4", "2"), "must run on one machine"),
+        (("2", "3", "3", "0,1"), "3 processes on 2 GPUs"),
+    ):
+        launch(monkeypatch, *launched)
+        with pytest.raises(UserError, match=said):
+            runner.environment(job, 1)
+    launch(monkeypatch, count="4")  # a scheduler's variable is no launch
+    assert runner.rank_and_count() == (0, 1)
+
+
+def test_two_launched_processes_share_the_work_and_keep_apart_what_they_write(kit, monkeypatch):
+    log = f"log = {str(kit.root / 'log')!r} + os.environ.get('LOOKUPLAB_SHARE', '')[:1]"
+    asks = ASKS.format(folder=str(Path(__file__).parents[1] / "models"), count=6)
+    asks = asks.replace("ToyModel()", "ToyModel(log)")
+    kit.notebook("asks", f"import os\n{log}\n{asks}\nprint([one.text for one in _])")
+    kit.said("run asks")
+    alone = kit.output("asks")
+    options = (
+        "--multi_gpu --num_processes 2 --num_machines 1 --mixed_precision no --dynamo_backend no"
+    )
+    launcher = ["accelerate.commands.launch", *options.split(), "-m"]
+    monkeypatch.setenv("LOOKUPLAB_STORE", str(kit.root / "launched.sqlite"))
+    command = [sys.executable, "-m", *launcher, "lookuplab", "run", "asks"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert kit.output("asks") == alone and alone.count(",") == 5
+    generated = [(kit.root / f"log{number}").read_text().splitlines() for number in (0, 1)]
+    assert all(generated) and sorted(sum(generated, [])) == [f"task/{n}/0" for n in range(6)]
+    assert (kit.root / "runs/processes/1/demo/asks.ipynb").exists(), (
+        "the second wrote over the first one's copy"
+    )

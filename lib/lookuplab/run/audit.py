@@ -145,29 +145,33 @@ def answer_anew(audit: record.Audit) -> int:
 
 def make(audit: record.Audit) -> None:
     """Answer the questions that the notebooks have kept, each once, into stores in the audit's folder."""
-    together: dict[tuple[str, object], tuple[object, dict[str, Any]]] = {}
+    together: dict[tuple[str, object], tuple[Any, dict[str, Any]]] = {}
+    models: dict[str, tuple[Model, list]] = {}
     for file in sorted(Path(audit.folder).glob("*.pickle")):
         name, by, questions = pickle.loads(file.read_bytes())
         is_local = name == CompletionStore.name and isinstance(by[0], LocalModel)
         alike = (canonical(by[0].identity), by[1]) if is_local else pickle.dumps(by)
         together.setdefault((name, alike), (by, {}))[1].update(questions)
-    kinds, models = {kind.name: kind for kind in STORES}, {}
-    for (name, alike), (by, questions) in together.items():
-        place = Path(audit.folder, f"{name}.sqlite")
-        if name == grader.VerdictStore.name:
-            replace(by, store=place).outcomes([*questions.values()])
-        elif name != CompletionStore.name:
-            analysers.answered(kinds[name](place), questions, by, strict=False)
-        elif isinstance(by[0], LocalModel):
-            _, parts = models.setdefault(alike[0], (by[0], []))
-            parts += [(part, by[1]) for part in rounds(questions.values())]
-        else:  # these share their workers, which remember what they have read
-            answer(by[0], [(part, by[1]) for part in rounds(questions.values())], place)
-    place = Path(audit.folder, f"{CompletionStore.name}.sqlite")
-    fresh = multiprocessing.get_context("spawn")
+    for name, alike in [*together]:
+        if isinstance(alike, tuple):  # each local model answers in a process of its own
+            (model, decoding), questions = together.pop((name, alike))
+            parts = [(part, decoding) for part in rounds(questions.values())]
+            models.setdefault(alike[0], (model, []))[1].extend(parts)
+    stores = {kind.name: Path(audit.folder, f"{kind.name}.sqlite") for kind in STORES}
+    kinds, fresh = {kind.name: kind for kind in STORES}, multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(default_jobs(), fresh) as processes:
         longest = sorted(models.values(), key=lambda one: -_characters(one[1]))
-        for done in [processes.submit(answer, *one, place) for one in longest]:
+        place = stores[CompletionStore.name]
+        writing = [processes.submit(answer, *one, place) for one in longest]
+        # meanwhile, whatever has workers of its own, which remember what they have read
+        for (name, _), (by, questions) in together.items():
+            if name == CompletionStore.name:
+                answer(by[0], [(part, by[1]) for part in rounds(questions.values())], place)
+            elif name == grader.VerdictStore.name:
+                replace(by, store=stores[name]).outcomes([*questions.values()])
+            else:
+                analysers.answered(kinds[name](stores[name]), questions, by, strict=False)
+        for done in writing:
             done.result()
 
 

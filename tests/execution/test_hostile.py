@@ -45,8 +45,11 @@ def foreign(tmp_path_factory):
     """What hostile programs are told to aim at."""
     file = tmp_path_factory.mktemp("user") / "file"
     file.write_text("of the user")
+    pythons = [Path(sys.base_prefix), Path(sys.prefix)]  # a checkout may lie in the home, too
     hidden = [
-        str(path) for path in Path.home().iterdir() if not sys.base_prefix.startswith(str(path))
+        str(path)
+        for path in Path.home().iterdir()
+        if not any(python.is_relative_to(path) for python in pythons)
     ]
     with socket.create_server(("127.0.0.1", 0)) as listener:
         place = {"home": str(Path.home()), "file": str(file), "port": listener.getsockname()[1]}

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -158,7 +159,7 @@ GRADE = "score ds1000 answers.jsonl --problems problems.jsonl --sandbox none --e
     [
         ("data mark repo", None),
         ("score toolgen functions.jsonl", [True, False]),
-        (f"{GRADE} {sys.executable}", [True, False] * 2),
+        (f"{GRADE} {shlex.quote(sys.executable)}", [True, False] * 2),
     ],
 )
 def test_marking_linting_and_grading_write_the_same_file_on_a_cluster(
@@ -185,7 +186,7 @@ def test_marking_linting_and_grading_write_the_same_file_on_a_cluster(
     for place in ("--jobs 1" * (judged is None), f"--scheduler {workers.address}"):
         output = tmp_path / str(len(found)) / "output.jsonl"
         monkeypatch.setenv("LOOKUPLAB_STORE", str(output.with_name("completions.sqlite")))
-        call = [*command.split(), *place.split(), "-o", str(output)]
+        call = [*shlex.split(command), *place.split(), "-o", str(output)]
         result = CliRunner().invoke(cli, call, catch_exceptions=False)
         assert result.exit_code == 0, result.output
         found.append(output.read_text())

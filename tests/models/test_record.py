@@ -144,6 +144,8 @@ def test_an_audit_asks_in_one_call_only_where_an_id_names_one_prompt():
     bare, documented, other = Prompt("a", "x"), Prompt("a", "documentation x"), Prompt("b", "y")
     asked = [(bare, "", 0), (documented, "", 1), (other, "", 0), (bare, "", 2)]
     assert audit.rounds(asked) == [[asked[0], asked[2], asked[3]], [asked[1]]]
+    scored = [(bare, "list", 0), (bare, "get", 0)]
+    assert audit.rounds(scored) == [[scored[0]], [scored[1]]]
 
 
 @pytest.mark.parametrize(

@@ -179,7 +179,7 @@ Parts = Sequence[tuple[list[Asked], Decoding | None]]  # prompts with their deco
 
 
 def answer(model: Model, parts: Parts, store: Path) -> None:
-    """Have a model answer, in a process of its own where it is a local one."""
+    """Answer each part, in one call, into the store."""
     for asked, decoding in parts:
         answered(model, asked, decoding, store)
 
@@ -189,14 +189,14 @@ def _characters(parts: Parts) -> int:
 
 
 def rounds(asked: Iterable[Asked]) -> list[list[Asked]]:
-    """The questions in as few lists as possible in which an id names one prompt, as a call needs it."""
-    found: list[tuple[dict[str, Prompt], list[Asked]]] = []
+    """The questions in as few lists as possible in which an id names one prompt and one continuation, as a call needs it."""
+    found: list[tuple[dict[str, tuple[Prompt, str]], list[Asked]]] = []
     for one in asked:
-        prompt = one[0]
-        free = next((each for each in found if each[0].get(prompt.id, prompt) == prompt), None)
+        name, named = one[0].id, one[:2]
+        free = next((each for each in found if each[0].get(name, named) == named), None)
         if free is None:
             found.append(free := ({}, []))
-        free[0][prompt.id] = prompt
+        free[0][name] = named
         free[1].append(one)
     return [part for _, part in found]
 

@@ -1,4 +1,6 @@
-"""Sphinx settings of the report. `lookuplab report` lays the sources out and builds them; nothing may need a network."""
+"""Sphinx settings of the report. `lookuplab report` lays the sources out and builds them; nothing
+may need a network.
+"""
 
 import functools
 

@@ -26,7 +26,9 @@ def shared(tmp_path_factory):
 
 @pytest.fixture
 def score(tmp_path, monkeypatch):
-    """Runs `lookuplab score` on a file with these lines: objects, or texts that stand there as they are."""
+    """Runs `lookuplab score` on a file with these lines: objects, or texts that stand there as they
+    are.
+    """
     monkeypatch.setenv("LOOKUPLAB_STORE", str(tmp_path / "store" / "completions.sqlite"))
     file = tmp_path / "with space.jsonl"
 

@@ -1,12 +1,15 @@
-"""Draws 100 mutants of the modules that make numbers, decide verdicts or keep data, and tells which the tests catch.
+"""Draws 100 mutants of the modules that make numbers, decide verdicts or keep data, and tells which
+the tests catch.
 
     python tests/mutants.py > tests/mutants.csv      # about an hour
 
-A mutant changes one operator, comparison, number, flag or default of one function. It is caught if a test of the
-module's package fails; its own test file is tried first. The checkout itself is never changed, only a copy.
+A mutant changes one operator, comparison, number, flag or default of one function. It is caught if
+a test of the module's package fails; its own test file is tried first. The checkout itself is never
+changed, only a copy.
 
-The committed ``mutants.csv`` has 95 of the 100 that were drawn from the code of commit fac8d17. Its tests caught 76 of
-them; for six others the test is named that was added since and then run against the mutant by hand.
+The committed ``mutants.csv`` has 95 of the 100 that were drawn from the code of commit fac8d17. Its
+tests caught 76 of them; for six others the test is named that was added since and then run against
+the mutant by hand.
 """
 
 import ast

@@ -1,5 +1,6 @@
-"""What is committed under figures/mini comes from clean commits, one for each paper, and every number says where it comes
-from."""
+"""What is committed under figures/mini comes from clean commits, one for each paper, and every
+number says where it comes from.
+"""
 
 import json
 import shutil

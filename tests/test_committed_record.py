@@ -1,4 +1,6 @@
-"""The committed record is what the code at HEAD makes: its conditions, its packages, and rows made anew."""
+"""The committed record is what the code at HEAD makes: its conditions, its packages, and rows made
+anew.
+"""
 
 import io
 import re
@@ -89,7 +91,9 @@ def runs_programs() -> None:
     ],
 )
 def test_rows_made_anew_are_those_of_the_record(stores, make, tmp_path, monkeypatch):
-    """The first questions of a notebook, asked without the record; ``lookuplab audit`` asks many more."""
+    """The first questions of a notebook, asked without the record; ``lookuplab audit`` asks many
+    more.
+    """
     monkeypatch.setenv(STORE, str(tmp_path / "completions.sqlite"))
     monkeypatch.setenv(record.RECORD, "off")
     make()

@@ -1,4 +1,6 @@
-"""pyproject.toml says what is needed, constraints.txt which version; environment.yml and the Makefile use the two."""
+"""pyproject.toml says what is needed, constraints.txt which version; environment.yml and the
+Makefile use the two.
+"""
 
 import importlib.metadata
 import os
@@ -74,7 +76,9 @@ def test_the_makefile_installs_torch_first_and_then_the_kit_under_the_same_const
 
 @pytest.fixture
 def make(tmp_path):
-    """Runs `make` in a folder of its own, where Python 3.13 does not run and the others only say yes."""
+    """Runs `make` in a folder of its own, where Python 3.13 does not run and the others only say
+    yes.
+    """
     (tmp_path / "data").mkdir()
     for name in ("Makefile", "pyproject.toml", "constraints.txt", "data/python-sources.txt"):
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())

@@ -1,4 +1,6 @@
-"""Arrows go one way: down the floors of the library; recipes import the library, hardly ever the other way round."""
+"""Arrows go one way: down the floors of the library; recipes import the library, hardly ever the
+other way round.
+"""
 
 import ast
 import importlib.metadata
@@ -40,7 +42,9 @@ def imported(file: Path) -> Iterator[str]:
 
 
 def test_imports_go_down():
-    """Also those inside functions. Each name of a floor is a file or folder of the library, and there is no other."""
+    """Also those inside functions. Each name of a floor is a file or folder of the library, and
+    there is no other.
+    """
     found = {one.stem for one in PACKAGE.iterdir()} - {"__init__", "__pycache__"}
     assert found == FLOOR.keys()
     for file in FILES:

@@ -1,4 +1,6 @@
-"""Every committed notebook keeps the house rules; what `make reproduce` leaves out runs in the smoke profile."""
+"""Every committed notebook keeps the house rules; what `make reproduce` leaves out runs in the
+smoke profile.
+"""
 
 import re
 from dataclasses import replace
@@ -13,7 +15,8 @@ from lookuplab.run.runner import run_jobs
 
 ALL = all_notebooks()
 each = pytest.mark.parametrize("notebook", ALL, ids=[notebook.id for notebook in ALL])
-# Those that `make reproduce` does not run. The lessons of the course have no smaller form: tests/course runs them.
+# Those that `make reproduce` does not run. The lessons of the course have no smaller form:
+# tests/course runs them.
 RUN = [notebook for notebook in ALL if notebook.on_demand and notebook.paper != "course"]
 
 

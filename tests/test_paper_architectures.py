@@ -1,9 +1,12 @@
-"""A tiny random checkpoint of every architecture of the paper goes through every cell of CloudAPIBench's Table 1.
+"""A tiny random checkpoint of every architecture of the paper goes through every cell of
+CloudAPIBench's Table 1.
 
-Some also go through a notebook for each other way in which models are asked: with documentation and for the
-probabilities of the answer (Table 3, also of an endpoint), for those of a given text, and constrained to names.
+Some also go through a notebook for each other way in which models are asked: with documentation and
+for the probabilities of the answer (Table 3, also of an endpoint), for those of a given text, and
+constrained to names.
 
-Their answers mean nothing, so most of them name no API at all: what a notebook does then is tested too.
+Their answers mean nothing, so most of them name no API at all: what a notebook does then is tested
+too.
 """
 
 import sys
@@ -76,7 +79,9 @@ def run(name, models, tmp_path, monkeypatch) -> None:
 def test_every_architecture_and_real_widths_in_bfloat16_go_through_table_1(
     tiny_models, tmp_path, monkeypatch
 ):
-    """The wide ones have one layer; docs/gpu_memory.md has the memory that these and larger ones take."""
+    """The wide ones have one layer; docs/gpu_memory.md has the memory that these and larger ones
+    take.
+    """
     tokenizer = load_tokenizer(tiny_models["starcoder2"])
     for name in tiny.REAL:
         tiny.save_real(tmp_path / name, name, tokenizer, layers=1)

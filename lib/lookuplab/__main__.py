@@ -1,4 +1,6 @@
-"""``python -m lookuplab``: the command line without a console script; it also works in a path with spaces."""
+"""``python -m lookuplab``: the command line without a console script; it also works in a path with
+spaces.
+"""
 
 from lookuplab.run.cli import main
 

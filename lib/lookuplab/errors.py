@@ -25,7 +25,9 @@ class UserError(Exception):
 
 
 def check_choice(what: str, value: object, choices: Collection) -> None:
-    """Raises UserError for a value that is none of the choices. It names them, of many only the most similar."""
+    """Raises UserError for a value that is none of the choices. It names them, of many only the
+    most similar.
+    """
     if value not in choices:
         names = [str(one) or '""' for one in choices]
         if len(names) > MOST_NAMED:
@@ -34,7 +36,9 @@ def check_choice(what: str, value: object, choices: Collection) -> None:
 
 
 def explained(error: Exception) -> str | None:
-    """One line for a UserError, a full disk or an unusable path; None for anything that may be a bug."""
+    """One line for a UserError, a full disk or an unusable path; None for anything that may be a
+    bug.
+    """
     if isinstance(error, shutil.Error):  # of a copied folder: (from, to, why) of each file
         return f"cannot copy: {error.args[0][0][2]}"
     if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:

@@ -31,10 +31,11 @@ COMPRESS = {".gz": partial(gzip.compress, mtime=0), ".xz": partial(lzma.compress
 
 
 def located(path: Path | str) -> Path:
-    """Resolve a relative path against the working directory if it exists there, else against the checkout.
+    """Resolve a relative path against the working directory if it exists there, else against the
+    checkout.
 
-    The name of a fetched model (``all-minilm-l6-v2``) becomes its folder. A path that exists nowhere, such as a name on
-    the hub, is returned unchanged.
+    The name of a fetched model (``all-minilm-l6-v2``) becomes its folder. A path that exists
+    nowhere, such as a name on the hub, is returned unchanged.
     """
     places = (Path(path), fetched_model(path), ROOT / path)
     return next((place for place in places if place.exists()), Path(path))
@@ -53,9 +54,11 @@ def made(folder: Path) -> Path:
 
 @contextmanager
 def replacing(output: Path) -> Iterator[Path]:
-    """A path beside ``output`` to write to; it replaces ``output`` when the block ends without an error.
+    """A path beside ``output`` to write to; it replaces ``output`` when the block ends without an
+    error.
 
-    After an error or a kill inside the block, ``output`` is unchanged. Raises UserError if it exists but is not a file.
+    After an error or a kill inside the block, ``output`` is unchanged. Raises UserError if it
+    exists but is not a file.
     """
     part = output.with_name(f".{output.name}.{os.getpid()}.partial")
     try:
@@ -71,7 +74,9 @@ def replacing(output: Path) -> Iterator[Path]:
 
 
 def write_lines(output: Path, lines: Iterable[str]) -> None:
-    """Write ``lines``, each with a line break, to ``output``: all or nothing, compressed if it ends in .gz or .xz."""
+    """Write ``lines``, each with a line break, to ``output``: all or nothing, compressed if it ends
+    in .gz or .xz.
+    """
     ended = (line + "\n" for line in lines)
     with replacing(output) as part:
         if compress := COMPRESS.get(output.suffix):
@@ -88,7 +93,9 @@ def opened(path: Path) -> TextIO:
 
 
 def records(file: Path) -> Iterator[tuple[int, dict]]:
-    """(line number, object) of a JSON Lines file, compressed or not. Raises UserError with the number of an invalid line."""
+    """(line number, object) of a JSON Lines file, compressed or not. Raises UserError with the
+    number of an invalid line.
+    """
     number = 0
     try:
         with opened(file) as lines:

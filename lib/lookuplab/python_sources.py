@@ -1,10 +1,13 @@
-"""The Python sources that Jedi, pylint and the corpora read: a pinned set, not whatever is installed.
+"""The Python sources that Jedi, pylint and the corpora read: a pinned set, not whatever is
+installed.
 
-``data/python-sources.txt`` pins wheels by version and sha256. ``lookuplab data get python-sources``, a part of the
-install, fetches them with pip and unpacks their Python files, stubs and metadata into one folder. Other installed
-packages change no answer, and compiled modules are seen only through their stubs, which are the same on every system.
+``data/python-sources.txt`` pins wheels by version and sha256. ``lookuplab data get
+python-sources``, a part of the install, fetches them with pip and unpacks their Python files, stubs
+and metadata into one folder. Other installed packages change no answer, and compiled modules are
+seen only through their stubs, which are the same on every system.
 
-``$LOOKUPLAB_SOURCES`` may name a different folder, with the libraries that your own repository imports.
+``$LOOKUPLAB_SOURCES`` may name a different folder, with the libraries that your own repository
+imports.
 """
 
 import functools
@@ -55,7 +58,9 @@ def is_fetched() -> bool:
 
 
 def get() -> Path:
-    """Fetch and unpack the sources if they are missing: all of them, or none. Raises UserError if pip fails."""
+    """Fetch and unpack the sources if they are missing: all of them, or none. Raises UserError if
+    pip fails.
+    """
     place = _place()
     if place.is_dir():
         return place
@@ -81,7 +86,9 @@ def get() -> Path:
 
 
 def download(folder: Path, *wanted: str) -> str:
-    """Let pip download wheels to a folder without running them; returns what went wrong, in one line."""
+    """Let pip download wheels to a folder without running them; returns what went wrong, in one
+    line.
+    """
     call = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "download"]
     call += ["--no-deps", "--only-binary=:all:", *wanted, "-d", str(folder)]
     # pip's progress goes to stderr
@@ -92,7 +99,9 @@ def download(folder: Path, *wanted: str) -> str:
 
 @functools.cache
 def identity(*analysers: str) -> str:
-    """What an answer depends on besides the repository and Python: the analysers' versions and the sources."""
+    """What an answer depends on besides the repository and Python: the analysers' versions and the
+    sources.
+    """
     read = _listing(folder()) if os.environ.get("LOOKUPLAB_SOURCES") else file_hash(PINS)
     return ", ".join(
         [*(f"{name} {metadata.version(name)}" for name in analysers), f"sources {read}"]
@@ -100,7 +109,9 @@ def identity(*analysers: str) -> str:
 
 
 def _listing(place: Path) -> str:
-    """A digest of the names, sizes and times of a folder's Python files: reading them all would take minutes."""
+    """A digest of the names, sizes and times of a folder's Python files: reading them all would
+    take minutes.
+    """
     total = hashlib.sha256()
     for file in sorted(
         file for file in place.rglob("*.py*") if file.suffix in (".py", ".pyi") and file.is_file()
@@ -118,7 +129,8 @@ def search_path() -> list[str]:
 
 
 def restrict() -> None:
-    """Make this process import only from ``search_path``, without the import hooks of installed packages.
+    """Make this process import only from ``search_path``, without the import hooks of installed
+    packages.
 
     Call it after the analyser itself has been imported.
     """
@@ -132,7 +144,9 @@ def restrict() -> None:
 
 
 def _find_spec(name: str, package: str | None = None) -> machinery.ModuleSpec | None:
-    """Like importlib.util's for a top-level module, but ignores what this process has already imported."""
+    """Like importlib.util's for a top-level module, but ignores what this process has already
+    imported.
+    """
     return next(filter(None, (finder.find_spec(name) for finder in sys.meta_path)), None)
 
 

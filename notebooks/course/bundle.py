@@ -1,7 +1,8 @@
 """`make course`: what students get, runs/course/lookuplab-course.zip.
 
-That is a copy of the kit whose lessons have neither solutions nor hidden tests: nbgrader takes them out. The sources of
-the lessons, the tests and what runs leave behind stay here. Needs nbgrader and the standard library.
+That is a copy of the kit whose lessons have neither solutions nor hidden tests: nbgrader takes them
+out. The sources of the lessons, the tests and what runs leave behind stay here. Needs nbgrader and
+the standard library.
 """
 
 import os

@@ -17,12 +17,13 @@ ANSWERS = (
 
 @contextmanager
 def by_hand(*given: Callable | property, without: Sequence[str] = ANSWERS) -> Iterator[None]:
-    """A block whose code may call nothing from the packages ``without``, except what the exercise has ``given``.
+    """A block whose code may call nothing from the packages ``without``, except what the exercise
+    has ``given``.
 
-    The interpreter reports every call, so an alias, a wrapper or an import inside a function makes no difference.
-    Whatever the given functions call in turn is allowed, and so is importing a module. At the end of the block, an
-    AssertionError names the first forbidden call. This finds shortcuts, not sabotage: it does not see code that was
-    copied or that runs in another process.
+    The interpreter reports every call, so an alias, a wrapper or an import inside a function makes
+    no difference. Whatever the given functions call in turn is allowed, and so is importing a
+    module. At the end of the block, an AssertionError names the first forbidden call. This finds
+    shortcuts, not sabotage: it does not see code that was copied or that runs in another process.
     """
     specs = [find_spec(name) for name in without]
     places = tuple(

@@ -1,7 +1,7 @@
 """For `nbgrader` in this folder: the notebooks here are the sources of one assignment, `course`.
 
-All that nbgrader writes (student versions, submissions, grades) lies under runs/course, which git ignores;
-`LOOKUPLAB_COURSE` names another folder.
+All that nbgrader writes (student versions, submissions, grades) lies under runs/course, which git
+ignores; `LOOKUPLAB_COURSE` names another folder.
 """
 
 import os

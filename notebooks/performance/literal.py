@@ -1,8 +1,9 @@
-"""A naive implementation of ToolGen as the paper describes it, one question after the other, with nothing kept between
-them; and of DS-1000's grading.
+"""A naive implementation of ToolGen as the paper describes it, one question after the other, with
+nothing kept between them; and of DS-1000's grading.
 
-``marking.mark`` with worker processes, ``generation.generate`` and ``evaluation.judge`` give the same marks, tokens and
-verdicts. This file exists to show that the results are equal, and what each way costs.
+``marking.mark`` with worker processes, ``generation.generate`` and ``evaluation.judge`` give the
+same marks, tokens and verdicts. This file exists to show that the results are equal, and what each
+way costs.
 """
 
 import math
@@ -33,8 +34,8 @@ from lookuplab.toolgen.tool_use import Vocabulary
 class SerialJedi:
     """TOOL-COMPLETE (Section II-B) in this process, in place of a ``JediTool``.
 
-    Jedi is used as installed: each call makes a fresh script, with Jedi's own project and default environment, parses
-    the whole file and lists every completion. It sees the same sources.
+    Jedi is used as installed: each call makes a fresh script, with Jedi's own project and default
+    environment, parses the whole file and lists every completion. It sees the same sources.
     """
 
     def complete(
@@ -56,9 +57,10 @@ class SerialJedi:
 class Writer:
     """Algorithms 2 and 3 with a decoder-only model, one function at a time.
 
-    Each token takes a forward pass over the prompt and all tokens before it, without a cache, and after each token the
-    whole text is decoded anew. The rules are those of ``ToolUse()``: names are tokenised after the mark, a break
-    follows them, and a mark without suggestions is not repeated. A name is tokenised only once.
+    Each token takes a forward pass over the prompt and all tokens before it, without a cache, and
+    after each token the whole text is decoded anew. The rules are those of ``ToolUse()``: names are
+    tokenised after the mark, a break follows them, and a mark without suggestions is not repeated.
+    A name is tokenised only once.
     """
 
     def __init__(self, model: LocalModel) -> None:
@@ -106,8 +108,8 @@ class Writer:
         return whole[len(start) :]
 
     def _suggested(self, function: Function, text: str) -> Trie | None:
-        """TOOL-COMPLETE and lines 1 to 5 of LLM-SELECT: the trie of what is left of the suggestions; None if there are
-        none.
+        """TOOL-COMPLETE and lines 1 to 5 of LLM-SELECT: the trie of what is left of the
+        suggestions; None if there are none.
         """
         if text.endswith(UNFINISHED):  # inside a character, where no name can follow
             return None
@@ -120,8 +122,8 @@ class Writer:
 def verdicts(tasks: Sequence[Task], variant: Variant = "paper") -> Iterator[list]:
     """The messages against each function, by one pylint process per function.
 
-    Each repository is copied and the function is written into the copy, because pylint reads files from the disk and
-    the user's own files must not change.
+    Each repository is copied and the function is written into the copy, because pylint reads files
+    from the disk and the user's own files must not change.
     """
     ignore, roots = shutil.ignore_patterns("__pycache__"), {task.root for task in tasks}
     with TemporaryDirectory() as folder:
@@ -137,7 +139,9 @@ def verdicts(tasks: Sequence[Task], variant: Variant = "paper") -> Iterator[list
 
 
 def fresh_process(one: Program, python: Path) -> Outcome:
-    """DS-1000's own way, for comparison: a process that imports everything afresh, without a sandbox."""
+    """DS-1000's own way, for comparison: a process that imports everything afresh, without a
+    sandbox.
+    """
     given = {"input": one.text.encode(), "env": ENVIRONMENT, "capture_output": True, "timeout": 240}
     with TemporaryDirectory() as place:
         done = subprocess.run([python, "-"], cwd=place, **given)

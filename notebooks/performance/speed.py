@@ -1,4 +1,6 @@
-"""Measures what a piece of work costs, compared with a literal implementation of the paper's method."""
+"""Measures what a piece of work costs, compared with a literal implementation of the paper's
+method.
+"""
 
 import time
 from collections.abc import Callable, Sequence
@@ -18,16 +20,19 @@ def compared(
     model: str = "kit",
     every: int = 1,
 ) -> pd.DataFrame:
-    """An artifact's rows on the time that two implementations take for ``items``, run one after the other here.
+    """An artifact's rows on the time that two implementations take for ``items``, run one after the
+    other here.
 
-    Both are warmed up alike: each first processes ``warm``, by default the first two items. If ``warm`` is given, the
-    rows also report its time (``cold``). ``seconds_ratio`` is the literal implementation's wall-clock time divided by
-    the kit's, and depends on the number of processors; ``processor_seconds_ratio`` compares the seconds summed over all
-    processors. ``differing`` counts the items whose results are not equal.
+    Both are warmed up alike: each first processes ``warm``, by default the first two items. If
+    ``warm`` is given, the rows also report its time (``cold``). ``seconds_ratio`` is the literal
+    implementation's wall-clock time divided by the kit's, and depends on the number of processors;
+    ``processor_seconds_ratio`` compares the seconds summed over all processors. ``differing``
+    counts the items whose results are not equal.
 
-    The literal implementation may process only one in ``every`` items. Its times are then scaled up to all items, and
-    ``n``, in its rows and in ``differing``, is the number it processed. In the cold measurement both process only that
-    part, because what is read once does not scale.
+    The literal implementation may process only one in ``every`` items. Its times are then scaled up
+    to all items, and
+    ``n``, in its rows and in ``differing``, is the number it processed. In the cold measurement
+    both process only that part, because what is read once does not scale.
     """
     rows = []
 
@@ -57,8 +62,8 @@ def compared(
 def metered(run: Callable, *arguments: object) -> tuple[Any, dict[str, float]]:
     """What ``run`` returns, its wall-clock ``seconds``, and its ``processor_seconds``.
 
-    Processor time includes all processes that this one started. On a busy machine, wall-clock time depends on other
-    programs; processor time hardly does.
+    Processor time includes all processes that this one started. On a busy machine, wall-clock time
+    depends on other programs; processor time hardly does.
     """
     start, before = time.perf_counter(), _processor_seconds()
     result = run(*arguments)
@@ -67,7 +72,9 @@ def metered(run: Callable, *arguments: object) -> tuple[Any, dict[str, float]]:
 
 
 def _processor_seconds() -> float:
-    """Of this process and those it started; processes that have ended count in their parent's times."""
+    """Of this process and those it started; processes that have ended count in their parent's
+    times.
+    """
     total = 0.0
     for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
         with suppress(psutil.Error):  # it has just ended

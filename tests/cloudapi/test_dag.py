@@ -1,4 +1,6 @@
-"""Documentation augmented generation: what is looked up, shown and asked, with a model that calls what it reads."""
+"""Documentation augmented generation: what is looked up, shown and asked, with a model that calls
+what it reads.
+"""
 
 import ast
 import math
@@ -45,8 +47,8 @@ CERTAIN, UNSURE = -0.01, -1.0  # log-probabilities of names that were read, and 
 
 
 class ReadingModel:
-    """Calls the first API documented in its prompt, else what it remembers: ``memory`` {task id: name}. Keeps every
-    prompt that it was asked.
+    """Calls the first API documented in its prompt, else what it remembers: ``memory`` {task id:
+    name}. Keeps every prompt that it was asked.
     """
 
     name = "reader"

@@ -1,7 +1,9 @@
-"""Sixty surface forms of a completion, over real APIs: our judgement equals what the real SDK does with the call.
+"""Sixty surface forms of a completion, over real APIs: our judgement equals what the real SDK does
+with the call.
 
-The SDK is asked without a network: botocore's request is answered by an event handler before it is sent, an Azure
-method's own signature binds what the call passes. A form says only where its first call ends; everything else follows.
+The SDK is asked without a network: botocore's request is answered by an event handler before it is
+sent, an Azure method's own signature binds what the call passes. A form says only where its first
+call ends; everything else follows.
 """
 
 import inspect
@@ -53,7 +55,9 @@ def camel(name, first=str.lower):
 
 
 def forms(name, required, optional, other):
-    """form -> (first call or None, the rest of the completion). ``required`` and ``optional`` are argument names."""
+    """form -> (first call or None, the rest of the completion). ``required`` and ``optional`` are
+    argument names.
+    """
     arguments = [f'{argument}="my-value"' for argument in required]
     call = f"{name}({', '.join(arguments)})"
     more = f'{optional[0]}="x"' if optional else ""
@@ -164,8 +168,8 @@ def accepted(call, accepts):
 
 
 def aws(service, _):
-    """(whether boto3's client has a method; raises TypeError where botocore would refuse the names of a call). Wrong
-    values, which are not what the metric is about, pass.
+    """(whether boto3's client has a method; raises TypeError where botocore would refuse the names
+    of a call). Wrong values, which are not what the metric is about, pass.
     """
     keys = {"aws_access_key_id": "a", "aws_secret_access_key": "b"}
     client = boto3.client(service, region_name="us-east-1", **keys)

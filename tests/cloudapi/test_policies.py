@@ -1,5 +1,5 @@
-"""Policies, precisions and thresholds as selections among three passes and their rows, on tasks that can be counted by
-hand (Sections 3 and 4).
+"""Policies, precisions and thresholds as selections among three passes and their rows, on tasks
+that can be counted by hand (Sections 3 and 4).
 """
 
 import itertools

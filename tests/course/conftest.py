@@ -1,4 +1,6 @@
-"""Lessons take half a minute each: every one runs once, whichever of several test processes comes first."""
+"""Lessons take half a minute each: every one runs once, whichever of several test processes comes
+first.
+"""
 
 import json
 import sys

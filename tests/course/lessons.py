@@ -79,10 +79,11 @@ def bundle(folder: Path) -> Path:
 
 
 def autograded(lesson: str, unpacked: Path) -> dict[str, tuple[float, float]]:
-    """What two students hand in, graded by ``nbgrader autograde``: {student: (score, maximum)} of exercises in code.
+    """What two students hand in, graded by ``nbgrader autograde``: {student: (score, maximum)} of
+    exercises in code.
 
-    One hands in the solutions; the other one calls what the kit has, and leaves the rest as it is. The kit is the
-    bundle's.
+    One hands in the solutions; the other one calls what the kit has, and leaves the rest as it is.
+    The kit is the bundle's.
     """
     folder, place = unpacked.parent, Path("course", f"{lesson}.ipynb")
     solved = {name: cell.source for name, cell in cells(FOLDER / f"{lesson}.ipynb").items()}
@@ -113,7 +114,9 @@ def autograded(lesson: str, unpacked: Path) -> dict[str, tuple[float, float]]:
 
 
 def run(lesson: str, released: Path, folder: Path) -> list[list[str]]:
-    """The lesson on half its tasks, then every answer behind it: [exercise, case, "passes" or the error's name]."""
+    """The lesson on half its tasks, then every answer behind it: [exercise, case, "passes" or the
+    error's name].
+    """
     notebook = nbformat.read(FOLDER / f"{lesson}.ipynb", as_version=4)
     tried = nbformat.v4.new_code_cell(TRY.format(cases=json.dumps(cases(lesson, released))))
     notebook.cells = [nbformat.v4.new_code_cell(BEGIN), *notebook.cells, tried]
@@ -129,8 +132,8 @@ def run(lesson: str, released: Path, folder: Path) -> list[list[str]]:
 
 
 def cases(lesson: str, released: Path) -> list[list]:
-    """An exercise's name; [case, answer, check] for nothing written (with what students see of the check), the wrong
-    answers, the wrappers and the other right one; solution and check.
+    """An exercise's name; [case, answer, check] for nothing written (with what students see of the
+    check), the wrong answers, the wrappers and the other right one; solution and check.
     """
     solved, student = cells(FOLDER / f"{lesson}.ipynb"), cells(released / f"{lesson}.ipynb")
     found = []

@@ -1,4 +1,6 @@
-"""What students get: all that they need, nothing that answers for them, and the same in a container."""
+"""What students get: all that they need, nothing that answers for them, and the same in a
+container.
+"""
 
 import re
 import subprocess

@@ -1,4 +1,6 @@
-"""Answers that call what the kit, or a package that it uses, has already: right, and not the student's own."""
+"""Answers that call what the kit, or a package that it uses, has already: right, and not the
+student's own.
+"""
 
 WRAPPERS = {
     "lesson0_tokens": {},  # the kit has nothing of the kind

@@ -1,4 +1,5 @@
-"""Honest solutions: name -> text. Each does what data-science code, or a library acting for it, may do, and passes.
+"""Honest solutions: name -> text. Each does what data-science code, or a library acting for it, may
+do, and passes.
 
 Before it stands ``result = value + [1]``, the right answer; a text may bind ``result`` again.
 """

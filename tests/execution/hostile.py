@@ -1,6 +1,8 @@
-"""Solutions that attack the machine, the grader or the test. Name -> text; braces stand for things of the real machine.
+"""Solutions that attack the machine, the grader or the test. Name -> text; braces stand for things
+of the real machine.
 
-Each is right only if its attack succeeds: where it is contained, an exception or a wrong result is left.
+Each is right only if its attack succeeds: where it is contained, an exception or a wrong result is
+left.
 """
 
 RIGHT = "\nresult = [2 * x for x in test_input]\n"
@@ -158,7 +160,8 @@ class V:
     __array_interface__ = {'shape': (3,), 'typestr': '<f8', 'data': (id(0.0) + 16, False), 'version': 3}
 result = V()""",
 }
-# Replies written by hand, as pickles: (what is sent for ``result``, opcodes or an object that reduces to a call)
+# Replies written by hand, as pickles: (what is sent for ``result``, opcodes or an object that
+# reduces to a call)
 REPLIES = {
     "call a function": "class R:\n    def __reduce__(self):\n        import os\n        return os.system, ('true',)",
     "build an object whose state hides a method": """

@@ -57,7 +57,9 @@ def foreign(tmp_path_factory):
 
 
 def failed(server, solution, foreign, *imports):
-    """Why it failed; afterwards all that is foreign is as before, and a right solution passes at the same server."""
+    """Why it failed; afterwards all that is foreign is as before, and a right solution passes at
+    the same server.
+    """
     outcome = server.run(program(solution, *imports))
     assert not outcome.passed and outcome.error
     assert Path(foreign["file"]).read_text() == "of the user"

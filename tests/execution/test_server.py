@@ -1,4 +1,6 @@
-"""The fork server: what passes in a fresh process passes, and nothing else; it holds a program, and lets none live on."""
+"""The fork server: what passes in a fresh process passes, and nothing else; it holds a program, and
+lets none live on.
+"""
 
 import os
 import subprocess
@@ -115,7 +117,9 @@ def test_verdicts_are_those_of_fresh_processes(server, tmp_path):
 
 
 def test_no_module_of_the_server_shows(server, tmp_path):
-    """Of no package of the standard library does an import bring more or less than in a fresh process."""
+    """Of no package of the standard library does an import bring more or less than in a fresh
+    process.
+    """
     command = [sys.executable, "-c", SUBMODULES + "print(found)"]
     fresh = subprocess.check_output(command, cwd=tmp_path, text=True)
     difference = "{name for name in found if found[name] != expected[name]} or ''"

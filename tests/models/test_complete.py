@@ -143,7 +143,9 @@ def test_the_key_does_not_change_with_what_changes_no_answer():
 
 
 def test_keys_of_stores_that_exist_stay_as_they_were():
-    """Written down before choices existed: prompts without them and scored continuations keep their keys."""
+    """Written down before choices existed: prompts without them and scored continuations keep their
+    keys.
+    """
     sampled = Decoding(temperature=0.5, n=3, stop=("a",))
     assert [key(), key(decoding=sampled, sample=2), key(decoding=None, continuation="1")] == [
         "db02737ed5d6851242880153b20ca7d8/7e8eba087f3686d821d0972e83738c9e/0",

@@ -1,4 +1,6 @@
-"""Local models: what Transformers says, whatever the batch; stopping, sampling, memory, context, and clear errors."""
+"""Local models: what Transformers says, whatever the batch; stopping, sampling, memory, context,
+and clear errors.
+"""
 
 import functools
 import gc

@@ -1,4 +1,6 @@
-"""One name says which model: where it lies, at which revision, whether as a chat model, and what tables call it."""
+"""One name says which model: where it lies, at which revision, whether as a chat model, and what
+tables call it.
+"""
 
 from pathlib import Path
 
@@ -15,7 +17,9 @@ OLD, NEW = "1" * 40, "2" * 40
 
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
-    """A hub's local cache that holds two revisions of owner/tiny, the newer of them as main; no network."""
+    """A hub's local cache that holds two revisions of owner/tiny, the newer of them as main; no
+    network.
+    """
     folder = tmp_path / "hub" / "models--owner--tiny"
     save_chat(folder / "snapshots" / OLD)
     save_chat(folder / "snapshots" / NEW, vocabulary=160)

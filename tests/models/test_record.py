@@ -1,4 +1,6 @@
-"""The record: exact, the same bytes, found where it fits and nowhere else; audits that name what was altered."""
+"""The record: exact, the same bytes, found where it fits and nowhere else; audits that name what
+was altered.
+"""
 
 import numpy as np
 import pandas as pd

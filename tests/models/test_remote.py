@@ -1,4 +1,6 @@
-"""Remote models end to end over loopback, against a small server around a tiny model that gives log-probabilities."""
+"""Remote models end to end over loopback, against a small server around a tiny model that gives
+log-probabilities.
+"""
 
 import logging
 from dataclasses import replace

@@ -1,5 +1,5 @@
-"""A real server of quantised weights, llama.cpp's, where it and the weights are: `pip install xllamacpp`, `lookuplab
-data get gemma-3-270m`.
+"""A real server of quantised weights, llama.cpp's, where it and the weights are: `pip install
+xllamacpp`, `lookuplab data get gemma-3-270m`.
 """
 
 import socket

@@ -1,4 +1,6 @@
-"""A tiny random checkpoint of every architecture that the three papers use, with small trained tokenizers."""
+"""A tiny random checkpoint of every architecture that the three papers use, with small trained
+tokenizers.
+"""
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -35,7 +37,9 @@ def byte_tokenizer(
 
 
 def metaspace_tokenizer(corpus=CORPUS, vocabulary=VOCABULARY) -> PreTrainedTokenizerFast:
-    """Pieces that carry their leading blank and fall back to bytes, as SentencePiece makes them (Gemma, Llama, T5)."""
+    """Pieces that carry their leading blank and fall back to bytes, as SentencePiece makes them
+    (Gemma, Llama, T5).
+    """
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always", split=False)
     blank, strip = decoders.Replace("▁", " "), decoders.Strip(content=" ", left=1)
@@ -110,7 +114,9 @@ def made(model_type, **settings):
 
 
 def save(folder, architecture, tokenizer=None, context=CONTEXT, vocabulary=VOCABULARY):
-    """Write the checkpoint; weights are large enough that its most likely tokens stand clear of each other."""
+    """Write the checkpoint; weights are large enough that its most likely tokens stand clear of
+    each other.
+    """
     torch.manual_seed(sum(map(ord, architecture)))
     tokenizer = tokenizer or byte_tokenizer()
     size = max(vocabulary, len(tokenizer))
@@ -127,14 +133,18 @@ def save(folder, architecture, tokenizer=None, context=CONTEXT, vocabulary=VOCAB
 
 
 def save_real(folder, name, tokenizer, layers):
-    """A model of the papers at its real width and vocabulary in bfloat16; the tokenizer has fewer words."""
+    """A model of the papers at its real width and vocabulary in bfloat16; the tokenizer has fewer
+    words.
+    """
     torch.manual_seed(0)
     made(**REAL[name] | {"num_hidden_layers": layers}).bfloat16().save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
 
 def save_chat(folder, vocabulary=170):
-    """A Llama with a chat template, whose tokens decode to ASCII each by itself, so that those of an answer spell it."""
+    """A Llama with a chat template, whose tokens decode to ASCII each by itself, so that those of
+    an answer spell it.
+    """
     printable = [chr(code) for code in range(33, 127)]
     tokenizer = byte_tokenizer(CORPUS[:2], vocabulary, printable)
     tokenizer.chat_template = CHAT_TEMPLATE

@@ -1,7 +1,8 @@
-"""An OpenAI-compatible server in a thread: a tiny local model behind ``/v1/completions`` and ``/v1/chat/completions``.
+"""An OpenAI-compatible server in a thread: a tiny local model behind ``/v1/completions`` and
+``/v1/chat/completions``.
 
-It gives log-probabilities, honours stop strings, and misbehaves on demand: ``failures`` is a list of
-(status, headers) that are sent before anything is answered. It counts what a test wants to know.
+It gives log-probabilities, honours stop strings, and misbehaves on demand: ``failures`` is a list
+of (status, headers) that are sent before anything is answered. It counts what a test wants to know.
 """
 
 import json

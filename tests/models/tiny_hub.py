@@ -1,4 +1,6 @@
-"""A Hugging Face hub on this machine, as far as downloads go: it serves one folder under a name and a revision."""
+"""A Hugging Face hub on this machine, as far as downloads go: it serves one folder under a name and
+a revision.
+"""
 
 import json
 import threading
@@ -31,7 +33,9 @@ class Handler(SimpleHTTPRequestHandler):
 
 @contextmanager
 def serve(name: str, revision: str, folder: Path) -> Iterator[ThreadingHTTPServer]:
-    """``server.endpoint`` is what ``HF_ENDPOINT`` names, ``server.asked`` the paths that were asked for."""
+    """``server.endpoint`` is what ``HF_ENDPOINT`` names, ``server.asked`` the paths that were asked
+    for.
+    """
     files = sorted(folder.iterdir())
     info = {"id": name, "sha": revision, "siblings": [{"rfilename": one.name} for one in files]}
     (folder / INFO).write_text(json.dumps(info))

@@ -1,4 +1,5 @@
-"""A deterministic model without weights, for the tests of the store; as a program it answers prompts until killed.
+"""A deterministic model without weights, for the tests of the store; as a program it answers
+prompts until killed.
 
 python toy_model.py STORE LOG PROMPTS      writes one line a generated answer to LOG
 """
@@ -14,7 +15,9 @@ SAMPLED = Decoding(n=2, temperature=0.5)
 
 
 class ToyModel:
-    """Answers with a hash of what it was asked, ``BATCH`` requests at a time; counts and logs what it generates."""
+    """Answers with a hash of what it was asked, ``BATCH`` requests at a time; counts and logs what
+    it generates.
+    """
 
     def __init__(self, log=None, seconds=0.0, identity=None, name="toy"):
         self.identity = identity or {"name": name, "revision": "1", "dtype": "float32"}

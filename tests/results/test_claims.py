@@ -1,4 +1,6 @@
-"""Claims: how a verdict comes about, what a file may contain, what is printed, and that the papers' own numbers agree."""
+"""Claims: how a verdict comes about, what a file may contain, what is printed, and that the papers'
+own numbers agree.
+"""
 
 import math
 from collections import Counter
@@ -55,7 +57,9 @@ def claim(test, models="all"):
 
 
 def judged(test, *rows, models="all", changes=(), **more):
-    """Rows and changes are "model, condition, value[, ci_low, ci_high]"; n is 100, the paper's value 50."""
+    """Rows and changes are "model, condition, value[, ci_low, ci_high]"; n is 100, the paper's
+    value 50.
+    """
     lines = [f"{METRIC}, {row}" for row in rows] + [
         f"valid_change_points, {row}" for row in changes
     ]
@@ -127,7 +131,8 @@ def test_a_bound_is_decided_by_the_whole_interval(test, value, interval, expecte
 
 
 def test_one_of_many_comparisons_must_be_surer_to_decide_alone():
-    # 45 [40, 49.9] is below 50 by 2.0 of its standard errors: one-sided 2.3%, or 11.5% for the least of five
+    # 45 [40, 49.9] is below 50 by 2.0 of its standard errors: one-sided 2.3%, or 11.5% for the
+    # least of five
     rows = ["m, low, 45, 40, 49.9", *(f"{name}, low, 60, 55, 65" for name in "abcd")]
     assert verdict(AT_LEAST, rows[0]) == FAILS
     assert verdict(AT_LEAST, *rows) == UNDECIDED

@@ -1,4 +1,6 @@
-"""What stands where in each kind of figure. That equal rows give equal pictures is proven on the committed ones."""
+"""What stands where in each kind of figure. That equal rows give equal pictures is proven on the
+committed ones.
+"""
 
 from io import StringIO
 
@@ -56,7 +58,8 @@ def test_bars_are_the_values_with_their_intervals_and_the_papers_marks():
     assert texts(axes.get_legend().get_texts()) == ["low", "high", "paper", "95% interval"]
 
 
-# Severe protanopia and deuteranopia (Machado, Oliveira and Fernandes 2009, Table 1): linear RGB as such eyes see it.
+# Severe protanopia and deuteranopia (Machado, Oliveira and Fernandes 2009, Table 1): linear RGB as
+# such eyes see it.
 SEEN = {
     "protanopia": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
     "deuteranopia": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],

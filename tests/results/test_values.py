@@ -1,4 +1,6 @@
-"""The papers' numbers against themselves: every rate is a whole number of tasks, every table agrees with the others."""
+"""The papers' numbers against themselves: every rate is a whole number of tasks, every table agrees
+with the others.
+"""
 
 import pandas as pd
 import pytest
@@ -13,7 +15,9 @@ TABLES = {name: paper.values(*name.split("/")) for name in (str(file)[:-4] for f
 
 
 def capi(artifact: str, metric: str = VALID) -> pd.DataFrame:
-    """Rows of one metric with ``method``, ``class`` and ``tasks``, the whole number that its percent stands for."""
+    """Rows of one metric with ``method``, ``class`` and ``tasks``, the whole number that its
+    percent stands for.
+    """
     table = TABLES[f"{CAPI}/{artifact}"].query("metric == @metric")
     parts = table.condition.str.rsplit("/", n=1)
     tasks = (table.value / 100 * table.n).round()

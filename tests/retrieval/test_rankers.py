@@ -1,4 +1,6 @@
-"""Words, BM25, code, descriptions and ensemble: by hand where vectors are given, trained where small."""
+"""Words, BM25, code, descriptions and ensemble: by hand where vectors are given, trained where
+small.
+"""
 
 import numpy as np
 import pytest

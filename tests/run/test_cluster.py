@@ -37,7 +37,9 @@ FUNCTIONS = 'def helper(x):\n    return x\n\n\ndef use{0}(y):\n    """Use it on 
 
 
 class Running:
-    """A Dask scheduler and two workers, as processes that can be killed: ``processes`` "scheduler", 0 and 1."""
+    """A Dask scheduler and two workers, as processes that can be killed: ``processes`` "scheduler",
+    0 and 1.
+    """
 
     def __init__(self, folder: Path, home: Path):
         self.folder, self.home, self.processes = folder, home, {}

@@ -1,5 +1,6 @@
-"""``lookuplab reproduce cloudapibench --profile paper -p models=bigcode/starcoder2-3b`` needs nothing else: the model
-comes from a hub (on this machine, a tiny random StarCoder2 of the same name and revision), the tasks from the checkout.
+"""``lookuplab reproduce cloudapibench --profile paper -p models=bigcode/starcoder2-3b`` needs
+nothing else: the model comes from a hub (on this machine, a tiny random StarCoder2 of the same name
+and revision), the tasks from the checkout.
 """
 
 import os

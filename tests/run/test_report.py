@@ -26,7 +26,9 @@ WRITTEN = [
 
 
 class Page(HTMLParser):
-    """``links`` of <a>, ``loaded`` addresses of what a browser fetches by itself, ``alts`` of pictures, ``text``."""
+    """``links`` of <a>, ``loaded`` addresses of what a browser fetches by itself, ``alts`` of
+    pictures, ``text``.
+    """
 
     def __init__(self, file: Path):
         super().__init__()

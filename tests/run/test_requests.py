@@ -1,4 +1,6 @@
-"""What a notebook is given is checked before anything starts: bad input is one line and exit code 2."""
+"""What a notebook is given is checked before anything starts: bad input is one line and exit code
+2.
+"""
 
 import pytest
 from click.testing import CliRunner

@@ -1,5 +1,6 @@
-"""Rates, intervals and pass@k against numbers worked out by hand. How often the intervals hold the truth is simulated in
-``mini/interval_coverage``."""
+"""Rates, intervals and pass@k against numbers worked out by hand. How often the intervals hold the
+truth is simulated in ``mini/interval_coverage``.
+"""
 
 import math
 from itertools import combinations
@@ -39,8 +40,8 @@ def test_wilson_matches_the_formula():
 
 
 def test_two_clusters_by_hand():
-    # means 20 and 50 (weights 2 and 1): without one of them 50 and 20, variance (1/2) * (15² + 15²) = 225;
-    # Kish's number of clusters is 9 / 5, and one degree of freedom the least: t = 12.706
+    # means 20 and 50 (weights 2 and 1): without one of them 50 and 20, variance (1/2) * (15² + 15²)
+    # = 225; Kish's number of clusters is 9 / 5, and one degree of freedom the least: t = 12.706
     found = average([10, 30, 50], ["a", "a", "b"])
     assert (found.value, found.n, found.clusters) == (30, 3, 2)
     assert ends(found) == pytest.approx((30 - 12.7062 * 15, 30 + 12.7062 * 15), rel=1e-5)
@@ -67,8 +68,8 @@ def test_any_statistic_of_weights_agrees_with_the_ratio_that_it_is():
 
 
 def test_a_share_is_clopper_and_pearsons_of_the_effective_number_of_tasks():
-    # 8 of 10 tasks of their own: variance .16 / 9, so 9 tasks, times (1.95996 / 2.26647)²: Student's t of 80 / 9 degrees,
-    # since their kurtosis is (1 - 3 * .16) / .16 = 3.25
+    # 8 of 10 tasks of their own: variance .16 / 9, so 9 tasks, times (1.95996 / 2.26647)²:
+    # Student's t of 80 / 9 degrees, since their kurtosis is (1 - 3 * .16) / .16 = 3.25
     size = 9 * (1.959964 / 2.266475) ** 2
     wanted = proportion_confint(0.8 * size, size, method="beta")
     assert ends(rate([1] * 8 + [0] * 2, range(10))) == pytest.approx(wanted, abs=1e-6)
@@ -124,7 +125,8 @@ def test_difference_is_newcombes_for_wilson_intervals():
 
 
 def test_a_change_is_students_with_one_more_cluster_that_changed():
-    # 8 pairs of their own, 2 gained: mean 1/4, variance (6 * 1/16 + 2 * 9/16) / 8 / 7, and 1 / (8 + 2)²: of 8 values, 8 clusters; 7 degrees
+    # 8 pairs of their own, 2 gained: mean 1/4, variance (6 * 1/16 + 2 * 9/16) / 8 / 7, and 1 / (8 +
+    # 2)²: of 8 values, 8 clusters; 7 degrees
     found = paired_difference([0] * 8, [1, 1, 0, 0, 0, 0, 0, 0])
     reach = 2.364624 * (1.5 / 56 + 0.01) ** 0.5
     assert ends(found) == pytest.approx((0.25 - reach, 0.25 + reach), abs=1e-6)

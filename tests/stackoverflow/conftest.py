@@ -12,7 +12,9 @@ import written_problems as written
 
 @pytest.fixture
 def problems_file(tmp_path):
-    """Writes records, by default three problems: plain (1), with a test of the text (2), inside a function (3)."""
+    """Writes records, by default three problems: plain (1), with a test of the text (2), inside a
+    function (3).
+    """
 
     def write(*records, name="problems.jsonl"):
         file = tmp_path / name

@@ -1,4 +1,6 @@
-"""Examples before a problem within a budget, counted with a real tokenizer of whole words; models asked with them."""
+"""Examples before a problem within a budget, counted with a real tokenizer of whole words; models
+asked with them.
+"""
 
 from dataclasses import replace
 

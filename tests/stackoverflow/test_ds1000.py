@@ -1,4 +1,6 @@
-"""DS-1000's problems: fields, choice by families, post-processing, indentation, the official program."""
+"""DS-1000's problems: fields, choice by families, post-processing, indentation, the official
+program.
+"""
 
 import pytest
 import written_problems as written

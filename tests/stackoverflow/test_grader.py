@@ -35,7 +35,9 @@ def kept(tmp_path):
 
 
 def grader(store=False, workers=1, **options):
-    """The kit's own Python is environment enough for problems that import nothing but Python's modules."""
+    """The kit's own Python is environment enough for problems that import nothing but Python's
+    modules.
+    """
     return Grader(store=store, workers=workers, **options)
 
 

@@ -1,4 +1,6 @@
-"""The paper's rankers by name, over any corpus; measures of a ranker whose order is given; questions with documents."""
+"""The paper's rankers by name, over any corpus; measures of a ranker whose order is given;
+questions with documents.
+"""
 
 import numpy as np
 import pytest
@@ -74,7 +76,8 @@ class Given(Ranker):
 def test_each_ranker_has_the_mean_of_each_measure_and_differences_are_taken_query_by_query():
     values = measured({"good": Given(0), "bad": Given(1)}, QUERIES)
     rows = quality_rows(values, "tiny", [("good", "bad")]).set_index(["condition", "metric"])
-    # "a" stands at 1, 2, 3 for the good ranker; "b", relevant to the third query too, stands before it
+    # "a" stands at 1, 2, 3 for the good ranker; "b", relevant to the third query too, stands before
+    # it
     assert rows.loc[("good", "mrr_at_20"), "value"] == pytest.approx((1 + 1 / 2 + 1) / 3)
     assert rows.loc[("good", "success_at_1"), "value"] == pytest.approx(2 / 3)
     assert rows.loc[("bad", "recall_at_3"), "value"] == pytest.approx((1 + 1 + 1 / 2) / 3)

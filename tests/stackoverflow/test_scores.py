@@ -1,4 +1,6 @@
-"""pass@k, gains and drops on hand-made verdicts; near misses: where a failure lies, and how far it is from right."""
+"""pass@k, gains and drops on hand-made verdicts; near misses: where a failure lies, and how far it
+is from right.
+"""
 
 import sys
 
@@ -25,8 +27,9 @@ def made(number, origin, kind, library="Numpy"):
 
 @pytest.fixture
 def problems(problems_file):
-    """Problem 1 with its perturbations 2 and 3; 4, an origin of another library; 5, whose origin is not there; 6, not
-    asked."""
+    """Problem 1 with its perturbations 2 and 3; 4, an origin of another library; 5, whose origin is
+    not there; 6, not asked.
+    """
     kinds = [made(n, 1, kind) for n, kind in enumerate(("Origin", "Surface", "Semantic"), 1)]
     kinds += [made(4, 4, "Origin", "Pandas"), made(5, 4, "Surface", "Scipy")]
     return load(problems_file(*kinds, made(6, 1, "Surface")))
@@ -89,7 +92,8 @@ def test_changes_are_paired_by_problem_by_family_and_between_models(problems):
     rows = values(scores.rows(of_m, [("none", "some")], ["all", "Surface", "Semantic"]))
     assert rows[both("all"), "pass_at_1_change_points"] == (33.3333, 3)  # (.5 + .5 + 0) / 3
     assert rows[both("all"), "pass_at_2_change_points"] == (33.3333, 3)  # (1 + 0 + 0) / 3
-    # the origin gained .5, its perturbations .5 and 0: the first loses as much as before, the second more
+    # the origin gained .5, its perturbations .5 and 0: the first loses as much as before, the
+    # second more
     assert rows[both("Surface"), "pass_at_1_drop_points_change"] == (0, 1)
     assert rows[both("Semantic"), "pass_at_1_drop_points_change"] == (50, 1)
 

@@ -33,7 +33,9 @@ def tool():
 
 @pytest.fixture
 def run_python():
-    """Runs code in a process of its own; returns what it prints. For what must not change this process."""
+    """Runs code in a process of its own; returns what it prints. For what must not change this
+    process.
+    """
     imports = "import importlib, math, sys\nfrom pathlib import Path\nfrom types import SimpleNamespace\nimport lookuplab\n"
 
     def run(code, *arguments):

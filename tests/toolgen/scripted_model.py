@@ -1,5 +1,5 @@
-"""A GPT-2 that writes by given probabilities: a table of what follows which token, or a script of an answer's steps.
-And the files of little repositories in which it writes.
+"""A GPT-2 that writes by given probabilities: a table of what follows which token, or a script of
+an answer's steps. And the files of little repositories in which it writes.
 """
 
 from types import MappingProxyType
@@ -49,11 +49,12 @@ def scripted(
     pieces=(),
     mark=True,
 ) -> LocalModel:
-    """``table``: {last token: {next token: probability}}, the end behind a token that is not in it; ``script``: a
-    {token: probability} for each step behind ``prompt``. Tokens are written as text, MARK and END stand for themselves.
+    """``table``: {last token: {next token: probability}}, the end behind a token that is not in it;
+    ``script``: a {token: probability} for each step behind ``prompt``. Tokens are written as text,
+    MARK and END stand for themselves.
 
-    What is left of 1 is spread over the other tokens. Texts are tokenised greedily, longest piece first; the pieces are
-    the tokens of table and script, ``pieces`` and all ASCII characters.
+    What is left of 1 is spread over the other tokens. Texts are tokenised greedily, longest piece
+    first; the pieces are the tokens of table and script, ``pieces`` and all ASCII characters.
     """
     named = {*table, *pieces, *(text for row in [*table.values(), *script] for text in row)}
     tokenizer = _tokenizer(named, mark)

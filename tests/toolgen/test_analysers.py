@@ -1,4 +1,6 @@
-"""Worker processes of an analyser that says who it is: one parent, the process that knows the place, no stale one."""
+"""Worker processes of an analyser that says who it is: one parent, the process that knows the
+place, no stale one.
+"""
 
 import os
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,6 @@
-"""Which held-out functions are taken, and one row a function: judged once, the same from any number of workers."""
+"""Which held-out functions are taken, and one row a function: judged once, the same from any number
+of workers.
+"""
 
 from collections import Counter
 from types import SimpleNamespace

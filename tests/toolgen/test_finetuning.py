@@ -1,4 +1,6 @@
-"""Fine-tuning tiny real checkpoints: what is learned, what is trained, what a killed run leaves, what is written."""
+"""Fine-tuning tiny real checkpoints: what is learned, what is trained, what a killed run leaves,
+what is written.
+"""
 
 import json
 import multiprocessing
@@ -170,7 +172,9 @@ def test_of_the_checkpoints_the_one_is_taken_that_is_best_on_pairs_that_were_kep
 
 
 def test_the_loss_is_that_of_the_answers_tokens_alone(bases, tmp_path):
-    """The first line of the log, by hand: one batch, no dropout, mean over all answers' tokens of the batch."""
+    """The first line of the log, by hand: one batch, no dropout, mean over all answers' tokens of
+    the batch.
+    """
     tune(bases / "llama", tmp_path / "m", replace(RECIPE, epochs=1, batch_size=40))
     model = load(str(bases / "llama"))
     set_seed(RECIPE.seed)
@@ -208,8 +212,9 @@ def test_what_cannot_be_trained_ends_the_command_with_one_line(bases, tmp_path, 
 
 
 def test_a_killed_command_goes_on_from_its_last_checkpoint(bases, tmp_path, monkeypatch):
-    """GPT-2 has dropout, so that the state of the random numbers counts; epochs have 5 steps, checkpoints 3. One that was
-    killed while it was written is no point to go on from."""
+    """GPT-2 has dropout, so that the state of the random numbers counts; epochs have 5 steps,
+    checkpoints 3. One that was killed while it was written is no point to go on from.
+    """
     lean = {"accumulation": 2, "bf16": True, "checkpoint_activations": True, "lora_rank": 4}
     given = {"epochs": 12, "batch_size": 8, "group_by_length": True, "loss_on": "answer", **lean}
     settings = [f"-s{name}={value}" for name, value in given.items()]

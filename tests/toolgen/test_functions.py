@@ -1,4 +1,6 @@
-"""Functions of a repository: exact text and positions, the package's filters, and nothing lost without a reason."""
+"""Functions of a repository: exact text and positions, the package's filters, and nothing lost
+without a reason.
+"""
 
 import json
 

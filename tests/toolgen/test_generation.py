@@ -1,4 +1,6 @@
-"""Generation with real Jedi on little repositories: Figure 4, equality with plain decoding, the store, bad input."""
+"""Generation with real Jedi on little repositories: Figure 4, equality with plain decoding, the
+store, bad input.
+"""
 
 from dataclasses import replace
 

@@ -1,4 +1,6 @@
-"""A generated function takes the reference's place: by line, with decorators, indentation and strings as they are."""
+"""A generated function takes the reference's place: by line, with decorators, indentation and
+strings as they are.
+"""
 
 import ast
 

@@ -146,7 +146,9 @@ for one in jedi_worker.references._find_project_modules(state, []):
 
 
 def test_values_and_files_of_jedi_come_in_an_order_of_their_own(tmp_path, run_python):
-    """Not in that of their hashes, which lie in memory, and of a folder's entries, which lie on the disk."""
+    """Not in that of their hashes, which lie in memory, and of a folder's entries, which lie on the
+    disk.
+    """
     names = [f"{hash(n) % 1000:03}.py" for n in map(str, range(40))]
     for name in names:
         (tmp_path / name).touch()

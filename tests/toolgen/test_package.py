@@ -1,7 +1,9 @@
-"""The replication package's metrics: hand-computed texts and keys, and pylint's verdicts on 30 functions.
+"""The replication package's metrics: hand-computed texts and keys, and pylint's verdicts on 30
+functions.
 
-The functions are real; what was "generated" is the original, another function's body, a name that nobody defined, a
-text that ends in the middle, a whole function. Nothing of the kit computes what is expected.
+The functions are real; what was "generated" is the original, another function's body, a name that
+nobody defined, a text that ends in the middle, a whole function. Nothing of the kit computes what
+is expected.
 """
 
 import json

@@ -1,4 +1,6 @@
-"""Pairs of docstring and function in text and in tokens: formats, the mark, and tokenizers that set traps."""
+"""Pairs of docstring and function in text and in tokens: formats, the mark, and tokenizers that set
+traps.
+"""
 
 import gzip
 import json

@@ -1,4 +1,6 @@
-"""`lookuplab score toolgen`: lines in, judgements and a table out, clear words for bad input, no file changed."""
+"""`lookuplab score toolgen`: lines in, judgements and a table out, clear words for bad input, no
+file changed.
+"""
 
 import json
 

@@ -1,4 +1,6 @@
-"""Similarity of a generated function and its reference: hand-computed cases, and agreement with the named packages."""
+"""Similarity of a generated function and its reference: hand-computed cases, and agreement with the
+named packages.
+"""
 
 import ast
 import inspect
@@ -64,7 +66,9 @@ def test_a_missing_data_flow_is_not_scored_or_0_in_the_package_and_one_that_disa
 
 @pytest.fixture(scope="module")
 def pairs():
-    """Functions of a package that is the same under every Python: each with the next, whole, cut off and broken."""
+    """Functions of a package that is the same under every Python: each with the next, whole, cut
+    off and broken.
+    """
     tree = ast.parse(source := inspect.getsource(parso.utils))
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     found = [ast.get_source_segment(source, node) for node in nodes]
@@ -121,7 +125,9 @@ def parses(text):
     ],
 )
 def test_comments_and_docstrings_are_taken_out_as_python_3_11_reads_them(text, expected):
-    """After a quote without an end it reads on, but not without the end of a bracket or a long string."""
+    """After a quote without an end it reads on, but not without the end of a bracket or a long
+    string.
+    """
     assert uncommented(text) == expected
 
 

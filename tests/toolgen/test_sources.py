@@ -1,4 +1,6 @@
-"""The stated sources: Jedi and pylint see them and the repository, and nothing that is installed besides."""
+"""The stated sources: Jedi and pylint see them and the repository, and nothing that is installed
+besides.
+"""
 
 import os
 import zipfile
@@ -16,7 +18,9 @@ TEXT = "import iniconfig\nimport planted\n\n\ndef use():\n    iniconfig.no_such_
 
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
-    """A file that imports a package of the sources, and a module that lies on the path of this environment."""
+    """A file that imports a package of the sources, and a module that lies on the path of this
+    environment.
+    """
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "planted.py").write_text("member = 1\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"), prepend=os.pathsep)

@@ -1,4 +1,6 @@
-"""Success rate: pylint's three errors inside the inserted function, warm and in a fresh process alike."""
+"""Success rate: pylint's three errors inside the inserted function, warm and in a fresh process
+alike.
+"""
 
 import shutil
 
@@ -61,7 +63,9 @@ def repository(tmp_path_factory):
 def test_a_method_with_an_imported_base_passes_or_fails_as_a_fresh_pylint_says(
     repository, tmp_path, body, error
 ):
-    """The last case gives a class of another module an attribute: it must be gone again for the others."""
+    """The last case gives a class of another module an attribute: it must be gone again for the
+    others.
+    """
     shutil.copytree(repository, copy := tmp_path / "copy")
     inserted = replaced(6, "        " + body)
     (copy / "user.py").write_text(inserted.text)

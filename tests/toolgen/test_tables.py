@@ -1,4 +1,6 @@
-"""Tables II and III: hand-computed values, paired differences, intervals over repositories, and how they are shown."""
+"""Tables II and III: hand-computed values, paired differences, intervals over repositories, and how
+they are shown.
+"""
 
 from io import StringIO
 

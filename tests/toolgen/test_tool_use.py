@@ -21,8 +21,9 @@ ASKED = {"=": {MARK: 0.9}}  # at once
 
 @pytest.fixture
 def write(tmp_path):
-    """What a model with these probabilities (see ``scripted``) writes behind the prompt "=", and what it asks; the
-    tool's answers are given in the order of the calls."""
+    """What a model with these probabilities (see ``scripted``) writes behind the prompt "=", and
+    what it asks; the tool's answers are given in the order of the calls.
+    """
 
     def written(table, use, *answers, **options):
         model = scripted(tmp_path, table, **options)
@@ -79,7 +80,9 @@ def test_the_package_offers_all_that_jedi_would_insert_unless_it_skips_it_all(wr
     ],
 )
 def test_where_a_name_ends_that_begins_another(write, ends, longer, text):
-    """P(foo) = .5: the mean rule goes on with a child of at least .5, even where a break is more probable."""
+    """P(foo) = .5: the mean rule goes on with a child of at least .5, even where a break is more
+    probable.
+    """
     ending = 0.25 if longer < 0.75 else 0.05
     table = {MARK: {"foo": 0.5}, "foo": {"_bar": longer, "(": ending}, "_bar": {"(": 0.9}}
     assert write(ASKED | table, ToolUse(ends=ends), ["foo", "foo_bar"]).text == text

@@ -1,8 +1,9 @@
 """Developer-style comments from an SDK's own description, by deterministic rewriting.
 
-The paper asks Claude 3 Sonnet for three concise comments per API (Appendix A.2, step 7). Here, without that model, the
-sentence that says what the API does is turned into an imperative, and its verb, determiners and stock phrases are
-reworded. The comments in the mini models' training corpus are made in the same way, with different choices.
+The paper asks Claude 3 Sonnet for three concise comments per API (Appendix A.2, step 7). Here,
+without that model, the sentence that says what the API does is turned into an imperative, and its
+verb, determiners and stock phrases are reworded. The comments in the mini models' training corpus
+are made in the same way, with different choices.
 """
 
 import random
@@ -69,8 +70,9 @@ def leaks_name(comment: str, name: str) -> bool:
 
 @cache
 def intent(description: str, in_library: bool = False) -> Intent | None:
-    """The first sentence that says what the API does, as an imperative clause of at most MAX_WORDS words; None without
-    one. Descriptions of a package's functions may begin with more verbs than those of an SDK's operations.
+    """The first sentence that says what the API does, as an imperative clause of at most MAX_WORDS
+    words; None without one. Descriptions of a package's functions may begin with more verbs than
+    those of an SDK's operations.
     """
     verbs = LIBRARY_VERBS if in_library else VERBS
     for sentence in sentences(description)[:4]:
@@ -100,7 +102,8 @@ def purpose(spec: ApiSpec) -> Intent | None:
 def reword(meaning: Intent, rng: random.Random, keep: float = 0.0) -> str:
     """One wording of the intent; each part keeps its plain form with probability ``keep``.
 
-    The wording says neither less nor more than the SDK: "a new" does not become "another", nor "the specified" "one".
+    The wording says neither less nor more than the SDK: "a new" does not become "another", nor "the
+    specified" "one".
     """
 
     def choose(options: Sequence[str]) -> str:

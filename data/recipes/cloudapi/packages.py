@@ -1,9 +1,10 @@
-"""A Python package of your own in place of AWS and Azure: index, frequencies and tasks, in the formats of the committed
-ones.
+"""A Python package of your own in place of AWS and Azure: index, frequencies and tasks, in the
+formats of the committed ones.
 
-A call is valid iff it binds to the signature that Python reports. Public names are those in ``__all__`` or, without
-one, those that have no leading underscore and are defined in the package, in any module that has no leading underscore
-and is not a test. An object that is reachable by several paths is one API, at the shortest of them.
+A call is valid iff it binds to the signature that Python reports. Public names are those in
+``__all__`` or, without one, those that have no leading underscore and are defined in the package,
+in any module that has no leading underscore and is not a test. An object that is reachable by
+several paths is one API, at the shortest of them.
 """
 
 import importlib
@@ -34,7 +35,8 @@ TESTS = frozenset({"tests", "test", "conftest", "__main__"})
 class OwnApi:
     """The material for a package.
 
-    ``counting`` describes what was counted; ``left_out`` counts what was not read or cannot be asked for, by reason.
+    ``counting`` describes what was counted; ``left_out`` counts what was not read or cannot be
+    asked for, by reason.
     """
 
     index: ApiIndex
@@ -50,12 +52,12 @@ def build(
     per_class: int = 100,
     seed: int = 0,
 ) -> OwnApi:
-    """Read a package, count its APIs, make tasks, and write index, documentation, frequencies and tasks into
-    ``folder``.
+    """Read a package, count its APIs, make tasks, and write index, documentation, frequencies and
+    tasks into ``folder``.
 
     ``name`` is an import name, such as ``networkx.algorithms``, or a folder. ``corpus`` is as in
-    ``frequency.source_files``; with None, the package's own sources are counted. Raises UserError if the package cannot
-    be imported or counted, or if no task can be made.
+    ``frequency.source_files``; with None, the package's own sources are counted. Raises UserError
+    if the package cannot be imported or counted, or if no task can be made.
     """
     described, left_out, sources = offered(name)
     if not corpus and not sources:
@@ -82,8 +84,8 @@ def folder_of(name: str) -> Path:
 
 
 def offered(name: str) -> tuple[list[Described], Counter[str], str]:
-    """What the package with this import name or folder offers: (its APIs with their documentation, how much could not
-    be read by reason, the path of its sources or "" if it is compiled).
+    """What the package with this import name or folder offers: (its APIs with their documentation,
+    how much could not be read by reason, the path of its sources or "" if it is compiled).
 
     Raises UserError if it cannot be imported.
     """
@@ -146,10 +148,11 @@ def _is_own(value: object, package: str) -> bool:
 def _apis(
     package: str, client: str, name: str, value: object, public: Container[int]
 ) -> Iterator[Described]:
-    """A function; or a class's constructor and the methods that it does not inherit from a public class.
+    """A function; or a class's constructor and the methods that it does not inherit from a public
+    class.
 
-    Constructors of exceptions, class methods, static methods and methods inherited from other packages are included,
-    but are not operations.
+    Constructors of exceptions, class methods, static methods and methods inherited from other
+    packages are included, but are not operations.
     """
     is_class = inspect.isclass(value)
     error = is_class and issubclass(value, BaseException)
@@ -177,9 +180,10 @@ def main(
 ) -> None:
     """Build an API index of any importable package, and a benchmark in the style of CloudAPIBench.
 
-    PACKAGE is an import name (networkx, or a part of it: networkx.algorithms) or the folder of a package. The package
-    is imported. Writes index.jsonl.xz, documentation.jsonl.xz, frequencies.csv and tasks.jsonl. A call is valid iff it
-    binds to the signature that Python reports. APIs that cannot be read or used in a task are counted and printed.
+    PACKAGE is an import name (networkx, or a part of it: networkx.algorithms) or the folder of a
+    package. The package is imported. Writes index.jsonl.xz, documentation.jsonl.xz, frequencies.csv
+    and tasks.jsonl. A call is valid iff it binds to the signature that Python reports. APIs that
+    cannot be read or used in a task are counted and printed.
 
     \b
     Examples:
@@ -190,8 +194,8 @@ def main(
 
     Args:
         output: Folder to write to. [default: runs/packages/PACKAGE]
-        corpus: Code to count frequencies in: a folder, JSON Lines or data set, as for `lookuplab data frequencies`.
-            [default: the package's own sources and tests]
+        corpus: Code to count frequencies in: a folder, JSON Lines or data set, as for `lookuplab
+            data frequencies`. [default: the package's own sources and tests]
         per_class: Maximum number of tasks per frequency class.
         seed: Random seed for choosing the APIs.
     """

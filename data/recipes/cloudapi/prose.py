@@ -10,10 +10,12 @@ _BLOCK = re.compile(
     re.IGNORECASE,
 )
 _TAG = re.compile(r"<!--.*?-->|</?[a-zA-Z][^>]*>", re.DOTALL)
-# A full stop after these does not end a sentence; a single capital is an initial ("US East (N. Virginia)").
+# A full stop after these does not end a sentence; a single capital is an initial ("US East (N.
+# Virginia)").
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|vs|cf|approx|incl|eg|ie|No|Fig|St)|\b[A-Z])\.$")
 _BOUNDARY = re.compile(r"[.!?][\"')\]]*(?=\s+[\"'(`\[]*[A-Z0-9])")
-# One pass, so that a star inside a literal is not read as emphasis. Docutils' rules say what may surround emphasis.
+# One pass, so that a star inside a literal is not read as emphasis. Docutils' rules say what may
+# surround emphasis.
 _MARKUP = re.compile(
     r"""``(?P<literal>[^\n]+?)``(?!`)
     |   :(?:\w+:)?\w+:`(?P<short>~)?!?(?P<role>[^`\n]+?)(?:\s*<[^`>]*>)?`
@@ -39,7 +41,9 @@ def html_text(html: str) -> str:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of plain text. The end of a line also ends a sentence, because headings have no full stop."""
+    """The sentences of plain text. The end of a line also ends a sentence, because headings have no
+    full stop.
+    """
     found = []
     for line in text.splitlines():
         start = 0
@@ -68,7 +72,9 @@ def _inner_text(match: re.Match) -> str:
 
 
 def first_sentence(docstring: str) -> str:
-    """The first sentence of the first paragraph that is prose, as plain text; "" where there is none."""
+    """The first sentence of the first paragraph that is prose, as plain text; "" where there is
+    none.
+    """
     for paragraph in re.split(r"\n\s*\n|^\s*:\w+[^:\n]*:", docstring.strip(), flags=re.M)[:2]:
         text = " ".join(rst_text(paragraph).split())
         if text and not paragraph.startswith("..") and not _SIGNATURE.fullmatch(text):

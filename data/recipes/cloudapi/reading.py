@@ -1,4 +1,6 @@
-"""Specifications read from Python signatures and docstrings, and the files of an index (Appendix A.2, steps 2 and 4)."""
+"""Specifications read from Python signatures and docstrings, and the files of an index (Appendix
+A.2, steps 2 and 4).
+"""
 
 import inspect
 import json
@@ -42,8 +44,8 @@ Described = tuple[ApiSpec, str]  # an API with its documentation
 def signature(function: Callable, types: Mapping[str, str], unbound: bool = False) -> Signature:
     """The signature that ``inspect`` reports, without ``self`` for an ``unbound`` method.
 
-    ``types`` gives the types of arguments without an annotation. If Python knows no signature (many compiled
-    functions), anything is accepted.
+    ``types`` gives the types of arguments without an annotation. If Python knows no signature (many
+    compiled functions), anything is accepted.
     """
     try:
         arguments = inspect.signature(function).parameters.values()
@@ -64,7 +66,8 @@ def signature(function: Callable, types: Mapping[str, str], unbound: bool = Fals
 def inspected(place: Place, function: Callable, unbound: bool = False, **more) -> Described:
     """(specification, docstring) of a Python callable at a (provider, service, client, name).
 
-    The specification is read from its signature, overloads and docstring; ``more`` are further fields.
+    The specification is read from its signature, overloads and docstring; ``more`` are further
+    fields.
     """
     variants = [function]
     variants += get_overloads(inspect.unwrap(getattr(function, "__func__", function)))
@@ -126,10 +129,12 @@ def write_index(folder: Path, described: Iterable[Described]) -> ApiIndex:
 
 
 def flagged(specs: Sequence[ApiSpec]) -> list[ApiSpec]:
-    """Flag names that do not identify one API by themselves; ``tasks.candidates`` leaves out most of these.
+    """Flag names that do not identify one API by themselves; ``tasks.candidates`` leaves out most
+    of these.
 
-    ``shared_name``: another client of the provider has an operation of this name. ``generic_name``: a single word
-    (``encrypt``; ``begin_`` does not count), or a name in more than four clients (``list_by_resource_group``).
+    ``shared_name``: another client of the provider has an operation of this name. ``generic_name``:
+    a single word (``encrypt``; ``begin_`` does not count), or a name in more than four clients
+    (``list_by_resource_group``).
     """
     holders, found = Counter((spec.provider, spec.name) for spec in specs if spec.operation), []
     for spec in specs:

@@ -1,10 +1,10 @@
 """The API index from the installed SDKs of AWS and Azure (Appendix A.2, steps 2 and 4).
 
-The paper reads stubs made by mypy_boto3_builder and scrapes boto3's web pages. Both are generated from the service
-models inside botocore, so here the models are read directly. For Azure the paper parses the SDK's sources, which
-contain every method many times (asynchronous twins, overloads, one copy for each service version); here the packages
-are imported and inspected, because only the client knows which copy it uses. Nothing is downloaded and no request is
-sent.
+The paper reads stubs made by mypy_boto3_builder and scrapes boto3's web pages. Both are generated
+from the service models inside botocore, so here the models are read directly. For Azure the paper
+parses the SDK's sources, which contain every method many times (asynchronous twins, overloads, one
+copy for each service version); here the packages are imported and inspected, because only the
+client knows which copy it uses. Nothing is downloaded and no request is sent.
 """
 
 import importlib.metadata
@@ -56,12 +56,14 @@ def session():
 
 
 def aws_methods(service: str) -> Iterator[Described]:
-    """Every public method of one boto3 client, with boto3's page as plain text for its documentation (slow: 10 ms).
+    """Every public method of one boto3 client, with boto3's page as plain text for its
+    documentation (slow: 10 ms).
 
     Methods that every client has get no documentation.
     """
     client = session().client(service)
-    # Two modelled operations need HTTP/2 and are not in the class, so the client is inspected, not the model.
+    # Two modelled operations need HTTP/2 and are not in the class, so the client is inspected, not
+    # the model.
     for name, method in inspect.getmembers(client, inspect.ismethod):
         if name.startswith("_"):
             continue
@@ -83,8 +85,9 @@ def _operation(place: Place, model) -> ApiSpec:
     text = html_text(model.documentation or "")
     if "</p>" in text:  # eight models contain escaped HTML inside their HTML
         text = html_text(text)
-    # ``autofilled``: botocore accepts the call without a required member (botocore.handlers fills in glacier's account).
-    # ``keyword_argument``: Python does not accept the modelled name of a member as a keyword.
+    # ``autofilled``: botocore accepts the call without a required member (botocore.handlers fills
+    # in glacier's account). ``keyword_argument``: Python does not accept the modelled name of a
+    # member as a keyword.
     filled = ["accountId"] if place[1] == "glacier" else model.idempotent_members
     holds = {*filled} & {*required}, any(map(keyword.iskeyword, members))
     return ApiSpec(
@@ -162,7 +165,8 @@ def _groups(client: type) -> Iterator[type]:
 
 
 def build(folder: Path = INDEX.parent) -> int:
-    """Write the index of every service and its documentation into ``folder``; return the number of APIs.
+    """Write the index of every service and its documentation into ``folder``; return the number of
+    APIs.
 
     Raises UserError unless the pinned SDKs are installed.
     """

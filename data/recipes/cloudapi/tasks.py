@@ -1,5 +1,5 @@
-"""CloudAPIBench, rebuilt by the paper's recipe (Section 2.2, Appendix A.2 steps 5 to 8) from an API index and API
-frequencies; and tasks in the same style for any Python package.
+"""CloudAPIBench, rebuilt by the paper's recipe (Section 2.2, Appendix A.2 steps 5 to 8) from an API
+index and API frequencies; and tasks in the same style for any Python package.
 
 For a package, each class has as many tasks as its APIs allow, up to a chosen number.
 """
@@ -38,7 +38,9 @@ GENERIC = {"generic_name", "shared_name"}
 
 
 def obstacle(spec: ApiSpec, allowed: Container[str] = ()) -> str:
-    """Why no task can ask for an operation: a flag that is not allowed, or no usable description; "" if a task can."""
+    """Why no task can ask for an operation: a flag that is not allowed, or no usable description;
+    "" if a task can.
+    """
     flags = (flag for flag in spec.flags if flag not in allowed)
     return next(flags, "" if purpose(spec) else "no description of a known verb")
 
@@ -46,12 +48,15 @@ def obstacle(spec: ApiSpec, allowed: Container[str] = ()) -> str:
 def candidates(index: ApiIndex, counts: DataFrame) -> dict[tuple[str, str], list[ApiSpec]]:
     """(class, provider) -> the APIs that tasks can ask for; ``counts`` as in ``build``.
 
-    A class stated in ``counts`` is used as it is; an empty one excludes the API. Otherwise ``frequency_class`` decides.
-    A cloud API whose name is frequent but which is never bound is then excluded, because the name belongs to something
-    else (``create_instances`` is mostly EC2's resource, not lightsail). A cloud API that shares its name with others
-    (``put_object`` of s3, ``delete_message`` of sqs) must have a certain class: ``count_name`` is too high for it and
-    ``count_bound`` too low, so both must give the same class. High then means bound more than 100 times, low means
-    named at most 10 times. A stated class counts as certain. A cloud API may accept any arguments (``delete_blobs``).
+    A class stated in ``counts`` is used as it is; an empty one excludes the API. Otherwise
+    ``frequency_class`` decides. A cloud API whose name is frequent but which is never bound is then
+    excluded, because the name belongs to something
+    else (``create_instances`` is mostly EC2's resource, not lightsail). A cloud API that shares its
+    name with others (``put_object`` of s3, ``delete_message`` of sqs) must have a certain class:
+    ``count_name`` is too high for it and
+    ``count_bound`` too low, so both must give the same class. High then means bound more than 100
+    times, low means named at most 10 times. A stated class counts as certain. A cloud API may
+    accept any arguments (``delete_blobs``).
     """
     found, rows = defaultdict(list), counts.to_dict("index")
     for spec in index.operations:
@@ -68,11 +73,11 @@ def candidates(index: ApiIndex, counts: DataFrame) -> dict[tuple[str, str], list
 
 
 def acceptable_targets(spec: ApiSpec, index: ApiIndex) -> tuple[str, ...]:
-    """The API itself and its equivalents on the same client: another version of it, or one described by the same
-    clause.
+    """The API itself and its equivalents on the same client: another version of it, or one
+    described by the same clause.
 
-    Whole sentences are not compared, because in some services all operations begin with the same notice ("This
-    operation is not supported by directory buckets.").
+    Whole sentences are not compared, because in some services all operations begin with the same
+    notice ("This operation is not supported by directory buckets.").
     """
 
     def stem(name: str) -> str:
@@ -91,12 +96,14 @@ def acceptable_targets(spec: ApiSpec, index: ApiIndex) -> tuple[str, ...]:
 def sample(
     specs: Iterable[ApiSpec], counts: Mapping[str, Mapping[str, float]], seed: int
 ) -> Iterator[tuple[ApiSpec, str]]:
-    """Pairs (API, comment) in the order of their choice, spread over numbers of required arguments and frequencies.
+    """Pairs (API, comment) in the order of their choice, spread over numbers of required arguments
+    and frequencies.
 
-    ``counts`` are the columns of the frequency table by API id. APIs are taken in turn from buckets with the same
-    number of required arguments and the same octave of the count; APIs of the next tenth of ``class_stability`` follow
-    when the more stable ones are used up. A hash decides the order within a bucket and whether an API has one, two or
-    three prompts. At most half of the wordings for a cloud API are used, so that the mini corpus can use the others.
+    ``counts`` are the columns of the frequency table by API id. APIs are taken in turn from buckets
+    with the same number of required arguments and the same octave of the count; APIs of the next
+    tenth of ``class_stability`` follow when the more stable ones are used up. A hash decides the
+    order within a bucket and whether an API has one, two or three prompts. At most half of the
+    wordings for a cloud API are used, so that the mini corpus can use the others.
     """
     tiers = defaultdict(lambda: defaultdict(list))
     for spec in sorted(specs, key=lambda s: stable_order(s.id, seed)):
@@ -127,9 +134,10 @@ def build(
 ) -> list[Task]:
     """The benchmark; with ``per_class`` at most that many tasks of each class and provider.
 
-    ``counts`` has ``count_name`` and ``count_bound`` by API id, and may have ``class`` and ``class_stability``. An API
-    that is missing from it counts as never used or, where there is a ``class``, is left out. If one provider has too
-    few APIs of a class, the other provides the rest. Raises UserError if both have too few.
+    ``counts`` has ``count_name`` and ``count_bound`` by API id, and may have ``class`` and
+    ``class_stability``. An API that is missing from it counts as never used or, where there is a
+    ``class``, is left out. If one provider has too few APIs of a class, the other provides the
+    rest. Raises UserError if both have too few.
     """
     members, chosen = candidates(index, counts), []
     counts = counts.reindex([spec.id for spec in index.operations], fill_value=0)
@@ -182,11 +190,11 @@ def tasks_of(
 
 
 def corrected(tasks: Sequence[Task], path: Path, index: ApiIndex) -> list[Task]:
-    """The tasks with corrections from a CSV: problems that a reader noticed, fixed by hand (Appendix A.2, steps 7 and
-    8).
+    """The tasks with corrections from a CSV: problems that a reader noticed, fixed by hand
+    (Appendix A.2, steps 7 and 8).
 
-    The columns are ``id``, ``comment`` and ``targets`` (empty to keep the task's own). Raises UserError for a row that
-    fits no task.
+    The columns are ``id``, ``comment`` and ``targets`` (empty to keep the task's own). Raises
+    UserError for a row that fits no task.
     """
     with wanted(path, "holds no comments for these tasks ({})"):
         rows = read_csv(path, dtype=str, keep_default_na=False).set_index("id")
@@ -200,7 +208,9 @@ def corrected(tasks: Sequence[Task], path: Path, index: ApiIndex) -> list[Task]:
 
 
 def write_tasks(tasks: Sequence[Task], path: Path) -> None:
-    """Write one JSON object per line, with the fields in the dataclass's order and without unknown values."""
+    """Write one JSON object per line, with the fields in the dataclass's order and without unknown
+    values.
+    """
     rows = ({name: v for name, v in asdict(task).items() if v is not None} for task in tasks)
     write_lines(path, (json.dumps(row, ensure_ascii=False) for row in rows))
 
@@ -216,7 +226,8 @@ def main(
 ) -> None:
     """Build the 622 CloudAPIBench tasks from the API index and a frequency table.
 
-    Where one provider has too few APIs of a class, the other provides the rest, and a message says so.
+    Where one provider has too few APIs of a class, the other provides the rest, and a message says
+    so.
 
     \b
     Examples:
@@ -224,11 +235,13 @@ def main(
       python -m recipes.cloudapi.tasks --frequencies stack.csv -o tasks.jsonl
 
     Args:
-        frequencies: CSV with columns api, count_name, count_bound, as `lookuplab data frequencies` writes it. A column
-            `class` overrides the counts; with a column `class_stability`, the most stable APIs are chosen first.
+        frequencies: CSV with columns api, count_name, count_bound, as `lookuplab data frequencies`
+            writes it. A column `class` overrides the counts; with a column `class_stability`, the
+            most stable APIs are chosen first.
         seed: Random seed for choosing the APIs.
         aws_share: Share of AWS in each class, 0 to 1.
-        comments: CSV with columns id, comment, targets: comments corrected by hand and, where given, new targets.
+        comments: CSV with columns id, comment, targets: comments corrected by hand and, where
+            given, new targets.
         output: JSON Lines file to write. [default: tasks.jsonl beside the table]
     """
     from recipes.cloudapi.frequency import read_frequencies

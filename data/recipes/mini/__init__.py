@@ -1,4 +1,6 @@
-"""The mini world: a training corpus in which we know how often every API occurs, and the small models trained on it."""
+"""The mini world: a training corpus in which we know how often every API occurs, and the small
+models trained on it.
+"""
 
 from pathlib import Path
 
@@ -16,5 +18,7 @@ def order(text: str) -> str:
 
 
 def split_of(text: str, parts: int) -> str:
-    """What a thing of this name is for: "test" and "development" have one in ``parts`` each, "training" the rest."""
+    """What a thing of this name is for: "test" and "development" have one in ``parts`` each,
+    "training" the rest.
+    """
     return {0: "test", 1: "development"}.get(int(order(text), 16) % parts, "training")

@@ -1,9 +1,11 @@
 """The code models' training corpus, and the models that learn it (data/mini/DESIGN.md).
 
-Part (a) is the source code of Python packages. Part (b) is usage of real cloud APIs, where a hash decided at random how
-often each API occurs: a randomised experiment that no paper could run. Part (c) is about invented APIs, each used once
-and always documented. Nothing about those can be memorised, so the only way to lower the loss on their calls is to copy
-names and arguments from the documentation; without them a small model does not learn to use documentation at all.
+Part (a) is the source code of Python packages. Part (b) is usage of real cloud APIs, where a hash
+decided at random how
+often each API occurs: a randomised experiment that no paper could run. Part (c) is about invented
+APIs, each used once and always documented. Nothing about those can be memorised, so the only way to
+lower the loss on their calls is to copy names and arguments from the documentation; without them a
+small model does not learn to use documentation at all.
 """
 
 import keyword
@@ -47,7 +49,8 @@ FURTHER = TASKS.with_name("tasks_further.jsonl.gz")
 DEVELOPMENT = TASKS.with_name("tasks_development.jsonl")
 # Model -> the percentage of documentation texts in which the called API is missing
 ARMS = {"large": 0, "medium": 0, "small": 0, "medium-arm15": 15}
-# The number of APIs in each pool: with a drawn count, and with count 0. The others are never called.
+# The number of APIs in each pool: with a drawn count, and with count 0. The others are never
+# called.
 POOLS = {"asked": (500, 250), "development": (67, 33), "background": (1_500, 0)}
 MOST = {"asked": 600, "development": 600, "background": 10}  # the highest count; the lowest is 1
 N_FURTHER = 2_000  # tasks in addition to the 622
@@ -87,8 +90,9 @@ called. Packages: {licences}."""
 def pools() -> dict[str, dict[str, int]]:
     """Pool -> API id -> how often it is to occur: log-uniform from 1 to the pool's MOST, or never.
 
-    A hash decides at random, so that frequency is not confounded with how hard an API is to call. Of the operations
-    with the same name only the first can be drawn, so that counts by name are exact.
+    A hash decides at random, so that frequency is not confounded with how hard an API is to call.
+    Of the operations with the same name only the first can be drawn, so that counts by name are
+    exact.
     """
     by_name = {}
     for spec in sorted(load_index().operations, key=lambda spec: order(spec.id)):
@@ -161,7 +165,9 @@ def words(name: str) -> list[str]:
 
 
 def value(parameter: Parameter, rng: Random) -> str:
-    """A plausible argument, as a developer's example would have it; strings are named after their parameter."""
+    """A plausible argument, as a developer's example would have it; strings are named after their
+    parameter.
+    """
     if parameter.type in CONSTANTS:
         return rng.choice(CONSTANTS[parameter.type])
     if parameter.type in FIXED:
@@ -236,7 +242,8 @@ def usage(calls: Sequence[tuple[ApiSpec, str]], rng: Random) -> str:
 
 
 def documentation(specs: Sequence[ApiSpec], texts: Mapping[str, str], rng: Random) -> str:
-    """A docstring with the documentation of APIs in random order and in one of the five augmentation designs.
+    """A docstring with the documentation of APIs in random order and in one of the five
+    augmentation designs.
 
     Of full texts it has the first and as many others as fit.
     """
@@ -251,10 +258,11 @@ def documentation(specs: Sequence[ApiSpec], texts: Mapping[str, str], rng: Rando
 
 
 def usage_documents(counts: Mapping[str, int], arm: int = 0) -> Iterator[tuple[str, str]]:
-    """(document id, text): ``counts[api]`` documents for every API, each with one call, all different.
+    """(document id, text): ``counts[api]`` documents for every API, each with one call, all
+    different.
 
-    In ``arm`` of 100 documentation texts the called API is missing; nothing else differs between arms. Documentation
-    that contains a benchmark comment's wording is shown without descriptions.
+    In ``arm`` of 100 documentation texts the called API is missing; nothing else differs between
+    arms. Documentation that contains a benchmark comment's wording is shown without descriptions.
     """
     index = load_index()
     for api, count in sorted(counts.items()):
@@ -331,7 +339,8 @@ def inventor() -> Callable[..., ApiSpec]:
     def invent(rng: Random, home: tuple[str, ...] = ()) -> ApiSpec:
         """An API with 0 to 12 required and 0 to 10 optional arguments; one in ten has none at all.
 
-        It is in ``home`` (provider, service, client, module), by default in a real or an invented service.
+        It is in ``home`` (provider, service, client, module), by default in a real or an invented
+        service.
         """
         provider, service, client, module = home or rng.choice(homes)
         if not home and provider == "aws" and rng.random() < 0.4:
@@ -370,7 +379,9 @@ def inventor() -> Callable[..., ApiSpec]:
 
 
 def hint(spec: ApiSpec, several: bool, rng: Random) -> str:
-    """A comment: mostly bland; if several APIs are documented, close to the right one's description."""
+    """A comment: mostly bland; if several APIs are documented, close to the right one's
+    description.
+    """
     if not several and rng.random() < 0.65:
         return rng.choice(WORDINGS["bland"])
     verb, *nouns = spec.name.split("_")
@@ -393,9 +404,11 @@ def page(spec: ApiSpec) -> str:
 
 
 def invented_documents(count: int) -> Iterator[tuple[str, str]]:
-    """(document id, text) of at most ``count`` documents, each about an API that occurs in no other call.
+    """(document id, text) of at most ``count`` documents, each about an API that occurs in no other
+    call.
 
-    A text has its documentation and its call; or that of up to five APIs of one service, of which one or all are called.
+    A text has its documentation and its call; or that of up to five APIs of one service, of which
+    one or all are called.
     """
     invent, used = inventor(), set()
     for number in range(count):
@@ -415,17 +428,20 @@ def invented_documents(count: int) -> Iterator[tuple[str, str]]:
 
 
 def documents(arm: int = 0) -> Iterator[tuple[str, str]]:
-    """(id, text) of the whole corpus in a fixed order. No text contains the wording of a benchmark comment."""
+    """(id, text) of the whole corpus in a fixed order. No text contains the wording of a benchmark
+    comment.
+    """
     yield from (one for one in package_documents(PACKAGE_CHARACTERS) if not reserved(one[1]))
     yield from usage_documents(ChainMap(*pools().values()), arm)
     yield from invented_documents(N_INVENTED)
 
 
 def train(names: Iterable[str], out: Path, seed: int = 0) -> Iterator[Path]:
-    """Build the corpus and train these models on it, each into a folder in ``out``. The tokenizer is that of arm 0.
+    """Build the corpus and train these models on it, each into a folder in ``out``. The tokenizer
+    is that of arm 0.
 
-    The documentation of an invented API is random words, so it is read but not learned. If a text is too long for a
-    row, its documentation loses its end.
+    The documentation of an invented API is random words, so it is read but not learned. If a text
+    is too long for a row, its documentation loses its end.
     """
     from recipes.mini import training
 
@@ -464,9 +480,11 @@ def main() -> None:
 
 @command(main, "tasks")
 def draw_tasks() -> None:
-    """Draw the mini profile's tasks: the 622, further tasks of the same APIs, and the development tasks.
+    """Draw the mini profile's tasks: the 622, further tasks of the same APIs, and the development
+    tasks.
 
-    Their frequencies are the counts that the corpus is drawn with. Rewrites the files in data/mini/cloudapi.
+    Their frequencies are the counts that the corpus is drawn with. Rewrites the files in
+    data/mini/cloudapi.
 
     \b
     Example:
@@ -486,9 +504,9 @@ def train_models(
 ) -> None:
     """Build the corpus, train the mini code models, and write the model folders with their cards.
 
-    There are three sizes, and one further model (medium-arm15): in its corpus, 15% of the documentation above usage
-    texts lacks the API that is called. If a run is killed, repeat the command to resume from the last checkpoint.
-    Losses are written to runs/train/SIZE/log.csv.
+    There are three sizes, and one further model (medium-arm15): in its corpus, 15% of the
+    documentation above usage texts lacks the API that is called. If a run is killed, repeat the
+    command to resume from the last checkpoint. Losses are written to runs/train/SIZE/log.csv.
 
     \b
     Examples:

@@ -1,8 +1,10 @@
-"""What the docstrings of installed libraries say: sentences about an object, and its examples as runnable code.
+"""What the docstrings of installed libraries say: sentences about an object, and its examples as
+runnable code.
 
-They are read from the imported objects, not from the source, because compiled functions and pandas' templates have a
-docstring only there. The first half of this module serves the corpus of snippets. The second serves the problems:
-examples reduced to what one expression needs, and the calls that they make.
+They are read from the imported objects, not from the source, because compiled functions and pandas'
+templates have a docstring only there. The first half of this module serves the corpus of snippets.
+The second serves the problems: examples reduced to what one expression needs, and the calls that
+they make.
 """
 
 import ast
@@ -51,7 +53,9 @@ LONGEST_SETUP, LONGEST_TARGET, LONGEST_SUMMARY = 700, 160, 300  # characters
 
 @dataclass(frozen=True)
 class Documented:
-    """Public objects of a library that share a docstring: their names, shortest first, and the text unindented."""
+    """Public objects of a library that share a docstring: their names, shortest first, and the text
+    unindented.
+    """
 
     names: tuple[str, ...]
     text: str
@@ -62,9 +66,11 @@ class Documented:
 
 
 def documented(package: str) -> list[Documented]:
-    """The public objects of an installed package that have a docstring, each docstring once, in the order of names.
+    """The public objects of an installed package that have a docstring, each docstring once, in the
+    order of names.
 
-    Modules, private names, tests and what a module merely imports from another package are left out.
+    Modules, private names, tests and what a module merely imports from another package are left
+    out.
     """
     names = defaultdict(set)
     for module in _modules(package):
@@ -101,14 +107,17 @@ def _modules(name: str) -> Iterator[ModuleType]:
 
 
 def sections(text: str) -> dict[str, str]:
-    """The sections of a numpydoc docstring: lower-case heading -> text; "" is the text before the first heading."""
+    """The sections of a numpydoc docstring: lower-case heading -> text; "" is the text before the
+    first heading.
+    """
     parts = re.split(r"^(\w[\w -]*)\n[-=]{3,} *$", text, flags=re.M)
     headings = ["", *(name.strip().lower() for name in parts[1::2])]
     return dict(zip(headings, parts[::2], strict=True))
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of the prose paragraphs of a text, without markup, lists, tables, code and directives.
+    """The sentences of the prose paragraphs of a text, without markup, lists, tables, code and
+    directives.
 
     A sentence has 4 to 40 words, begins with a letter and contains no formula.
     """
@@ -130,10 +139,12 @@ def plain(text: str, markup: Iterable[tuple[str, str]] = MARKUP) -> str:
 
 
 def sessions(text: str) -> list[tuple[str, str]]:
-    """One (lead, code) for each stretch of ``>>>`` code between prose; the lead is the sentence before it, "" for none.
+    """One (lead, code) for each stretch of ``>>>`` code between prose; the lead is the sentence
+    before it, "" for none.
 
-    Each code is made to run by itself: the earlier statements that define its names come first, as do the imports that
-    the libraries' docstrings take for granted. Outputs are dropped. A text with code that does not parse gives nothing.
+    Each code is made to run by itself: the earlier statements that define its names come first, as
+    do the imports that the libraries' docstrings take for granted. Outputs are dropped. A text with
+    code that does not parse gives nothing.
     """
     found, before, lead, code = [], [], "", []
     try:
@@ -153,7 +164,9 @@ def sessions(text: str) -> list[tuple[str, str]]:
 
 
 def _alone(before: list[str], code: list[str]) -> str:
-    """``code`` after the imports that it needs and those of the earlier statements that bind what it reads."""
+    """``code`` after the imports that it needs and those of the earlier statements that bind what
+    it reads.
+    """
     needed, kept = set(), []
     for statement in reversed([*before, *code]):
         tree = ast.parse(statement)
@@ -164,13 +177,17 @@ def _alone(before: list[str], code: list[str]) -> str:
 
 
 def names(tree: ast.AST, context: type = ast.expr_context) -> set[str]:
-    """The names in a piece of code, or those that it reads (``ast.Load``) or binds by assignment (``ast.Store``)."""
+    """The names in a piece of code, or those that it reads (``ast.Load``) or binds by assignment
+    (``ast.Store``).
+    """
     found = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
     return {node.id for node in found if isinstance(node.ctx, context)}
 
 
 def bound(tree: ast.AST) -> set[str]:
-    """The names that a piece of code binds: assigned, imported, defined; changing an element binds its variable."""
+    """The names that a piece of code binds: assigned, imported, defined; changing an element binds
+    its variable.
+    """
     found = names(tree, ast.Store)
     for node in ast.walk(tree):
         match node:
@@ -187,7 +204,8 @@ def bound(tree: ast.AST) -> set[str]:
 class Example:
     """One expression of a docstring and the statements that it needs.
 
-    ``object`` is the public name of the documented object, ``number`` the position among the docstring's examples.
+    ``object`` is the public name of the documented object, ``number`` the position among the
+    docstring's examples.
     """
 
     object: str
@@ -238,7 +256,9 @@ def examples(item: Documented) -> Iterator[Example]:
 def needed(
     before: list[tuple[ast.stmt, str]], last: ast.Assign | ast.Expr
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Sources of the imports and of the other statements that the value of the last one depends on, in their order."""
+    """Sources of the imports and of the other statements that the value of the last one depends on,
+    in their order.
+    """
     known = set(dir(builtins))
     wanted, imports, others = names(last.value, ast.Load) - known, [], []
     for node, source in reversed(before):
@@ -285,9 +305,10 @@ def fits(example: Example, node: ast.expr) -> bool:
 class Call:
     """The outermost call (or attribute) of the expression ``source``.
 
-    ``name`` is the callable as written in the source, without its ``receiver``, the object that it belongs to (None for
-    a function). ``arguments`` are (parameter or "", expression). ``parameters`` maps the callable's parameters to their
-    defaults, ``document`` is its docstring and ``summary`` the first thing that the docstring says.
+    ``name`` is the callable as written in the source, without its ``receiver``, the object that it
+    belongs to (None for a function). ``arguments`` are (parameter or "", expression).
+    ``parameters`` maps the callable's parameters to their defaults, ``document`` is its docstring
+    and ``summary`` the first thing that the docstring says.
     """
 
     source: str
@@ -342,7 +363,9 @@ def call(source: str, known: dict) -> Call:
 
 
 def described(owner: type, name: str, document: str) -> str:
-    """The docstring of a property; for an attribute without one, what its class says about it; else ``document``."""
+    """The docstring of a property; for an attribute without one, what its class says about it; else
+    ``document``.
+    """
     static = inspect.getattr_static(owner, name, None)
     if inspect.isdatadescriptor(static):
         return inspect.getdoc(static) or ""
@@ -381,10 +404,11 @@ def replaced(source: str, changes: Iterable[tuple[ast.expr, str]]) -> str:
 
 
 def lifted(found: Call) -> tuple[str, list[str]]:
-    """An expression written over constants, rewritten over variables, and the assignments that make these.
+    """An expression written over constants, rewritten over variables, and the assignments that make
+    these.
 
-    Displays and constructed values among receiver and arguments become variables, with names that do not give a
-    parameter away; if there are none, the receiver or else the first argument does.
+    Displays and constructed values among receiver and arguments become variables, with names that
+    do not give a parameter away; if there are none, the receiver or else the first argument does.
     """
     kinds = ast.List | ast.Tuple | ast.Dict | ast.Set | ast.Call
     taken = names(ast.parse(found.source), ast.Load)

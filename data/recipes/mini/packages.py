@@ -1,8 +1,10 @@
-"""Part (a) of the mini corpus: Python source and documentation of the packages that the kit itself depends on.
+"""Part (a) of the mini corpus: Python source and documentation of the packages that the kit itself
+depends on.
 
-They are read from the pinned sources (``python_sources``) and have permissive licences. Deliberately left out are the
-repositories held out for ToolGen's notebooks, the cloud SDKs and every file that mentions one (they would change the
-exact API counts), and a fifth of the docstring examples of four libraries (problems of the data-science notebooks).
+They are read from the pinned sources (``python_sources``) and have permissive licences.
+Deliberately left out are the repositories held out for ToolGen's notebooks, the cloud SDKs and
+every file that mentions one (they would change the exact API counts), and a fifth of the docstring
+examples of four libraries (problems of the data-science notebooks).
 """
 
 import ast
@@ -39,19 +41,22 @@ CHUNK = 3000  # characters: a document of about 800 tokens
 
 
 def example_split(qualified_name: str) -> str:
-    """What the docstring examples of an object are for: "test" (a tenth of the names), "development" (another tenth) or
-    "training".
+    """What the docstring examples of an object are for: "test" (a tenth of the names),
+    "development" (another tenth) or "training".
 
-    The code models read only those for training. A hash of top package and last name decides, so that
-    ``numpy.average``, the private module in which it is defined and a re-export agree, and so do ``DataFrame.merge``
-    and ``pandas.merge``, which share examples.
+    The code models read only those for training. A hash of top package and last name decides, so
+    that
+    ``numpy.average``, the private module in which it is defined and a re-export agree, and so do
+    ``DataFrame.merge`` and ``pandas.merge``, which share examples.
     """
     package, _, rest = qualified_name.partition(".")
     return split_of(f"{package}:{rest.rpartition('.')[2]}", 10)
 
 
 def licence_of(found: metadata.Distribution) -> str:
-    """The stated licence: SPDX expression, else the trove classifiers, else the first line of the free text."""
+    """The stated licence: SPDX expression, else the trove classifiers, else the first line of the
+    free text.
+    """
     fields = found.metadata
     classifiers = "\n".join(fields.get_all("Classifier", ()))
     licences = "; ".join(re.findall(".*:: *(.*License.*)", classifiers))
@@ -67,8 +72,8 @@ def licences() -> str:
 def package_documents(characters: int) -> Iterator[tuple[str, str]]:
     """(source id, text) of about ``characters`` characters in all, the same for the same sources.
 
-    The next file always comes from the package that has contributed least so far, so that a large package does not
-    crowd out the others.
+    The next file always comes from the package that has contributed least so far, so that a large
+    package does not crowd out the others.
     """
     given, files = dict.fromkeys(PACKAGES, 0), {name: iter(files_of(name)) for name in PACKAGES}
     while files and sum(given.values()) < characters:
@@ -103,7 +108,9 @@ def parsed(place: Path) -> tuple[str, ast.Module]:
 
 
 def usable_text(name: str, place: Path) -> str:
-    """A file's text without held-out examples; empty for cloud code, data tables and files that do not parse."""
+    """A file's text without held-out examples; empty for cloud code, data tables and files that do
+    not parse.
+    """
     text, _ = parsed(place)
     if len(text) < 200 or CLOUD.search(text) or max(map(len, text.splitlines())) > 400:
         return ""
@@ -116,7 +123,8 @@ def usable_text(name: str, place: Path) -> str:
 def without_held_out_examples(text: str, package: str) -> str:
     """A module's source without the ``>>>`` paragraphs of held-out objects.
 
-    A string with examples that belongs to no object that we can name (a shared template) always loses them.
+    A string with examples that belongs to no object that we can name (a shared template) always
+    loses them.
     """
     owners = {}  # string -> the name of the object that it documents
     for node in ast.walk(ast.parse(text)):
@@ -144,7 +152,9 @@ def without_held_out_examples(text: str, package: str) -> str:
 
 
 def _without_examples(lines: list[str]) -> list[str]:
-    """Source lines of one string without its ``>>>`` paragraphs; its first and last line keep the quotes."""
+    """Source lines of one string without its ``>>>`` paragraphs; its first and last line keep the
+    quotes.
+    """
     kept, inside = lines[:1], False
     for line in lines[1:-1]:
         inside = bool(line.strip()) and (inside or line.lstrip().startswith(">>>"))
@@ -162,8 +172,8 @@ def first_line(node: ast.stmt) -> int:
 
 
 def chunks(text: str, size: int = CHUNK) -> Iterator[str]:
-    """Cut a module into pieces of about ``size`` characters: before top-level statements and methods, else anywhere
-    between lines.
+    """Cut a module into pieces of about ``size`` characters: before top-level statements and
+    methods, else anywhere between lines.
     """
     starts = {0}
     for node in ast.parse(text).body:

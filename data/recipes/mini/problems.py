@@ -1,8 +1,10 @@
-"""Executable problems in DS-1000's format from docstring examples: the mini benchmark, and what its models learn from.
+"""Executable problems in DS-1000's format from docstring examples: the mini benchmark, and what its
+models learn from.
 
-An example is run, its constants become variables, a second input that gives a different value is found, and rules
-perturb it as in DS-1000's three kinds: Surface, Semantic and Difficult-Rewrite. Values are written as source, floats
-with ten significant digits, so that files do not depend on a processor's last bits; the tests allow 1e-6.
+An example is run, its constants become variables, a second input that gives a different value is
+found, and rules perturb it as in DS-1000's three kinds: Surface, Semantic and Difficult-Rewrite.
+Values are written as source, floats with ten significant digits, so that files do not depend on a
+processor's last bits; the tests allow 1e-6.
 """
 
 import ast
@@ -46,8 +48,8 @@ from recipes.mini.docstrings import (
 
 PROBLEMS = paths.MINI / "stackoverflow" / "problems.jsonl.gz"
 DEVELOPMENT = PROBLEMS.with_name("problems_development.jsonl.gz")
-# 300 problems in the proportions of DS-1000's 845 from six libraries (336 Origin, 152 Surface, 195 Semantic, 162
-# Difficult-Rewrite), and of its 732 from these four libraries.
+# 300 problems in the proportions of DS-1000's 845 from six libraries (336 Origin, 152 Surface, 195
+# Semantic, 162 Difficult-Rewrite), and of its 732 from these four libraries.
 NUMBERS = {"Origin": 120, "Surface": 54, "Semantic": 69, "Difficult-Rewrite": 57}
 SHARES = {"Pandas": 291, "Numpy": 220, "Scipy": 106, "Sklearn": 115}
 SECONDS = 300  # for one value: code that waits or computes longer gives no problem
@@ -144,8 +146,8 @@ REFUSED = "socket.connect socket.getaddrinfo subprocess.Popen os.system os.exec"
 
 @dataclass(frozen=True)
 class Literal:
-    """Source of an expression that reproduces a value, its kind (a key of ``SAME``), and the value as an interpreter
-    shows it, empty if that is long.
+    """Source of an expression that reproduces a value, its kind (a key of ``SAME``), and the value
+    as an interpreter shows it, empty if that is long.
     """
 
     kind: str
@@ -157,8 +159,9 @@ class Literal:
 class Draft:
     """One problem before it is written out.
 
-    ``call`` is what the question describes. ``cases`` are (set-up, value of ``target``): the example's own first, then
-    the one with changed input. ``rule`` says how a perturbation was made, ``renamed`` the new names of variables.
+    ``call`` is what the question describes. ``cases`` are (set-up, value of ``target``): the
+    example's own first, then the one with changed input. ``rule`` says how a perturbation was made,
+    ``renamed`` the new names of variables.
     """
 
     example: Example
@@ -182,14 +185,17 @@ def literal(value: object) -> Literal | None:
 
 
 def same(kind: str, result: object, expected: object) -> None:
-    """The test of a kind, as the problems carry it. Raises AssertionError (or what the comparison raises)."""
+    """The test of a kind, as the problems carry it. Raises AssertionError (or what the comparison
+    raises).
+    """
     known = dict(KNOWN)
     exec(f"def same(result, expected):{SAME[kind]}", known)
     known["same"](result, expected)
 
 
 def kind_of(value: object) -> str:
-    """How a value is compared, as in DS-1000's tests: allclose for numbers, pandas' own tests, equality for the rest.
+    """How a value is compared, as in DS-1000's tests: allclose for numbers, pandas' own tests,
+    equality for the rest.
 
     It is "" for empty values, and for those that have no test.
     """
@@ -214,10 +220,11 @@ def kind_of(value: object) -> str:
 
 
 def source_of(value: object) -> str:
-    """Source of a scalar, an array, a frame, or of plain containers of those; named tuples become plain ones.
+    """Source of a scalar, an array, a frame, or of plain containers of those; named tuples become
+    plain ones.
 
-    A frame is written as columns by position, then both indexes, which works for any labels, even for equal ones.
-    Raises ValueError for anything else.
+    A frame is written as columns by position, then both indexes, which works for any labels, even
+    for equal ones. Raises ValueError for anything else.
     """
     match value:
         case float():
@@ -262,10 +269,11 @@ def source_of(value: object) -> str:
 
 
 def evaluated(example: Example, setup: str, target: str) -> tuple[dict, Literal]:
-    """The names after the set-up, with the expression's value as ``result``, and that value's source.
+    """The names after the set-up, with the expression's value as ``result``, and that value's
+    source.
 
-    Raises whatever the code raises, including warnings, and ValueError if the code prints, or if the value has no
-    source or equals one of the variables.
+    Raises whatever the code raises, including warnings, and ValueError if the code prints, or if
+    the value has no source or equals one of the variables.
     """
     known, out = {"__name__": "problem"}, io.StringIO()
     with warnings.catch_warnings(action="error"), redirect_stdout(out), redirect_stderr(out):
@@ -279,7 +287,9 @@ def evaluated(example: Example, setup: str, target: str) -> tuple[dict, Literal]
 
 
 def drafts(example: Example) -> list[Draft]:
-    """The problem of an example and every perturbation that a rule gives. Raises if the example gives no problem."""
+    """The problem of an example and every perturbation that a rule gives. Raises if the example
+    gives no problem.
+    """
     first = origin(example)
     found = [first, *surface(first)]
     for rule, target in other_arguments(first.call):
@@ -291,7 +301,9 @@ def drafts(example: Example) -> list[Draft]:
 
 
 def origin(example: Example) -> Draft:
-    """The problem of an example: two inputs that give two different values. Raises if there is none."""
+    """The problem of an example: two inputs that give two different values. Raises if there is
+    none.
+    """
     setup = "\n".join(example.setup)
     known, _ = evaluated(example, setup, example.target)
     found = call(example.target, known)
@@ -330,7 +342,9 @@ def named(found: Call, setup: str) -> bool:
 
 
 def unimported(example: Example, name: str) -> Example:
-    """The example with the callable's full name in the expression, if an import by name would give it away."""
+    """The example with the callable's full name in the expression, if an import by name would give
+    it away.
+    """
     for line in reversed(example.imports):
         (node,) = ast.parse(line).body
         known = {one.asname or one.name: one for one in node.names}
@@ -400,7 +414,8 @@ def renamed(source: str, new: dict[str, str]) -> str:
 
 
 def again(first: Draft, perturbation: str, rule: str, target: str) -> Iterator[Draft]:
-    """The problem with a different expression, if there is one: with another argument, or with a second step.
+    """The problem with a different expression, if there is one: with another argument, or with a
+    second step.
 
     Both values are computed anew; they must differ from the first ones and from each other.
     """
@@ -463,8 +478,8 @@ def for_each(first: Draft) -> Iterator[Draft]:
 def prompt(draft: Draft) -> str:
     """The question with the example's set-up; the answer begins on the next line.
 
-    It says what is given, what is wanted for which values, and the result for the example. Neither the callable nor a
-    parameter is named.
+    It says what is given, what is wanted for which values, and the result for the example. Neither
+    the callable nor a parameter is named.
     """
     asked, (setup, expected), way = draft.call, draft.cases[0], 0
     if draft.rule == "reworded":
@@ -517,8 +532,8 @@ def context(draft: Draft) -> str:
 
 
 def written(example: Example) -> list[dict]:
-    """The problems of an example in DS-1000's fields, what they are made from, and answers that must fail: nothing,
-    None, the first case's value as a constant, and each variable as it is.
+    """The problems of an example in DS-1000's fields, what they are made from, and answers that
+    must fail: nothing, None, the first case's value as a constant, and each variable as it is.
 
     Empty for an example that gives no problem.
     """
@@ -549,8 +564,8 @@ def written(example: Example) -> list[dict]:
 def examined(tried: Sequence[Example]) -> Iterator[list[dict[str, str]]]:
     """``written`` for every example, in their order, each in a new process.
 
-    An example that writes a file, opens a connection, takes too long or too much memory, or kills its process gives no
-    problem.
+    An example that writes a file, opens a connection, takes too long or too much memory, or kills
+    its process gives no problem.
     """
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     fork = multiprocessing.get_context("forkserver")
@@ -579,10 +594,12 @@ def _confine() -> None:
 
 
 def draw(split: str, numbers: Mapping[str, int]) -> Iterator[dict]:
-    """The records of a benchmark from the examples of one split (``packages.example_split``), as in problems.jsonl.gz.
+    """The records of a benchmark from the examples of one split (``packages.example_split``), as in
+    problems.jsonl.gz.
 
-    ``numbers``: kind of perturbation -> problems, divided among the libraries by SHARES. One example of each object
-    comes before the second of any. The same versions of the libraries give the same records.
+    ``numbers``: kind of perturbation -> problems, divided among the libraries by SHARES. One
+    example of each object comes before the second of any. The same versions of the libraries give
+    the same records.
     """
     ids, given = count(), 0
     for library, share in SHARES.items():
@@ -613,7 +630,8 @@ def draw(split: str, numbers: Mapping[str, int]) -> Iterator[dict]:
 def calls(name: str, source: str) -> bool:
     """Whether the call ``source`` is one of the object ``name`` or of a method of it.
 
-    An example may only use its object: ``np.allclose(..., kappa4.cdf(...))`` does not ask for ``kappa4``.
+    An example may only use its object: ``np.allclose(..., kappa4.cdf(...))`` does not ask for
+    ``kappa4``.
     """
     is_named = name.rpartition(".")[2] in called(source).split(".")
     return is_named or isinstance(pydoc.locate(name), type)
@@ -626,11 +644,11 @@ def called(source: str) -> str:
 
 
 def chosen(families: Sequence[list[dict]], numbers: Mapping[str, int]) -> list[list[dict]]:
-    """Families (an origin, then its perturbations) of problems that pass the checks of ``holding``, until there are
-    ``numbers`` of each kind.
+    """Families (an origin, then its perturbations) of problems that pass the checks of ``holding``,
+    until there are ``numbers`` of each kind.
 
-    Each kind goes through the origins in its own order, and gives an origin a second perturbation only when all have
-    had their first; the rules take turns.
+    Each kind goes through the origins in its own order, and gives an origin a second perturbation
+    only when all have had their first; the rules take turns.
     """
     unlike = {(one[0]["prompt"], one[0]["reference_code"]): one for one in families}
     turns, ranked = defaultdict(count), []
@@ -656,8 +674,8 @@ def chosen(families: Sequence[list[dict]], numbers: Mapping[str, int]) -> list[l
 
 
 def holding(offered: Sequence[list[dict]], number: int) -> list[dict]:
-    """``number`` problems whose reference passes and whose wrong answers fail: the first of each list before the second
-    of any.
+    """``number`` problems whose reference passes and whose wrong answers fail: the first of each
+    list before the second of any.
     """
     grader, kept = Grader(own=True, store=False), []
     waiting = filter(None, chain(*zip_longest(*offered)))
@@ -676,8 +694,8 @@ def holding(offered: Sequence[list[dict]], number: int) -> list[dict]:
 
 @command()
 def main() -> None:
-    """Draw the problems of the mini benchmark from the held-out docstring examples of numpy, pandas, scipy and
-    scikit-learn: 300 for testing and up to 100 for development.
+    """Draw the problems of the mini benchmark from the held-out docstring examples of numpy,
+    pandas, scipy and scikit-learn: 300 for testing and up to 100 for development.
 
     Each example runs in its own process, without writing files or opening connections.
 

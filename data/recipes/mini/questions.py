@@ -1,8 +1,10 @@
-"""Mini models that answer data-science questions: the mini code models, fine-tuned on problems about *open* objects.
+"""Mini models that answer data-science questions: the mini code models, fine-tuned on problems
+about *open* objects.
 
-Open objects are those that neither test nor development ask about, and no answer calls one of the others. The problems
-are made like those of the benchmark (``mini.problems``). Prompts show zero to three retrieved snippets, found by the same ranker and under the same
-leave-one-out rule as in the test.
+Open objects are those that neither test nor development ask about, and no answer calls one of the
+others. The problems are made like those of the benchmark (``mini.problems``). Prompts show zero to
+three retrieved snippets, found by the same ranker and under the same leave-one-out rule as in the
+test.
 """
 
 from collections.abc import Iterator
@@ -28,7 +30,8 @@ from recipes.mini.problems import DEVELOPMENT, PROBLEMS, called, examined
 
 WORK = paths.RUNS / "train" / "questions"
 MODELS = paths.MINI / "questions"
-# how many of the 7,551 open examples are run, the first by a hash of their names: takes a quarter of an hour
+# how many of the 7,551 open examples are run, the first by a hash of their names: takes a quarter
+# of an hour
 EXAMPLES = 4000
 PER_EXAMPLE = 3  # problems of one docstring example, at most: the original and perturbations
 RANKER = "ensemble-0.4"  # as in the test
@@ -62,11 +65,11 @@ def open_examples() -> list[Example]:
 
 
 def pairs() -> list[TextPair]:
-    """What the models learn: for each open example its problem and a few perturbations, after the snippets that the
-    ensemble finds for them, with the best one last.
+    """What the models learn: for each open example its problem and a few perturbations, after the
+    snippets that the ensemble finds for them, with the best one last.
 
-    Problems whose answer is a reference of the benchmark, or calls a held-out name, are left out. The result is the same for the same versions of
-    the libraries; it takes a quarter of an hour.
+    Problems whose answer is a reference of the benchmark, or calls a held-out name, are left out.
+    The result is the same for the same versions of the libraries; it takes a quarter of an hour.
     """
     held_out = [*ds1000.load(PROBLEMS), *ds1000.load(DEVELOPMENT)]
     references, problems = {one.reference.strip() for one in held_out}, []
@@ -112,10 +115,11 @@ def train() -> Iterator[Path]:
 def main() -> None:
     """Train the mini models that answer questions: adapters on the mini models of three sizes.
 
-    They are fine-tuned on problems made from the docstring examples that the mini benchmark does not use.
+    They are fine-tuned on problems made from the docstring examples that the mini benchmark does
+    not use.
 
-    A step whose output exists is skipped: delete the output to repeat the step. If a run is killed, repeat the command
-    to resume it.
+    A step whose output exists is skipped: delete the output to repeat the step. If a run is killed,
+    repeat the command to resume it.
 
     \b
     Example:

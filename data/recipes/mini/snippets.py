@@ -1,15 +1,19 @@
-"""The mini corpus of snippets, taken from what the docstrings of four installed libraries describe and show; and its
-rankers.
+"""The mini corpus of snippets, taken from what the docstrings of four installed libraries describe
+and show; and its rankers.
 
 What is held out from whom:
 
-- An object is held out if any of its names is (``packages.example_split``); the mini models never saw its examples.
-- Its examples become the problems of the mini benchmark. They are in the corpus, as answers to questions are on Stack
-  Overflow, but no prompt shows a snippet that contains the expression asked for (``asking.fair``).
-- A query is another sentence of the same docstring (the second of the summary, else one of Returns or Notes), never the
-  text that describes the snippet. A sentence that names the object as code is not used.
-- The objects for development give validation queries in the same way. Neither their docstrings nor those of held-out
-  objects train the sentence encoder, but 6% of its pairs have a sentence that one of these shares. The word vectors learn from the corpus that is searched, as in nokia/codesearch.
+- An object is held out if any of its names is (``packages.example_split``); the mini models never
+  saw its examples.
+- Its examples become the problems of the mini benchmark. They are in the corpus, as answers to
+  questions are on Stack Overflow, but no prompt shows a snippet that contains the expression asked
+  for (``asking.fair``).
+- A query is another sentence of the same docstring (the second of the summary, else one of Returns
+  or Notes), never the text that describes the snippet. A sentence that names the object as code is
+  not used.
+- The objects for development give validation queries in the same way. Neither their docstrings nor
+  those of held-out objects train the sentence encoder, but 6% of its pairs have a sentence that one
+  of these shares. The word vectors learn from the corpus that is searched, as in nokia/codesearch.
 """
 
 import ast
@@ -56,7 +60,9 @@ one of these shares. To train it again:
 
 
 def split_of(item: Documented) -> str:
-    """ "test" for an object with a held-out name, "valid" for one with a name for development, "train" for the rest."""
+    """ "test" for an object with a held-out name, "valid" for one with a name for development,
+    "train" for the rest.
+    """
     splits = set(map(example_split, item.names))
     return "test" if "test" in splits else "valid" if "development" in splits else "train"
 
@@ -68,7 +74,9 @@ def summary(item: Documented) -> str:
 
 
 def phrasings(item: Documented) -> list[str]:
-    """Other sentences about what an object does, best first: the rest of the summary, Returns, Notes."""
+    """Other sentences about what an object does, best first: the rest of the summary, Returns,
+    Notes.
+    """
     parts = sections(item.text)
     # without the lines `name : type`
     returned = re.sub(r"^\S.*\n", "", parts.get("returns", ""), flags=re.M)
@@ -120,12 +128,16 @@ def _snippets(distribution: str, item: Documented) -> Iterator[Snippet]:
 
 
 def _key(code: str) -> str:
-    """Code without its imports and white space, so that the same example under another name counts as the same."""
+    """Code without its imports and white space, so that the same example under another name counts
+    as the same.
+    """
     return re.sub(r"(?m)^\s*(import|from)\s.*|\s", "", code)
 
 
 def _queries(asked: list[tuple], kept: set[Snippet]) -> Iterator[dict]:
-    """``{query, relevant_ids}`` of the sentences that few objects share and that have snippets in the corpus."""
+    """``{query, relevant_ids}`` of the sentences that few objects share and that have snippets in
+    the corpus.
+    """
     by_text = defaultdict(list)
     for text, found in asked:
         by_text[text].append(found)
@@ -136,10 +148,12 @@ def _queries(asked: list[tuple], kept: set[Snippet]) -> Iterator[dict]:
 
 
 def pairs() -> list[tuple[str, str]]:
-    """What the sentence encoder learns: pairs of sentences about the same object, each once, from all listed packages.
+    """What the sentence encoder learns: pairs of sentences about the same object, each once, from
+    all listed packages.
 
-    Heyman and Van Cutsem learn from titles of duplicate questions. Here, two sentences of one docstring replace those:
-    both say what an object does, in different words. No pair contains the text of a query.
+    Heyman and Van Cutsem learn from titles of duplicate questions. Here, two sentences of one
+    docstring replace those: both say what an object does, in different words. No pair contains the
+    text of a query.
     """
     asked = {query.text for split in ("valid", "test") for query in queries("mini", split)}
     found = (pair for item in watched(_items(), "reading docstrings") for pair in pairs_of(item))
@@ -176,12 +190,13 @@ def _items() -> Iterator[Documented]:
 
 
 def train_encoder(found: Sequence[tuple[str, str]], batch: int = 512, epochs: int = 3):
-    """A sentence encoder, the mean of one vector per subword, trained on pairs of texts with sentence-transformers'
-    ranking loss, where the other texts of a batch are the negatives. The subwords are learned from the same texts,
-    lower-cased.
+    """A sentence encoder, the mean of one vector per subword, trained on pairs of texts with
+    sentence-transformers' ranking loss, where the other texts of a batch are the negatives. The
+    subwords are learned from the same texts, lower-cased.
 
-    On the 264 validation queries of the first mini world this gave an MRR of .396 after three epochs; the source's loss (binary cross-entropy
-    on the cosine with five negatives) gave .368 from six times the rows.
+    On the 264 validation queries of the first mini world this gave an MRR of .396 after three
+    epochs; the source's loss (binary cross-entropy on the cosine with five negatives) gave .368
+    from six times the rows.
     """
     import torch
     from datasets import Dataset
@@ -254,8 +269,8 @@ def main() -> None:
 
 @command(main, "corpus")
 def write_corpus() -> None:
-    """Build the mini corpus of snippets: descriptions, code and queries from the docstrings of numpy, pandas, scipy and
-    scikit-learn.
+    """Build the mini corpus of snippets: descriptions, code and queries from the docstrings of
+    numpy, pandas, scipy and scikit-learn.
 
     \b
     Example:

@@ -1,8 +1,10 @@
-"""Everything behind the saved ToolGen mini models: functions, tokenizer, pre-training, marking, fine-tuning.
+"""Everything behind the saved ToolGen mini models: functions, tokenizer, pre-training, marking,
+fine-tuning.
 
-CodeGPT and CodeT5 were pre-trained on the functions of CodeSearchNet; this is the same on a small scale. No training
-uses the code of a held-out repository, or of the classes and functions that are held out from every other one
-(``split_of``). What already exists in the folders WORK and MODELS is not made again.
+CodeGPT and CodeT5 were pre-trained on the functions of CodeSearchNet; this is the same on a small
+scale. No training uses the code of a held-out repository, or of the classes and functions that are
+held out from every other one (``split_of``). What already exists in the folders WORK and MODELS is
+not made again.
 """
 
 import ast
@@ -54,11 +56,13 @@ PER_REPOSITORY = 400  # functions, so that no package outweighs the others
 SHARE = 20  # one in so many classes and functions is held out for tests, and one for development
 # numbers of functions of seen repositories that are asked for
 HELD_OUT = {"test": 150, "development": 100}
-# T5 does not divide the products of queries and keys by the root of their width, and its embeddings begin at a standard
-# deviation of 1: at the other families' rates it did not even learn to copy the signature.
+# T5 does not divide the products of queries and keys by the root of their width, and its embeddings
+# begin at a standard deviation of 1: at the other families' rates it did not even learn to copy the
+# signature.
 RATES = {"t5": {"batch_tokens": 2048, "adam_rate": 0.03, "attention_rate": 0.05}}
-# As in the paper (LoRA for the Llama-type, the same loss, batch and seed), except for epochs and rates: these models
-# are a thousand times smaller and saw little in pre-training, and the paper's 5e-6 would hardly change them.
+# As in the paper (LoRA for the Llama-type, the same loss, batch and seed), except for epochs and
+# rates: these models are a thousand times smaller and saw little in pre-training, and the paper's
+# 5e-6 would hardly change them.
 RECIPE = Recipe(
     epochs=4,
     seed=0,
@@ -129,7 +133,9 @@ def training_functions() -> list[Pair]:
 
 
 def file_functions(name: str, place: Path) -> Iterator[Pair]:
-    """The functions of one file, with docstring "" if they have none; nothing if the file cannot be parsed."""
+    """The functions of one file, with docstring "" if they have none; nothing if the file cannot be
+    parsed.
+    """
     text, tree = parsed(place)
     lines = lines_of(text)
     for qualified, node in definitions(tree):
@@ -140,7 +146,8 @@ def file_functions(name: str, place: Path) -> Iterator[Pair]:
         begin = first_line(first) if docstring is None else first.end_lineno + 1
         signature = "".join(lines[node.lineno - 1 : first_line(first) - 1])
         if signature.rstrip().endswith(":"):  # else a comment follows the colon
-            # without a comment on the last line, as ``functions.extract`` has it: hashes are compared
+            # without a comment on the last line, as ``functions.extract`` has it: hashes are
+            # compared
             last = lines[node.end_lineno - 1].encode()[: node.end_col_offset].decode()
             code = "".join([*lines[begin - 1 : node.end_lineno - 1], last])
             whole, at = textwrap.dedent(signature + code), len(textwrap.dedent(signature))
@@ -183,7 +190,9 @@ def pretrained(family: str) -> Path:
 
 @cache
 def usable_functions(filters: Filters) -> list[Function]:
-    """The functions with a docstring that Jedi can be asked about in a reasonable time, held out or not."""
+    """The functions with a docstring that Jedi can be asked about in a reasonable time, held out or
+    not.
+    """
     spelled, seen, found = tokenizer(), set(), []
 
     def count_tokens(text: str) -> int:
@@ -195,7 +204,9 @@ def usable_functions(filters: Filters) -> list[Function]:
 
 
 def chosen(found: Iterable[Function], most: int) -> Iterator[Function]:
-    """At most ``most`` functions of each package, in the order of a hash, so that the first n are a sample."""
+    """At most ``most`` functions of each package, in the order of a hash, so that the first n are a
+    sample.
+    """
     numbers = defaultdict(count)
     for one in sorted(found, key=lambda one: order(one.id)):
         if next(numbers[one.repository]) < most:
@@ -220,14 +231,18 @@ def held_out_functions(split: str) -> list[Function]:
 
 
 def write_held_out() -> None:
-    """Write the ids of the held-out functions, one per line, to MODELS/seen_SPLIT.txt, unless these files exist."""
+    """Write the ids of the held-out functions, one per line, to MODELS/seen_SPLIT.txt, unless these
+    files exist.
+    """
     for split in HELD_OUT:
         if not (file := MODELS / f"seen_{split}.txt").exists():
             write_lines(file, [one.id for one in held_out_functions(split)])
 
 
 def marked_pairs() -> list[Pair]:
-    """The pairs of ``learned_functions`` with the marks in MODELS/marks.jsonl.gz, which is written if it does not exist."""
+    """The pairs of ``learned_functions`` with the marks in MODELS/marks.jsonl.gz, which is written
+    if it does not exist.
+    """
     functions, kept = learned_functions(), MODELS / "marks.jsonl.gz"
     if not kept.exists():
         marking.save(marking.marked(functions), kept)
@@ -256,7 +271,9 @@ def finetuned(family: str, variant: str, learned: Sequence[Pair]) -> Path:
 
 
 def train() -> Iterator[Path]:
-    """Draw what is held out, mark, train each family without and with marks, and yield the models' folders."""
+    """Draw what is held out, mark, train each family without and with marks, and yield the models'
+    folders.
+    """
     write_held_out()
     learned = marked_pairs()
     for family, variant in product(("gpt", "t5", "llama"), ("base", "toolgen")):
@@ -267,11 +284,11 @@ def train() -> Iterator[Path]:
 def main() -> None:
     """Train the mini models of ToolGen: three families, each fine-tuned with and without marks.
 
-    First, the functions to hold out of seen repositories are drawn. The models are then pre-trained on the functions of
-    the pinned sources, some of which Jedi marks, and fine-tuned.
+    First, the functions to hold out of seen repositories are drawn. The models are then pre-trained
+    on the functions of the pinned sources, some of which Jedi marks, and fine-tuned.
 
-    A step whose output exists is skipped: delete the output to repeat the step. If a run is killed, repeat the command
-    to resume it.
+    A step whose output exists is skipped: delete the output to repeat the step. If a run is killed,
+    repeat the command to resume it.
 
     \b
     Example:

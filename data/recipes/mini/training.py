@@ -1,7 +1,8 @@
 """Pre-training of every mini model: the code models and ToolGen's three families.
 
-One loop serves all: whole epochs, seeded, on a CPU or through accelerate on GPUs; a killed run resumes from its last
-checkpoint. A training example is (read, written): token ids, of which only the second part is learned.
+One loop serves all: whole epochs, seeded, on a CPU or through accelerate on GPUs; a killed run
+resumes from its last checkpoint. A training example is (read, written): token ids, of which only
+the second part is learned.
 """
 
 import hashlib
@@ -75,7 +76,8 @@ Example = tuple[Sequence[int], Sequence[int]]
 class Recipe:
     """Everything that determines the weights, besides examples and tokenizer.
 
-    Muon trains the matrices between embedding and head, AdamW the rest. ``packed``: several documents share a row.
+    Muon trains the matrices between embedding and head, AdamW the rest. ``packed``: several
+    documents share a row.
     ``attention_rate`` is a factor on the rate of T5's queries and keys.
     """
 
@@ -94,7 +96,8 @@ class Recipe:
 
 
 def train_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
-    """Byte-level BPE whose pieces are the parts of identifiers; ``decode(encode(text)) == text`` for every text.
+    """Byte-level BPE whose pieces are the parts of identifiers; ``decode(encode(text)) == text``
+    for every text.
 
     Names are cut at underscores and changes of case, digits stand alone: a small model that copies
     ``IdentityPoolId`` out of documentation then handles few, frequent and meaningful pieces.
@@ -182,7 +185,8 @@ def batches(sizes: np.ndarray, recipe: Recipe) -> list[list[list[int]]]:
 
 
 def packed(sizes: np.ndarray, random: np.random.Generator) -> list[list[int]]:
-    """Documents packed into rows of SHORT tokens; longer ones and some others are packed into rows of LONG.
+    """Documents packed into rows of SHORT tokens; longer ones and some others are packed into rows
+    of LONG.
 
     No document is cut, so that documentation and the call below it stay in one context.
     """
@@ -232,10 +236,11 @@ def pretrain(
     about: str,
     save_every: int = 100,
 ) -> dict:
-    """Train to the end, write ``out``, a plain fp16 folder with its card, and return the card's facts.
+    """Train to the end, write ``out``, a plain fp16 folder with its card, and return the card's
+    facts.
 
-    ``work`` contains the checkpoint, saved every ``save_every`` steps, and log.csv, with the mean loss of LOG_EVERY
-    steps in nats per token.
+    ``work`` contains the checkpoint, saved every ``save_every`` steps, and log.csv, with the mean
+    loss of LOG_EVERY steps in nats per token.
     """
     accelerator = Accelerator(mixed_precision="bf16")
     is_main, own = accelerator.is_main_process, accelerator.process_index

@@ -1,6 +1,7 @@
 """The tasks of CloudAPIBench; ``recipes.cloudapi.tasks`` makes them.
 
-The class sizes are the only ones that fit the paper's tables: 205 high, 150 medium and 267 low, 622 in total.
+The class sizes are the only ones that fit the paper's tables: 205 high, 150 medium and 267 low, 622
+in total.
 """
 
 from dataclasses import dataclass
@@ -17,12 +18,14 @@ COMPOSITION = {"high": 205, "medium": 150, "low": 267}
 
 @dataclass(frozen=True)
 class Task:
-    """One task: complete ``prompt`` with a valid call of any of ``targets`` (API ids; the first is the one asked for).
+    """One task: complete ``prompt`` with a valid call of any of ``targets`` (API ids; the first is
+    the one asked for).
 
-    ``frequency`` is the class given by the frequency table, or else the class of ``count_name`` (calls and definitions
-    with the API's name, the paper's count); ``count_bound`` counts only calls resolved to the API's own client.
-    ``n_required`` is the number of required arguments. ``class_stability``, if the table has it, is the share of
-    resamples of the counted repositories in which the API keeps its class.
+    ``frequency`` is the class given by the frequency table, or else the class of ``count_name``
+    (calls and definitions with the API's name, the paper's count); ``count_bound`` counts only
+    calls resolved to the API's own client.
+    ``n_required`` is the number of required arguments. ``class_stability``, if the table has it, is
+    the share of resamples of the counted repositories in which the API keeps its class.
     """
 
     id: str

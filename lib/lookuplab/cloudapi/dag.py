@@ -1,9 +1,11 @@
-"""Documentation augmented generation: ask, look up what was invoked, ask again (paper, Section 3.1 and Figure 4).
+"""Documentation augmented generation: ask, look up what was invoked, ask again (paper, Section 3.1
+and Figure 4).
 
-In the second pass the model sees documentation and the original prompt, but not its first attempt. Whatever the
-retriever's precision, the threshold or the policy, a task is answered in one of three ways: without documentation
-(``first``), with documents that contain the target (``hit``) or with documents that do not (``miss``). Only these three
-passes are ever generated; ``cloudapi.policies`` selects among them.
+In the second pass the model sees documentation and the original prompt, but not its first attempt.
+Whatever the retriever's precision, the threshold or the policy, a task is answered in one of three
+ways: without documentation (``first``), with documents that contain the target (``hit``) or with
+documents that do not (``miss``). Only these three passes are ever generated; ``cloudapi.policies``
+selects among them.
 """
 
 import math
@@ -37,20 +39,24 @@ WORD = re.compile(r"[A-Z]+s?(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+")
 # Task id -> ids of the APIs whose documentation precedes the prompt.
 Shown = Mapping[str, Sequence[str]]
 
-# 1. Look up. The index has all operations, "identified using keys prepared similarly as the queries" (Section 3.1).
+# 1. Look up. The index has all operations, "identified using keys prepared similarly as the
+# queries" (Section 3.1).
 
 
 def words(name: str) -> list[str]:
-    """The words of a snake_case, dashed or CamelCase name, in lower case; digits stay with the letters before them."""
+    """The words of a snake_case, dashed or CamelCase name, in lower case; digits stay with the
+    letters before them.
+    """
     return [word.lower() for word in WORD.findall(name)]
 
 
 def key_terms(place: ApiSpec | Task, name: str | None, service: bool = True) -> list[str]:
-    """The terms by which an API is found: its service, the words of its client, its name and the words of its name.
+    """The terms by which an API is found: its service, the words of its client, its name and the
+    words of its name.
 
-    Index entries and queries are made in the same way. For a query, ``place`` is the task, whose prompt names service
-    and client, and ``name`` is what the model called first (None or NaN if it called nothing). Without ``service`` only
-    the name is used, which many APIs may share.
+    Index entries and queries are made in the same way. For a query, ``place`` is the task, whose
+    prompt names service and client, and ``name`` is what the model called first (None or NaN if it
+    called nothing). Without ``service`` only the name is used, which many APIs may share.
     """
     found = [place.service.lower(), *words(place.client)] if service else []
     return found + [name.lower(), *words(name)] if isinstance(name, str) else found
@@ -77,13 +83,14 @@ def documents(
 ) -> tuple[Shown, Shown, np.ndarray]:
     """What a retriever of configurable precision shows (Section 3.1).
 
-    For "x% precision@k" it returns k documents of BM25, and "the target API's documentation is included x% of the
-    time". A *hit* is the top k; if it contains no acceptable API, the API asked for takes the last place. A *miss* is
-    the top k of the APIs that are not acceptable. Any x is a mixture of the two.
+    For "x% precision@k" it returns k documents of BM25, and "the target API's documentation is
+    included x% of the time". A *hit* is the top k; if it contains no acceptable API, the API asked
+    for takes the last place. A *miss* is the top k of the APIs that are not acceptable. Any x is a
+    mixture of the two.
 
-    ``first`` is the first pass over the same tasks; the API that it invoked is the query. Returns the hits and the
-    misses, each as {task id: k API ids}, and ``Passes.retrieved``: for each task, whether BM25 alone found a target.
-    Raises UserError if the index does not have k documents.
+    ``first`` is the first pass over the same tasks; the API that it invoked is the query. Returns
+    the hits and the misses, each as {task id: k API ids}, and ``Passes.retrieved``: for each task,
+    whether BM25 alone found a target. Raises UserError if the index does not have k documents.
     """
     index, most = index or load_index(), max(len(task.targets) for task in tasks)
     if not 1 <= k <= len(index.operations) - most:
@@ -106,10 +113,11 @@ def oracle(tasks: Sequence[Task]) -> Shown:
 
 
 def random_documents(tasks: Sequence[Task], k: int, seed: int = 0) -> Shown:
-    """k different APIs drawn from the whole index, none acceptable: the control that is always wrong.
+    """k different APIs drawn from the whole index, none acceptable: the control that is always
+    wrong.
 
-    Each task has its own seed, so a task's documents are the same in every subset of the tasks, and the documents for a
-    smaller k are the first ones for a larger k.
+    Each task has its own seed, so a task's documents are the same in every subset of the tasks, and
+    the documents for a smaller k are the first ones for a larger k.
     """
     ids, shown = sorted(api_ranker(load_index()).ids), {}
     for task in tasks:
@@ -122,9 +130,10 @@ def random_documents(tasks: Sequence[Task], k: int, seed: int = 0) -> Shown:
     return shown
 
 
-# 2. API invocation confidence: how sure a model was of the API's name (Section 4.2 and Figure 8). The paper takes the
-# minimum probability over the name's tokens; mean, product and the last token are its ablation. The minimum is not
-# normalised by length: a name of many tokens has more chances to contain an uncertain one.
+# 2. API invocation confidence: how sure a model was of the API's name (Section 4.2 and Figure 8).
+# The paper takes the minimum probability over the name's tokens; mean, product and the last token
+# are its ablation. The minimum is not normalised by length: a name of many tokens has more chances
+# to contain an uncertain one.
 
 AGGREGATES = {
     "minimum": min,
@@ -137,11 +146,13 @@ AGGREGATES = {
 def shown_tokens(
     completion: Completion, code: str | None = None, after: int = 0
 ) -> list[tuple[str, float, bool]]:
-    """The API name's tokens and up to ``after`` more: (piece, probability, whether it counts), as in Figure 8.
+    """The API name's tokens and up to ``after`` more: (piece, probability, whether it counts), as
+    in Figure 8.
 
-    Empty if no API is named. A dotted name counts as a whole. A token that is only "(" does not count; one that ends
-    the name and opens the call, such as ``t(``, does. ``code`` is the part of the completion that is judged: for chat
-    models the text inside the backticks, by default the whole completion.
+    Empty if no API is named. A dotted name counts as a whole. A token that is only "(" does not
+    count; one that ends the name and opens the call, such as ``t(``, does. ``code`` is the part of
+    the completion that is judged: for chat models the text inside the backticks, by default the
+    whole completion.
     """
     written = "".join(completion.tokens)
     code = written if code is None else code
@@ -186,11 +197,13 @@ def answers(
     choices: Mapping[str, tuple[str, ...]] | None = None,
     **options,
 ) -> list[tuple[Completion, str]]:
-    """Each task's greedy completion up to the first call (Section 2.3), and the code in it that is judged.
+    """Each task's greedy completion up to the first call (Section 2.3), and the code in it that is
+    judged.
 
-    The two differ for chat models, which Listing 1 instructs to answer in backticks. ``truncation`` is as in
-    ``Decoding``; ``choices``, {task id: names}, restricts the APIs that may be invoked (by default, any); ``options``
-    (``store``, ``requires_logprobs``) are those of ``complete``.
+    The two differ for chat models, which Listing 1 instructs to answer in backticks. ``truncation``
+    is as in
+    ``Decoding``; ``choices``, {task id: names}, restricts the APIs that may be invoked (by default,
+    any); ``options`` (``store``, ``requires_logprobs``) are those of ``complete``.
     """
     check_some(tasks)
     # a chat answer opens with backticks or words, at which the rule would stop at once
@@ -213,7 +226,9 @@ def check_some(tasks: Sequence[Task] | DataFrame) -> None:
 def documented(
     tasks: Sequence[Task], shown: Shown, design: str = DESIGN, index: ApiIndex | None = None
 ) -> list[Task]:
-    """The tasks with documentation before their prompts: that of the APIs ``shown``, {task id: API ids}."""
+    """The tasks with documentation before their prompts: that of the APIs ``shown``, {task id: API
+    ids}.
+    """
     index = index or load_index()
     full = load_documentation(index.documentation) if design == "full" else None
     found = []
@@ -239,16 +254,19 @@ def ask(
     constrained: bool = False,
     **options,
 ) -> DataFrame:
-    """One greedy pass over the tasks, if ``shown`` is given with the documentation of its APIs before each prompt.
+    """One greedy pass over the tasks, if ``shown`` is given with the documentation of its APIs
+    before each prompt.
 
-    ``shown`` is {task id: API ids}; ``options`` (``max_new_tokens``, ``store``, ``requires_logprobs``) are those of
+    ``shown`` is {task id: API ids}; ``options`` (``max_new_tokens``, ``store``,
+    ``requires_logprobs``) are those of
     ``answers``.
 
-    Returns one row per task, in the order given: ``model, task, frequency, api`` (the target, by which intervals are
-    clustered); the fields of ``validity.Judgement`` and ``exists`` (the client has a method of the invoked name); the
-    confidences ``minimum, mean, product, last`` (NaN from an endpoint without log-probabilities, or UserError if they
-    are required); ``prompt_tokens``, ``new_tokens`` and ``prompt_dropped``: with documentation, a prompt longer than
-    the context loses its beginning.
+    Returns one row per task, in the order given: ``model, task, frequency, api`` (the target, by
+    which intervals are clustered); the fields of ``validity.Judgement`` and ``exists`` (the client
+    has a method of the invoked name); the confidences ``minimum, mean, product, last`` (NaN from an
+    endpoint without log-probabilities, or UserError if they are required); ``prompt_tokens``,
+    ``new_tokens`` and ``prompt_dropped``: with documentation, a prompt longer than the context
+    loses its beginning.
 
     ``constrained`` is not in the paper: the invoked name must be one of the client's operations
     (``models.constraint``).
@@ -281,10 +299,12 @@ def ask(
 
 @dataclass(frozen=True)
 class Passes:
-    """What every policy with ``k`` documents selects from: frames of ``ask``, one row per task, in the same order.
+    """What every policy with ``k`` documents selects from: frames of ``ask``, one row per task, in
+    the same order.
 
-    ``retrieved``: (tasks,) booleans, whether BM25 by itself has an acceptable target among its first ``k``. If so, its
-    documents are those of ``hit``, otherwise those of ``miss``: real retrieval, too, is a selection among these passes.
+    ``retrieved``: (tasks,) booleans, whether BM25 by itself has an acceptable target among its
+    first ``k``. If so, its documents are those of ``hit``, otherwise those of ``miss``: real
+    retrieval, too, is a selection among these passes.
     """
 
     k: int
@@ -302,8 +322,8 @@ def passes(
 ) -> Passes:
     """The first, hit and miss passes with ``k`` documents each; ``options`` are those of ``ask``.
 
-    ``service``: whether the retriever's query names the service as well as the API that the model invoked first.
-    Documents are in the order of their rank. Raises UserError for k below 1.
+    ``service``: whether the retriever's query names the service as well as the API that the model
+    invoked first. Documents are in the order of their rank. Raises UserError for k below 1.
     """
     first = ask(model, tasks, **options)
     *shown, retrieved = documents(tasks, first, k, service, options.get("index"))

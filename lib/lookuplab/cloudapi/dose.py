@@ -1,5 +1,5 @@
-"""Validity as a function of the dose, which is how often a model saw an API: a logistic curve over log(1 + count),
-without documentation and with the correct one (mini/dose_response).
+"""Validity as a function of the dose, which is how often a model saw an API: a logistic curve over
+log(1 + count), without documentation and with the correct one (mini/dose_response).
 
 Only a world in which the counts were drawn can show it.
 """
@@ -18,7 +18,9 @@ PENALTY = 100.0  # scikit-learn's C: so weak that it matters only if a count sep
 
 
 def fit(dose: np.ndarray, valid: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
-    """(intercept, slope) of the logistic curve of ``valid``, (n,) booleans, over ``dose``, (n,) numbers."""
+    """(intercept, slope) of the logistic curve of ``valid``, (n,) booleans, over ``dose``, (n,)
+    numbers.
+    """
     share, size = np.average(valid, weights=weights), weights.sum()
     if share in (0, 1):
         # the slope is unknown; half a call of the other kind keeps the odds finite
@@ -30,8 +32,8 @@ def fit(dose: np.ndarray, valid: np.ndarray, weights: np.ndarray) -> tuple[float
 def half(curve: tuple[float, float]) -> float:
     """log(1 + count) at which a rising curve crosses 50%.
 
-    For a curve that does not rise, it is minus infinite if the curve is at 50% or above at count 0, and infinite if
-    not.
+    For a curve that does not rise, it is minus infinite if the curve is at 50% or above at count 0,
+    and infinite if not.
     """
     intercept, slope = curve
     return -intercept / slope if slope > 0 else -np.inf if intercept >= 0 else np.inf
@@ -49,13 +51,14 @@ def meeting(alone: tuple[float, float], documented: tuple[float, float]) -> floa
 def dose_rows(
     frame: pandas.DataFrame, counts: Sequence[int], valid: Mapping[str, np.ndarray]
 ) -> list[dict]:
-    """Rows of one model. ``frame`` has one row per task (``model``, ``api``), ``counts`` are the (tasks,) counts of
-    their APIs, and ``valid`` maps "alone" and "documented" to (tasks,) booleans.
+    """Rows of one model. ``frame`` has one row per task (``model``, ``api``), ``counts`` are the
+    (tasks,) counts of their APIs, and ``valid`` maps "alone" and "documented" to (tasks,) booleans.
 
-    ``count_<x>/<way>`` ``valid_percent``: the curve at the counts of GRID. ``<way>`` ``half_at``: the count at which it
-    crosses 50%. ``documented - alone`` ``meet_at``: the count from which documentation no longer helps. Both are cut at
-    0 (from the start) and at 600 (nowhere in the range). Intervals are the jackknife's over APIs; those of counts are
-    computed on the curve's own scale.
+    ``count_<x>/<way>`` ``valid_percent``: the curve at the counts of GRID. ``<way>`` ``half_at``:
+    the count at which it crosses 50%. ``documented - alone`` ``meet_at``: the count from which
+    documentation no longer helps. Both are cut at
+    0 (from the start) and at 600 (nowhere in the range). Intervals are the jackknife's over APIs;
+    those of counts are computed on the curve's own scale.
     """
     dose, grid = np.log1p(np.asarray(counts, dtype=float)), np.log1p(GRID)
 
@@ -91,6 +94,8 @@ def dose_rows(
 
 
 def as_counts(number: Rate) -> Rate:
-    """A number in log(1 + count) as a count from 0 to 600. An unknown interval becomes the whole range."""
+    """A number in log(1 + count) as a count from 0 to 600. An unknown interval becomes the whole
+    range.
+    """
     ends = np.expm1([number.value, np.fmax(number.low, -50), np.fmin(number.high, 50)])
     return Rate(*np.clip(ends, 0, GRID[-1]).tolist(), number.n, number.clusters)

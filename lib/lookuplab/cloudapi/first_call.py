@@ -1,20 +1,23 @@
-"""The call that a model is asked to write: the first one after ``client.``, and where it ends, found during generation.
+"""The call that a model is asked to write: the first one after ``client.``, and where it ends,
+found during generation.
 
 Chat models are told by Listing 1 to write one call in backticks; base models see only the prompt.
 
-CloudAPIBench's prompts end in ``client.``, so a completion begins with the rest of a dotted name. ``first_call`` keeps
-track of brackets, comments, line continuations and strings, and reports when the call is complete or has become
-impossible; ``FirstCall`` asks it while the completion arrives. It finds only the *extent* of the call; the caller must
-check whether its content compiles (``compile``). F-strings are treated as strings, as in Python 3.11: a quote of the
-same kind inside a replacement field (allowed from Python 3.12) ends the string.
+CloudAPIBench's prompts end in ``client.``, so a completion begins with the rest of a dotted name.
+``first_call`` keeps track of brackets, comments, line continuations and strings, and reports when
+the call is complete or has become impossible; ``FirstCall`` asks it while the completion arrives.
+It finds only the *extent* of the call; the caller must check whether its content compiles
+(``compile``). F-strings are treated as strings, as in Python 3.11: a quote of the same kind inside
+a replacement field (allowed from Python 3.12) ends the string.
 """
 
 import re
 from typing import NamedTuple
 
-# The first two paragraphs are the paper's words. The end of the listing, an example input and its expected output,
-# is missing from our text of the paper (it repeats "As an example you will be given a code input.
-# And you should return your output as"), so the example below is ours, in the form of the benchmark's tasks.
+# The first two paragraphs are the paper's words. The end of the listing, an example input and its
+# expected output, is missing from our text of the paper (it repeats "As an example you will be
+# given a code input. And you should return your output as"), so the example below is ours, in the
+# form of the benchmark's tasks.
 LISTING_1 = """\
 You are code completion model. You generate code starting from the end of the prompt given to you. \
 You will give your output surrounded by backticks.
@@ -52,10 +55,13 @@ _CODE = re.compile(
 
 
 class Found(NamedTuple):
-    """Where the first call is: ``text[start:paren]`` is its dotted name as written, ``text[start:end]`` the whole call.
+    """Where the first call is: ``text[start:paren]`` is its dotted name as written,
+    ``text[start:end]`` the whole call.
 
-    ``end`` is None where the call is not complete. ``impossible``: no continuation could make the text begin with a
-    call (a newline before ``(``, a bracket that does not match, a line break inside a plain string ...).
+    ``end`` is None where the call is not complete. ``impossible``: no continuation could make the
+    text begin with a
+    call (a newline before ``(``, a bracket that does not match, a line break inside a plain string
+    ...).
     """
 
     start: int | None
@@ -70,7 +76,9 @@ class Found(NamedTuple):
 
 
 def first_call(text: str) -> Found:
-    """The first call of a text, as far as it has arrived. What follows the end of the call is ignored."""
+    """The first call of a text, as far as it has arrived. What follows the end of the call is
+    ignored.
+    """
     text = text.replace("\r\n", "\r ").replace("\r", "\n")  # of the same length
     head, pending = _HEAD.match(text), []  # the closing brackets still to come
     start, at = head.start("name") if head["name"] else None, head.end()
@@ -91,7 +99,9 @@ def first_call(text: str) -> Found:
 
 
 class FirstCall:
-    """The rule that ends an answer at its first call: reads text piece by piece through ``feed`` until that is over."""
+    """The rule that ends an answer at its first call: reads text piece by piece through ``feed``
+    until that is over.
+    """
 
     name = "first_call"  # in the keys of stored answers
     # Stop strings for endpoints, which cannot apply this rule.
@@ -107,16 +117,19 @@ class FirstCall:
 
 
 def strip_backticks(text: str) -> str:
-    """The code in a chat model's answer: the first fenced block, else the text between backticks that enclose the
-    answer.
+    """The code in a chat model's answer: the first fenced block, else the text between backticks
+    that enclose the answer.
 
-    A fence left open by the length limit extends to the end. Text with neither is returned unchanged. Use this only on
+    A fence left open by the length limit extends to the end. Text with neither is returned
+    unchanged. Use this only on
     answers of chat models: in the output of a base model, backticks are part of the code.
     """
     return text[slice(*code_span(text))]
 
 
 def code_span(text: str) -> tuple[int, int]:
-    """The start and end of the code that ``strip_backticks`` returns; the words before it may contain the same call."""
+    """The start and end of the code that ``strip_backticks`` returns; the words before it may
+    contain the same call.
+    """
     found = FENCE.search(text) or INLINE.match(text)
     return found.span("code") if found else (0, len(text))

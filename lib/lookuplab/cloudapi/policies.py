@@ -1,10 +1,11 @@
-"""When to retrieve, and with what effect: policies, precisions, thresholds and designs as selections and rows (paper,
-Sections 3 and 4).
+"""When to retrieve, and with what effect: policies, precisions, thresholds and designs as
+selections and rows (paper, Sections 3 and 4).
 
-A policy is a mask over the tasks (retrieve or not), and a retriever is a probability per task (that the documents
-contain the target). Both select among existing completions (``dag.Passes``). Nothing here runs a model, so a curve over
-a hundred thresholds or precisions needs no generation. Rows are dictionaries as ``scoring.rates.row`` makes them.
-Intervals are clustered by API, since up to three tasks ask for the same one.
+A policy is a mask over the tasks (retrieve or not), and a retriever is a probability per task (that
+the documents contain the target). Both select among existing completions (``dag.Passes``). Nothing
+here runs a model, so a curve over a hundred thresholds or precisions needs no generation. Rows are
+dictionaries as ``scoring.rates.row`` makes them. Intervals are clustered by API, since up to three
+tasks ask for the same one.
 """
 
 import math
@@ -40,8 +41,9 @@ THRESHOLD = 0.8  # Section 4.3
 BINS = 5, 10, 15, 20  # numbers of bins for the calibration error
 NEAR = 1.0  # points: a threshold that is at most this far below the best is as good
 KINDS = {"percent": of_share, "points": of_change}  # of intervals, by the suffix of a metric's name
-# A retriever: its precision in percent (the paper's is 50), for the exact expectation over all choices of hits; or
-# (tasks,) booleans that say for which tasks the target was found (``Passes.retrieved``, ``sampled_hits``).
+# A retriever: its precision in percent (the paper's is 50), for the exact expectation over all
+# choices of hits; or (tasks,) booleans that say for which tasks the target was found
+# (``Passes.retrieved``, ``sampled_hits``).
 Hits = float | np.ndarray
 Rows = list[dict]
 Numbers = Mapping[str, np.ndarray]  # name -> (tasks,) numbers
@@ -55,11 +57,13 @@ def triggered(
 ) -> np.ndarray:
     """(tasks,) booleans: does the policy retrieve, given the first pass (a frame of ``dag.ask``)?
 
-    *base* never does, *dag* always; *dag_index_lookup* does if the invoked "API name" is not "in the API index"
-    (Section 4.1); *dag_confidence* if its confidence is below the threshold (4.2), with shape (tasks, m) for m
-    thresholds; *dag_plus_plus* if either holds (4.3). ``exists`` is the column that says whether the name is known:
-    ``exists_anywhere`` in the index, as in the paper, or ``exists`` among the methods of the prompt's client, which is
-    stricter. Raises UserError for a threshold outside 0 to 1, and if there is no confidence.
+    *base* never does, *dag* always; *dag_index_lookup* does if the invoked "API name" is not "in
+    the API index" (Section 4.1); *dag_confidence* if its confidence is below the threshold (4.2),
+    with shape (tasks, m) for m thresholds; *dag_plus_plus* if either holds (4.3). ``exists`` is the
+    column that says whether the name is known:
+    ``exists_anywhere`` in the index, as in the paper, or ``exists`` among the methods of the
+    prompt's client, which is stricter. Raises UserError for a threshold outside 0 to 1, and if
+    there is no confidence.
     """
     check_choice("policy", policy, POLICIES)
     check_choice("exists", exists, ("exists", "exists_anywhere"))
@@ -78,10 +82,11 @@ def triggered(
 
 
 def expected(hit, miss, precision: float) -> np.ndarray:
-    """(n,) the expected outcome of each task if ``precision`` percent of the draws are hits: x hit + (1 - x) miss.
+    """(n,) the expected outcome of each task if ``precision`` percent of the draws are hits: x hit
+    + (1 - x) miss.
 
-    hit, miss: (n,) booleans or numbers, the outcomes with documents that do and do not contain the target. Raises
-    UserError for a precision outside 0 to 100.
+    hit, miss: (n,) booleans or numbers, the outcomes with documents that do and do not contain the
+    target. Raises UserError for a precision outside 0 to 100.
     """
     if not 0 <= precision <= 100:
         raise UserError(f"a retriever precision of {precision}%: give a number from 0 to 100")
@@ -90,12 +95,12 @@ def expected(hit, miss, precision: float) -> np.ndarray:
 
 
 def sampled_hits(tasks: DataFrame, precision: float, seed: int = 0) -> np.ndarray:
-    """(tasks,) booleans: one random draw of the tasks for which the retriever finds the target, as the paper must have
-    made.
+    """(tasks,) booleans: one random draw of the tasks for which the retriever finds the target, as
+    the paper must have made.
 
-    ``tasks`` has the columns ``task`` and ``frequency``. Exactly ``precision`` percent of every class are drawn, with
-    halves rounded up. A seeded hash of the task orders each class, so the sets are nested as the precision grows and do
-    not depend on the order of the tasks.
+    ``tasks`` has the columns ``task`` and ``frequency``. Exactly ``precision`` percent of every
+    class are drawn, with halves rounded up. A seeded hash of the task orders each class, so the
+    sets are nested as the precision grows and do not depend on the order of the tasks.
     """
     order = tasks.task.map(lambda task: stable_order(task, seed)).rank()
     classes = order.groupby(tasks.frequency)
@@ -110,9 +115,11 @@ def outcome(
     hits: Hits,
     of: Callable[[DataFrame], Series] = itemgetter("valid"),
 ) -> np.ndarray:
-    """(tasks,) the expected value of what ``of`` reads from a pass, by default the probability of a valid invocation.
+    """(tasks,) the expected value of what ``of`` reads from a pass, by default the probability of a
+    valid invocation.
 
-    ``retrieve`` is a mask from ``triggered``; several masks, (tasks, m), give (tasks, m) outcomes; True means always.
+    ``retrieve`` is a mask from ``triggered``; several masks, (tasks, m), give (tasks, m) outcomes;
+    True means always.
     """
     frames = passes.first, passes.hit, passes.miss
     first, hit, miss = (of(frame).to_numpy(dtype=float) for frame in frames)
@@ -121,8 +128,9 @@ def outcome(
 
 
 def spent(passes: Passes, retrieve, column: str, hits: Hits) -> np.ndarray:
-    """(tasks,) expected tokens of a ``column``: always those of the first pass, which the query needs, and those of the
-    second pass where ``retrieve`` is true. Lookup and search cost no tokens.
+    """(tasks,) expected tokens of a ``column``: always those of the first pass, which the query
+    needs, and those of the second pass where ``retrieve`` is true. Lookup and search cost no
+    tokens.
     """
     second = outcome(passes, True, hits, itemgetter(column))
     return passes.first[column].to_numpy(dtype=float) + retrieve * second
@@ -147,12 +155,14 @@ def class_rows(
     numbers: Numbers,
     classes: Mapping | None = None,
 ) -> Rows:
-    """Rows ``name/class`` for each class of the tasks and "all", and for each metric of ``numbers``.
+    """Rows ``name/class`` for each class of the tasks and "all", and for each metric of
+    ``numbers``.
 
-    numbers: metric -> (tasks,) values, or (tasks, m) for m names. Tasks whose value is NaN are skipped; a class without
-    a value has no row. The metric's suffix gives the unit: ``_percent`` is a share of values from 0 to 1, ``_points`` a
-    paired difference of such values, anything else a mean of numbers. The name "new - old" becomes ``new/class -
-    old/class``. ``classes`` replaces ``by_class``, for instance by {"all": True}.
+    numbers: metric -> (tasks,) values, or (tasks, m) for m names. Tasks whose value is NaN are
+    skipped; a class without a value has no row. The metric's suffix gives the unit: ``_percent`` is
+    a share of values from 0 to 1, ``_points`` a paired difference of such values, anything else a
+    mean of numbers. The name "new - old" becomes ``new/class - old/class``. ``classes`` replaces
+    ``by_class``, for instance by {"all": True}.
     """
     found, names = {}, [name] if isinstance(name, str) else name
     if not len(names):
@@ -173,7 +183,9 @@ def class_rows(
 
 
 def valid_rates(table: DataFrame) -> Rows:
-    """Table 1: valid API invocations (%) by model and frequency class and over all tasks, open and closed binding."""
+    """Table 1: valid API invocations (%) by model and frequency class and over all tasks, open and
+    closed binding.
+    """
     rows = []
     for _, part in table.groupby("model", sort=False):
         numbers = {"valid_percent": part.valid, "valid_closed_percent": part.valid_closed}
@@ -186,10 +198,11 @@ def perplexity_rows(
 ) -> Rows:
     """Figure 1 (right): the ``perplexity`` of the correct names, conditions ``way/<class>``.
 
-    It is exp of the mean negative log-probability of the names' tokens; ``n`` counts the names. scored: *base*, *hit*
-    and *miss* -> each task's name as ``models.score`` gives it, in the order of ``first``. *dag* is added: the mean is
-    linear in the precision, so the mixture of hit and miss is exact. ``log_perplexity_change`` is how much higher the
-    logarithm is than the base model's on the same names.
+    It is exp of the mean negative log-probability of the names' tokens; ``n`` counts the names.
+    scored: *base*, *hit* and *miss* -> each task's name as ``models.score`` gives it, in the order
+    of ``first``. *dag* is added: the mean is linear in the precision, so the mixture of hit and
+    miss is exact. ``log_perplexity_change`` is how much higher the logarithm is than the base
+    model's on the same names.
     """
     surprise = {
         name: -np.array([math.fsum(one.token_logprobs) for one in of])
@@ -210,7 +223,8 @@ def perplexity_rows(
 
 
 def between_models(ways: Sequence[tuple[DataFrame, Numbers]], metric: str) -> Rows:
-    """The paired difference of each pair of models on the same tasks, as rows of the model ``<new> - <old>``.
+    """The paired difference of each pair of models on the same tasks, as rows of the model ``<new>
+    - <old>``.
 
     ways: for each model, its first pass and {name: (tasks,) values}.
     """
@@ -225,9 +239,10 @@ def between_models(ways: Sequence[tuple[DataFrame, Numbers]], metric: str) -> Ro
 def policy_rows(passes: Passes, name: str, retrieve, precision: float, seed: int = 0) -> Rows:
     """One policy at one precision, as in Tables 2 and 3.
 
-    ``valid_percent`` is the exact expectation, ``sampled_valid_percent`` one draw (the paper's way),
-    ``valid_change_points`` the expectation's paired difference from the base model, ``triggered_percent`` how often
-    documentation was retrieved.
+    ``valid_percent`` is the exact expectation, ``sampled_valid_percent`` one draw (the paper's
+    way),
+    ``valid_change_points`` the expectation's paired difference from the base model,
+    ``triggered_percent`` how often documentation was retrieved.
     """
     valid = outcome(passes, retrieve, precision)
     numbers = {
@@ -242,7 +257,8 @@ def policy_rows(passes: Passes, name: str, retrieve, precision: float, seed: int
 
 
 def compared_rows(first: DataFrame, ways: Numbers, pairs: Iterable[tuple[str, str]]) -> Rows:
-    """``valid_change_points`` of pairs (new, old) of ways to answer the same tasks, ``<new>/<class> - <old>/<class>``.
+    """``valid_change_points`` of pairs (new, old) of ways to answer the same tasks, ``<new>/<class>
+    - <old>/<class>``.
 
     ways: name -> (tasks,) outcomes; the change is paired.
     """
@@ -253,14 +269,16 @@ def compared_rows(first: DataFrame, ways: Numbers, pairs: Iterable[tuple[str, st
 
 
 def added_tokens(first: DataFrame, documented: DataFrame) -> np.ndarray:
-    """(tasks,) tokens that documentation added to the prompts, including those that did not fit into the context."""
+    """(tasks,) tokens that documentation added to the prompts, including those that did not fit
+    into the context.
+    """
     before, after = (frame.prompt_tokens + frame.prompt_dropped for frame in (first, documented))
     return (after - before).to_numpy()
 
 
 def precision_rows(passes: Passes, precisions, seed: int = 0) -> Rows:
-    """Figure 7a: ``policy_rows`` if documentation is always retrieved, ``precision_<x>/<class>`` at each precision in
-    percent, and the paired change from the first precision to the last.
+    """Figure 7a: ``policy_rows`` if documentation is always retrieved, ``precision_<x>/<class>`` at
+    each precision in percent, and the paired change from the first precision to the last.
     """
     always, ways, rows = np.full(len(passes.first), True), {}, []
     for x in precisions:
@@ -272,12 +290,15 @@ def precision_rows(passes: Passes, precisions, seed: int = 0) -> Rows:
 
 
 def break_even_rows(passes: Passes) -> Rows:
-    """Rows ``break_even/<class>``: the precision (%) from which retrieval is at least as good as no retrieval.
+    """Rows ``break_even/<class>``: the precision (%) from which retrieval is at least as good as no
+    retrieval.
 
-    The expectation is a straight line from miss to hit, so its intersection with the base model is exact, even outside
-    0 to 100: above 100 no retriever is good enough, below 0 any is. Values are cut at -100 and 300. If the line does
-    not rise, the value is -100 if hits are as good as the base model, and 300 if they are not. The interval contains
-    the precisions at which the interval of the paired change from the base model contains 0.
+    The expectation is a straight line from miss to hit, so its intersection with the base model is
+    exact, even outside
+    0 to 100: above 100 no retriever is good enough, below 0 any is. Values are cut at -100 and 300.
+    If the line does not rise, the value is -100 if hits are as good as the base model, and 300 if
+    they are not. The interval contains the precisions at which the interval of the paired change
+    from the base model contains 0.
     """
     first, rows, grid = passes.first, {}, np.arange(-100, 301)
     base, miss, hit = (1.0 * one.valid.to_numpy() for one in (first, passes.miss, passes.hit))
@@ -295,20 +316,23 @@ def break_even_rows(passes: Passes) -> Rows:
     return rows_of(first, rows)
 
 
-# API invocation confidence as a measure and as a trigger (Figure 9), and the value of such a trigger (Section 4.2). A
-# trigger is an order of the tasks, beginning with the one that needs documentation most, and a point at which to stop.
-# Orders by confidence or API frequency can be compared with a random order and with the best one without choosing a
-# threshold; ``held_out_rows`` measures the value of a threshold that was chosen on other APIs.
+# API invocation confidence as a measure and as a trigger (Figure 9), and the value of such a
+# trigger (Section 4.2). A trigger is an order of the tasks, beginning with the one that needs
+# documentation most, and a point at which to stop. Orders by confidence or API frequency can be
+# compared with a random order and with the best one without choosing a threshold; ``held_out_rows``
+# measures the value of a threshold that was chosen on other APIs.
 
 
 def calibration_rows(first: DataFrame, counts) -> Rows:
-    """How well the confidence of the first pass separates valid from invalid invocations (Figure 9a in numbers).
+    """How well the confidence of the first pass separates valid from invalid invocations (Figure 9a
+    in numbers).
 
-    For each class and *all*: ``auroc``, ``auroc_rests_on_tasks`` (how many tasks are of the rarer kind, valid or
-    invalid), ``mean_confidence`` and, for *all* only, ``brier`` and ``ece`` (10 equal-mass bins). Further conditions:
-    *bins_5* and so on: ``ece`` with so many bins; *minimum, mean, product, last*: ``auroc`` of each aggregate; *minimum
-    - mean* and so on: ``auroc_change_points``, their paired difference (0 to 1, like an AUROC); *frequency*: ``auroc``
-    of how often the API was seen, (tasks,) ``counts``.
+    For each class and *all*: ``auroc``, ``auroc_rests_on_tasks`` (how many tasks are of the rarer
+    kind, valid or invalid), ``mean_confidence`` and, for *all* only, ``brier`` and ``ece`` (10
+    equal-mass bins). Further conditions: *bins_5* and so on: ``ece`` with so many bins; *minimum,
+    mean, product, last*: ``auroc`` of each aggregate; *minimum
+    - mean* and so on: ``auroc_change_points``, their paired difference (0 to 1, like an AUROC);
+    *frequency*: ``auroc`` of how often the API was seen, (tasks,) ``counts``.
     """
     valid, sure, apis = first.valid.to_numpy(dtype=bool), first["minimum"], first.api
     rests, found = {}, {}
@@ -335,12 +359,16 @@ def label(threshold: float) -> str:
 
 
 def curve(passes: Passes, thresholds, hits: Hits) -> np.ndarray:
-    """(tasks, thresholds) probabilities of a valid invocation if documentation is retrieved below each threshold."""
+    """(tasks, thresholds) probabilities of a valid invocation if documentation is retrieved below
+    each threshold.
+    """
     return outcome(passes, triggered(passes.first, "dag_confidence", thresholds), hits)
 
 
 def best(means) -> np.ndarray:
-    """The index of the best of the ascending thresholds (the last axis of ``means``); ties go to the fewest lookups."""
+    """The index of the best of the ascending thresholds (the last axis of ``means``); ties go to
+    the fewest lookups.
+    """
     return (means >= means.max(axis=-1, keepdims=True) - 1e-12).argmax(axis=-1)
 
 
@@ -353,14 +381,16 @@ def _range_around(at: int, near) -> list[int]:
 def threshold_rows(passes: Passes, thresholds, hits: Hits) -> Rows:
     """The best threshold over all tasks, and how much is lost by a higher one.
 
-    *optimal* (metric ``threshold``) is the smallest of the best thresholds; its interval contains every threshold that
-    is not significantly worse in the paired comparison. *optimal_range_low*, *optimal_range_high*: the ends of the
-    range of thresholds around it that lose at most one point. Each end has an interval: its inner bound is the end of
-    the range in which even the upper bound of the loss is at most one point, its outer bound the end of the range in
-    which the lower bound of the loss is. (In samples drawn from the APIs of the mini tasks
-    with replacement, these intervals covered 94 to 99% of the ends; percentiles of a bootstrap covered as few as 85%.)
-    ``largest_fall_points`` of each class: the largest fall in validity from a threshold to any higher one, 0 if it
-    never falls; ``ci_high`` bounds the falls from the best threshold so far to every later one.
+    *optimal* (metric ``threshold``) is the smallest of the best thresholds; its interval contains
+    every threshold that is not significantly worse in the paired comparison. *optimal_range_low*,
+    *optimal_range_high*: the ends of the range of thresholds around it that lose at most one point.
+    Each end has an interval: its inner bound is the end of the range in which even the upper bound
+    of the loss is at most one point, its outer bound the end of the range in which the lower bound
+    of the loss is. (In samples drawn from the APIs of the mini tasks with replacement, these
+    intervals covered 94 to 99% of the ends; percentiles of a bootstrap covered as few as 85%.)
+    ``largest_fall_points`` of each class: the largest fall in validity from a threshold to any
+    higher one, 0 if it never falls; ``ci_high`` bounds the falls from the best threshold so far to
+    every later one.
     """
     first, values = passes.first, curve(passes, thresholds, hits)
     at = best(values.mean(axis=0))
@@ -384,10 +414,11 @@ def threshold_rows(passes: Passes, thresholds, hits: Hits) -> Rows:
 
 
 def lowest(score, shares) -> np.ndarray:
-    """(n, shares) probability that each task is among the lowest share of ``score``, (n,), if ties are broken at
-    random.
+    """(n, shares) probability that each task is among the lowest share of ``score``, (n,), if ties
+    are broken at random.
 
-    A constant score gives a random order: every task has the probability ``share``. Columns sum to n times the share.
+    A constant score gives a random order: every task has the probability ``share``. Columns sum to
+    n times the share.
     """
     _, member, size = np.unique(score, return_inverse=True, return_counts=True)
     before, places = (np.cumsum(size) - size)[member], np.asarray(shares, dtype=float) * len(member)
@@ -401,11 +432,13 @@ def share_rows(
     hits: Hits,
     metric: str = "valid_percent",
 ) -> Rows:
-    """Validity against the share of tasks with documentation: ``share_25/order`` (percent), for ``plots.curves``.
+    """Validity against the share of tasks with documentation: ``share_25/order`` (percent), for
+    ``plots.curves``.
 
-    The orders are *confidence* of the first pass; *frequency*, how often the API was seen (``counts``, which only a
-    controlled world knows exactly); *random*; and *oracle*, by the gain from this retriever. For each order, ``<metric
-    without _percent>_above_random_points`` is its mean lead over random across all shares, paired.
+    The orders are *confidence* of the first pass; *frequency*, how often the API was seen
+    (``counts``, which only a controlled world knows exactly); *random*; and *oracle*, by the gain
+    from this retriever. For each order, ``<metric without _percent>_above_random_points`` is its
+    mean lead over random across all shares, paired.
     """
     first, rows = passes.first, []
     base = first.valid.to_numpy(dtype=float)
@@ -431,10 +464,11 @@ def share_rows(
 
 
 def folds(clusters: Sequence[str], strata: Sequence[str], count: int, seed: int) -> np.ndarray:
-    """(n,) fold numbers from 0: whole clusters, dealt out in the order of a seeded hash within each stratum.
+    """(n,) fold numbers from 0: whole clusters, dealt out in the order of a seeded hash within each
+    stratum.
 
-    The result depends on the labels alone, not on their order. Each stratum continues where the one before stopped, so
-    that the folds have equally many clusters.
+    The result depends on the labels alone, not on their order. Each stratum continues where the one
+    before stopped, so that the folds have equally many clusters.
     """
 
     def order(pair: tuple[str, str]) -> tuple[str, str]:
@@ -455,10 +489,11 @@ def held_out_rows(
 ) -> Rows:
     """Three ways to choose a threshold, judged on the same tasks.
 
-    ``valid_percent`` of ``fixed/class``; of ``held_out/class``, with thresholds chosen on the other ``count - 1`` parts
-    of the APIs; and of ``best_in_sample/class``, with the threshold chosen on the very tasks that it is judged on. Also
-    the ``threshold`` of each (``held_out/fold_1`` ...) and paired ``valid_change_points``: best in sample - held out is
-    the optimism, never below 0 over all tasks; held out - fixed is the gain from choosing.
+    ``valid_percent`` of ``fixed/class``; of ``held_out/class``, with thresholds chosen on the other
+    ``count - 1`` parts of the APIs; and of ``best_in_sample/class``, with the threshold chosen on
+    the very tasks that it is judged on. Also the ``threshold`` of each (``held_out/fold_1`` ...)
+    and paired ``valid_change_points``: best in sample - held out is the optimism, never below 0
+    over all tasks; held out - fixed is the gain from choosing.
     """
     first, values = passes.first, curve(passes, thresholds, hits)
     fold, at = folds(first.api, first.frequency, count, seed), best(values.mean(axis=0))
@@ -479,10 +514,13 @@ def held_out_rows(
 
 
 def risk_rows(first: DataFrame, counts, coverages) -> Rows:
-    """How often the answers given without documentation are wrong: ``risk_percent`` at ``coverage_50/order``.
+    """How often the answers given without documentation are wrong: ``risk_percent`` at
+    ``coverage_50/order``.
 
-    The most confident ``coverage`` of the tasks is answered; the rest would be looked up. Orders are as in
-    ``share_rows``, but *ideal*, in place of *oracle*, puts all correct answers first. For confidence and frequency also
+    The most confident ``coverage`` of the tasks is answered; the rest would be looked up. Orders
+    are as in
+    ``share_rows``, but *ideal*, in place of *oracle*, puts all correct answers first. For
+    confidence and frequency also
     ``aurc``, the area under the curve.
     """
     check_some(first)

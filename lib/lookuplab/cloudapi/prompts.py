@@ -1,5 +1,5 @@
-"""What a model reads: the code before an invocation (Appendix A.4, Figures 12 and 13), and the documentation of APIs
-above that code, in one of five designs (Appendix B.1, Figure 15).
+"""What a model reads: the code before an invocation (Appendix A.4, Figures 12 and 13), and the
+documentation of APIs above that code, in one of five designs (Appendix B.1, Figure 15).
 """
 
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from lookuplab.cloudapi.specs import ApiSpec
 from lookuplab.errors import check_choice
 
-# Base models see only this text. Chat models also get the paper's Listing 1 (``first_call.LISTING_1``).
+# Base models see only this text. Chat models also get the paper's Listing 1
+# (``first_call.LISTING_1``).
 
 
 def imports(spec: ApiSpec) -> str:

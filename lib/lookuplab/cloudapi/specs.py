@@ -39,14 +39,16 @@ Signature = tuple[Parameter, ...]
 
 @dataclass(frozen=True)
 class ApiSpec:
-    """One callable of a cloud SDK's client, or of a Python package (provider ``python``, service: the package).
+    """One callable of a cloud SDK's client, or of a Python package (provider ``python``, service:
+    the package).
 
-    ``client`` is what the prompt names: the boto3 service, the Azure class, or the dotted path of a package's module or
-    class. ``module`` is where a class is imported from, empty for functions of a module. In the closed binding
-    (``validity.bind_error``), one of the ``overloads`` must bind too, and the ``documented`` keywords, which only the
-    docstring mentions, are accepted. ``flags`` say why an API is not sampled into the benchmark (``autofilled``,
-    ``generic_name``, ``open_signature`` ...). ``operation`` is False for client methods that are not API operations
-    (``can_paginate``, ``get_paginator``, ``upload_file`` ...).
+    ``client`` is what the prompt names: the boto3 service, the Azure class, or the dotted path of a
+    package's module or class. ``module`` is where a class is imported from, empty for functions of
+    a module. In the closed binding (``validity.bind_error``), one of the ``overloads`` must bind
+    too, and the ``documented`` keywords, which only the docstring mentions, are accepted. ``flags``
+    say why an API is not sampled into the benchmark (``autofilled``,
+    ``generic_name``, ``open_signature`` ...). ``operation`` is False for client methods that are
+    not API operations (``can_paginate``, ``get_paginator``, ``upload_file`` ...).
     """
 
     provider: str
@@ -104,9 +106,9 @@ class ApiIndex:
     def methods(self, provider: str, client: str, service: str | None = None) -> dict[str, ApiSpec]:
         """name -> specification of every method of one client.
 
-        Some Azure classes (``Operations``) exist in several services. Their methods are merged without ``service``, and
-        also if ``service`` is not in the index, since others may name the packages differently. Raises UserError for a
-        client that is not in the index.
+        Some Azure classes (``Operations``) exist in several services. Their methods are merged
+        without ``service``, and also if ``service`` is not in the index, since others may name the
+        packages differently. Raises UserError for a client that is not in the index.
         """
         for place in (service, None):
             if found := self._clients.get((provider, client, place)):
@@ -136,7 +138,9 @@ def _read(path: Path, kind: Callable[[dict], object]) -> list:
 
 @contextmanager
 def wanted(path: Path, message: str) -> Iterator[None]:
-    """Whatever shows that a file is missing or holds something else becomes a UserError: path, message and error."""
+    """Whatever shows that a file is missing or holds something else becomes a UserError: path,
+    message and error.
+    """
     try:
         yield
     except (lzma.LZMAError, EOFError, OSError, ValueError, KeyError, TypeError, UserError) as error:

@@ -1,14 +1,16 @@
-"""Valid API invocation and the three kinds of failure (paper, Sections 2.2 and 2.3, Appendices A.3 and A.5).
+"""Valid API invocation and the three kinds of failure (paper, Sections 2.2 and 2.3, Appendices A.3
+and A.5).
 
-A completion, read as ``client.`` + completion, is judged by its outermost first call on the client and by nothing after
-it. The text is taken literally; a completion that repeats the prompt, or that begins with ``client.``, calls something
-else.
+A completion, read as ``client.`` + completion, is judged by its outermost first call on the client
+and by nothing after it. The text is taken literally; a completion that repeats the prompt, or that
+begins with ``client.``, calls something else.
 
-A call is valid if a stub with the API's signature accepts its arguments: only their names and positions count (Section
-2.2 and Figure 3), never their values. There are two bindings: *open* mirrors the signature, ``**kwargs`` included;
-*closed* accepts only known keywords (``bind_error``). For AWS they are the same, because botocore rejects every
-positional argument and every unknown keyword. (For an operation without any input, it lets unknown keywords pass and
-drops them; the stub rejects them, as the documentation does.)
+A call is valid if a stub with the API's signature accepts its arguments: only their names and
+positions count (Section 2.2 and Figure 3), never their values. There are two bindings: *open*
+mirrors the signature, ``**kwargs`` included; *closed* accepts only known keywords (``bind_error``).
+For AWS they are the same, because botocore rejects every positional argument and every unknown
+keyword. (For an operation without any input, it lets unknown keywords pass and drops them; the stub
+rejects them, as the documentation does.)
 """
 
 import ast
@@ -34,7 +36,8 @@ CATEGORIES = (VALID, INVALID_USAGE, INCORRECT_EXISTING, NONEXISTENT)
 
 FIRST_NAME = re.compile(r"(?:[\s\\])*([^\W\d]\w*)")
 
-# The keywords that azure-core's pipeline accepts for any operation (its policies and its transport, 1.30.1).
+# The keywords that azure-core's pipeline accepts for any operation (its policies and its transport,
+# 1.30.1).
 PIPELINE_OPTIONS = frozenset(
     "cls headers params api_version content_type error_map continuation_token polling polling_interval stream "
     "request_id auto_request_id user_agent user_agent_overwrite raw_request_hook raw_response_hook response_encoding "
@@ -45,16 +48,17 @@ PIPELINE_OPTIONS = frozenset(
     "connection_data_block_size enable_cae".split()
 )
 
-# Required members that botocore fills in itself (idempotency tokens; the account of glacier). They are required in
-# the documentation, but the SDK accepts the call without them. Applies to specifications with the flag "autofilled".
+# Required members that botocore fills in itself (idempotency tokens; the account of glacier). They
+# are required in the documentation, but the SDK accepts the call without them. Applies to
+# specifications with the flag "autofilled".
 AUTOFILLED = frozenset(
     "ClientRequestToken clientRequestToken ClientToken clientToken IdempotencyToken CreatorRequestId RequestId "
     "requestId NamedQueryId QueryExecutionId CallbackId CreationToken ExecuteToken ProvisionToken TerminateToken "
     "UpdateToken accountId".split()
 )
 
-# botocore's ParameterAlias handlers: service -> (name in the model, name in the documentation); both are accepted
-# where the model has the first.
+# botocore's ParameterAlias handlers: service -> (name in the model, name in the documentation);
+# both are accepted where the model has the first.
 ALIASES = {
     "aws/ec2": ("Filter", "Filters"),
     "aws/logs": ("from", "fromTime"),
@@ -66,10 +70,12 @@ ALIASES = {
 class Judgement:
     """The judgement of one completion.
 
-    ``call`` is the text of the first call (None if there is none, or if it never ends) and ``name`` what it calls;
-    ``reason`` says why a call is not valid: it does not bind, or it binds but is "not an acceptable target". For a
-    valid call it is "", or "closed: ..." if only the closed signature rejects the call. ``exists_anywhere``: the name
-    is in the API index, for any client (Section 4.1). Flags: ``unresolved_splat`` (judged by the visible arguments),
+    ``call`` is the text of the first call (None if there is none, or if it never ends) and ``name``
+    what it calls;
+    ``reason`` says why a call is not valid: it does not bind, or it binds but is "not an acceptable
+    target". For a valid call it is "", or "closed: ..." if only the closed signature rejects the
+    call. ``exists_anywhere``: the name is in the API index, for any client (Section 4.1). Flags:
+    ``unresolved_splat`` (judged by the visible arguments),
     ``unknown_target`` (no acceptable target is a method of the client, so nothing can be valid).
     """
 
@@ -93,9 +99,9 @@ def judge(
 ) -> Judgement:
     """Judge a completion, the text after ``client.``.
 
-    ``targets`` are the acceptable APIs, as names or ids; one that binds suffices (Appendix A.3). A name "exists" if it
-    is a method of the prompt's ``client``; ``service`` is as in ``ApiIndex.methods``, which raises UserError for a
-    client that is not in the index.
+    ``targets`` are the acceptable APIs, as names or ids; one that binds suffices (Appendix A.3). A
+    name "exists" if it is a method of the prompt's ``client``; ``service`` is as in
+    ``ApiIndex.methods``, which raises UserError for a client that is not in the index.
     """
     methods = index.methods(provider, client, service)
     wanted = {target.rsplit(".", 1)[-1] for target in targets}
@@ -127,7 +133,9 @@ def judge(
 
 
 def _first_call(candidate: str) -> tuple[str | None, str | None]:
-    """(text of the first complete call or None, the dotted name it calls or the first name of an unfinished one)."""
+    """(text of the first complete call or None, the dotted name it calls or the first name of an
+    unfinished one).
+    """
     found, named = first_call(candidate), FIRST_NAME.match(candidate)
     call, name = None, named and named[1]
     if found.end is not None:
@@ -137,9 +145,11 @@ def _first_call(candidate: str) -> tuple[str | None, str | None]:
 
 
 class CallArguments(NamedTuple):
-    """The visible arguments of one call: how many are positional, and the names of the keywords, in order.
+    """The visible arguments of one call: how many are positional, and the names of the keywords, in
+    order.
 
-    ``unresolved`` is True when a ``*args`` or ``**kwargs`` that is not a literal hides further arguments.
+    ``unresolved`` is True when a ``*args`` or ``**kwargs`` that is not a literal hides further
+    arguments.
     """
 
     positional: int = 0
@@ -148,12 +158,13 @@ class CallArguments(NamedTuple):
 
 
 def parse_call(call: str | None) -> CallArguments:
-    """The arguments of ``call`` (``name(...)``, as the completion wrote it after ``client.``), with literal splats
-    expanded.
+    """The arguments of ``call`` (``name(...)``, as the completion wrote it after ``client.``), with
+    literal splats expanded.
 
-    The text goes through ``compile`` as well as ``ast.parse``, because the parser alone accepts repeated keywords.
-    Raises ValueError for text that Python would not run: a syntax error, a keyword given twice, a key that is not a
-    name.
+    The text goes through ``compile`` as well as ``ast.parse``, because the parser alone accepts
+    repeated keywords.
+    Raises ValueError for text that Python would not run: a syntax error, a keyword given twice, a
+    key that is not a name.
     """
     if call is None:
         raise ValueError("no complete call")
@@ -194,10 +205,11 @@ def parse_call(call: str | None) -> CallArguments:
 
 
 def bind_error(spec: ApiSpec, call: CallArguments, closed: bool = False) -> str | None:
-    """None if the call binds to a stub with the signature that the SDK enforces, else the reason why it does not.
+    """None if the call binds to a stub with the signature that the SDK enforces, else the reason
+    why it does not.
 
-    ``closed`` concerns Azure's clients: ``**kwargs`` accepts only keywords that the documentation or azure-core knows,
-    and if there are overloads, one of them must bind too.
+    ``closed`` concerns Azure's clients: ``**kwargs`` accepts only keywords that the documentation
+    or azure-core knows, and if there are overloads, one of them must bind too.
     """
     parameters, keywords = spec.parameters, call.keywords
     if "autofilled" in spec.flags:

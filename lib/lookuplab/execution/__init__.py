@@ -1,5 +1,7 @@
-"""Runs programs that a model wrote, contained by namespaces, on a server that forks two processes for each program.
+"""Runs programs that a model wrote, contained by namespaces, on a server that forks two processes
+for each program.
 
-``server`` is the user's side; ``inside`` and ``namespaces`` run in the program's Python (``environments``) and use only
-the standard library of Python >= 3.9. ``spread`` gives work of any kind to several workers; ``progress`` shows it.
+``server`` is the user's side; ``inside`` and ``namespaces`` run in the program's Python
+(``environments``) and use only the standard library of Python >= 3.9. ``spread`` gives work of any
+kind to several workers; ``progress`` shows it.
 """

@@ -16,7 +16,9 @@ def is_made(name: str) -> bool:
 
 
 def make(name: str) -> Path:
-    """Install the pins of an environment unless that is already done. Raises UserError if venv or pip fails."""
+    """Install the pins of an environment unless that is already done. Raises UserError if venv or
+    pip fails.
+    """
     folder, pins = paths.DOWNLOADS / name / "venv", paths.DATA / f"{name}.txt"
     python = folder / "bin/python"
     if not is_made(name):

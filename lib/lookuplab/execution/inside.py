@@ -1,15 +1,19 @@
-"""The server that runs programs: it runs under the Python that they need, with only its standard library.
+"""The server that runs programs: it runs under the Python that they need, with only its standard
+library.
 
-Its argument is a JSON object with ``limits`` and ``contained``. Standard input and output carry frames: four bytes of
-length, then JSON. ``{"push": "import numpy"}`` forks a process that makes the import and answers from then on;
-``{"pop": true}`` ends it, and the one below answers again. A process thus has exactly the imports on the way
-to it.
+Its argument is a JSON object with ``limits`` and ``contained``. Standard input and output carry
+frames: four bytes of length, then JSON. ``{"push": "import numpy"}`` forks a process that makes the
+import and answers from then on;
+``{"pop": true}`` ends it, and the one below answers again. A process thus has exactly the imports
+on the way to it.
 
-``{"run": seed}``, with the program's text in the next frame, is answered by two processes forked from the one on top. T
-reads the text and runs it, except for the solution: its ``exec(code, env)`` sends both to W, which executes the code
-and returns the names that the code has bound and the files that it wrote. W is forked before the text is read, sees
-only its own processes, and cannot reach the verdict: it never holds the test or the expected answer. It may send
-anything, so T accepts only objects of known classes.
+``{"run": seed}``, with the program's text in the next frame, is answered by two processes forked
+from the one on top. T
+reads the text and runs it, except for the solution: its ``exec(code, env)`` sends both to W, which
+executes the code and returns the names that the code has bound and the files that it wrote. W is
+forked before the text is read, sees
+only its own processes, and cannot reach the verdict: it never holds the test or the expected
+answer. It may send anything, so T accepts only objects of known classes.
 """
 
 import _socket
@@ -32,7 +36,8 @@ from lookuplab.execution import namespaces
 TICK = 0.1  # seconds between two checks of a program's processes and memory
 LONGEST = 500  # characters of an error
 GONE = "ended before its test did"  # said of W, which may also have closed its end
-# Packages whose classes W may send back, and the functions and classes that may be called to rebuild objects
+# Packages whose classes W may send back, and the functions and classes that may be called to
+# rebuild objects
 PACKAGES = """builtins collections datetime decimal fractions matplotlib numpy pandas pyarrow pytz scipy seaborn sklearn
     tensorflow torch xgboost zoneinfo""".split()
 CALLED = """bytearray complex frozenset set slice range OrderedDict defaultdict deque Counter date datetime time timedelta
@@ -69,7 +74,9 @@ class Nothing:
 
 
 def dtype(kind: str, *options):
-    """numpy.dtype; always the same one for objects, else pandas < 2.2 writes into the argument of ``astype(str)``."""
+    """numpy.dtype; always the same one for objects, else pandas < 2.2 writes into the argument of
+    ``astype(str)``.
+    """
     return sys.modules["numpy"].dtype(kind, *(options if kind != "O8" else ()))
 
 
@@ -86,7 +93,9 @@ def mapping(kind: type, _: type, content: dict):
 
 
 def member(owner: object, name: str):
-    """``getattr``, with which methods are pickled: allowed only for time zones and a figure's transformations."""
+    """``getattr``, with which methods are pickled: allowed only for time zones and a figure's
+    transformations.
+    """
     zone = isinstance(owner, type) and (owner.__name__, name) == ("ZoneInfo", "_unpickle")
     known = zone or type(owner).__module__ == "matplotlib.transforms"
     return getattr(owner, name) if known else Nothing
@@ -109,7 +118,9 @@ REPLACED = {
 
 
 class Known(pickle._Unpickler):
-    """Reads what W sent: objects of known classes, made without their constructors, whose state hides no method."""
+    """Reads what W sent: objects of known classes, made without their constructors, whose state
+    hides no method.
+    """
 
     dispatch = dict(pickle._Unpickler.dispatch)
     # only protocols before 2 call classes this way
@@ -122,7 +133,8 @@ class Known(pickle._Unpickler):
         if module.partition(".")[0] not in PACKAGES:
             return Nothing
         if isinstance(found, type) and not issubclass(found, type):
-            # refuse file content, and masked numbers, which numpy's assertions treat as equal to any others
+            # refuse file content, and masked numbers, which numpy's assertions treat as equal to
+            # any others
             refused = name == "memmap" or found.__module__.startswith("numpy.ma")
             return Nothing if refused else found
         return found if name in CALLED else Nothing
@@ -289,7 +301,9 @@ class Server:
                 os._exit(0)  # the caller is gone
 
     def stand(self, line: str) -> None:
-        """Make one more import and serve. If the import raises, the program itself will raise the same."""
+        """Make one more import and serve. If the import raises, the program itself will raise the
+        same.
+        """
         try:
             exec(compile(line, "<program>", "exec"), {"__name__": "__main__"})
         except Exception:
@@ -324,7 +338,8 @@ class Server:
         if self.contained and role == "solver":
             namespaces.stand_alone(self.limits["memory"] // 4)
         namespaces.limit(self.limits)
-        # reseed generators that an import has seeded: otherwise each program would find them in the same state
+        # reseed generators that an import has seeded: otherwise each program would find them in the
+        # same state
         seeding = {"random": "seed", "numpy.random": "seed", "torch": "manual_seed"}
         for name in seeding.keys() & sys.modules.keys():
             getattr(sys.modules[name], seeding[name])(seed)
@@ -372,7 +387,8 @@ class Server:
 def end_all() -> None:
     """End all descendants of this process, and reap them.
 
-    When the test has gone, the solution's process can end by itself, so that its processor time counts.
+    When the test has gone, the solution's process can end by itself, so that its processor time
+    counts.
     """
     with contextlib.suppress(ChildProcessError):
         for _ in range(100):
@@ -387,7 +403,9 @@ def end_all() -> None:
 
 
 def silence(first: int, *kept: int) -> None:
-    """Redirect the ``first`` descriptors to nothing; if that is all 3, close all others except ``kept``."""
+    """Redirect the ``first`` descriptors to nothing; if that is all 3, close all others except
+    ``kept``.
+    """
     nothing = os.open(os.devnull, os.O_RDWR)
     for end in range(first):
         os.dup2(nothing, end)

@@ -1,8 +1,9 @@
-"""Containment by the kernel's namespaces, using Linux system calls that Python's standard library lacks.
+"""Containment by the kernel's namespaces, using Linux system calls that Python's standard library
+lacks.
 
-A contained process has no network, sees no other process, and no files except the system's programs and libraries,
-which it can only read. It can write only in WORK, a file system in memory, which is also its home, its /tmp and its
-/dev/shm.
+A contained process has no network, sees no other process, and no files except the system's programs
+and libraries, which it can only read. It can write only in WORK, a file system in memory, which is
+also its home, its /tmp and its /dev/shm.
 """
 
 import contextlib
@@ -13,7 +14,8 @@ import signal
 import struct
 
 WORK = "/sandbox"
-# Visible paths: the loader, fonts, time zones and user names need these settings. They hold no keys or passwords
+# Visible paths: the loader, fonts, time zones and user names need these settings. They hold no keys
+# or passwords
 SHOWN = """/usr /bin /sbin /lib /lib32 /lib64 /libx32 /nix/store /etc/alternatives /etc/fonts /etc/group /etc/hosts
     /etc/ld.so.cache /etc/ld.so.conf /etc/ld.so.conf.d /etc/localtime /etc/mime.types /etc/nsswitch.conf /etc/os-release
     /etc/passwd /etc/timezone /dev/null /dev/zero /dev/full /dev/random /dev/urandom""".split()
@@ -35,8 +37,8 @@ SET_PDEATHSIG, SET_DUMPABLE, SET_SECCOMP, DROP_BOUNDING = 1, 4, 22, 24
 SET_SUBREAPER, NO_NEW_PRIVS = 36, 38
 CAPABILITY_VERSION, CAPABILITIES = 0x20080522, 64
 MOUNT_SETATTR = 442
-# Machine -> (its number in linux/audit.h, pivot_root, calls whose memory is charged to no process: memfd_create,
-# memfd_secret, shmget)
+# Machine -> (its number in linux/audit.h, pivot_root, calls whose memory is charged to no process:
+# memfd_create, memfd_secret, shmget)
 MACHINES = {
     "x86_64": (0xC000003E, 155, (319, 447, 29)),
     "aarch64": (0xC00000B7, 41, (279, 447, 194)),
@@ -66,7 +68,9 @@ def read_only(target: str, flags: int, recursive: int = AT_RECURSIVE) -> None:
 
 
 def memory(target: str, size: int) -> None:
-    """Mount an empty file system in memory, of at most ``size`` bytes. Nothing in it can be executed."""
+    """Mount an empty file system in memory, of at most ``size`` bytes. Nothing in it can be
+    executed.
+    """
     options = f"mode=1777,size={size},nr_inodes={FILES}"
     mount("tmpfs", target, "tmpfs", NOSUID | NODEV | NOEXEC, options)
 
@@ -89,9 +93,11 @@ def show(source: str) -> None:
 
 
 def leave_the_system(readable: list[str]) -> None:
-    """Become the first process of new namespaces, whose root has the system and ``readable``, read-only, and WORK.
+    """Become the first process of new namespaces, whose root has the system and ``readable``,
+    read-only, and WORK.
 
-    The calling process stays outside, waits, and ends with this one. Raises OSError if the kernel refuses.
+    The calling process stays outside, waits, and ends with this one. Raises OSError if the kernel
+    refuses.
     """
     user, group = os.geteuid(), os.getegid()
     call("unshare", NEW_USER | NEW_MOUNTS | NEW_PIDS | NEW_NETWORK | NEW_IPC | NEW_UTS)
@@ -122,7 +128,9 @@ def leave_the_system(readable: list[str]) -> None:
 
 
 def stay_behind() -> None:
-    """Fork; only the child returns. The parent waits and ends the way the child did; if killed, so is the child."""
+    """Fork; only the child returns. The parent waits and ends the way the child did; if killed, so
+    is the child.
+    """
     if child := os.fork():
         for end in range(3):
             os.dup2(os.open(os.devnull, os.O_RDWR), end)
@@ -135,7 +143,8 @@ def stay_behind() -> None:
 
 
 def stand_alone(size: int) -> None:
-    """Become a process that neither sees nor outlives others, in namespaces within those of ``leave_the_system``.
+    """Become a process that neither sees nor outlives others, in namespaces within those of
+    ``leave_the_system``.
 
     It has its own WORK of ``size`` bytes, and no right to change any of this.
     """
@@ -144,7 +153,8 @@ def stand_alone(size: int) -> None:
     memory(WORK, size)
     mount("proc", "/proc", "proc", NOSUID | NODEV | NOEXEC)
     with contextlib.suppress(OSError), open("/proc/sys/kernel/pid_max", "w") as file:
-        # the lowest possible limit (Linux 6.14 or newer); unlike RLIMIT_NPROC, it also applies to root
+        # the lowest possible limit (Linux 6.14 or newer); unlike RLIMIT_NPROC, it also applies to
+        # root
         file.write("310")
     stay_behind()  # ... which waits, because signals do not end the first one
     for capability in range(CAPABILITIES):  # refused beyond the last one
@@ -157,7 +167,9 @@ def stand_alone(size: int) -> None:
 
 
 def refuse_hidden_memory() -> None:
-    """Refuse (EPERM) system calls whose memory is charged to no process, and calls numbered for another machine."""
+    """Refuse (EPERM) system calls whose memory is charged to no process, and calls numbered for
+    another machine.
+    """
     machine, _, calls = MACHINES[os.uname().machine]
     load, equal, above, give = 0x20, 0x15, 0x35, 0x06  # linux/filter.h
     rules = [(load, 0, 0, 4), (equal, 0, len(calls) + 3, machine), (load, 0, 0, 0)]

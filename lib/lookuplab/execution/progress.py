@@ -12,10 +12,11 @@ SECONDS = 10.0
 
 
 class Progress(AbstractContextManager):
-    """Shows on stderr how far some work has come, as ``mini-large: 120 of 622 answers, 40 found, about 2 min left``.
+    """Shows on stderr how far some work has come, as ``mini-large: 120 of 622 answers, 40 found,
+    about 2 min left``.
 
-    total: how many of ``unit`` are to be done, None if nobody knows. found: how many more needed no work. note: what
-    else there is to say, asked whenever something is shown.
+    total: how many of ``unit`` are to be done, None if nobody knows. found: how many more needed no
+    work. note: what else there is to say, asked whenever something is shown.
     """
 
     def __init__(

@@ -1,7 +1,9 @@
 """Judges programs in forked children of a process that has already made their imports.
 
-A program that imports numpy and pandas thus starts in a fraction of the time. Its processes have exactly the imports
-that its own context names, made in the same order: nothing passes here that would fail in a fresh process.
+A program that imports numpy and pandas thus starts in a fraction of the time. Its processes have
+exactly the imports
+that its own context names, made in the same order: nothing passes here that would fail in a fresh
+process.
 """
 
 import contextlib
@@ -35,7 +37,9 @@ ENVIRONMENT = {
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of one program: wall-clock and CPU seconds, bytes of memory, processes, bytes per file."""
+    """Limits of one program: wall-clock and CPU seconds, bytes of memory, processes, bytes per
+    file.
+    """
 
     seconds: float = 240.0
     cpu_seconds: float = 120.0
@@ -46,10 +50,12 @@ class Limits:
 
 @dataclass(frozen=True)
 class Program:
-    """``text`` ends without an exception if what it tests is right; the solution is what it passes to ``exec``.
+    """``text`` ends without an exception if what it tests is right; the solution is what it passes
+    to ``exec``.
 
-    ``imports`` are lines that the server may execute in advance. They may only be lines that ``text`` itself executes
-    before the solution, since nothing else may be imported. ``about`` names the problem in the store of outcomes.
+    ``imports`` are lines that the server may execute in advance. They may only be lines that
+    ``text`` itself executes before the solution, since nothing else may be imported. ``about``
+    names the problem in the store of outcomes.
     """
 
     text: str
@@ -59,9 +65,11 @@ class Program:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Passed: the program ended without an exception. ``seconds`` of wall-clock time, which no store keeps.
+    """Passed: the program ended without an exception. ``seconds`` of wall-clock time, which no
+    store keeps.
 
-    ``stopped``: the program was stopped before its end, perhaps because the machine was busy; a second run may tell.
+    ``stopped``: the program was stopped before its end, perhaps because the machine was busy; a
+    second run may tell.
     """
 
     passed: bool
@@ -71,9 +79,11 @@ class Outcome:
 
 
 class ForkServer(contextlib.AbstractContextManager):
-    """A server that runs one program at a time; use it in a ``with`` block. Sort programs by imports to share most.
+    """A server that runs one program at a time; use it in a ``with`` block. Sort programs by
+    imports to share most.
 
-    sandbox: one of NAMES. "none" limits time, memory and file size of well-meaning programs, but gives no security.
+    sandbox: one of NAMES. "none" limits time, memory and file size of well-meaning programs, but
+        gives no security.
     """
 
     def __init__(self, sandbox: str, python: str | Path, limits: Limits = Limits()):
@@ -87,7 +97,9 @@ class ForkServer(contextlib.AbstractContextManager):
     __del__ = __exit__  # ends the server when its thread ends without closing it
 
     def close(self) -> None:
-        """End the server, cleanly if it answers: then its programs' CPU time counts for this process's children."""
+        """End the server, cleanly if it answers: then its programs' CPU time counts for this
+        process's children.
+        """
         if self._process is not None:
             process, self._process, self._imports = self._process, None, []
             with process:  # closes the pipes and waits
@@ -98,7 +110,9 @@ class ForkServer(contextlib.AbstractContextManager):
             self._folder.cleanup()
 
     def preload(self, imports: Iterable[str]) -> None:
-        """Make these imports, in this order, and drop all others. UserError if an import ends or hangs Python."""
+        """Make these imports, in this order, and drop all others. UserError if an import ends or
+        hangs Python.
+        """
         wanted = list(imports)
         if self._process is None or self._process.poll() is not None:
             self._start()
@@ -117,7 +131,9 @@ class ForkServer(contextlib.AbstractContextManager):
             ) from None
 
     def run(self, program: Program) -> Outcome:
-        """Run one program after making its imports. Whatever it does, the next program finds a working server."""
+        """Run one program after making its imports. Whatever it does, the next program finds a
+        working server.
+        """
         self.preload(program.imports)
         text, started = program.text, time.monotonic()
         seed = hashlib.sha256(text.encode("utf-8", "replace")).digest()[:4]
@@ -156,7 +172,9 @@ class ForkServer(contextlib.AbstractContextManager):
                 ) from None
 
     def _ask(self, seconds: float, *requests: object) -> dict:
-        """The server's answer. If it takes longer than ``seconds``, the server is killed and EOFError is raised."""
+        """The server's answer. If it takes longer than ``seconds``, the server is killed and
+        EOFError is raised.
+        """
         timer = threading.Timer(seconds, self._process.kill)
         timer.start()
         try:
@@ -180,8 +198,8 @@ def refusal() -> str:
 def choose(wanted: str = "", own: bool = False) -> str:
     """One of NAMES: "namespaces" unless "none" is wanted.
 
-    If the machine has no namespaces, programs of the kit's own mini models (``own``) run without a sandbox, with a
-    warning. For all other programs, raises UserError.
+    If the machine has no namespaces, programs of the kit's own mini models (``own``) run without a
+    sandbox, with a warning. For all other programs, raises UserError.
     """
     check_choice("sandbox", wanted, ("", *NAMES))
     if wanted == "none" or not (reason := refusal()):

@@ -1,4 +1,6 @@
-"""Spreads tasks over the threads of this machine, or over the workers of a cluster (``run.cluster``)."""
+"""Spreads tasks over the threads of this machine, or over the workers of a cluster
+(``run.cluster``).
+"""
 
 import os
 import socket
@@ -26,10 +28,11 @@ class Workers(Protocol):
 def spread(
     function: Callable, tasks: Sequence, workers: int | None = None, cluster: Workers | None = None
 ) -> Iterator[tuple[int, Any]]:
-    """(position, ``function(task)``) as they finish, from the cluster or from ``workers`` threads on this machine.
+    """(position, ``function(task)``) as they finish, from the cluster or from ``workers`` threads
+    on this machine.
 
-    The default is one thread per processor. Threads take sorted tasks from both ends, so that each gets similar tasks
-    in succession.
+    The default is one thread per processor. Threads take sorted tasks from both ends, so that each
+    gets similar tasks in succession.
     """
     if cluster is not None:
         yield from cluster.map(function, tasks)
@@ -53,7 +56,9 @@ def spread(
 
 
 def kept(make: Callable[..., AbstractContextManager], *arguments: object) -> Any:
-    """A tool of this worker's thread, created by the first task that needs it; it lives as long as the worker."""
+    """A tool of this worker's thread, created by the first task that needs it; it lives as long as
+    the worker.
+    """
     tools = vars(_thread)
     if (make, arguments) not in tools:
         tools[make, arguments] = make(*arguments).__enter__()

@@ -1,7 +1,8 @@
-"""Models that answer prompts, local (transformers + accelerate) or remote (OpenAI-compatible), and the store.
+"""Models that answer prompts, local (transformers + accelerate) or remote (OpenAI-compatible), and
+the store.
 
-``complete(load(name), prompts, decoding)`` is all that a notebook needs. Neither torch nor the openai client is
-imported before a model is loaded.
+``complete(load(name), prompts, decoding)`` is all that a notebook needs. Neither torch nor the
+openai client is imported before a model is loaded.
 """
 
 from lookuplab.models.complete import Completion, Decoding, Model, Prompt, complete, score

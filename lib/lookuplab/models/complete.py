@@ -1,12 +1,14 @@
-"""The only way from prompts to completions: look them up, generate the missing ones, and store each as it arrives.
+"""The only way from prompts to completions: look them up, generate the missing ones, and store each
+as it arrives.
 
-Caching, resuming and progress are implemented only here, so notebooks and packages call ``complete`` or ``score``,
-never a model itself. There are three exceptions: training; next-token distributions (``decoding.distributions``, in
-``toolgen.explorer``, ``toolgen.finetuning`` and lesson 3); and the naive baselines of the performance notebooks. If the
-store has all answers, no weights are loaded and nothing is written.
+Caching, resuming and progress are implemented only here, so notebooks and packages call
+``complete`` or ``score``, never a model itself. There are three exceptions: training; next-token
+distributions (``decoding.distributions``, in
+``toolgen.explorer``, ``toolgen.finetuning`` and lesson 3); and the naive baselines of the
+performance notebooks. If the store has all answers, no weights are loaded and nothing is written.
 
-Several processes on one machine (``accelerate launch -m lookuplab run NOTEBOOK``) share a store: each generates its
-share of the prompts and waits for what the others generate.
+Several processes on one machine (``accelerate launch -m lookuplab run NOTEBOOK``) share a store:
+each generates its share of the prompts and waits for what the others generate.
 """
 
 import csv
@@ -34,12 +36,14 @@ COLUMNS = ("model", "prompt", "sample", "question", "answer", "margin")
 
 @dataclass(frozen=True)
 class Prompt:
-    """One question to a model. ``id`` names it in every table; ``system`` is used by chat models only.
+    """One question to a model. ``id`` names it in every table; ``system`` is used by chat models
+    only.
 
-    ``choices`` are the names (identifiers) with which the answer may begin; None and () leave it free. Only local
-    models can be constrained to them, and only if the answer continues the prompt or begins a new text (no chat).
-    ``place`` says where the answer will be inserted, for a model whose answer depends on that too; it is part of the
-    key of a stored answer.
+    ``choices`` are the names (identifiers) with which the answer may begin; None and () leave it
+    free. Only local models can be constrained to them, and only if the answer continues the prompt
+    or begins a new text (no chat).
+    ``place`` says where the answer will be inserted, for a model whose answer depends on that too;
+    it is part of the key of a stored answer.
     """
 
     id: str
@@ -51,13 +55,16 @@ class Prompt:
 
 @dataclass(frozen=True)
 class Decoding:
-    """How to decode. The defaults are CloudAPIBench's: greedy, one sequence, up to 256 tokens (Section 2.3).
+    """How to decode. The defaults are CloudAPIBench's: greedy, one sequence, up to 256 tokens
+    (Section 2.3).
 
-    ``temperature`` 0 is greedy. ``n`` samples are drawn per prompt, each seeded by (seed, prompt id, sample index), so
-    that a sample does not depend on its batch. ``stop`` strings and a ``stop_rule`` end an answer during generation.
-    The rule is a class; its ``name`` is part of the keys of stored answers, and its objects, one per answer, read the
-    answer piece by piece: ``feed(piece)`` is True once nothing that follows can matter. ``truncation`` "left" drops the
-    beginning of a prompt that is too long; without it, such a prompt is an error. UserError for a value out of range.
+    ``temperature`` 0 is greedy. ``n`` samples are drawn per prompt, each seeded by (seed, prompt
+    id, sample index), so that a sample does not depend on its batch. ``stop`` strings and a
+    ``stop_rule`` end an answer during generation. The rule is a class; its ``name`` is part of the
+    keys of stored answers, and its objects, one per answer, read the
+    answer piece by piece: ``feed(piece)`` is True once nothing that follows can matter.
+    ``truncation`` "left" drops the beginning of a prompt that is too long; without it, such a
+    prompt is an error. UserError for a value out of range.
     """
 
     max_new_tokens: int = 256
@@ -82,7 +89,9 @@ class Decoding:
             )
 
     def stopper(self) -> Callable[[str], bool]:
-        """A reader for one answer: fed piece by piece, it returns True once ``stop`` or the rule ends it."""
+        """A reader for one answer: fed piece by piece, it returns True once ``stop`` or the rule
+        ends it.
+        """
         rule, read = self.stop_rule and self.stop_rule(), ""
 
         def over(piece: str) -> bool:
@@ -95,16 +104,19 @@ class Decoding:
 
 @dataclass(frozen=True)
 class Completion:
-    """One answer. ``tokens``, ``token_ids`` and ``token_logprobs`` are parallel; joined tokens spell ``text``.
+    """One answer. ``tokens``, ``token_ids`` and ``token_logprobs`` are parallel; joined tokens
+    spell ``text``.
 
-    ``token_logprobs`` are natural logarithms under the unscaled distribution (temperature 1), None if an endpoint
-    returns none. ``finish_reason`` is ``"eos"``, ``"stop"`` (a stop string or rule), ``"length"`` or, for a
-    continuation that was only scored, ``"scored"``. After ``"eos"``, a local model's last token is the end-of-text
-    token, which spells nothing, like every special token. ``text`` keeps the whole last token: cutting it is left to
-    the scorer. ``prompt_tokens`` counts the tokens that the model saw, ``prompt_dropped`` those that truncation
-    removed. ``margin`` is the smallest gap between a chosen token and the runner-up (see ``decoding.choose``): larger
-    numerical noise could have changed the answer. It is None if there was no choice or it was not measured. ``record``
-    (JSON) is the log of a constraint, for callers that keep one (ToolGen). ``==`` ignores both ``margin`` and
+    ``token_logprobs`` are natural logarithms under the unscaled distribution (temperature 1), None
+    if an endpoint returns none. ``finish_reason`` is ``"eos"``, ``"stop"`` (a stop string or rule),
+    ``"length"`` or, for a continuation that was only scored, ``"scored"``. After ``"eos"``, a local
+    model's last token is the end-of-text token, which spells nothing, like every special token.
+    ``text`` keeps the whole last token: cutting it is left to the scorer. ``prompt_tokens`` counts
+    the tokens that the model saw, ``prompt_dropped`` those that truncation removed. ``margin`` is
+    the smallest gap between a chosen token and the runner-up (see ``decoding.choose``): larger
+    numerical noise could have changed the answer. It is None if there was no choice or it was not
+    measured. ``record`` (JSON) is the log of a constraint, for callers that keep one (ToolGen).
+    ``==`` ignores both ``margin`` and
     ``record``.
     """
 
@@ -124,10 +136,12 @@ class Completion:
 class Model(Protocol):
     """What ``complete`` and the papers' packages need from a model, local or remote.
 
-    ``chat`` says that prompts are sent through a chat template; ``tokenizer`` is the Transformers one. ``identity`` is
-    everything about the model that changes its answers (content hash or name, revision, dtype ...).
-    ``generate(requests, decoding)`` answers each (prompt, sample index), in any order, and yields a batch as soon as it
-    is done; so does ``score(pairs)`` with the log-probabilities of a given continuation of each prompt.
+    ``chat`` says that prompts are sent through a chat template; ``tokenizer`` is the Transformers
+    one. ``identity`` is everything about the model that changes its answers (content hash or name,
+    revision, dtype ...).
+    ``generate(requests, decoding)`` answers each (prompt, sample index), in any order, and yields a
+    batch as soon as it is done; so does ``score(pairs)`` with the log-probabilities of a given
+    continuation of each prompt.
     """
 
     name: str
@@ -150,12 +164,13 @@ def complete(
     progress: bool = True,
     requires_logprobs: bool = False,
 ) -> list[Completion]:
-    """Answer every prompt ``decoding.n`` times; return the answers ordered by (prompt as given, sample).
+    """Answer every prompt ``decoding.n`` times; return the answers ordered by (prompt as given,
+    sample).
 
-    ``store`` is a CompletionStore or a path; None means ``$LOOKUPLAB_STORE`` or ``paths.STORE``, False no store.
-    Prompts with equal text share one greedy answer, each under its own id. With ``requires_logprobs``, the first answer
-    without log-probabilities ends the call. UserError for that, for a duplicate prompt id, and for errors of the model
-    or the store.
+    ``store`` is a CompletionStore or a path; None means ``$LOOKUPLAB_STORE`` or ``paths.STORE``,
+    False no store. Prompts with equal text share one greedy answer, each under its own id. With
+    ``requires_logprobs``, the first answer without log-probabilities ends the call. UserError for
+    that, for a duplicate prompt id, and for errors of the model or the store.
     """
     asked = [(prompt, "", sample) for prompt in prompts for sample in range(decoding.n)]
     return answered(model, asked, decoding, store, progress, requires_logprobs)
@@ -166,8 +181,9 @@ def score(
 ) -> list[Completion]:
     """Log-probabilities of given continuations (teacher forcing), in the order of ``pairs``.
 
-    Each Completion has the continuation as ``text``; ``tokens`` and ``token_logprobs`` are those of the continuation.
-    Storing and resuming work as in ``complete``; prompt ids must be unique here too.
+    Each Completion has the continuation as ``text``; ``tokens`` and ``token_logprobs`` are those of
+    the continuation. Storing and resuming work as in ``complete``; prompt ids must be unique here
+    too.
     """
     asked = [(prompt, text, 0) for prompt, text in pairs]
     return answered(model, asked, None, store, requires_logprobs=True)
@@ -181,7 +197,8 @@ def answered(
     progress: bool = True,
     requires_logprobs: bool = False,
 ) -> list[Completion]:
-    """Look up answers, generate the missing ones (without ``decoding``, score them), and return what the store holds.
+    """Look up answers, generate the missing ones (without ``decoding``, score them), and return
+    what the store holds.
 
     The store decides, because another process may have stored an answer first.
     """
@@ -243,9 +260,11 @@ def answered(
 def keys_of(
     identity: dict[str, str], decoding: Decoding | None, asked: Sequence[Asked]
 ) -> Iterator[tuple[str, str]]:
-    """For each request, the key of its answer and a short digest of the question, which is independent of the model.
+    """For each request, the key of its answer and a short digest of the question, which is
+    independent of the model.
 
-    A key has three parts: what many prompts have in common (model, decoding, version), the prompt, and the sample.
+    A key has three parts: what many prompts have in common (model, decoding, version), the prompt,
+    and the sample.
     """
     kind, stated = "score", {}
     if decoding:
@@ -273,7 +292,9 @@ def keys_of(
 
 
 def _restored(answer: dict, name: str, sample: int) -> Completion:
-    """A stored answer under the id of this prompt, since equal prompts share answers; lists become tuples again."""
+    """A stored answer under the id of this prompt, since equal prompts share answers; lists become
+    tuples again.
+    """
     fields = {
         name: tuple(value) if isinstance(value, list) else value for name, value in answer.items()
     }
@@ -282,7 +303,8 @@ def _restored(answer: dict, name: str, sample: int) -> Completion:
 
 
 def _is_mine(key: str) -> bool:
-    """Whether this process of a launch generates the answer. All samples of a prompt belong to one process.
+    """Whether this process of a launch generates the answer. All samples of a prompt belong to one
+    process.
 
     The result depends only on the key, so processes that look up at different times agree.
     """

@@ -1,11 +1,13 @@
-"""What may come next in a row: the interface for constrained decoding, and a constraint to given names.
+"""What may come next in a row: the interface for constrained decoding, and a constraint to given
+names.
 
-The constraint holds from the first token of the answer: it must begin with one of the given names. Once the name is
-spelled, it must end with a *break* (a token that begins with a character which cannot continue an identifier, or the
-end of text), so that ``foo`` cannot run on into ``foobar``; or it continues as a longer one of the names. After the
-break, the row is free. The trie contains two spellings of each name: the tokenizer's own, in the context of the
-prompt's end, and the one followed by "(", because a tokenizer may merge "(" with the name's end. Other sequences of
-tokens that spell the same name are not allowed.
+The constraint holds from the first token of the answer: it must begin with one of the given names.
+Once the name is spelled, it must end with a *break* (a token that begins with a character which
+cannot continue an identifier, or the end of text), so that ``foo`` cannot run on into ``foobar``;
+or it continues as a longer one of the names. After the break, the row is free. The trie contains
+two spellings of each name: the tokenizer's own, in the context of the prompt's end, and the one
+followed by "(", because a tokenizer may merge "(" with the name's end. Other sequences of tokens
+that spell the same name are not allowed.
 """
 
 import math
@@ -24,14 +26,15 @@ if TYPE_CHECKING:
 class Constraint(Protocol):
     """Constrains one row. It may be idle at first and become active in the middle of the row.
 
-    A constraint that waits for another program (a completion tool, say) sends its query in ``push`` and collects the
-    answer in ``restrict``: the model's forward pass runs between the two.
+    A constraint that waits for another program (a completion tool, say) sends its query in ``push``
+    and collects the answer in ``restrict``: the model's forward pass runs between the two.
     """
 
     def restrict(self, logits: "torch.Tensor") -> "tuple[torch.Tensor, float] | None":
         """Logits (vocabulary,) with -inf for tokens that may not come next; None if any token may.
 
-        The second value is the distance of a probability from a gate's threshold; inf without a gate.
+        The second value is the distance of a probability from a gate's threshold; inf without a
+        gate.
         """
         ...
 
@@ -47,8 +50,8 @@ class Constraint(Protocol):
 class Trie(dict[int, "Trie"]):
     """A node of a prefix tree over token ids, ``{token: node}`` (ToolGen, Algorithm 3).
 
-    At a ``terminal`` node a name is complete, but a longer one may continue it. At a ``closed`` node the last token
-    also contains a character after the name, as in ``t(``.
+    At a ``terminal`` node a name is complete, but a longer one may continue it. At a ``closed``
+    node the last token also contains a character after the name, as in ``t(``.
     """
 
     terminal = closed = False
@@ -67,18 +70,22 @@ class Trie(dict[int, "Trie"]):
 
 
 class NameTries:
-    """How one model's tokens spell names; caches the tokens of each name after each end of a prompt."""
+    """How one model's tokens spell names; caches the tokens of each name after each end of a
+    prompt.
+    """
 
     def __init__(self, tokenizer, end_of_text: frozenset[int]) -> None:
         self._tokenizer, self._end_of_text = tokenizer, end_of_text
         self._spelled: dict[tuple, list[int] | None] = {}  # (tail, text) -> the text's tokens
 
     def constraint(self, prompt_ids: Sequence[int], names: Sequence[str]) -> "NameConstraint":
-        """A constraint for one row; ``prompt_ids`` are the tokens that its answer continues, [] if it begins a text.
+        """A constraint for one row; ``prompt_ids`` are the tokens that its answer continues, [] if
+        it begins a text.
 
-        Only the prompt's last tokens, from the last line break on, determine how a name is spelled: no tokenizer of a
-        code model merges a name with the line before. All prompts that end in ``response = client.`` therefore share
-        their names' tokens. UserError for names that the tokenizer cannot spell.
+        Only the prompt's last tokens, from the last line break on, determine how a name is spelled:
+        no tokenizer of a code model merges a name with the line before. All prompts that end in
+        ``response = client.`` therefore share their names' tokens. UserError for names that the
+        tokenizer cannot spell.
         """
         tail = tuple(prompt_ids[-TAIL:])
         lines = [at for at, token in enumerate(tail[:-1], 1) if "\n" in self.texts[token]]
@@ -100,7 +107,8 @@ class NameTries:
 
     @cached_property
     def breaks(self) -> "torch.Tensor":
-        """Ids (n,) of the tokens that end a name: end of text, and tokens that begin with a non-identifier character.
+        """Ids (n,) of the tokens that end a name: end of text, and tokens that begin with a
+        non-identifier character.
 
         Incomplete characters and special tokens, which spell nothing, do not count.
         """
@@ -125,9 +133,11 @@ class NameTries:
     def paths(
         self, tail: tuple[int, ...], names: Sequence[str]
     ) -> tuple[list[list[int]], list[list[int]], list[str]]:
-        """How the names are spelled after the tokens ``tail``: the trie's paths, its closed paths, and unspelled names.
+        """How the names are spelled after the tokens ``tail``: the trie's paths, its closed paths,
+        and unspelled names.
 
-        Unspelled names are those that the tokenizer cannot spell. Each name is tokenised once per tail.
+        Unspelled names are those that the tokenizer cannot spell. Each name is tokenised once per
+        tail.
         """
         texts = [text for name in names for text in (name, f"{name}(")]
         new = [text for text in texts if (tail, text) not in self._spelled]

@@ -1,12 +1,14 @@
-"""How a local model's answers are written: a row of a batch, the choice of the next token, and what a batch carries
-from one forward pass to the next.
+"""How a local model's answers are written: a row of a batch, the choice of the next token, and what
+a batch carries from one forward pass to the next.
 
-The loop is that of gpt-fast: prefill once, then one token per step for all rows. Beyond ``generate`` of Transformers,
-it offers batches of *different* prompts, stop rules that end a row during decoding, log-probabilities of every token
-under the unscaled distribution, answers that depend neither on the batch nor on the order of the prompts (in float32,
-up to the last bits; in 16 bits only the head is computed in float32, and a near tie may fall either way, which
-``Completion.margin`` shows), and constraints that wait for another program. Left out on purpose: beam search, penalties
-and assisted decoding. A checkpoint's own sampling defaults are ignored; only ``Decoding`` counts.
+The loop is that of gpt-fast: prefill once, then one token per step for all rows. Beyond
+``generate`` of Transformers, it offers batches of *different* prompts, stop rules that end a row
+during decoding, log-probabilities of every token under the unscaled distribution, answers that
+depend neither on the batch nor on the order of the prompts (in float32, up to the last bits; in 16
+bits only the head is computed in float32, and a near tie may fall either way, which
+``Completion.margin`` shows), and constraints that wait for another program. Left out on purpose:
+beam search, penalties and assisted decoding. A checkpoint's own sampling defaults are ignored; only
+``Decoding`` counts.
 """
 
 import hashlib
@@ -41,11 +43,12 @@ def written(
 ) -> Iterator[list[Completion]]:
     """Finish the model's rows, longest prompts first, in batches.
 
-    A batch has at most ``batch_size`` rows and as many tokens, padding included, as the memory allows: on GPUs, as
-    many as would fit if every attention head stored its own keys and values; the memory saved by models whose heads
-    share them is left for activations. If memory runs out, the budget is halved and the batch repeated; UserError
-    if a single row does not fit. The order is fixed and results are whole batches. So an interrupted run resumes
-    with the same batches on a CPU; on GPUs they may differ, because the budget depends on the free memory.
+    A batch has at most ``batch_size`` rows and as many tokens, padding included, as the memory
+    allows: on GPUs, as many as would fit if every attention head stored its own keys and values;
+    the memory saved by models whose heads share them is left for activations. If memory runs out,
+    the budget is halved and the batch repeated; UserError if a single row does not fit. The order
+    is fixed and results are whole batches. So an interrupted run resumes with the same batches on a
+    CPU; on GPUs they may differ, because the budget depends on the free memory.
     """
     rows.sort(key=lambda row: (-len(row.ids), row.prompt.id, row.sample))
     at, budget, new = 0, CPU_TOKENS * min(2, decoding.n), 0  # samples share lanes at first
@@ -88,8 +91,8 @@ def _decode(
 ) -> None:
     """Append tokens until every row is finished.
 
-    Rows with the same prompt share a lane of the batch as long as they have written the same, so samples cost
-    nothing before they differ.
+    Rows with the same prompt share a lane of the batch as long as they have written the same, so
+    samples cost nothing before they differ.
     """
     batch, chance = Batch(model.module, rows, model.context, model.work), None
     lanes = batch.lanes
@@ -126,8 +129,8 @@ def _decode(
 class Row:
     """One answer: grows by ``push`` until ``finish_reason`` is set.
 
-    ``before`` are the prompt tokens that it continues, none for an encoder-decoder; ``limit`` is the number of tokens
-    that it may add.
+    ``before`` are the prompt tokens that it continues, none for an encoder-decoder; ``limit`` is
+    the number of tokens that it may add.
     """
 
     prompt: Prompt
@@ -148,10 +151,11 @@ class Row:
             self.chances = uniforms(self, decoding)
 
     def push(self, token: int, logprob: float, margin: float, end_of_text: frozenset[int]) -> None:
-        """Append one token and check whether it was the last. ``margin``: how near the choice was to a different one.
+        """Append one token and check whether it was the last. ``margin``: how near the choice was
+        to a different one.
 
-        Decoding is incremental, so each token costs the same. An incomplete character is held back until it is
-        complete; special tokens spell nothing.
+        Decoding is incremental, so each token costs the same. An incomplete character is held back
+        until it is complete; special tokens spell nothing.
         """
         piece = self.spelling.step(self.tokenizer.backend_tokenizer, token) or ""
         self.tokens.append(token)
@@ -190,13 +194,15 @@ class Row:
 def choose(
     logits: torch.Tensor, scores: torch.Tensor, chance: torch.Tensor | None, decoding: Decoding
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Next token (rows,), its natural log-probability (rows,) at temperature 1, and its margin (rows,).
+    """Next token (rows,), its natural log-probability (rows,) at temperature 1, and its margin
+    (rows,).
 
-    The token is chosen by ``scores`` (rows, vocabulary), the ``logits`` under constraints; the log-probability is
-    always that of ``logits``. Sampling inverts the cumulative distribution at ``chance`` (rows,), in [0, 1), in the
-    order of the vocabulary, so that last-bit noise in the logits moves a boundary between two tokens but never reorders
-    them. The margin says how near the choice was to a different one: in greedy decoding, the gap between the two
-    largest scores in nats; in sampling, the distance of ``chance`` to the nearer end of the token's interval or of
+    The token is chosen by ``scores`` (rows, vocabulary), the ``logits`` under constraints; the
+    log-probability is always that of ``logits``. Sampling inverts the cumulative distribution at
+    ``chance`` (rows,), in [0, 1), in the order of the vocabulary, so that last-bit noise in the
+    logits moves a boundary between two tokens but never reorders them. The margin says how near the
+    choice was to a different one: in greedy decoding, the gap between the two largest scores in
+    nats; in sampling, the distance of ``chance`` to the nearer end of the token's interval or of
     ``top_p`` to the nearest sum at which it could cut, whichever is smaller.
     """
     best = scores.topk(2)
@@ -218,12 +224,13 @@ def choose(
 
 
 def nucleus(chances: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The likeliest ``chances`` (rows, k) in the order of the vocabulary, their tokens, and the margin of the cut.
+    """The likeliest ``chances`` (rows, k) in the order of the vocabulary, their tokens, and the
+    margin of the cut.
 
-    Chances are set to zero after those that together reach ``top_p`` (the one that crosses it stays). The margin
-    (rows,) is the distance of ``top_p`` to the nearest sum at which it could cut. Of equally likely tokens at the cut,
-    those first in the vocabulary stay. Sorting the whole vocabulary is slow, so that is done only if the ``LIKELY``
-    most likely tokens do not suffice.
+    Chances are set to zero after those that together reach ``top_p`` (the one that crosses it
+    stays). The margin (rows,) is the distance of ``top_p`` to the nearest sum at which it could
+    cut. Of equally likely tokens at the cut, those first in the vocabulary stay. Sorting the whole
+    vocabulary is slow, so that is done only if the ``LIKELY`` most likely tokens do not suffice.
     """
     for count in (*LIKELY, chances.shape[-1]):
         if count < chances.shape[-1]:
@@ -243,10 +250,12 @@ def nucleus(chances: torch.Tensor, top_p: float) -> tuple[torch.Tensor, torch.Te
 def branched(
     lanes: list[int], tokens: list[int], count: int
 ) -> tuple[list[int], list[int], list[int]]:
-    """Which of ``count`` lanes each new lane continues, the token that it reads, and each row's new lane.
+    """Which of ``count`` lanes each new lane continues, the token that it reads, and each row's new
+    lane.
 
-    ``lanes`` and ``tokens``: each row's lane and the token that it wrote. Rows that share a lane go on in different
-    lanes if they wrote different tokens. A lane without a row reads anything until such lanes are dropped.
+    ``lanes`` and ``tokens``: each row's lane and the token that it wrote. Rows that share a lane go
+    on in different lanes if they wrote different tokens. A lane without a row reads anything until
+    such lanes are dropped.
     """
     parents, reads, places = [*range(count)], [-1] * count, {}
     for lane, token in zip(lanes, tokens, strict=True):
@@ -266,19 +275,24 @@ def branched(
 
 
 def uniforms(row: Row, decoding: Decoding) -> np.ndarray:
-    """The row's random numbers in [0, 1), one per token, which depend only on seed, prompt id and sample."""
+    """The row's random numbers in [0, 1), one per token, which depend only on seed, prompt id and
+    sample.
+    """
     name = f"{decoding.seed}\x1f{row.prompt.id}\x1f{row.sample}"
     seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:16], "big")
     return np.random.default_rng(seed).random(decoding.max_new_tokens)
 
 
 class Batch:
-    """What lanes carry from one forward pass to the next: key/value cache, mask, positions and next-token logits.
+    """What lanes carry from one forward pass to the next: key/value cache, mask, positions and
+    next-token logits.
 
-    There is one lane for each distinct prompt at first; ``lanes`` says which is whose row's. ``logits`` are (lanes,
-    vocabulary). Lanes of a causal model always end in the last column, so that the distance between two columns is the
-    distance between two tokens: sliding-window masks and relative positions are right without knowing about padding. An
-    encoder-decoder's prompts begin in the first column, and its answers all have the same length.
+    There is one lane for each distinct prompt at first; ``lanes`` says which is whose row's.
+    ``logits`` are (lanes, vocabulary). Lanes of a causal model always end in the last column, so
+    that the distance between two columns is the
+    distance between two tokens: sliding-window masks and relative positions are right without
+    knowing about padding. An encoder-decoder's prompts begin in the first column, and its answers
+    all have the same length.
     """
 
     def __init__(self, module, rows: list[Row], context: int | None, work: Work) -> None:
@@ -337,9 +351,9 @@ def decoder_start(module) -> int:
 class RoomyLayer(DynamicLayer):
     """Keys and values of one layer, (rows, heads, positions, width), as views of larger buffers.
 
-    Transformers' own layer concatenates: each step copies everything it holds, which on a CPU with many rows costs as
-    much as the model's arithmetic. Layers with a sliding window are also stored in full: the model's mask applies the
-    window.
+    Transformers' own layer concatenates: each step copies everything it holds, which on a CPU with
+    many rows costs as much as the model's arithmetic. Layers with a sliding window are also stored
+    in full: the model's mask applies the window.
     """
 
     _rooms: Sequence[torch.Tensor] = ()
@@ -361,7 +375,9 @@ class RoomyLayer(DynamicLayer):
         return self.keys, self.values
 
     def batch_select_indices(self, indices: torch.Tensor) -> None:
-        """Keep only these rows, with the reserved room after them. Only rows that change their place are copied."""
+        """Keep only these rows, with the reserved room after them. Only rows that change their
+        place are copied.
+        """
         used, rows = self.get_seq_length(), len(indices)
         indices = indices.to(self.keys.device)
         moved = (indices != torch.arange(rows, device=indices.device)).nonzero()[:, 0]
@@ -374,7 +390,9 @@ class RoomyLayer(DynamicLayer):
 
 
 def roomy_cache(config) -> DynamicCache:
-    """An empty cache for a decoder. Models with recurrent layers keep the kind that their configuration needs."""
+    """An empty cache for a decoder. Models with recurrent layers keep the kind that their
+    configuration needs.
+    """
     kinds = getattr(config.get_text_config(decoder=True), "layer_types", None) or ()
     if set(kinds) - {"full_attention", "sliding_attention"}:
         return DynamicCache(config=config)

@@ -1,6 +1,7 @@
 """Models that run here: any causal or encoder-decoder checkpoint of Hugging Face Transformers.
 
-The weights, and torch with them, are loaded when the first answer needs them; ``models.decoding`` writes the answers.
+The weights, and torch with them, are loaded when the first answer needs them; ``models.decoding``
+writes the answers.
 """
 
 import gc
@@ -34,11 +35,13 @@ CPU_TOKENS = 8192  # rows x longest prompt; larger batches pad more and overflow
 
 @dataclass
 class Work:
-    """What a local model has done since it was loaded, including work repeated after running out of memory.
+    """What a local model has done since it was loaded, including work repeated after running out of
+    memory.
 
-    ``passes`` counts forward passes of a whole batch (an encoder's pass counts with the decoder's first one);
-    ``prompt_tokens`` and ``new_tokens`` count tokens read and generated, without padding. Samples of one prompt in one
-    batch read it once.
+    ``passes`` counts forward passes of a whole batch (an encoder's pass counts with the decoder's
+    first one);
+    ``prompt_tokens`` and ``new_tokens`` count tokens read and generated, without padding. Samples
+    of one prompt in one batch read it once.
     """
 
     passes: int = 0
@@ -47,15 +50,17 @@ class Work:
 
 
 class LocalModel:
-    """A checkpoint, or an adapter on its base, that answers prompts (see ``models.Model``): a folder, or a hub name.
+    """A checkpoint, or an adapter on its base, that answers prompts (see ``models.Model``): a
+    folder, or a hub name.
 
-    Its parts are read when first needed. ``chat`` sends every prompt through the chat template. ``dtype`` defaults to
-    bfloat16 on GPUs and float32 on a CPU, whatever the dtype of the files. On GPUs, ``device_map`` defaults to "auto":
-    all GPUs, through accelerate; a dictionary maps each part of the model to a device. ``batch_size`` limits the rows
-    of a batch. ``context`` is the maximum length of prompt plus completion in tokens, None without a limit; it comes
-    from the checkpoint unless the option overrides it. ``causal`` says that answers continue the prompt (otherwise they
-    begin a new text). ``work`` counts what the model does. UserError for whatever is missing, unreadable, or too large
-    for the GPUs.
+    Its parts are read when first needed. ``chat`` sends every prompt through the chat template.
+    ``dtype`` defaults to bfloat16 on GPUs and float32 on a CPU, whatever the dtype of the files. On
+    GPUs, ``device_map`` defaults to "auto": all GPUs, through accelerate; a dictionary maps each
+    part of the model to a device. ``batch_size`` limits the rows of a batch. ``context`` is the
+    maximum length of prompt plus completion in tokens, None without a limit; it comes from the
+    checkpoint unless the option overrides it. ``causal`` says that answers continue the prompt
+    (otherwise they begin a new text). ``work`` counts what the model does. UserError for whatever
+    is missing, unreadable, or too large for the GPUs.
     """
 
     def __init__(
@@ -87,8 +92,8 @@ class LocalModel:
     def _limit(self) -> tuple[bool, int | None]:
         """Whether the model is causal, and the limit of its context.
 
-        Its file is read if that is enough, because Transformers and torch take seconds to import, and nothing else needs
-        them where all answers are stored.
+        Its file is read if that is enough, because Transformers and torch take seconds to import,
+        and nothing else needs them where all answers are stored.
         """
         with suppress(OSError, ValueError):
             stated = json.loads(Path(self.source[0], "config.json").read_text(encoding="utf-8"))
@@ -113,11 +118,13 @@ class LocalModel:
 
     @cached_property
     def identity(self) -> dict[str, str]:
-        """What changes the answers: content hash or name and commit, dtype, adapter, context, chat template.
+        """What changes the answers: content hash or name and commit, dtype, adapter, context, chat
+        template.
 
         Needs no weights.
         """
-        # "by prompt" means without the chat template; the words are part of the keys of stored answers, so they stay
+        # "by prompt" means without the chat template; the words are part of the keys of stored
+        # answers, so they stay
         chat = "always" if self.chat else "by prompt"
         found = {"dtype": self.dtype, "context": str(self.context), "chat": chat}
         place, revision = self.source
@@ -126,7 +133,8 @@ class LocalModel:
         else:
             from huggingface_hub import try_to_load_from_cache
 
-            # the commit of a branch or tag, from the cache's folder: the configuration need not have it
+            # the commit of a branch or tag, from the cache's folder: the configuration need not
+            # have it
             file = try_to_load_from_cache(place, "config.json", revision=revision)
             found["checkpoint"] = (
                 f"{place}@{Path(file).parent.name if file else revision or 'main'}"
@@ -188,7 +196,8 @@ class LocalModel:
                 adapted.merge_and_unload()
         head = module.get_output_embeddings()
         if type(head) is torch.nn.Linear and head.weight.dtype != torch.float32:
-            # in bfloat16, logits between 16 and 32 are .125 apart; a copy, since embeddings may share the weight
+            # in bfloat16, logits between 16 and 32 are .125 apart; a copy, since embeddings may
+            # share the weight
             head.weight = torch.nn.Parameter(head.weight.float(), requires_grad=False)
             head.register_forward_pre_hook(lambda _, inputs: (inputs[0].float(),))
         return module.eval()
@@ -225,10 +234,11 @@ class LocalModel:
         return NameTries(self.tokenizer, self.end_of_text)
 
     def prompt_ids(self, text: str, special: bool = True) -> list[int]:
-        """Token ids of a prompt, with the tokenizer's own special tokens if ``special`` (a chat template has its own).
+        """Token ids of a prompt, with the tokenizer's own special tokens if ``special`` (a chat
+        template has its own).
 
-        A causal prompt must stay open: an end-of-text token added by the tokenizer is removed. An empty prompt becomes
-        one begin-of-text token, because a model cannot begin from nothing.
+        A causal prompt must stay open: an end-of-text token added by the tokenizer is removed. An
+        empty prompt becomes one begin-of-text token, because a model cannot begin from nothing.
         """
         ids = self.tokenizer(text, add_special_tokens=special, verbose=False)["input_ids"]
         if self.causal and len(ids) > 1 and ids[-1] == self.tokenizer.eos_token_id:
@@ -248,9 +258,10 @@ class LocalModel:
     ) -> Iterator[list[Completion]]:
         """Answer each (prompt, sample index), longest prompts first, one list per batch.
 
-        ``constrain`` makes a row's constraint from its prompt and the tokens that the answer continues ([] if it begins
-        a new text); without it, the constraint comes from the prompt's ``choices``. UserError for a prompt that is too
-        long, for choices with a chat model, and if not even one row fits into memory.
+        ``constrain`` makes a row's constraint from its prompt and the tokens that the answer
+        continues ([] if it begins a new text); without it, the constraint comes from the prompt's
+        ``choices``. UserError for a prompt that is too long, for choices with a chat model, and if
+        not even one row fits into memory.
         """
 
         from lookuplab.models import decoding as loop
@@ -274,11 +285,12 @@ class LocalModel:
         return self.names.constraint(before, prompt.choices) if prompt.choices else None
 
     def score(self, pairs: Sequence[tuple[Prompt, str]]) -> Iterator[list[Completion]]:
-        """Log-probabilities of a given continuation of each prompt, one list per batch, in any order.
+        """Log-probabilities of a given continuation of each prompt, one list per batch, in any
+        order.
 
-        Prompt and continuation are tokenised together if that leaves the prompt's tokens unchanged, else the continuation
-        alone, as it is spelled after a prompt.
-        The continuation is then generated like an answer, under a constraint that allows nothing else. ``text`` is the
+        Prompt and continuation are tokenised together if that leaves the prompt's tokens unchanged,
+        else the continuation alone, as it is spelled after a prompt. The continuation is then
+        generated like an answer, under a constraint that allows nothing else. ``text`` is the
         continuation, ``finish_reason`` is ``"scored"``. UserError if both together are too long.
         """
         from lookuplab.models import decoding as loop
@@ -304,9 +316,11 @@ class LocalModel:
             yield [replace(one, text=texts[one.id], finish_reason="scored") for one in batch]
 
     def _encode(self, prompt: Prompt, answer: str = "") -> list[int]:
-        """What the model reads: the prompt (of a chat model, in its template) and the beginning of an answer.
+        """What the model reads: the prompt (of a chat model, in its template) and the beginning of
+        an answer.
 
-        For a template that rejects the system role (Gemma's does), the system text is put before the user's text.
+        For a template that rejects the system role (Gemma's does), the system text is put before
+        the user's text.
         """
         if not self.chat:
             return self.prompt_ids(prompt.text + answer)
@@ -330,8 +344,9 @@ class LocalModel:
     def _fit(self, name: str, ids: list[int], decoding: Decoding) -> list[int]:
         """The prompt, fitted into the context window.
 
-        Without truncation, a prompt must leave room for one new token, otherwise UserError. With truncation on the
-        left, it is cut to leave room for all ``max_new_tokens``; a begin-of-text token stays.
+        Without truncation, a prompt must leave room for one new token, otherwise UserError. With
+        truncation on the left, it is cut to leave room for all ``max_new_tokens``; a begin-of-text
+        token stays.
         """
         cut, context = decoding.truncation == "left", self.context
         if context is None or len(ids) + (decoding.max_new_tokens if cut else 1) <= context:
@@ -353,7 +368,9 @@ def has_gpu() -> bool:
 
 
 def named(place: str, **options: Any) -> LocalModel:
-    """The local model of a name without options (``load.load``). Raises UserError for an unknown mini model."""
+    """The local model of a name without options (``load.load``). Raises UserError for an unknown
+    mini model.
+    """
     if is_mini(place):
         if place not in mini_models():
             there = (

@@ -1,4 +1,6 @@
-"""One way to name any model: a mini model, a folder, a name on the hub, or an endpoint's address. Nothing is loaded here."""
+"""One way to name any model: a mini model, a folder, a name on the hub, or an endpoint's address.
+Nothing is loaded here.
+"""
 
 import hashlib
 import json
@@ -40,7 +42,8 @@ def bare(name: str) -> str:
 
 
 def split_revision(name: str) -> tuple[str, str | None]:
-    """A name on the hub and the revision after ``@``, None without one. Names of folders are never split.
+    """A name on the hub and the revision after ``@``, None without one. Names of folders are never
+    split.
 
     UserError for an ``@`` with nothing after it.
     """
@@ -60,7 +63,9 @@ def is_remote(name: str) -> bool:
 
 
 def is_mini(name: str) -> bool:
-    """Whether the name is one of the kit's own models, here or not; ``mini-org/model`` is on the hub."""
+    """Whether the name is one of the kit's own models, here or not; ``mini-org/model`` is on the
+    hub.
+    """
     return re.fullmatch("mini-[^/]*", bare(name)) is not None
 
 
@@ -76,14 +81,18 @@ def table_name(name: str) -> str:
 
 
 def mini_models() -> dict[str, Path]:
-    """Short name -> folder of each of the kit's own models: for CloudAPIBench, ToolGen and questions, each sorted."""
+    """Short name -> folder of each of the kit's own models: for CloudAPIBench, ToolGen and
+    questions, each sorted.
+    """
     parts = ("models", "toolgen", "questions")
     folders = (folder for part in parts for folder in sorted((paths.MINI / part).glob("*")))
     return {f"mini-{folder.name}": folder for folder in folders if is_model(folder)}
 
 
 def folder_of(name: str) -> Path:
-    """The folder of one of the kit's own models, or the path that a name gives, whether or not it exists."""
+    """The folder of one of the kit's own models, or the path that a name gives, whether or not it
+    exists.
+    """
     name = bare(name)
     return mini_models().get(name) or paths.located(name).expanduser().resolve()
 
@@ -111,7 +120,9 @@ def base_of(folder: Path) -> tuple[str, str | None]:
 
 
 def content_hash(folder: Path, files: Iterable[Path] | None = None) -> str:
-    """sha256 of the names and bytes of a folder's files; by default without cards, logs and hidden files."""
+    """sha256 of the names and bytes of a folder's files; by default without cards, logs and hidden
+    files.
+    """
     digest = hashlib.sha256()
     for file in sorted(folder.rglob("*")) if files is None else files:
         name = file.relative_to(folder).as_posix()

@@ -1,11 +1,15 @@
-"""The record: every answer and judgement behind the committed mini figures, committed as Parquet in ``data/mini/record``.
+"""The record: every answer and judgement behind the committed mini figures, committed as Parquet in
+``data/mini/record``.
 
-Where a store is asked for an answer, the record is asked first; ``$LOOKUPLAB_RECORD=off`` leaves it out (a cold run).
-Rows are found by the keys of the stores, so what no longer fits is not found and is made anew. One file for each kind
-of store: ``completions`` has a column for each field of an answer, the others have their answers as JSON.
+Where a store is asked for an answer, the record is asked first; ``$LOOKUPLAB_RECORD=off`` leaves it
+out (a cold run). Rows are found by the keys of the stores, so what no longer fits is not found and
+is made anew. One file for each kind
+of store: ``completions`` has a column for each field of an answer, the others have their answers as
+JSON.
 
-For an audit, the runner sets ``$LOOKUPLAB_AUDIT``: then stores keep the questions of a sample of the rows, which are
-answered anew at the end (``lookuplab.run.audit``). ``differences`` compares the two answers.
+For an audit, the runner sets ``$LOOKUPLAB_AUDIT``: then stores keep the questions of a sample of
+the rows, which are answered anew at the end (``lookuplab.run.audit``). ``differences`` compares the
+two answers.
 """
 
 import hashlib
@@ -25,9 +29,9 @@ from lookuplab.errors import UserError
 
 AUDIT, RECORD = "LOOKUPLAB_AUDIT", "LOOKUPLAB_RECORD"
 LEAST = 50  # rows of each model and kind in an audit, or all where there are fewer
-# An answer whose margin is below this (in nats; in probability if sampled) is a near tie, and logs have its margin.
-# Between vector extensions of processors, the mini models' log-probabilities differ by at most 2e-5 and their margins
-# by 3e-5.
+# An answer whose margin is below this (in nats; in probability if sampled) is a near tie, and logs
+# have its margin. Between vector extensions of processors, the mini models' log-probabilities
+# differ by at most 2e-5 and their margins by 3e-5.
 NEAR = 1e-4
 ROWS = 20_000  # of a row group, which is read as a whole
 ANSWER = ("id", "sample", "text", "finish_reason", "prompt_tokens", "prompt_dropped", "margin")
@@ -38,7 +42,9 @@ def folder() -> Path:
 
 
 class _File:
-    """A file of the record: its ``keys`` in its order, the rows at which its groups start, and the groups read so far."""
+    """A file of the record: its ``keys`` in its order, the rows at which its groups start, and the
+    groups read so far.
+    """
 
     def __init__(self, place: Path):
         import pyarrow.parquet as parquet
@@ -66,7 +72,9 @@ def _file(name: str) -> _File | None:
 
 
 def rows(name: str, keys: Iterable[str]) -> dict[str, Any]:
-    """Key -> answer, exactly as it was stored, for the keys that the record has; their endings make no difference."""
+    """Key -> answer, exactly as it was stored, for the keys that the record has; their endings make
+    no difference.
+    """
     import pyarrow
     from pyarrow import compute
 
@@ -126,8 +134,8 @@ def _lengths(column) -> list[int]:
 def write(name: str, answers: Mapping[str, Any], target: Path) -> None:
     """Write the record of the stores called ``name``: the same bytes for the same answers.
 
-    Answers made under other conditions than the record's (``store.elsewhere``) are left out. Raises UserError for an
-    answer that would not come back exactly.
+    Answers made under other conditions than the record's (``store.elsewhere``) are left out. Raises
+    UserError for an answer that would not come back exactly.
     """
     import pyarrow
     import pyarrow.parquet as parquet
@@ -203,14 +211,18 @@ def _kind(name: str, key: str, answer: Any) -> str:
 
 
 class Audit(NamedTuple):
-    """An audit as the runner states it: the share of each kind, the seed of the sample, the folder of its files."""
+    """An audit as the runner states it: the share of each kind, the seed of the sample, the folder
+    of its files.
+    """
 
     share: float
     seed: str
     folder: str
 
     def keep(self, name: str, by: object, questions: Mapping[str, object]) -> int:
-        """Keep the questions of the sample, and what answers them, until all notebooks have run; return their number."""
+        """Keep the questions of the sample, and what answers them, until all notebooks have run;
+        return their number.
+        """
         chosen = sampled(name, self.share, self.seed)
         again = {key: questions[key] for key in questions if key in chosen}
         if again:
@@ -256,8 +268,9 @@ def _sampled(name: str, share: float, seed: str, _: _File | None) -> dict[str, s
 def differences(name: str, old: Any, new: Any) -> tuple[list[str], bool]:
     """How an answer made anew differs from the record's, and whether it was a near tie.
 
-    Log-probabilities and margins may differ by ``NEAR``: their last digits depend on the processor and on the batch, and
-    a sample is not written in the batches of the record. Everything else must be equal.
+    Log-probabilities and margins may differ by ``NEAR``: their last digits depend on the processor
+    and on the batch, and a sample is not written in the batches of the record. Everything else must
+    be equal.
     """
     if name != "completions":
         return ([] if old == new else [f"{json.dumps(old)} -> {json.dumps(new)}"]), False

@@ -1,12 +1,14 @@
 """A model behind an OpenAI-compatible endpoint: GPT-4o, vLLM, ``transformers serve`` and the like.
 
-Base models are called through ``/completions``, chat models through ``/chat/completions``. The ``openai`` client does
-the retries (429, 5xx, time-outs; exponential, honouring Retry-After) and explains failures.
+Base models are called through ``/completions``, chat models through ``/chat/completions``. The
+``openai`` client does the retries (429, 5xx, time-outs; exponential, honouring Retry-After) and
+explains failures.
 
-The key comes from the environment and is passed only to the client: it appears in no name, identity, store, log or
-message. Not covered: truncation of long prompts (endpoints refuse them); the meaning of an endpoint's log-probabilities
-(vLLM's are those of the unscaled distribution by default, as here); whether the endpoint samples as requested
-(``transformers serve`` stays greedy unless the checkpoint's own configuration samples).
+The key comes from the environment and is passed only to the client: it appears in no name,
+identity, store, log or message. Not covered: truncation of long prompts (endpoints refuse them);
+the meaning of an endpoint's log-probabilities (vLLM's are those of the unscaled distribution by
+default, as here); whether the endpoint samples as requested (``transformers serve`` stays greedy
+unless the checkpoint's own configuration samples).
 """
 
 import hashlib
@@ -31,13 +33,15 @@ MAX_STOP_STRINGS = 4  # what OpenAI accepts; further ones are applied to the ret
 
 
 class RemoteModel:
-    """``openai:MODEL`` (a chat model) or ``http://HOST:PORT/v1#MODEL``; ``chat`` chooses the endpoint.
+    """``openai:MODEL`` (a chat model) or ``http://HOST:PORT/v1#MODEL``; ``chat`` chooses the
+    endpoint.
 
-    ``parallel`` limits the requests in flight; ``timeout`` (seconds) applies to each request. ``key_variable`` names
-    the environment variable with the key; ``tokenizer`` names a local model with the same tokens, for budgets in
-    tokens. ``revision`` is any label of yours: change it when the same address serves new weights, so that no stored
-    answers are reused. ``logprobs=False`` is for an endpoint that gives no log-probabilities: its answers have none,
-    and are kept apart from those that have them.
+    ``parallel`` limits the requests in flight; ``timeout`` (seconds) applies to each request.
+    ``key_variable`` names the environment variable with the key; ``tokenizer`` names a local model
+    with the same tokens, for budgets in tokens. ``revision`` is any label of yours: change it when
+    the same address serves new weights, so that no stored answers are reused. ``logprobs=False`` is
+    for an endpoint that gives no log-probabilities: its answers have none, and are kept apart from
+    those that have them.
     """
 
     def __init__(
@@ -94,9 +98,11 @@ class RemoteModel:
     def generate(
         self, requests: Sequence[tuple[Prompt, int]], decoding: Decoding
     ) -> Iterator[list[Completion]]:
-        """Answer each (prompt, sample index), yielding answers as they arrive. UserError if the endpoint fails.
+        """Answer each (prompt, sample index), yielding answers as they arrive. UserError if the
+        endpoint fails.
 
-        After the first failure no new requests are sent, but answers already under way are still yielded.
+        After the first failure no new requests are sent, but answers already under way are still
+        yielded.
         """
         if any(prompt.choices for prompt, _ in requests):
             raise UserError(
@@ -190,7 +196,8 @@ class RemoteModel:
             told = list(zip(*both, strict=False))
         if self.logprobs and text and not told:
             raise self._without_logprobs()
-        # after the text, some servers list the end-of-text token or the tokens of a removed stop string
+        # after the text, some servers list the end-of-text token or the tokens of a removed stop
+        # string
         ends = list(accumulate(len(piece) for piece, _ in told))
         told = told[: bisect_left(ends, len(text)) + 1] if text else []
         pieces = [piece for piece, _ in told]

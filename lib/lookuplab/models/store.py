@@ -1,11 +1,13 @@
-"""Answers on disk: once a model, an analyser or a grader has answered a question, it is never asked again.
+"""Answers on disk: once a model, an analyser or a grader has answered a question, it is never asked
+again.
 
-A store is a table in an SQLite file in WAL mode, key -> answer as JSON; what it lacks, the committed record may have
-(``models.record``). Each kind of answer has a file of its own; only ``export`` puts several tables into one. Several processes on one machine may write to a store at once (WAL needs shared
-memory, so network file systems do not work; with several machines, each has its own store, merged by ``lookuplab store
-import``). The caller must build keys from everything that could change the answer. A transaction holds one batch: a
-kill at any moment loses only the batch in flight. Only missing answers are written, so a store that has them all may be
-read-only.
+A store is a table in an SQLite file in WAL mode, key -> answer as JSON; what it lacks, the
+committed record may have (``models.record``). Each kind of answer has a file of its own; only
+``export`` puts several tables into one. Several processes on one machine may write to a store at
+once (WAL needs shared memory, so network file systems do not work; with several machines, each has
+its own store, merged by ``lookuplab store import``). The caller must build keys from everything
+that could change the answer. A transaction holds one batch: a kill at any moment loses only the
+batch in flight. Only missing answers are written, so a store that has them all may be read-only.
 """
 
 import contextlib
@@ -31,10 +33,11 @@ BUSY_SECONDS = 60.0
 
 
 class AnswerStore(contextlib.AbstractContextManager):
-    """Key -> answer (anything that JSON holds), one file, or in memory (``":memory:"``, False); a context manager.
+    """Key -> answer (anything that JSON holds), one file, or in memory (``":memory:"``, False); a
+    context manager.
 
-    A subclass sets the ``name`` of its file and table. UserError for a file that cannot be used. A store in memory knows
-    nothing of the record.
+    A subclass sets the ``name`` of its file and table. UserError for a file that cannot be used. A
+    store in memory knows nothing of the record.
     """
 
     name = "answers"
@@ -75,7 +78,8 @@ class AnswerStore(contextlib.AbstractContextManager):
     ) -> tuple[dict[str, object], list[str]]:
         """The answers that the record or the file has, and the keys whose answers are to be made.
 
-        Key -> question; ``by`` is what makes the answers. In an audit, the sampled questions are kept for its end.
+        Key -> question; ``by`` is what makes the answers. In an audit, the sampled questions are
+        kept for its end.
         """
         is_file = str(self.path) != ":memory:"
         recorded = record.rows(self.name, questions) if is_file else {}
@@ -116,9 +120,11 @@ class AnswerStore(contextlib.AbstractContextManager):
         return self.db.execute(f"SELECT count(*) FROM {self.name}").fetchone()[0]
 
     def take(self, file: Path, models: Sequence[str] = ()) -> int | None:
-        """Add the answers of another file (of these models only), all or none; return the number of new ones.
+        """Add the answers of another file (of these models only), all or none; return the number of
+        new ones.
 
-        Existing answers are kept. None if that file has no such table; UserError if there is no such file.
+        Existing answers are kept. None if that file has no such table; UserError if there is no
+        such file.
         """
         if not file.is_file():
             raise UserError(
@@ -162,7 +168,8 @@ class CompletionStore(AnswerStore):
 
     @classmethod
     def default_path(cls) -> Path:
-        # a relative path means one file for all: a kernel works in its notebook's folder, $PWD is where the user was
+        # a relative path means one file for all: a kernel works in its notebook's folder, $PWD is
+        # where the user was
         stated = Path(os.environ.get(STORE) or paths.STORE).expanduser()
         return Path(os.environ.get("PWD", ""), stated).absolute()
 
@@ -174,10 +181,11 @@ class CompletionStore(AnswerStore):
 
 
 def export(target: Path, kinds: Sequence[type[AnswerStore]], models: Sequence[str] = ()) -> int:
-    """Write the answers of these models, or all, to the file ``target``; return the number of completions.
+    """Write the answers of these models, or all, to the file ``target``; return the number of
+    completions.
 
-    ``kinds`` are stores at their default places; all their tables go into the one file. UserError if there is no
-    completion store.
+    ``kinds`` are stores at their default places; all their tables go into the one file. UserError
+    if there is no completion store.
     """
     if target.resolve() == CompletionStore.default_path().resolve():
         raise UserError(f"{target} is the store itself; name another file")
@@ -193,7 +201,9 @@ def export(target: Path, kinds: Sequence[type[AnswerStore]], models: Sequence[st
 
 
 def merge(file: Path, kinds: Sequence[type[AnswerStore]]) -> dict[str, int]:
-    """Add the contents of ``file`` (an export or a store) to the stores of these ``kinds``: name -> new answers."""
+    """Add the contents of ``file`` (an export or a store) to the stores of these ``kinds``: name ->
+    new answers.
+    """
     found = {}
     for kind in kinds:
         with kind() as store:
@@ -202,10 +212,11 @@ def merge(file: Path, kinds: Sequence[type[AnswerStore]]) -> dict[str, int]:
 
 
 def elsewhere(sandbox: bool = True) -> str:
-    """What ends the key of an answer that may depend on Python's version or the sandbox; "" where both are the record's.
+    """What ends the key of an answer that may depend on Python's version or the sandbox; "" where
+    both are the record's.
 
-    The record has no such endings, so its answers are found everywhere; one made under other conditions never takes the
-    place of one made under the record's.
+    The record has no such endings, so its answers are found everywhere; one made under other
+    conditions never takes the place of one made under the record's.
     """
     python = ".".join(platform.python_version_tuple()[:2])
     return f"@{python}" * (python != PYTHON) + "@unprotected" * (not sandbox)
@@ -222,7 +233,7 @@ def digest(text: str) -> str:
 
 
 def hashed(text: str) -> str:
-    """sha256 as hexadecimal digits. To sort by it gives an order that is the same on every machine and unrelated to the
-    spelling.
+    """sha256 as hexadecimal digits. To sort by it gives an order that is the same on every machine
+    and unrelated to the spelling.
     """
     return hashlib.sha256(text.encode()).hexdigest()

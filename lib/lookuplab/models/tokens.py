@@ -8,11 +8,12 @@ UNFINISHED = "\ufffd"  # what an incomplete UTF-8 character decodes to
 
 
 def continuations(tokenizer, tail: Sequence[int], texts: Sequence[str]) -> list[list[int] | None]:
-    """Token ids that spell each text after the prompt's last tokens ``tail``, which are not changed.
+    """Token ids that spell each text after the prompt's last tokens ``tail``, which are not
+    changed.
 
-    If tokenising prompt and text together leaves the prompt's tokens unchanged, the rest is used; otherwise the tokens
-    of the text after one of ANCHORS. Every result is checked by decoding it after ``tail``; None for a text that cannot
-    be spelled.
+    If tokenising prompt and text together leaves the prompt's tokens unchanged, the rest is used;
+    otherwise the tokens of the text after one of ANCHORS. Every result is checked by decoding it
+    after ``tail``; None for a text that cannot be spelled.
     """
     before = decoded(tokenizer, [list(tail)])[0]
     found: list[list[int] | None] = [None] * len(texts)

@@ -1,6 +1,7 @@
 """Fine-tunes a checkpoint on rows of tokens: all of its weights, or LoRA.
 
-It uses Transformers' Trainer, so it also runs on several GPUs: ``accelerate launch -m lookuplab train toolgen ...``.
+It uses Transformers' Trainer, so it also runs on several GPUs: ``accelerate launch -m lookuplab
+train toolgen ...``.
 """
 
 import copy
@@ -60,15 +61,20 @@ tags: [code, python]
 class Recipe:
     """Everything that determines the weights of a fine-tuned model, besides its base and the rows.
 
-    ToolGen's paper states epochs, learning rate, batch size, seed and LoRA's two numbers; the rest are the defaults of
-    Transformers. ``batch_size`` is the number of pairs per step, over all processes and accumulated parts.
-    ``lora_rank`` None trains all weights; ``lora_targets`` None means the attention's four projections;
-    ``lora_embeddings`` also trains and stores the whole embedding and head. ``max_tokens`` is the length of the longest
-    pair (decoder: prompt and answer together; encoder-decoder: each); None means the model's context. ``loss_on`` is
-    for decoders: "answer" (the body), "function" (the signature as well: the paper's F_aug) or "all" (and the
-    docstring). ``validation`` is the number of pairs, chosen by the seed, that are not trained on; the checkpoint with
-    the lowest loss on them is taken instead of the last one. ``bf16`` is autocast. ``group_by_length`` puts pairs of
-    similar length into a batch, which saves padding and changes the order.
+    ToolGen's paper states epochs, learning rate, batch size, seed and LoRA's two numbers; the rest
+    are the defaults of Transformers. ``batch_size`` is the number of pairs per step, over all
+    processes and accumulated parts.
+    ``lora_rank`` None trains all weights; ``lora_targets`` None means the attention's four
+    projections;
+    ``lora_embeddings`` also trains and stores the whole embedding and head. ``max_tokens`` is the
+    length of the longest
+    pair (decoder: prompt and answer together; encoder-decoder: each); None means the model's
+    context. ``loss_on`` is
+    for decoders: "answer" (the body), "function" (the signature as well: the paper's F_aug) or
+    "all" (and the docstring). ``validation`` is the number of pairs, chosen by the seed, that are
+    not trained on; the checkpoint with the lowest loss on them is taken instead of the last one.
+    ``bf16`` is autocast. ``group_by_length`` puts pairs of similar length into a batch, which saves
+    padding and changes the order.
     """
 
     epochs: int = 10
@@ -96,7 +102,9 @@ class Recipe:
 
 
 def begin(base: str | Path, output: Path, recipe: Recipe) -> LocalModel:
-    """The checkpoint ``base`` (folder or name), ready to be trained. Raises UserError if ``output`` exists."""
+    """The checkpoint ``base`` (folder or name), ready to be trained. Raises UserError if ``output``
+    exists.
+    """
     if output.exists():
         raise UserError(f"{output} exists; delete it, or give another output")
     output.parent.mkdir(parents=True, exist_ok=True)  # fails now if it cannot be written
@@ -120,17 +128,20 @@ def train(
     licence: str = "other",
     facts: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Train what ``begin`` gave on ``rows`` of ``input_ids`` and ``labels``; write the folder ``output``, which
-    ``models.load`` loads.
+    """Train what ``begin`` gave on ``rows`` of ``input_ids`` and ``labels``; write the folder
+    ``output``, which ``models.load`` loads.
 
-    ``add_token`` adds a token to tokenizer and module and returns its id; with LoRA, its rows are trained, too.
-    ``half`` stores the weights in fp16. ``work`` holds TensorBoard's events, if it is installed, and, until the run is
-    complete, checkpoints every ``save_every`` steps: the same run resumes from the last one.
+    ``add_token`` adds a token to tokenizer and module and returns its id; with LoRA, its rows are
+    trained, too.
+    ``half`` stores the weights in fp16. ``work`` holds TensorBoard's events, if it is installed,
+    and, until the run is complete, checkpoints every ``save_every`` steps: the same run resumes
+    from the last one.
 
-    Returns the card, which the folder has as card.json and in README.md: ``facts``, ``pairs``, ``steps``, ``loss`` (the
-    last line of log.csv, nats per token), ``validation_loss`` (or None) of the weights of ``taken_step``, ``seconds``
-    (since the last interruption), ``trainable`` of ``parameters`` weights, ... README.md begins with ``about``: what the
-    rows are and what the model does. Raises UserError if the loss diverges.
+    Returns the card, which the folder has as card.json and in README.md: ``facts``, ``pairs``,
+    ``steps``, ``loss`` (the last line of log.csv, nats per token), ``validation_loss`` (or None) of
+    the weights of ``taken_step``, ``seconds`` (since the last interruption), ``trainable`` of
+    ``parameters`` weights, ... README.md begins with ``about``: what the rows are and what the
+    model does. Raises UserError if the loss diverges.
     """
     adapted = recipe.lora_rank is not None
     module, tokenizer = checkpoint.module, checkpoint.tokenizer
@@ -216,8 +227,8 @@ def _parted(rows: list[dict], recipe: Recipe) -> tuple[list[dict], list[dict]]:
 
 
 def length(row: dict[str, list[int]]) -> int:
-    """The tokens that a pair needs room for: a decoder's prompt and answer share one context, otherwise each has its
-    own.
+    """The tokens that a pair needs room for: a decoder's prompt and answer share one context,
+    otherwise each has its own.
     """
     return max(map(len, row.values()))
 
@@ -257,10 +268,11 @@ def _arguments(recipe: Recipe, work: Path, log_every: int, save_every: int) -> T
 
 
 class Order(Sampler):
-    """The order of the pairs in each epoch, from the seed alone, so that a resumed run sees the same batches, on any
-    number of processes.
+    """The order of the pairs in each epoch, from the seed alone, so that a resumed run sees the
+    same batches, on any number of processes.
 
-    The pairs are shuffled; ``group_by_length`` puts pairs of similar length into a batch and shuffles the batches.
+    The pairs are shuffled; ``group_by_length`` puts pairs of similar length into a batch and
+    shuffles the batches.
     """
 
     def __init__(self, lengths: Sequence[int], recipe: Recipe):
@@ -286,8 +298,8 @@ class Order(Sampler):
 
 
 class Milestones(TrainerCallback):
-    """Log the last step and compute its loss on the validation pairs; mark a checkpoint that was written completely
-    with the file ``complete``.
+    """Log the last step and compute its loss on the validation pairs; mark a checkpoint that was
+    written completely with the file ``complete``.
     """
 
     def on_step_end(self, args, state, control, **_) -> None:
@@ -303,8 +315,9 @@ class Milestones(TrainerCallback):
 def with_lora(module: Any, recipe: Recipe, token: int | None) -> PeftModel:
     """The model with LoRA on the attention's four projections, everything else frozen.
 
-    The row of a new ``token`` in the embedding, and in the head if the two are not tied, is trained as well: a
-    head's row that stays random can hardly win an argmax. (``lora_embeddings`` trains all rows of both.)
+    The row of a new ``token`` in the embedding, and in the head if the two are not tied, is trained
+    as well: a head's row that stays random can hardly win an argmax. (``lora_embeddings`` trains
+    all rows of both.)
     """
     family, embedding = module.config.model_type, module.get_input_embeddings()
     whole = recipe.lora_embeddings
@@ -344,7 +357,9 @@ def _save_adapter(model: PeftModel, folder: Path, checkpoint: LocalModel, output
 
 
 def trained_share(config: Any, recipe: Recipe) -> tuple[int, int]:
-    """(trained, all) weights of a Transformers configuration, from its shapes: takes no memory and adds no token."""
+    """(trained, all) weights of a Transformers configuration, from its shapes: takes no memory and
+    adds no token.
+    """
     kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     with torch.device("meta"):
         module = kind.from_config(config)

@@ -1,6 +1,8 @@
-"""A table or figure as files: the numbers (CSV), where they come from (JSON), and the picture drawn from the CSV alone.
+"""A table or figure as files: the numbers (CSV), where they come from (JSON), and the picture drawn
+from the CSV alone.
 
-Picture and CSV are byte-identical whenever the numbers are; what changes from run to run is in the JSON alone.
+Picture and CSV are byte-identical whenever the numbers are; what changes from run to run is in the
+JSON alone.
 """
 
 import json
@@ -58,11 +60,15 @@ class Artifact:
     ) -> pd.DataFrame:
         """Write ``<name>.csv`` and ``.json``; return the rows as written.
 
-        ``frame`` has one row per number: model, condition, metric, value and, if they exist, ci_low, ci_high, n,
-        clusters (the number of independent observations among the n) and paper_value; paper and artifact are filled in.
-        ``models`` and ``data`` are those of ``provenance.describe``; ``parameters`` are added to the notebook's own.
-        ``timed`` says that the numbers are times or speeds, which vary from run to run. Raises UserError for an unknown
-        or missing column, a duplicate row, or an interval whose ends are swapped.
+        ``frame`` has one row per number: model, condition, metric, value and, if they exist,
+        ci_low, ci_high, n,
+        clusters (the number of independent observations among the n) and paper_value; paper and
+        artifact are filled in.
+        ``models`` and ``data`` are those of ``provenance.describe``; ``parameters`` are added to
+        the notebook's own.
+        ``timed`` says that the numbers are times or speeds, which vary from run to run. Raises
+        UserError for an unknown or missing column, a duplicate row, or an interval whose ends are
+        swapped.
         """
         table = self._checked(frame)
         own = json.loads(os.environ.get("LOOKUPLAB_PARAMETERS", "{}"))
@@ -86,7 +92,9 @@ class Artifact:
         return read_csv(self.place.with_suffix(".csv"))
 
     def draw(self, figure: "Figure") -> "Figure":
-        """Write ``<name>.svg`` and ``.png`` without date, library name or random ids: equal pictures, equal files."""
+        """Write ``<name>.svg`` and ``.png`` without date, library name or random ids: equal
+        pictures, equal files.
+        """
         import matplotlib
 
         vector = {"format": "svg", "metadata": {"Date": None, "Creator": None}}
@@ -108,9 +116,10 @@ class Artifact:
     ) -> str:
         """A saved number with its interval, to be put into a sentence: ``59.3% [48.5, 69.7]``.
 
-        ``model`` is named as in a parameter: by folder, name on the hub or address. Without it, the last model that has
-        the number is quoted; "not measured" if none has. Raises UserError for a condition or metric that no table of
-        this artifact has, neither this one nor a committed one, whatever numbers it contains (``gate_0.8``).
+        ``model`` is named as in a parameter: by folder, name on the hub or address. Without it, the
+        last model that has the number is quoted; "not measured" if none has. Raises UserError for a
+        condition or metric that no table of this artifact has, neither this one nor a committed
+        one, whatever numbers it contains (``gate_0.8``).
         """
         saved = self.read()
         found = saved[(saved.condition == condition) & (saved.metric == metric)]
@@ -135,7 +144,8 @@ class Artifact:
         return text
 
     def tell(self, text: str) -> "Markdown":
-        """Write the result in words to ``<name>.txt`` (for RESULTS.md) and show it, with the n of what it quotes.
+        """Write the result in words to ``<name>.txt`` (for RESULTS.md) and show it, with the n of
+        what it quotes.
 
         A model's address, as given in its parameter, is replaced by its name in tables.
         """
@@ -178,7 +188,8 @@ def _form(name: str) -> str:
 
 
 def to_csv(table: pd.DataFrame) -> str:
-    """The table as CSV: six significant digits (finer than the noise of any rate, coarser than that of float32).
+    """The table as CSV: six significant digits (finer than the noise of any rate, coarser than that
+    of float32).
 
     ``n`` is a whole number; missing numbers are empty.
     """
@@ -190,7 +201,9 @@ def to_csv(table: pd.DataFrame) -> str:
 
 
 def read_csv(file: Path) -> pd.DataFrame:
-    """An artifact's CSV with its numbers as floats (NaN if empty). Raises UserError if it breaks the schema."""
+    """An artifact's CSV with its numbers as floats (NaN if empty). Raises UserError if it breaks
+    the schema.
+    """
     types = dict.fromkeys(_NUMBERS, float) | dict.fromkeys(KEY, str)
     empty = dict.fromkeys(_NUMBERS, [""])
     try:
@@ -213,7 +226,9 @@ def wall_seconds(places: Iterable[Path]) -> float:
 
 
 def readable(table: pd.DataFrame, digits: int = 1) -> pd.Series:
-    """Each row's number with its interval and n, as text for a notebook's table: ``59.3 [48.5, 69.7] n=150``."""
+    """Each row's number with its interval and n, as text for a notebook's table: ``59.3 [48.5,
+    69.7] n=150``.
+    """
 
     def text(row: Any) -> str:
         interval = (
@@ -227,10 +242,11 @@ def readable(table: pd.DataFrame, digits: int = 1) -> pd.Series:
 def side_by_side(
     rows: Iterable[dict] | pd.DataFrame, metrics: Sequence[str] | None = None, digits: int = 1
 ) -> pd.DataFrame:
-    """Rows as text with interval and n: one line per model and condition, one column per metric, in the original order.
+    """Rows as text with interval and n: one line per model and condition, one column per metric, in
+    the original order.
 
-    ``metrics`` selects and orders the columns. Numbers without an interval (counts, p values) are shown alone; the
-    paper's value, if there is one, follows ours.
+    ``metrics`` selects and orders the columns. Numbers without an interval (counts, p values) are
+    shown alone; the paper's value, if there is one, follows ours.
     """
     table = pd.DataFrame(rows)
     if metrics and len(table):

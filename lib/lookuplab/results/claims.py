@@ -1,22 +1,28 @@
-"""The papers' claims (``data/paper/claims.yaml``), checked against one run's artifacts. Two separate questions:
+"""The papers' claims (``data/paper/claims.yaml``), checked against one run's artifacts. Two
+separate questions:
 
-*Direction*: is the effect there, as claimed? Each claim becomes comparisons: is one of our numbers, or the difference
-of two, on the claimed side of a bound?
+*Direction*: is the effect there, as claimed? Each claim becomes comparisons: is one of our numbers,
+or the difference of two, on the claimed side of a bound?
 
-- *holds*: the whole 95% interval is on the claimed side; *fails*: the whole interval is on the opposite side;
+- *holds*: the whole 95% interval is on the claimed side; *fails*: the whole interval is on the
+  opposite side;
 - *not decided*: the interval contains the bound, or the artifact or one of its rows is missing;
-- *not testable: floor*: the models are so weak at everything that they cannot show the effect (``Floor``);
-- two numbers are compared through the interval of their difference: the paired one if the artifact has it
-  (metric ``valid_change_points``, or ``bleu4_change`` where the metric is not a percentage; condition ``dag/low`` for
-  the change from the base model, as in the subscripts of Table 3, or ``dag_plus_plus/low - dag/low``; model
-  ``mini-large - mini-small`` for the same condition of two models), otherwise that of two independent
+- *not testable: floor*: the models are so weak at everything that they cannot show the effect
+  (``Floor``);
+- two numbers are compared through the interval of their difference: the paired one if the artifact
+  has it (metric ``valid_change_points``, or ``bleu4_change`` where the metric is not a percentage;
+  condition ``dag/low`` for the change from the base model, as in the subscripts of Table 3, or
+  ``dag_plus_plus/low - dag/low``; model
+  ``mini-large - mini-small`` for the same condition of two models), otherwise that of two
+  independent
   estimates (``scoring.rates.difference``), which is wider;
 - a number without an interval (a count) is exact;
-- a claim holds if all its comparisons hold. One failing comparison is enough for it to fail, but among k comparisons
-  one below 2.5% occurs by chance k times as often, so the smallest p value is multiplied by k (Holm's first step). A
-  claim about *any* is the mirror image.
+- a claim holds if all its comparisons hold. One failing comparison is enough for it to fail, but
+  among k comparisons one below 2.5% occurs by chance k times as often, so the smallest p value is
+  multiplied by k (Holm's first step). A claim about *any* is the mirror image.
 
-*Size*: does our interval cover the number that the paper prints? *covers*, *smaller*, *larger*, *no printed value*.
+*Size*: does our interval cover the number that the paper prints? *covers*, *smaller*, *larger*, *no
+printed value*.
 """
 
 import math
@@ -54,8 +60,9 @@ SIZES = ["tiny", "small", "base", "medium", "large", "xl"]
 
 @dataclass(frozen=True)
 class Floor:
-    """Which models of a paper are too weak for some of its claims: in the rows of ``artifact``, ``metric`` is ``below`` a
-    bound at all of the ``conditions``. They say nothing about a test that names a condition which this ``concerns``.
+    """Which models of a paper are too weak for some of its claims: in the rows of ``artifact``,
+    ``metric`` is ``below`` a bound at all of the ``conditions``. They say nothing about a test that
+    names a condition which this ``concerns``.
     """
 
     artifact: str
@@ -69,17 +76,21 @@ class Floor:
 class Claim:
     """What a paper says, and its test on the rows of ``figures/<profile>/<paper>/<artifact>.csv``.
 
-    ``place`` is the section, table or figure; ``also`` lists other places that say the same about the same number;
-    ``why`` explains where the numbers of the test come from. ``role`` is a claim, a ``check`` (true by construction) or
-    a ``finding`` (ours, not the paper's). ``models`` says for which models it must hold: all, the largest of every
-    family, or any, which means any comparison. ``test`` has a ``metric``, optionally the number that the paper
+    ``place`` is the section, table or figure; ``also`` lists other places that say the same about
+    the same number;
+    ``why`` explains where the numbers of the test come from. ``role`` is a claim, a ``check`` (true
+    by construction) or a ``finding`` (ours, not the paper's). ``models`` says for which models it
+    must hold: all, the largest of every family, or any, which means any comparison. ``test`` has a
+    ``metric``, optionally the number that the paper
     ``printed`` outside its tables and figures, and a ``kind``:
 
-    - greater: every condition ``left`` > every condition ``right`` + ``by`` (default 0; negative: a tolerated deficit);
-    - within: ``ranges`` {condition: [from, to]}, null for an open end; equal ends mean exactly this number;
-    - monotone: ``direction`` (increasing, decreasing) ``over`` a list of conditions, over several such lists, or over
-      the sizes of a family at one condition ({size: condition}; ``across_families: true`` also compares models of
-      different families).
+    - greater: every condition ``left`` > every condition ``right`` + ``by`` (default 0; negative: a
+      tolerated deficit);
+    - within: ``ranges`` {condition: [from, to]}, null for an open end; equal ends mean exactly this
+      number;
+    - monotone: ``direction`` (increasing, decreasing) ``over`` a list of conditions, over several
+      such lists, or over the sizes of a family at one condition ({size: condition};
+      ``across_families: true`` also compares models of different families).
 
     ``floor`` is the paper's, an entry of its own above the claims.
     """
@@ -99,12 +110,14 @@ class Claim:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One of our numbers, or the difference of two (``quantity``: ``high - low > 0``), compared with its bound.
+    """One of our numbers, or the difference of two (``quantity``: ``high - low > 0``), compared
+    with its bound.
 
-    ``model`` is the model, or the family of sizes, concerned; ``n`` reads ``205 (124 clusters) + 267 (151 clusters)``
-    for two independent estimates and ``205 pairs (124 clusters)`` for a paired change. ``for_chance`` is the p value
-    under the hypothesis that the claim is false, ``against_chance`` that under the hypothesis that it is true:
-    one-sided, from the interval's half-width on that side.
+    ``model`` is the model, or the family of sizes, concerned; ``n`` reads ``205 (124 clusters) +
+    267 (151 clusters)`` for two independent estimates and ``205 pairs (124 clusters)`` for a paired
+    change. ``for_chance`` is the p value under the hypothesis that the claim is false,
+    ``against_chance`` that under the hypothesis that it is true: one-sided, from the interval's
+    half-width on that side.
     """
 
     model: str
@@ -145,7 +158,8 @@ class Comparison:
 class Judgement:
     """A claim's comparisons on our numbers.
 
-    ``note``: what is missing. ``floor``: the models asked know too few APIs for a claim about frequent ones.
+    ``note``: what is missing. ``floor``: the models asked know too few APIs for a claim about
+    frequent ones.
     """
 
     claim: Claim
@@ -183,7 +197,9 @@ class Judgement:
 
     @property
     def size(self) -> str:
-        """``covers``, say; if the comparisons differ, the count of each verdict: ``covers 1, smaller 2``."""
+        """``covers``, say; if the comparisons differ, the count of each verdict: ``covers 1,
+        smaller 2``.
+        """
         found = Counter(one.size for one in self.comparisons if one.size != UNPRINTED)
         if len(found) < 2:
             return next(iter(found), UNPRINTED)
@@ -191,7 +207,9 @@ class Judgement:
 
     @property
     def ours(self) -> str:
-        """The comparison that decides, and the verdicts of all (``shared``); without comparisons, what is missing."""
+        """The comparison that decides, and the verdicts of all (``shared``); without comparisons,
+        what is missing.
+        """
         if not self.comparisons:
             return self.note
         chance = attrgetter("against_chance" if self.verdict == FAILS else "for_chance")
@@ -201,7 +219,9 @@ class Judgement:
 
     @property
     def shared(self) -> str:
-        """If there are several comparisons, how many have which verdict, each judged by itself; otherwise ""."""
+        """If there are several comparisons, how many have which verdict, each judged by itself;
+        otherwise "".
+        """
         n, found = len(self.comparisons), Counter(one.verdict for one in self.comparisons)
         if n < 2 or self.floor:
             return ""
@@ -212,7 +232,9 @@ class Judgement:
 
     @property
     def theirs(self) -> str:
-        """The range of the paper's own numbers for the same comparisons, and whether they support the claim."""
+        """The range of the paper's own numbers for the same comparisons, and whether they support
+        the claim.
+        """
         if not self.reported:
             return "no printed numbers"
         found = sorted(one.value for one in self.reported)
@@ -230,7 +252,9 @@ def _verdict(for_chance: float, against_chance: float) -> str:
 
 
 def load(file: Path = FILE) -> list[Claim]:
-    """The claims in a YAML file; UserError with the file, the claim's position and its entry if one is malformed."""
+    """The claims in a YAML file; UserError with the file, the claim's position and its entry if one
+    is malformed.
+    """
     try:
         entries = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
@@ -254,7 +278,9 @@ def load(file: Path = FILE) -> list[Claim]:
 
 
 def judge_run(claims: list[Claim], folder: Path) -> list[Judgement]:
-    """Judge every claim on ``folder/<paper>/<artifact>.csv`` (in ``figures/mini``, say); undecided without the file."""
+    """Judge every claim on ``folder/<paper>/<artifact>.csv`` (in ``figures/mini``, say); undecided
+    without the file.
+    """
     judgements = []
     for claim in claims:
         file = folder / claim.paper / f"{claim.artifact}.csv"
@@ -280,7 +306,8 @@ def at_floor(claim: Claim, folder: Path) -> set[str]:
 
 
 def judge(claim: Claim, frame: pd.DataFrame, weak: Iterable[str] = ()) -> Judgement:
-    """Judge one claim on its artifact's rows (tidy columns; the paper's own values, without intervals, also work).
+    """Judge one claim on its artifact's rows (tidy columns; the paper's own values, without
+    intervals, also work).
 
     ``weak`` models do not count: only the others decide, if there are any.
     """
@@ -299,7 +326,9 @@ def _counted(found: Counter, names: Iterable[str], between: str) -> str:
 
 
 def text(judgements: list[Judgement], details: bool = False) -> str:
-    """Every claim with its verdict, the deciding number and the paper's; with ``details``, every comparison."""
+    """Every claim with its verdict, the deciding number and the paper's; with ``details``, every
+    comparison.
+    """
     lines = []
     for one in judgements:
         claim = one.claim
@@ -314,9 +343,11 @@ def text(judgements: list[Judgement], details: bool = False) -> str:
 
 
 def markdown(judgements: list[Judgement], seconds: Mapping[str, float]) -> str:
-    """A page with one table per paper: every claim with the paper's numbers, ours, both verdicts, and a command.
+    """A page with one table per paper: every claim with the paper's numbers, ours, both verdicts,
+    and a command.
 
-    The command makes the artifact again; ``seconds`` maps artifacts (paper/name) to the time it took.
+    The command makes the artifact again; ``seconds`` maps artifacts (paper/name) to the time it
+    took.
     """
     lines = ["- " + line for line in summary(judgements)]
     for folder, title in paper.titles().items():
@@ -340,7 +371,9 @@ def markdown(judgements: list[Judgement], seconds: Mapping[str, float]) -> str:
 
 
 def by_role(judgements: list[Judgement]) -> Iterator[str]:
-    """``72 claims: holds: 40, fails: 6, not decided: 26``, and the same of the checks and the findings."""
+    """``72 claims: holds: 40, fails: 6, not decided: 26``, and the same of the checks and the
+    findings.
+    """
     for role, name in ROLES.items():
         if asked := [one for one in judgements if one.claim.role == role]:
             found = Counter(one.verdict for one in asked)
@@ -370,8 +403,8 @@ def number(value: float) -> str:
 def questions(claim: Claim, models: list[str]) -> Iterator[tuple]:
     """The comparisons of the claim's test, as (subject, first, second or None, from, to).
 
-    First and second are (model, condition). Bounds of a difference are open, those of a single number closed. The order
-    is by model, or along the sizes if sizes are compared.
+    First and second are (model, condition). Bounds of a difference are open, those of a single
+    number closed. The order is by model, or along the sizes if sizes are compared.
     """
     test, asked = claim.test, models
     if claim.models == "largest":
@@ -398,7 +431,9 @@ def questions(claim: Claim, models: list[str]) -> Iterator[tuple]:
 
 
 def _steps(over: list | dict, models: list[str], asked: list[str]) -> Iterator[tuple]:
-    """(subject, (model, condition) before a step, and after it): over conditions, or sizes in or across families."""
+    """(subject, (model, condition) before a step, and after it): over conditions, or sizes in or
+    across families.
+    """
     if isinstance(over, list):
         ladders = [over] if isinstance(over[0], str) else over
         for model, ladder in product(asked, ladders):
@@ -417,7 +452,8 @@ def _steps(over: list | dict, models: list[str], asked: list[str]) -> Iterator[t
 
 
 def by_family(models: Iterable[str]) -> dict[str, list[tuple[float, str]]]:
-    """Family name -> (size, model), small to large, of models that differ only in a size (``-3B``, ``-small``).
+    """Family name -> (size, model), small to large, of models that differ only in a size (``-3B``,
+    ``-small``).
 
     A model without a size is its own family.
     """
@@ -429,7 +465,9 @@ def by_family(models: Iterable[str]) -> dict[str, list[tuple[float, str]]]:
 
 
 def _family_and_size(model: str) -> tuple[str, float]:
-    """The size is 0 for a model without one; otherwise the number of weights or 1 + the index in SIZES."""
+    """The size is 0 for a model without one; otherwise the number of weights or 1 + the index in
+    SIZES.
+    """
     low = model.lower()
     if digits := re.search(r"(?<![\w.])(\d+(?:\.\d+)?)([bm])\b", low):
         size = float(digits[1]) * {"b": 1e9, "m": 1e6}[digits[2]]
@@ -456,7 +494,8 @@ def _comparisons(claim: Claim, frame: pd.DataFrame) -> tuple[Comparison, ...]:
     )
     models, changes = list(dict.fromkeys(model for model, _ in known)), points | change
     asked = {place[1] for _, *places, _, _ in questions(claim, models) for place in places if place}
-    # also a model that lacks the metric, unless it is one of pairs of models: not measured must not decide the claim
+    # also a model that lacks the metric, unless it is one of pairs of models: not measured must not
+    # decide the claim
     there = set(zip(frame.model, frame.condition, strict=True))
     if any(" - " not in one for one in models):
         every = dict.fromkeys([*models, *(one for one in frame.model if " - " not in one)])
@@ -516,7 +555,8 @@ def _chance(distance: float, side: float) -> float:
 
 
 def _paired(first: tuple, second: tuple, changes: dict) -> tuple[Rate, str] | None:
-    """The artifact's paired change between two conditions of one model, or two models under one condition.
+    """The artifact's paired change between two conditions of one model, or two models under one
+    condition.
 
     Its sign is reversed if the artifact has the opposite change.
     """

@@ -1,7 +1,8 @@
-"""What the papers report, number by number: the CSVs of ``data/paper`` (its README says what is left out).
+"""What the papers report, number by number: the CSVs of ``data/paper`` (its README says what is
+left out).
 
-Values are as printed (percent stays percent). A number that the paper shows only in a picture is left out, never
-guessed.
+Values are as printed (percent stays percent). A number that the paper shows only in a picture is
+left out, never guessed.
 """
 
 from collections.abc import Collection, Mapping
@@ -18,13 +19,16 @@ COLUMNS = [*KEY, "value", "n", "place", "note"]
 
 
 def titles() -> dict[str, str]:
-    """Each paper's folder and title: the references of CITATION.cff, by their ``abbreviation`` in lower case."""
+    """Each paper's folder and title: the references of CITATION.cff, by their ``abbreviation`` in
+    lower case.
+    """
     cited = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text(encoding="utf-8"))["references"]
     return {reference["abbreviation"].lower(): reference["title"] for reference in cited}
 
 
 def values(paper: str, artifact: str | None = None) -> pd.DataFrame:
-    """Every number that a paper, or one of its artifacts (table, figure, ``stated_values``), reports.
+    """Every number that a paper, or one of its artifacts (table, figure, ``stated_values``),
+    reports.
 
     ``n`` may be NaN. Raises UserError for an unknown paper or artifact.
     """
@@ -46,12 +50,14 @@ def value(paper: str, artifact: str, model: str, condition: str, metric: str) ->
 def attach(
     frame: pd.DataFrame, roles: Mapping[str, str] | None = None, **artifact: str
 ) -> pd.DataFrame:
-    """A copy of a tidy frame with ``paper_value`` filled where the paper reports the same quantity, NaN elsewhere.
+    """A copy of a tidy frame with ``paper_value`` filled where the paper reports the same quantity,
+    NaN elsewhere.
 
-    The columns ``paper`` and ``artifact`` are required; ``paper=..., artifact=...`` sets them in a frame that lacks
-    them. ``roles`` maps our model names to the paper's ({"mini-small": "StarCoder2-3B"}): the comparison is then
-    between models at the same place in a family of sizes, not between equal models. A model without a role is looked up
-    under its own name. Raises UserError for a role that the paper does not have.
+    The columns ``paper`` and ``artifact`` are required; ``paper=..., artifact=...`` sets them in a
+    frame that lacks them. ``roles`` maps our model names to the paper's ({"mini-small":
+    "StarCoder2-3B"}): the comparison is then between models at the same place in a family of sizes,
+    not between equal models. A model without a role is looked up under its own name. Raises
+    UserError for a role that the paper does not have.
     """
     if frame.empty:  # rows of nothing have no columns
         frame = frame.reindex(columns=[*KEY[2:], "value", "ci_low", "ci_high", "n", "clusters"])

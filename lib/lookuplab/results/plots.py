@@ -1,8 +1,10 @@
-"""Figures in a common style. Each function draws tidy rows (``value``, ``ci_low``, ``ci_high``, ``paper_value``).
+"""Figures in a common style. Each function draws tidy rows (``value``, ``ci_low``, ``ci_high``,
+``paper_value``).
 
-Bars, dots and lines are our values with 95% intervals; a hollow diamond is the paper's value of the same quantity.
-Frequency classes, model sizes, providers and failure categories have fixed colours. The same rows give the same
-picture. Figures are returned closed, so that a notebook shows each of them once.
+Bars, dots and lines are our values with 95% intervals; a hollow diamond is the paper's value of the
+same quantity. Frequency classes, model sizes, providers and failure categories have fixed colours.
+The same rows give the same picture. Figures are returned closed, so that a notebook shows each of
+them once.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -71,7 +73,9 @@ LONGEST_BIN = 2048  # tokens: where Figure 6 of CloudAPIBench ends
 
 
 def colours(names: Iterable[str]) -> dict[str, str]:
-    """The fixed colour of each class, size (``mini-small``), provider or category; else the next in the palette."""
+    """The fixed colour of each class, size (``mini-small``), provider or category; else the next in
+    the palette.
+    """
     others = cycle(OTHERS)
     return {
         name: COLOURS.get(name) or SIZE_COLOURS.get(_size(name)) or next(others) for name in names
@@ -79,7 +83,9 @@ def colours(names: Iterable[str]) -> dict[str, str]:
 
 
 def with_roles(rows: pd.DataFrame, roles: Mapping[str, str]) -> pd.DataFrame:
-    """The rows, with the paper's model after ours if its values are drawn too: ``mini-large ◇ StarCoder2-15B``."""
+    """The rows, with the paper's model after ours if its values are drawn too: ``mini-large ◇
+    StarCoder2-15B``.
+    """
     beside = set(rows.model[rows["paper_value"].notna()]) & roles.keys()
     return rows.replace({"model": {name: f"{name} ◇\u00a0{roles[name]}" for name in beside}})
 
@@ -96,10 +102,11 @@ def grouped_bars(
     ylabel: str = "",
     top: float | None = 100,
 ) -> Figure:
-    """One group of bars per value of ``groups``, one bar per value of ``bars`` (columns), e.g. Table 1.
+    """One group of bars per value of ``groups``, one bar per value of ``bars`` (columns), e.g.
+    Table 1.
 
-    ``order`` selects and orders the bars; ``counts`` writes each value on its bar; ``top`` is the upper end of the
-    axis, None for automatic.
+    ``order`` selects and orders the bars; ``counts`` writes each value on its bar; ``top`` is the
+    upper end of the axis, None for automatic.
     """
     rows = _rows(frame, metric)
     names, kinds = list(rows[groups].unique()), list(order or rows[bars].unique())
@@ -160,8 +167,9 @@ def dots_with_intervals(
 ) -> Figure:
     """Policies from top to bottom, a dot with its interval per class: Tables 2 and 3 at a glance.
 
-    Conditions are ``<policy>/<class>``. ``policies`` selects and orders the policies and, as {policy: label}, also
-    names them; ``classes`` selects and orders the classes; ``panels`` is a column with one panel per value.
+    Conditions are ``<policy>/<class>``. ``policies`` selects and orders the policies and, as
+    {policy: label}, also names them; ``classes`` selects and orders the classes; ``panels`` is a
+    column with one panel per value.
     """
     rows = _rows(frame, metric)
     heads, palette = _present(policies, rows["head"]), colours(_present(classes, rows["class"]))
@@ -211,12 +219,14 @@ def curves(
     xlabel: str = "",
     ylabel: str = "",
 ) -> Figure:
-    """A value against a quantity that was varied, one line per class: Figures 7a, 7b and 9b, risk against coverage.
+    """A value against a quantity that was varied, one line per class: Figures 7a, 7b and 9b, risk
+    against coverage.
 
-    Conditions are ``<x>_<number>/<class>``, e.g. ``precision_50/high`` for x = "precision"; ``base/<class>`` becomes a
-    dashed level in the colour of its class. ``lines`` is "class" or a column; ``panels`` is a column with one panel per
-    value; ``classes`` selects and orders the classes. ``points`` is a second metric, drawn as dots (a sampled
-    estimate). In ``marks``, {label: x} is a dotted vertical line and {label: (from, to)} a grey span.
+    Conditions are ``<x>_<number>/<class>``, e.g. ``precision_50/high`` for x = "precision";
+    ``base/<class>`` becomes a dashed level in the colour of its class. ``lines`` is "class" or a
+    column; ``panels`` is a column with one panel per value; ``classes`` selects and orders the
+    classes. ``points`` is a second metric, drawn as dots (a sampled estimate). In ``marks``,
+    {label: x} is a dotted vertical line and {label: (from, to)} a grey span.
     """
     rows = _rows(frame, metric, points)
     at = pd.to_numeric(rows["head"].str.extract(f"^{x}_(.*)$")[0])
@@ -272,11 +282,13 @@ def curves(
 def length_map(
     frame: pd.DataFrame, *, designs: Sequence[str] = (), title: str = "", ylabel: str = ""
 ) -> Figure:
-    """Figure 6 (right): for each augmentation design, how long it is (y, binned), how often, and how well it does.
+    """Figure 6 (right): for each augmentation design, how long it is (y, binned), how often, and
+    how well it does.
 
-    Conditions are ``<design>/<bin>``, with bins from ``token_bin``. A cell's colour and first number are the metric
-    ``valid_percent`` of the design's samples in the bin; the number below is ``share_percent``, their share of all its
-    samples.
+    Conditions are ``<design>/<bin>``, with bins from ``token_bin``. A cell's colour and first
+    number are the metric
+    ``valid_percent`` of the design's samples in the bin; the number below is ``share_percent``,
+    their share of all its samples.
     """
     rows = _rows(frame, "valid_percent", "share_percent")
     names = _present(designs, rows["head"])
@@ -306,16 +318,20 @@ def length_map(
 
 
 def token_bin(count: int) -> str:
-    """Figure 6's exponential bins: ``[0, 0]``, ``[1, 1]``, ``[2, 3]`` ... ``[1024, 2047]``; the last is open-ended."""
+    """Figure 6's exponential bins: ``[0, 0]``, ``[1, 1]``, ``[2, 3]`` ... ``[1024, 2047]``; the
+    last is open-ended.
+    """
     exponent = min(int(count), LONGEST_BIN - 1).bit_length()
     return f"[{2 ** (exponent - 1)}, {2**exponent - 1}]" if exponent else "[0, 0]"
 
 
 def reliability(frame: pd.DataFrame, *, title: str = "") -> Figure:
-    """Figure 9a: for each model, how often it is right at each confidence; the diagonal is perfect calibration.
+    """Figure 9a: for each model, how often it is right at each confidence; the diagonal is perfect
+    calibration.
 
-    Conditions are ``bin_<number>``: the metric ``confidence`` is the bin's mean (0 to 1), ``correct_percent`` its share
-    of right answers, as returned by ``scoring.calibration.reliability_rows``.
+    Conditions are ``bin_<number>``: the metric ``confidence`` is the bin's mean (0 to 1),
+    ``correct_percent`` its share of right answers, as returned by
+    ``scoring.calibration.reliability_rows``.
     """
     _rows(frame, "correct_percent", "confidence")
     at = frame[frame["metric"] == "confidence"].set_index(["model", "condition"])["value"]
@@ -360,7 +376,9 @@ def _panels(
     ylabel: str,
     height: float = HEIGHT,
 ) -> tuple[Figure, list[tuple[Axes, pd.DataFrame]]]:
-    """One panel per value of ``column`` with its rows, at most three side by side, all on the same axes."""
+    """One panel per value of ``column`` with its rows, at most three side by side, all on the same
+    axes.
+    """
     cells = dict(list(rows.groupby(column, sort=False))) if column else {"": rows}
     lines = -(-len(cells) // 3)
     columns = -(-len(cells) // lines)
@@ -392,7 +410,8 @@ def _panels(
 
 
 def _rows(frame: pd.DataFrame, *metrics: str | None) -> pd.DataFrame:
-    """The rows of some metrics, with all NUMBERS and, from conditions ``<head>/<class>``, ``head`` and ``class``.
+    """The rows of some metrics, with all NUMBERS and, from conditions ``<head>/<class>``, ``head``
+    and ``class``.
 
     Without a slash, the class is "all". Raises UserError for a metric without a row.
     """
@@ -435,7 +454,9 @@ def _key(
 
 
 def _labels(rows: pd.DataFrame, column: str, names: Collection[str]) -> tuple[dict[str, str], str]:
-    """{name: name with the n of its rows} for a legend, and its heading, which has the n if all names share it."""
+    """{name: name with the n of its rows} for a legend, and its heading, which has the n if all
+    names share it.
+    """
     counts = [rows.loc[rows[column] == name, "n"].dropna().unique() for name in names]
     said = [f"n = {of[0]:,.0f}" if len(of) == 1 else "" for of in counts]
     first, of_all = next(iter(names), ""), ""
@@ -452,9 +473,11 @@ def _size(model: str) -> str:
 
 
 def _present(wanted: Collection[str], found: pd.Series) -> list[str]:
-    """The ``wanted`` names that occur in the rows, in their order; by default all, in order of appearance.
+    """The ``wanted`` names that occur in the rows, in their order; by default all, in order of
+    appearance.
 
-    A small run may lack some of them. Raises UserError if it lacks all, or one that looks like a name not wanted.
+    A small run may lack some of them. Raises UserError if it lacks all, or one that looks like a
+    name not wanted.
     """
     found = list(found.unique())
     present = [name for name in wanted or found if name in found]

@@ -23,7 +23,9 @@ tree-sitter-python rapidfuzz""".split()
 
 
 def describe(models: Iterable[Any] = (), data: Iterable[str | Path] = ()) -> dict[str, Any]:
-    """Everything except the run itself. ``models`` have an ``identity`` (or are one); ``data`` are files or folders."""
+    """Everything except the run itself. ``models`` have an ``identity`` (or are one); ``data`` are
+    files or folders.
+    """
     torch, sources = sys.modules.get("torch"), paths.DATA / "python-sources.txt"
     changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)figures")
     return {
@@ -61,7 +63,9 @@ def package_versions() -> dict[str, str]:
 
 
 def processor() -> str:
-    """Architecture, model and vector extension: equal runs on machines with equal texts give equal numbers."""
+    """Architecture, model and vector extension: equal runs on machines with equal texts give equal
+    numbers.
+    """
     # Linux reports the model and its flags, other systems at most the model
     info = Path("/proc/cpuinfo")
     text = info.read_text(encoding="utf-8") if info.is_file() else ""
@@ -81,7 +85,8 @@ def device() -> str:
 
 
 def content_hash(path: Path, pattern: str = "*") -> str:
-    """sha256 of a file, or of the names and content of a folder's files that match a pattern, sorted.
+    """sha256 of a file, or of the names and content of a folder's files that match a pattern,
+    sorted.
 
     Raises UserError if it is missing.
     """
@@ -96,7 +101,9 @@ def content_hash(path: Path, pattern: str = "*") -> str:
 
 
 def library_hash() -> str:
-    """A hash of this library's code and of the recipes' in ``data/recipes``, which a few notebooks import."""
+    """A hash of this library's code and of the recipes' in ``data/recipes``, which a few notebooks
+    import.
+    """
     folders = Path(__file__).parents[1], paths.DATA / "recipes"
     hashes = [content_hash(folder, "*.py") for folder in folders if folder.is_dir()]
     return hashlib.sha256("".join(hashes).encode()).hexdigest()

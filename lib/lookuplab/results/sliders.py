@@ -1,7 +1,7 @@
 """Sliders for live sessions: a page that changes with the numbers you choose.
 
-A page is a function from numbers to HTML. Called once, without sliders, it shows the same content in a notebook that
-was run without a reader.
+A page is a function from numbers to HTML. Called once, without sliders, it shows the same content
+in a notebook that was run without a reader.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +13,8 @@ import pandas as pd
 def slide(page: Callable[..., str], **ranges: tuple[float, float, float, float]) -> ipywidgets.VBox:
     """``page`` under a slider for each keyword: its (lowest, highest, step, first) value.
 
-    The page is redrawn at every move, so it must be cheap: it may select among stored answers, but not generate any.
+    The page is redrawn at every move, so it must be cheap: it may select among stored answers, but
+    not generate any.
     """
     sliders = {
         name: ipywidgets.FloatSlider(

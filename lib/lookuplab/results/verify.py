@@ -1,8 +1,10 @@
-"""Compares a fresh run's figures with the committed ones. On the same type of processor every byte must be equal.
+"""Compares a fresh run's figures with the committed ones. On the same type of processor every byte
+must be equal.
 
-On a different processor, or with a different number of threads, the last bits of floating-point numbers differ. There,
-numbers may differ by ``TOLERANCE`` or ``NEAR``, and by more only where a near tie (``models.complete``) changed a
-model's answer; that answer is then listed. Pictures are compared only on the same type of processor.
+On a different processor, or with a different number of threads, the last bits of floating-point
+numbers differ. There, numbers may differ by ``TOLERANCE`` or ``NEAR``, and by more only where a
+near tie (``models.complete``) changed a model's answer; that answer is then listed. Pictures are
+compared only on the same type of processor.
 """
 
 import csv
@@ -35,7 +37,9 @@ Files = Mapping[str, bytes]  # name below figures/PROFILE -> content
 
 
 class Verdict:
-    """The outcome: lines of text by kind, and the counts of equal numbers, artifacts, pictures and answers."""
+    """The outcome: lines of text by kind, and the counts of equal numbers, artifacts, pictures and
+    answers.
+    """
 
     def __init__(self) -> None:
         self.said: dict[str, list[str]] = {kind: [] for kind in KINDS}
@@ -82,10 +86,11 @@ def fresh(folder: Path) -> dict[str, bytes]:
 
 
 def compare(old: Files, new: Files, makers: Mapping[str, str], only: str | None = None) -> Verdict:
-    """Compare all files of both sides, or ``only`` those of a paper, a notebook or an artifact, named as for ``run``.
+    """Compare all files of both sides, or ``only`` those of a paper, a notebook or an artifact,
+    named as for ``run``.
 
-    A paper without committed files is taken to be the user's own and ignored; UserError if it is named. ``makers``
-    gives the notebook of each artifact.
+    A paper without committed files is taken to be the user's own and ignored; UserError if it is
+    named. ``makers`` gives the notebook of each artifact.
     """
     chosen = {
         id
@@ -159,8 +164,9 @@ def _compare_rows(
 ) -> None:
     """Compare two CSVs row by row.
 
-    ``is_same`` (same processor and threads) is None for a timed artifact, whose rows must only exist. ``steady`` are
-    the models whose answers are all unchanged; None if no near tie changed an answer of this notebook.
+    ``is_same`` (same processor and threads) is None for a timed artifact, whose rows must only
+    exist. ``steady`` are the models whose answers are all unchanged; None if no near tie changed an
+    answer of this notebook.
     """
     before, after = (
         {
@@ -195,11 +201,13 @@ def _near(column: str, one: str, other: str) -> bool:
 def _compare_answers(
     old: pd.DataFrame, new: pd.DataFrame, is_same: bool, verdict: Verdict
 ) -> dict[str, set[str]]:
-    """Compare answer by answer; return the notebooks in which a near tie changed an answer, each with those of its
-    models whose answers are all unchanged.
+    """Compare answer by answer; return the notebooks in which a near tie changed an answer, each
+    with those of its models whose answers are all unchanged.
 
-    Near ties explain the changes of a prompt if at least one question asked on both sides has a changed answer and all
-    such answers were near ties: a question asked on one side only was derived from one of these answers.
+    Near ties explain the changes of a prompt if at least one question asked on both sides has a
+    changed answer and all
+    such answers were near ties: a question asked on one side only was derived from one of these
+    answers.
     """
     sides = old.merge(new, how="outer", on=[*_USE, "question", "answer"], indicator="side")
     verdict.equal["answers"] += int((sides.side == "both").sum())
@@ -216,7 +224,8 @@ def _compare_answers(
     used, found = set(zip(sides.notebook, sides.model, strict=True)), {}
     for name, _ in shaken:
         steady = {model for at, model in used - shaken if at == name}
-        # ToolGen's rows name the family of several models: mini-gpt of mini-gpt-base and mini-gpt-toolgen
+        # ToolGen's rows name the family of several models: mini-gpt of mini-gpt-base and
+        # mini-gpt-toolgen
         families = {model.rpartition("-")[0] for model in steady}
         found[name] = steady | (
             families - {one.rpartition("-")[0] for at, one in shaken if at == name}

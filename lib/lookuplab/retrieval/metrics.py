@@ -1,7 +1,8 @@
-"""How good rankings are: one value per query, so that the caller can average and compare query by query.
+"""How good rankings are: one value per query, so that the caller can average and compare query by
+query.
 
-``rankings`` maps query ids to document ids, best first, without duplicates; ``relevant`` maps query ids to their
-relevant documents, at least one each. Values are in the order of ``rankings``.
+``rankings`` maps query ids to document ids, best first, without duplicates; ``relevant`` maps query
+ids to their relevant documents, at least one each. Values are in the order of ``rankings``.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -15,7 +16,8 @@ Relevant = Mapping[str, Collection[str]]
 def success_at(rankings: Rankings, relevant: Relevant, k: int) -> np.ndarray:
     """Whether any relevant document is in the top k, (n,) booleans.
 
-    CloudAPIBench calls this precision@k; nokia/codesearch and the StackOverflow paper call it recall@k.
+    CloudAPIBench calls this precision@k; nokia/codesearch and the StackOverflow paper call it
+    recall@k.
     """
     return recall_at(rankings, relevant, k) > 0
 
@@ -27,7 +29,8 @@ def recall_at(rankings: Rankings, relevant: Relevant, k: int) -> np.ndarray:
 
 
 def reciprocal_rank(rankings: Rankings, relevant: Relevant, k: int) -> np.ndarray:
-    """1 / rank of the first relevant document, 0 where there is none in the top k, (n,) floats; the mean is MRR@k.
+    """1 / rank of the first relevant document, 0 where there is none in the top k, (n,) floats; the
+    mean is MRR@k.
 
     nokia/codesearch, and therefore the paper, use k = 20.
     """
@@ -35,10 +38,11 @@ def reciprocal_rank(rankings: Rankings, relevant: Relevant, k: int) -> np.ndarra
 
 
 def ndcg_at(rankings: Rankings, relevant: Relevant, k: int) -> np.ndarray:
-    """Normalised discounted cumulative gain of the top k, (n,) floats from 0 to 1; a relevant document is worth 1.
+    """Normalised discounted cumulative gain of the top k, (n,) floats from 0 to 1; a relevant
+    document is worth 1.
 
-    A document at rank r counts 1 / log2(r + 1); the sum is divided by that of an ideal order of the relevant documents
-    (Jarvelin and Kekalainen 2002).
+    A document at rank r counts 1 / log2(r + 1); the sum is divided by that of an ideal order of the
+    relevant documents (Jarvelin and Kekalainen 2002).
     """
     hits, sizes = _hits(rankings, relevant, k)
     discounts = 1 / np.log2(np.arange(2, k + 2))
@@ -46,7 +50,9 @@ def ndcg_at(rankings: Rankings, relevant: Relevant, k: int) -> np.ndarray:
 
 
 def _hits(rankings: Rankings, relevant: Relevant, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """(n, k) whether the document at each rank is relevant, and (n,) the number of relevant documents."""
+    """(n, k) whether the document at each rank is relevant, and (n,) the number of relevant
+    documents.
+    """
     hits = np.zeros((len(rankings), k), dtype=bool)
     for line, (query, ranking) in zip(hits, rankings.items(), strict=True):
         line[: len(ranking)] = [name in relevant[query] for name in ranking[:k]]

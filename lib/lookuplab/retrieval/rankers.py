@@ -1,8 +1,9 @@
-"""Rankers of code snippets for questions in natural language: BM25, by code, by description, and the ensemble.
+"""Rankers of code snippets for questions in natural language: BM25, by code, by description, and
+the ensemble.
 
-The two neural ones are those of Heyman and Van Cutsem (2020), as the paper uses them (Sections 3 and 4.4). Text is
-split into words as in their code (nokia/codesearch), except that words are not lemmatised: spaCy's English model is not
-on any package registry.
+The two neural ones are those of Heyman and Van Cutsem (2020), as the paper uses them (Sections 3
+and 4.4). Text is split into words as in their code (nokia/codesearch), except that words are not
+lemmatised: spaCy's English model is not on any package registry.
 """
 
 import json
@@ -58,7 +59,8 @@ def identifier_words(name: str) -> list[str]:
 
 
 def query_words(text: str) -> list[str]:
-    """The words of a question, a description or a comment, without "how to", stop words, numbers and punctuation.
+    """The words of a question, a description or a comment, without "how to", stop words, numbers
+    and punctuation.
 
     Code names are split as in code.
     """
@@ -89,9 +91,11 @@ def _words_of(node: Node) -> list[str]:
 
 
 class Ranker:
-    """Scores documents for a query. ``ids`` are the documents' sorted ids, in the order of the scores.
+    """Scores documents for a query. ``ids`` are the documents' sorted ids, in the order of the
+    scores.
 
-    A subclass has ``scores_of(queries)``: one score per query and document, (q, n) floats; higher is better.
+    A subclass has ``scores_of(queries)``: one score per query and document, (q, n) floats; higher
+    is better.
     """
 
     ids: list[str]
@@ -102,7 +106,9 @@ class Ranker:
         return [(self.ids[at], float(scores[at])) for at in best(scores, k)]
 
     def rank(self, queries: Mapping[str, str], k: int) -> dict[str, list[str]]:
-        """Query id -> the ids of its best min(k, n) documents, best first; equal scores in the order of ids."""
+        """Query id -> the ids of its best min(k, n) documents, best first; equal scores in the
+        order of ids.
+        """
         texts, ranked = list(queries.values()), []
         for start in range(0, len(texts), BATCH):
             for scores in self.scores_of(texts[start : start + BATCH]):
@@ -121,7 +127,8 @@ def best(scores: np.ndarray, k: int) -> np.ndarray:
 class Bm25(Ranker):
     """Okapi BM25 over ``documents`` (id -> words), with the same numbers as rank-bm25.
 
-    Each query word is scored once, for the documents that contain it, instead of scoring all documents for every query.
+    Each query word is scored once, for the documents that contain it, instead of scoring all
+    documents for every query.
     ``words`` splits a query into words; a word that occurs twice counts twice.
     """
 
@@ -177,7 +184,8 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 class Ensemble(Ranker):
     """weight x cosine with the code + cosine with the description (paper, Sections 3 and 4.3).
 
-    The paper does not say to which of the two its WEIGHTS apply; Heyman and Van Cutsem's notebook weights the code.
+    The paper does not say to which of the two its WEIGHTS apply; Heyman and Van Cutsem's notebook
+    weights the code.
     """
 
     def __init__(self, code: Ranker, description: Ranker, weight: float):
@@ -189,8 +197,9 @@ class Ensemble(Ranker):
 
 
 def by_code(codes: Mapping[str, str], vectors: Mapping[str, np.ndarray]) -> Cosine:
-    """The neural bag of words NCS over code (id -> text): a query is the mean of its words' ``vectors``, code
-    their mean weighted by TF-IDF (Heyman and Van Cutsem, Section 4.1). Unknown words are ignored.
+    """The neural bag of words NCS over code (id -> text): a query is the mean of its words'
+    ``vectors``, code their mean weighted by TF-IDF (Heyman and Van Cutsem, Section 4.1). Unknown
+    words are ignored.
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -208,10 +217,11 @@ def by_code(codes: Mapping[str, str], vectors: Mapping[str, np.ndarray]) -> Cosi
 
 
 def by_description(descriptions: Mapping[str, str], encoder: str | Path) -> Cosine:
-    """Ranks by descriptions (id -> text), encoded by a sentence-transformers model: a folder or a name on the hub.
+    """Ranks by descriptions (id -> text), encoded by a sentence-transformers model: a folder or a
+    name on the hub.
 
-    Heyman and Van Cutsem (Section 4.2) fine-tune the Universal Sentence Encoder. Raises UserError if the model does not
-    load.
+    Heyman and Van Cutsem (Section 4.2) fine-tune the Universal Sentence Encoder. Raises UserError
+    if the model does not load.
     """
 
     def encode(texts: Sequence[str]) -> np.ndarray:
@@ -238,7 +248,9 @@ def _encoder(name: str):
 
 
 def train_words(lines: Sequence[Sequence[str]], **changes) -> dict[str, np.ndarray]:
-    """Train fastText: word -> vector, (d,) float32 rounded to half precision; ``changes`` override FASTTEXT."""
+    """Train fastText: word -> vector, (d,) float32 rounded to half precision; ``changes`` override
+    FASTTEXT.
+    """
     from gensim.models import FastText
 
     trained = FastText(lines, **FASTTEXT | changes).wv
@@ -247,7 +259,9 @@ def train_words(lines: Sequence[Sequence[str]], **changes) -> dict[str, np.ndarr
 
 
 def save_words(folder: Path, vectors: Mapping[str, np.ndarray]) -> None:
-    """Write word vectors to a folder; the words are written last, so a folder that has them is complete."""
+    """Write word vectors to a folder; the words are written last, so a folder that has them is
+    complete.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     np.save(folder / "vectors.npy", np.array(list(vectors.values()), dtype=np.float16))
     words = json.dumps({"words": list(vectors)}, ensure_ascii=False)

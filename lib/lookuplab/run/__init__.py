@@ -1,1 +1,3 @@
-"""What executes a notebook: the command line, notebooks and profiles, downloads, the runner, audits and pages."""
+"""What executes a notebook: the command line, notebooks and profiles, downloads, the runner, audits
+and pages.
+"""

@@ -1,7 +1,8 @@
-"""Is the record what the models, Jedi, pylint and the programs answer? What it depends on, and audits of it.
+"""Is the record what the models, Jedi, pylint and the programs answer? What it depends on, and
+audits of it.
 
-An audit executes notebooks, which keep the questions of a seeded sample of the record's rows (``models.record``); makes
-these rows anew, in a process of its own; and compares them one by one.
+An audit executes notebooks, which keep the questions of a seeded sample of the record's rows
+(``models.record``); makes these rows anew, in a process of its own; and compares them one by one.
 """
 
 import json
@@ -53,7 +54,9 @@ def cold() -> Path:
 
 
 def conditions() -> dict[str, dict[str, Any]]:
-    """What the rows of each store depend on besides what was asked; rows made under other conditions are not found."""
+    """What the rows of each store depend on besides what was asked; rows made under other
+    conditions are not found.
+    """
     read = python_sources.identity("jedi", "parso", "pylint", "astroid")
     judging = {"version": analysers.JUDGING_VERSION, "read": read}
     models = {name: content_hash(folder) for name, folder in mini_models().items()}
@@ -79,7 +82,9 @@ def about() -> dict[str, Any]:
 
 
 def fit(notebooks: Iterable[str], jobs: int = 1) -> Iterator[str]:
-    """Lines for the user: how much of the record still fits, and what has changed since it was made."""
+    """Lines for the user: how much of the record still fits, and what has changed since it was
+    made.
+    """
     told = about()
     if not told:
         yield "there is no record here: every answer is made anew"
@@ -112,7 +117,8 @@ def fit(notebooks: Iterable[str], jobs: int = 1) -> Iterator[str]:
 def write(stores: Path, run: Mapping[str, Any]) -> dict[str, dict[str, int]]:
     """Write the record from the stores in a folder; return the number of rows by store and kind.
 
-    ``run`` says where and when they were made. Raises UserError under another Python and for stores without answers.
+    ``run`` says where and when they were made. Raises UserError under another Python and for stores
+    without answers.
     """
     if elsewhere():
         raise UserError(
@@ -144,7 +150,9 @@ def answer_anew(audit: record.Audit) -> int:
 
 
 def make(audit: record.Audit) -> None:
-    """Answer the questions that the notebooks have kept, each once, into stores in the audit's folder."""
+    """Answer the questions that the notebooks have kept, each once, into stores in the audit's
+    folder.
+    """
     together: dict[tuple[str, object], tuple[Any, dict[str, Any]]] = {}
     models: dict[str, tuple[Model, list]] = {}
     for file in sorted(Path(audit.folder).glob("*.pickle")):
@@ -189,7 +197,9 @@ def _characters(parts: Parts) -> int:
 
 
 def rounds(asked: Iterable[Asked]) -> list[list[Asked]]:
-    """The questions in as few lists as possible in which an id names one prompt and one continuation, as a call needs it."""
+    """The questions in as few lists as possible in which an id names one prompt and one
+    continuation, as a call needs it.
+    """
     found: list[tuple[dict[str, tuple[Prompt, str]], list[Asked]]] = []
     for one in asked:
         name, named = one[0].id, one[:2]
@@ -230,7 +240,9 @@ def begin(share: str, seed: str = "") -> record.Audit:
 
 
 def finish(audit: record.Audit, code: int) -> int:
-    """Make the sample anew, print the report, and return the exit code; ``code`` is that of the notebooks."""
+    """Make the sample anew, print the report, and return the exit code; ``code`` is that of the
+    notebooks.
+    """
     code = answer_anew(audit) or code
     found = report(audit)
     print("\n".join(found.lines()))
@@ -241,8 +253,8 @@ def finish(audit: record.Audit, code: int) -> int:
 
 @dataclass
 class Report:
-    """An audit's outcome: by (store, kind) the rows of the record, of the sample, made anew and equal; what differs, and
-    what near ties explain.
+    """An audit's outcome: by (store, kind) the rows of the record, of the sample, made anew and
+    equal; what differs, and what near ties explain.
     """
 
     audit: record.Audit
@@ -286,7 +298,9 @@ _WIDTHS = {"rows": 9, "sample": 9, "made": 11, "equal": 9}
 
 
 def surely(rows: int, made: int, altered: float = ALTERED) -> str:
-    """The probability that a random sample of ``made`` of ``rows`` has at least one of the altered ones, in percent."""
+    """The probability that a random sample of ``made`` of ``rows`` has at least one of the altered
+    ones, in percent.
+    """
     wrong = math.ceil(altered * rows)
     if made > rows - wrong:
         return "100%"

@@ -1,9 +1,10 @@
-"""Runs tasks on a Dask cluster: the only module that uses Dask (``pip install -e '.[cluster]'``, docs/cluster.md).
+"""Runs tasks on a Dask cluster: the only module that uses Dask (``pip install -e '.[cluster]'``,
+docs/cluster.md).
 
-Without ``--scheduler`` no Dask code runs, and ``execution.spread`` uses threads. Tasks are idempotent: if a worker
-dies, another one repeats its task, and the caller keeps the results that it already has. Workers must have the caller's
-library, packages and checkout; each task checks this before it begins, so that the check includes workers that join
-late.
+Without ``--scheduler`` no Dask code runs, and ``execution.spread`` uses threads. Tasks are
+idempotent: if a worker dies, another one repeats its task, and the caller keeps the results that it
+already has. Workers must have the caller's library, packages and checkout; each task checks this
+before it begins, so that the check includes workers that join late.
 """
 
 import logging
@@ -24,7 +25,9 @@ _HERE = "what was done is kept, and the same command goes on from there"
 
 
 class Cluster:
-    """A connected ``distributed.Client``: ``map`` for many tasks, ``submit`` and ``result`` for single tasks."""
+    """A connected ``distributed.Client``: ``map`` for many tasks, ``submit`` and ``result`` for
+    single tasks.
+    """
 
     def __init__(self, client: Any, scheduler: str):
         self.client, self.scheduler = client, scheduler
@@ -38,8 +41,8 @@ class Cluster:
             raise error if self.client.status == "running" else self._gone() from error
 
     def result(self, future: Future) -> Any:
-        """What the function returned or raised. Raises UserError if the scheduler is gone, the worker has a different
-        installation, or the task took down every worker that tried it.
+        """What the function returned or raised. Raises UserError if the scheduler is gone, the
+        worker has a different installation, or the task took down every worker that tried it.
         """
         from distributed.scheduler import KilledWorker
 
@@ -54,11 +57,14 @@ class Cluster:
             ) from None
 
     def map(self, function: Callable, tasks: Sequence) -> Iterator[tuple[int, Any]]:
-        """(position, ``function(task)``) as they finish; raises what ``result`` raises, and cancels the other tasks."""
+        """(position, ``function(task)``) as they finish; raises what ``result`` raises, and cancels
+        the other tasks.
+        """
         futures = {self.submit(function, task): number for number, task in enumerate(tasks)}
         try:
             for future in as_completed(list(futures)):
-                # released at once: otherwise the scheduler would recompute the result if its worker died
+                # released at once: otherwise the scheduler would recompute the result if its worker
+                # died
                 yield futures.pop(future), self.result(future)
         finally:
             for future in futures:
@@ -70,9 +76,11 @@ class Cluster:
 
 @contextmanager
 def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
-    """The cluster for ``--scheduler``: None without it; for ``"local"``, ``workers`` processes on this machine.
+    """The cluster for ``--scheduler``: None without it; for ``"local"``, ``workers`` processes on
+    this machine.
 
-    Raises UserError if Dask is missing, the address is malformed, or nothing answers within CONNECT_SECONDS.
+    Raises UserError if Dask is missing, the address is malformed, or nothing answers within
+    CONNECT_SECONDS.
     """
     if scheduler is None:
         yield None

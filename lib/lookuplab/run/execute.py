@@ -1,7 +1,8 @@
 """Runs one notebook: papermill with its own engine executes it in an ordinary Jupyter kernel.
 
-The runner starts ``python -m lookuplab.run.execute`` for each notebook and writes the job to its standard input, which
-stays open as long as the runner lives. When it closes, even by kill -9, the kernel and all that it started are killed.
+The runner starts ``python -m lookuplab.run.execute`` for each notebook and writes the job to its
+standard input, which stays open as long as the runner lives. When it closes, even by kill -9, the
+kernel and all that it started are killed.
 """
 
 import json
@@ -13,13 +14,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-# pandas must compute the same, whatever else is installed; not where a user works, whose own options these are
+# pandas must compute the same, whatever else is installed; not where a user works, whose own
+# options these are
 PANDAS = """__import__("pandas").set_option("compute.use_bottleneck", False, "compute.use_numexpr", False)"""
 STARTS = 3  # tries to start a kernel: of several at once, two may have picked the same port
 
 
 class Failure(NamedTuple):
-    """Why a notebook failed. ``cell`` is the 1-based number among its code cells, 0 if no cell is to blame."""
+    """Why a notebook failed. ``cell`` is the 1-based number among its code cells, 0 if no cell is
+    to blame.
+    """
 
     cell: int
     source: str
@@ -65,7 +69,9 @@ def _failing(copy: Path) -> int:
 
 
 def end_with_the_runner() -> str:
-    """Read what the runner tells this process, a line; from now on, this process and its children end with the runner."""
+    """Read what the runner tells this process, a line; from now on, this process and its children
+    end with the runner.
+    """
     told = sys.stdin.readline()
 
     def watch() -> None:

@@ -1,7 +1,8 @@
-"""What can be run: the notebooks, the profiles, and the checked job that combines a notebook with a request.
+"""What can be run: the notebooks, the profiles, and the checked job that combines a notebook with a
+request.
 
-Errors in a request are found here, before anything starts: an unknown parameter, a value of the wrong type, a missing
-model or file.
+Errors in a request are found here, before anything starts: an unknown parameter, a value of the
+wrong type, a missing model or file.
 """
 
 import ast
@@ -46,14 +47,16 @@ _YAML = (".yaml", ".yml")
 
 @dataclass(frozen=True)
 class Notebook:
-    """One notebook: its folder is its ``paper``; ``parameters`` are the values in its parameters cell.
+    """One notebook: its folder is its ``paper``; ``parameters`` are the values in its parameters
+    cell.
 
-    ``artifacts`` are the tables and figures that it saves, as ``paper/name``. ``order`` is its place in ``reproduce``
-    (``notebooks/order.yaml``): ``first`` fills the stores for the others of its paper, ``alone`` measures time and runs
-    with nothing beside it, ``manual`` marks lessons and templates, and all others are ``any``. ``alone`` and ``manual``
-    notebooks run only if they or their paper are named.
-    ``drawing`` is the code that draws the pictures from the artifacts' CSVs: the statements ``name = Artifact(...)`` and the
-    cells tagged ``draw``.
+    ``artifacts`` are the tables and figures that it saves, as ``paper/name``. ``order`` is its
+    place in ``reproduce`` (``notebooks/order.yaml``): ``first`` fills the stores for the others of
+    its paper, ``alone`` measures time and runs with nothing beside it, ``manual`` marks lessons and
+    templates, and all others are ``any``. ``alone`` and ``manual`` notebooks run only if they or
+    their paper are named.
+    ``drawing`` is the code that draws the pictures from the artifacts' CSVs: the statements ``name
+    = Artifact(...)`` and the cells tagged ``draw``.
     """
 
     path: Path
@@ -90,7 +93,8 @@ def all_notebooks(paper: str | None = None) -> list[Notebook]:
 
 
 def find(name: str) -> Notebook:
-    """A notebook by path, by its own name or by that of an artifact, with or without the paper before it.
+    """A notebook by path, by its own name or by that of an artifact, with or without the paper
+    before it.
 
     Raises UserError, which suggests the most similar name.
     """
@@ -116,7 +120,9 @@ def _names(*ids: str) -> list[str]:
 
 
 def read(path: Path) -> Notebook:
-    """Parse a notebook. Raises UserError if it is not one, or its parameters cell holds more than plain values."""
+    """Parse a notebook. Raises UserError if it is not one, or its parameters cell holds more than
+    plain values.
+    """
     try:
         cells = [
             ("".join(cell["source"]), cell["metadata"].get("tags", ()))
@@ -144,7 +150,9 @@ def read(path: Path) -> Notebook:
 
 
 def _made(path: Path, source: str) -> Iterator[tuple[str, str]]:
-    """(``paper/name``, statement) for each ``... = Artifact(...)`` of a cell. Raises UserError if no name can be read."""
+    """(``paper/name``, statement) for each ``... = Artifact(...)`` of a cell. Raises UserError if
+    no name can be read.
+    """
     try:
         body = ast.parse(source).body
     except SyntaxError:  # with IPython's magics it may be Python
@@ -176,14 +184,16 @@ def _made(path: Path, source: str) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Profile:
-    """Parameters for the notebooks, from one YAML ``file``; no code depends on which profile is used.
+    """Parameters for the notebooks, from one YAML ``file``; no code depends on which profile is
+    used.
 
-    ``parameters`` apply to every notebook that declares them, ``notebooks[id]`` to one notebook, which must declare
-    them. ``committed`` says that the figures are kept in the repository; otherwise they are written under ``runs/``.
-    ``by_model`` says that runs of other models have figures of their own. ``threads`` is the number of threads per
-    notebook; 0 shares the cores among the notebooks that run at once, but then the last bits of floating-point numbers
-    depend on how many run. ``steps`` maps paths among the parameters, and paths that begin with them, to instructions
-    for making them.
+    ``parameters`` apply to every notebook that declares them, ``notebooks[id]`` to one notebook,
+    which must declare them. ``committed`` says that the figures are kept in the repository;
+    otherwise they are written under ``runs/``.
+    ``by_model`` says that runs of other models have figures of their own. ``threads`` is the number
+    of threads per notebook; 0 shares the cores among the notebooks that run at once, but then the
+    last bits of floating-point numbers depend on how many run. ``steps`` maps paths among the
+    parameters, and paths that begin with them, to instructions for making them.
     """
 
     file: Path
@@ -198,9 +208,11 @@ class Profile:
 
 @dataclass(frozen=True)
 class Request:
-    """What the command line asks for: a profile, and ``given`` texts by parameter, which override everything else.
+    """What the command line asks for: a profile, and ``given`` texts by parameter, which override
+    everything else.
 
-    With them, figures go under ``runs/``, never over committed ones, unless the profile is ``by_model`` and they set
+    With them, figures go under ``runs/``, never over committed ones, unless the profile is
+    ``by_model`` and they set
     only models: then those models get their own folder, ``<profile>/<models>``.
     """
 
@@ -236,7 +248,9 @@ def profile_names() -> list[str]:
 
 
 def load_profile(name: str) -> Profile:
-    """One of the kit's profiles by name, or your own by the path of its YAML file. Raises UserError."""
+    """One of the kit's profiles by name, or your own by the path of its YAML file. Raises
+    UserError.
+    """
     file = Path(name) if name.endswith(_YAML) else PROFILES / f"{name}.yaml"
     if not file.is_file():
         raise UserError(f"no profile {name!r}; there are: {', '.join(profile_names())}")
@@ -250,7 +264,8 @@ def load_profile(name: str) -> Profile:
 
 
 def request(name: str) -> Request:
-    """A profile by name or path, or ``paper/OWNER/MODEL``: the paper profile with that model in place of the paper's.
+    """A profile by name or path, or ``paper/OWNER/MODEL``: the paper profile with that model in
+    place of the paper's.
 
     Raises UserError.
     """
@@ -274,12 +289,15 @@ def made_request(name: str) -> Request:
 
 @dataclass(frozen=True)
 class Job:
-    """One notebook to execute: ``parameters`` are injected, ``values`` are all of its parameters after that.
+    """One notebook to execute: ``parameters`` are injected, ``values`` are all of its parameters
+    after that.
 
-    ``output`` is the executed copy; ``figures`` is the folder above ``<profile>/<paper>`` for its artifacts.
-    ``without`` and ``needs`` are models of the profile whose API key is not set. Those in ``without`` are left out, and
-    the notebook runs with the others. ``needs`` has the models of a parameter for which no key at all is set; then the
-    notebook cannot run. ``environment``: variables for its process besides the usual ones.
+    ``output`` is the executed copy; ``figures`` is the folder above ``<profile>/<paper>`` for its
+    artifacts.
+    ``without`` and ``needs`` are models of the profile whose API key is not set. Those in
+    ``without`` are left out, and the notebook runs with the others. ``needs`` has the models of a
+    parameter for which no key at all is set; then the notebook cannot run. ``environment``:
+    variables for its process besides the usual ones.
     """
 
     notebook: Notebook
@@ -311,7 +329,9 @@ class Job:
         return self.output.with_suffix(suffix)
 
     def named(self) -> Iterator[tuple[str, str]]:
-        """(parameter, text) for every non-empty text among the parameters' values, lists item by item."""
+        """(parameter, text) for every non-empty text among the parameters' values, lists item by
+        item.
+        """
         for name, value in self.values.items():
             for item in value if isinstance(value, list) else [value]:
                 if isinstance(item, str) and item:
@@ -325,9 +345,10 @@ class Job:
 def plan(notebook: Notebook, request: Request, given: Mapping[str, str] | None = None) -> Job:
     """A job whose parameters have the notebook's names and types.
 
-    ``given`` are further texts from the command line; the notebook must declare their names. Of the request's own it
-    takes those that it declares. Models on the hub get the revision that ``data/sources.toml`` pins. If the keys for
-    some of the profile's models are not set, the others are run. Raises UserError for an unknown name or a wrong type.
+    ``given`` are further texts from the command line; the notebook must declare their names. Of the
+    request's own it takes those that it declares. Models on the hub get the revision that
+    ``data/sources.toml`` pins. If the keys for some of the profile's models are not set, the others
+    are run. Raises UserError for an unknown name or a wrong type.
     """
     known, given = notebook.parameters, given or {}
     request = replace(request, given={**request.given, **given})
@@ -375,7 +396,8 @@ def plan(notebook: Notebook, request: Request, given: Mapping[str, str] | None =
 
 
 def fitted(declared: Any, value: Any) -> Any:
-    """``value``, parsed if it is a text, with the type of ``declared``. Raises TypeError for a wrong type.
+    """``value``, parsed if it is a text, with the type of ``declared``. Raises TypeError for a
+    wrong type.
 
     An int fits a float, a list's items must fit its first item, and None accepts anything.
     """
@@ -403,7 +425,8 @@ def missing_key(model: str) -> str:
 
 
 def missing(job: Job) -> Iterator[tuple[str, str]]:
-    """(problem, instructions or "") for everything that this machine lacks or the notebook cannot use.
+    """(problem, instructions or "") for everything that this machine lacks or the notebook cannot
+    use.
 
     Whatever is fetched automatically is not missing. Does not use the network.
     """
@@ -456,7 +479,9 @@ def foreign_tasks(job: Job) -> str:
 
 
 def from_network(job: Job) -> list[downloads.Source]:
-    """What a job needs from the network, fetched or not: models on the hub, and entries of ``data/sources.toml``."""
+    """What a job needs from the network, fetched or not: models on the hub, and entries of
+    ``data/sources.toml``.
+    """
     known, found = downloads.load().values(), []
     for name, item in job.named():
         parts = {"corpus": ["-snippets"], "queries_of": ["-valid", "-test"]}.get(name, [])
@@ -474,9 +499,11 @@ def from_network(job: Job) -> list[downloads.Source]:
 
 
 def check(job: Job, anyway: bool = False) -> None:
-    """Check that everything named in the parameters is here, fetch what is missing, and check that hub models exist.
+    """Check that everything named in the parameters is here, fetch what is missing, and check that
+    hub models exist.
 
-    A run of hours should not fail at its third model. ``anyway`` allows any model on the mini tasks. Raises UserError.
+    A run of hours should not fail at its third model. ``anyway`` allows any model on the mini
+    tasks. Raises UserError.
     """
     from huggingface_hub import hf_hub_download
 
@@ -505,7 +532,9 @@ def folder_of(item: str) -> Path:
 
 
 def _place(name: str, item: str) -> Path | None:
-    """The location of a path among the parameters, or of a model from the package index; None for anything else."""
+    """The location of a path among the parameters, or of a model from the package index; None for
+    anything else.
+    """
     source = downloads.load().get(bare(item))
     if source and source.kind == "package":
         return source.folder
@@ -527,6 +556,8 @@ def _each(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def _absolute(item: str) -> str:
-    """Make a path absolute: it is relative to where the command was typed, but the notebook runs elsewhere."""
+    """Make a path absolute: it is relative to where the command was typed, but the notebook runs
+    elsewhere.
+    """
     place = Path(item).expanduser()
     return str(place.resolve()) if item and place.exists() else item

@@ -1,8 +1,8 @@
-"""The last runs as pages: RESULTS.md, CLAIMS.md, and a static site with every notebook, all numbers and the
-documentation.
+"""The last runs as pages: RESULTS.md, CLAIMS.md, and a static site with every notebook, all numbers
+and the documentation.
 
-The site has the same layout as the repository, so that links in Markdown files stay valid; Sphinx with MyST-NB builds
-it. Nothing is executed or fetched.
+The site has the same layout as the repository, so that links in Markdown files stay valid; Sphinx
+with MyST-NB builds it. Nothing is executed or fetched.
 """
 
 import re
@@ -140,7 +140,9 @@ def claims_page(judgements: list[claims.Judgement], request: Request) -> str:
 
 
 def results_page(request: Request) -> str:
-    """The page RESULTS.md: every notebook's question, method, pictures, results and verdicts, paper by paper."""
+    """The page RESULTS.md: every notebook's question, method, pictures, results and verdicts, paper
+    by paper.
+    """
     run = Run(request)
     contents, page = [], []
     for folder in run.notebooks:
@@ -160,7 +162,8 @@ def _to(head: str) -> str:
 class Run:
     """A profile's last run, and the other runs in the same figures folder.
 
-    ``names`` are those of the runs, the profile's own first; ``judged`` maps each run to the verdicts on all claims;
+    ``names`` are those of the runs, the profile's own first; ``judged`` maps each run to the
+    verdicts on all claims;
     ``notebooks`` maps each folder of notebooks to its notebooks, papers first.
     """
 
@@ -183,12 +186,15 @@ class Run:
         return self.told(_story(folder)).partition("\n")[0].removeprefix("# ")
 
     def verdicts(self, folder: str) -> str:
-        """How many claims, checks and findings of a paper hold, fail or are not decided; "" if there are none."""
+        """How many claims, checks and findings of a paper hold, fail or are not decided; "" if
+        there are none.
+        """
         asked = [one for one in self.judged[self.names[0]] if one.claim.paper == folder]
         return "; ".join(claims.by_role(asked))
 
     def told(self, file: Path) -> str:
-        """A page of the repository with this run's pictures, the result below each, and the verdict after each claim.
+        """A page of the repository with this run's pictures, the result below each, and the verdict
+        after each claim.
 
         A folder of notebooks without a page gives a heading with its name.
         """
@@ -206,7 +212,8 @@ class Run:
         return re.sub("`([a-z0-9-]+)`", lambda one: one[0] + verdicts.get(one[1], ""), text)
 
     def section(self, folder: str, up: str = "") -> list[str]:
-        """The results of the notebooks of one folder. ``up`` is the path from the page to the root ("" for RESULTS.md).
+        """The results of the notebooks of one folder. ``up`` is the path from the page to the root
+        ("" for RESULTS.md).
 
         Pages below the root, which belong to the site, also show all numbers and their provenance.
         """
@@ -250,7 +257,9 @@ def _story(folder: str) -> Path:
 
 
 def _numbers(place: Path, folder: str) -> list[str]:
-    """An artifact's provenance, links to its files (``folder`` is relative to the page), and its table."""
+    """An artifact's provenance, links to its files (``folder`` is relative to the page), and its
+    table.
+    """
     record = read_record(place)
     commit, is_dirty = record["git"]["commit"] or "none", bool(record["git"]["dirty"])
     table = read_csv(place.with_suffix(".csv")).drop(columns=["paper", "artifact"])
@@ -270,7 +279,9 @@ def sentence(place: Path) -> str:
 
 
 def _introduction(notebook: Notebook) -> list[str]:
-    """A notebook's title and the paragraphs before its first code cell: the question and the method."""
+    """A notebook's title and the paragraphs before its first code cell: the question and the
+    method.
+    """
     cells = nbformat.read(notebook.path, as_version=4).cells
     texts = takewhile(lambda cell: cell.cell_type == "markdown", cells)
     opening = [cell.source for cell in texts if not cell.source.startswith("## ")]

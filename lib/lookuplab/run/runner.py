@@ -1,7 +1,7 @@
 """Executes jobs: each notebook by papermill in a process of its own (``execute``), several at once.
 
-``run_one`` runs one job, here or on a worker of a Dask cluster; ``run_jobs`` decides which may start. A notebook's
-process ends with the process that waits for it, however that ends.
+``run_one`` runs one job, here or on a worker of a Dask cluster; ``run_jobs`` decides which may
+start. A notebook's process ends with the process that waits for it, however that ends.
 """
 
 import json
@@ -33,8 +33,8 @@ from lookuplab.run.cluster import Cluster
 from lookuplab.run.execute import Failure
 from lookuplab.run.notebooks import Job, all_notebooks, folder_of
 
-# Variables that a launcher sets for its processes. Notebooks must not see them: training there would wait for the
-# others.
+# Variables that a launcher sets for its processes. Notebooks must not see them: training there
+# would wait for the others.
 _LAUNCHER = re.compile(
     r"((LOCAL|GROUP|ROLE)_)?(RANK|WORLD_SIZE)$|MASTER_(ADDR|PORT)$|ROLE_|TORCHELASTIC_|ACCELERATE_"
 )
@@ -45,7 +45,9 @@ ALWAYS = {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false"}
 
 
 def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
-    """Execute a notebook in its own process and wait for its end. ``host`` is the machine of a cluster's caller."""
+    """Execute a notebook in its own process and wait for its end. ``host`` is the machine of a
+    cluster's caller.
+    """
     if host not in ("", socket.gethostname()) and not os.environ.get(STORE):
         raise UserError(  # SQLite's WAL needs the memory of one machine
             f"the worker on {socket.gethostname()} shares {paths.STORE.name} with another machine, which SQLite "
@@ -71,7 +73,8 @@ def run_one(job: Job, threads: int = 1, host: str = "") -> Failure | None:
 
 
 def run_module(module: str, told: object, env: dict[str, str], log: BinaryIO | None = None) -> int:
-    """Run a module of the kit in a process of its own, which reads ``told``, a line of JSON; return its exit status.
+    """Run a module of the kit in a process of its own, which reads ``told``, a line of JSON; return
+    its exit status.
 
     It ends with this process, however that ends (``execute.end_with_the_runner``).
     """
@@ -93,7 +96,9 @@ def _plain(failure: Failure) -> Failure:
 
 
 def environment(job: Job, threads: int) -> dict[str, str]:
-    """The environment of a notebook's process: its share of the processors, where its artifacts and answers go."""
+    """The environment of a notebook's process: its share of the processors, where its artifacts and
+    answers go.
+    """
     pools = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     preset = {} if job.request.profile.threads else os.environ
     # the kernel works in the notebook's folder, so that a relative path would be another one there
@@ -120,10 +125,11 @@ def environment(job: Job, threads: int) -> dict[str, str]:
 
 
 def rank_and_count() -> tuple[int, int]:
-    """(number of this process from 0, number of processes) in one ``accelerate launch`` (or torchrun) command.
+    """(number of this process from 0, number of processes) in one ``accelerate launch`` (or
+    torchrun) command.
 
-    Raises UserError if the processes are on several machines. A cluster's scheduler may set only WORLD_SIZE: that is
-    not a launch.
+    Raises UserError if the processes are on several machines. A cluster's scheduler may set only
+    WORLD_SIZE: that is not a launch.
     """
     names = ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
     if not all(name in os.environ for name in names):
@@ -138,7 +144,9 @@ def rank_and_count() -> tuple[int, int]:
 
 
 def _launch_environment(rank: int, count: int) -> dict[str, str]:
-    """A launched process's share of the prompts and of the GPUs. Raises UserError if there are too few."""
+    """A launched process's share of the prompts and of the GPUs. Raises UserError if there are too
+    few.
+    """
     if count == 1:
         return {}
     import torch
@@ -159,9 +167,11 @@ def _launch_environment(rank: int, count: int) -> dict[str, str]:
 def run_jobs(
     jobs: Sequence[Job], parallel: int = 1, cluster: Cluster | None = None
 ) -> list[Failure | None]:
-    """Run all jobs, with a progress bar; a failure stops no other job. Results are in the order of ``jobs``.
+    """Run all jobs, with a progress bar; a failure stops no other job. Results are in the order of
+    ``jobs``.
 
-    A paper's jobs start after its ``first`` ones have ended; ``alone`` jobs run after all others and one by one.
+    A paper's jobs start after its ``first`` ones have ended; ``alone`` jobs run after all others
+    and one by one.
     """
     share, host = max(1, cores() // parallel), socket.gethostname() if cluster else ""
     pool = cluster or ThreadPoolExecutor(parallel)
@@ -172,7 +182,8 @@ def run_jobs(
 
     with Progress("notebooks", len(jobs), note=note) as progress:
         while waiting or running:
-            # no more at once than run at once, so that a notebook's seconds are its own; a cluster has its own queue
+            # no more at once than run at once, so that a notebook's seconds are its own; a cluster
+            # has its own queue
             free = len(waiting) if cluster else parallel - len(running)
             for at in startable(waiting, [jobs[at] for at, *_ in running.values()])[:free]:
                 job = waiting.pop(at)
@@ -227,7 +238,9 @@ def _last_words(job: Job) -> str:
 
 
 def uses(jobs: Iterable[Job]) -> dict[str, int]:
-    """How many answers and judgements the jobs found in the record and in the stores, lacked, and made for an audit."""
+    """How many answers and judgements the jobs found in the record and in the stores, lacked, and
+    made for an audit.
+    """
     total = Counter(recorded=0, stored=0, new=0, again=0)
     for job in jobs:
         with suppress(OSError):
@@ -249,7 +262,8 @@ def state(job: Job) -> str:
 
 
 def fingerprint(job: Job) -> str:
-    """A digest of what the job's numbers depend on: notebook, parameters, data, library and packages.
+    """A digest of what the job's numbers depend on: notebook, parameters, data, library and
+    packages.
 
     For files named in its parameters, size and modification time stand for the content.
     """
@@ -274,7 +288,9 @@ def surroundings() -> str:
 
 
 def _record(job: Job, ran_with: str) -> str:
-    """The content of the ``.ran`` file: the fingerprint that the job ran with, and hashes of what it wrote."""
+    """The content of the ``.ran`` file: the fingerprint that the job ran with, and hashes of what
+    it wrote.
+    """
     files = (job.place.parent / f"{name}.csv" for name in job.notebook.artifacts)
     return ran_with + canonical(_hashes(files))
 
@@ -287,7 +303,8 @@ def _hashes(files: Iterable[Path]) -> dict[str, str]:
 
 
 def keep_answers(jobs: Sequence[Job]) -> None:
-    """Write which answers the jobs used to ``figures/<profile>/answers.csv.gz``, except notebooks run on demand.
+    """Write which answers the jobs used to ``figures/<profile>/answers.csv.gz``, except notebooks
+    run on demand.
 
     Equal runs write equal bytes. Rows of other notebooks in the file are kept.
     """

@@ -1,7 +1,8 @@
-"""Does a confidence predict how often the answer is right? (CloudAPIBench, Section 4.2 and Figure 9a)
+"""Does a confidence predict how often the answer is right? (CloudAPIBench, Section 4.2 and Figure
+9a)
 
-Throughout, ``correct`` is (n,) booleans, ``confidence`` (n,) numbers from 0 to 1, and ``clusters`` (n,) labels that are
-equal for answers that depend on each other. The Brier score is a mean:
+Throughout, ``correct`` is (n,) booleans, ``confidence`` (n,) numbers from 0 to 1, and ``clusters``
+(n,) labels that are equal for answers that depend on each other. The Brier score is a mean:
 ``rates.rate`` of ``(confidence - correct) ** 2``.
 """
 
@@ -43,11 +44,13 @@ def auroc_interval(correct, confidence, clusters, less=None) -> Rate:
 
 
 def ece_interval(correct, confidence, clusters, bins: int = 10) -> Rate:
-    """Expected calibration error: mean distance of share right and mean confidence in equal-mass bins, by size.
+    """Expected calibration error: mean distance of share right and mean confidence in equal-mass
+    bins, by size.
 
-    Noise never cancels in a sum of distances, so even a calibrated model's error is above 0. The interval is therefore
-    Scheffé's: all errors whose gaps in the bins are jointly compatible with the observed ones. It covers the truth in
-    more than 95% of samples, and reaches 0 if nothing shows that the model is miscalibrated.
+    Noise never cancels in a sum of distances, so even a calibrated model's error is above 0. The
+    interval is therefore Scheffé's: all errors whose gaps in the bins are jointly compatible with
+    the observed ones. It covers the truth in more than 95% of samples, and reaches 0 if nothing
+    shows that the model is miscalibrated.
     """
     gap = np.asarray(correct, dtype=float) - np.asarray(confidence, dtype=float)
     inside = _bins(confidence, bins)[:, None] == np.arange(1, bins + 1)
@@ -63,17 +66,19 @@ def ece_interval(correct, confidence, clusters, bins: int = 10) -> Rate:
 def aurc_interval(correct, confidence, clusters) -> Rate:
     """Area under the risk-coverage curve; 0 is perfect.
 
-    Coverage is the share of tasks answered, most confident first and equal confidences together. Risk is the share of
-    wrong answers among them. Each level of confidence is weighted by its share of the tasks.
+    Coverage is the share of tasks answered, most confident first and equal confidences together.
+    Risk is the share of wrong answers among them. Each level of confidence is weighted by its share
+    of the tasks.
     """
     return jackknife(_counted(_aurc, correct, confidence), clusters, of_share)[0]
 
 
 def _counted(statistic: Callable, correct, confidence) -> Callable:
-    """Turn a statistic of right and wrong answers per level of confidence into one of weights, (r, n) -> (r,).
+    """Turn a statistic of right and wrong answers per level of confidence into one of weights, (r,
+    n) -> (r,).
 
-    The statistic maps weighted counts of right and wrong answers at the ascending levels, (r, levels) each, to (r,).
-    Sorting is done once for all rows of weights.
+    The statistic maps weighted counts of right and wrong answers at the ascending levels, (r,
+    levels) each, to (r,). Sorting is done once for all rows of weights.
     """
     confidence = np.asarray(confidence, dtype=float)
     order = np.argsort(confidence, kind="stable")
@@ -105,10 +110,12 @@ def _aurc(right, wrong):
 
 
 def reliability_rows(model: str, correct, confidence, clusters, bins: int = 10) -> list[dict]:
-    """Figure 9a as rows for ``plots.reliability``: two per non-empty bin, condition ``bin_<number>`` from 1.
+    """Figure 9a as rows for ``plots.reliability``: two per non-empty bin, condition
+    ``bin_<number>`` from 1.
 
-    Bins hold equal mass, and equal confidences share one (their average rank decides). ``confidence`` is the bin's mean
-    (0 to 1), ``correct_percent`` its share of right answers; ``n`` the bin's size.
+    Bins hold equal mass, and equal confidences share one (their average rank decides).
+    ``confidence`` is the bin's mean (0 to 1), ``correct_percent`` its share of right answers; ``n``
+    the bin's size.
     """
     correct, confidence, clusters = map(np.asarray, (correct, confidence, clusters))
     member, rows = _bins(confidence, bins), []
@@ -121,5 +128,7 @@ def reliability_rows(model: str, correct, confidence, clusters, bins: int = 10) 
 
 
 def _bins(confidence, bins: int) -> np.ndarray:
-    """(n,) bin numbers from 1: bins of equal mass, by average rank, so that equal confidences share one."""
+    """(n,) bin numbers from 1: bins of equal mass, by average rank, so that equal confidences share
+    one.
+    """
     return np.ceil(rankdata(confidence) * bins / len(confidence))

@@ -1,10 +1,11 @@
 """Numbers with their 95% intervals, and the tidy rows that hold them.
 
-Tasks about the same API (or origin problem, or repository) succeed and fail together, so whole *clusters* are the
-independent observations. The variance of every number is the jackknife variance over clusters, and Student's t widens
-its interval if clusters are few, uneven, or all but a few alike. Three kinds of intervals (``Kind``) are based on this
-variance: for shares (Korn and Graubard 1998), for changes, and for unbounded numbers. ``mini/interval_coverage``
-simulates how often they cover the truth.
+Tasks about the same API (or origin problem, or repository) succeed and fail together, so whole
+*clusters* are the independent observations. The variance of every number is the jackknife variance
+over clusters, and Student's t widens its interval if clusters are few, uneven, or all but a few
+alike. Three kinds of intervals (``Kind``) are based on this
+variance: for shares (Korn and Graubard 1998), for changes, and for unbounded numbers.
+``mini/interval_coverage`` simulates how often they cover the truth.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +30,8 @@ NOTHING, TINY = 1e-15, 1e-300  # a variance of mere rounding errors; avoids divi
 class Rate:
     """A number with its interval. Shares are from 0 to 1.
 
-    ``n`` counts the values behind it (tasks, tokens, pairs), ``clusters`` the independent observations among them.
+    ``n`` counts the values behind it (tasks, tokens, pairs), ``clusters`` the independent
+    observations among them.
     """
 
     value: float
@@ -62,8 +64,8 @@ def bare_row(model: str, condition: str, metric: str, value: float, n: int) -> d
     return row(model, condition, metric, Rate(float(value), nan, nan, n))
 
 
-# Intervals from a value, its variance, the variance's degrees of freedom, and the numbers of clusters and of values
-# behind it: numbers, or arrays of one shape.
+# Intervals from a value, its variance, the variance's degrees of freedom, and the numbers of
+# clusters and of values behind it: numbers, or arrays of one shape.
 
 Kind = Callable[..., tuple]
 
@@ -71,8 +73,8 @@ Kind = Callable[..., tuple]
 def of_share(value, variance, freedom, clusters, n) -> tuple:
     """A number from 0 to 1: Clopper and Pearson's interval (Korn and Graubard 1998).
 
-    It is computed for the number of independent observations that would have this variance. If clusters do not differ
-    at all, they are the observations.
+    It is computed for the number of independent observations that would have this variance. If
+    clusters do not differ at all, they are the observations.
     """
     value = np.clip(value, 0, 1)
     size = np.where(
@@ -87,8 +89,8 @@ def of_share(value, variance, freedom, clusters, n) -> tuple:
 def of_change(value, variance, freedom, clusters, n) -> tuple:
     """The difference of two numbers from 0 to 1.
 
-    A term for one unseen change is added to the variance: a few clusters without any change do not show that nothing
-    ever changes (in the spirit of Agresti and Min 2005).
+    A term for one unseen change is added to the variance: a few clusters without any change do not
+    show that nothing ever changes (in the spirit of Agresti and Min 2005).
     """
     unseen = 1 / ((n + 2) * (clusters + 2))
     low, high = of_number(value, variance + unseen, freedom, clusters, n)
@@ -96,7 +98,9 @@ def of_change(value, variance, freedom, clusters, n) -> tuple:
 
 
 def of_number(value, variance, freedom, clusters, n) -> tuple:
-    """Any number: Student's t. NaN if nothing varied or there is a single cluster: then nothing is known."""
+    """Any number: Student's t. NaN if nothing varied or there is a single cluster: then nothing is
+    known.
+    """
     reach = np.where(variance > NOTHING, t.isf(TAIL, freedom) * np.sqrt(variance), nan)
     return value - reach, value + reach
 
@@ -108,7 +112,8 @@ def wilson(successes: float, n: int) -> tuple[float, float]:
 
 
 def averages(parts, clusters, wholes=None, kind: Kind = of_number) -> list[Rate]:
-    """Sum of each column of ``parts`` over that of ``wholes``, (n, m) each; by default the mean of each column.
+    """Sum of each column of ``parts`` over that of ``wholes``, (n, m) each; by default the mean of
+    each column.
 
     ``n`` is the sum of the wholes; if it is 0, the value is unknown.
     """
@@ -125,9 +130,9 @@ def jackknife(
 ) -> list[Rate]:
     """A smooth statistic of the sample with its interval.
 
-    statistic: maps weights, (r, n) numbers of how often each value counts, to (r,) or, for m statistics, to (r, m); NaN
-    if undefined. wholes: (n, m), what each value adds to the ``n`` of each statistic, by default 1. kind: one for all
-    statistics, or one each. Returns m numbers.
+    statistic: maps weights, (r, n) numbers of how often each value counts, to (r,) or, for m
+    statistics, to (r, m); NaN if undefined. wholes: (n, m), what each value adds to the ``n`` of
+    each statistic, by default 1. kind: one for all statistics, or one each. Returns m numbers.
     """
     labels, member = np.unique(np.asarray(clusters), return_inverse=True)
     value = np.atleast_1d(statistic(np.ones((1, len(member))))[0])
@@ -151,8 +156,9 @@ def _by_cluster(clusters, values: np.ndarray) -> np.ndarray:
 def _numbers(kind: Kind | Sequence[Kind], values, without, sizes, counts) -> list[Rate]:
     """Statistics with their jackknife intervals.
 
-    values: (m,) statistics; without: (c, m), the same without each of the c clusters, NaN if nothing is left; sizes:
-    (c, m), the weight of each cluster; counts: (m,), the n of each statistic.
+    values: (m,) statistics; without: (c, m), the same without each of the c clusters, NaN if
+    nothing is left; sizes: (c, m), the weight of each cluster; counts: (m,), the n of each
+    statistic.
     """
     there = (sizes > 0) & np.isfinite(without)
     clusters, left = (sizes > 0).sum(axis=0), there.sum(axis=0)
@@ -160,7 +166,8 @@ def _numbers(kind: Kind | Sequence[Kind], values, without, sizes, counts) -> lis
     apart = there * (without - without.sum(axis=0) / np.maximum(left, 1))
     squares, fourths = (apart**2).sum(axis=0), (apart**4).sum(axis=0)
     variance = np.where(left > 1, squares * (clusters - 1) / np.maximum(clusters, 1), 0)
-    # degrees of freedom: fewer if clusters are uneven (Kish), or a few make up most of the variance (kurtosis)
+    # degrees of freedom: fewer if clusters are uneven (Kish), or a few make up most of the variance
+    # (kurtosis)
     even = sizes.sum(axis=0) ** 2 / np.maximum((sizes**2.0).sum(axis=0), TINY)
     kurtosis = left * fourths / np.maximum(squares**2, TINY)
     freedom = np.maximum(np.minimum(even - 1, 2 * left / np.maximum(kurtosis - 1, TINY)), 1)
@@ -186,7 +193,9 @@ def average(values, clusters) -> Rate:
 
 
 def rate(values, clusters=None) -> Rate:
-    """The mean of (n,) booleans or numbers from 0 to 1; without ``clusters``, with Wilson's interval."""
+    """The mean of (n,) booleans or numbers from 0 to 1; without ``clusters``, with Wilson's
+    interval.
+    """
     values = np.asarray(values, dtype=float)
     if clusters is None and len(values):
         ends = wilson(values.sum(), len(values))
@@ -196,18 +205,21 @@ def rate(values, clusters=None) -> Rate:
 
 
 def paired_difference(first, second, clusters=None) -> Rate:
-    """Mean of ``second - first``, (n,) each from 0 to 1 on the same ids; by default every id is its own cluster."""
+    """Mean of ``second - first``, (n,) each from 0 to 1 on the same ids; by default every id is its
+    own cluster.
+    """
     change = np.asarray(second, dtype=float) - np.asarray(first, dtype=float)
     clusters = np.arange(len(change)) if clusters is None else clusters
     return averages(change[:, None], clusters, kind=of_change)[0]
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
-    """pass@k of a problem with ``n`` samples, ``c`` of which passed: the probability that one of k samples passes.
+    """pass@k of a problem with ``n`` samples, ``c`` of which passed: the probability that one of k
+    samples passes.
 
-    The unbiased estimator of Chen et al. (2021, Section 2.1) from all n samples, 1 - C(n-c, k) / C(n, k): the share of
-    the sets of k samples that contain a pass. Computed exactly, with Python's integers. Raises UserError for k > n: n
-    samples say nothing about more.
+    The unbiased estimator of Chen et al. (2021, Section 2.1) from all n samples, 1 - C(n-c, k) /
+    C(n, k): the share of the sets of k samples that contain a pass. Computed exactly, with Python's
+    integers. Raises UserError for k > n: n samples say nothing about more.
     """
     if not 1 <= k <= n:
         raise UserError(
@@ -217,11 +229,12 @@ def pass_at_k(n: int, c: int, k: int) -> float:
 
 
 def difference(first: Rate, second: Rate) -> Rate:
-    """``first - second`` of two estimates from their intervals alone, without the individual values.
+    """``first - second`` of two estimates from their intervals alone, without the individual
+    values.
 
-    The square-and-add interval (Newcombe 1998, Zou and Donner 2008): exactly Newcombe's for two Wilson intervals. It
-    assumes independent estimates; for two conditions on the same tasks, which usually agree, it is too wide rather than
-    too narrow. ``n`` is the total.
+    The square-and-add interval (Newcombe 1998, Zou and Donner 2008): exactly Newcombe's for two
+    Wilson intervals. It assumes independent estimates; for two conditions on the same tasks, which
+    usually agree, it is too wide rather than too narrow. ``n`` is the total.
     """
     value = first.value - second.value
     low = value - np.hypot(first.value - first.low, second.high - second.value)
@@ -230,7 +243,9 @@ def difference(first: Rate, second: Rate) -> Rate:
 
 
 class McNemar(NamedTuple):
-    """Discordant counts (true under the first only, under the second only) and the exact two-sided p value."""
+    """Discordant counts (true under the first only, under the second only) and the exact two-sided
+    p value.
+    """
 
     only_first: int
     only_second: int
@@ -238,7 +253,9 @@ class McNemar(NamedTuple):
 
 
 def mcnemar(first, second) -> McNemar:
-    """Exact McNemar test of two (n,) boolean arrays in the same order of ids; p is 1 when nothing changed."""
+    """Exact McNemar test of two (n,) boolean arrays in the same order of ids; p is 1 when nothing
+    changed.
+    """
     change = np.asarray(second, dtype=int) - np.asarray(first, dtype=int)
     lost, gained = int((change < 0).sum()), int((change > 0).sum())
     p = float(binomtest(lost, lost + gained).pvalue) if lost + gained else 1.0

@@ -1,1 +1,3 @@
-"""Retrieval-augmented data-science code (Vinayakumar, Ashwani and Vo-Thanh, Stanford CS224N), judged by execution."""
+"""Retrieval-augmented data-science code (Vinayakumar, Ashwani and Vo-Thanh, Stanford CS224N),
+judged by execution.
+"""

@@ -1,9 +1,10 @@
 """Asking a model with retrieved examples, within a token budget (paper, Sections 3 and 4).
 
-The prompt and the completion share the budget. What does not fit is cut "from the retrieved description and code, in
-that order"; "in rare cases where the prompt itself exceeds the token budget", the paper removes "a minimal number of
-tokens from the prompt". The paper leaves three things open. Here the lowest-ranked example is cut first; a description
-or code loses its end; a problem loses its beginning, because its end says where the answer goes.
+The prompt and the completion share the budget. What does not fit is cut "from the retrieved
+description and code, in that order"; "in rare cases where the prompt itself exceeds the token
+budget", the paper removes "a minimal number of tokens from the prompt". The paper leaves three
+things open. Here the lowest-ranked example is cut first; a description or code loses its end; a
+problem loses its beginning, because its end says where the answer goes.
 """
 
 import random
@@ -51,14 +52,16 @@ def prompt(
     trim: Literal["description-first", "question-first"] = "description-first",
     shortened: bool = False,
 ) -> Trimmed:
-    """The ``examples`` (given best first) and then the ``problem``, cut so that ``max_new_tokens`` more fit into
-    ``budget``.
+    """The ``examples`` (given best first) and then the ``problem``, cut so that ``max_new_tokens``
+    more fit into ``budget``.
 
-    The best example comes last, next to the problem; an example whose description and code are both gone is left out.
-    trim: "description-first" is the paper's (descriptions, then code, then the problem); "question-first" cuts the
-    problem before the examples, for comparison. shortened: the prompt is no longer than it would be without its
-    descriptions, so "description-first" loses exactly these, and "question-first" as many tokens of the problem. Raises
-    UserError if the budget has no room for a prompt.
+    The best example comes last, next to the problem; an example whose description and code are both
+    gone is left out.
+    trim: "description-first" is the paper's (descriptions, then code, then the problem);
+    "question-first" cuts the problem before the examples, for comparison. shortened: the prompt is
+    no longer than it would be without its descriptions, so "description-first" loses exactly these,
+    and "question-first" as many tokens of the problem. Raises UserError if the budget has no room
+    for a prompt.
     """
     check_choice("trim", trim, TRIMS)
     if (room := budget - max_new_tokens) < 1:
@@ -112,7 +115,9 @@ class Asked:
 def look_up(
     ranker: Ranker, snippets: Sequence[Snippet], problems: Sequence[Problem], k: int
 ) -> Found:
-    """The ``k`` snippets that rank best for each problem's question, without any that give the answer away."""
+    """The ``k`` snippets that rank best for each problem's question, without any that give the
+    answer away.
+    """
     known = {snippet.id: snippet for snippet in snippets}
     ranked = ranker.rank({problem.id: problem.question for problem in problems}, k + SPARE)
     return fair({id: [known[one] for one in ids] for id, ids in ranked.items()}, problems, k)
@@ -138,7 +143,8 @@ def _without_spaces(code: str) -> str:
 
 
 def gold(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) -> Found:
-    """At most ``k`` snippets of the object that each problem is about: the most that retrieval can give.
+    """At most ``k`` snippets of the object that each problem is about: the most that retrieval can
+    give.
 
     There are none for a problem that names no object, such as those of DS-1000.
     """
@@ -154,16 +160,16 @@ def object_of(snippet: Snippet) -> str:
 
 
 def hits(found: Found, problems: Sequence[Problem], k: int) -> list[str]:
-    """For each problem, "hit" if one of its first ``k`` snippets is of its own object, else "miss"; "" without an
-    object.
+    """For each problem, "hit" if one of its first ``k`` snippets is of its own object, else "miss";
+    "" without an object.
     """
     shown = {one.id: [*map(object_of, found[one.id][:k])] for one in problems}
     return [one.object and ("hit" if one.object in shown[one.id] else "miss") for one in problems]
 
 
 def at_random(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) -> Found:
-    """``k`` snippets for each problem, drawn by a generator seeded with its id: the control in which nothing is
-    looked up.
+    """``k`` snippets for each problem, drawn by a generator seeded with its id: the control in
+    which nothing is looked up.
     """
     ordered = sorted(snippets, key=lambda one: one.id)
     size = min(k + SPARE, len(ordered))
@@ -173,9 +179,11 @@ def at_random(snippets: Sequence[Snippet], problems: Sequence[Problem], k: int) 
 
 @dataclass
 class Trial:
-    """The judged answers of models that were asked the same problems in several ways: the data behind the figures.
+    """The judged answers of models that were asked the same problems in several ways: the data
+    behind the figures.
 
-    asked: (model, way) -> answers with their verdicts. identities: the models' identities by name, in their order.
+    asked: (model, way) -> answers with their verdicts. identities: the models' identities by name,
+        in their order.
     """
 
     grader: Grader
@@ -204,12 +212,12 @@ class Trial:
     def ask(
         self, model, problems: Sequence[Problem], found: Found, examples: int, budget: int, **cut
     ) -> Asked:
-        """Ask the model every problem, with the first ``examples`` of its ``found`` snippets, within ``budget`` model
-        tokens, and run the answers.
+        """Ask the model every problem, with the first ``examples`` of its ``found`` snippets,
+        within ``budget`` model tokens, and run the answers.
 
-        ``cut``: the options of ``prompt``. A chat model gets DS-1000's instruction for such models (``CHAT``). Each
-        prompt has its problem's id, whatever precedes the problem, so that sample i with two examples is drawn with the
-        same seed as sample i without any.
+        ``cut``: the options of ``prompt``. A chat model gets DS-1000's instruction for such models
+        (``CHAT``). Each prompt has its problem's id, whatever precedes the problem, so that sample
+        i with two examples is drawn with the same seed as sample i without any.
         """
         known, chat = {problem.id: problem for problem in problems}, CHAT if model.chat else None
         room = budget - (len(model.tokenizer(chat)["input_ids"]) if chat else 0)
@@ -239,7 +247,8 @@ def ask_and_run(
 ) -> Trial:
     """Ask each model in each way and run the answers.
 
-    ways: name -> options of ``Trial.ask`` (which may include a different ``found``). python: as in ``grader.environment``.
+    ways: name -> options of ``Trial.ask`` (which may include a different ``found``). python: as in
+        ``grader.environment``.
     sandbox: as in ``execution.server.choose``; the kit's own models may run without one.
     """
     grader = Grader(environment(python), sandbox, own=set(models) <= set(mini_models()))

@@ -1,8 +1,9 @@
-"""The snippets that are looked up, each a description and its code, in one schema (paper, Section 4.1).
+"""The snippets that are looked up, each a description and its code, in one schema (paper, Section
+4.1).
 
-A file has one JSON object ``{id, description, code, source, licence}`` per line. SO-DS, StaQC and CoNaLa are read as
-published by nokia/codesearch (Heyman and Van Cutsem 2020), which uses different field names for the same content. Files
-of queries have one ``{query, relevant_ids}`` per line.
+A file has one JSON object ``{id, description, code, source, licence}`` per line. SO-DS, StaQC and
+CoNaLa are read as published by nokia/codesearch (Heyman and Van Cutsem 2020), which uses different
+field names for the same content. Files of queries have one ``{query, relevant_ids}`` per line.
 """
 
 import ast
@@ -42,11 +43,12 @@ class Query:
 
 
 def load(name: str | Path) -> list[Snippet]:
-    """The snippets of a named corpus, of a JSON Lines file (.jsonl, .jsonl.gz), or of a folder of .py files, in which
-    each function with a docstring is a snippet.
+    """The snippets of a named corpus, of a JSON Lines file (.jsonl, .jsonl.gz), or of a folder of
+    .py files, in which each function with a docstring is a snippet.
 
-    "mini" contains docstring examples of four libraries. "so-ds", "staqc" and "conala" must have been downloaded.
-    Raises UserError for a missing corpus, for a line without code or description, and for a duplicate id.
+    "mini" contains docstring examples of four libraries. "so-ds", "staqc" and "conala" must have
+    been downloaded. Raises UserError for a missing corpus, for a line without code or description,
+    and for a duplicate id.
     """
     (path,) = files(name)
     licence = LICENCE if name in PUBLISHED else ""
@@ -61,7 +63,8 @@ def load(name: str | Path) -> list[Snippet]:
 
 
 def files(name: str | Path, part: str = "snippets") -> list[Path]:
-    """The files of a corpus's snippets, or of its queries (part "valid" or "test"), as in ``load`` and ``queries``.
+    """The files of a corpus's snippets, or of its queries (part "valid" or "test"), as in ``load``
+    and ``queries``.
 
     If they are missing, raises a UserError that says how to get them.
     """
@@ -80,11 +83,13 @@ def files(name: str | Path, part: str = "snippets") -> list[Path]:
 
 
 def queries(name: str | Path, split: str = "") -> list[Query]:
-    """The queries of a named corpus ("mini", "so-ds", "staqc", "conala"; split "valid" or "test"), or of a file.
+    """The queries of a named corpus ("mini", "so-ds", "staqc", "conala"; split "valid" or "test"),
+    or of a file.
 
-    Without a split, a file gives all of its queries; otherwise a hash of the text puts a quarter of them into "valid"
-    and the others into "test". Equal questions are one query with all of their snippets, as in nokia/codesearch. Raises
-    UserError like ``load``, and for a line without a relevant id.
+    Without a split, a file gives all of its queries; otherwise a hash of the text puts a quarter of
+    them into "valid" and the others into "test". Equal questions are one query with all of their
+    snippets, as in nokia/codesearch. Raises UserError like ``load``, and for a line without a
+    relevant id.
     """
     (file,), relevant = files(name, split), defaultdict(dict)
     for number, record in paths.records(file):
@@ -101,11 +106,12 @@ def queries(name: str | Path, split: str = "") -> list[Query]:
 
 
 def pages(file: Path | str) -> tuple[list[Snippet], dict[str, tuple[str, ...]]]:
-    """Documents, and problem id -> ids of the documents that answer it, from lines ``{problem_id, docs: [{title,
-    text}]}``.
+    """Documents, and problem id -> ids of the documents that answer it, from lines ``{problem_id,
+    docs: [{title, text}]}``.
 
-    CodeRAG-Bench annotated DS-1000 in this format with pages of documentation (Wang and others 2024), which are
-    documents without code. Problems without a page are left out. Raises UserError for a line in a different format.
+    CodeRAG-Bench annotated DS-1000 in this format with pages of documentation (Wang and others
+    2024), which are documents without code. Problems without a page are left out. Raises UserError
+    for a line in a different format.
     """
     documents, relevant = {}, {}
     for number, record in paths.records(paths.located(file)):
@@ -137,7 +143,9 @@ def _snippets(file: Path, licence: str) -> Iterator[Snippet]:
 
 
 def _functions(folder: Path) -> Iterator[Snippet]:
-    """A snippet for each function with a docstring: its first paragraph, and the function without the docstring."""
+    """A snippet for each function with a docstring: its first paragraph, and the function without
+    the docstring.
+    """
     for file in sorted(folder.rglob("*.py")):
         try:
             tree = ast.parse(file.read_text(encoding="utf-8"))

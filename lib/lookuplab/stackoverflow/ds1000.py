@@ -1,8 +1,9 @@
-"""DS-1000 (Lai et al. 2022): its problems, how code is cut out of an answer, and the program that tests it.
+"""DS-1000 (Lai et al. 2022): its problems, how code is cut out of an answer, and the program that
+tests it.
 
-A file has one problem per line, with DS-1000's own field names: `prompt`, `reference_code`, `code_context` and
-`metadata` (problem_id, library_problem_id, library, test_case_cnt, perturbation_type, perturbation_origin_id). The mini
-benchmark is a file of the same form.
+A file has one problem per line, with DS-1000's own field names: `prompt`, `reference_code`,
+`code_context` and `metadata` (problem_id, library_problem_id, library, test_case_cnt,
+perturbation_type, perturbation_origin_id). The mini benchmark is a file of the same form.
 """
 
 import ast
@@ -34,10 +35,11 @@ INSERT = "[insert]"  # where a context puts the solution
 
 @dataclass(frozen=True)
 class Problem:
-    """One problem. ``context`` is the test's program, ``origin`` the ``library_id`` of the problem it was made from.
+    """One problem. ``context`` is the test's program, ``origin`` the ``library_id`` of the problem
+    it was made from.
 
-    A problem of the mini benchmark is about an ``object``; no snippet that contains one of its ``expressions`` may be
-    shown with it.
+    A problem of the mini benchmark is about an ``object``; no snippet that contains one of its
+    ``expressions`` may be shown with it.
     """
 
     id: str
@@ -53,18 +55,24 @@ class Problem:
 
     @property
     def cluster(self) -> str:
-        """The same for a problem and its perturbations, which fail together; intervals are clustered by it."""
+        """The same for a problem and its perturbations, which fail together; intervals are
+        clustered by it.
+        """
         return f"{self.library} {self.origin}"
 
     @property
     def question(self) -> str:
-        """The query for retrieval: the question in words, without the frame of DS-1000's completion prompts."""
+        """The query for retrieval: the question in words, without the frame of DS-1000's completion
+        prompts.
+        """
         text = self.prompt.removeprefix("Problem:\n")
         return text.partition("\nA:\n" if "\nA:\n" in text else "<code>")[0].strip()
 
     @property
     def inside_function(self) -> bool:
-        """Whether the solution is the body of a function whose head is in the prompt or in the context."""
+        """Whether the solution is the body of a function whose head is in the prompt or in the
+        context.
+        """
         before = template(self.context).partition(INSERT)[0].rstrip()
         last = self.prompt.rstrip().rpartition("\n")[2]
         return before.endswith(":") or last.startswith((" ", "\t"))
@@ -73,8 +81,8 @@ class Problem:
 def load(file: Path | str) -> list[Problem]:
     """The problems of a .jsonl or .jsonl.gz file, in its order.
 
-    Raises UserError for a line that is not a problem with a test, of one of LIBRARIES and PERTURBATIONS, and for a
-    duplicate id.
+    Raises UserError for a line that is not a problem with a test, of one of LIBRARIES and
+    PERTURBATIONS, and for a duplicate id.
     """
     problems = {}
     for number, record in paths.records(paths.located(file)):
@@ -104,10 +112,12 @@ def load(file: Path | str) -> list[Problem]:
 
 
 def select(file: Path | str, limit: int = 0) -> list[Problem]:
-    """The problems of the paper's six libraries in a file, in its order; with ``limit`` 0, all of them.
+    """The problems of the paper's six libraries in a file, in its order; with ``limit`` 0, all of
+    them.
 
-    Otherwise whole families (a problem with its perturbations), until there are at least ``limit`` problems; a hash of
-    the family's name decides which ones. Raises UserError for a file without such problems, and like ``load``.
+    Otherwise whole families (a problem with its perturbations), until there are at least ``limit``
+    problems; a hash of the family's name decides which ones. Raises UserError for a file without
+    such problems, and like ``load``.
     """
     known = [problem for problem in load(file) if problem.library in PAPER_LIBRARIES]
     if not known:
@@ -121,7 +131,9 @@ def select(file: Path | str, limit: int = 0) -> list[Problem]:
 
 @functools.lru_cache(maxsize=2048)
 def template(context: str) -> str:
-    """The text into which the test puts the solution at INSERT; "" where the context has no such constant."""
+    """The text into which the test puts the solution at INSERT; "" where the context has no such
+    constant.
+    """
     for node in ast.parse(context).body:
         match node:
             case ast.Assign([ast.Name("exec_context")], ast.Constant(text)):
@@ -132,9 +144,10 @@ def template(context: str) -> str:
 def program(problem: Problem, solution: str, parts: Iterable[str] = PARTS) -> Program:
     """The official program, which ends without an exception if and only if the solution is correct.
 
-    Its ``imports`` are the third-party imports that run before the solution's first line, in the context itself and in
-    the text around the solution; a server may make them in advance. The packages come first, each by itself, so that
-    many problems share them. ``parts``: the parts of the test that run, for an analysis of failures.
+    Its ``imports`` are the third-party imports that run before the solution's first line, in the
+    context itself and in the text around the solution; a server may make them in advance. The
+    packages come first, each by itself, so that many problems share them. ``parts``: the parts of
+    the test that run, for an analysis of failures.
     """
     calls = [f"{part}(code)\n" for part in PARTS if part in parts and f"{part}(" in problem.context]
     text = f"{problem.context}\ncode = {solution!r}\n" + "".join(calls)
@@ -168,10 +181,11 @@ def _parsed(text: str) -> list[ast.stmt] | None:
 def solution_of(text: str, variant: Literal["official", "repaired"] = "official") -> str:
     """The code in an answer.
 
-    "official" is DS-1000's post-processing in its order: cut at ``</code>``, drop every opening fence of Python, cut at
-    a fence, cut at a line END SOLUTION, drop ``<code>``. It loses an answer whose fence names no language. "repaired"
-    takes the first fenced block, of any language, if the answer opens with a fence or has one after words that are not
-    code; it also cuts at the stop word "# SOLUTION END", which a model may write past.
+    "official" is DS-1000's post-processing in its order: cut at ``</code>``, drop every opening
+    fence of Python, cut at a fence, cut at a line END SOLUTION, drop ``<code>``. It loses an answer
+    whose fence names no language. "repaired" takes the first fenced block, of any language, if the
+    answer opens with a fence or has one after words that are not code; it also cuts at the stop
+    word "# SOLUTION END", which a model may write past.
     """
     check_choice("variant", variant, ("official", "repaired"))
     text = text.split("</code>")[0]
@@ -186,9 +200,11 @@ def solution_of(text: str, variant: Literal["official", "repaired"] = "official"
 
 
 def indented(problem: Problem, solution: str) -> str:
-    """A solution at the margin, moved to the indentation of the problem's function; other solutions are unchanged.
+    """A solution at the margin, moved to the indentation of the problem's function; other solutions
+    are unchanged.
 
-    If only the first line is at the margin, as after a tokenizer that drops leading blanks, only that line is moved.
+    If only the first line is at the margin, as after a tokenizer that drops leading blanks, only
+    that line is moved.
     """
     first = re.search(r"^(?![^\S\n]*(#|$)).", solution, re.MULTILINE)
     if not problem.inside_function or not first or first[0].isspace():

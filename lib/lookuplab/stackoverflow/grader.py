@@ -1,9 +1,11 @@
-"""Does an answer pass its problem's test? Programs run sandboxed in the grader's own Python, each in a forked process.
+"""Does an answer pass its problem's test? Programs run sandboxed in the grader's own Python, each
+in a forked process.
 
-DS-1000's reference solutions need the library versions of its time, not the kit's: ``lookuplab data get ds1000-grader``
-makes a virtual environment with the pins of ``data/ds1000-grader.txt``. Before any answer is scored, the reference
-solution of every problem asked must pass here. If one does not, the library versions, the network or the grader are at
-fault, and a verdict would say nothing about the answer.
+DS-1000's reference solutions need the library versions of its time, not the kit's: ``lookuplab data
+get ds1000-grader`` makes a virtual environment with the pins of ``data/ds1000-grader.txt``. Before
+any answer is scored, the reference solution of every problem asked must pass here. If one does not,
+the library versions, the network or the grader are at fault, and a verdict would say nothing about
+the answer.
 """
 
 import hashlib
@@ -32,7 +34,9 @@ print(sys.version, sorted({(one.metadata["Name"], one.version) for one in distri
 
 
 def environment(name: str = NAME) -> Path:
-    """The Python of an installed environment, at a path, or for "" the kit's own. Raises UserError if there is none."""
+    """The Python of an installed environment, at a path, or for "" the kit's own. Raises UserError
+    if there is none.
+    """
     if not name or Path(name).is_file():
         # absolute, not resolved: Python recognises a virtual environment by the link's path
         return Path(name or sys.executable).absolute()
@@ -50,7 +54,8 @@ def own_libraries() -> str:
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer's code, as it is inserted into the program; ``sample`` counts a problem's answers from 0.
+    """One answer's code, as it is inserted into the program; ``sample`` counts a problem's answers
+    from 0.
 
     After ``grade``: whether it passed, and the reason in one line if it did not ("" if it did).
     """
@@ -72,9 +77,10 @@ class VerdictStore(AnswerStore):
 class Grader:
     """Runs programs and keeps their outcomes.
 
-    python: see ``environment``. sandbox, own: see ``execution.server.choose``. store: None means the file next to the
-    completion store, False keeps nothing. workers: the number of servers at once, by default one per CPU; with a
-    cluster, one per worker thread. limits: DS-1000's own, as CPU time, which other work on the machine does not change.
+    python: see ``environment``. sandbox, own: see ``execution.server.choose``. store: None means
+    the file next to the completion store, False keeps nothing. workers: the number of servers at
+    once, by default one per CPU; with a cluster, one per worker thread. limits: DS-1000's own, as
+    CPU time, which other work on the machine does not change.
     """
 
     python: Path = Path(sys.executable).absolute()
@@ -119,10 +125,11 @@ class Grader:
     def outcomes(
         self, programs: Sequence[Program], what: str = "grading", keep_failures: bool = True
     ) -> list[Outcome]:
-        """Each program's outcome, in order. Equal texts run once; programs whose outcome is stored do not run.
+        """Each program's outcome, in order. Equal texts run once; programs whose outcome is stored
+        do not run.
 
-        The outcome of a program that was stopped is not stored, because other work on the machine may have caused a
-        time-out.
+        The outcome of a program that was stopped is not stored, because other work on the machine
+        may have caused a time-out.
         """
         keys = [self.key(one) for one in programs]
         with VerdictStore(":memory:" if self.store is False else self.store) as store:
@@ -139,8 +146,8 @@ class Grader:
         return [known[one] for one in keys]
 
     def _run(self, waiting: dict[str, Program]) -> Iterator[tuple[str, Outcome]]:
-        """(key, outcome) as they arrive. Programs with similar imports run one after the other, so that few imports are
-        repeated.
+        """(key, outcome) as they arrive. Programs with similar imports run one after the other, so
+        that few imports are repeated.
         """
         left = sorted(waiting, key=lambda one: (waiting[one].imports, one))
         tasks = [(self.sandbox, self.python, self.limits, waiting[one]) for one in left]
@@ -156,7 +163,9 @@ def _run_there(task: tuple[str, Path, Limits, Program]) -> Outcome:
 
 
 def grade(problems: Sequence[Problem], answers: Sequence[Answer], grader: Grader) -> list[Answer]:
-    """The answers with their verdicts. Raises UserError if the reference solution of a problem does not pass here."""
+    """The answers with their verdicts. Raises UserError if the reference solution of a problem does
+    not pass here.
+    """
     known = {problem.id: problem for problem in problems}
     asked = dict.fromkeys(known[one.problem_id] for one in answers)
     if failing := failing_references(list(asked), grader):
@@ -172,7 +181,9 @@ def grade(problems: Sequence[Problem], answers: Sequence[Answer], grader: Grader
 
 
 def failing_references(problems: Sequence[Problem], grader: Grader) -> dict[str, str]:
-    """Problem id -> error, for problems whose own reference does not pass. The next run tries them again."""
+    """Problem id -> error, for problems whose own reference does not pass. The next run tries them
+    again.
+    """
     programs = [program(one, one.reference) for one in problems]
     outcomes = grader.outcomes(programs, "checking references", keep_failures=False)
     pairs = zip(problems, outcomes, strict=True)

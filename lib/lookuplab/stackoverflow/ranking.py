@@ -1,8 +1,9 @@
-"""The paper's rankers over a corpus of snippets, by name, and how well they find what answers a question (paper,
-Sections 3 and 4.4).
+"""The paper's rankers over a corpus of snippets, by name, and how well they find what answers a
+question (paper, Sections 3 and 4.4).
 
-The names are "bm25-code", "bm25-description" and "bm25-both"; "code", the neural bag of words; "description", the
-sentence encoder; and "ensemble-<weight>", which combines these two with that weight on the code.
+The names are "bm25-code", "bm25-description" and "bm25-both"; "code", the neural bag of words;
+"description", the sentence encoder; and "ensemble-<weight>", which combines these two with that
+weight on the code.
 """
 
 import hashlib
@@ -52,8 +53,9 @@ def rankers(
 ) -> dict[str, Ranker]:
     """Name -> ranker over ``snippets``; parts that several rankers need are made once.
 
-    words: the folder of saved word vectors, or "" to learn them from these snippets, once. encoder: a
-    sentence-transformers model by folder or name. Raises UserError for an unknown name and for missing folders.
+    words: the folder of saved word vectors, or "" to learn them from these snippets, once. encoder:
+    a sentence-transformers model by folder or name. Raises UserError for an unknown name and for
+    missing folders.
     """
 
     @cache
@@ -80,8 +82,8 @@ def rankers(
 
 
 def _vectors(snippets: Sequence[Snippet], place: str | Path) -> Mapping[str, np.ndarray]:
-    """The word vectors in a folder (relative to the repository's root); without one, those learned from
-    these snippets.
+    """The word vectors in a folder (relative to the repository's root); without one, those learned
+    from these snippets.
     """
     if not place:
         lines = training_lines(snippets)
@@ -141,11 +143,15 @@ def quality_rows(
     pairs: Iterable[tuple[str, str]] = (),
     clusters: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
-    """The mean of each measure and ranker with its 95% interval over queries, as an artifact's rows.
+    """The mean of each measure and ranker with its 95% interval over queries, as an artifact's
+    rows.
 
-    For pairs of rankers also the first minus the second, query by query: metric ``<measure>_change``, condition ``FIRST
-    - SECOND``. ``values`` come from ``measured``; ``model`` names the corpus in the artifact's column of that name.
-    ``clusters``: query -> its cluster (such as the origin of a perturbed problem); without it, queries are independent.
+    For pairs of rankers also the first minus the second, query by query: metric
+    ``<measure>_change``, condition ``FIRST
+    - SECOND``. ``values`` come from ``measured``; ``model`` names the corpus in the artifact's
+      column of that name.
+    ``clusters``: query -> its cluster (such as the origin of a perturbed problem); without it,
+    queries are independent.
     """
     table = values.pivot(index="query", columns="ranker")
     groups, found = table.index.map(clusters or str), []
@@ -160,12 +166,14 @@ def quality_rows(
 def questions(
     problems: Sequence[Problem], gold_file: Path | str, snippets: Sequence[Snippet]
 ) -> tuple[list[Snippet], list[Query], dict[str, set[str]]]:
-    """The documents to search, the questions of those problems that have a relevant document, and which documents are
-    left out for which problem (``measured``).
+    """The documents to search, the questions of those problems that have a relevant document, and
+    which documents are left out for which problem (``measured``).
 
-    The paper had no such ground truth and judged 60 queries by eye (Section 4.4). ``gold_file``: a file for
-    ``corpus.pages``; with "", the documents are ``snippets``, and those of the object that a problem names are relevant
-    (ids OBJECT#NUMBER; DS-1000's problems name none), less those that hold the expression asked for, as in prompts.
+    The paper had no such ground truth and judged 60 queries by eye (Section 4.4). ``gold_file``: a
+    file for
+    ``corpus.pages``; with "", the documents are ``snippets``, and those of the object that a
+    problem names are relevant (ids OBJECT#NUMBER; DS-1000's problems name none), less those that
+    hold the expression asked for, as in prompts.
     """
     documents, hidden = snippets, {}
     if gold_file:

@@ -1,7 +1,8 @@
-"""From verdicts to the rows of a table: pass@k, its changes, what perturbations cost, and how close failures came.
+"""From verdicts to the rows of a table: pass@k, its changes, what perturbations cost, and how close
+failures came.
 
-Rows are dictionaries as ``scoring.rates.row`` makes them. Intervals are clustered by origin problem: a problem and its
-perturbations fail together.
+Rows are dictionaries as ``scoring.rates.row`` makes them. Intervals are clustered by origin
+problem: a problem and its perturbations fail together.
 """
 
 import ast
@@ -32,8 +33,8 @@ _OPEN = ast.Name("the value of an argument", ast.Load())  # no program has this 
 def solved(
     problems: Sequence[Problem], answers: Iterable[Answer], ks: Sequence[int]
 ) -> pd.DataFrame:
-    """One row per problem that was asked: its fields, ``cluster``, how many ``samples`` it has, how many ``passed``,
-    and ``pass_at_<k>``, 0 to 1.
+    """One row per problem that was asked: its fields, ``cluster``, how many ``samples`` it has, how
+    many ``passed``, and ``pass_at_<k>``, 0 to 1.
 
     Raises UserError if some problem has fewer than k samples.
     """
@@ -63,11 +64,14 @@ def rows(
 ) -> list[dict]:
     """pass@k of (model, way) -> table of ``solved``, in percent, condition ``<way>/<part>``.
 
-    For pairs (old, new) of ways also the change on the same problems, ``pass_at_<k>_change_points``, condition
-    ``<new>/<part> - <old>/<part>``, and, as ``_change_difference_points``, the last model's change minus the first's.
-    parts: "all", libraries, perturbations, and, if the tables have a column ``shown`` (``asking.hits``), "hit" and
-    "miss". A perturbation also has its cost (the paper's Figure 5): how far its problems are below those that they were
-    made from, ``pass_at_<k>_drop_points``, and the change of that. DS-1000's own measure, the average pass rate of the
+    For pairs (old, new) of ways also the change on the same problems,
+    ``pass_at_<k>_change_points``, condition
+    ``<new>/<part> - <old>/<part>``, and, as ``_change_difference_points``, the last model's change
+    minus the first's.
+    parts: "all", libraries, perturbations, and, if the tables have a column ``shown``
+    (``asking.hits``), "hit" and "miss". A perturbation also has its cost (the paper's Figure 5):
+    how far its problems are below those that they were made from, ``pass_at_<k>_drop_points``, and
+    the change of that. DS-1000's own measure, the average pass rate of the
     samples (Section 4.2), is pass@1 if every problem has the same number of samples.
     """
     found, models = [], list(dict.fromkeys(model for model, _ in tables))
@@ -115,8 +119,9 @@ def _rows(
 def greatest(changes: Sequence[dict]) -> dict:
     """The greatest of several rows of changes, for a claim that says "up to"; condition "maximum".
 
-    The greatest change is at least as large as each of them, so the largest of the m lower ends bounds it from below.
-    For this, all m must hold together (Bonferroni); their distances are stretched as those of a normal distribution.
+    The greatest change is at least as large as each of them, so the largest of the m lower ends
+    bounds it from below. For this, all m must hold together (Bonferroni); their distances are
+    stretched as those of a normal distribution.
     """
     stretched = norm.isf(0.025 / len(changes)) / norm.isf(0.025)
     ends = [one["value"] - stretched * (one["value"] - one["ci_low"]) for one in changes]
@@ -130,8 +135,8 @@ def greatest(changes: Sequence[dict]) -> dict:
 def trim_rows(problems: Sequence[Problem], asked: Asked, model: str, condition: str) -> list[dict]:
     """How often and how much the budget cut.
 
-    For description, code and question: the percentage of prompts that lost some of it, and the mean number of tokens
-    lost; ``prompt_tokens`` is the mean length.
+    For description, code and question: the percentage of prompts that lost some of it, and the mean
+    number of tokens lost; ``prompt_tokens`` is the mean length.
     """
     made, clusters = [asked.prompts[one.id] for one in problems], [one.cluster for one in problems]
     numbers = {"prompt_tokens": average([one.tokens for one in made], clusters)}
@@ -146,10 +151,11 @@ def near_misses(
 ) -> pd.DataFrame:
     """One row for each answer that failed, in the order of ``answers``.
 
-    The paper counted 40% of one model's failures, inspected by hand, as near misses: "minor syntactic errors or missing
-    an argument" (Section 5). Here this is a rule: a near_miss differs from the reference by at most one token
-    (``one_token``) or by one argument of one call (``one_argument``). compile_error: the code does not compile where
-    the test puts it; test_execution: a value is wrong or an exception is raised; test_string: only what the test asks
+    The paper counted 40% of one model's failures, inspected by hand, as near misses: "minor
+    syntactic errors or missing an argument" (Section 5). Here this is a rule: a near_miss differs
+    from the reference by at most one token (``one_token``) or by one argument of one call
+    (``one_argument``). compile_error: the code does not compile where the test puts it;
+    test_execution: a value is wrong or an exception is raised; test_string: only what the test asks
     of the code's text is missing. token_distance ignores comments and line ends.
     """
     known = {problem.id: problem for problem in problems}
@@ -215,9 +221,11 @@ def argument_apart(problem: Problem, solution: str) -> bool:
 
 
 def _changed(tree: ast.Module) -> tuple[set[str], set[str]]:
-    """(every text that the tree has without one argument, every text with the value of one argument left open).
+    """(every text that the tree has without one argument, every text with the value of one argument
+    left open).
 
-    Only an argument that contains no call is left open; otherwise everything in ``print(...)`` would be one argument.
+    Only an argument that contains no call is left open; otherwise everything in ``print(...)``
+    would be one argument.
     """
     less, opened = set(), set()
     for call in [node for node in ast.walk(tree) if isinstance(node, ast.Call)]:

@@ -1,9 +1,9 @@
 """Jedi and pylint in separate processes, and the store of their answers.
 
-An analyser may hang or crash on other people's code; the measurement must go on. Each kind of analyser is loaded once,
-in a parent process (``serve``), which forks a worker when none is free. Workers live as long as this process does, so
-that later questions benefit from what they have already read. Answers are kept next to the completion store, so a
-second run asks nothing.
+An analyser may hang or crash on other people's code; the measurement must go on. Each kind of
+analyser is loaded once, in a parent process (``serve``), which forks a worker when none is free.
+Workers live as long as this process does, so that later questions benefit from what they have
+already read. Answers are kept next to the completion store, so a second run asks nothing.
 """
 
 import gc
@@ -36,15 +36,17 @@ PATIENCE = 5  # ratio of clock to computing time: no result may depend on how bu
 
 
 class WorkerLost(Exception):
-    """No answer in two attempts: the process "timed out" or "crashed", or the analyser had an error."""
+    """No answer in two attempts: the process "timed out" or "crashed", or the analyser had an
+    error.
+    """
 
 
 @dataclass
 class Worker:
     """A process that answers questions.
 
-    ``home``: its parent process, its module, the sources that it reads, and the scope that it is reserved for
-    (``within``); ``seen``: the places that it was asked about.
+    ``home``: its parent process, its module, the sources that it reads, and the scope that it is
+    reserved for (``within``); ``seen``: the places that it was asked about.
     """
 
     home: tuple
@@ -60,9 +62,10 @@ _lock = threading.Lock()
 def ask(module: str, question: dict, seconds: float, seen: set[Path], within: str = "") -> dict:
     """The answer of a worker that runs ``module``, within ``seconds`` of wall-clock time.
 
-    The free worker that has ``seen`` most of this question's places is taken. One that was asked ``within`` a different
-    scope is replaced by a new one. A lost question is asked once more, after an error in a new process, so that no error
-    depends on earlier questions; raises WorkerLost if it is lost again.
+    The free worker that has ``seen`` most of this question's places is taken. One that was asked
+    ``within`` a different scope is replaced by a new one. A lost question is asked once more, after
+    an error in a new process, so that no error depends on earlier questions; raises WorkerLost if
+    it is lost again.
     """
     home = os.getpid(), module, str(python_sources.folder()), within
     is_error = False
@@ -111,10 +114,11 @@ def _taken(home: tuple, seen: set[Path], is_new: bool) -> Worker:
 
 
 def serve(answer: Callable[[dict], dict], prepare: Callable[[], None] | None = None) -> None:
-    """The parent's side: for each channel that arrives on standard input, call ``prepare`` and fork a worker.
+    """The parent's side: for each channel that arrives on standard input, call ``prepare`` and fork
+    a worker.
 
-    The worker answers the questions on its channel, and is ended if one takes too long. The analyser's output is
-    discarded.
+    The worker answers the questions on its channel, and is ended if one takes too long. The
+    analyser's output is discarded.
     """
     gc.freeze()
     # with Python's 700, up to a third of the time goes into searching the trees that are kept
@@ -154,10 +158,12 @@ def answered(
 ) -> tuple[dict[str, object], dict[str, str]]:
     """The answers by key, stored or new, and why some were lost, by key.
 
-    A question is (repository, file, kind, ...). ``answer`` takes one and returns the answer and the reason why it was
-    lost, "" if it was not. Questions of one kind about one file are asked one after the other, because each benefits
-    from what was read for the last; this is done by ``workers`` at once, by default one per CPU, or by those of
-    ``cluster``. If the run is killed, each worker loses the answers about one file at most. With ``strict``, a lost
+    A question is (repository, file, kind, ...). ``answer`` takes one and returns the answer and the
+    reason why it was lost, "" if it was not. Questions of one kind about one file are asked one
+    after the other, because each benefits from what was read for the last; this is done by
+    ``workers`` at once, by default one per CPU, or by those of
+    ``cluster``. If the run is killed, each worker loses the answers about one file at most. With
+    ``strict``, a lost
     answer raises UserError: a busy machine must not change a number.
     """
     with store:
@@ -196,10 +202,11 @@ class JudgementStore(AnswerStore):
 
 
 def key(kind: str, at: str, root: str, **question: object) -> str:
-    """The key of a question of one ``kind`` about one place, ``kind place digest``: a reader sees what it is about.
+    """The key of a question of one ``kind`` about one place, ``kind place digest``: a reader sees
+    what it is about.
 
-    It covers all Python files of the repository (``root`` is their digest), the versions of the analysers, and the
-    sources and the Python that they read.
+    It covers all Python files of the repository (``root`` is their digest), the versions of the
+    analysers, and the sources and the Python that they read.
     """
     read = python_sources.identity("jedi", "parso", "pylint", "astroid")
     fields = {"repository": root, "version": JUDGING_VERSION, **question, "read": read}
@@ -216,7 +223,9 @@ def repository_digest(root: Path) -> str:
 
 
 def imports_begin(folder: Path) -> Path:
-    """The folder from which a folder's files are imported: the first one, going up, that is not a package."""
+    """The folder from which a folder's files are imported: the first one, going up, that is not a
+    package.
+    """
     while (folder / "__init__.py").is_file() and folder != folder.parent:
         folder = folder.parent
     return folder

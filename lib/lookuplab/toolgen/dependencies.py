@@ -1,13 +1,16 @@
-"""Dependency coverage: how many of the repository's own definitions that the reference uses does a prediction use too?
+"""Dependency coverage: how many of the repository's own definitions that the reference uses does a
+prediction use too?
 
-Paper, Section IV-C: expressions (calls, attribute accesses) of the ground truth that Jedi traces to a definition inside
-the repository are collected as a set; the coverage is the share of them that the generated function contains as well.
-Keys are expressions without arguments and subscripts: ``foo(bar(baz)).a[i].b`` gives ``foo``, ``bar``, ``foo().a`` and
-``foo().a[].b`` (and ``baz``, if it is defined in the repository). A function without keys has no value; such functions
-are counted.
+Paper, Section IV-C: expressions (calls, attribute accesses) of the ground truth that Jedi traces to
+a definition inside the repository are collected as a set; the coverage is the share of them that
+the generated function contains as well.
+Keys are expressions without arguments and subscripts: ``foo(bar(baz)).a[i].b`` gives ``foo``,
+``bar``, ``foo().a`` and
+``foo().a[].b`` (and ``baz``, if it is defined in the repository). A function without keys has no
+value; such functions are counted.
 
-The replication package instead takes its keys from the marks, by regular expressions (``package_coverage``). The
-numbers that the paper prints came from it.
+The replication package instead takes its keys from the marks, by regular expressions
+(``package_coverage``). The numbers that the paper prints came from it.
 """
 
 import re
@@ -29,7 +32,9 @@ NOT_ITS_OWN = {"site-packages", "dist-packages", "node_modules"}
 
 
 class Expression(NamedTuple):
-    """One use of a name; ``line`` is 1-based and ``column`` counts characters, both for the last name."""
+    """One use of a name; ``line`` is 1-based and ``column`` counts characters, both for the last
+    name.
+    """
 
     key: str
     line: int
@@ -37,7 +42,8 @@ class Expression(NamedTuple):
 
 
 def expressions(text: str) -> list[Expression]:
-    """The name and attribute expressions of a text, even of broken code, in the order of their last names.
+    """The name and attribute expressions of a text, even of broken code, in the order of their last
+    names.
 
     Definitions, keyword arguments and imports are left out.
     """
@@ -79,13 +85,13 @@ BOUND = r"\s{0}(\W+\w+)*\s*=|as\s+{0}\s*:|for\s+{0}(\W+\w+)*\s+in|from\s+{1}(\W+
 
 
 def package_coverage(marked: str, signature: str, prediction: str) -> dict[str, int]:
-    """``dependencies`` and ``covered`` of the replication package: marked words of a reference that do not look like
-    local names.
+    """``dependencies`` and ``covered`` of the replication package: marked words of a reference that
+    do not look like local names.
 
-    ``marked`` is the reference with its marks, ``prediction`` a whole function (``similarity.package_text``). As in the
-    package, names of libraries count, a word between two marked brackets is lost, ``==`` is taken for an assignment,
-    and a mark is removed together with the blank before it. Without keys the package divides by zero; here both numbers
-    are 0.
+    ``marked`` is the reference with its marks, ``prediction`` a whole function
+    (``similarity.package_text``). As in the package, names of libraries count, a word between two
+    marked brackets is lost, ``==`` is taken for an assignment, and a mark is removed together with
+    the blank before it. Without keys the package divides by zero; here both numbers are 0.
     """
     plain, keys = re.sub(f" {MARK} ?", "", marked), set()
     for found in re.finditer(KEY, marked):
@@ -99,11 +105,11 @@ def package_coverage(marked: str, signature: str, prediction: str) -> dict[str, 
 
 
 def dependencies_of(root: Path, file: str, text: str, place: Place) -> list[str] | None:
-    """The dependencies of the function at ``place`` in ``text``, the content of ``file`` below ``root``: the keys of
-    its body, each once.
+    """The dependencies of the function at ``place`` in ``text``, the content of ``file`` below
+    ``root``: the keys of its body, each once.
 
-    None if Jedi raises an exception, in a new process too. Raises WorkerLost if Jedi takes longer than LIMIT * PATIENCE
-    seconds.
+    None if Jedi raises an exception, in a new process too. Raises WorkerLost if Jedi takes longer
+    than LIMIT * PATIENCE seconds.
     """
     lines = [place.line, place.body_line, place.end_line]
     question = {"root": str(root), "file": file, "text": text, "lines": lines}

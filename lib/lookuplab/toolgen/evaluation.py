@@ -1,4 +1,5 @@
-"""Held-out functions: which ones are generated, and how each generated one is judged, one row per function.
+"""Held-out functions: which ones are generated, and how each generated one is judged, one row per
+function.
 
 Generated functions are judged in their repositories, by several workers and never twice.
 """
@@ -77,10 +78,11 @@ test_functions.__test__ = False  # for pytest, which collects by name
 def listed_functions(
     file: Path | str, filters: Filters = Filters(), limit: int | None = None
 ) -> list[Function]:
-    """The functions of the pinned sources whose ids are listed in ``file``, one per line, in its order.
+    """The functions of the pinned sources whose ids are listed in ``file``, one per line, in its
+    order.
 
-    Of these, the first ``limit``, minus those that the filters leave out. Raises UserError for a line that is no id, a
-    repository or a file that is not there, and if no function is left.
+    Of these, the first ``limit``, minus those that the filters leave out. Raises UserError for a
+    line that is no id, a repository or a file that is not there, and if no function is left.
     """
     lines = paths.located(file).read_text(encoding="utf-8").splitlines()
     ids = [line for line in lines if line][:limit]
@@ -106,11 +108,12 @@ def listed_functions(
 def sample(
     found: Mapping[str, Sequence[Function]], limit: int | None = None, seed: int = 0
 ) -> list[Function]:
-    """``limit`` of the functions in ``found``, which maps repository names to functions; None takes all.
+    """``limit`` of the functions in ``found``, which maps repository names to functions; None takes
+    all.
 
-    They are spread over the repositories in proportion to their numbers of functions, but with at least LEAST of each
-    (all, if it has fewer). Within a repository a seeded hash of the ids decides, so a larger limit only adds functions.
-    Raises UserError if no function is left.
+    They are spread over the repositories in proportion to their numbers of functions, but with at
+    least LEAST of each (all, if it has fewer). Within a repository a seeded hash of the ids
+    decides, so a larger limit only adds functions. Raises UserError if no function is left.
     """
     if not any(found.values()) or limit is not None and limit < 1:
         raise UserError(
@@ -129,10 +132,11 @@ def sample(
 
 
 def most_tokens(models: Sequence[str]) -> Callable[[str], int]:
-    """A function that counts a text's tokens: the most over these local models, named as for ``models.load``.
+    """A function that counts a text's tokens: the most over these local models, named as for
+    ``models.load``.
 
-    The test functions are then short enough for each of them. A function's code has no marks, so the mark in a
-    vocabulary changes no number.
+    The test functions are then short enough for each of them. A function's code has no marks, so
+    the mark in a vocabulary changes no number.
     """
     tokenizers = [load_tokenizer(name) for name in models]
     return lambda text: max(
@@ -142,10 +146,11 @@ def most_tokens(models: Sequence[str]) -> Callable[[str], int]:
 
 @dataclass(frozen=True)
 class Task:
-    """A generated function and the place that it is for: the `def` on ``line`` of ``file``, below ``root``.
+    """A generated function and the place that it is for: the `def` on ``line`` of ``file``, below
+    ``root``.
 
-    ``prediction`` is the whole function or its body, without marks; ``marked`` is the reference's body with the marks of
-    the replication package, from which its dependency coverage is computed.
+    ``prediction`` is the whole function or its body, without marks; ``marked`` is the reference's
+    body with the marks of the replication package, from which its dependency coverage is computed.
     """
 
     id: str | int
@@ -156,7 +161,9 @@ class Task:
     marked: str = ""
 
     def inserted(self) -> tuple[str, Place, Inserted]:
-        """The file's text, the function's place in it, and the file with the prediction. Raises UserError."""
+        """The file's text, the function's place in it, and the file with the prediction. Raises
+        UserError.
+        """
         text = read_source(self.root / self.file)
         place = locate(text, self.line)
         return text, place, insert(text, place, self.prediction)
@@ -170,8 +177,9 @@ def judged_all(
 ) -> dict[Hashable, pd.DataFrame]:
     """The rows of ``judge``, in the functions' order, for several models at once.
 
-    What the analysers read for one model also serves the others. ``predictions``: name -> {id: prediction}; if the
-    names are (model, condition), the result is the input of ``tables``. Raises UserError if an analyser gave no answer.
+    What the analysers read for one model also serves the others. ``predictions``: name -> {id:
+    prediction}; if the names are (model, condition), the result is the input of ``tables``. Raises
+    UserError if an analyser gave no answer.
     """
     if not functions:
         raise UserError("there is no function to judge: check the parameters that choose functions")
@@ -199,14 +207,17 @@ def judge(
 ) -> pd.DataFrame:
     """One row for each task, in their order.
 
-    Columns: ``id``, ``repository`` (its folder); ``predicted`` and ``wanted``, the texts that are compared: the
-    bodies, or with ``variant="package"`` those of ``similarity.package_text`` (both include the signature);
-    ``exact_match`` up to white space; ``edit_similarity`` and those of ``similarity.identifier_metrics``, 0 to 1 or
-    None; ``dependencies`` and ``covered``, counts (the package's from ``Task.marked``); ``passed``, ``messages``
-    (pylint's, see ``success``) and ``failures``, the ids of these messages joined by blanks; ``lost``, why pylint gave
-    no answer (``passed`` is None then).
+    Columns: ``id``, ``repository`` (its folder); ``predicted`` and ``wanted``, the texts that are
+    compared: the bodies, or with ``variant="package"`` those of ``similarity.package_text`` (both
+    include the signature);
+    ``exact_match`` up to white space; ``edit_similarity`` and those of
+    ``similarity.identifier_metrics``, 0 to 1 or None; ``dependencies`` and ``covered``, counts (the
+    package's from ``Task.marked``); ``passed``, ``messages`` (pylint's, see ``success``) and
+    ``failures``, the ids of these messages joined by blanks; ``lost``, why pylint gave no answer
+    (``passed`` is None then).
 
-    ``store`` is a file, ":memory:", or None for the one beside the completion store; ``workers``, ``cluster`` and
+    ``store`` is a file, ":memory:", or None for the one beside the completion store; ``workers``,
+    ``cluster`` and
     ``strict`` are those of ``analysers.answered``.
     """
     check_choice("variant", variant, VARIANTS)

@@ -1,7 +1,8 @@
-"""One answer, step by step: what the model preferred, what the tool offered, what the trie allowed (Figure 5).
+"""One answer, step by step: what the model preferred, what the tool offered, what the trie allowed
+(Figure 5).
 
-``page`` shows one step as HTML, ``explore`` all steps of several functions under sliders. Both show the same, so that a
-notebook without a running kernel loses only the interaction.
+``page`` shows one step as HTML, ``explore`` all steps of several functions under sliders. Both show
+the same, so that a notebook without a running kernel loses only the interaction.
 """
 
 import html
@@ -30,12 +31,13 @@ LIKELY, NAMES = 6, 60  # how many tokens and names a page lists
 
 @dataclass
 class Step:
-    """One token of an answer: its id, the text that it spells, its probability under the unconstrained model, and
-    whether it is the mark.
+    """One token of an answer: its id, the text that it spells, its probability under the
+    unconstrained model, and whether it is the mark.
 
-    ``asked``: the question that was asked after it, if any; ``question``: the one that was asked for the name that it
-    is part of (its own question if it asked one). ``allowed``: the ids of the suggestions' tokens that were possible
-    here, [] if a name had to end, None if any token was possible; ``forced``: only one was possible.
+    ``asked``: the question that was asked after it, if any; ``question``: the one that was asked
+    for the name that it is part of (its own question if it asked one). ``allowed``: the ids of the
+    suggestions' tokens that were possible here, [] if a name had to end, None if any token was
+    possible; ``forced``: only one was possible.
     """
 
     token: int
@@ -49,7 +51,9 @@ class Step:
 
 
 class Walk(NamedTuple):
-    """The steps of one answer, and the unconstrained model's probabilities (steps, vocabulary) before each of them."""
+    """The steps of one answer, and the unconstrained model's probabilities (steps, vocabulary)
+    before each of them.
+    """
 
     function: Function
     prompt: str
@@ -62,13 +66,17 @@ class Walk(NamedTuple):
         return [at for at, step in enumerate(self.steps) if len(step.allowed or ()) > 1]
 
     def overruled(self) -> list[int]:
-        """The steps within names in which the unconstrained model would have written a different token."""
+        """The steps within names in which the unconstrained model would have written a different
+        token.
+        """
         wanted = self.probabilities.argmax(-1).tolist()
         steps = enumerate(self.steps)
         return [at for at, step in steps if step.allowed and step.token != wanted[at]]
 
     def counts(self) -> dict[str, int]:
-        """The numbers of tokens, marks, questions, choices among several tokens, forced and overruled tokens."""
+        """The numbers of tokens, marks, questions, choices among several tokens, forced and
+        overruled tokens.
+        """
         return {
             "tokens": len(self.steps),
             "marks": sum(step.mark for step in self.steps),
@@ -89,10 +97,11 @@ class Walk(NamedTuple):
         return sorted({tuple(path) for paths in ways for path in paths if path})
 
     def tree(self, at: int) -> str:
-        """The suggestions after step ``at``, one line per name, split into its tokens, the most likely first.
+        """The suggestions after step ``at``, one line per name, split into its tokens, the most
+        likely first.
 
-        A probability follows each token that the model could choose, and ``>`` marks the name that it wrote. Empty if
-        there was nothing to choose.
+        A probability follows each token that the model could choose, and ``>`` marks the name that
+        it wrote. Empty if there was nothing to choose.
         """
         held = len(self.steps[at].asked.choices)
         written = tuple(step.token for step in self.steps[at + 1 :][:held])
@@ -120,7 +129,9 @@ def walk(
     decoding: Decoding = DECODING,
     store: Store = None,
 ) -> Walk | None:
-    """Write the function as ``generation.generate`` does and record every step; None if its prompt does not fit."""
+    """Write the function as ``generation.generate`` does and record every step; None if its prompt
+    does not fit.
+    """
     written = generate(model, [function], tool, use, decoding, store, progress=False)
     answer, vocabulary = written[0].completion, written.model.vocabulary
     if answer is None:
@@ -154,7 +165,9 @@ def explore(walks: Sequence[Walk]) -> VBox:
 
 
 def page(walked: Walk, at: int) -> str:
-    """Step ``at`` (from 0) as HTML: the text so far, what the model preferred, the suggestions and their trie."""
+    """Step ``at`` (from 0) as HTML: the text so far, what the model preferred, the suggestions and
+    their trie.
+    """
     step, row = walked.steps[at], walked.probabilities[at]
     before = "".join(MARK if one.mark else one.text for one in walked.steps[:at])
     now = MARK if step.mark else step.text.replace("\n", "\u21b5\n").replace(" ", "\u2423")

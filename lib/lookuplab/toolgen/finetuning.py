@@ -1,7 +1,8 @@
-"""Fine-tuning on pairs of docstring and function (paper, Sections III-B-2 and IV-B), with and without marks, and what
-the models learned.
+"""Fine-tuning on pairs of docstring and function (paper, Sections III-B-2 and IV-B), with and
+without marks, and what the models learned.
 
-The base variant learns the same pairs without marks, and its vocabulary stays unchanged (Equation 1 is ToolGen's).
+The base variant learns the same pairs without marks, and its vocabulary stays unchanged (Equation 1
+is ToolGen's).
 """
 
 import copy
@@ -38,11 +39,12 @@ from lookuplab.toolgen.pairs import (
 from lookuplab.toolgen.tool_use import role_of
 
 WORK = paths.RUNS / "train" / "toolgen"
-# Section IV-B, "Model Fine-tuning". Optimiser, schedule, warm-up and weight decay are not stated, so they are the
-# Trainer's defaults. Rank 16 on all four projections of CodeLlama-7B is 16.8 of 6,738 million weights, the paper's
-# 0.25 %; on q and v alone it would be half of that.
+# Section IV-B, "Model Fine-tuning". Optimiser, schedule, warm-up and weight decay are not stated,
+# so they are the Trainer's defaults. Rank 16 on all four projections of CodeLlama-7B is 16.8 of
+# 6,738 million weights, the paper's 0.25 %; on q and v alone it would be half of that.
 _PAPER = Recipe(loss_on="function")
-# The replication package's recipes, for corpora marked by its variant; its CodeT5 is Salesforce/codet5p-220m-py.
+# The replication package's recipes, for corpora marked by its variant; its CodeT5 is
+# Salesforce/codet5p-220m-py.
 _PACKAGE = Recipe(warmup_steps=100, loss_on="all", validation=3000, group_by_length=True)
 RECIPES = {
     "codegpt": _PAPER,
@@ -68,10 +70,12 @@ def finetune(
 ) -> dict[str, Any]:
     """Fine-tune the checkpoint ``base`` (folder or name) on pairs; write the folder ``output``.
 
-    ``pairs`` carry their marks for both variants: ``marked=False`` removes them, and a pair whose marked form is too
-    long is left out of both, so that both learn the same pairs. ``work`` (default: runs/train/toolgen/OUTPUT'S NAME),
-    ``options`` and the card that is returned are those of ``models.training.train``; the card also has ``left_out`` by
-    reason. Raises UserError if no pair is usable, if ``output`` exists, or if the loss diverges.
+    ``pairs`` carry their marks for both variants: ``marked=False`` removes them, and a pair whose
+    marked form is too long is left out of both, so that both learn the same pairs. ``work``
+    (default: runs/train/toolgen/OUTPUT'S NAME),
+    ``options`` and the card that is returned are those of ``models.training.train``; the card also
+    has ``left_out`` by reason. Raises UserError if no pair is usable, if ``output`` exists, or if
+    the loss diverges.
     """
     output = Path(output)
     checkpoint = training.begin(base, output, recipe)
@@ -115,7 +119,9 @@ def _rows(
 
 
 def labelled(example: Example, kind: str, loss_on: str = "answer") -> dict[str, list[int]]:
-    """``input_ids`` and ``labels`` as Transformers' models take them; labels are not shifted, the model does that."""
+    """``input_ids`` and ``labels`` as Transformers' models take them; labels are not shifted, the
+    model does that.
+    """
     if kind == "encoder-decoder":
         return {"input_ids": example.prompt, "labels": example.answer}
     prompt = example.prompt
@@ -125,9 +131,11 @@ def labelled(example: Example, kind: str, loss_on: str = "answer") -> dict[str, 
 
 
 def cards(models: Sequence[str]) -> pd.DataFrame:
-    """The recipes of models that ``finetune`` wrote, in the metrics of data/paper/toolgen/finetuning.csv.
+    """The recipes of models that ``finetune`` wrote, in the metrics of
+    data/paper/toolgen/finetuning.csv.
 
-    ``model`` is the first part of ``role_of``; of several checkpoints with one name the first counts.
+    ``model`` is the first part of ``role_of``; of several checkpoints with one name the first
+    counts.
     """
     rows = []
     for name in models:
@@ -147,8 +155,8 @@ def cards(models: Sequence[str]) -> pd.DataFrame:
 
 
 def losses(models: Sequence[str]) -> pd.DataFrame:
-    """Each model's log.csv: metric ``loss`` (nats per token) under ``step_<n>/<condition>``, the mean since the line
-    before.
+    """Each model's log.csv: metric ``loss`` (nats per token) under ``step_<n>/<condition>``, the
+    mean since the line before.
 
     ``model`` and condition are the two parts of ``role_of``.
     """
@@ -170,8 +178,8 @@ def _written(name: str, file: str) -> tuple[Path, tuple[str, str]]:
 
 
 def mark_probabilities(model: LocalModel, pairs: Sequence[Pair], seed: int = 0) -> pd.DataFrame:
-    """One row for each token of the marked answers: ``id``, ``marked`` (the answer has the mark there), the mark's
-    ``probability``, and whether it is the most likely token (``written``).
+    """One row for each token of the marked answers: ``id``, ``marked`` (the answer has the mark
+    there), the mark's ``probability``, and whether it is the most likely token (``written``).
 
     A model without the mark gets one, with a random row drawn from ``seed``, as before fine-tuning.
     """
@@ -187,9 +195,11 @@ def mark_probabilities(model: LocalModel, pairs: Sequence[Pair], seed: int = 0) 
 
 
 def mark_rows(model: str, condition: str, found: pd.DataFrame) -> list[dict]:
-    """``mark_probabilities`` as means over tokens, conditions ``<condition>/marked`` and ``/unmarked``.
+    """``mark_probabilities`` as means over tokens, conditions ``<condition>/marked`` and
+    ``/unmarked``.
 
-    The metrics are ``mark_probability_percent`` and ``mark_written_percent``, with intervals over the functions.
+    The metrics are ``mark_probability_percent`` and ``mark_written_percent``, with intervals over
+    the functions.
     """
     rows = []
     for name, part in (("marked", found[found.marked]), ("unmarked", found[~found.marked])):

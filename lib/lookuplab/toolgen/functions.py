@@ -52,12 +52,13 @@ class Repository(NamedTuple):
 class Filters:
     """Limits of the replication package.
 
-    With ``variant="package"`` its rules for docstrings apply as well (``package_docstring``, REFUSED), and ``async
-    def`` is not accepted. ``trained_on`` is a marked corpus: functions whose docstring and signature occur there are
-    left out.
+    With ``variant="package"`` its rules for docstrings apply as well (``package_docstring``,
+    REFUSED), and ``async def`` is not accepted. ``trained_on`` is a marked corpus: functions whose
+    docstring and signature occur there are left out.
 
-    ``max_lines`` and ``max_tokens`` (Python tokens) limit signature and body, without docstring, comments and blank
-    lines; ``max_model_tokens`` limits the same text as counted by a model's tokenizer, if one is given.
+    ``max_lines`` and ``max_tokens`` (Python tokens) limit signature and body, without docstring,
+    comments and blank lines; ``max_model_tokens`` limits the same text as counted by a model's
+    tokenizer, if one is given.
     """
 
     max_files: int = 500
@@ -83,7 +84,9 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True)
 class Function:
-    """One function. ``source``, ``signature`` and ``body`` are without ``indent``, the white space before ``def``."""
+    """One function. ``source``, ``signature`` and ``body`` are without ``indent``, the white space
+    before ``def``.
+    """
 
     id: str  # "<repository>/<file>:<qualified name>#<line>", wherever the repository is
     repository: str
@@ -108,7 +111,9 @@ class Function:
 
 @dataclass
 class Extraction:
-    """The functions of one repository, the number of its Python files, and how many were left out, by reason."""
+    """The functions of one repository, the number of its Python files, and how many were left out,
+    by reason.
+    """
 
     functions: list[Function] = field(default_factory=list)
     files: int = 0
@@ -120,7 +125,8 @@ class LeftOut(Exception):
 
 
 def locate(name: str) -> Repository:
-    """The folder at path ``name``, or the package with that import name among the pinned sources (``python_sources``).
+    """The folder at path ``name``, or the package with that import name among the pinned sources
+    (``python_sources``).
 
     Raises UserError if there is neither.
     """
@@ -169,10 +175,13 @@ def extract(
     count_tokens: Callable[[str], int] | None = None,
     files: Sequence[Path] | None = None,
 ) -> Extraction:
-    """Every usable function with a docstring, in the order of ``files`` (all of the repository's) and lines.
+    """Every usable function with a docstring, in the order of ``files`` (all of the repository's)
+    and lines.
 
-    ``seen`` contains (docstring, signature) of functions already taken, here or in other repositories, and is extended.
-    ``count_tokens`` is a model's token count of a text; without it ``filters.max_model_tokens`` is ignored.
+    ``seen`` contains (docstring, signature) of functions already taken, here or in other
+    repositories, and is extended.
+    ``count_tokens`` is a model's token count of a text; without it ``filters.max_model_tokens`` is
+    ignored.
     """
     files = python_files(repository.root) if files is None else files
     result, seen = Extraction(files=len(files)), set() if seen is None else seen
@@ -223,8 +232,8 @@ def first_sentence(docstring: str) -> str:
 def package_docstring(docstring: str) -> str:
     """A docstring as the replication package shortens it, on one line.
 
-    It is cut at a blank line, ``:param`` or ``:return``, loses a last line that begins with a capital letter, and is
-    then cut at a full stop.
+    It is cut at a blank line, ``:param`` or ``:return``, loses a last line that begins with a
+    capital letter, and is then cut at a full stop.
     """
     text = docstring.strip().strip("\"'").strip()
     for end in ("\n\n", ":param", ":return"):
@@ -249,7 +258,9 @@ def _trained_on(corpus: Path) -> set[tuple[str, str]]:
 
 
 def _asked(function: Mapping) -> tuple[str, str]:
-    """The part of a function that a model is given: docstring and signature, with white space normalised."""
+    """The part of a function that a model is given: docstring and signature, with white space
+    normalised.
+    """
     return function["docstring"], " ".join(function["signature"].split())
 
 

@@ -1,8 +1,9 @@
-"""Generating functions with the completion tool (paper, Section III-C): Algorithm 2 for many functions at once, and a
-record of what was asked, offered and chosen.
+"""Generating functions with the completion tool (paper, Section III-C): Algorithm 2 for many
+functions at once, and a record of what was asked, offered and chosen.
 
-The rows of a batch belong to functions of different files and repositories. A row asks the tool in the background while
-the model reads the token that triggered the question, and several processes answer the questions of all rows.
+The rows of a batch belong to functions of different files and repositories. A row asks the tool in
+the background while the model reads the token that triggered the question, and several processes
+answer the questions of all rows.
 """
 
 import math
@@ -33,7 +34,9 @@ DECODING = Decoding(max_new_tokens=192)  # the package's 128 tokens of code, plu
 
 
 class Generated(NamedTuple):
-    """One function and its answer, which is None if the prompt does not fit into the model's context."""
+    """One function and its answer, which is None if the prompt does not fit into the model's
+    context.
+    """
 
     function: Function
     completion: Completion | None
@@ -45,10 +48,11 @@ class Generated(NamedTuple):
 
 
 class ToolModel:
-    """A local model with the tool, as a ``models.Model``, so that ``complete`` can store, resume and batch.
+    """A local model with the tool, as a ``models.Model``, so that ``complete`` can store, resume
+    and batch.
 
-    It answers the prompts of ``prompts`` for ``functions``. Raises UserError for a model behind an endpoint, and if
-    marks are the trigger but the model has none.
+    It answers the prompts of ``prompts`` for ``functions``. Raises UserError for a model behind an
+    endpoint, and if marks are the trigger but the model has none.
     """
 
     def __init__(
@@ -120,11 +124,13 @@ class ToolModel:
                     yield batch
 
     def _turns(self, requests: Requests) -> Sequence[Sequence]:
-        """On a CPU, the requests in two parts, so that the model can work on one while the other waits for the tool.
+        """On a CPU, the requests in two parts, so that the model can work on one while the other
+        waits for the tool.
 
-        The batches that the model would form from all requests go to the two parts in turn. With one sample per
-        prompt, the model forms the same batches from the parts, so no answer changes. Otherwise its batches may differ,
-        and with them the last digits of log-probabilities.
+        The batches that the model would form from all requests go to the two parts in turn. With
+        one sample per prompt, the model forms the same batches from the parts, so no answer
+        changes. Otherwise its batches may differ, and with them the last digits of
+        log-probabilities.
         """
         if self.model.module.device.type != "cpu":
             return [requests]
@@ -154,11 +160,12 @@ class Generations(list):
     def questions(self) -> pd.DataFrame:
         """One row for each question to the tool, as recorded while the answers were written.
 
-        Columns: ``id``, ``repository``; ``probability`` of the token that triggered the question; ``failure`` of the
-        call, or ""; ``names``, how many suggestions begin with what was already written; ``chosen``, the name that the
-        answer has there, "" for none; ``offered``, whether that name was offered, or the answer was not constrained (no
-        suggestion begins that way, or none can be spelled in the model's tokens); ``right``, whether the original's
-        body contains that name anywhere, since positions cannot be compared once the two differ.
+        Columns: ``id``, ``repository``; ``probability`` of the token that triggered the question;
+        ``failure`` of the call, or ""; ``names``, how many suggestions begin with what was already
+        written; ``chosen``, the name that the answer has there, "" for none; ``offered``, whether
+        that name was offered, or the answer was not constrained (no suggestion begins that way, or
+        none can be spelled in the model's tokens); ``right``, whether the original's body contains
+        that name anywhere, since positions cannot be compared once the two differ.
         """
         rows = []
         for one in self:
@@ -191,10 +198,12 @@ def generate(
     store: Store = None,
     progress: bool = True,
 ) -> Generations:
-    """Write every function anew, given its docstring and signature, in its place; in the order of ``functions``.
+    """Write every function anew, given its docstring and signature, in its place; in the order of
+    ``functions``.
 
-    Answers are stored and resumed as in ``models.complete.complete``; if a repository's Python files change, its
-    functions are generated again. A function whose prompt does not fit into the model's context gets no answer.
+    Answers are stored and resumed as in ``models.complete.complete``; if a repository's Python
+    files change, its functions are generated again. A function whose prompt does not fit into the
+    model's context gets no answer.
     """
     tooled, context = ToolModel(model, functions, tool, use), model.context or math.inf
     prompts = [one for one in tooled.prompts() if len(model.prompt_ids(one.text)) < context]
@@ -205,9 +214,9 @@ def generate(
 def call_rows(written: Written) -> list[dict]:
     """For each (model, condition) that used the tool, how often it was called.
 
-    ``calls`` of all functions; ``calls_per_function`` with its interval over repositories; ``not_offered_calls``, where
-    the chosen name was not among those that the tool offered; and ``failed_calls``, which got no answer; the last two
-    out of ``n`` calls.
+    ``calls`` of all functions; ``calls_per_function`` with its interval over repositories;
+    ``not_offered_calls``, where the chosen name was not among those that the tool offered; and
+    ``failed_calls``, which got no answer; the last two out of ``n`` calls.
     """
     rows = []
     for key, generated in _with_tool(written):
@@ -227,8 +236,9 @@ def call_rows(written: Written) -> list[dict]:
 def offer_rows(written: Written) -> list[dict]:
     """For each (model, condition) that used the tool, what it offered.
 
-    ``answered_percent`` is the share of the calls at which at least one name could be chosen, and ``names_per_call``
-    the mean number of names at these calls. Both have intervals over repositories.
+    ``answered_percent`` is the share of the calls at which at least one name could be chosen, and
+    ``names_per_call`` the mean number of names at these calls. Both have intervals over
+    repositories.
     """
     rows = []
     for key, generated in _with_tool(written):
@@ -246,7 +256,8 @@ def _with_tool(written: Written) -> list[tuple]:
 
 
 def gated(gate: float, variant: Variant = "paper") -> ToolUse:
-    """The variant's rules with a different gate on the mark (the replication package's ``lsp_conf``).
+    """The variant's rules with a different gate on the mark (the replication package's
+    ``lsp_conf``).
 
     A gate of 1 or more means "never".
     """
@@ -256,11 +267,13 @@ def gated(gate: float, variant: Variant = "paper") -> ToolUse:
 def gate_rows(
     model: str, frames: Mapping[float, pd.DataFrame], asked: Mapping[float, pd.DataFrame]
 ) -> list[dict]:
-    """One model's Table III at each gate, with ``editsim_percent``, ``calls_per_function`` and ``calls_percent`` of the
-    calls at the first gate.
+    """One model's Table III at each gate, with ``editsim_percent``, ``calls_per_function`` and
+    ``calls_percent`` of the calls at the first gate.
 
-    ``frames`` are as from ``evaluation.judged_all``, ``asked`` as from ``Generations.questions``. Conditions are
-    ``gate_<number>``, and ``gate_<number> - gate_<first>`` for changes from the first gate, over the same functions.
+    ``frames`` are as from ``evaluation.judged_all``, ``asked`` as from ``Generations.questions``.
+    Conditions are
+    ``gate_<number>``, and ``gate_<number> - gate_<first>`` for changes from the first gate, over
+    the same functions.
     """
     first, *others = frames
     names = {gate: f"gate_{gate:g}" for gate in frames}
@@ -287,14 +300,15 @@ def gate_rows(
 
 
 def removal_rows(model: str, asked: pd.DataFrame, gates: Sequence[float]) -> list[dict]:
-    """For answers generated without a gate: which of their questions to the tool each gate would keep.
+    """For answers generated without a gate: which of their questions to the tool each gate would
+    keep.
 
-    ``kept_right_percent`` and ``kept_wrong_percent`` are the shares of calls with right and with wrong names that are
-    kept, ``right_percent`` is the share of right names among the kept calls. Under ``marks``, ``auroc`` is how often a
-    right call's mark is more probable than a wrong one's.
+    ``kept_right_percent`` and ``kept_wrong_percent`` are the shares of calls with right and with
+    wrong names that are kept, ``right_percent`` is the share of right names among the kept calls.
+    Under ``marks``, ``auroc`` is how often a right call's mark is more probable than a wrong one's.
 
-    This is exact for the first call that a gate removes from an answer; after it the answer might have continued
-    differently.
+    This is exact for the first call that a gate removes from an answer; after it the answer might
+    have continued differently.
     """
     rows, right = [], asked.right.astype(bool)
     for gate in gates:

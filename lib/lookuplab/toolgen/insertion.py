@@ -1,7 +1,7 @@
 """A generated function in its file, in place of the reference.
 
-Functions are found by ``ast``. Decorators precede the `def` and are kept. All text has "\\n" line ends, so that lines
-are counted as Python does.
+Functions are found by ``ast``. Decorators precede the `def` and are kept. All text has "\\n" line
+ends, so that lines are counted as Python does.
 """
 
 import ast
@@ -21,9 +21,11 @@ UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)  # what ast.
 
 
 class Place(NamedTuple):
-    """Where a function is in its file: 1-based lines, all inclusive, and its parts as written there.
+    """Where a function is in its file: 1-based lines, all inclusive, and its parts as written
+    there.
 
-    ``header`` is the text from `def` to the last line before the ``body``, ``signature`` the same without the
+    ``header`` is the text from `def` to the last line before the ``body``, ``signature`` the same
+    without the
     ``docstring``. ``indent`` is that of the `def` line, ``body_indent`` that of the body.
     """
 
@@ -40,7 +42,9 @@ class Place(NamedTuple):
 
 
 def read_source(path: Path) -> str:
-    """A file's text in its declared encoding, with "\\n" line ends; raises UserError if it cannot be read."""
+    """A file's text in its declared encoding, with "\\n" line ends; raises UserError if it cannot
+    be read.
+    """
     try:
         with tokenize.open(path) as stream:
             return stream.read()
@@ -50,7 +54,9 @@ def read_source(path: Path) -> str:
 
 @lru_cache(maxsize=1024)  # every model's predictions are put into the same places
 def locate(text: str, line: int) -> Place:
-    """The function whose `def` is on ``line``. Raises UserError if there is none or the file does not parse."""
+    """The function whose `def` is on ``line``. Raises UserError if there is none or the file does
+    not parse.
+    """
     try:
         node = _functions(text).get(line)
     except UNPARSABLE as error:
@@ -95,9 +101,10 @@ def _indent(line: str) -> str:
 def function_of(place: Place, prediction: str) -> tuple[str, str]:
     """(whole function, body) of a prediction, indented to fit its place.
 
-    A prediction is a whole function if it begins with the `def` of that name, or if it is one unindented `def` of a
-    different name; anything before the `def` is cut off, because decorators are already in the file. Any other
-    prediction is the body that follows signature and docstring. Nothing is stripped at the end.
+    A prediction is a whole function if it begins with the `def` of that name, or if it is one
+    unindented `def` of a different name; anything before the `def` is cut off, because decorators
+    are already in the file. Any other prediction is the body that follows signature and docstring.
+    Nothing is stripped at the end.
     """
     prediction = re.sub("\r\n?", "\n", prediction)
     blank = r"[^\S\n]"
@@ -116,7 +123,9 @@ def function_of(place: Place, prediction: str) -> tuple[str, str]:
 
 
 def indented(text: str, indent: str) -> str:
-    """``text`` moved so that its first line has ``indent``; the inside of multi-line strings stays where it is."""
+    """``text`` moved so that its first line has ``indent``; the inside of multi-line strings stays
+    where it is.
+    """
     lines = text.split("\n")
     old = _indent(next(filter(str.strip, lines), ""))
     if old == indent:
@@ -139,7 +148,9 @@ def indented(text: str, indent: str) -> str:
 
 
 class Inserted(NamedTuple):
-    """A file's text with a generated function in it, and the 1-based inclusive lines of that function."""
+    """A file's text with a generated function in it, and the 1-based inclusive lines of that
+    function.
+    """
 
     text: str
     line: int

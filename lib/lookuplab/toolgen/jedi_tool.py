@@ -1,9 +1,9 @@
-"""The completion tool (paper, Section II-B): Jedi in worker processes, asked at the end of an unfinished function, in
-its file as an editor would hold it.
+"""The completion tool (paper, Section II-B): Jedi in worker processes, asked at the end of an
+unfinished function, in its file as an editor would hold it.
 
-Each call has a limit on its worker's computing time, so that a busy machine gives the same marks as an idle one. A call
-that exceeds the limit is given up and counted, and its worker goes on. A call that hangs or crashes loses its process;
-the next call gets a new one.
+Each call has a limit on its worker's computing time, so that a busy machine gives the same marks as
+an idle one. A call that exceeds the limit is given up and counted, and its worker goes on. A call
+that hangs or crashes loses its process; the next call gets a new one.
 """
 
 import functools
@@ -70,7 +70,8 @@ class JediTool:
     Full answers are remembered, so a repository must not change while its tool is in use.
     """
 
-    # CPU seconds per call: a thousand times the usual; the first call in a large package parses its modules
+    # CPU seconds per call: a thousand times the usual; the first call in a large package parses its
+    # modules
     time_limit = 60.0
 
     def __init__(self, workers: int | None = None) -> None:
@@ -87,9 +88,9 @@ class JediTool:
     ) -> Answer:
         """Completions at a caret in an unsaved buffer.
 
-        ``text`` replaces the content of ``file`` under ``root``; ``line`` counts from 1, ``column`` from 0 in
-        characters. With ``wanted`` only that name is looked for, which is many times faster: the answer contains it iff
-        the full answer does (and may contain others).
+        ``text`` replaces the content of ``file`` under ``root``; ``line`` counts from 1, ``column``
+        from 0 in characters. With ``wanted`` only that name is looked for, which is many times
+        faster: the answer contains it iff the full answer does (and may contain others).
         """
         place = root, file, text, line, column
         try:
@@ -106,14 +107,14 @@ class JediTool:
 def unsaved(
     lines: list[str], function: Function, written: str, kind: str, variant: Variant = "paper"
 ) -> tuple[str, int, int]:
-    """The file's text with ``written`` in the place of ``function`` (Algorithm 2, INSERT), and the caret after it: its
-    line from 1, its column from 0 in characters.
+    """The file's text with ``written`` in the place of ``function`` (Algorithm 2, INSERT), and the
+    caret after it: its line from 1, its column from 0 in characters.
 
-    ``lines`` are the whole file's. ``written`` has no marks and is not indented as in the file; a decoder-only model
-    (``kind``, see ``pairs.KINDS``) writes a body, an encoder-decoder model a ``def``. A body follows signature and
-    docstring as they are in the file, and so does the body of a ``def`` with the function's own signature: the user has
-    written the docstring, and Algorithm 1 sees it too. Any other ``def``, finished or not, replaces the function.
-    Decorators are kept.
+    ``lines`` are the whole file's. ``written`` has no marks and is not indented as in the file; a
+    decoder-only model (``kind``, see ``pairs.KINDS``) writes a body, an encoder-decoder model a
+    ``def``. A body follows signature and docstring as they are in the file, and so does the body of
+    a ``def`` with the function's own signature: the user has written the docstring, and Algorithm 1
+    sees it too. Any other ``def``, finished or not, replaces the function. Decorators are kept.
     """
     head, own = function.body_line - 1, function.signature + "\n"
     if kind == "encoder-decoder":
@@ -128,9 +129,9 @@ def unsaved(
 def cut_off(before: str, lines: list[str], function: Function, variant: Variant) -> str:
     """The unsaved file: the text ``before`` the caret, then what follows the function in its file.
 
-    On a blank indented line, and in some unfinished brackets, Jedi takes the caret to be outside the function and
-    offers no local name; a dummy name after the caret puts it inside. The package has no dummy, and so never offers a
-    local name at the start of a statement.
+    On a blank indented line, and in some unfinished brackets, Jedi takes the caret to be outside
+    the function and offers no local name; a dummy name after the caret puts it inside. The package
+    has no dummy, and so never offers a local name at the start of a statement.
     """
     check_choice("variant", variant, VARIANTS)
     dummy = "_\n" if variant == "paper" else "\n"
@@ -162,8 +163,8 @@ def is_dunder(name: str) -> bool:
 def suggestions(answer: Answer, trigger: str | None = "mark") -> tuple[str, ...]:
     """The identifiers among the completions, without keywords (Section II-B).
 
-    If marks are the trigger, ``__x__`` is excluded as well: Algorithm 1 marks none, and Figure 1's 68 suggestions are
-    those without builtin attributes.
+    If marks are the trigger, ``__x__`` is excluded as well: Algorithm 1 marks none, and Figure 1's
+    68 suggestions are those without builtin attributes.
     """
     return tuple(
         name
@@ -173,9 +174,11 @@ def suggestions(answer: Answer, trigger: str | None = "mark") -> tuple[str, ...]
 
 
 def behind_a_dot(text: str) -> bool:
-    """Whether code ends in an unfinished attribute: a dot after an expression, possibly followed by letters.
+    """Whether code ends in an unfinished attribute: a dot after an expression, possibly followed by
+    letters.
 
-    This does not apply inside strings (f-strings are strings) and comments, after numbers, or in ``from . import``.
+    This does not apply inside strings (f-strings are strings) and comments, after numbers, or in
+    ``from . import``.
     """
     found = re.search(r"\.([^\W\d]\w*)?\Z", text)
     kind = value = ""

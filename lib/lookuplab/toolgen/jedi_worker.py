@@ -1,10 +1,12 @@
 """The process in which Jedi runs for ``jedi_tool``.
 
-Jedi is not thread-safe and may hang or crash on other people's code, so it gets its own process. Jedi recomputes some
-things for each question although they cannot have changed; here they are computed once per process (``install``).
-Importing this module changes nothing. Each part replaces a function of Jedi 0.20 or parso 0.8 and gives the same result, provided that no file of the repository
-changes meanwhile. Nothing that was *inferred* is kept: Jedi's inference has limits on depth and number of executions,
-so what it finds depends on where it started, and a question must find what it would find in a fresh script.
+Jedi is not thread-safe and may hang or crash on other people's code, so it gets its own process.
+Jedi recomputes some things for each question although they cannot have changed; here they are
+computed once per process (``install``). Importing this module changes nothing. Each part replaces a
+function of Jedi 0.20 or parso 0.8 and gives the same result, provided that no file of the
+repository changes meanwhile. Nothing that was *inferred* is kept: Jedi's inference has limits on
+depth and number of executions, so what it finds depends on where it started, and a question must
+find what it would find in a fresh script.
 """
 
 import functools
@@ -42,11 +44,12 @@ _TREES = 600  # syntax trees of files on disk that are kept, parso's own number
 
 
 class Repository(jedi.Project):
-    """Jedi's project: the repository, Python's own library and the pinned sources can be imported, and nothing else.
+    """Jedi's project: the repository, Python's own library and the pinned sources can be imported,
+    and nothing else.
 
-    A package is imported by its own name, so a root that is a package is found from above its outermost package. Jedi
-    also searches the project for the callers of a function, to infer its parameters. This search covers only the
-    repository, not what lies next to a package.
+    A package is imported by its own name, so a root that is a package is found from above its
+    outermost package. Jedi also searches the project for the callers of a function, to infer its
+    parameters. This search covers only the repository, not what lies next to a package.
     """
 
     def __init__(self, root: str):
@@ -59,10 +62,12 @@ class Repository(jedi.Project):
 
 
 class OneName(Completion):
-    """Jedi's completion, restricted to one name: scopes are searched for it instead of listing all names.
+    """Jedi's completion, restricted to one name: scopes are searched for it instead of listing all
+    names.
 
-    The full list is slow because every name is checked for whether its definition can be reached. The check of one name
-    does not depend on the others, so the answer to "is it among the completions" is the same.
+    The full list is slow because every name is checked for whether its definition can be reached.
+    The check of one name does not depend on the others, so the answer to "is it among the
+    completions" is the same.
     """
 
     def __init__(self, *args, wanted: str, **options):
@@ -94,8 +99,9 @@ class OneName(Completion):
 class Ordered(dict):
     """Replaces Jedi's sets: members keep the order in which they were added.
 
-    Jedi's values hash by their address in memory, so the order of a set differs from process to process. Because
-    inference stops at limits on depth and number, the same question would get different answers.
+    Jedi's values hash by their address in memory, so the order of a set differs from process to
+    process. Because inference stops at limits on depth and number, the same question would get
+    different answers.
     """
 
     def __init__(self, members: Iterable = ()):
@@ -115,8 +121,8 @@ class Ordered(dict):
 
 
 def project_files(state, contexts) -> Iterator:
-    """Like Jedi's, but sorted by path: Jedi reads the first thirty files with a word, in the order of the
-    file system.
+    """Like Jedi's, but sorted by path: Jedi reads the first thirty files with a word, in the order
+    of the file system.
     """
     besides = {one.py__file__() for one in contexts}
     found = references.recurse_find_python_files(references.FolderIO(state.project.path))
@@ -137,9 +143,9 @@ _buffers: dict[Path, object] = {}  # parso's trees of unsaved texts, by file
 def script(root: str, file: str, text: str) -> Iterator[jedi.Script]:
     """A fresh script, in which ``text`` is the content of ``file`` below ``root``.
 
-    By itself, parso would give the tree of this buffer, with its unfinished function, to a later question about a
-    different file that imports this one. The tree is put aside, and the next question about this file parses only what
-    has changed.
+    By itself, parso would give the tree of this buffer, with its unfinished function, to a later
+    question about a different file that imports this one. The tree is put aside, and the next
+    question about this file parses only what has changed.
     """
     if len(_trees()) > _TREES:
         for oldest in list(_trees())[: -_TREES // 2]:
@@ -179,8 +185,8 @@ def completions(
 
 
 def values(self) -> list:
-    """Like the method of Jedi's filters by scope, which tries each name of the module in each scope, but tries only
-    those names that may be defined there.
+    """Like the method of Jedi's filters by scope, which tries each name of the module in each
+    scope, but tries only those names that may be defined there.
     """
     names, node = self._used_names, self._parso_cache_node
     if isinstance(self, filters.ParserTreeFilter):
@@ -204,8 +210,8 @@ def values(self) -> list:
 def branch(check, found: dict, context, node):
     """Whether the branch after a test is taken, kept for the module of built-in names.
 
-    There, every listing of the names in reach checks Python's version in dozens of places. Results for other modules
-    are not kept, because Jedi stops after 300 inferences in one.
+    There, every listing of the names in reach checks Python's version in dozens of places. Results
+    for other modules are not kept, because Jedi stops after 300 inferences in one.
     """
     builtins = context.inference_state.builtins_module
     if context.parent_context is not None or context.get_value() is not builtins:
@@ -217,29 +223,32 @@ def branch(check, found: dict, context, node):
 
 
 def save(grammar: str, path, item, cache_path=None) -> None:
-    """Like parso's, but all or nothing: when killed, parso leaves half a tree, which others then read."""
+    """Like parso's, but all or nothing: when killed, parso leaves half a tree, which others then
+    read.
+    """
     place = Path(cache._get_hashed_path(grammar, path, cache_path=cache_path))
     with replacing(place) as partial, partial.open("wb") as stream:
         pickle.dump(item, stream, pickle.HIGHEST_PROTOCOL)
 
 
 def make_repeatable() -> None:
-    """From now on Jedi's answers in this process depend neither on addresses in memory nor on the order of the file
-    system nor on earlier questions. Only a worker process may call this: in a notebook, the same Jedi completes what
-    the user types.
+    """From now on Jedi's answers in this process depend neither on addresses in memory nor on the
+    order of the file system nor on earlier questions. Only a worker process may call this: in a
+    notebook, the same Jedi completes what the user types.
     """
     for module in (base_value, dynamic_arrays, imports, references, utils):
         module.set = module.frozenset = Ordered
     base_value.NO_VALUES._set = Ordered()
     references._find_project_modules = project_files
-    # Once it has 600 trees, parso drops those of older files in the middle of a question. Jedi, which still needs them,
-    # then raises a KeyError, so the answer would depend on earlier questions.
+    # Once it has 600 trees, parso drops those of older files in the middle of a question. Jedi,
+    # which still needs them, then raises a KeyError, so the answer would depend on earlier
+    # questions.
     cache._CACHED_SIZE_TRIGGER = math.inf
 
 
 def install() -> None:
-    """From now on Jedi's answers in this process are repeatable, it keeps what it would otherwise recompute, and it
-    imports only from the pinned sources.
+    """From now on Jedi's answers in this process are repeatable, it keeps what it would otherwise
+    recompute, and it imports only from the pinned sources.
     """
     make_repeatable()
     filters._AbstractUsedNamesFilter.values = values
@@ -255,8 +264,8 @@ def _too_long(*_: object) -> None:
 def answer(question: dict) -> dict:
     """The ``completions`` at ``place``, or the reason why there are none.
 
-    ``limit``: seconds of this process's own computing time, so that a busy machine gives the same answers as an idle
-    one.
+    ``limit``: seconds of this process's own computing time, so that a busy machine gives the same
+    answers as an idle one.
     """
     try:
         try:

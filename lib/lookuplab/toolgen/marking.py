@@ -1,17 +1,21 @@
-"""Algorithm 1 (Section III-B): where in a function would the completion tool have offered the next identifier?
+"""Algorithm 1 (Section III-B): where in a function would the completion tool have offered the next
+identifier?
 
-For many functions this gives the augmented corpus, its statistics, the share of identifiers that are offered, and the
-difference between the variants.
+For many functions this gives the augmented corpus, its statistics, the share of identifiers that
+are offered, and the difference between the variants.
 
-The paper defines ISBUILTIN by one example only; Figure 4 leaves ``self`` unmarked as well. Here it covers ``__x__``,
-the names of ``builtins`` unless they follow a dot, ``self`` and ``cls``. The tool sees the *incomplete* function
-(Section II-B, and the state of Algorithm 2): the file up to the caret, then what follows the function in the file.
+The paper defines ISBUILTIN by one example only; Figure 4 leaves ``self`` unmarked as well. Here it
+covers ``__x__``, the names of ``builtins`` unless they follow a dot, ``self`` and ``cls``. The tool
+sees the *incomplete* function (Section II-B, and the state of Algorithm 2): the file up to the
+caret, then what follows the function in the file.
 
-``variant="package"`` follows the replication package: a closed list of words is skipped (``SKIPPED``); the tool is
-asked about any other word or literal of the body, which is marked if it is exactly what completing would insert. Its
-texts have no comments and no blank lines. Two steps of the package are not needed here. It marks signatures, too, but
-removes these marks before it uses them; here the tool is not asked about signatures. It also removes the listed words
-from the completions, and then each mark whose word is no longer among them; here no listed word is ever marked.
+``variant="package"`` follows the replication package: a closed list of words is skipped
+(``SKIPPED``); the tool is asked about any other word or literal of the body, which is marked if it
+is exactly what completing would insert. Its texts have no comments and no blank lines. Two steps of
+the package are not needed here. It marks signatures, too, but removes these marks before it uses
+them; here the tool is not asked about signatures. It also removes the listed words from the
+completions, and then each mark whose word is no longer among them; here no listed word is ever
+marked.
 
 Rows are dictionaries as ``scoring.rates.row`` makes them. Intervals are clustered by repository.
 """
@@ -94,8 +98,8 @@ def buffer_at(lines: list[str], function: Function, token: Token, variant: str =
 def mark(function: Function, tool: JediTool, variant: Variant = "paper") -> dict:
     """Ask the tool at every candidate, and mark the candidate if its exact name is offered.
 
-    ``positions``: [line, column] in the file of every mark; ``asked``: the number of questions; ``failures``: reason ->
-    how many of them failed, which gives no mark.
+    ``positions``: [line, column] in the file of every mark; ``asked``: the number of questions;
+    ``failures``: reason -> how many of them failed, which gives no mark.
     """
     check_choice("variant", variant, VARIANTS)
     positions, failures, lines = [], Counter(), function.lines()
@@ -135,9 +139,11 @@ def marked(
 ) -> list[Record]:
     """The functions' records in a marked corpus (Section III-B), in their order.
 
-    Marks are kept in ``store`` (a file, ":memory:", or None for the one next to the completion store) until the
-    repository changes, except for functions with a question that timed out or crashed. ``workers``, ``cluster`` and
-    ``strict`` are those of ``analysers.answered``. Raises UserError if two functions have the same id.
+    Marks are kept in ``store`` (a file, ":memory:", or None for the one next to the completion
+    store) until the repository changes, except for functions with a question that timed out or
+    crashed. ``workers``, ``cluster`` and
+    ``strict`` are those of ``analysers.answered``. Raises UserError if two functions have the same
+    id.
     """
     check_choice("variant", variant, VARIANTS)
     digests = {root: repository_digest(root) for root in {one.root for one in functions}}
@@ -172,7 +178,8 @@ def _record(function: Function, variant: str, marks: dict) -> Record:
 
 
 def save(records: Sequence[Record], file: Path) -> None:
-    """Write the marks of a corpus without its code, which belongs to others and is available in their packages.
+    """Write the marks of a corpus without its code, which belongs to others and is available in
+    their packages.
 
     The file has one JSON line per function, and the same bytes every time.
     """
@@ -187,8 +194,8 @@ def save(records: Sequence[Record], file: Path) -> None:
 def load(file: Path) -> list[Record]:
     """The functions of a marked corpus, or of saved marks (``.gz``).
 
-    Each has ``id``, ``repository``, ``code``, ``positions``, ``marks``, ``docstring_tokens`` and ``function_tokens``.
-    Raises UserError for any other file.
+    Each has ``id``, ``repository``, ``code``, ``positions``, ``marks``, ``docstring_tokens`` and
+    ``function_tokens``. Raises UserError for any other file.
     """
     found = corpus_lines(file, ["id", "code", "marks", *_MEANS])
     for one in found:
@@ -198,8 +205,8 @@ def load(file: Path) -> list[Record]:
 
 
 def lay_over(functions: Sequence[Function], saved: Sequence[Record]) -> list[Pair]:
-    """The functions augmented with saved marks, in order, without those that have none or whose code has changed since
-    they were marked.
+    """The functions augmented with saved marks, in order, without those that have none or whose
+    code has changed since they were marked.
     """
     known = {(one["id"], one["code"]): one["positions"] for one in saved}
     return [
@@ -217,7 +224,8 @@ def code_hash(source: str) -> str:
 def statistics_rows(records: Sequence[Record], condition: str) -> list[dict]:
     """The paper's five numbers (Sections IV-B and IV-C): counts, and means per function.
 
-    The paper does not say which tokens it counts; ours are Python's, and a docstring's are its words.
+    The paper does not say which tokens it counts; ours are Python's, and a docstring's are its
+    words.
     """
     frame = pd.DataFrame(records, columns=["repository", *_MEANS])
     counts = {"functions": len(frame), "repositories": frame.repository.nunique()}
@@ -252,7 +260,9 @@ def by_repository(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def variant_rows(paper: Sequence[Record], package: Sequence[Record]) -> list[dict]:
-    """The package's marks per function, and how many more they are than the paper's on the same functions."""
+    """The package's marks per function, and how many more they are than the paper's on the same
+    functions.
+    """
     ours, theirs = pd.DataFrame(paper), pd.DataFrame(package).marks
     mean, more = (average(marks, ours.repository) for marks in (theirs, theirs - ours.marks))
     return [
@@ -262,10 +272,11 @@ def variant_rows(paper: Sequence[Record], package: Sequence[Record]) -> list[dic
 
 
 def asked(functions: Sequence[Function], records: Sequence[Record]) -> pd.DataFrame:
-    """One row for each token at which the tool was asked: id, repository, line, column, name, place (one of PLACES),
-    offered.
+    """One row for each token at which the tool was asked: id, repository, line, column, name, place
+    (one of PLACES), offered.
 
-    Functions with a failed call are left out, because it is not known what the tool would have offered.
+    Functions with a failed call are left out, because it is not known what the tool would have
+    offered.
     """
     rows = [
         {
@@ -286,7 +297,9 @@ def asked(functions: Sequence[Function], records: Sequence[Record]) -> pd.DataFr
 
 
 def offered_rows(frame: pd.DataFrame) -> list[dict]:
-    """The share of identifiers that the tool offers, overall and by place; ``frame`` is that of ``asked``."""
+    """The share of identifiers that the tool offers, overall and by place; ``frame`` is that of
+    ``asked``.
+    """
     rows = []
     for name in ("all", *PLACES):
         part = frame if name == "all" else frame[frame.place == name]
@@ -297,7 +310,9 @@ def offered_rows(frame: pd.DataFrame) -> list[dict]:
 
 
 def places(function: Function) -> dict[Token, str]:
-    """The place of each token of a function, one of PLACES; before ``=`` is a name that is bound, or an argument's."""
+    """The place of each token of a function, one of PLACES; before ``=`` is a name that is bound,
+    or an argument's.
+    """
     texts, found = ["", "", *(token.text for token in function.tokens), ""], {}
     for at, token in enumerate(function.tokens):
         owner, dot, _, behind = texts[at : at + 4]

@@ -1,4 +1,5 @@
-"""Pairs of docstring and function as a model reads and writes them, in text and in tokens (paper, Section III-B-2).
+"""Pairs of docstring and function as a model reads and writes them, in text and in tokens (paper,
+Section III-B-2).
 
 The two formats are the replication package's. A decoder-only model continues after signature and docstring::
 
@@ -6,11 +7,13 @@ The two formats are the replication package's. A decoder-only model continues af
         '''Register updates.'''
         for update in <COMP>updates: ...
 
-An encoder-decoder model reads ``### Description:`` and ``### Signature:`` and writes the function without its
-docstring; with ``variant="package"`` it reads the signature without `def` and colon.
+An encoder-decoder model reads ``### Description:`` and ``### Signature:`` and writes the function
+without its docstring; with ``variant="package"`` it reads the signature without `def` and colon.
 
-The mark is a single special token of the vocabulary, so that it spells nothing. It is removed from a row of tokens by
-its id, never from a text: around the mark a tokenizer splits words differently, and ``in <COMP>items`` would become
+The mark is a single special token of the vocabulary, so that it spells nothing. It is removed from
+a row of tokens by
+its id, never from a text: around the mark a tokenizer splits words differently, and ``in
+<COMP>items`` would become
 ``initems``.
 """
 
@@ -40,8 +43,8 @@ IGNORED = -100  # the label of a token without a loss
 
 @dataclass(frozen=True)
 class Pair:
-    """A docstring (its first sentence) and its function: ``signature`` from ``def`` to the colon, ``body`` after the
-    docstring.
+    """A docstring (its first sentence) and its function: ``signature`` from ``def`` to the colon,
+    ``body`` after the docstring.
 
     With MARK in them, signature and body are the augmented function's.
     """
@@ -91,9 +94,11 @@ class TextPair:
 
 @dataclass(frozen=True)
 class Example:
-    """A pair in tokens. ``prompt`` ends where the model begins to write, ``answer`` ends with the end of text.
+    """A pair in tokens. ``prompt`` ends where the model begins to write, ``answer`` ends with the
+    end of text.
 
-    ``exact``: the tokens spell the pair's text; some tokenizers have no line breaks, or not all characters.
+    ``exact``: the tokens spell the pair's text; some tokenizers have no line breaks, or not all
+    characters.
     ``signature``: how many tokens a decoder's prompt has up to the end of the signature.
     """
 
@@ -105,8 +110,8 @@ class Example:
 
 
 def corpus_lines(path: Path, names: Sequence[str]) -> list[dict]:
-    """The records of a file that ``lookuplab data mark`` wrote (JSON Lines, also ``.gz``), with at least the fields
-    ``names``.
+    """The records of a file that ``lookuplab data mark`` wrote (JSON Lines, also ``.gz``), with at
+    least the fields ``names``.
 
     Raises UserError for any other file.
     """
@@ -122,7 +127,9 @@ def corpus_lines(path: Path, names: Sequence[str]) -> list[dict]:
 
 
 def read(path: Path) -> tuple[list[Pair], Counter]:
-    """The augmented functions of a marked corpus, and how many were left out because their own text spells the mark."""
+    """The augmented functions of a marked corpus, and how many were left out because their own text
+    spells the mark.
+    """
     own = ("id", "docstring", "signature", "body")
     records = corpus_lines(path, (*own, "marked_signature", "marked_body"))
     usable = [one for one in records if not any(MARK in one[name] for name in own)]
@@ -139,8 +146,8 @@ def kind_of(config: Any) -> str:
 def prompt_text(function: Any, kind: str, variant: Variant = "paper") -> str:
     """What the model reads of a function, which has ``docstring``, ``signature`` and ``body``.
 
-    Of the body, a decoder-only model sees only the indentation (four blanks if there is none). An empty docstring is
-    left out together with its heading; the paper's functions all have one.
+    Of the body, a decoder-only model sees only the indentation (four blanks if there is none). An
+    empty docstring is left out together with its heading; the paper's functions all have one.
     """
     check_choice("kind", kind, KINDS)
     check_choice("variant", variant, VARIANTS)
@@ -162,7 +169,8 @@ def mark_of(tokenizer: Any) -> str:
 
 
 def add_mark(tokenizer: Any, module: Any = None) -> int:
-    """Make the mark a special token, give it a row in the embeddings of ``module`` if one is given, and return its id.
+    """Make the mark a special token, give it a row in the embeddings of ``module`` if one is given,
+    and return its id.
 
     A second call changes nothing.
     """
@@ -181,9 +189,11 @@ def add_mark(tokenizer: Any, module: Any = None) -> int:
 
 
 def encode(tokenizer: Any, pairs: Sequence[Pair | TextPair], kind: str) -> list[Example]:
-    """The pairs in tokens. Prompt and answer are tokenised separately, as they are when the model answers.
+    """The pairs in tokens. Prompt and answer are tokenised separately, as they are when the model
+    answers.
 
-    Only a decoder's prompt begins with the tokenizer's begin-of-text token, if it has one of its own.
+    Only a decoder's prompt begins with the tokenizer's begin-of-text token, if it has one of its
+    own.
     """
     end, mark, examples = tokenizer.eos_token_id, mark_of(tokenizer), []
     for pair in pairs:
@@ -205,15 +215,19 @@ def encode(tokenizer: Any, pairs: Sequence[Pair | TextPair], kind: str) -> list[
 
 
 def _spells(tokenizer: Any, tail: list[int], row: list[int], text: str) -> bool:
-    """Whether a row spells the text after the last tokens of its prompt; marks, being special tokens, spell nothing."""
+    """Whether a row spells the text after the last tokens of its prompt; marks, being special
+    tokens, spell nothing.
+    """
     before, whole = decoded(tokenizer, [tail, tail + row])
     return whole == before + text
 
 
 def _in_pieces(tokenizer: Any, tail: list[int], pieces: list[str]) -> list[int] | None:
-    """The pieces with marks between them, each tokenised as a continuation; None if one cannot be spelled.
+    """The pieces with marks between them, each tokenised as a continuation; None if one cannot be
+    spelled.
 
-    Tokenizers of the SentencePiece kind put a blank before every piece (Llama's ``self.<COMP> add``).
+    Tokenizers of the SentencePiece kind put a blank before every piece (Llama's ``self.<COMP>
+    add``).
     """
     mark = tokenizer.convert_tokens_to_ids(mark_of(tokenizer))
     row: list[int] = []

@@ -1,7 +1,8 @@
-"""How similar a generated function is to its reference: BLEU-4, CodeBLEU, edit similarity, identifiers.
+"""How similar a generated function is to its reference: BLEU-4, CodeBLEU, edit similarity,
+identifiers.
 
-Paper, Section IV-C, Table II. BLEU and CodeBLEU are ratios of sums over the functions of a corpus, so both are computed
-from the counts of its pairs, for the whole corpus or any part of it.
+Paper, Section IV-C, Table II. BLEU and CodeBLEU are ratios of sums over the functions of a corpus,
+so both are computed from the counts of its pairs, for the whole corpus or any part of it.
 """
 
 import keyword
@@ -42,8 +43,8 @@ def normalized(text: str) -> str:
 
 
 def blanked(text: str) -> str:
-    """The text with everything between two equal quotes of a line reduced to ``''``, as the replication package scores
-    it.
+    """The text with everything between two equal quotes of a line reduced to ``''``, as the
+    replication package scores it.
     """
     for quote in "'\"":
         text = re.sub(f"{quote}[^{quote}\n]*{quote}", "''", text)
@@ -53,8 +54,8 @@ def blanked(text: str) -> str:
 def package_text(place: Place, body: str, documented: bool) -> str:
     """The function at ``place`` with another body, as the replication package compares it.
 
-    Its literals are ``blanked``. After the signature comes the function's own docstring if ``documented``: only models
-    that continue a prompt have it in their texts.
+    Its literals are ``blanked``. After the signature comes the function's own docstring if
+    ``documented``: only models that continue a prompt have it in their texts.
     """
     said = f"{place.body_indent}'''{package_docstring(place.docstring)}'''"
     parts = without_comments(place.signature), said if documented else "", body
@@ -62,13 +63,15 @@ def package_text(place: Place, body: str, documented: bool) -> str:
 
 
 def edit_similarity(prediction: str, reference: str) -> float:
-    """rapidfuzz's ratio of the white-space-normalized texts in percent, 0 to 100; the paper's EditSim is its mean."""
+    """rapidfuzz's ratio of the white-space-normalized texts in percent, 0 to 100; the paper's
+    EditSim is its mean.
+    """
     return fuzz.ratio(prediction, reference, processor=normalized)
 
 
 def bleu_counts(prediction: Sequence, reference: Sequence) -> list[int]:
-    """The counts that BLEU needs for a pair of token lists, (10,): matches and totals of orders 1 to 4,
-    both lengths.
+    """The counts that BLEU needs for a pair of token lists, (10,): matches and totals of orders 1
+    to 4, both lengths.
     """
     common = _common(_grams(prediction), _grams(reference))
     totals = [max(0, len(prediction) - n + 1) for n in ORDERS]
@@ -85,7 +88,9 @@ def _common(found: list[Counter], wanted: list[Counter]) -> list[Counter]:
 
 
 def bleu(counts):
-    """BLEU-4, 0 to 1, of summed counts (..., 10): the product of ``precision`` and ``brevity_penalty``."""
+    """BLEU-4, 0 to 1, of summed counts (..., 10): the product of ``precision`` and
+    ``brevity_penalty``.
+    """
     return precision(counts) * brevity_penalty(counts)
 
 
@@ -96,7 +101,8 @@ def precision(counts):
 
 
 def brevity_penalty(counts):
-    """The brevity penalty of the whole corpus, from its two lengths, which are the last of the counts.
+    """The brevity penalty of the whole corpus, from its two lengths, which are the last of the
+    counts.
 
     It is 0 for an empty prediction of something.
     """
@@ -111,7 +117,8 @@ def components(sums):
     words = []
     for start, lengths in (0, [16, 17]), (8, [16, 18]):
         matches, totals = sums[..., start : start + 4], sums[..., start + 4 : start + 8]
-        # a tenth of a match for orders without one (Chen and Cherry's method 1), 0 without a common word
+        # a tenth of a match for orders without one (Chen and Cherry's method 1), 0 without a common
+        # word
         shares = np.exp(np.log(np.where(matches == 0, 0.1, matches) / totals).mean(axis=-1))
         words.append((matches[..., 0] > 0) * shares * brevity_penalty(sums[..., lengths]))
     syntax, flow = sums[..., 19] / sums[..., 20], sums[..., 21] / sums[..., 22]
@@ -119,10 +126,12 @@ def components(sums):
 
 
 def code_bleu(sums, variant: Variant = "paper"):
-    """CodeBLEU (...) of summed counts (..., 23): the mean of its components, without a missing data flow.
+    """CodeBLEU (...) of summed counts (..., 23): the mean of its components, without a missing data
+    flow.
 
-    ``variant="package"``: a missing data flow counts as 0, as in the replication package. (The package ``codebleu`` of
-    the Python index counts a data flow that is missing or has no match as 1.)
+    ``variant="package"``: a missing data flow counts as 0, as in the replication package. (The
+    package ``codebleu`` of the Python index counts a data flow that is missing or has no match as
+    1.)
     """
     check_choice("variant", variant, VARIANTS)
     parts = components(sums)
@@ -132,10 +141,11 @@ def code_bleu(sums, variant: Variant = "paper"):
 def code_bleu_counts(prediction: str, reference: str, variant: Variant = "paper") -> list[float]:
     """The counts that CodeBLEU needs for one pair, (23,).
 
-    Both texts are moved to the margin, so that a body is not broken code. Syntax and data flow leave out comments and
-    docstrings, which ``variant="package"`` keeps. The counts are matches and totals of n-grams of orders 1 to 4, the
-    same weighted, both lengths and the length that the package uses for a weighted reference, matched and all subtrees
-    of the syntax, matched and all data flows.
+    Both texts are moved to the margin, so that a body is not broken code. Syntax and data flow
+    leave out comments and docstrings, which ``variant="package"`` keeps. The counts are matches and
+    totals of n-grams of orders 1 to 4, the same weighted, both lengths and the length that the
+    package uses for a weighted reference, matched and all subtrees of the syntax, matched and all
+    data flows.
     """
     check_choice("variant", variant, VARIANTS)
     found, wanted = (_analysis(text, variant) for text in (prediction, reference))
@@ -160,7 +170,9 @@ def code_bleu_counts(prediction: str, reference: str, variant: Variant = "paper"
 
 
 def _weight(words: Counter) -> float:
-    """A keyword weighs 1, another word 0.2. Added one by one: from Python 3.12 on, ``sum`` rounds otherwise."""
+    """A keyword weighs 1, another word 0.2. Added one by one: from Python 3.12 on, ``sum`` rounds
+    otherwise.
+    """
     weight = 0
     for (word,), times in words.items():
         weight += times * (1 if word in KEYWORDS else 0.2)
@@ -185,8 +197,8 @@ def _analysis(text: str, variant: str) -> _Analysis:
 
 
 def uncommented(text: str) -> str:
-    """A text without comments, docstrings and blank lines, as ``codebleu`` takes them out; as it is if it cannot be
-    read. What a backslash joins becomes one line.
+    """A text without comments, docstrings and blank lines, as ``codebleu`` takes them out; as it is
+    if it cannot be read. What a backslash joins becomes one line.
     """
     kept, at, before = [], 0, "indent"
     try:
@@ -205,10 +217,11 @@ def uncommented(text: str) -> str:
 class _Tree:
     """A syntax tree, walked once.
 
-    ``subtrees`` counts the root and every node that has children, each as it is written out. ``tokens`` are in order:
-    (type, place), where a place is (first byte, byte after the last, text); comments are none. ``below``: node -> which
-    of the tokens are its own; what is inside a string is not in it. ``steps``: the nodes that are or contain one of
-    STEPS; in all others the tokens are read one after the other.
+    ``subtrees`` counts the root and every node that has children, each as it is written out.
+    ``tokens`` are in order: (type, place), where a place is (first byte, byte after the last,
+    text); comments are none. ``below``: node -> which of the tokens are its own; what is inside a
+    string is not in it. ``steps``: the nodes that are or contain one of STEPS; in all others the
+    tokens are read one after the other.
     """
 
     def __init__(self, root: Node):
@@ -245,9 +258,10 @@ class _Tree:
     def edges(self) -> Iterator[tuple]:
         """The normalized data flow: variables numbered by first appearance.
 
-        This is the package's analysis (MIT License, Microsoft and Konstantin Chernyshev). Only, it merges the sources
-        of a variable through sets of strings, so that its numbers vary with Python's hash seed, and cuts tokens by
-        bytes, which goes wrong after non-ASCII text: here names come in the order of their places.
+        This is the package's analysis (MIT License, Microsoft and Konstantin Chernyshev). Only, it
+        merges the sources of a variable through sets of strings, so that its numbers vary with
+        Python's hash seed, and cuts tokens by bytes, which goes wrong after non-ASCII text: here
+        names come in the order of their places.
         """
         try:
             flow = sorted(self._flow(self.root, {})[0], key=itemgetter(0))
@@ -265,8 +279,8 @@ class _Tree:
             yield numbers[name], relation, given
 
     def _flow(self, node: Node, known: dict) -> tuple[list[tuple], dict]:
-        """(edges, known): where the values below a node come from, and after it the places that gave each name its
-        value.
+        """(edges, known): where the values below a node come from, and after it the places that
+        gave each name its value.
 
         An edge is (place, relation, places of the sources).
         """
@@ -351,7 +365,9 @@ class _Tree:
 
 @lru_cache(maxsize=8)
 def leaves(text: str) -> tuple[Leaf, ...]:
-    """parso's tokens of a text, in order. Parso does not stop at an error, in which generated functions often end."""
+    """parso's tokens of a text, in order. Parso does not stop at an error, in which generated
+    functions often end.
+    """
     found = [parso.parse(text, version="3.11").get_first_leaf()]
     while (leaf := found[-1].get_next_leaf()) is not None:
         found.append(leaf)
@@ -379,8 +395,8 @@ def identifiers(text: str) -> list[str]:
 def identifier_metrics(prediction: str, reference: str) -> dict[str, float | None]:
     """Monitor-guided decoding's metrics (Section 5), None if the reference has nothing to match.
 
-    ``next_identifier``: the first identifiers are equal; ``identifier_sequence``: the common prefix of both identifier
-    sequences over the reference's length; ``prefix``: the same over all tokens.
+    ``next_identifier``: the first identifiers are equal; ``identifier_sequence``: the common prefix
+    of both identifier sequences over the reference's length; ``prefix``: the same over all tokens.
     """
     names, tokens = zip(_words(prediction), _words(reference), strict=True)
 

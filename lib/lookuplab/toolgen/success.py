@@ -1,17 +1,20 @@
 """Success rate: does a generated function, in its file, pass pylint's check for dependency errors?
 
-Paper, Section IV-C: syntax-error (E0001), no-member (E1101) and undefined-variable (E0602) are failures. The working
-directory is the repository's root; a repository's own pylint configuration is ignored, its inline ``# pylint:``
-comments are obeyed.
+Paper, Section IV-C: syntax-error (E0001), no-member (E1101) and undefined-variable (E0602) are
+failures. The working directory is the repository's root; a repository's own pylint configuration is
+ignored, its inline ``# pylint:`` comments are obeyed.
 
-Each process here is a warm pylint for one file: pylint is loaded once, the modules that the file imports are read once
-(and parsed once for all files, see ``Trees``), and each text of the file is checked in a forked copy. A check is
-therefore as independent of other texts and other files as a fresh process: what it leaves in astroid's caches ends with
-the copy, and one that hangs or crashes affects no other. In the copy, the file's original content is forgotten; the
-attributes that it gives to other modules' objects (``imported.Class.late = 1``) are not read.
+Each process here is a warm pylint for one file: pylint is loaded once, the modules that the file
+imports are read once (and parsed once for all files, see ``Trees``), and each text of the file is
+checked in a forked copy. A check is
+therefore as independent of other texts and other files as a fresh process: what it leaves in
+astroid's caches ends with the copy, and one that hangs or crashes affects no other. In the copy,
+the file's original content is forgotten; the attributes that it gives to other modules' objects
+(``imported.Class.late = 1``) are not read.
 
-If only the lines of one function matter, the file's other functions are read but not visited: what pylint says about a
-function does not depend on the bodies that it has visited before, only on what they define.
+If only the lines of one function matter, the file's other functions are read but not visited: what
+pylint says about a function does not depend on the bodies that it has visited before, only on what
+they define.
 """
 
 import ast
@@ -58,10 +61,12 @@ Message = list  # one finding: pylint's id, the 1-based line in the edited file,
 def verdict(
     messages: Sequence[Message], inserted: Inserted, variant: str = "paper"
 ) -> list[Message]:
-    """The edited file's messages that count against the inserted function; if there are none, it passes.
+    """The edited file's messages that count against the inserted function; if there are none, it
+    passes.
 
-    ``variant="package"`` counts messages between the first inserted line and two lines after the last. A syntax error
-    may be reported further down (``def f(x):`` before blank lines), so by default a syntax error anywhere in the file
+    ``variant="package"`` counts messages between the first inserted line and two lines after the
+    last. A syntax error may be reported further down (``def f(x):`` before blank lines), so by
+    default a syntax error anywhere in the file
     is a failure: with the reference the file did parse. A crash of pylint is always a failure.
     """
     beyond, anywhere = (0, ("E0001", *CRASHES)) if variant == "paper" else (BEYOND, CRASHES)
@@ -76,11 +81,13 @@ def messages_of(
     lines: tuple[int, int],
     digest: str = "",
 ) -> list[Message]:
-    """pylint's findings for ``text`` as the content of ``file``, relative to ``root``; nothing is written.
+    """pylint's findings for ``text`` as the content of ``file``, relative to ``root``; nothing is
+    written.
 
-    Raises WorkerLost after LIMIT seconds of computing. ``lines``: the first and last line of a function; findings in
-    other functions are left out, which is faster. A process serves one file as long as the repository's ``digest`` is
-    the same, so all texts of a file should be asked about one after the other.
+    Raises WorkerLost after LIMIT seconds of computing. ``lines``: the first and last line of a
+    function; findings in other functions are left out, which is faster. A process serves one file
+    as long as the repository's ``digest`` is the same, so all texts of a file should be asked about
+    one after the other.
     """
     question = {"root": str(root), "file": file, "text": text, "lines": lines, "limit": LIMIT}
     seconds = 2 * PATIENCE * LIMIT + 10  # reading what the file imports, then the check
@@ -88,7 +95,9 @@ def messages_of(
 
 
 def fresh_messages(root: Path, file: str) -> list[Message]:
-    """The naive way: one pylint process for one file, which must contain the generated function on disk."""
+    """The naive way: one pylint process for one file, which must contain the generated function on
+    disk.
+    """
     checks = f"--enable={','.join(CHECKS + CRASHES)}"
     command = [sys.executable, "-P", "-m", MODULE, "--rcfile=", "--disable=all", checks]
     command += ["--output-format=json", file]
@@ -108,8 +117,8 @@ class Linter(PyLinter):
 class Trees:
     """Modules' syntax trees as they come from the parser, which depend on nothing but the files.
 
-    When a process has had to parse a module, its parent parses it, too, so that processes forked later find the tree.
-    Whatever astroid adds to a tree ends with the process that uses it.
+    When a process has had to parse a module, its parent parses it, too, so that processes forked
+    later find the tree. Whatever astroid adds to a tree ends with the process that uses it.
     """
 
     def __init__(self):
@@ -144,8 +153,8 @@ class Trees:
 
 
 class WarmLinter(Linter):
-    """One file's pylint. It reads the file at ``path`` from memory, and visits only the functions that overlap
-    ``lines``, the first and the last.
+    """One file's pylint. It reads the file at ``path`` from memory, and visits only the functions
+    that overlap ``lines``, the first and the last.
     """
 
     def __init__(self):
@@ -180,8 +189,8 @@ class WarmLinter(Linter):
     def answer(self, question: dict) -> dict:
         """The result of ``checked`` for ``file`` with ``text`` in it.
 
-        ``root``: the working directory; ``lines``: first and last line of the function that matters; ``limit``: seconds
-        of computing.
+        ``root``: the working directory; ``lines``: first and last line of the function that
+        matters; ``limit``: seconds of computing.
         """
         os.chdir(question["root"])
         self.path = os.path.abspath(question["file"])
@@ -193,10 +202,12 @@ class WarmLinter(Linter):
         return self.checked(question)
 
     def warm_up(self, file: str) -> None:
-        """Read the modules that the original ``file`` imports, in its functions too, without any other effect.
+        """Read the modules that the original ``file`` imports, in its functions too, without any
+        other effect.
 
-        Inferences are dropped. Errors are ignored, because the check itself will meet and report them. If one of these
-        modules imports the file, the file adds no attributes to their objects.
+        Inferences are dropped. Errors are ignored, because the check itself will meet and report
+        them. If one of these modules imports the file, the file adds no attributes to their
+        objects.
         """
 
         def assign(builder: AstroidBuilder, node) -> None:
@@ -220,7 +231,9 @@ class WarmLinter(Linter):
         ClassDef._metaclass_lookup_attribute.cache_clear()
 
     def checked(self, question: dict) -> dict:
-        """What ``send_findings`` sends from a copy of this process, or {"lost": "timed out" or "crashed"}."""
+        """What ``send_findings`` sends from a copy of this process, or {"lost": "timed out" or
+        "crashed"}.
+        """
         receiving, sending = FORK.Pipe(duplex=False)
         copy = FORK.Process(target=self.send_findings, args=(question, sending))
         copy.start()

@@ -1,15 +1,17 @@
-"""Tables II and III from the frames of ``evaluation.judged_all``: their rows (values, intervals, ToolGen against base),
-and how they are shown.
+"""Tables II and III from the frames of ``evaluation.judged_all``: their rows (values, intervals,
+ToolGen against base), and how they are shown.
 
-Every metric is a function of sums over functions. Intervals come from leaving out one repository after the other
-(``rates.jackknife``), on both sides of a comparison at once; with few repositories (the mini profile has 6) they are
-wide, as they should be. ``n`` is the number of units that a number is a mean over: functions, dependencies, tokens; for
-a change, that of the side with fewer.
+Every metric is a function of sums over functions. Intervals come from leaving out one repository
+after the other (``rates.jackknife``), on both sides of a comparison at once; with few repositories
+(the mini profile has 6) they are wide, as they should be. ``n`` is the number of units that a
+number is a mean over: functions, dependencies, tokens; for a change, that of the side with fewer.
 
-Frames are given as {(model, condition): frame}, where all frames of one model have the same functions; conditions are
-``base``, ``toolgen`` and any other, such as ``monitor``. Rows are dictionaries as ``scoring.rates.row`` makes
-them. The paper's relative changes are found under their condition (``toolgen``), the differences under ``toolgen -
-base``: in percentage points for percentages, otherwise in the metric's own unit (``bleu4_change``). A metric without a
+Frames are given as {(model, condition): frame}, where all frames of one model have the same
+functions; conditions are
+``base``, ``toolgen`` and any other, such as ``monitor``. Rows are dictionaries as
+``scoring.rates.row`` makes them. The paper's relative changes are found under their condition
+(``toolgen``), the differences under ``toolgen - base``: in percentage points for percentages,
+otherwise in the metric's own unit (``bleu4_change``). A metric without a
 value (coverage if there was nothing to cover) has no row.
 """
 
@@ -34,8 +36,8 @@ from lookuplab.toolgen.pairs import Variant
 from lookuplab.toolgen.success import CHECKS, CRASHES
 
 Frames = Mapping[tuple[str, str], pd.DataFrame]
-# A metric: the counts of each function, (n, k), and a function of their sums, (..., k) -> (...). If k is 2, the second
-# count is the number that the metric is a mean over.
+# A metric: the counts of each function, (n, k), and a function of their sums, (..., k) -> (...). If
+# k is 2, the second count is the number that the metric is a mean over.
 Metric = tuple[np.ndarray, Callable]
 
 
@@ -45,11 +47,12 @@ def similarity_rows(
     variant: Variant = "paper",
     base: str = "base",
 ) -> list[dict]:
-    """Table II: BLEU-4 with its parts, CodeBLEU with its components, edit similarity, exact match, and their changes
-    from ``base``.
+    """Table II: BLEU-4 with its parts, CodeBLEU with its components, edit similarity, exact match,
+    and their changes from ``base``.
 
-    ``tokenize``: model -> a function from a text to the model's tokens, which the paper's BLEU-4 counts; for other
-    models, the words between blanks are counted. ``variant`` is CodeBLEU's; that of the texts is chosen in
+    ``tokenize``: model -> a function from a text to the model's tokens, which the paper's BLEU-4
+    counts; for other models, the words between blanks are counted. ``variant`` is CodeBLEU's; that
+    of the texts is chosen in
     ``evaluation.judge``.
     """
 
@@ -77,12 +80,15 @@ def similarity_rows(
 
 
 def repository_rows(frames: Frames, base: str = "base") -> list[dict]:
-    """Table III: dependency coverage (pooled, and per function), success rate, identifiers; changes from ``base``.
+    """Table III: dependency coverage (pooled, and per function), success rate, identifiers; changes
+    from ``base``.
 
-    Also per condition ``failed_<message id>_functions``, ``crashed_functions`` (pylint itself had an error, which
-    counts as a failure), ``pylint_lost_functions`` (no verdict), ``jedi_lost_functions`` (dependencies unknown) and
-    ``without_dependency_functions``; and per comparison ``succrate_gained_functions``, ``succrate_lost_functions`` and
-    the ``succrate_p`` of McNemar's exact test on the functions with both verdicts.
+    Also per condition ``failed_<message id>_functions``, ``crashed_functions`` (pylint itself had
+    an error, which counts as a failure), ``pylint_lost_functions`` (no verdict),
+    ``jedi_lost_functions`` (dependencies unknown) and
+    ``without_dependency_functions``; and per comparison ``succrate_gained_functions``,
+    ``succrate_lost_functions`` and the ``succrate_p`` of McNemar's exact test on the functions with
+    both verdicts.
     """
 
     def metrics(model, frame):
@@ -136,7 +142,8 @@ def _compared(frames: Frames, base: str) -> list[tuple[str, str]]:
 
 
 def _rows(frames: Frames, metrics: Callable, changes: Sequence[str], base: str) -> list[dict]:
-    """All metrics of all frames, and each model's comparisons; those in ``changes`` also as relative changes.
+    """All metrics of all frames, and each model's comparisons; those in ``changes`` also as
+    relative changes.
 
     A metric without a value has no row.
     """
@@ -186,11 +193,11 @@ def _number(name: str, counts: np.ndarray, of: Callable, clusters: pd.Series) ->
 
 
 def as_printed(table: pd.DataFrame, metrics: Mapping[str, str], digits: int = 1) -> pd.DataFrame:
-    """One line per model and condition: our values next to the paper's, with the change relative to the base in
-    brackets.
+    """One line per model and condition: our values next to the paper's, with the change relative to
+    the base in brackets.
 
-    ``table`` has ``paper_value`` (``paper.attach``); ``metrics`` is {metric: heading}. A missing number leaves its cell
-    blank.
+    ``table`` has ``paper_value`` (``paper.attach``); ``metrics`` is {metric: heading}. A missing
+    number leaves its cell blank.
     """
     alone, cells = table[~table.condition.str.contains(" - ", regex=False)], {}
     for metric, heading in metrics.items():

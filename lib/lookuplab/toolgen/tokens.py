@@ -1,10 +1,13 @@
-"""The tokens of Python code, under every Python as 3.11 reads them: an f-string is one token, and broken code is read on."""
+"""The tokens of Python code, under every Python as 3.11 reads them: an f-string is one token, and
+broken code is read on.
+"""
 
 import re
 import tokenize
 from collections.abc import Iterator, Sequence
 
-# One token after blanks; what is no string, comment, bracket or end of a line is taken in long pieces.
+# One token after blanks; what is no string, comment, bracket or end of a line is taken in long
+# pieces.
 TOKEN = re.compile(
     r"""[ \f\t]*(?:
     (?P<comment>\#[^\r\n]*)
@@ -24,12 +27,13 @@ TOKEN = re.compile(
 
 
 def tokens(text: str) -> Iterator[tuple[str, int, int]]:
-    """(kind, start, end) of the tokens of Python 3.11's tokenize, under any Python: it reads on in broken code, and an
-    f-string is a string.
+    """(kind, start, end) of the tokens of Python 3.11's tokenize, under any Python: it reads on in
+    broken code, and an f-string is a string.
 
-    What ends a statement is a "newline", any other end of a line "blank" or "joined". Raises SyntaxError where tokenize
-    does: at a string or a bracket without an end, at the end of the text, and at an indentation that was not there
-    before.
+    What ends a statement is a "newline", any other end of a line "blank" or "joined". Raises
+    SyntaxError where tokenize
+    does: at a string or a bracket without an end, at the end of the text, and at an indentation
+    that was not there before.
     """
     at, kind, depth, columns, begins = 0, "", 0, [0], True
     while match := TOKEN.match(text, at):
@@ -57,7 +61,9 @@ def tokens(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def whole_tokens(lines: Sequence[str]) -> list[tokenize.TokenInfo]:
-    """The tokens of a file that parses. Since Python 3.12 tokenize takes f-strings apart; here each is a string."""
+    """The tokens of a file that parses. Since Python 3.12 tokenize takes f-strings apart; here each
+    is a string.
+    """
     found, begun = [], []
     for token in tokenize.generate_tokens(iter(lines).__next__):
         kind = tokenize.tok_name[token.type]

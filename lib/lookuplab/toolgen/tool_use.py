@@ -1,12 +1,14 @@
-"""How the completion tool takes part in decoding (paper, Algorithms 2 and 3), as a constraint on one row.
+"""How the completion tool takes part in decoding (paper, Algorithms 2 and 3), as a constraint on
+one row.
 
-A row is unconstrained until the tool is asked. The answer becomes a trie of tokens, in which the model chooses; after
-the name comes a *break*, a token that cannot continue an identifier, and the row is unconstrained again. Neither
-Algorithm 3 nor the replication package has that boundary: without it (``boundary=False``) a chosen ``foo`` may continue
-to ``foobar``, which was not offered.
+A row is unconstrained until the tool is asked. The answer becomes a trie of tokens, in which the
+model chooses; after the name comes a *break*, a token that cannot continue an identifier, and the
+row is unconstrained again. Neither
+Algorithm 3 nor the replication package has that boundary: without it (``boundary=False``) a chosen
+``foo`` may continue to ``foobar``, which was not offered.
 
-Without suggestions (an empty list, a failed call) the row continues unconstrained. The mark itself spells nothing, and
-it may not follow itself, because the same question would have the same answer.
+Without suggestions (an empty list, a failed call) the row continues unconstrained. The mark itself
+spells nothing, and it may not follow itself, because the same question would have the same answer.
 """
 
 import math
@@ -33,24 +35,29 @@ NEVER = 2.0  # higher than any probability
 class ToolUse:
     """When the tool is asked and where a suggestion ends.
 
-    ``trigger``: "mark" asks where the model writes the mark, "dot" after a dot that follows an expression
-    (monitor-guided decoding: no fine-tuning, any model), None never; a mark that is not the trigger is not written.
+    ``trigger``: "mark" asks where the model writes the mark, "dot" after a dot that follows an
+    expression (monitor-guided decoding: no fine-tuning, any model), None never; a mark that is not
+    the trigger is not written.
 
-    ``gate``: the tool is asked only if the mark's probability is at least this (0: wherever the mark is the most likely
-    token). A less probable mark is not written; with the variant "package" it is written, but the tool is not asked.
+    ``gate``: the tool is asked only if the mark's probability is at least this (0: wherever the
+    mark is the most likely token). A less probable mark is not written; with the variant "package"
+    it is written, but the tool is not asked.
 
-    ``ends``: what happens when one suggestion is complete and longer ones continue it. "first": the name ends there
-    (Algorithm 3). "mean": the name goes on if the most likely next token of a longer one is at least as probable as the
-    name's tokens so far on average. "break": the model chooses between such a token and a break; this is the value for
-    "dot", because monitor-guided decoding constrains the model until a break.
+    ``ends``: what happens when one suggestion is complete and longer ones continue it. "first": the
+    name ends there (Algorithm 3). "mean": the name goes on if the most likely next token of a
+    longer one is at least as probable as the name's tokens so far on average. "break": the model
+    chooses between such a token and a break; this is the value for "dot", because monitor-guided
+    decoding constrains the model until a break.
 
-    ``boundary``: a break follows the name; otherwise the row is unconstrained from the end of the name.
+    ``boundary``: a break follows the name; otherwise the row is unconstrained from the end of the
+    name.
 
-    None means the variant's default: 0, "first" and a boundary for "paper"; 0.8, "mean" and no boundary for "package".
-    Anything else raises UserError.
+    None means the variant's default: 0, "first" and a boundary for "paper"; 0.8, "mean" and no
+    boundary for "package". Anything else raises UserError.
 
-    ``variant`` also decides how the tool is asked (``jedi_tool.unsaved``), how the prompt is written
-    (``pairs.prompt_text``), and what is offered: with "package" whatever Jedi would insert, including keywords,
+    ``variant`` also decides how the tool is asked (``jedi_tool.unsaved``), how the prompt is
+    written (``pairs.prompt_text``), and what is offered: with "package" whatever Jedi would insert,
+    including keywords,
     ``__x__`` and ``name=``, unless it is nothing but words of ``marking.SKIPPED``.
     """
 
@@ -79,7 +86,9 @@ class ToolUse:
             object.__setattr__(self, name, value)
 
     def __str__(self) -> str:
-        """As in the keys of stored answers: the paper's variant has a boundary unless it says otherwise."""
+        """As in the keys of stored answers: the paper's variant has a boundary unless it says
+        otherwise.
+        """
         parts = asdict(self)
         if self.variant == "paper" and self.boundary:
             del parts["boundary"]
@@ -87,15 +96,17 @@ class ToolUse:
 
 
 def role_of(name: str) -> tuple[str, str]:
-    """A model's name and condition in tables: ``gpt-toolgen`` is "gpt", "toolgen"; a name that ends in neither
-    ``-toolgen`` nor ``-base`` is a base model's.
+    """A model's name and condition in tables: ``gpt-toolgen`` is "gpt", "toolgen"; a name that ends
+    in neither ``-toolgen`` nor ``-base`` is a base model's.
     """
     role, _, condition = name.rpartition("-")
     return (role, condition) if condition in ("base", "toolgen") else (name, "base")
 
 
 class Vocabulary(NameTries):
-    """One model's tokens, as the constraints of its rows need them. ``mark`` is the mark's id, None if it has none."""
+    """One model's tokens, as the constraints of its rows need them. ``mark`` is the mark's id, None
+    if it has none.
+    """
 
     def __init__(self, tokenizer, end_of_text: frozenset[int]) -> None:
         super().__init__(tokenizer, end_of_text)
@@ -114,10 +125,11 @@ class Vocabulary(NameTries):
     def spellings(
         self, last: int, names: Sequence[str], begun: str
     ) -> tuple[list[list[int]], list[list[int]]]:
-        """The suggestions that begin with ``begun``, which is already written, as the tokens of what is left of them;
-        and those whose last token also contains a character after the name.
+        """The suggestions that begin with ``begun``, which is already written, as the tokens of
+        what is left of them; and those whose last token also contains a character after the name.
 
-        ``last`` is the row's last token. After a mark, a name is tokenised by itself, as it was in training.
+        ``last`` is the row's last token. After a mark, a name is tokenised by itself, as it was in
+        training.
         """
         alone = self.tokenizer("x.", add_special_tokens=False)["input_ids"]
         tail = (*alone, last) if last == self.mark else (last,)
@@ -130,10 +142,12 @@ class Vocabulary(NameTries):
 class Question:
     """One question to the tool, as in a row's record.
 
-    ``step``: the token of the answer, from 0, after which it was asked; ``begun``: the part of a name that is written
-    there. ``offered`` are the names of the tool's answer; ``failure`` says why there is none. ``choices``, for each
-    token that was restricted to these names: the ids that were possible, and whether the name could end (with the break
-    after it). It is empty if no offered name begins that way and can be spelled.
+    ``step``: the token of the answer, from 0, after which it was asked; ``begun``: the part of a
+    name that is written there. ``offered`` are the names of the tool's answer; ``failure`` says why
+    there is none. ``choices``, for each
+    token that was restricted to these names: the ids that were possible, and whether the name could
+    end (with the break after it). It is empty if no offered name begins that way and can be
+    spelled.
     """
 
     step: int
@@ -147,8 +161,8 @@ class Question:
 class ToolConstraint:
     """The constraint of one row.
 
-    ``before`` are the tokens that the row continues ([] if it begins a text of its own); ``ask`` takes the text of the
-    function so far, without marks, and returns a future of the tool's answer.
+    ``before`` are the tokens that the row continues ([] if it begins a text of its own); ``ask``
+    takes the text of the function so far, without marks, and returns a future of the tool's answer.
     """
 
     use: ToolUse

@@ -73,8 +73,9 @@ def test_a_name_of_several_clients_must_be_bound(flag, numbers, expected):
 
 
 def test_stability_is_the_share_of_resamples_that_keep_the_class():
-    """Two repositories, one of which calls the API: drawn again, it is missing in a quarter of the draws (0 0), once in a
-    half, twice in a quarter; one or two repositories are medium. Nobody calls the other API: low in every draw.
+    """Two repositories, one of which calls the API: drawn again, it is missing in a quarter of the
+    draws (0 0), once in a half, twice in a quarter; one or two repositories are medium. Nobody
+    calls the other API: low in every draw.
     """
     index = ApiIndex([ApiSpec("aws", "s3", "s3", name, ()) for name in ("do_it", "drop_it")])
     found = np.zeros((3, 2, 2), bool)

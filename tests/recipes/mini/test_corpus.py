@@ -1,4 +1,6 @@
-"""The mini corpus: exact counts, no benchmark wording, documented inventions, code that parses, nothing held out."""
+"""The mini corpus: exact counts, no benchmark wording, documented inventions, code that parses,
+nothing held out.
+"""
 
 import ast
 import re

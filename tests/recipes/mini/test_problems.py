@@ -1,4 +1,6 @@
-"""The mini benchmark: the committed file, every step of its making on small cases, and what its models learn."""
+"""The mini benchmark: the committed file, every step of its making on small cases, and what its
+models learn.
+"""
 
 import contextlib
 from types import SimpleNamespace

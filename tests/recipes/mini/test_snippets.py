@@ -1,4 +1,6 @@
-"""What is read from docstrings, the corpus as it is committed, what its builder keeps apart, and its rankers."""
+"""What is read from docstrings, the corpus as it is committed, what its builder keeps apart, and
+its rankers.
+"""
 
 from lookuplab.stackoverflow import corpus
 from recipes.mini import snippets

@@ -1,4 +1,6 @@
-"""The functions that ToolGen's models learn, and those that none of them may: on a few small packages."""
+"""The functions that ToolGen's models learn, and those that none of them may: on a few small
+packages.
+"""
 
 from collections import Counter
 from functools import cache
@@ -35,7 +37,9 @@ CACHED = "functions", "held_out_codes", "usable_functions"
 
 @pytest.fixture
 def world(tmp_path, monkeypatch):
-    """A folder to work in, while the sources are the packages ``one`` and ``two``, and ``kept`` is held out."""
+    """A folder to work in, while the sources are the packages ``one`` and ``two``, and ``kept`` is
+    held out.
+    """
     files = {
         f"{'one' if n < 100 else 'two'}/code{n}.py": map(DEFINED.format, range(n, n + 20))
         for n in range(0, 300, 20)

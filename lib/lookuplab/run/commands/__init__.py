@@ -1,4 +1,5 @@
-"""Turns functions into commands: parameters become arguments, keyword-only parameters become options.
+"""Turns functions into commands: parameters become arguments, keyword-only parameters become
+options.
 
 Command modules import what they need only when a command runs, so that `--help` is quick.
 """
@@ -38,9 +39,9 @@ class Group(click.Group):
 
 
 def command(group: Group | None = None, name: str = "") -> Callable[[Callable], click.Command]:
-    """Turn a function into a command (of ``group``). Types and defaults come from the signature: a ``Literal`` is a
-    choice, a ``tuple`` may be given several times, a ``bool`` is a flag. The docstring is the help text; its last part,
-    ``Args:``, describes each option.
+    """Turn a function into a command (of ``group``). Types and defaults come from the signature: a
+    ``Literal`` is a choice, a ``tuple`` may be given several times, a ``bool`` is a flag. The
+    docstring is the help text; its last part, ``Args:``, describes each option.
     """
 
     def decorate(function: Callable) -> click.Command:
@@ -61,7 +62,9 @@ def command(group: Group | None = None, name: str = "") -> Callable[[Callable], 
 
 
 def run_module(made: click.Command) -> None:
-    """``python -m MODULE``: run the command of the module that Python was started with, with the same errors."""
+    """``python -m MODULE``: run the command of the module that Python was started with, with the
+    same errors.
+    """
     name = sys.modules["__main__"].__spec__.name
     asked = Group(commands={name: made}, context_settings=HELP)
     asked.main([name, *sys.argv[1:]], prog_name="python -m")
@@ -93,7 +96,9 @@ def _parameter(one: inspect.Parameter, said: str | None) -> click.Parameter:
 
 
 def pairs(texts: Iterable[str]) -> dict[str, str]:
-    """Parse ``name=value`` texts. Raises UserError for a text without ``=`` and for a name given twice."""
+    """Parse ``name=value`` texts. Raises UserError for a text without ``=`` and for a name given
+    twice.
+    """
     found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -106,7 +111,9 @@ def pairs(texts: Iterable[str]) -> dict[str, str]:
 
 
 def with_settings(defaults: Any, texts: Iterable[str]) -> Any:
-    """A copy of the dataclass instance ``defaults``, changed by ``name=value`` texts. Raises UserError."""
+    """A copy of the dataclass instance ``defaults``, changed by ``name=value`` texts. Raises
+    UserError.
+    """
     from lookuplab.run.notebooks import fitted
 
     known, changed = vars(defaults), {}

@@ -14,7 +14,8 @@ from lookuplab.run.commands import Group, command, echo_counts, with_settings
 
 @click.group(cls=Group)
 def data() -> None:
-    """List and fetch the downloads named in data/sources.toml; count APIs and mark functions in code.
+    """List and fetch the downloads named in data/sources.toml; count APIs and mark functions in
+    code.
 
     \b
     Examples:
@@ -27,7 +28,8 @@ def data() -> None:
 
 @command(data, "list")
 def list_sources() -> None:
-    """Print every download in data/sources.toml with its size, licence and use; a star marks those already fetched.
+    """Print every download in data/sources.toml with its size, licence and use; a star marks those
+    already fetched.
 
     \b
     Example:
@@ -44,7 +46,8 @@ def list_sources() -> None:
 
 @command(data, "get")
 def get_source(name: str, *, yes: bool = False) -> None:
-    """Fetch the download NAME if it is missing, resume it if it was interrupted, and check its size and sha256.
+    """Fetch the download NAME if it is missing, resume it if it was interrupted, and check its size
+    and sha256.
 
     An environment is a separate Python, into which pip installs the pinned packages.
 
@@ -82,13 +85,17 @@ def mark(
     setting: tuple[str, ...] = (),
     scheduler: str | None = None,
 ) -> None:
-    """Extract functions with docstrings from folders or packages and mark, using Jedi, where completion helps.
+    """Extract functions with docstrings from folders or packages and mark, using Jedi, where
+    completion helps.
 
-    Settings (-s), with their defaults, are limits above which something is left out: max_files (500 per repository),
-    max_file_lines (1000 per file), max_lines (50 per function), max_tokens (512 Python tokens per function) and
+    Settings (-s), with their defaults, are limits above which something is left out: max_files (500
+    per repository),
+    max_file_lines (1000 per file), max_lines (50 per function), max_tokens (512 Python tokens per
+    function) and
     max_model_tokens (128 tokens of --tokenizer per function).
 
-    Whatever is left out is counted and printed with the reason; a bad file does not stop the command.
+    Whatever is left out is counted and printed with the reason; a bad file does not stop the
+    command.
 
     \b
     Examples:
@@ -98,9 +105,10 @@ def mark(
       lookuplab data mark httpx -o marked.jsonl --scheduler tcp://head-node:8786
 
     Args:
-        output: JSON Lines file, one function per line. Marks are kept next to the completion store, so an interrupted
-            run resumes where it stopped.
-        variant: The paper's Algorithm 1, or the replication package's version of it, with its rules for docstrings.
+        output: JSON Lines file, one function per line. Marks are kept next to the completion store,
+            so an interrupted run resumes where it stopped.
+        variant: The paper's Algorithm 1, or the replication package's version of it, with its rules
+            for docstrings.
         tokenizer: A model whose tokens are counted for max_model_tokens. [default: any length]
         jobs: Number of Jedi processes. [default: one per processor]
         setting: NAME=VALUE changes one of the settings above; repeatable.
@@ -141,10 +149,11 @@ def frequencies(
 ) -> None:
     """Count how often each cloud API occurs in SOURCE, by the paper's recipe (A.2, steps 3 and 5).
 
-    SOURCE is a folder with .py files, a .jsonl(.gz) or .parquet file with a field `content`, `text` or `code` (and
-    `path`), a folder of such files, or a data set on the Hugging Face hub, which is streamed: owner/name, optionally
-    followed by a question mark and options of `load_dataset`. Files that use no SDK are skipped without being parsed.
-    Writes a CSV with the columns api, count_name and count_bound, one row per operation.
+    SOURCE is a folder with .py files, a .jsonl(.gz) or .parquet file with a field `content`, `text`
+    or `code` (and `path`), a folder of such files, or a data set on the Hugging Face hub, which is
+    streamed: owner/name, optionally followed by a question mark and options of `load_dataset`.
+    Files that use no SDK are skipped without being parsed. Writes a CSV with the columns api,
+    count_name and count_bound, one row per operation.
 
     \b
     Examples:

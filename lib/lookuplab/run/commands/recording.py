@@ -1,4 +1,6 @@
-"""``lookuplab record`` and ``audit``: write the record of answers and judgements, and make a sample of it anew."""
+"""``lookuplab record`` and ``audit``: write the record of answers and judgements, and make a sample
+of it anew.
+"""
 
 import sys
 from pathlib import Path
@@ -10,10 +12,11 @@ from lookuplab.run.commands import command
 
 @command()
 def record(*, stores: Path | None = None) -> None:
-    """Write data/mini/record from the stores of a cold run: every answer and judgement behind the mini figures.
+    """Write data/mini/record from the stores of a cold run: every answer and judgement behind the
+    mini figures.
 
-    `lookuplab reproduce --cold` fills these stores. The same answers give the same bytes. Commit the record together
-    with the figures of the same run.
+    `lookuplab reproduce --cold` fills these stores. The same answers give the same bytes. Commit
+    the record together with the figures of the same run.
 
     \b
     Example:
@@ -52,10 +55,11 @@ def audit(
 ) -> None:
     """Make a sample of the record's answers and judgements anew, and compare them one by one.
 
-    The notebooks of the mini profile, or only those of NAME (a paper, a notebook or an artifact), are executed with the
-    record, and figures stay as they are. Then the questions of the sample that they asked are answered anew. Every token
-    and verdict must be equal, and every log-probability up to its last digits, which depend on the batch and on the
-    processor; near ties are listed. Judgements are compared only under the record's Python. The exit code is 1 if
+    The notebooks of the mini profile, or only those of NAME (a paper, a notebook or an artifact),
+    are executed with the record, and figures stay as they are. Then the questions of the sample
+    that they asked are answered anew. Every token and verdict must be equal, and every
+    log-probability up to its last digits, which depend on the batch and on the processor; near ties
+    are listed. Judgements are compared only under the record's Python. The exit code is 1 if
     something differs. An audit that was interrupted goes on where it was.
 
     \b

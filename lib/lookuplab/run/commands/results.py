@@ -1,4 +1,6 @@
-"""``lookuplab verify``, ``claims``, ``results``, ``report`` and ``store``: outputs of earlier runs. Nothing is run."""
+"""``lookuplab verify``, ``claims``, ``results``, ``report`` and ``store``: outputs of earlier runs.
+Nothing is run.
+"""
 
 import sys
 from pathlib import Path
@@ -13,14 +15,16 @@ from lookuplab.run.commands import Group, command
 
 @command()
 def verify(name: str | None = None, *, profile: str = "mini") -> None:
-    """Compare figures/PROFILE/ in the working tree with git's HEAD: numbers, pictures, answers. Nothing is run.
+    """Compare figures/PROFILE/ in the working tree with git's HEAD: numbers, pictures, answers.
+    Nothing is run.
 
     All of them, or those of one paper, notebook or artifact, named as for `lookuplab run`.
 
-    On the same type of processor and with the same number of threads, everything must be equal byte for byte.
-    Otherwise floats may differ in the last digits, and by more only where a near tie changed an answer; those answers
-    are listed. Timings are not compared. The exit code is 0 if nothing differs and 1 if something does; figures that
-    were not made again also count as different.
+    On the same type of processor and with the same number of threads, everything must be equal byte
+    for byte. Otherwise floats may differ in the last digits, and by more only where a near tie
+    changed an answer; those answers are listed. Timings are not compared. The exit code is 0 if
+    nothing differs and 1 if something does; figures that were not made again also count as
+    different.
 
     \b
     Examples:
@@ -52,11 +56,13 @@ def claims(
 ) -> None:
     """Check the papers' claims against our runs.
 
-    For each claim: the paper's value, ours with its 95% interval, n, and two verdicts. Direction: the claim *holds* or
-    *fails* if the whole interval lies on one side of the claimed bound, and is *not decided* if the interval contains
-    the bound or the artifact is missing. A claim about frequent APIs is *not testable: floor* on models with less than
-    5% valid calls in every class. Size: whether our interval *covers* the number printed in the paper. Two of
-    our numbers are compared through the interval of their difference (the paired interval, if the artifact has one).
+    For each claim: the paper's value, ours with its 95% interval, n, and two verdicts. Direction:
+    the claim *holds* or *fails* if the whole interval lies on one side of the claimed bound, and is
+    *not decided* if the interval contains the bound or the artifact is missing. A claim about
+    frequent APIs is *not testable: floor* on models with less than 5% valid calls in every class.
+    Size: whether our interval *covers* the number printed in the paper. Two of our numbers are
+    compared through the interval of their difference (the paired interval, if the artifact has
+    one).
     The exit code is 0 whatever the verdicts: a failed claim is a result.
 
     \b
@@ -85,9 +91,11 @@ def claims(
 
 @command()
 def results(*, profile: str = "mini") -> None:
-    """Print the page RESULTS.md: each notebook's question, method, picture, result and verdicts on the claims.
+    """Print the page RESULTS.md: each notebook's question, method, picture, result and verdicts on
+    the claims.
 
-    Nothing is run: sentences and pictures are those of the last run (`lookuplab draw` redraws them from the numbers).
+    Nothing is run: sentences and pictures are those of the last run (`lookuplab draw` redraws them
+    from the numbers).
 
     \b
     Example:
@@ -106,9 +114,10 @@ def results(*, profile: str = "mini") -> None:
 def report(*, profile: str = "mini") -> None:
     """Build a static site of the last runs in runs/report and print the path of its front page.
 
-    The site opens in a browser straight from disk. It shows every artifact with its picture, numbers, provenance and
-    verdicts on the papers' claims, every notebook, and the documentation. Artifacts are those of the last run (in a
-    fresh checkout, the committed ones); notebooks have outputs if they ran here. Nothing is executed or fetched.
+    The site opens in a browser straight from disk. It shows every artifact with its picture,
+    numbers, provenance and verdicts on the papers' claims, every notebook, and the documentation.
+    Artifacts are those of the last run (in a fresh checkout, the committed ones); notebooks have
+    outputs if they ran here. Nothing is executed or fetched.
 
     \b
     Examples:
@@ -131,8 +140,9 @@ def report(*, profile: str = "mini") -> None:
 def store() -> None:
     """Move the completion store (runs/completions.sqlite, or $LOOKUPLAB_STORE) between machines.
 
-    Each command is atomic: if it is killed, the store is unchanged. `lookuplab status` lists the store's contents. To
-    keep only a part of the store, export that part and replace the store with the exported file.
+    Each command is atomic: if it is killed, the store is unchanged. `lookuplab status` lists the
+    store's contents. To keep only a part of the store, export that part and replace the store with
+    the exported file.
 
     \b
     Examples:

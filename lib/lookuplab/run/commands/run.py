@@ -1,4 +1,6 @@
-"""``lookuplab run``, ``reproduce``, ``sweep``, ``status`` and ``draw``: run notebooks under a profile."""
+"""``lookuplab run``, ``reproduce``, ``sweep``, ``status`` and ``draw``: run notebooks under a
+profile.
+"""
 
 import io
 import json
@@ -34,10 +36,11 @@ def run(
 ) -> None:
     """Execute one notebook under a profile and keep the executed copy under runs/.
 
-    NOTEBOOK is the name of a notebook or of a table or figure that it makes (optionally with the folder: `paper/name`),
-    or a path. Figures, numbers and provenance go to figures/PROFILE/. With -p they go to runs/figures/PROFILE/, so that
-    your own parameters never replace the committed numbers; in the paper profile, if -p changes only models, they go to
-    figures/paper/MODEL/. Unknown parameters and values of the wrong type are rejected.
+    NOTEBOOK is the name of a notebook or of a table or figure that it makes (optionally with the
+    folder: `paper/name`), or a path. Figures, numbers and provenance go to figures/PROFILE/. With
+    -p they go to runs/figures/PROFILE/, so that your own parameters never replace the committed
+    numbers; in the paper profile, if -p changes only models, they go to figures/paper/MODEL/.
+    Unknown parameters and values of the wrong type are rejected.
 
     \b
     Examples:
@@ -51,9 +54,12 @@ def run(
     Args:
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
         parameter: NAME=VALUE sets a parameter; repeatable.
-        dry_run: Only print what would run, be fetched and be missing (exit code 2 if something is missing).
-        anyway: Allow any model on the mini tasks, whose frequency classes are meaningful only for the mini models.
-        scheduler: local or tcp://HOST:PORT: run on a Dask cluster, started here or already running (docs/cluster.md).
+        dry_run: Only print what would run, be fetched and be missing (exit code 2 if something is
+            missing).
+        anyway: Allow any model on the mini tasks, whose frequency classes are meaningful only for
+            the mini models.
+        scheduler: local or tcp://HOST:PORT: run on a Dask cluster, started here or already running
+            (docs/cluster.md).
     """
     from lookuplab import paths
     from lookuplab.run.notebooks import find, plan, request
@@ -86,19 +92,23 @@ def reproduce(
 ) -> None:
     """Execute every notebook of PAPER (without PAPER, of all papers) and write figures/PROFILE/.
 
-    A notebook is skipped if it has run here and neither it nor its parameters, the data, the library, the packages or
-    its artifacts have changed since. Notebooks that measure speed run only if PAPER is ``performance``, one at a time
-    whatever --jobs says; lessons and templates run only if PAPER is ``course`` or ``own``. If a notebook fails, its
-    cell and error are printed, the others continue, and the exit code is 1. A notebook whose models all need a missing
-    API key is skipped; if only some of its models do, it runs with the remaining ones.
+    A notebook is skipped if it has run here and neither it nor its parameters, the data, the
+    library, the packages or its artifacts have changed since. Notebooks that measure speed run only
+    if PAPER is ``performance``, one at a time whatever --jobs says; lessons and templates run only
+    if PAPER is ``course`` or ``own``. If a notebook fails, its cell and error are printed, the
+    others continue, and the exit code is 1. A notebook whose models all need a missing API key is
+    skipped; if only some of its models do, it runs with the remaining ones.
 
-    With -p, each notebook of PAPER takes the parameters that it declares; figures go where `lookuplab run` puts them.
+    With -p, each notebook of PAPER takes the parameters that it declares; figures go where
+    `lookuplab run` puts them.
 
-    In the mini profile, answers and judgements come from the record in data/mini/record as far as they fit; with --audit,
-    a share of them is made anew afterwards and compared. With --cold, everything is made anew, in stores of its own
-    (runs/cold), from which `lookuplab record` writes a new record; that takes about two core-hours.
+    In the mini profile, answers and judgements come from the record in data/mini/record as far as
+    they fit; with --audit, a share of them is made anew afterwards and compared. With --cold,
+    everything is made anew, in stores of its own (runs/cold), from which `lookuplab record` writes
+    a new record; that takes about two core-hours.
 
-    The models' answers behind the figures are listed in figures/PROFILE/answers.csv.gz, for `lookuplab verify`.
+    The models' answers behind the figures are listed in figures/PROFILE/answers.csv.gz, for
+    `lookuplab verify`.
 
     \b
     Examples:
@@ -118,8 +128,10 @@ def reproduce(
         again: Also run notebooks that are up to date.
         cold: Make every answer and judgement anew, without the record.
         audit: Share of the record to make anew and compare (see `lookuplab audit`), such as 2%.
-        dry_run: Only print what would run, be fetched and be missing (exit code 2 if something is missing).
-        anyway: Allow any model on the mini tasks, whose frequency classes are meaningful only for the mini models.
+        dry_run: Only print what would run, be fetched and be missing (exit code 2 if something is
+            missing).
+        anyway: Allow any model on the mini tasks, whose frequency classes are meaningful only for
+            the mini models.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     from lookuplab import paths
@@ -172,8 +184,9 @@ def sweep(
 ) -> None:
     """Execute one notebook for every combination of the given values.
 
-    Everything goes to one folder in runs/sweeps/; its sweep.csv has all numbers, with the parameters in the first
-    columns. To resume an interrupted sweep, repeat the command: cases that are up to date are not run again.
+    Everything goes to one folder in runs/sweeps/; its sweep.csv has all numbers, with the
+    parameters in the first columns. To resume an interrupted sweep, repeat the command: cases that
+    are up to date are not run again.
 
     \b
     Examples:
@@ -185,7 +198,8 @@ def sweep(
         parameter: NAME=A,B,C: the values of a parameter (put lists in brackets); repeatable.
         profile: smoke, mini, gemma, paper, or the path of a YAML file.
         jobs: Number of notebooks to run at once (default: the number of cores).
-        anyway: Allow any model on the mini tasks, whose frequency classes are meaningful only for the mini models.
+        anyway: Allow any model on the mini tasks, whose frequency classes are meaningful only for
+            the mini models.
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).
     """
     import pandas as pd
@@ -218,10 +232,11 @@ def sweep(
 
 @command()
 def status(*, profile: str = "mini") -> None:
-    """List every notebook with its state, tables and figures, and the contents of the completion store.
+    """List every notebook with its state, tables and figures, and the contents of the completion
+    store.
 
-    A notebook is out of date if it, its parameters, the data, the library, the packages or its artifacts have changed
-    since it ran here. No model is loaded and nothing is run.
+    A notebook is out of date if it, its parameters, the data, the library, the packages or its
+    artifacts have changed since it ran here. No model is loaded and nothing is run.
 
     \b
     Examples:
@@ -250,8 +265,9 @@ def status(*, profile: str = "mini") -> None:
 def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
     """Redraw the pictures and rewrite the result sentences from the artifacts' CSVs.
 
-    All artifacts are redrawn, or only those of the notebook that makes ARTIFACT. No model is loaded: only the
-    notebook's cells tagged `draw` run, with the parameters recorded in the artifact's JSON.
+    All artifacts are redrawn, or only those of the notebook that makes ARTIFACT. No model is
+    loaded: only the notebook's cells tagged `draw` run, with the parameters recorded in the
+    artifact's JSON.
 
     \b
     Examples:
@@ -281,7 +297,9 @@ def draw(artifact: str | None = None, *, profile: str = "mini") -> None:
 
 
 def cold_environment(dry_run: bool) -> dict[str, str]:
-    """Variables for a run without the record, with stores of its own: empty ones unless an earlier run was interrupted."""
+    """Variables for a run without the record, with stores of its own: empty ones unless an earlier
+    run was interrupted.
+    """
     from lookuplab.models.record import RECORD
     from lookuplab.models.store import STORE
     from lookuplab.run import audit
@@ -306,7 +324,8 @@ def _seconds(job: Any) -> float:
 
 
 def _preview(planned: list, anyway: bool) -> int:
-    """Print each job's settings, downloads and missing inputs, then the total to fetch and the steps left to the user.
+    """Print each job's settings, downloads and missing inputs, then the total to fetch and the
+    steps left to the user.
 
     Return the exit code: 2 if the same command without --dry-run would be refused.
     """
@@ -365,10 +384,13 @@ def execute(
     again: bool = False,
     anyway: bool = False,
 ) -> int:
-    """Run the planned jobs, ``jobs`` at once, or print what would run; print failures and return the exit code.
+    """Run the planned jobs, ``jobs`` at once, or print what would run; print failures and return
+    the exit code.
 
-    Without ``again``, jobs that have not changed since they last ran here are skipped, unless they measure time. Exit
-    codes: 0, all is well; 1, some failed; 2, every failure was a UserError (bad input found only while running).
+    Without ``again``, jobs that have not changed since they last ran here are skipped, unless they
+    measure time. Exit
+    codes: 0, all is well; 1, some failed; 2, every failure was a UserError (bad input found only
+        while running).
     """
     from lookuplab.run.cluster import joined
     from lookuplab.run.notebooks import check

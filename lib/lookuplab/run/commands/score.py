@@ -24,8 +24,8 @@ FLAGS = {
 def score() -> None:
     """Judge completions that were generated elsewhere.
 
-    FILE has one JSON object per line; "-" reads standard input. Judgements are written in the same form, and a table
-    with intervals is printed (to stderr when the judgements go to stdout).
+    FILE has one JSON object per line; "-" reads standard input. Judgements are written in the same
+    form, and a table with intervals is printed (to stderr when the judgements go to stdout).
 
     \b
     Examples:
@@ -36,7 +36,9 @@ def score() -> None:
 
 
 def read_lines(file: BinaryIO, output: Path | None, read: Callable[[dict], Any]) -> list:
-    """What ``read`` makes of the object on each non-blank line. Raises UserError with file and line number."""
+    """What ``read`` makes of the object on each non-blank line. Raises UserError with file and line
+    number.
+    """
     name, found = getattr(file, "name", "-"), []
     if output and output.resolve() == Path(name).resolve():
         raise UserError(f"{output} is the input; name another output file")
@@ -71,7 +73,9 @@ def check_fields(record: dict, **kinds: Any) -> None:
 
 
 def write(rows: Iterable[dict], output: Path | None, table: Any, *said: str) -> None:
-    """Write the judgements to ``output`` or stdout, then print the table and the lines ``said`` below it."""
+    """Write the judgements to ``output`` or stdout, then print the table and the lines ``said``
+    below it.
+    """
     import pandas as pd
 
     from lookuplab.paths import write_lines
@@ -95,13 +99,15 @@ def cells(name: str, found: Any) -> dict[str, Any]:
 def cloudapi(file: BinaryIO, *, output: Path | None = None, index: Path | None = None) -> None:
     """Score completions of CloudAPIBench prompts: valid API invocation and failure category.
 
-    Each line has the fields id, candidate, target, provider, client and, where several packages share a class name,
-    service. `candidate` is what the model wrote after the prompt's `client.`, taken literally: nothing is stripped.
-    `target` may be a list of names; the call must bind to one of them.
+    Each line has the fields id, candidate, target, provider, client and, where several packages
+    share a class name, service. `candidate` is what the model wrote after the prompt's `client.`,
+    taken literally: nothing is stripped. `target` may be a list of names; the call must bind to one
+    of them.
 
-    For each line, writes id, valid, valid_closed, category, call, name (what is called), reason, flags and
-    exists_anywhere (the name is in the index). If the input has labels (`valid`, `category`), the agreement with them
-    is reported.
+    For each line, writes id, valid, valid_closed, category, call, name (what is called), reason,
+    flags and
+    exists_anywhere (the name is in the index). If the input has labels (`valid`, `category`), the
+    agreement with them is reported.
 
     \b
     Examples:
@@ -110,8 +116,8 @@ def cloudapi(file: BinaryIO, *, output: Path | None = None, index: Path | None =
 
     Args:
         output: Write the judgements to this file instead of stdout.
-        index: A different API index (index.jsonl.xz), built by `python -m recipes.cloudapi.sdks` or, for a package
-            (provider python), by `python -m recipes.cloudapi.packages`.
+        index: A different API index (index.jsonl.xz), built by `python -m recipes.cloudapi.sdks`
+            or, for a package (provider python), by `python -m recipes.cloudapi.packages`.
     """
     import pandas as pd
 
@@ -139,7 +145,9 @@ def cloudapi(file: BinaryIO, *, output: Path | None = None, index: Path | None =
 
 
 def judge_record(record: dict, index: Any) -> Any:
-    """Judge one line. Raises UserError for a missing or ill-typed field, an unknown provider or client."""
+    """Judge one line. Raises UserError for a missing or ill-typed field, an unknown provider or
+    client.
+    """
     from lookuplab.cloudapi.validity import judge
 
     fields = {"candidate": str, "target": str | list, "provider": str, "client": str}
@@ -159,16 +167,18 @@ def toolgen(
     variant: Literal["paper", "package"] = "paper",
     scheduler: str | None = None,
 ) -> None:
-    """Score generated functions in their repositories: similarity, dependency coverage and success rate.
+    """Score generated functions in their repositories: similarity, dependency coverage and success
+    rate.
 
-    Each line has the fields id, repository (a folder), file (relative to the repository), line (of the `def` to
-    replace; the existing function is the reference) and prediction (the whole function, or its body). No file of a
-    repository is changed. The answers of Jedi and pylint are kept next to the completion store, so an interrupted run
-    resumes where it stopped. With --variant package, coverage also needs the field marked_body: the reference's body as
-    written by `lookuplab data mark --variant package`.
+    Each line has the fields id, repository (a folder), file (relative to the repository), line (of
+    the `def` to replace; the existing function is the reference) and prediction (the whole
+    function, or its body). No file of a repository is changed. The answers of Jedi and pylint are
+    kept next to the completion store, so an interrupted run resumes where it stopped. With
+    --variant package, coverage also needs the field marked_body: the reference's body as written by
+    `lookuplab data mark --variant package`.
 
-    Intervals are clustered by repository. BLEU-4 is computed on whitespace-separated tokens, since the model's
-    tokenizer is not known here.
+    Intervals are clustered by repository. BLEU-4 is computed on whitespace-separated tokens, since
+    the model's tokenizer is not known here.
 
     \b
     Example:
@@ -227,13 +237,15 @@ def ds1000(
 
     The process that runs an answer has no access to the test, the expected result or the verdict.
 
-    Each line has the fields problem_id and solution; several lines with the same problem_id are its samples, in order.
-    The reference solutions of these problems run first and must pass. If one fails (because it needs the network, say),
-    nothing is scored until its problem is excluded with --leave-out. Verdicts are kept next to the completion store, so
-    an interrupted run resumes where it stopped.
+    Each line has the fields problem_id and solution; several lines with the same problem_id are its
+    samples, in order. The reference solutions of these problems run first and must pass. If one
+    fails (because it needs the network, say), nothing is scored until its problem is excluded with
+    --leave-out. Verdicts are kept next to the completion store, so an interrupted run resumes where
+    it stopped.
 
-    For each answer, in input order, writes problem_id, sample, passed and error. The table shows pass@1 (mean over
-    problems), the average pass rate (mean over answers) and intervals clustered by origin problem.
+    For each answer, in input order, writes problem_id, sample, passed and error. The table shows
+    pass@1 (mean over problems), the average pass rate (mean over answers) and intervals clustered
+    by origin problem.
 
     \b
     Examples:
@@ -243,10 +255,11 @@ def ds1000(
     Args:
         problems: DS-1000 (`lookuplab data get ds1000`), or a file in the same format.
         output: Write the verdicts to this file instead of stdout.
-        environment: The Python that runs the tests: an environment made by `lookuplab data get`, or the path of a
-            Python.
+        environment: The Python that runs the tests: an environment made by `lookuplab data get`, or
+            the path of a Python.
         sandbox: How the programs are contained; none means no protection. [default: namespaces]
-        variant: How code is cut out of an answer: as DS-1000 does it, or without losing fenced or unindented answers.
+        variant: How code is cut out of an answer: as DS-1000 does it, or without losing fenced or
+            unindented answers.
         leave_out: ID,ID: do not score the answers to these problems.
         workers: Number of servers that run at once. [default: one per CPU]
         scheduler: local or tcp://HOST:PORT: run on a Dask cluster (docs/cluster.md).

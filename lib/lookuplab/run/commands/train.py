@@ -55,17 +55,21 @@ def toolgen(
     save_every: int = 200,
     work: Path | None = None,
 ) -> None:
-    """Fine-tune a causal or encoder-decoder model on pairs of docstring and function (ToolGen, Section IV-B).
+    """Fine-tune a causal or encoder-decoder model on pairs of docstring and function (ToolGen,
+    Section IV-B).
 
-    If a run is killed, repeat the command to resume from the last checkpoint. Pairs that are too long are left out, and
-    their number is printed.
+    If a run is killed, repeat the command to resume from the last checkpoint. Pairs that are too
+    long are left out, and their number is printed.
 
-    Settings (-s) are those of a recipe: epochs, learning_rate, batch_size (pairs per step, over all processes and
-    parts), accumulation (number of parts in which a batch is processed, one after another: less memory), seed,
-    lora_rank (null trains all weights), lora_alpha, lora_dropout, warmup_steps (below 1: a share of all steps),
-    max_tokens (longer pairs are left out; null: the model's context), loss_on (decoders only: answer; function, which
-    is signature and body; or all), validation (number of pairs held out; the checkpoint with the lowest loss on them is
-    kept), and, true or false, lora_embeddings (trains the embeddings, too), bf16, group_by_length (puts pairs of
+    Settings (-s) are those of a recipe: epochs, learning_rate, batch_size (pairs per step, over all
+    processes and parts), accumulation (number of parts in which a batch is processed, one after
+    another: less memory), seed,
+    lora_rank (null trains all weights), lora_alpha, lora_dropout, warmup_steps (below 1: a share of
+    all steps),
+    max_tokens (longer pairs are left out; null: the model's context), loss_on (decoders only:
+    answer; function, which is signature and body; or all), validation (number of pairs held out;
+    the checkpoint with the lowest loss on them is kept), and, true or false, lora_embeddings
+    (trains the embeddings, too), bf16, group_by_length (puts pairs of
     similar length in a batch: less padding) and checkpoint_activations (less memory, more time).
 
     \b
@@ -83,7 +87,8 @@ def toolgen(
         corpus: JSON Lines file written by `lookuplab data mark`; may be compressed (.gz).
         output: Folder to write; must not exist.
         variant: Train with marks (toolgen), or on the same functions without marks (base).
-        recipe: The settings of the paper or of the replication package; -s changes individual settings.
+        recipe: The settings of the paper or of the replication package; -s changes individual
+            settings.
         setting: NAME=VALUE changes one of the settings above; repeatable.
         limit: Use only this many functions from the start of the corpus.
         half: Store the weights in fp16.

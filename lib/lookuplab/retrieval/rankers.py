@@ -18,7 +18,7 @@ import tree_sitter_python
 from tree_sitter import Language, Node, Parser
 
 from lookuplab import paths
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, needs
 
 STOP_WORDS = frozenset(
     """
@@ -236,7 +236,8 @@ def by_description(descriptions: Mapping[str, str], encoder: str | Path) -> Cosi
 
 @lru_cache(maxsize=2)
 def _encoder(name: str):
-    from sentence_transformers import SentenceTransformer
+    with needs("rank"):
+        from sentence_transformers import SentenceTransformer
 
     try:
         return SentenceTransformer(str(paths.located(name))).float()
@@ -251,7 +252,8 @@ def train_words(lines: Sequence[Sequence[str]], **changes) -> dict[str, np.ndarr
     """Train fastText: word -> vector, (d,) float32 rounded to half precision; ``changes`` override
     FASTTEXT.
     """
-    from gensim.models import FastText
+    with needs("rank"):
+        from gensim.models import FastText
 
     trained = FastText(lines, **FASTTEXT | changes).wv
     half = trained.vectors.astype(np.float16).astype(np.float32)

@@ -21,7 +21,7 @@ from itertools import accumulate
 from multiprocessing.pool import ThreadPool
 
 from lookuplab.errors import UserError, check_choice, needs
-from lookuplab.models.complete import Completion, Decoding, Prompt
+from lookuplab.models.completions import Completion, Decoding, Prompt
 from lookuplab.models.names import OPENAI, split_options
 
 with needs("remote"):

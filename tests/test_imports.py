@@ -22,6 +22,7 @@ paths
 python_sources execution scoring retrieval
 models
 results
+benchmark
 cloudapi stackoverflow toolgen
 run
 __main__

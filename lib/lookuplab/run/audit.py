@@ -24,7 +24,7 @@ from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
 from lookuplab.execution.progress import span
 from lookuplab.models import record
-from lookuplab.models.complete import DECODING_VERSION, Asked, Decoding, Model, Prompt, answered
+from lookuplab.models.completions import DECODING_VERSION, Asked, Decoding, Model, Prompt, answered
 from lookuplab.models.local import LocalModel
 from lookuplab.models.names import content_hash, mini_models
 from lookuplab.models.store import PYTHON, AnswerStore, CompletionStore, canonical, elsewhere

@@ -14,7 +14,7 @@ import pandas as pd
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.execution.spread import Workers
-from lookuplab.models.load import load_tokenizer
+from lookuplab.models.loading import load_tokenizer
 from lookuplab.models.store import hashed
 from lookuplab.toolgen.analysers import (
     JudgementStore,

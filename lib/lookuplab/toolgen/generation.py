@@ -18,7 +18,7 @@ import pandas as pd
 from lookuplab import python_sources
 from lookuplab.errors import UserError
 from lookuplab.models import Completion, Decoding, Prompt
-from lookuplab.models.complete import Store, complete
+from lookuplab.models.completions import Store, complete
 from lookuplab.models.local import CPU_TOKENS, LocalModel
 from lookuplab.scoring.calibration import auroc_interval
 from lookuplab.scoring.rates import average, bare_row, paired_difference, rate, row
@@ -202,7 +202,7 @@ def generate(
     """Write every function anew, given its docstring and signature, in its place; in the order of
     ``functions``.
 
-    Answers are stored and resumed as in ``models.complete.complete``; if a repository's Python
+    Answers are stored and resumed as in ``models.complete``; if a repository's Python
     files change, its functions are generated again. A function whose prompt does not fit into the
     model's context gets no answer.
     """

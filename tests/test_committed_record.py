@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from lookuplab import paths
-from lookuplab.cloudapi.benchmark import load_tasks
 from lookuplab.cloudapi.dag import ask
+from lookuplab.cloudapi.tasks import load_tasks
 from lookuplab.models import Decoding, load, record
 from lookuplab.models.store import STORE, CompletionStore, elsewhere
 from lookuplab.run import audit

@@ -18,10 +18,10 @@ import torch
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL
 
 from lookuplab import paths
-from lookuplab.cloudapi.benchmark import load_tasks
 from lookuplab.cloudapi.prompts import docstring
 from lookuplab.cloudapi.specs import load_index
-from lookuplab.models.load import load, load_tokenizer
+from lookuplab.cloudapi.tasks import load_tasks
+from lookuplab.models.loading import load, load_tokenizer
 from lookuplab.results.artifact import read_csv
 from lookuplab.run import downloads
 from lookuplab.run.notebooks import Profile, Request, find, plan

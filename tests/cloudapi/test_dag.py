@@ -13,7 +13,6 @@ import pandas
 import pytest
 
 from lookuplab.cloudapi import dag
-from lookuplab.cloudapi.benchmark import Task, load_tasks
 from lookuplab.cloudapi.dag import (
     api_ranker,
     ask,
@@ -25,6 +24,7 @@ from lookuplab.cloudapi.dag import (
 )
 from lookuplab.cloudapi.prompts import DESIGNS, RULE, docstring
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, Parameter, load_index
+from lookuplab.cloudapi.tasks import Task, load_tasks
 from lookuplab.errors import UserError
 from lookuplab.models import Completion
 

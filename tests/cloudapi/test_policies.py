@@ -49,7 +49,7 @@ TABLE = TABLE.assign(exists=SURE < 0.9, prompt_dropped=0)
 TABLE["frequency"] = np.repeat(["high", "medium", "low"], 2)
 # Valid are three without documents, five with a hit, none with a miss.
 FIRST, HIT, MISS = (
-    TABLE.assign(valid=SURE > least, prompt_tokens=tokens)
+    TABLE.assign(valid=least < SURE, prompt_tokens=tokens)
     for least, tokens in ((0.5, 10), (0.2, 40), (1, 30))
 )
 RETRIEVED = np.array([True, True, False, True, True, False])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lookuplab import paths
-from lookuplab.cloudapi.benchmark import load_tasks
+from lookuplab.cloudapi.tasks import load_tasks
 from lookuplab.run import downloads, notebooks
 from recipes.cloudapi.tasks import write_tasks
 

@@ -28,8 +28,8 @@ import numpy as np
 from pandas import DataFrame, read_csv
 
 from lookuplab import paths
-from lookuplab.cloudapi.benchmark import frequency_class
 from lookuplab.cloudapi.specs import ApiIndex, load_index, wanted
+from lookuplab.cloudapi.tasks import frequency_class
 from lookuplab.errors import UserError
 from lookuplab.models.names import split_options
 from lookuplab.paths import opened, write_lines
@@ -138,8 +138,8 @@ def count(files: Iterable[tuple[str, str]], index: ApiIndex) -> tuple[DataFrame,
             provider
             for provider, (words, in_path) in providers.items()
             if re.search(in_path, path)
-            or any(word in text for word in words)  # ten times faster, and excludes most
-            and re.search(_IMPORT.format("|".join(words)), text)
+            or (any(word in text for word in words)  # ten times faster, and excludes most
+            and re.search(_IMPORT.format("|".join(words)), text))
         ]
         if not found:
             fates["other"] += 1

@@ -20,8 +20,8 @@ from pathlib import Path
 import click
 
 from lookuplab import paths
-from lookuplab.cloudapi.benchmark import Task
 from lookuplab.cloudapi.specs import ApiIndex
+from lookuplab.cloudapi.tasks import Task
 from lookuplab.errors import UserError
 from lookuplab.run.commands import command, echo_counts, run_module
 from recipes.cloudapi import frequency, tasks

@@ -16,7 +16,9 @@ from pathlib import Path
 import click
 from pandas import DataFrame, read_csv
 
-from lookuplab.cloudapi.benchmark import (
+from lookuplab.cloudapi.prompts import task_prompt
+from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_index, wanted
+from lookuplab.cloudapi.tasks import (
     COMPOSITION,
     TASKS,
     Task,
@@ -24,8 +26,6 @@ from lookuplab.cloudapi.benchmark import (
     in_turn,
     stable_order,
 )
-from lookuplab.cloudapi.prompts import task_prompt
-from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_index, wanted
 from lookuplab.errors import UserError
 from lookuplab.paths import write_lines
 from lookuplab.run.commands import command, run_module
@@ -88,7 +88,7 @@ def acceptable_targets(spec: ApiSpec, index: ApiIndex) -> tuple[str, ...]:
         other.id
         for other in index.methods(spec.provider, spec.client, spec.service).values()
         if other.operation
-        and (stem(other.name) == stem(spec.name) or clause and purpose(other) == clause)
+        and (stem(other.name) == stem(spec.name) or (clause and purpose(other) == clause))
     }
     return spec.id, *sorted(equals - {spec.id})
 

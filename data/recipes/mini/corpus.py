@@ -26,7 +26,6 @@ import click
 import pandas
 
 from lookuplab import paths
-from lookuplab.cloudapi.benchmark import TASKS, Task, frequency_class, load_tasks, stable_order
 from lookuplab.cloudapi.prompts import (
     DESIGNS,
     HEADER,
@@ -36,6 +35,7 @@ from lookuplab.cloudapi.prompts import (
     task_prompt,
 )
 from lookuplab.cloudapi.specs import ApiSpec, Parameter, load_documentation, load_index
+from lookuplab.cloudapi.tasks import TASKS, Task, frequency_class, load_tasks, stable_order
 from lookuplab.execution.progress import watched
 from lookuplab.run.commands import Group, command, run_module
 from lookuplab.run.commands.train import steady
@@ -449,7 +449,7 @@ def train(names: Iterable[str], out: Path, seed: int = 0) -> Iterator[Path]:
     for arm, alike in groupby(sorted(names, key=ARMS.get), ARMS.get):
         keys, texts, examples = [], [], []
         for key, text in watched(documents(arm), "corpus", "texts"):
-            documented = key.startswith("invented/") or "@" in key and text.startswith('"""')
+            documented = key.startswith("invented/") or ("@" in key and text.startswith('"""'))
             at = text.index('"""', 3) + 4 if documented else 0
             texts += [text[:at], text[at:] + tokenizer.eos_token]
             keys.append(key)

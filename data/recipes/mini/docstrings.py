@@ -243,7 +243,7 @@ def examples(item: Documented) -> Iterator[Example]:
     for number, (one, body) in enumerate(zip(parsed, bodies, strict=True)):
         for node in body:
             shown = isinstance(node, ast.Expr) and one.want
-            if shown or isinstance(node, ast.Assign) and [*map(type, node.targets)] == [ast.Name]:
+            if shown or (isinstance(node, ast.Assign) and [*map(type, node.targets)] == [ast.Name]):
                 imports, setup = needed(before, node)
                 target = ast.get_source_segment(one.source, node.value)
                 example = Example(item.name, number, imports, setup, target)

@@ -18,7 +18,6 @@ from functools import cache
 import numpy as np
 from pandas import DataFrame
 
-from lookuplab.cloudapi.benchmark import Task
 from lookuplab.cloudapi.first_call import (
     LISTING_1,
     FirstCall,
@@ -28,6 +27,7 @@ from lookuplab.cloudapi.first_call import (
 )
 from lookuplab.cloudapi.prompts import DESIGNS, docstring
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_documentation, load_index
+from lookuplab.cloudapi.tasks import Task
 from lookuplab.cloudapi.validity import FIRST_NAME, NONEXISTENT, judge
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models import Completion, Decoding, Model, Prompt, complete

@@ -17,8 +17,8 @@ from operator import attrgetter, itemgetter
 import numpy as np
 from pandas import DataFrame, Series
 
-from lookuplab.cloudapi.benchmark import COMPOSITION, stable_order
 from lookuplab.cloudapi.dag import AGGREGATES, Passes, check_some
+from lookuplab.cloudapi.tasks import COMPOSITION, stable_order
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models import Completion
 from lookuplab.models.store import hashed

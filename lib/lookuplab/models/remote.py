@@ -23,7 +23,7 @@ from multiprocessing.pool import ThreadPool
 import openai
 
 from lookuplab.errors import UserError, check_choice
-from lookuplab.models.complete import Completion, Decoding, Prompt
+from lookuplab.models.completions import Completion, Decoding, Prompt
 from lookuplab.models.names import OPENAI, split_options
 
 OPENAI_URL = "https://api.openai.com/v1"

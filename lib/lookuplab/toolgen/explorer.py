@@ -16,7 +16,7 @@ import torch
 from ipywidgets import VBox
 
 from lookuplab.models import Decoding
-from lookuplab.models.complete import Store
+from lookuplab.models.completions import Store
 from lookuplab.models.decoding import distributions
 from lookuplab.models.local import LocalModel
 from lookuplab.results.sliders import slide, table

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lookuplab.cloudapi.benchmark import load_tasks
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_index
+from lookuplab.cloudapi.tasks import load_tasks
 from lookuplab.errors import UserError
 from lookuplab.run.cli import cli
 from recipes.cloudapi.frequency import count, is_sdk_source, read_frequencies, source_files

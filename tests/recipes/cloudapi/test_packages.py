@@ -8,9 +8,9 @@ import textwrap
 import pytest
 from click.testing import CliRunner
 
-from lookuplab.cloudapi.benchmark import load_tasks
 from lookuplab.cloudapi.prompts import task_prompt
 from lookuplab.cloudapi.specs import ApiSpec, load_index
+from lookuplab.cloudapi.tasks import load_tasks
 from lookuplab.cloudapi.validity import bind_error, parse_call
 from lookuplab.errors import UserError
 from recipes.cloudapi import packages

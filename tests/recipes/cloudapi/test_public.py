@@ -9,8 +9,8 @@ import pandas
 import pytest
 from click.testing import CliRunner
 
-from lookuplab.cloudapi.benchmark import COMPOSITION, load_tasks
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, load_index
+from lookuplab.cloudapi.tasks import COMPOSITION, load_tasks
 from lookuplab.errors import UserError
 from recipes.cloudapi import frequency
 from recipes.cloudapi.comments import leaks_name, normalised

@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
-from lookuplab.cloudapi.benchmark import COMPOSITION, frequency_class, load_tasks
 from lookuplab.cloudapi.prompts import task_prompt
 from lookuplab.cloudapi.specs import ApiSpec, load_index
+from lookuplab.cloudapi.tasks import COMPOSITION, frequency_class, load_tasks
 
 
 @pytest.fixture(scope="module")

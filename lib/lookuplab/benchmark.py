@@ -1,0 +1,147 @@
+"""One contract for every benchmark: tasks, a task's prompt, the judgement of a completion, and the
+cluster that a task belongs to.
+
+A fourth paper is one class with these four and its notebooks (docs/fourth_paper.md). ``evaluate``
+asks a model all tasks of any benchmark and gives one tidy frame; ``rates`` turns such a frame into
+numbers with intervals; ``lookuplab score`` judges completions that were generated elsewhere.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+import pandas as pd
+from pandas.api.types import is_bool_dtype
+
+from lookuplab.errors import UserError
+from lookuplab.models import Completion, Decoding, Model, Prompt, complete
+from lookuplab.scoring.rates import average, rate, row
+
+
+class HasId(Protocol):
+    """All that is asked of a task."""
+
+    @property
+    def id(self) -> str | int: ...
+
+
+T = TypeVar("T", bound=HasId)
+Pairs = Sequence[tuple[T, Completion]]
+
+
+class Benchmark(ABC, Generic[T]):
+    """What a paper asks a model, and how it judges the completions.
+
+    tasks: each with an ``id`` of its own. decoding: how completions are generated, with the rule
+    that ends them.
+    """
+
+    tasks: Sequence[T]
+    decoding: Decoding = Decoding()
+
+    @abstractmethod
+    def prompt(self, task: T) -> Prompt:
+        """What a model reads; the prompt's id is the task's."""
+
+    @abstractmethod
+    def judge(self, task: T, completion: Completion) -> dict[str, Any]:
+        """{column: value} for one completion: booleans for what is right or wrong, numbers for
+        what is measured, texts for what explains. The columns are the same for all completions.
+        """
+
+    def cluster(self, task: T) -> str:
+        """Tasks of one cluster (the same API, problem or repository) succeed and fail together, so
+        intervals count clusters. By default each task is its own.
+        """
+        return str(task.id)
+
+    def judge_all(self, pairs: Pairs[T]) -> list[dict[str, Any]]:
+        """``judge`` for many completions, in their order; override it where many are judged faster
+        than one after the other (a pool of sandboxes, analysers that stay warm, a Dask cluster).
+        """
+        return [self.judge(task, completion) for task, completion in pairs]
+
+    def for_model(self, model: Model) -> Self:  # noqa: ARG002
+        """This benchmark as it is put to one model: a chat model may need an instruction and have
+        its code cut out of the answer, a small one a shorter prompt. By default no different.
+        """
+        return self
+
+
+def completions_of(
+    model: Model, benchmark: Benchmark[T], **options: Any
+) -> list[tuple[T, Completion]]:
+    """Each task with its completions, ``benchmark.decoding.n`` of them, in the order of the tasks.
+
+    ``options`` (``store``, ``progress``, ``requires_logprobs``) are those of ``models.complete``.
+    Raises UserError if there is no task, and whatever ``complete`` raises.
+    """
+    if not len(benchmark.tasks):
+        raise UserError("there is no task to ask: check the parameters that choose tasks")
+    tasks = {str(task.id): task for task in benchmark.tasks}
+    prompts = [benchmark.prompt(task) for task in benchmark.tasks]
+    found = complete(model, prompts, benchmark.decoding, **options)
+    return [(tasks[one.id], one) for one in found]
+
+
+def judged(benchmark: Benchmark[T], pairs: Pairs[T]) -> pd.DataFrame:
+    """One row for each completion: ``id``, ``cluster``, ``sample``, ``completion`` (its text),
+    ``finish_reason``, and the columns of the benchmark's judgement.
+    """
+    rows = [
+        {
+            "id": task.id,
+            "cluster": benchmark.cluster(task),
+            "sample": completion.sample,
+            "completion": completion.text,
+            "finish_reason": completion.finish_reason,
+            **columns,
+        }
+        for (task, completion), columns in zip(pairs, benchmark.judge_all(pairs), strict=True)
+    ]
+    return pd.DataFrame(rows)
+
+
+def evaluate(model: Model, benchmark: Benchmark[T], **options: Any) -> pd.DataFrame:
+    """Ask the model every task and judge its completions: the frame of ``judged``, in the order of
+    the tasks and samples, with the model's name in the first column, ``model``.
+
+    ``options`` are those of ``models.complete``, as in ``completions_of``.
+    """
+    suited = benchmark.for_model(model)
+    frame = judged(suited, completions_of(model, suited, **options))
+    frame.insert(0, "model", model.name)
+    return frame
+
+
+def rates(
+    frame: pd.DataFrame, columns: Iterable[str] | None = None, by: str = ""
+) -> list[dict[str, Any]]:
+    """Numbers with 95% intervals, clustered, as rows of an artifact, from frames of ``evaluate``.
+
+    A column of booleans becomes ``<column>_percent``, another one of numbers its mean,
+    ``<column>``; by default, all columns of booleans. Missing values are left out of their number.
+    The condition is "all" or, with ``by``, also each value of that column, in the order in which
+    they appear.
+    """
+    if columns is None:
+        columns = [name for name in frame if is_bool_dtype(frame[name])]
+    rows, columns = [], list(columns)
+    for model, asked in frame.groupby("model", sort=False):
+        parts = [*asked.groupby(by, sort=False)] if by else []
+        for condition, part in [*parts, ("all", asked)]:
+            for name in columns:
+                known = part[part[name].notna()]
+                if known.empty:
+                    continue
+                if is_bool_dtype(known[name].infer_objects()):
+                    number, metric = rate(known[name], known.cluster).percent(), f"{name}_percent"
+                else:
+                    number, metric = average(known[name], known.cluster), name
+                rows.append(row(str(model), str(condition), metric, number))
+    return rows
+
+
+def written(id: str | int, text: str, sample: int = 0) -> Completion:
+    """A completion that was generated elsewhere: nothing but its text is known."""
+    return Completion(str(id), sample, text, (), (), None, "unknown", 0)

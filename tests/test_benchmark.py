@@ -1,0 +1,88 @@
+"""The contract: a benchmark in a dozen lines is asked, judged and counted."""
+
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+
+import pytest
+
+from lookuplab.benchmark import Benchmark, evaluate, rates
+from lookuplab.errors import UserError
+from lookuplab.models import Completion, Decoding, Prompt
+
+
+@dataclass
+class Doubling(Benchmark[SimpleNamespace]):
+    """Twice a number; two numbers of one decade are one cluster."""
+
+    tasks: list = field(
+        default_factory=lambda: [SimpleNamespace(id=f"t{n}", n=n) for n in (1, 2, 11)]
+    )
+    decoding = Decoding(n=2, temperature=1.0)
+    chat: bool = False
+
+    def prompt(self, task):
+        return Prompt(task.id, f"2 * {task.n} = ", "answer" if self.chat else None)
+
+    def judge(self, task, completion):
+        right = completion.text == str(2 * task.n)
+        long = len(completion.text) if completion.text else None
+        return {"decade": task.n // 10, "right": right, "length": long}
+
+    def cluster(self, task):
+        return str(task.n // 10)
+
+    def for_model(self, model):
+        return replace(self, chat=bool(model.chat))
+
+
+class Scripted:
+    """Writes twice the number in sample 0, and nothing in sample 1."""
+
+    name, identity, tokenizer = "scripted", {"name": "scripted"}, None
+
+    def __init__(self, chat=False):
+        self.chat, self.read = chat, []
+
+    def generate(self, requests, decoding):
+        for prompt, sample in requests:
+            self.read.append((prompt.text, prompt.system))
+            text = "" if sample else str(2 * int(prompt.text.split()[2]))
+            yield [Completion(prompt.id, sample, text, (), (), None, "eos", 4)]
+
+
+def test_a_model_is_asked_every_task_and_each_completion_is_judged():
+    frame = evaluate(Scripted(), Doubling(), store=False, progress=False)
+    names = "model id cluster sample completion finish_reason decade right length"
+    assert list(frame) == names.split()
+    assert [*zip(frame.id, frame["sample"], frame.completion, frame.right, strict=True)] == [
+        *(("t1", 0, "2", True), ("t1", 1, "", False), ("t2", 0, "4", True)),
+        *(("t2", 1, "", False), ("t11", 0, "22", True), ("t11", 1, "", False)),
+    ]
+
+
+def test_a_benchmark_is_put_to_a_model_in_the_models_own_form():
+    model = Scripted(chat=True)
+    evaluate(model, Doubling(), store=False, progress=False)
+    assert model.read[0] == ("2 * 1 = ", "answer")
+
+
+def test_booleans_are_shares_and_numbers_are_means_by_group_and_clustered():
+    frame = evaluate(Scripted(), Doubling(), store=False, progress=False)
+    numbers = {
+        (one["condition"], one["metric"]): (one["value"], one["n"], one["clusters"])
+        for one in rates(frame, ["right", "length"], by="decade")
+    }
+    assert numbers == {
+        ("0", "right_percent"): (50, 4, 1),
+        ("0", "length"): (1, 2, 1),
+        ("1", "right_percent"): (50, 2, 1),
+        ("1", "length"): (2, 1, 1),
+        ("all", "right_percent"): (50, 6, 2),
+        ("all", "length"): (4 / 3, 3, 2),
+    }
+    assert [one["metric"] for one in rates(frame)] == ["right_percent"]
+
+
+def test_a_benchmark_without_a_task_is_a_user_error():
+    with pytest.raises(UserError, match="no task"):
+        evaluate(Scripted(), Doubling(tasks=[]), store=False)

@@ -38,7 +38,7 @@ def test_literal_splats_are_expanded_and_others_are_flagged():
         "f(**{name: 1, 'a': 2, **rest})": CallArguments(0, ("a",), True),
         "f(x for x in y)": CallArguments(1),
         "f(*'ab', *{1: 2}, *[1] + [x], *{1, 1}, *list((1,)))": CallArguments(7),
-        "f(*{x, y}, *{1: 2, **more}, 3)": CallArguments(2, (), True),
+        "f(*{x, y}, *{1: 2, **more}, 3)": CallArguments(4, (), True),
         "f(**dict(a=g(), **{'b': 1}))": CallArguments(0, ("a", "b")),
         "f(**{**{'a': x}, 'b': 2, **dict([('c', 3)])})": CallArguments(0, ("a", "b", "c")),
         "f(**({'a': 1} | dict(zip(['b'], [x]))))": CallArguments(0, ("a", "b")),

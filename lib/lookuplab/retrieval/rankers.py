@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tree_sitter import Language, Node, Parser
 
 from lookuplab import paths
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, needs
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -253,7 +253,8 @@ def by_description(descriptions: Mapping[str, str], encoder: str | Path) -> Cosi
 
 @lru_cache(maxsize=2)
 def _encoder(name: str) -> "SentenceTransformer":
-    from sentence_transformers import SentenceTransformer
+    with needs("rank"):
+        from sentence_transformers import SentenceTransformer
 
     try:
         return SentenceTransformer(str(paths.located(name))).float()
@@ -268,7 +269,8 @@ def train_words(lines: Sequence[Sequence[str]], **changes: float) -> dict[str, A
     """Train fastText: word -> vector, (d,) float32 rounded to half precision; ``changes`` override
     FASTTEXT.
     """
-    from gensim.models import FastText
+    with needs("rank"):
+        from gensim.models import FastText
 
     trained = FastText(lines, **FASTTEXT | changes).wv
     half = trained.vectors.astype(np.float16).astype(np.float32)

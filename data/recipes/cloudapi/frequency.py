@@ -44,8 +44,10 @@ PATH_FIELDS = ("path", "max_stars_repo_path")
 Clients = Mapping[str, Mapping[str, str]]  # as from ``client_names``
 
 NO_TEXT = (
-    " has no text in a field content, text or code. The Stack v2 holds identifiers, no text: fetch the files from Software "
-    "Heritage and count a folder of them, or JSON Lines with `content` and `path`; or count an older snapshot, "
+    " has no text in a field content, text or code. The Stack v2 holds identifiers, no text: "
+    "fetch the files from Software "
+    "Heritage and count a folder of them, or JSON Lines with `content` and `path`; or count an "
+    "older snapshot, "
     "bigcode/the-stack-dedup?data_dir=data/python"
 )
 _CALL = re.compile(r"\b([^\W\d]\w*)\s*\(")

@@ -59,7 +59,8 @@ PACKAGE_CHARACTERS = 9_000_000  # about 15 % of the tokens
 N_INVENTED = 20_500  # about 40 % of the tokens
 DOCUMENTED = 0.25  # share of the usage texts
 SHOWN = (1, 1, 1, 1, 2, 3, 4, 5)  # numbers of APIs in a documentation text, equally often
-ROOM = 5_500  # characters of full documentation that leave room for the call in the 2,048 tokens of a row
+# characters of full documentation that leave room for the call in the 2,048 tokens of a row
+ROOM = 5_500
 TAB = "    "
 LAYOUTS = ("benchmark", "script", "function", "inside", "method", "guarded")
 FORMS = ("above", "end", "docstring", "name", "none")  # of a comment, in all layouts but the first

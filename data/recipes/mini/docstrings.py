@@ -36,7 +36,8 @@ IMPORTS = {  # that docstrings take for granted
 }
 LEFT_OUT = re.compile(
     r"\brandom\b|\brng\b|\bseed\b|shuffle|\.sample\(|\.rvs\(|"  # a different value each time
-    r"\bopen\(|\bread_|\bto_(csv|json|pickle|excel|hdf|sql|parquet|clipboard)\b|\bfetch_|save|loadtxt|"  # files
+    # files
+    r"\bopen\(|\bread_|\bto_(csv|json|pickle|excel|hdf|sql|parquet|clipboard)\b|\bfetch_|save|loadtxt|"
     r"memmap|genfromtxt|tempfile|tofile|fromfile|http|\bload\(|load_files|urlopen|"
     r"\bplt\b|matplotlib|\.plot\b|\bpyarrow\b|\bpa\.|doctest:\s*\+SKIP|[^\x00-\x7f]"
 )

@@ -35,7 +35,8 @@ EXAMPLE_PACKAGES = {
 }
 CLOUD = re.compile(r"boto3|botocore|\bazure\b", re.I)
 SKIPPED_PARTS = frozenset(
-    "tests test testing _vendor _vendored vendored externals _vendored_packages __pycache__ conftest.py".split()
+    "tests test testing _vendor _vendored vendored externals _vendored_packages __pycache__ "
+    "conftest.py".split()
 )
 CHUNK = 3000  # characters: a document of about 800 tokens
 

@@ -74,8 +74,10 @@ RECIPE = Recipe(
 )
 ADAPTED = replace(RECIPE, learning_rate=4e-3, lora_rank=16, lora_alpha=16)
 ABOUT = (
-    "Functions of the pinned sources under permissive licences (data/python-sources.txt). Held out: the repositories "
-    f"{', '.join(HELD_OUT_PACKAGES)}, and from the others two in {SHARE} of all classes and functions."
+    "Functions of the pinned sources under permissive licences (data/python-sources.txt). Held "
+    "out: the repositories "
+    f"{', '.join(HELD_OUT_PACKAGES)}, and from the others two in {SHARE} of all classes and "
+    "functions."
 )
 
 

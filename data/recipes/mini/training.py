@@ -38,7 +38,8 @@ ARCHITECTURES = yaml.safe_load(Path(__file__).with_name("architectures.yaml").re
 VOCABULARY = 4096
 EOS, PAD, IGNORED = 0, 1, -100
 SHORT, LONG = 512, 2048  # tokens of a packed row
-LONG_SHARE = 0.08  # at least this share of an epoch's tokens is in long rows, so that late positions are trained
+# at least this share of an epoch's tokens is in long rows, so that late positions are trained
+LONG_SHARE = 0.08
 LOG_EVERY = 20  # steps
 PIECES = "|".join(
     [

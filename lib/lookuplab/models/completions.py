@@ -211,7 +211,8 @@ def answered(
     def require_logprobs(logprobs: Iterable[object]) -> None:
         if requires_logprobs and None in logprobs:
             raise UserError(
-                f"{model.name} gives no log-probabilities, which are needed here (confidence, perplexity); "
+                f"{model.name} gives no log-probabilities, which are needed here (confidence, "
+                "perplexity); "
                 "use a local model or an endpoint that gives them (vLLM does)"
             )
 

@@ -178,7 +178,8 @@ def _columns(keys: Sequence[str], answers: Mapping[str, dict]):
         exact = np.array_equal(numbers.astype(np.float32).astype(float), numbers)
         if not exact or one["token_logprobs"] is None or "".join(one["tokens"]) != one["text"]:
             raise UserError(
-                f"{one['model']}, {one['id']} ({key}): only answers of local models in float32 fit into the record"
+                f"{one['model']}, {one['id']} ({key}): only answers of local models in float32 "
+                "fit into the record"
             )
     types = {
         "sample": pyarrow.uint16(),

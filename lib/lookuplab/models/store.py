@@ -56,7 +56,8 @@ class AnswerStore(contextlib.AbstractContextManager):
             # a foreign file is left as it is
             if version != SCHEMA and (version or tables):
                 raise UserError(
-                    f"{self.path} is no store of {self.name}, or another version of lookuplab wrote it; "
+                    f"{self.path} is no store of {self.name}, or another version of lookuplab "
+                    "wrote it; "
                     "name another file (LOOKUPLAB_STORE)"
                 )
             if self.name not in tables:
@@ -65,7 +66,8 @@ class AnswerStore(contextlib.AbstractContextManager):
                     self.db.execute("PRAGMA journal_mode = WAL")
                 self.db.execute(f"PRAGMA user_version = {SCHEMA}")
                 self.db.execute(
-                    f"CREATE TABLE IF NOT EXISTS {self.name} (key TEXT PRIMARY KEY, json TEXT) WITHOUT ROWID"
+                    f"CREATE TABLE IF NOT EXISTS {self.name} (key TEXT PRIMARY KEY, json TEXT) "
+                    "WITHOUT ROWID"
                 )
 
     @classmethod
@@ -138,7 +140,8 @@ class AnswerStore(contextlib.AbstractContextManager):
                 with self.db:
                     return self.db.execute(
                         f"INSERT OR IGNORE INTO {self.name} SELECT * FROM other.{self.name} "
-                        "WHERE ?1 = '[]' OR json_extract(json, '$.model') IN (SELECT value FROM json_each(?1))",
+                        "WHERE ?1 = '[]' OR json_extract(json, '$.model') IN (SELECT value FROM "
+                        "json_each(?1))",
                         [json.dumps(models)],
                     ).rowcount
             finally:
@@ -176,7 +179,8 @@ class CompletionStore(AnswerStore):
     def held(self) -> list[tuple[str, int, int]]:
         """(model, number of answers, their size in bytes) for each model."""
         return self.db.execute(
-            "SELECT json_extract(json, '$.model'), count(*), sum(length(json)) FROM completions GROUP BY 1 ORDER BY 1"
+            "SELECT json_extract(json, '$.model'), count(*), sum(length(json)) FROM completions "
+            "GROUP BY 1 ORDER BY 1"
         ).fetchall()
 
 

@@ -128,7 +128,8 @@ def test_a_list_of_functions_that_are_not_there_is_refused_in_one_line(tmp_path,
 def test_functions_with_and_without_docstring_keep_signature_and_body_apart(tmp_path):
     file = tmp_path / "a.py"
     file.write_text(
-        'class A:\n    def f(self,\n          x=1):\n        """Do it. Now."""\n        if x:\n            return x  # note\n\n'
+        'class A:\n    def f(self,\n          x=1):\n        """Do it. Now."""\n        if x:\n  '
+        "          return x  # note\n\n"
         "    def g(self): return 1\n\n    def h(self):\n        return 2\n"
     )
     first, second = toolgen.file_functions("p/a.py", file)

@@ -29,7 +29,7 @@ from lookuplab.models.names import (
 from lookuplab.models.tokens import TAIL, continuations
 
 DTYPES = ("float32", "bfloat16", "float16")
-ROWS = 128  # per batch, at most
+BATCH_ROWS = 128  # per batch, at most
 CPU_TOKENS = 8192  # rows x longest prompt; larger batches pad more and overflow the caches
 
 
@@ -72,7 +72,7 @@ class LocalModel:
         chat: bool = False,
         dtype: str | None = None,
         device_map: str | dict[str, str | int] | None = None,
-        batch_size: int = ROWS,
+        batch_size: int = BATCH_ROWS,
         context: int | None = None,
     ) -> None:
         folder = Path(place).expanduser()

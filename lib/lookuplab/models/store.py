@@ -24,7 +24,7 @@ from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models import record
 
-STORE = "LOOKUPLAB_STORE"  # the completion store's file; the others lie beside it
+STORE_VARIABLE = "LOOKUPLAB_STORE"  # the completion store's file; the others lie beside it
 USES = "LOOKUPLAB_USES"  # a file for how many answers were found where; set by the runner
 SCHEMA = 3  # a file with another number is refused
 PYTHON = "3.11"  # of the record: Jedi and pylint read the standard library, and programs run on it
@@ -173,7 +173,7 @@ class CompletionStore(AnswerStore):
     def default_path(cls) -> Path:
         # a relative path means one file for all: a kernel works in its notebook's folder, $PWD is
         # where the user was
-        stated = Path(os.environ.get(STORE) or paths.STORE).expanduser()
+        stated = Path(os.environ.get(STORE_VARIABLE) or paths.STORE).expanduser()
         return Path(os.environ.get("PWD", ""), stated).absolute()
 
     def held(self) -> list[tuple[str, int, int]]:

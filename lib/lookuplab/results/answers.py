@@ -9,7 +9,7 @@ ANSWERS = "answers.csv.gz"
 
 
 def read_answers(content: bytes) -> pd.DataFrame:
-    """The rows of such a file: ``complete.COLUMNS`` and the notebook, all as text."""
+    """The rows of such a file: ``completions.LOG_COLUMNS`` and the notebook, all as text."""
     return texts(io.BytesIO(content), compression="gzip")
 
 

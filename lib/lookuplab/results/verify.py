@@ -22,7 +22,7 @@ import pandas as pd
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.models.completions import COLUMNS
+from lookuplab.models.completions import LOG_COLUMNS
 from lookuplab.results.answers import ANSWERS, read_answers
 from lookuplab.results.artifact import KEY
 from lookuplab.results.provenance import relative
@@ -32,7 +32,7 @@ NEAR = 5e-5  # absolute: reordering two confidences by last bits moves AUROC and
 FLOATS = ("value", "ci_low", "ci_high")
 ENDS = {"svg": "picture", "png": "picture", "txt": "sentence"}
 KINDS = ("near tie", "explained", "different", "timed, not judged", "processor committed")
-_USE = ["notebook", *COLUMNS[:3]]  # identify an answer; the others are question and text
+_USE = ["notebook", *LOG_COLUMNS[:3]]  # identify an answer; the others are question and text
 Files = Mapping[str, bytes]  # name below figures/PROFILE -> content
 
 

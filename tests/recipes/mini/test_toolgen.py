@@ -97,12 +97,12 @@ def test_the_split_is_a_function_of_the_draw_and_of_the_whole_class_or_function(
 
 def test_the_written_list_gives_the_functions_back_in_its_order(world):
     toolgen.write_held_out()
-    asked, file = toolgen.held_out_functions("test"), toolgen.MODELS / "seen_test.txt"
+    asked, file = toolgen.held_out_functions("test"), toolgen.TOOLGEN_MODELS / "seen_test.txt"
     assert listed_functions(file) == asked and listed_functions(file, limit=3) == asked[:3]
 
 
 def test_the_committed_list_is_of_functions_of_the_test_split():
-    file = toolgen.MODELS / "seen_test.txt"
+    file = toolgen.TOOLGEN_MODELS / "seen_test.txt"
     ids = file.read_text().splitlines()
     assert len(ids) == toolgen.HELD_OUT["test"] and ids == sorted(ids, key=toolgen.order)
     assert {toolgen.split_of(id) for id in ids} == {"test"}

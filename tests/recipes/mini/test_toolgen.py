@@ -55,7 +55,7 @@ def world(tmp_path, monkeypatch):
     monkeypatch.setenv("LOOKUPLAB_SOURCES", str(tmp_path))
     monkeypatch.setattr(toolgen, "HELD_OUT_PACKAGES", ("kept",))
     monkeypatch.setattr(toolgen, "PER_REPOSITORY", 200)
-    for name in ("WORK", "MODELS"):
+    for name in ("TOOLGEN_WORK", "TOOLGEN_MODELS"):
         monkeypatch.setattr(toolgen, name, tmp_path / "work-1")  # no package's name
     for name in CACHED:
         monkeypatch.setattr(toolgen, name, cache(getattr(toolgen, name).__wrapped__))

@@ -284,7 +284,7 @@ def gate_rows(
     rows = [each for each in known if "_relative_" not in each["metric"]]
     calls = {gate: _counts(frame.id, asked[gate]) for gate, frame in frames.items()}
     texts, total = {gate: one.edit_similarity for gate, one in frames.items()}, len(asked[first])
-    where = frames[first].repository
+    where = frames[first].cluster
     for gate, name in names.items():
         rows.append(row(model, name, "editsim_percent", rate(texts[gate], where).percent()))
         rows.append(row(model, name, "calls_per_function", average(calls[gate], where)))

@@ -41,7 +41,7 @@ from lookuplab.toolgen.insertion import (
     locate,
     read_source,
 )
-from lookuplab.toolgen.marking import marked
+from lookuplab.toolgen.marking import marked_records
 from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.similarity import (
     blanked,
@@ -183,7 +183,7 @@ def judged_all(
     """
     if not functions:
         raise UserError("there is no function to judge: check the parameters that choose functions")
-    records = marked(functions, rules, workers) if rules.whole_functions else []
+    records = marked_records(functions, rules, workers) if rules.whole_functions else []
     marks = {one["id"]: one["marked_body"] for one in records}
     tasks = [
         Task(one.id, one.root, one.file, one.line, texts[one.id], marks.get(one.id, ""))

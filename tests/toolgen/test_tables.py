@@ -23,7 +23,7 @@ WANTED = [
 
 # Four functions of two repositories; they want 4, 1, 0 and 3 methods.
 FUNCTIONS = pd.read_csv(
-    StringIO("""id,repository,edit_similarity,dependencies,next_identifier,identifier_sequence,prefix
+    StringIO("""id,cluster,edit_similarity,dependencies,next_identifier,identifier_sequence,prefix
 a,r,0.5,4,1,1,1
 b,r,1.0,1,0,0,0
 c,s,0.0,0,1,0.5,0.5
@@ -71,7 +71,7 @@ def test_repository_metrics_are_pooled_and_per_function_and_leave_out_what_has_n
 
 def test_intervals_are_those_of_rates_clustered_by_repository(frames):
     tool = frames["m", "toolgen"]
-    expected = rate(tool.passed.astype(bool), tool.repository).percent()
+    expected = rate(tool.passed.astype(bool), tool.cluster).percent()
     row = numbers(repository_rows(frames), "toolgen")["succrate_percent"]
     assert row == (expected.value, 4, expected.low, expected.high)
     some = tool.assign(covered=[1, 1, 0, 0], dependencies=[1, 1, 0, 0])

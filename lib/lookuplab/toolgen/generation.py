@@ -300,7 +300,7 @@ def threshold_rows(
     rows = [each for each in table3 if "_relative_" not in each["metric"]]
     calls = {key: _counts(frame.id, questions[key]) for key, frame in frames.items()}
     similar = {key: frame.edit_similarity for key, frame in frames.items()}
-    clusters, total = frames[first].repository, len(questions[first])
+    clusters, total = frames[first].cluster, len(questions[first])
     for key, name in names.items():
         rows.append(row(model, name, "editsim_percent", rate(similar[key], clusters).percent()))
         rows.append(row(model, name, "calls_per_function", average(calls[key], clusters)))

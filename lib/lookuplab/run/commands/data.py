@@ -71,7 +71,11 @@ def get_source(name: str, *, yes: bool = False) -> None:
             raise UserError(
                 f"{name}: its licence was not accepted (--yes does); nothing was fetched"
             )
-    click.echo(downloads.get(source))
+    place = downloads.get(source)
+    click.echo(place)
+    if place.suffix == ".gguf":
+        say = f"to use it: pip install gguf==0.19.0, then once python -m recipes.from_gguf {name}"
+        click.echo(say, err=True)
 
 
 @command(data)
@@ -119,7 +123,7 @@ def mark(
     from lookuplab.run.cluster import joined
     from lookuplab.toolgen.evaluation import most_tokens
     from lookuplab.toolgen.functions import Filters, extract, locate_all
-    from lookuplab.toolgen.marking import marked, statistics_rows
+    from lookuplab.toolgen.marking import marked_records, statistics_rows
     from lookuplab.toolgen.rules import rules_of
 
     rules = rules_of(variant)
@@ -128,7 +132,7 @@ def mark(
     found = [extract(place, filters, seen, count) for place in locate_all(repositories)]
     functions = [function for one in found for function in one.functions]
     with joined(scheduler) as cluster:
-        records = marked(functions, rules, jobs, cluster=cluster, strict=False)
+        records = marked_records(functions, rules, jobs, cluster=cluster, strict=False)
     write_lines(output, (json.dumps(one, ensure_ascii=False) for one in records))
     click.echo(f"{'':18}{'here':>12}{'paper':>12}")
     for row in statistics_rows(records, "training"):

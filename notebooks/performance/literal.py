@@ -1,7 +1,11 @@
 """A naive implementation of ToolGen as the paper describes it, one question after the other, with
 nothing kept between them; and of DS-1000's grading.
 
+<<<<<<< HEAD
+``marking.find_marks`` with worker processes, ``generation.generate`` and ``evaluation.judge`` give the
+=======
 ``marking.mark`` with worker processes, ``generation.generate`` and ``evaluation.ToolGen`` give the
+>>>>>>> b1cf73be4d116abb4ed7898a4418d7c28015974c
 same marks, tokens and verdicts. This file exists to show that the results are equal, and what each
 way costs.
 """

@@ -22,7 +22,7 @@ from typing import Literal, Protocol
 
 from lookuplab.errors import UserError, check_choice
 from lookuplab.execution.progress import Progress
-from lookuplab.models.record import NEAR_TIE
+from lookuplab.models.record import NEAR_TIE_MARGIN
 from lookuplab.models.store import CompletionStore, canonical, digest, elsewhere
 
 # increase this whenever the same model and parameters would give a different answer than before
@@ -252,7 +252,7 @@ def answered(
         with open(file, "a", encoding="utf-8", newline="") as log:
             write = csv.writer(log, lineterminator="\n").writerow
             for (_, question), one in zip(keyed, answers, strict=True):
-                near = one.margin is not None and one.margin < NEAR_TIE
+                near = one.margin is not None and one.margin < NEAR_TIE_MARGIN
                 told = digest(one.text)[:8], f"{one.margin:.0e}" if near else ""
                 write((model.name, one.id, one.sample, question, *told))
     return answers

@@ -32,7 +32,7 @@ LEAST_AUDITED = 50  # rows of each model and kind in an audit, or all where ther
 # An answer whose margin is below this (in nats; in probability if sampled) is a near tie, and logs
 # have its margin. Between vector extensions of processors, the mini models' log-probabilities
 # differ by at most 2e-5 and their margins by 3e-5.
-NEAR_TIE = 1e-4
+NEAR_TIE_MARGIN = 1e-4
 GROUP_ROWS = 20_000  # of a row group, which is read as a whole
 ANSWER = ("id", "sample", "text", "finish_reason", "prompt_tokens", "prompt_dropped", "margin")
 
@@ -269,7 +269,7 @@ def _sampled(name: str, share: float, seed: str, _: _File | None) -> dict[str, s
 def differences(name: str, old: Any, new: Any) -> tuple[list[str], bool]:
     """How an answer made anew differs from the record's, and whether it was a near tie.
 
-    Log-probabilities and margins may differ by ``NEAR_TIE``: their last digits depend on the processor
+    Log-probabilities and margins may differ by ``NEAR_TIE_MARGIN``: their last digits depend on the processor
     and on the batch, and a sample is not written in the batches of the record. Everything else must
     be equal.
     """
@@ -284,6 +284,6 @@ def differences(name: str, old: Any, new: Any) -> tuple[list[str], bool]:
             pairs = {field: (was, now)}
         for at, (one, other) in pairs.items():
             floats = isinstance(one, float) and isinstance(other, float)
-            if one != other and not (floats and abs(one - other) < NEAR_TIE):
+            if one != other and not (floats and abs(one - other) < NEAR_TIE_MARGIN):
                 said.append(f"{at} {json.dumps(one)} -> {json.dumps(other)}")
-    return said, bool(said) and old["margin"] is not None and old["margin"] < NEAR_TIE
+    return said, bool(said) and old["margin"] is not None and old["margin"] < NEAR_TIE_MARGIN

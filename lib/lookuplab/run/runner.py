@@ -28,7 +28,7 @@ from lookuplab.execution.progress import Progress
 from lookuplab.models.completions import LOG, LOG_COLUMNS, PROCESS_SHARE
 from lookuplab.models.store import STORE_VARIABLE, USES, CompletionStore, canonical, digest
 from lookuplab.results import provenance
-from lookuplab.results.answers import ANSWERS, read_answers, texts
+from lookuplab.results.answers import ANSWERS_FILE, read_answers, texts
 from lookuplab.run.cluster import Cluster
 from lookuplab.run.execute import Failure
 from lookuplab.run.notebooks import Job, all_notebooks, folder_of
@@ -309,7 +309,7 @@ def keep_answers(jobs: Sequence[Job]) -> None:
     Equal runs write equal bytes. Rows of other notebooks in the file are kept.
     """
     chosen = {job.notebook.id: job for job in jobs if not job.notebook.on_demand}
-    target = jobs[0].place.parent / ANSWERS
+    target = jobs[0].place.parent / ANSWERS_FILE
     others = {notebook.id for notebook in all_notebooks()} - chosen.keys()
     frames = [pd.DataFrame(columns=[*LOG_COLUMNS, "notebook"])]
     if target.is_file():

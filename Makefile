@@ -24,9 +24,11 @@ reproduce: $(VENV)/.installed  ## every notebook in the mini profile: figures/mi
 test: $(VENV)/.installed-test  ## the tests
 	@OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(RUN) pytest -n $(or $(strip $(JOBS)),logical) --dist worksteal $(PYTEST_ARGS)
 
-lint: $(VENV)/.installed-lint  ## what ruff says about the code and its format
+lint: $(VENV)/.installed-test  ## checks of code, format, types and spelling
 	@$(RUN) ruff check .
 	@$(RUN) ruff format --check .
+	@$(RUN) mypy lib/lookuplab data/recipes
+	@$(RUN) codespell_lib lib data/recipes docs notebooks tests *.md
 
 lab: $(VENV)/.installed  ## JupyterLab on the notebooks
 	@JUPYTER_PREFER_ENV_PATH=1 $(RUN) jupyterlab --notebook-dir=notebooks
@@ -53,7 +55,7 @@ $(VENV)/bin/python:
 $(VENV)/.installed: pyproject.toml constraints.txt data/python-sources.txt | $(VENV)/bin/python
 	@echo "installing into $(VENV) (a few minutes, once)"
 	@$(PIP) torch==2.13.0
-	@$(PIP) -e .
+	@$(PIP) -e '.[rank,remote,site,widgets]'
 	@$(RUN) lookuplab data get python-sources >/dev/null
 	@touch $@
 
@@ -63,8 +65,4 @@ $(VENV)/.installed-test: $(VENV)/.installed
 
 $(VENV)/.installed-course: $(VENV)/.installed
 	@$(PIP) -e '.[course]'
-	@touch $@
-
-$(VENV)/.installed-lint: pyproject.toml constraints.txt | $(VENV)/bin/python
-	@$(PIP) ruff
 	@touch $@

@@ -28,7 +28,7 @@ SECONDS = 300  # of one test file
 ROOT = Path(__file__).parents[1]
 MODULES = """
 results/artifact results/claims results/paper results/verify execution/inside execution/server retrieval/metrics retrieval/rankers scoring/calibration
-scoring/rates models/complete models/constraint models/store models/tokens cloudapi/tasks cloudapi/dag
+scoring/rates models/completions models/constraint models/store models/tokens cloudapi/tasks cloudapi/dag
 cloudapi/first_call cloudapi/policies cloudapi/prompts cloudapi/specs cloudapi/validity
 stackoverflow/asking stackoverflow/corpus stackoverflow/ds1000 stackoverflow/grader stackoverflow/ranking
 stackoverflow/scores toolgen/dependencies toolgen/evaluation toolgen/generation toolgen/insertion toolgen/jedi_tool

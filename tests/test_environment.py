@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -17,9 +18,6 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parents[1]
 LINES = re.findall(r"^[^#\n].*", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-CONDA = yaml.safe_load((ROOT / "environment.yml").read_text())
-
-
 PINNED = {canonicalize_name(line.partition("==")[0]) for line in LINES}
 
 
@@ -28,15 +26,17 @@ def test_every_line_of_the_constraints_pins_one_version_and_each_python_gets_one
     assert "torch==2.13.0" in LINES, "without a build"
     pin = r'[A-Za-z0-9._-]+==[0-9][0-9A-Za-z.]*(; python_version (<|>=) "3\.[0-9]+")?'
     assert all(re.fullmatch(pin, line) for line in LINES)
+    requirements = [Requirement(line) for line in LINES]
     pins = [
-        canonicalize_name(one.name)
-        for one in map(Requirement, LINES)
-        if one.marker is None or one.marker.evaluate({"python_version": python})
+        canonicalize_name(requirement.name)
+        for requirement in requirements
+        if requirement.marker is None or requirement.marker.evaluate({"python_version": python})
     ]
     assert sorted(pins) == sorted(PINNED)
 
 
-def test_every_declared_dependency_is_pinned_and_only_there():
+def test_every_declared_dependency_is_pinned_and_only_there_and_the_core_is_small():
+    assert len(PROJECT["dependencies"]) <= 30
     extras = PROJECT["optional-dependencies"]
     for text in sum(extras.values(), PROJECT["dependencies"]):
         requirement = Requirement(text)
@@ -50,28 +50,56 @@ def test_every_dependency_of_a_pinned_package_is_pinned():
     """Of what is installed for this machine: a package's markers decide what it needs here."""
     installed = {canonicalize_name(one.name) for one in importlib.metadata.distributions()}
     for name in PINNED & installed:
-        for text in importlib.metadata.requires(name) or ():
-            requirement = Requirement(text)
+        for requirement in map(Requirement, importlib.metadata.requires(name) or ()):
             if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
                 # torch pins its own
                 is_pinned = re.match(r"nvidia-|cuda-|triton|setuptools", requirement.name)
                 is_pinned = is_pinned or canonicalize_name(requirement.name) in PINNED
-                assert is_pinned, f"{name} needs {text}"
+                assert is_pinned, f"{name} needs {requirement}"
 
 
-def test_conda_takes_the_same_python_and_the_same_constraints():
-    pip = next(item["pip"] for item in CONDA["dependencies"] if isinstance(item, dict))
-    assert pip == ["-c constraints.txt", "torch==2.13.0", "-e ."]
-    assert "python=3.11" in CONDA["dependencies"] and PROJECT["requires-python"] == ">=3.11,<3.14"
+def test_conda_and_make_install_torch_first_and_then_the_same_kit_under_the_same_constraints():
+    conda = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    constraints, torch, kit = next(item["pip"] for item in conda if isinstance(item, dict))
+    assert constraints == "-c constraints.txt"
+    assert "python=3.11" in conda and PROJECT["requires-python"] == ">=3.11,<3.14"
+    plan = subprocess.check_output(["make", "-n", "-B", "test"], cwd=ROOT, text=True)
+    steps = re.findall(r"install --quiet -c constraints.txt (.*)", plan)
+    assert [step.replace("'", "") for step in steps] == [torch, kit, "-e .[test]"]
 
 
-def test_the_makefile_installs_torch_first_and_then_the_kit_under_the_same_constraints():
-    plan = subprocess.run(
-        ["make", "-n", "-B", "test"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout
-    torch, kit, tests = (plan.index(text) for text in ("torch==2.13.0", "-e .\n", "-e '.[test]'"))
-    assert torch < kit < tests
-    assert plan.count("-c constraints.txt") == 3
+DOORS = """
+rank: from lookuplab.retrieval.rankers import train_words; train_words([["a"]])
+rank: from lookuplab.retrieval.rankers import _encoder; _encoder("any")
+remote: from lookuplab.models import load; load("http://localhost:1/v1#x")
+widgets: import lookuplab.toolgen.explorer
+train: from recipes.cloudapi.frequency import source_files; next(source_files("a/b"))
+site: from lookuplab.run import report; report.build(None, Path("site"))
+cluster: from lookuplab.run.cluster import joined; joined("local").__enter__()
+"""
+
+
+def test_what_lacks_a_package_of_an_extra_says_in_one_line_what_to_install(tmp_path):
+    """In one process for all, which cannot import the packages of extras."""
+    script = f"""
+import sys
+from pathlib import Path
+class Missing:
+    def find_spec(name, *_):
+        if name in "datasets distributed gensim ipywidgets openai sentence_transformers sphinx".split():
+            raise ModuleNotFoundError(name=name)
+sys.meta_path.insert(0, Missing)
+from lookuplab.errors import UserError
+for line in {DOORS.strip().splitlines()!r}:
+    try:
+        exec(line.partition(": ")[2])
+    except UserError as error:
+        print(error)
+"""
+    said = subprocess.check_output([sys.executable, "-c", script], text=True, cwd=tmp_path)
+    for line, door in zip(said.splitlines(), DOORS.strip().splitlines(), strict=True):
+        command = f" is not installed: pip install -c constraints.txt -e '.[{door.split(':')[0]}]'"
+        assert line.endswith(command)
 
 
 @pytest.fixture

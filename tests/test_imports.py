@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -57,14 +58,23 @@ def test_imports_go_down():
 
 
 def test_the_library_imports_recipes_only_where_a_user_counts_apis():
-    """And importing what scores a model brings none of them along."""
     found = {file for file in FILES for name in imported(file) if name.startswith("recipes")}
     assert found == {PACKAGE / "run" / "commands" / "data.py"}
-    script = (
-        "import sys, lookuplab.cloudapi.dag\n"
-        "assert not [name for name in sys.modules if name.startswith('recipes')]"
+
+
+@pytest.mark.parametrize(
+    ("module", "others"),
+    [
+        ("cloudapi.dag", r"recipes"),  # what scores a model needs no recipe
+        ("results.artifact", r"lookuplab\.models\.(?!names$)|torch|transformers"),
+    ],
+)
+def test_importing_a_module_does_not_bring_others_along(module, others):
+    script = f"import sys, lookuplab.{module}\nprint(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
-    subprocess.run([sys.executable, "-c", script], check=True)
+    assert [name for name in done.stdout.split() if re.match(others, name)] == []
 
 
 def test_every_third_party_import_is_a_declared_dependency():

@@ -21,7 +21,7 @@ from lookuplab import paths
 from lookuplab.cloudapi.prompts import docstring
 from lookuplab.cloudapi.specs import load_index
 from lookuplab.cloudapi.tasks import load_tasks
-from lookuplab.models.load import load, load_tokenizer
+from lookuplab.models.loading import load, load_tokenizer
 from lookuplab.results.artifact import read_csv
 from lookuplab.run import downloads
 from lookuplab.run.notebooks import Profile, Request, find, plan

@@ -3,7 +3,8 @@
 import difflib
 import errno
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 
 MOST_NAMED = 20  # choices in one line
 _OF_THE_MACHINE = {
@@ -33,6 +34,17 @@ def check_choice(what: str, value: object, choices: Collection) -> None:
         if len(names) > MOST_NAMED:
             names = difflib.get_close_matches(str(value), names, MOST_NAMED, cutoff=0)
         raise UserError(f"{what} is {value!r}; it must be {', '.join(names)}")
+
+
+@contextmanager
+def needs(extra: str) -> Iterator[None]:
+    """What is imported inside comes with this extra of pyproject.toml. Raises UserError without it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"{error.name} is not installed: pip install -c constraints.txt -e '.[{extra}]'"
+        ) from None
 
 
 def explained(error: Exception) -> str | None:

@@ -26,7 +26,8 @@ from lookuplab.toolgen.evaluation import Task
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.jedi_tool import Answer, ask, suggestions
 from lookuplab.toolgen.jedi_worker import forget
-from lookuplab.toolgen.pairs import Variant, prompt_text
+from lookuplab.toolgen.pairs import prompt_text
+from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.success import fresh_messages, verdict
 from lookuplab.toolgen.tool_use import Vocabulary
 
@@ -119,7 +120,7 @@ class Writer:
         return Trie.of(paths, closed) if paths else None
 
 
-def verdicts(tasks: Sequence[Task], variant: Variant = "paper") -> Iterator[list]:
+def verdicts(tasks: Sequence[Task], rules: Rules = PAPER_RULES) -> Iterator[list]:
     """The messages against each function, by one pylint process per function.
 
     Each repository is copied and the function is written into the copy, because pylint reads files
@@ -134,7 +135,7 @@ def verdicts(tasks: Sequence[Task], variant: Variant = "paper") -> Iterator[list
         for task in tasks:
             file, (*_, inserted) = copies[task.root] / task.file, task.inserted()
             file.write_text(inserted.text, "utf-8", newline="\n")
-            yield verdict(fresh_messages(copies[task.root], task.file), inserted, variant)
+            yield verdict(fresh_messages(copies[task.root], task.file), inserted, rules)
             shutil.copyfile(task.root / task.file, file)
 
 

@@ -11,10 +11,10 @@ from toy_model import SAMPLED, ToyModel, ask, many_prompts
 from lookuplab import paths
 from lookuplab.errors import UserError
 from lookuplab.models import CompletionStore, Decoding, Prompt, score
-from lookuplab.models.complete import LOG, NEAR
+from lookuplab.models.completions import LOG, NEAR
 
 # the package has the function of its name
-complete_module = sys.modules["lookuplab.models.complete"]
+complete_module = sys.modules["lookuplab.models.completions"]
 
 
 @pytest.fixture

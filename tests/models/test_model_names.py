@@ -8,7 +8,7 @@ import pytest
 from tiny_architectures import save_chat
 
 from lookuplab.errors import UserError
-from lookuplab.models.load import load, load_tokenizer
+from lookuplab.models.loading import load, load_tokenizer
 from lookuplab.models.names import split_revision, table_name
 from lookuplab.run.notebooks import Notebook, check, plan, request
 

@@ -13,6 +13,7 @@ from lookuplab.toolgen import evaluation
 from lookuplab.toolgen.analysers import WorkerLost
 from lookuplab.toolgen.evaluation import judged_all, listed_functions, test_functions
 from lookuplab.toolgen.functions import Repository
+from lookuplab.toolgen.rules import PAPER_RULES
 
 MODULE = '''from helpers import helper
 
@@ -57,7 +58,7 @@ def store(tmp_path_factory):
 
 def judged(predictions, workers=None):
     texts = {one.id: text for one, text in predictions.items()}
-    return judged_all(list(predictions), {"": texts}, "paper", workers)[""]
+    return judged_all(list(predictions), {"": texts}, PAPER_RULES, workers)[""]
 
 
 @pytest.fixture(scope="module")

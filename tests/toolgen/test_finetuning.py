@@ -17,7 +17,7 @@ from tiny_architectures import byte_tokenizer, save
 from transformers import LlamaConfig, set_seed
 
 from lookuplab.errors import UserError
-from lookuplab.models.load import load
+from lookuplab.models.loading import load
 from lookuplab.models.training import LLAMA, Order, Recipe, trained_share
 from lookuplab.run.cli import cli, main
 from lookuplab.toolgen.finetuning import (

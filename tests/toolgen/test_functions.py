@@ -18,6 +18,7 @@ from lookuplab.toolgen.functions import (
     package_docstring,
     without_comments,
 )
+from lookuplab.toolgen.rules import PACKAGE_RULES
 
 PLAIN = """def plain(a, b):
     '''Add the two given numbers.'''
@@ -192,7 +193,7 @@ def test_some_docstrings_are_refused_by_the_package_alone(tmp_path, docstring):
     text = PLAIN.replace("Add the two given numbers.", docstring)
     assert len(take(tmp_path, text).functions) == 1
     refused = {"function: docstring that the package refuses": 1}
-    assert take(tmp_path, text, variant="package").left_out == refused
+    assert take(tmp_path, text, rules=PACKAGE_RULES).left_out == refused
 
 
 def test_a_function_that_was_asked_for_in_training_is_left_out(tmp_path):

@@ -24,6 +24,7 @@ from lookuplab.toolgen.generation import (
 )
 from lookuplab.toolgen.jedi_tool import Answer, JediTool, suggestions, unsaved
 from lookuplab.toolgen.marking import MARK
+from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES, RULES
 from lookuplab.toolgen.tool_use import NEVER, ToolUse
 
 
@@ -113,8 +114,8 @@ def test_rows_of_different_repositories_share_a_batch_and_choose_what_is_offered
     marking_model, functions, tool
 ):
     seen = set()
-    for variant in "paper", "package":
-        use = ToolUse(variant=variant, gate=0, boundary=True)
+    for rules in RULES.values():
+        use = ToolUse(rules=rules, gate=0, boundary=True)
         models = (LocalModel(str(marking_model), batch_size=size) for size in (20, 1))
         together, alone = (
             write(model, copies(functions, 3), tool, use, tokens=24) for model in models
@@ -178,8 +179,8 @@ def test_what_is_written_stands_in_the_place_of_the_function_and_the_caret_follo
 ):
     lines = CONTAINER.splitlines(keepends=True)
     above, below = CONTAINER.partition("    def label")[0], ["def below(): pass\n"]
-    for variant, dummy in ("paper", "_\n"), ("package", "\n"):
-        text, line, column = unsaved(lines + below, functions[1], written, kind, variant)
+    for rules, dummy in (PAPER_RULES, "_\n"), (PACKAGE_RULES, "\n"):
+        text, line, column = unsaved(lines + below, functions[1], written, kind, rules)
         assert text == above + inserted + dummy + below[0]
         assert text.split("\n")[line - 1][:column] == inserted.split("\n")[-1]
 
@@ -217,4 +218,4 @@ def test_what_a_gate_leaves_of_right_and_wrong_calls():
     table = rows.pivot(index="condition", columns="metric", values="value")
     assert list(table.kept_right_percent) == list(table.kept_wrong_percent) == [100, 50, 0]
     assert list(table.right_percent.dropna()) == [50, 50]  # of no calls no share is right
-    assert (gated(1).gate, gated(0.8).gate, gated(0.8, "package").ends) == (NEVER, 0.8, "mean")
+    assert (gated(1).gate, gated(0.8).gate, gated(0.8, PACKAGE_RULES).ends) == (NEVER, 0.8, "mean")

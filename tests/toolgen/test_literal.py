@@ -8,14 +8,15 @@ from lookuplab.models.local import LocalModel
 from lookuplab.toolgen.evaluation import Task, judge
 from lookuplab.toolgen.generation import generate
 from lookuplab.toolgen.marking import mark
+from lookuplab.toolgen.rules import RULES
 from lookuplab.toolgen.tool_use import ToolUse
 
 
-@pytest.mark.parametrize("variant", ["paper", "package"])
-def test_the_same_marks(functions, tool, variant):
+@pytest.mark.parametrize("rules", RULES.values(), ids=str)
+def test_the_same_marks(functions, tool, rules):
     for function in functions:
-        literal = mark(function, SerialJedi(), variant)
-        assert literal == mark(function, tool, variant)
+        literal = mark(function, SerialJedi(), rules)
+        assert literal == mark(function, tool, rules)
         assert literal["positions"]
 
 

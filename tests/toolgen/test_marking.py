@@ -17,14 +17,15 @@ from lookuplab.toolgen import marking
 from lookuplab.toolgen.functions import Repository, extract
 from lookuplab.toolgen.jedi_tool import Answer, JediTool
 from lookuplab.toolgen.marking import augmented, mark, marked, places
+from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES
 
 
-def pair(folder, text, tool, variant="paper"):
+def pair(folder, text, tool, rules=PAPER_RULES):
     (folder / "module.py").write_text(text, encoding="utf-8")
     [function] = extract(Repository("repo", folder)).functions
-    marks = mark(function, tool, variant)
+    marks = mark(function, tool, rules)
     assert not marks["failures"]
-    return augmented(function, marks["positions"], variant)
+    return augmented(function, marks["positions"], rules)
 
 
 def test_figure_4(tmp_path, tool):
@@ -77,7 +78,7 @@ def test_the_package_skips_a_closed_list_and_marks_no_local_name_at_a_statements
         "SIZE = 1\n\ndef f(n=SIZE):  # why\n    '''Say what f does.'''\n    n.foo()  # so\n\n    # then\n"
         "    d = {'n': 1}\n    if d['n']:\n        raise Warning(dict(n=n), str, __name__, f.__doc__)\n"
     )
-    paper, package = pair(tmp_path, text, tool), pair(tmp_path, text, tool, "package")
+    paper, package = pair(tmp_path, text, tool), pair(tmp_path, text, tool, PACKAGE_RULES)
     assert paper.signature == package.signature == "def f(n=SIZE):"
     assert paper.body.startswith("    <COMP>n.foo()  # so\n\n    # then\n")
     assert paper.body.endswith(

@@ -19,6 +19,7 @@ from lookuplab import python_sources
 from lookuplab.toolgen.dependencies import package_coverage
 from lookuplab.toolgen.evaluation import Task, judge
 from lookuplab.toolgen.functions import Filters, extract, locate
+from lookuplab.toolgen.rules import PACKAGE_RULES
 
 SOURCE = '''def grow(by="it's"):# more
     """Grow it. Now."""
@@ -35,7 +36,7 @@ def test_texts_have_no_literals_and_the_reference_no_comments_and_its_marks_are_
     place = tmp_path, "m.py", 1
     marked = "    <COMP>x = 1\n    return <COMP>x + <COMP>by + <COMP>foo"
     tasks = [Task(0, *place, body, marked), Task(1, *place, f"def grow(by):\n{body}", marked)]
-    frame = judge(tasks, "package", store=":memory:")
+    frame = judge(tasks, PACKAGE_RULES, store=":memory:")
     written, wanted = "    return foo + '' + ''  # so", "    x = '' + ''\n    return x + by"
     head = "def grow(by=''):\n"
     documented = f"{head}    ''''''\n"
@@ -78,7 +79,7 @@ def functions(tmp_path_factory):
     """Of a copy, so that pylint's files may be put beside its own."""
     folder = tmp_path_factory.mktemp("sources") / "pluggy"
     shutil.copytree(python_sources.folder() / "pluggy", folder)
-    return extract(locate(str(folder)), Filters(variant="package")).functions[:30]
+    return extract(locate(str(folder)), Filters(rules=PACKAGE_RULES)).functions[:30]
 
 
 def test_lint_verdicts_within_the_window(functions):
@@ -106,7 +107,7 @@ def test_lint_verdicts_within_the_window(functions):
     failed = {
         said["path"] for said in json.loads(done.stdout) if said["line"] in windows[said["path"]]
     }
-    frame = judge(tasks, "package", store=":memory:")
+    frame = judge(tasks, PACKAGE_RULES, store=":memory:")
     assert [name not in failed for name in windows] == list(frame.passed)
     assert len(functions) == 30 and 6 <= frame.passed.sum() <= 18
     assert frame.exact_match.sum() == 5  # and one with a comment

@@ -12,6 +12,7 @@ from tokenizers import AddedToken, decoders, normalizers
 from lookuplab.errors import UserError
 from lookuplab.models.tokens import decoded
 from lookuplab.toolgen.pairs import KINDS, Pair, add_mark, encode, read
+from lookuplab.toolgen.rules import PACKAGE_RULES
 from lookuplab.toolgen.tool_use import Vocabulary
 
 BODY = (
@@ -110,7 +111,7 @@ def test_the_prompt_has_no_marks_and_the_docstring_is_indented_as_the_first_line
 
 
 def test_the_package_asks_an_encoder_decoder_with_the_signature_without_def_and_colon():
-    pair = Pair("p", "Say.", "async def f(x) -> int:", "    return x", "package")
+    pair = Pair("p", "Say.", "async def f(x) -> int:", "    return x", PACKAGE_RULES)
     expected = "### Description:\nSay.\n\n### Signature:\nf(x) -> int"
     assert pair.prompt("encoder-decoder") == expected
     assert pair.answer("encoder-decoder").startswith("async def f(x) -> int:\n")

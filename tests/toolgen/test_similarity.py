@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES
 from lookuplab.toolgen.similarity import (
     COMPONENTS,
     KEYWORDS,
@@ -37,10 +38,10 @@ def bleu4(*pairs):
     return bleu(sum(np.array(bleu_counts(*pair), dtype=float) for pair in pairs))
 
 
-def coded(*pairs, variant="paper"):
+def coded(*pairs, rules=PAPER_RULES):
     """(score, components) of a corpus."""
     sums = np.array([code_bleu_counts(*pair) for pair in pairs], dtype=float).sum(axis=0)
-    return code_bleu(sums, variant), components(sums)
+    return code_bleu(sums, rules), components(sums)
 
 
 def test_bleu_4_of_one_changed_token_in_eight():
@@ -61,7 +62,7 @@ def test_a_missing_data_flow_is_not_scored_or_0_in_the_package_and_one_that_disa
     assert np.isnan(coded(missing)[1][3]) and coded(missing)[0] == 0
     assert coded(wrong)[1][3] == 0 and coded(wrong)[0] == 0
     assert coded((FLOW, FLOW), wrong, missing)[1][3] == 0.5
-    assert coded(same, variant="package")[0] == pytest.approx(0.75 * coded(same)[0])
+    assert coded(same, rules=PACKAGE_RULES)[0] == pytest.approx(0.75 * coded(same)[0])
 
 
 @pytest.fixture(scope="module")
@@ -78,10 +79,11 @@ def pairs():
 
 
 @pytest.mark.parametrize(
-    ("variant", "expected"), [("paper", [584, 1157, 274, 593]), ("package", [570, 1185, 273, 594])]
+    ("rules", "expected"),
+    [(PAPER_RULES, [584, 1157, 274, 593]), (PACKAGE_RULES, [570, 1185, 273, 594])],
 )
-def test_counts_of_real_functions_are_the_same_under_every_python(pairs, variant, expected):
-    sums = np.array([code_bleu_counts(*pair, variant) for pair in pairs]).sum(axis=0)
+def test_counts_of_real_functions_are_the_same_under_every_python(pairs, rules, expected):
+    sums = np.array([code_bleu_counts(*pair, rules) for pair in pairs]).sum(axis=0)
     ngrams = [1230, 1097, 1066, 1045, 1823, 1797, 1771, 1745]
     weighted = [446.8, 1097, 1066, 1045, 653, 1863, 1837, 1811]
     words = [*ngrams, *weighted, 1823, 1889]

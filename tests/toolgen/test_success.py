@@ -9,6 +9,7 @@ import pytest
 from lookuplab.toolgen import success
 from lookuplab.toolgen.analysers import WorkerLost
 from lookuplab.toolgen.insertion import Inserted, insert, locate
+from lookuplab.toolgen.rules import PACKAGE_RULES, PAPER_RULES, RULES
 from lookuplab.toolgen.success import fresh_messages, messages_of, verdict
 
 BASE = "class Base:\n    def __init__(self):\n        self.a = 1\n\n\nclass Other:\n    pass\n"
@@ -44,11 +45,11 @@ def replaced(line, body, text=USER):
     return insert(text, locate(text, line), body)
 
 
-def against(root, inserted, variant="paper"):
+def against(root, inserted, rules=PAPER_RULES):
     """What pylint has against an inserted function: nothing, it passes."""
     lines = inserted.line, inserted.end_line
     found = messages_of(root, "user.py", inserted.text, lines)
-    return verdict(found, inserted, variant)
+    return verdict(found, inserted, rules)
 
 
 @pytest.fixture(scope="module")
@@ -116,9 +117,9 @@ def test_a_syntax_error_reported_behind_the_function_fails_unless_it_is_behind_t
 ):
     """Line 12 is the first that shows that the function has no body: three lines behind its last."""
     inserted = replaced(9, "def g(self):")
-    assert against(repository, inserted) and not against(repository, inserted, "package")
+    assert against(repository, inserted) and not against(repository, inserted, PACKAGE_RULES)
     nearer = Inserted(inserted.text, inserted.line, inserted.end_line + 1)
-    assert against(repository, nearer, "package")
+    assert against(repository, nearer, PACKAGE_RULES)
 
 
 def test_a_crash_of_pylint_is_no_pass(tmp_path, repository, monkeypatch):
@@ -129,8 +130,8 @@ def test_a_crash_of_pylint_is_no_pass(tmp_path, repository, monkeypatch):
     ours, theirs = success.FORK.Pipe()
     success.FORK.Process(target=lambda: theirs.send(success.WarmLinter().answer(question))).start()
     found = ours.recv()["messages"]
-    for variant in ("paper", "package"):
-        assert [name for name, *_ in verdict(found, inserted, variant)] == ["F0002"]
+    for rules in RULES.values():
+        assert [name for name, *_ in verdict(found, inserted, rules)] == ["F0002"]
 
 
 def test_a_check_that_takes_too_long_is_lost_and_the_next_one_is_answered(repository, monkeypatch):

@@ -8,12 +8,9 @@ from scripted_model import scripted
 
 from lookuplab.errors import UserError
 from lookuplab.models import Decoding, Prompt
-from lookuplab.toolgen.evaluation import judge
-from lookuplab.toolgen.functions import Filters
-from lookuplab.toolgen.jedi_tool import Answer, behind_a_dot, cut_off
-from lookuplab.toolgen.marking import MARK, mark, marked
-from lookuplab.toolgen.pairs import Pair, prompt_text
-from lookuplab.toolgen.similarity import code_bleu, code_bleu_counts
+from lookuplab.toolgen.jedi_tool import Answer, behind_a_dot
+from lookuplab.toolgen.marking import MARK
+from lookuplab.toolgen.rules import PACKAGE_RULES, RULES, rules_of
 from lookuplab.toolgen.tool_use import ToolConstraint, ToolUse, Vocabulary
 
 ASKED = {"=": {MARK: 0.9}}  # at once
@@ -47,23 +44,23 @@ def write(tmp_path):
     return written
 
 
-@pytest.mark.parametrize("variant", ["paper", "package"])
+@pytest.mark.parametrize("rules", RULES.values(), ids=str)
 @pytest.mark.parametrize(("gate", "asked"), [(0.39, [""]), (0.5, []), (1.5, [])])
 def test_below_the_gate_the_mark_is_not_written_but_in_the_package_only_the_question_is_left_out(
-    write, gate, asked, variant
+    write, gate, asked, rules
 ):
     """And there no mark follows the mark, though it is the most probable token."""
     table = {"=": {MARK: 0.4, "x": 0.3}, MARK: {MARK: 0.5, "bar": 0.3, "foo": 0.1, "baz": 0.05}}
-    written = write(table, ToolUse(variant=variant, gate=gate), ["foo", "baz"])
-    free = "bar" if variant == "package" else "x"
+    written = write(table, ToolUse(rules=rules, gate=gate), ["foo", "baz"])
+    free = "bar" if rules == PACKAGE_RULES else "x"
     assert (written.text, written.asked) == ("foo" if asked else free, asked)
-    assert written.marks == len(asked or ["bar"] * (variant == "package"))
+    assert written.marks == len(asked or ["bar"] * (rules == PACKAGE_RULES))
 
 
 @pytest.mark.parametrize("offered", ["alpha=", "lambda", "__doc__", "'key'"])
 def test_the_package_offers_all_that_jedi_would_insert_unless_it_skips_it_all(write, offered):
     table = ASKED | {MARK: {"x": 0.6, offered: 0.3}}
-    package = ToolUse(variant="package")
+    package = ToolUse(rules=PACKAGE_RULES)
     assert write(table, package, [offered, "name"]).text == offered
     skipped = offered in ("lambda", "__doc__")
     assert write(table, package, [offered]).text == ("x" if skipped else offered)
@@ -93,7 +90,7 @@ def test_the_mean_is_taken_over_all_tokens_of_the_name_forced_ones_included(writ
     """The mean is (.9 + .1) / 2."""
     ends = {"c": longer, "(": 0.99 - longer}
     table = {MARK: {"a": 0.9}, "a": {"b": 0.1}, "b": ends, "c": {"(": 0.9}}
-    assert write(ASKED | table, ToolUse(variant="package", gate=0), ["ab", "abc"]).text == text
+    assert write(ASKED | table, ToolUse(rules=PACKAGE_RULES, gate=0), ["ab", "abc"]).text == text
 
 
 def test_figure_5_leads_to_registered_updates(write):
@@ -121,7 +118,7 @@ def test_stored_answers_are_keyed_by_what_was_asked_for_and_the_boundary_only_wh
     assert str(ToolUse()) == "trigger mark, variant paper, gate 0.0, ends first"
     assert str(ToolUse("dot")) == "trigger dot, variant paper, gate 0.0, ends break"
     assert str(ToolUse(boundary=False)).endswith("boundary False")
-    assert str(ToolUse(variant="package", boundary=True)).endswith("boundary True")
+    assert str(ToolUse(rules=PACKAGE_RULES, boundary=True)).endswith("boundary True")
 
 
 def test_without_suggestions_the_row_goes_on_freely_and_no_mark_follows_the_mark(write):
@@ -198,7 +195,6 @@ def test_an_attribute_begins_behind_the_dot_of_an_expression(texts, begun):
     ("rules", "message"),
     [
         ({"trigger": "dots"}, "trigger is 'dots'; it must be mark, dot, None"),
-        ({"variant": "ours"}, "variant is 'ours'; it must be paper, package"),
         ({"ends": "frist"}, "ends is 'frist'; it must be first, mean, break, None"),
         ({"boundary": "no"}, "boundary is 'no'; it must be True, False, None"),
         ({"gate": 7}, "gate is 7; it must be a probability, or 2.0 for never"),
@@ -210,20 +206,6 @@ def test_a_misspelt_rule_is_no_other_experiment(rules, message):
         ToolUse(**rules)
 
 
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda variant: Filters(variant=variant),
-        lambda variant: Pair("", "", "", "", variant),
-        lambda variant: prompt_text(Pair("", "", "", ""), "decoder", variant),
-        lambda variant: mark(None, None, variant),
-        lambda variant: marked([], variant),
-        lambda variant: cut_off("", [], None, variant),
-        lambda variant: judge([], variant),
-        lambda variant: code_bleu_counts("", "", variant),
-        lambda variant: code_bleu([0.0] * 23, variant),
-    ],
-)
-def test_a_misspelt_variant_is_refused_at_every_door(use):
+def test_misspelt_rules_are_refused():
     with pytest.raises(UserError, match="variant is 'pakage'; it must be paper, package"):
-        use("pakage")
+        rules_of("pakage")

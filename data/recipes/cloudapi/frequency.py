@@ -30,7 +30,7 @@ from pandas import DataFrame, read_csv
 from lookuplab import paths
 from lookuplab.cloudapi.specs import ApiIndex, load_index, readable_file
 from lookuplab.cloudapi.tasks import frequency_class
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, needs
 from lookuplab.models.names import split_options
 from lookuplab.paths import opened, write_lines
 from lookuplab.run.commands import command, run_module
@@ -107,7 +107,8 @@ def code_cells(notebook: str) -> str:
 
 
 def _rows(source: str) -> Iterator[dict]:
-    import datasets
+    with needs("train"):
+        import datasets
 
     place, (name, options) = Path(source), split_options(source)
     options = {"path": name, "split": "train", **options}

@@ -1,13 +1,25 @@
 """Models that answer prompts, local (transformers + accelerate) or remote (OpenAI-compatible), and
 the store.
 
-``complete(load(name), prompts, decoding)`` is all that a notebook needs. Neither torch nor the
-openai client is imported before a model is loaded.
+``complete(load(name), prompts, decoding)`` is all that a notebook needs. Nothing is imported before
+it is used: neither torch nor the openai client before a model is loaded, nor the store by those who
+only want a model's name.
 """
 
-from lookuplab.models.complete import Completion, Decoding, Model, Prompt, complete, score
-from lookuplab.models.load import load
-from lookuplab.models.store import CompletionStore
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lookuplab.models.completions import (
+        Completion,
+        Decoding,
+        Model,
+        Prompt,
+        complete,
+        score,
+    )
+    from lookuplab.models.loading import load, load_tokenizer
+    from lookuplab.models.store import CompletionStore
 
 __all__ = [
     "Completion",
@@ -17,5 +29,13 @@ __all__ = [
     "Prompt",
     "complete",
     "load",
+    "load_tokenizer",
     "score",
 ]
+_MODULES = {"CompletionStore": "store", "load": "loading", "load_tokenizer": "loading"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__} has no attribute {name}")
+    return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'completions')}"), name)

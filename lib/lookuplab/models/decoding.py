@@ -26,7 +26,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers.cache_utils import DynamicCache, DynamicLayer, EncoderDecoderCache
 
 from lookuplab.errors import UserError
-from lookuplab.models.complete import Completion, Decoding, Prompt
+from lookuplab.models.completions import Completion, Decoding, Prompt
 from lookuplab.models.constraint import Constraint
 from lookuplab.models.local import CPU_TOKENS, LocalModel, Work
 from lookuplab.models.tokens import TAIL, decoded

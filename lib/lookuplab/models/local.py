@@ -16,7 +16,7 @@ from typing import Any
 
 from lookuplab import paths
 from lookuplab.errors import UserError, check_choice
-from lookuplab.models.complete import Completion, Decoding, Prompt
+from lookuplab.models.completions import Completion, Decoding, Prompt
 from lookuplab.models.constraint import Constraint, NameConstraint, NameTries, Trie
 from lookuplab.models.names import (
     base_of,

@@ -127,7 +127,7 @@ def content_hash(folder: Path, files: Iterable[Path] | None = None) -> str:
     for file in sorted(folder.rglob("*")) if files is None else files:
         name = file.relative_to(folder).as_posix()
         hidden = "/." in f"/{name}" or name.endswith(NOT_CONTENT)
-        if files is not None or file.is_file() and not hidden:
+        if files is not None or (file.is_file() and not hidden):
             digest.update(f"{name}\0{file.stat().st_size}\0".encode())
             with file.open("rb") as stream:
                 while block := stream.read(2**20):

@@ -20,11 +20,12 @@ from functools import cached_property
 from itertools import accumulate
 from multiprocessing.pool import ThreadPool
 
-import openai
-
-from lookuplab.errors import UserError, check_choice
-from lookuplab.models.complete import Completion, Decoding, Prompt
+from lookuplab.errors import UserError, check_choice, needs
+from lookuplab.models.completions import Completion, Decoding, Prompt
 from lookuplab.models.names import OPENAI, split_options
+
+with needs("remote"):
+    import openai
 
 OPENAI_URL = "https://api.openai.com/v1"
 ADDRESS = r"(?i)https?://[^/:@?]+[^@?]*"  # a host and perhaps a port and a path

@@ -32,7 +32,7 @@ from transformers import (
 )
 
 from lookuplab.errors import UserError, check_choice
-from lookuplab.models.load import load
+from lookuplab.models.loading import load
 from lookuplab.models.local import LocalModel
 
 # The names of the attention's projections; Llama's serve all models that are not listed

@@ -6,8 +6,12 @@ in a notebook that was run without a reader.
 
 from collections.abc import Callable, Iterable, Sequence
 
-import ipywidgets
 import pandas as pd
+
+from lookuplab.errors import needs
+
+with needs("widgets"):
+    import ipywidgets
 
 
 def slide(page: Callable[..., str], **ranges: tuple[float, float, float, float]) -> ipywidgets.VBox:

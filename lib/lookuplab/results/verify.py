@@ -22,7 +22,7 @@ import pandas as pd
 
 from lookuplab import paths
 from lookuplab.errors import UserError
-from lookuplab.models.complete import COLUMNS
+from lookuplab.models.completions import COLUMNS
 from lookuplab.results.answers import ANSWERS, read_answers
 from lookuplab.results.artifact import KEY
 from lookuplab.results.provenance import relative

@@ -6,14 +6,17 @@ ids to their relevant documents, at least one each. Values are in the order of `
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 Rankings = Mapping[str, Sequence[str]]
 Relevant = Mapping[str, Collection[str]]
+Array = NDArray[Any]
 
 
-def success_at(rankings: Rankings, relevant: Relevant, k: int) -> np.ndarray:
+def success_at(rankings: Rankings, relevant: Relevant, k: int) -> Array:
     """Whether any relevant document is in the top k, (n,) booleans.
 
     CloudAPIBench calls this precision@k; nokia/codesearch and the StackOverflow paper call it
@@ -22,22 +25,25 @@ def success_at(rankings: Rankings, relevant: Relevant, k: int) -> np.ndarray:
     return recall_at(rankings, relevant, k) > 0
 
 
-def recall_at(rankings: Rankings, relevant: Relevant, k: int) -> np.ndarray:
+def recall_at(rankings: Rankings, relevant: Relevant, k: int) -> Array:
     """The share of the relevant documents that are in the top k, (n,) floats."""
     hits, sizes = _hits(rankings, relevant, k)
-    return hits.sum(axis=1) / sizes
+    shares: Array = hits.sum(axis=1) / sizes
+    return shares
 
 
-def reciprocal_rank(rankings: Rankings, relevant: Relevant, k: int) -> np.ndarray:
+def reciprocal_rank(rankings: Rankings, relevant: Relevant, k: int) -> Array:
     """1 / rank of the first relevant document, 0 where there is none in the top k, (n,) floats; the
     mean is MRR@k.
 
     nokia/codesearch, and therefore the paper, use k = 20.
     """
-    return (_hits(rankings, relevant, k)[0] / np.arange(1, k + 1)).max(axis=1)
+    hits, _ = _hits(rankings, relevant, k)
+    reciprocals: Array = (hits / np.arange(1, k + 1)).max(axis=1)
+    return reciprocals
 
 
-def ndcg_at(rankings: Rankings, relevant: Relevant, k: int) -> np.ndarray:
+def ndcg_at(rankings: Rankings, relevant: Relevant, k: int) -> Array:
     """Normalised discounted cumulative gain of the top k, (n,) floats from 0 to 1; a relevant
     document is worth 1.
 
@@ -49,7 +55,7 @@ def ndcg_at(rankings: Rankings, relevant: Relevant, k: int) -> np.ndarray:
     return hits @ discounts / ((np.arange(k) < sizes[:, None]) @ discounts)
 
 
-def _hits(rankings: Rankings, relevant: Relevant, k: int) -> tuple[np.ndarray, np.ndarray]:
+def _hits(rankings: Rankings, relevant: Relevant, k: int) -> tuple[Array, Array]:
     """(n, k) whether the document at each rank is relevant, and (n,) the number of relevant
     documents.
     """

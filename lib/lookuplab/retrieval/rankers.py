@@ -8,24 +8,33 @@ lemmatised: spaCy's English model is not on any package registry.
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tree_sitter_python
+from numpy.typing import NDArray
 from tree_sitter import Language, Node, Parser
 
 from lookuplab import paths
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, needs
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+Array = NDArray[Any]
 
 STOP_WORDS = frozenset(
     """
-    a an the this that these those it its i me my we our you your he she they them their there here is are was were be
-    been being am do does did doing have has had having will would shall should can could may might must of in on at by
-    to from with without into onto for as and or but if then than so such how what which who whom whose when while why
-    also very just some any please want need
+    a an the this that these those it its i me my we our you your he she they them their there here
+    is are was were be been being am do does did doing have has had having will would shall should
+    can could may might must of in on at by to from with without into onto for as and or but if then
+    than so such how what which who whom whose when while why also very just some any please want
+    need
     """.split()
 )
 HOW_TO = re.compile(
@@ -33,11 +42,14 @@ HOW_TO = re.compile(
 )
 OPERATORS = frozenset("< > + - / // * ** @ %".split())
 OPERATIONS = ("binary_operator", "comparison_operator")
+LOOPS = ("for", "while")
 CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^A-Z]+|[A-Z]")
-DIGITS = 6  # of a cosine: further digits are float32 noise, which would separate equal texts that should tie
+# of a cosine: further digits are float32 noise, which would separate equal texts that should tie
+DIGITS = 6
 BATCH = 256  # queries scored at once: limits the memory to BATCH x documents numbers
 WEIGHTS = (0.3, 0.4, 0.5)  # of the ensemble
-FASTTEXT = {  # differs from gensim's defaults: nokia/codesearch's settings, and fastText's own for a skip-gram
+# differs from gensim's defaults: nokia/codesearch's settings, and fastText's own for a skip-gram
+FASTTEXT = {
     "sg": 1,
     "window": 20,
     "epochs": 30,
@@ -46,7 +58,7 @@ FASTTEXT = {  # differs from gensim's defaults: nokia/codesearch's settings, and
     "sample": 1e-4,
     "workers": 1,  # so that the result depends only on the seed
 }
-PARSER = Parser(Language(tree_sitter_python.language()))
+SNIPPET_PARSER = Parser(Language(tree_sitter_python.language()))
 
 
 def identifier_words(name: str) -> list[str]:
@@ -73,32 +85,36 @@ def code_words(code: str) -> list[str]:
 
     If the code does not parse (Python 2, a fragment), the words of the parts that do are returned.
     """
-    words, stack = [], [PARSER.parse(code.encode()).root_node]
+    words: list[str] = []
+    stack = [SNIPPET_PARSER.parse(code.encode()).root_node]
     while stack:  # an explicit stack, because expressions nest deeply
         node = stack.pop()
         stack.extend(reversed(node.children))
-        words += [] if node.children else _words_of(node)
+        words.extend(() if node.children else _words_of(node))
     return words
 
 
 def _words_of(node: Node) -> list[str]:
+    text = (node.text or b"").decode(errors="replace")
     if node.type == "identifier":
-        return identifier_words(node.text.decode(errors="replace"))
+        return identifier_words(text)
     if node.type == "comment":
-        return query_words(node.text.decode(errors="replace"))
-    operation = node.type in OPERATORS and node.parent.type in OPERATIONS
-    return [node.type] if operation or node.type in ("for", "while") else []
+        return query_words(text)
+    parent = node.parent.type if node.parent else ""
+    operation = node.type in OPERATORS and parent in OPERATIONS
+    return [node.type] if operation or node.type in LOOPS else []
 
 
-class Ranker:
+class Ranker(ABC):
     """Scores documents for a query. ``ids`` are the documents' sorted ids, in the order of the
     scores.
-
-    A subclass has ``scores_of(queries)``: one score per query and document, (q, n) floats; higher
-    is better.
     """
 
     ids: list[str]
+
+    @abstractmethod
+    def scores_of(self, queries: Sequence[str]) -> Array:
+        """One score per query and document, (q, n) floats; higher is better."""
 
     def top(self, query: str, k: int) -> list[tuple[str, float]]:
         """The best min(k, n) documents with their scores, best first."""
@@ -109,14 +125,14 @@ class Ranker:
         """Query id -> the ids of its best min(k, n) documents, best first; equal scores in the
         order of ids.
         """
-        texts, ranked = list(queries.values()), []
-        for start in range(0, len(texts), BATCH):
-            for scores in self.scores_of(texts[start : start + BATCH]):
-                ranked.append([self.ids[at] for at in best(scores, k)])
+        texts = list(queries.values())
+        batches = (texts[start : start + BATCH] for start in range(0, len(texts), BATCH))
+        scores = (line for batch in batches for line in self.scores_of(batch))
+        ranked = ([self.ids[at] for at in best(line, k)] for line in scores)
         return dict(zip(queries, ranked, strict=True))
 
 
-def best(scores: np.ndarray, k: int) -> np.ndarray:
+def best(scores: Array, k: int) -> Array:
     """Indices of the ``k`` highest ``scores`` (n,), highest first, ties in their original order."""
     k = min(k, len(scores))
     # sort only the k-th best score, its ties, and better ones
@@ -129,7 +145,8 @@ class Bm25(Ranker):
 
     Each query word is scored once, for the documents that contain it, instead of scoring all
     documents for every query.
-    ``words`` splits a query into words; a word that occurs twice counts twice.
+    ``words`` splits a query into words; a word that occurs twice counts twice. Raises UserError if
+    no document has a word.
     """
 
     def __init__(
@@ -139,17 +156,17 @@ class Bm25(Ranker):
     ):
         from rank_bm25 import BM25Okapi
 
-        self.ids, self.words, self.holders = sorted(documents), words, defaultdict(list)
-        texts = [documents[name] for name in self.ids]
-        if not any(texts):
+        self.ids, self.words = sorted(documents), words
+        if not any(documents.values()):
             raise UserError(f"nothing to search: {len(documents)} documents without a single word")
-        self.okapi = BM25Okapi(texts)
-        for at, counts in enumerate(self.okapi.doc_freqs):
+        okapi = BM25Okapi([documents[name] for name in self.ids])
+        self.holders: dict[str, list[int]] = defaultdict(list)
+        for at, counts in enumerate(okapi.doc_freqs):
             for word in counts:
                 self.holders[word].append(at)
-        self.scored = cache(lambda word: self.okapi.get_batch_scores([word], self.holders[word]))
+        self.scored = cache(lambda word: okapi.get_batch_scores([word], self.holders[word]))
 
-    def scores_of(self, queries: Sequence[str]) -> np.ndarray:
+    def scores_of(self, queries: Sequence[str]) -> Array:
         scores = np.zeros((len(queries), len(self.ids)))
         for line, query in zip(scores, queries, strict=True):
             for word in self.words(query):
@@ -166,16 +183,17 @@ class Cosine(Ranker):
     def __init__(
         self,
         ids: Sequence[str],
-        vectors: np.ndarray,
-        encode: Callable[[Sequence[str]], np.ndarray],
+        vectors: Array,
+        encode: Callable[[Sequence[str]], Array],
     ):
         self.ids, self.vectors, self.encode = list(ids), unit(vectors), encode
 
-    def scores_of(self, queries: Sequence[str]) -> np.ndarray:
-        return np.round(unit(self.encode(queries)) @ self.vectors.T, DIGITS)
+    def scores_of(self, queries: Sequence[str]) -> Array:
+        cosines: Array = unit(self.encode(queries)) @ self.vectors.T
+        return cosines.round(DIGITS)
 
 
-def unit(vectors: np.ndarray) -> np.ndarray:
+def unit(vectors: Array) -> Array:
     """The rows (n, d), scaled to norm 1, as float32; rows of zeros stay."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
@@ -191,12 +209,12 @@ class Ensemble(Ranker):
     def __init__(self, code: Ranker, description: Ranker, weight: float):
         self.ids, self.code, self.description, self.weight = code.ids, code, description, weight
 
-    def scores_of(self, queries: Sequence[str]) -> np.ndarray:
+    def scores_of(self, queries: Sequence[str]) -> Array:
         code, description = self.code.scores_of(queries), self.description.scores_of(queries)
-        return np.round(self.weight * code + description, DIGITS)
+        return (self.weight * code + description).round(DIGITS)
 
 
-def by_code(codes: Mapping[str, str], vectors: Mapping[str, np.ndarray]) -> Cosine:
+def by_code(codes: Mapping[str, str], vectors: Mapping[str, Array]) -> Cosine:
     """The neural bag of words NCS over code (id -> text): a query is the mean of its words'
     ``vectors``, code their mean weighted by TF-IDF (Heyman and Van Cutsem, Section 4.1). Unknown
     words are ignored.
@@ -205,15 +223,15 @@ def by_code(codes: Mapping[str, str], vectors: Mapping[str, np.ndarray]) -> Cosi
 
     zeros = np.zeros_like(next(iter(vectors.values())))
 
-    def known(words: Iterable[str]) -> list[np.ndarray]:
+    def vectors_of(words: Iterable[str]) -> list[Array]:
         return [vectors.get(word, zeros) for word in words]
 
-    def encode(queries: Sequence[str]) -> np.ndarray:
-        return np.array([sum(known(query_words(query)), zeros) for query in queries])
+    def encode(queries: Sequence[str]) -> Array:
+        return np.array([sum(vectors_of(query_words(query)), zeros) for query in queries])
 
     ids, tf_idf = sorted(codes), TfidfVectorizer(analyzer=code_words, norm=None)
     weights = tf_idf.fit_transform(codes[name] for name in ids)
-    return Cosine(ids, weights @ np.array(known(tf_idf.get_feature_names_out())), encode)
+    return Cosine(ids, weights @ np.array(vectors_of(tf_idf.get_feature_names_out())), encode)
 
 
 def by_description(descriptions: Mapping[str, str], encoder: str | Path) -> Cosine:
@@ -224,41 +242,42 @@ def by_description(descriptions: Mapping[str, str], encoder: str | Path) -> Cosi
     if the model does not load.
     """
 
-    def encode(texts: Sequence[str]) -> np.ndarray:
-        found = _encoder(str(encoder)).encode(
-            list(texts), batch_size=BATCH, show_progress_bar=False
-        )
-        return np.nan_to_num(found)  # a text without tokens has a mean of NaN
+    def encode(texts: Sequence[str]) -> Array:
+        model = _encoder(str(encoder))
+        encoded = model.encode(list(texts), batch_size=BATCH, show_progress_bar=False)
+        return np.array(np.nan_to_num(encoded))  # a text without tokens has a mean of NaN
 
     ids = sorted(descriptions)
     return Cosine(ids, encode([descriptions[name] for name in ids]), encode)
 
 
 @lru_cache(maxsize=2)
-def _encoder(name: str):
-    from sentence_transformers import SentenceTransformer
+def _encoder(name: str) -> "SentenceTransformer":
+    with needs("rank"):
+        from sentence_transformers import SentenceTransformer
 
     try:
         return SentenceTransformer(str(paths.located(name))).float()
     except Exception as error:  # missing, unreachable or wrong: each has its own exception
-        said = str(error).partition("\n")[0]
+        reason = str(error).partition("\n")[0]
         raise UserError(
-            f"no sentence encoder {name!r}: {said}; give a folder or a name on the hub"
+            f"no sentence encoder {name!r}: {reason}; give a folder or a name on the hub"
         ) from error
 
 
-def train_words(lines: Sequence[Sequence[str]], **changes) -> dict[str, np.ndarray]:
+def train_words(lines: Sequence[Sequence[str]], **changes: float) -> dict[str, Array]:
     """Train fastText: word -> vector, (d,) float32 rounded to half precision; ``changes`` override
     FASTTEXT.
     """
-    from gensim.models import FastText
+    with needs("rank"):
+        from gensim.models import FastText
 
     trained = FastText(lines, **FASTTEXT | changes).wv
     half = trained.vectors.astype(np.float16).astype(np.float32)
     return dict(zip(trained.index_to_key, half, strict=True))
 
 
-def save_words(folder: Path, vectors: Mapping[str, np.ndarray]) -> None:
+def save_words(folder: Path, vectors: Mapping[str, Array]) -> None:
     """Write word vectors to a folder; the words are written last, so a folder that has them is
     complete.
     """
@@ -268,7 +287,7 @@ def save_words(folder: Path, vectors: Mapping[str, np.ndarray]) -> None:
     paths.write_lines(folder / "about.json", [words])
 
 
-def load_words(folder: Path) -> dict[str, np.ndarray]:
+def load_words(folder: Path) -> dict[str, Array]:
     """Read what ``save_words`` wrote. Raises UserError if it is missing."""
     try:
         words = json.loads((folder / "about.json").read_text(encoding="utf-8"))["words"]

@@ -24,7 +24,7 @@ from lookuplab import paths, python_sources
 from lookuplab.errors import UserError
 from lookuplab.execution.progress import span
 from lookuplab.models import record
-from lookuplab.models.complete import DECODING_VERSION, Asked, Decoding, Model, Prompt, answered
+from lookuplab.models.completions import DECODING_VERSION, Asked, Decoding, Model, Prompt, answered
 from lookuplab.models.local import LocalModel
 from lookuplab.models.names import content_hash, mini_models
 from lookuplab.models.store import PYTHON, AnswerStore, CompletionStore, canonical, elsewhere
@@ -32,7 +32,7 @@ from lookuplab.results import provenance
 from lookuplab.run.execute import end_with_the_runner
 from lookuplab.run.runner import ALWAYS, default_jobs, run_module
 from lookuplab.stackoverflow import grader
-from lookuplab.toolgen import analysers, jedi_tool, marking, success
+from lookuplab.toolgen import analysers, jedi_tool, marking, rules, success
 
 STORES: tuple[type[AnswerStore], ...] = (
     CompletionStore,
@@ -59,11 +59,12 @@ def conditions() -> dict[str, dict[str, Any]]:
     """
     read = python_sources.identity("jedi", "parso", "pylint", "astroid")
     judging = {"version": analysers.JUDGING_VERSION, "read": read}
+    marks = {name: one.marking for name, one in rules.RULES.items()}
     models = {name: content_hash(folder) for name, folder in mini_models().items()}
     return {
         "completions": {"version": DECODING_VERSION, "tool": jedi_tool.VERSION, **models},
         "judgements": {**judging, "check": success.VERSION},
-        "marks": {**judging, "tool": jedi_tool.VERSION, "marking": str(marking.MARKING_VERSION)},
+        "marks": {**judging, "tool": jedi_tool.VERSION, "marking": str(marks)},
         "verdicts": {"version": grader.GRADER_VERSION, "libraries": grader.own_libraries()},
     }
 

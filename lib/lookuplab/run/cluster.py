@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any
 
 from lookuplab import paths
-from lookuplab.errors import UserError
+from lookuplab.errors import UserError, needs
 from lookuplab.results import provenance
 
 CONNECT_SECONDS = 10  # a scheduler across a network answers within one
@@ -85,12 +85,8 @@ def joined(scheduler: str | None, workers: int = 1) -> Iterator[Cluster | None]:
     if scheduler is None:
         yield None
         return
-    try:
+    with needs("cluster"):
         from distributed import Client, LocalCluster
-    except ImportError:
-        raise UserError(
-            "--scheduler needs Dask: pip install -c constraints.txt -e '.[cluster]'"
-        ) from None
     for name in logging.root.manager.loggerDict:
         if name.startswith("distributed"):  # we report in one line what they report at length
             logging.getLogger(name).setLevel(logging.CRITICAL)

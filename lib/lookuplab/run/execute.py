@@ -37,7 +37,6 @@ def execute(notebook: Path, copy: Path, parameters: dict[str, Any]) -> Failure |
     # jsonschema would compile a grammar of web addresses, two seconds, which no notebook needs
     sys.modules.setdefault("rfc3987_syntax", None)
     import papermill
-    from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError, strip_color
 
     # papermill would read braces as placeholders
@@ -50,8 +49,6 @@ def execute(notebook: Path, copy: Path, parameters: dict[str, Any]) -> Failure |
     except PapermillExecutionError as error:
         traceback = strip_color("\n".join(error.traceback))
         return Failure(_failing(copy), error.source, error.ename, error.evalue, traceback)
-    except DeadKernelError:
-        return Failure(0, "", "ProcessDied", "the notebook's process died (out of memory?)", "")
     return None
 
 
@@ -97,11 +94,13 @@ def main() -> None:
         try:
             failure = execute(notebook, copy, parameters)
             break
-        except RuntimeError as error:  # nbclient's, for a kernel that did not start
-            failure = Failure(0, "", type(error).__name__, str(error), "")
         except Exception as error:
-            failure = Failure(0, "", type(error).__name__, str(error), "")
-            break
+            name = type(error).__name__
+            if name == "DeadKernelError":
+                raise  # without a result, the runner says that the process died
+            failure = Failure(0, "", name, str(error), "")
+            if type(error) is not RuntimeError:  # nbclient's, for a kernel that did not start
+                break
     Path(job["result"]).write_text(json.dumps(failure), encoding="utf-8")
 
 

@@ -25,7 +25,7 @@ import psutil
 from lookuplab import paths
 from lookuplab.errors import UserError, explained
 from lookuplab.execution.progress import Progress
-from lookuplab.models.complete import COLUMNS, LOG, SHARE
+from lookuplab.models.completions import COLUMNS, LOG, SHARE
 from lookuplab.models.store import STORE, USES, CompletionStore, canonical, digest
 from lookuplab.results import provenance
 from lookuplab.results.answers import ANSWERS, read_answers, texts

@@ -8,13 +8,16 @@ Throughout, ``correct`` is (n,) booleans, ``confidence`` (n,) numbers from 0 to 
 
 from collections.abc import Callable
 from math import fsum, nan
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import chi2, norm, rankdata
 
 from lookuplab.scoring.rates import (
     LEVEL,
-    TAIL,
+    TAIL_PROBABILITY,
+    Array,
     Rate,
     averages,
     bare_row,
@@ -28,22 +31,30 @@ from lookuplab.scoring.rates import (
 RARE = 20  # the least number of right answers, and of wrong ones, that an AUROC needs
 
 
-def auroc_interval(correct, confidence, clusters, less=None) -> Rate:
+def auroc_interval(
+    correct: ArrayLike,
+    confidence: ArrayLike,
+    clusters: ArrayLike,
+    less: ArrayLike | None = None,
+) -> Rate:
     """Probability that a right answer has a higher confidence than a wrong one (ties count half).
 
     less: (n,) other confidences in the same answers, whose AUROC is subtracted, paired by answer.
     NaN if fewer than RARE answers are right, or wrong: a handful of them would decide it.
     """
-    if min(np.bincount(np.asarray(correct, dtype=int), minlength=2)) < RARE:
-        return Rate(nan, nan, nan, len(correct))
-    auroc = _counted(_auroc, correct, confidence)
+    counts = np.bincount(np.asarray(correct, dtype=int), minlength=2)
+    if min(counts) < RARE:
+        return Rate(nan, nan, nan, int(sum(counts)))
+    auroc = _weighted(_auroc, correct, confidence)
     if less is None:
         return jackknife(auroc, clusters, of_share)[0]
-    other = _counted(_auroc, correct, less)
+    other = _weighted(_auroc, correct, less)
     return jackknife(lambda weights: auroc(weights) - other(weights), clusters, of_change)[0]
 
 
-def ece_interval(correct, confidence, clusters, bins: int = 10) -> Rate:
+def ece_interval(
+    correct: ArrayLike, confidence: ArrayLike, clusters: ArrayLike, bins: int = 10
+) -> Rate:
     """Expected calibration error: mean distance of share right and mean confidence in equal-mass
     bins, by size.
 
@@ -54,26 +65,26 @@ def ece_interval(correct, confidence, clusters, bins: int = 10) -> Rate:
     """
     gap = np.asarray(correct, dtype=float) - np.asarray(confidence, dtype=float)
     inside = _bins(confidence, bins)[:, None] == np.arange(1, bins + 1)
-    found = averages(gap[:, None] * inside, clusters, kind=of_change)
-    value = fsum(abs(one.value) for one in found)
-    reach = np.sqrt(fsum((one.high - one.low) ** 2 for one in found)) / 2
-    reach *= np.sqrt(chi2.ppf(LEVEL, bins)) / norm.isf(TAIL)
-    return Rate(
-        value, max(value - reach, 0.0), min(value + reach, 1.0), len(gap), found[0].clusters
-    )
+    gaps = averages(gap[:, None] * inside, clusters, kind=of_change)
+    value = fsum(abs(each.value) for each in gaps)
+    reach = np.sqrt(fsum((each.high - each.low) ** 2 for each in gaps)) / 2
+    reach *= np.sqrt(chi2.ppf(LEVEL, bins)) / norm.isf(TAIL_PROBABILITY)
+    return Rate(value, max(value - reach, 0.0), min(value + reach, 1.0), len(gap), gaps[0].clusters)
 
 
-def aurc_interval(correct, confidence, clusters) -> Rate:
+def aurc_interval(correct: ArrayLike, confidence: ArrayLike, clusters: ArrayLike) -> Rate:
     """Area under the risk-coverage curve; 0 is perfect.
 
     Coverage is the share of tasks answered, most confident first and equal confidences together.
     Risk is the share of wrong answers among them. Each level of confidence is weighted by its share
     of the tasks.
     """
-    return jackknife(_counted(_aurc, correct, confidence), clusters, of_share)[0]
+    return jackknife(_weighted(_aurc, correct, confidence), clusters, of_share)[0]
 
 
-def _counted(statistic: Callable, correct, confidence) -> Callable:
+def _weighted(
+    statistic: Callable[[Array, Array], Array], correct: ArrayLike, confidence: ArrayLike
+) -> Callable[[Array], Array]:
     """Turn a statistic of right and wrong answers per level of confidence into one of weights, (r,
     n) -> (r,).
 
@@ -85,31 +96,35 @@ def _counted(statistic: Callable, correct, confidence) -> Callable:
     correct = np.asarray(correct, dtype=bool)[order]
     _, starts = np.unique(confidence[order], return_index=True)
 
-    def of(weights):
+    def of(weights: Array) -> Array:
         weights = weights[:, order]
-        parts = (weights * correct, weights * ~correct)
-        return statistic(*(np.add.reduceat(part, starts, axis=1) for part in parts))
+        right, wrong = weights * correct, weights * ~correct
+        return statistic(*(np.add.reduceat(part, starts, axis=1) for part in (right, wrong)))
 
     return of
 
 
-def _auroc(right, wrong):
+def _auroc(right: Array, wrong: Array) -> Array:
     """Count the wrong answers below each right one, ties half."""
     below = np.cumsum(wrong, axis=1) - wrong / 2
     with np.errstate(invalid="ignore"):  # NaN where all are right, or all wrong
-        return (right * below).sum(axis=1) / (right.sum(axis=1) * wrong.sum(axis=1))
+        area: Array = (right * below).sum(axis=1) / (right.sum(axis=1) * wrong.sum(axis=1))
+    return area
 
 
-def _aurc(right, wrong):
+def _aurc(right: Array, wrong: Array) -> Array:
     """Add answers from the highest confidence downwards."""
     counts, wrong = (right + wrong)[:, ::-1], wrong[:, ::-1]
     covered = np.cumsum(counts, axis=1)
     # no division by 0: where nothing is covered yet, the weight is 0 too
     risk = np.cumsum(wrong, axis=1) / np.maximum(covered, 1)
-    return (risk * counts).sum(axis=1) / covered[:, -1]
+    area: Array = (risk * counts).sum(axis=1) / covered[:, -1]
+    return area
 
 
-def reliability_rows(model: str, correct, confidence, clusters, bins: int = 10) -> list[dict]:
+def reliability_rows(
+    model: str, correct: ArrayLike, confidence: ArrayLike, clusters: ArrayLike, bins: int = 10
+) -> list[dict[str, Any]]:
     """Figure 9a as rows for ``plots.reliability``: two per non-empty bin, condition
     ``bin_<number>`` from 1.
 
@@ -118,17 +133,20 @@ def reliability_rows(model: str, correct, confidence, clusters, bins: int = 10) 
     the bin's size.
     """
     correct, confidence, clusters = map(np.asarray, (correct, confidence, clusters))
-    member, rows = _bins(confidence, bins), []
-    for number, one in enumerate(np.unique(member), start=1):
-        inside, condition = member == one, f"bin_{number}"
-        mean, right = confidence[inside].mean(), rate(correct[inside], clusters[inside])
-        rows.append(bare_row(model, condition, "confidence", mean, right.n))
-        rows.append(row(model, condition, "correct_percent", right.percent()))
+    member = _bins(confidence, bins)
+    rows = []
+    for number, label in enumerate(np.unique(member), start=1):
+        inside = member == label
+        right = rate(correct[inside], clusters[inside])
+        key = model, f"bin_{number}"
+        rows.append(bare_row(*key, "confidence", confidence[inside].mean(), right.n))
+        rows.append(row(*key, "correct_percent", right.percent()))
     return rows
 
 
-def _bins(confidence, bins: int) -> np.ndarray:
+def _bins(confidence: ArrayLike, bins: int) -> Array:
     """(n,) bin numbers from 1: bins of equal mass, by average rank, so that equal confidences share
     one.
     """
-    return np.ceil(rankdata(confidence) * bins / len(confidence))
+    ranks = np.asarray(rankdata(confidence))
+    return np.ceil(ranks * bins / len(ranks))

@@ -11,9 +11,10 @@ variance: for shares (Korn and Graubard 1998), for changes, and for unbounded nu
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import comb, nan
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import beta, binomtest, norm, t
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
@@ -21,9 +22,11 @@ from statsmodels.stats.proportion import proportion_confint
 from lookuplab.errors import UserError
 
 LEVEL = 0.95
-TAIL = (1 - LEVEL) / 2
-CHUNK = 1_000  # clusters left out at once: limits the memory to CHUNK x values numbers
+TAIL_PROBABILITY = (1 - LEVEL) / 2
+LEFT_OUT_AT_ONCE = 1_000  # clusters: limits the memory to this many times the number of values
 NOTHING, TINY = 1e-15, 1e-300  # a variance of mere rounding errors; avoids division by 0
+
+Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class Rate:
         return replace(self, value=100 * self.value, low=100 * self.low, high=100 * self.high)
 
 
-def row(model: str, condition: str, metric: str, number: Rate) -> dict:
+def row(model: str, condition: str, metric: str, number: Rate) -> dict[str, Any]:
     """One number with its interval, as a row of an artifact."""
     return {
         "model": model,
@@ -59,50 +62,62 @@ def row(model: str, condition: str, metric: str, number: Rate) -> dict:
     }
 
 
-def bare_row(model: str, condition: str, metric: str, value: float, n: int) -> dict:
+def bare_row(model: str, condition: str, metric: str, value: float, n: int) -> dict[str, Any]:
     """A row for a number without an interval (a count, a p value, a threshold)."""
     return row(model, condition, metric, Rate(float(value), nan, nan, n))
 
 
-# Intervals from a value, its variance, the variance's degrees of freedom, and the numbers of
-# clusters and of values behind it: numbers, or arrays of one shape.
+@dataclass(frozen=True)
+class Estimates:
+    """What an interval is computed from: arrays of one shape, an entry per statistic.
 
-Kind = Callable[..., tuple]
+    ``freedom`` are the degrees of freedom of the ``variance``; ``clusters`` and ``n`` count the
+    clusters and the values behind each statistic.
+    """
+
+    value: Array
+    variance: Array
+    freedom: Array
+    clusters: Array
+    n: Array
 
 
-def of_share(value, variance, freedom, clusters, n) -> tuple:
-    """A number from 0 to 1: Clopper and Pearson's interval (Korn and Graubard 1998).
+Kind = Callable[[Estimates], tuple[Array, Array]]  # the lower and the upper ends of the intervals
+
+
+def of_share(given: Estimates) -> tuple[Array, Array]:
+    """Numbers from 0 to 1: Clopper and Pearson's interval (Korn and Graubard 1998).
 
     It is computed for the number of independent observations that would have this variance. If
     clusters do not differ at all, they are the observations.
     """
-    value = np.clip(value, 0, 1)
-    size = np.where(
-        variance > NOTHING, value * (1 - value) / np.maximum(variance, NOTHING), clusters
-    )
-    size = size * (norm.isf(TAIL) / t.isf(TAIL, freedom)) ** 2
-    low = beta.ppf(TAIL, value * size, size - value * size + 1)
-    high = beta.isf(TAIL, value * size + 1, size - value * size)
+    value = np.clip(given.value, 0, 1)
+    effective = value * (1 - value) / np.maximum(given.variance, NOTHING)
+    size = np.where(given.variance > NOTHING, effective, given.clusters)
+    size = size * (norm.isf(TAIL_PROBABILITY) / t.isf(TAIL_PROBABILITY, given.freedom)) ** 2
+    low = beta.ppf(TAIL_PROBABILITY, value * size, size - value * size + 1)
+    high = beta.isf(TAIL_PROBABILITY, value * size + 1, size - value * size)
     return np.nan_to_num(low, nan=0), np.nan_to_num(high, nan=1)  # for values of 0 and 1
 
 
-def of_change(value, variance, freedom, clusters, n) -> tuple:
-    """The difference of two numbers from 0 to 1.
+def of_change(given: Estimates) -> tuple[Array, Array]:
+    """Differences of two numbers from 0 to 1.
 
     A term for one unseen change is added to the variance: a few clusters without any change do not
     show that nothing ever changes (in the spirit of Agresti and Min 2005).
     """
-    unseen = 1 / ((n + 2) * (clusters + 2))
-    low, high = of_number(value, variance + unseen, freedom, clusters, n)
+    unseen = 1 / ((given.n + 2) * (given.clusters + 2))
+    low, high = of_number(replace(given, variance=given.variance + unseen))
     return np.maximum(low, -1), np.minimum(high, 1)
 
 
-def of_number(value, variance, freedom, clusters, n) -> tuple:
-    """Any number: Student's t. NaN if nothing varied or there is a single cluster: then nothing is
-    known.
+def of_number(given: Estimates) -> tuple[Array, Array]:
+    """Any numbers: Student's t. NaN if nothing varied or there is a single cluster: then nothing
+    is known.
     """
-    reach = np.where(variance > NOTHING, t.isf(TAIL, freedom) * np.sqrt(variance), nan)
-    return value - reach, value + reach
+    reach = t.isf(TAIL_PROBABILITY, given.freedom) * np.sqrt(given.variance)
+    reach = np.where(given.variance > NOTHING, reach, nan)
+    return given.value - reach, given.value + reach
 
 
 def wilson(successes: float, n: int) -> tuple[float, float]:
@@ -111,7 +126,9 @@ def wilson(successes: float, n: int) -> tuple[float, float]:
     return float(max(low, 0.0)), float(min(high, 1.0))
 
 
-def averages(parts, clusters, wholes=None, kind: Kind = of_number) -> list[Rate]:
+def averages(
+    parts: ArrayLike, clusters: ArrayLike, wholes: ArrayLike | None = None, kind: Kind = of_number
+) -> list[Rate]:
     """Sum of each column of ``parts`` over that of ``wholes``, (n, m) each; by default the mean of
     each column.
 
@@ -126,7 +143,10 @@ def averages(parts, clusters, wholes=None, kind: Kind = of_number) -> list[Rate]
 
 
 def jackknife(
-    statistic: Callable, clusters, kind: Kind | Sequence[Kind] = of_number, wholes=None
+    statistic: Callable[[Array], Array],
+    clusters: ArrayLike,
+    kind: Kind | Sequence[Kind] = of_number,
+    wholes: ArrayLike | None = None,
 ) -> list[Rate]:
     """A smooth statistic of the sample with its interval.
 
@@ -137,8 +157,8 @@ def jackknife(
     labels, member = np.unique(np.asarray(clusters), return_inverse=True)
     value = np.atleast_1d(statistic(np.ones((1, len(member))))[0])
     left_out = (
-        np.arange(start, min(start + CHUNK, len(labels)))[:, None] != member
-        for start in range(0, len(labels), CHUNK)
+        np.arange(start, min(start + LEFT_OUT_AT_ONCE, len(labels)))[:, None] != member
+        for start in range(0, len(labels), LEFT_OUT_AT_ONCE)
     )
     without = np.concatenate([statistic(weights.astype(float)) for weights in left_out])
     wholes = np.ones((len(member), len(value))) if wholes is None else np.asarray(wholes)
@@ -146,14 +166,17 @@ def jackknife(
     return _numbers(kind, value, without.reshape(len(labels), -1), sizes, sizes.sum(axis=0).round())
 
 
-def _by_cluster(clusters, values: np.ndarray) -> np.ndarray:
+def _by_cluster(clusters: ArrayLike, values: Array) -> Array:
     """The sums of (n, m) values within each of the c clusters, (c, m)."""
     labels, member = np.unique(np.asarray(clusters), return_inverse=True)
-    sums = [np.bincount(member, column) for column in values.T]
-    return np.stack(sums, axis=1) if sums else np.zeros((len(labels), 0))
+    sums = np.zeros((len(labels), values.shape[1]))
+    np.add.at(sums, member, values)
+    return sums
 
 
-def _numbers(kind: Kind | Sequence[Kind], values, without, sizes, counts) -> list[Rate]:
+def _numbers(
+    kind: Kind | Sequence[Kind], values: Array, without: Array, sizes: Array, counts: Array
+) -> list[Rate]:
     """Statistics with their jackknife intervals.
 
     values: (m,) statistics; without: (c, m), the same without each of the c clusters, NaN if
@@ -172,39 +195,41 @@ def _numbers(kind: Kind | Sequence[Kind], values, without, sizes, counts) -> lis
     kurtosis = left * fourths / np.maximum(squares**2, TINY)
     freedom = np.maximum(np.minimum(even - 1, 2 * left / np.maximum(kurtosis - 1, TINY)), 1)
     kinds = [kind] * len(values) if callable(kind) else kind
-    ends = {one: one(values, variance, freedom, clusters, counts) for one in set(kinds)}
-    found = []
-    for at, (one, value) in enumerate(zip(kinds, values, strict=True)):
-        low, high = (end[at] for end in ends[one])
+    estimates = Estimates(values, variance, freedom, clusters, counts)
+    ends = {each: each(estimates) for each in set(kinds)}
+    rates = []
+    for at, value in enumerate(map(float, values)):
+        low, high = (float(end[at]) for end in ends[kinds[at]])
         # rounding must not put a number outside its interval
-        low, high = float(min(low, value)), float(max(high, value))
-        found.append(Rate(float(value), low, high, int(counts[at]), int(clusters[at])))
-    return found
+        low, high = min(low, value), max(high, value)
+        rates.append(Rate(value, low, high, int(counts[at]), int(clusters[at])))
+    return rates
 
 
-def shares(parts, clusters, wholes) -> list[Rate]:
+def shares(parts: ArrayLike, clusters: ArrayLike, wholes: ArrayLike) -> list[Rate]:
     """``averages`` of numbers from 0 to 1."""
     return averages(parts, clusters, wholes, of_share)
 
 
-def average(values, clusters) -> Rate:
+def average(values: ArrayLike, clusters: ArrayLike) -> Rate:
     """The mean of any numbers, (n,)."""
     return averages(np.asarray(values)[:, None], clusters)[0]
 
 
-def rate(values, clusters=None) -> Rate:
+def rate(values: ArrayLike, clusters: ArrayLike | None = None) -> Rate:
     """The mean of (n,) booleans or numbers from 0 to 1; without ``clusters``, with Wilson's
     interval.
     """
     values = np.asarray(values, dtype=float)
-    if clusters is None and len(values):
-        ends = wilson(values.sum(), len(values))
-        return Rate(float(values.mean()), *ends, len(values), len(values))
-    clusters = [] if clusters is None else clusters
-    return averages(values[:, None], clusters, kind=of_share)[0]
+    n = len(values)
+    if clusters is None and n:
+        return Rate(float(values.mean()), *wilson(values.sum(), n), n, n)
+    return averages(values[:, None], [] if clusters is None else clusters, kind=of_share)[0]
 
 
-def paired_difference(first, second, clusters=None) -> Rate:
+def paired_difference(
+    first: ArrayLike, second: ArrayLike, clusters: ArrayLike | None = None
+) -> Rate:
     """Mean of ``second - first``, (n,) each from 0 to 1 on the same ids; by default every id is its
     own cluster.
     """
@@ -223,7 +248,7 @@ def pass_at_k(n: int, c: int, k: int) -> float:
     """
     if not 1 <= k <= n:
         raise UserError(
-            f"pass@{k} needs 1 <= k <= n, and there are n = {n} samples: draw more, or ask for a smaller k"
+            f"pass@{k} needs 1 <= k <= n, and there are n = {n} samples: draw more, or lower k"
         )
     return 1 - comb(n - c, k) / comb(n, k)
 
@@ -252,7 +277,7 @@ class McNemar(NamedTuple):
     p: float
 
 
-def mcnemar(first, second) -> McNemar:
+def mcnemar(first: ArrayLike, second: ArrayLike) -> McNemar:
     """Exact McNemar test of two (n,) boolean arrays in the same order of ids; p is 1 when nothing
     changed.
     """
@@ -262,6 +287,6 @@ def mcnemar(first, second) -> McNemar:
     return McNemar(lost, gained, p)
 
 
-def holm(p_values) -> np.ndarray:
+def holm(p_values: Sequence[float]) -> Array:
     """Holm's adjusted p values, (m,) in the order given, for the m comparisons of one figure."""
-    return multipletests(p_values, method="holm")[1] if len(p_values) else np.array([])
+    return np.asarray(multipletests(p_values, method="holm")[1] if len(p_values) else [])

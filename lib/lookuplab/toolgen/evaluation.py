@@ -12,9 +12,9 @@ from pathlib import Path
 import pandas as pd
 
 from lookuplab import paths
-from lookuplab.errors import UserError, check_choice
+from lookuplab.errors import UserError
 from lookuplab.execution.spread import Workers
-from lookuplab.models.load import load_tokenizer
+from lookuplab.models.loading import load_tokenizer
 from lookuplab.models.store import hashed
 from lookuplab.toolgen.analysers import (
     JudgementStore,
@@ -42,7 +42,7 @@ from lookuplab.toolgen.insertion import (
     read_source,
 )
 from lookuplab.toolgen.marking import marked
-from lookuplab.toolgen.pairs import VARIANTS, Variant
+from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.similarity import (
     blanked,
     edit_similarity,
@@ -115,7 +115,7 @@ def sample(
     least LEAST of each (all, if it has fewer). Within a repository a seeded hash of the ids
     decides, so a larger limit only adds functions. Raises UserError if no function is left.
     """
-    if not any(found.values()) or limit is not None and limit < 1:
+    if not any(found.values()) or (limit is not None and limit < 1):
         raise UserError(
             f"no usable function with a docstring in {', '.join(found) or 'no repository'} (limit: {limit}); give "
             "other repositories or wider limits"
@@ -172,7 +172,7 @@ class Task:
 def judged_all(
     functions: Sequence[Function],
     predictions: Mapping[Hashable, Mapping[str, str]],
-    variant: Variant = "paper",
+    rules: Rules = PAPER_RULES,
     workers: int | None = None,
 ) -> dict[Hashable, pd.DataFrame]:
     """The rows of ``judge``, in the functions' order, for several models at once.
@@ -183,14 +183,14 @@ def judged_all(
     """
     if not functions:
         raise UserError("there is no function to judge: check the parameters that choose functions")
-    records = marked(functions, variant, workers) if variant == "package" else []
+    records = marked(functions, rules, workers) if rules.whole_functions else []
     marks = {one["id"]: one["marked_body"] for one in records}
     tasks = [
         Task(one.id, one.root, one.file, one.line, texts[one.id], marks.get(one.id, ""))
         for texts in predictions.values()
         for one in functions
     ]
-    found = judge(tasks, variant, workers, strict=True)
+    found = judge(tasks, rules, workers, strict=True)
     found["repository"] = [one.repository for one in functions] * len(predictions)
     starts = range(0, len(found), len(functions))
     parts = [found[at:][: len(functions)].reset_index(drop=True) for at in starts]
@@ -199,7 +199,7 @@ def judged_all(
 
 def judge(
     tasks: Sequence[Task],
-    variant: Variant = "paper",
+    rules: Rules = PAPER_RULES,
     workers: int | None = None,
     store: Path | str | None = None,
     cluster: Workers | None = None,
@@ -208,7 +208,7 @@ def judge(
     """One row for each task, in their order.
 
     Columns: ``id``, ``repository`` (its folder); ``predicted`` and ``wanted``, the texts that are
-    compared: the bodies, or with ``variant="package"`` those of ``similarity.package_text`` (both
+    compared: the bodies, or with PACKAGE_RULES those of ``similarity.package_text`` (both
     include the signature);
     ``exact_match`` up to white space; ``edit_similarity`` and those of
     ``similarity.identifier_metrics``, 0 to 1 or None; ``dependencies`` and ``covered``, counts (the
@@ -220,7 +220,6 @@ def judge(
     ``cluster`` and
     ``strict`` are those of ``analysers.answered``.
     """
-    check_choice("variant", variant, VARIANTS)
     digests = {root: repository_digest(root) for root in {task.root for task in tasks}}
     cases, questions = [], {}
     for task in tasks:
@@ -229,7 +228,7 @@ def judge(
         uses = key("dependencies", at, digest, text=text)
         success = key("success", at, digest, text=new.text, end_line=new.end_line, check=VERSION)
         # a reference's dependencies are found once, whatever was predicted
-        if variant == "paper":
+        if not rules.whole_functions:
             questions[uses] = task.root, task.file, "dependencies", text, place
         lines = new.line, new.end_line + BEYOND
         questions[success] = task.root, task.file, "success", new.text, lines, digest
@@ -238,27 +237,26 @@ def judge(
     rows = []
     for task, place, new, uses, success in cases:
         whole, body = function_of(place, task.prediction)
-        if variant == "package":
+        if rules.whole_functions:
             read = whole.startswith(place.header)  # from a model that writes a body
             predicted = package_text(place, body, read) if read else blanked(whole)
             wanted = package_text(place, without_comments(place.body), read)
             marks = package_text(place, task.marked, read)
             counts = package_coverage(marks, place.signature, predicted)
-            digits = 2  # whole percents
         else:
-            predicted, wanted, digits = body, place.body, 6
+            predicted, wanted = body, place.body
             counts = {"dependencies": None, "covered": None}
             if (found := known.get(uses)) is not None:
                 counts = {"dependencies": len(found), "covered": covered(found, body)}
         similarity, messages = edit_similarity(predicted, wanted), known.get(success)
-        against = verdict(messages or (), new, variant)
+        against = verdict(messages or (), new, rules)
         row = {
             "id": task.id,
             "repository": str(task.root),
             "predicted": predicted,
             "wanted": wanted,
             "exact_match": similarity == 100,
-            "edit_similarity": round(similarity / 100, digits),
+            "edit_similarity": round(similarity / 100, rules.digits),
             **counts,
             "passed": None if messages is None else not against,
             "lost": lost.get(success, ""),

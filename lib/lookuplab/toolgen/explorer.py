@@ -13,10 +13,10 @@ from os.path import commonprefix
 from typing import NamedTuple
 
 import torch
-from ipywidgets import VBox
 
+from lookuplab.errors import needs
 from lookuplab.models import Decoding
-from lookuplab.models.complete import Store
+from lookuplab.models.completions import Store
 from lookuplab.models.decoding import distributions
 from lookuplab.models.local import LocalModel
 from lookuplab.results.sliders import slide, table
@@ -25,6 +25,9 @@ from lookuplab.toolgen.generation import DECODING, generate
 from lookuplab.toolgen.jedi_tool import JediTool
 from lookuplab.toolgen.marking import MARK
 from lookuplab.toolgen.tool_use import Question, ToolUse, Vocabulary
+
+with needs("widgets"):
+    from ipywidgets import VBox
 
 LIKELY, NAMES = 6, 60  # how many tokens and names a page lists
 

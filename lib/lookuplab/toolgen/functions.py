@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lookuplab import paths, python_sources
-from lookuplab.errors import UserError, check_choice
+from lookuplab.errors import UserError
 from lookuplab.toolgen.insertion import DEFINITIONS, UNPARSABLE, column_of, read_source
-from lookuplab.toolgen.pairs import VARIANTS, Variant, corpus_lines
+from lookuplab.toolgen.pairs import corpus_lines
+from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.tokens import tokens, whole_tokens
 
 _LAYOUT = {
@@ -52,8 +53,7 @@ class Repository(NamedTuple):
 class Filters:
     """Limits of the replication package.
 
-    With ``variant="package"`` its rules for docstrings apply as well (``package_docstring``,
-    REFUSED), and ``async def`` is not accepted. ``trained_on`` is a marked corpus: functions whose
+    ``rules`` decide about docstrings and ``async def``. ``trained_on`` is a marked corpus: functions whose
     docstring and signature occur there are left out.
 
     ``max_lines`` and ``max_tokens`` (Python tokens) limit signature and body, without docstring,
@@ -66,11 +66,8 @@ class Filters:
     max_lines: int = 50
     max_tokens: int = 512
     max_model_tokens: int = 128
-    variant: Variant = "paper"
+    rules: Rules = PAPER_RULES
     trained_on: str = ""
-
-    def __post_init__(self) -> None:
-        check_choice("variant", self.variant, VARIANTS)
 
 
 class Token(NamedTuple):
@@ -299,7 +296,7 @@ def _function(
     filters: Filters,
 ) -> Function:
     doc, raw = node.body[0], ast.get_docstring(node, clean=False)
-    package = filters.variant == "package"
+    package = filters.rules.package_docstrings
     if not raw:
         raise LeftOut("no docstring")
     if node.name.startswith("test_"):

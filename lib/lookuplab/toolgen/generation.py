@@ -18,13 +18,14 @@ import pandas as pd
 from lookuplab import python_sources
 from lookuplab.errors import UserError
 from lookuplab.models import Completion, Decoding, Prompt
-from lookuplab.models.complete import Store, complete
+from lookuplab.models.completions import Store, complete
 from lookuplab.models.local import CPU_TOKENS, LocalModel
 from lookuplab.scoring.calibration import auroc_interval
 from lookuplab.scoring.rates import average, bare_row, paired_difference, rate, row
 from lookuplab.toolgen.functions import Function
 from lookuplab.toolgen.jedi_tool import VERSION, JediTool, ask
-from lookuplab.toolgen.pairs import Variant, kind_of, prompt_text
+from lookuplab.toolgen.pairs import kind_of, prompt_text
+from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.similarity import identifiers
 from lookuplab.toolgen.tables import repository_rows
 from lookuplab.toolgen.tool_use import NEVER, Question, ToolConstraint, ToolUse, Vocabulary
@@ -95,7 +96,7 @@ class ToolModel:
         return [
             Prompt(
                 one.id,
-                prompt_text(one, self.kind, self.use.variant),
+                prompt_text(one, self.kind, self.use.rules),
                 place=f"{one.id} in {content[one.root]}",
             )
             for one in self.functions
@@ -107,7 +108,7 @@ class ToolModel:
 
         def constrain(prompt, before):
             def asked(written):
-                question = by_id[prompt.id], written, self.kind, self.use.variant
+                question = by_id[prompt.id], written, self.kind, self.use.rules
                 return threads.submit(ask, self.tool, *question)
 
             return ToolConstraint(self.use, self.vocabulary, before, asked)
@@ -201,7 +202,7 @@ def generate(
     """Write every function anew, given its docstring and signature, in its place; in the order of
     ``functions``.
 
-    Answers are stored and resumed as in ``models.complete.complete``; if a repository's Python
+    Answers are stored and resumed as in ``models.complete``; if a repository's Python
     files change, its functions are generated again. A function whose prompt does not fit into the
     model's context gets no answer.
     """
@@ -255,13 +256,13 @@ def _with_tool(written: Written) -> list[tuple]:
     return [(key, generated) for key, generated in written.items() if generated.model.use.trigger]
 
 
-def gated(gate: float, variant: Variant = "paper") -> ToolUse:
-    """The variant's rules with a different gate on the mark (the replication package's
+def gated(gate: float, rules: Rules = PAPER_RULES) -> ToolUse:
+    """The rules with a different gate on the mark (the replication package's
     ``lsp_conf``).
 
     A gate of 1 or more means "never".
     """
-    return ToolUse("mark", variant, gate if gate < 1 else NEVER)
+    return ToolUse("mark", rules, gate if gate < 1 else NEVER)
 
 
 def gate_rows(

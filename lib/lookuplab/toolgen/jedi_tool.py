@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from lookuplab.errors import UserError, check_choice
+from lookuplab.errors import UserError
 from lookuplab.models.names import content_hash
 from lookuplab.toolgen import analysers
 from lookuplab.toolgen.functions import Function, python_files
-from lookuplab.toolgen.pairs import VARIANTS, Variant
+from lookuplab.toolgen.rules import PAPER_RULES, Rules
 
 MODULE = "lookuplab.toolgen.jedi_worker"
 VERSION = 3  # increase it whenever the same question would get a different answer
@@ -105,7 +105,7 @@ class JediTool:
 
 
 def unsaved(
-    lines: list[str], function: Function, written: str, kind: str, variant: Variant = "paper"
+    lines: list[str], function: Function, written: str, kind: str, rules: Rules = PAPER_RULES
 ) -> tuple[str, int, int]:
     """The file's text with ``written`` in the place of ``function`` (Algorithm 2, INSERT), and the
     caret after it: its line from 1, its column from 0 in characters.
@@ -122,30 +122,28 @@ def unsaved(
             head = function.line - 1
         written = written.removeprefix(own)
     new = [function.indent + line for line in written.split("\n")]
-    text = cut_off("".join(lines[:head]) + "\n".join(new), lines, function, variant)
+    text = cut_off("".join(lines[:head]) + "\n".join(new), lines, function, rules)
     return text, head + len(new), len(new[-1])
 
 
-def cut_off(before: str, lines: list[str], function: Function, variant: Variant) -> str:
+def cut_off(before: str, lines: list[str], function: Function, rules: Rules) -> str:
     """The unsaved file: the text ``before`` the caret, then what follows the function in its file.
 
     On a blank indented line, and in some unfinished brackets, Jedi takes the caret to be outside
     the function and offers no local name; a dummy name after the caret puts it inside. The package
     has no dummy, and so never offers a local name at the start of a statement.
     """
-    check_choice("variant", variant, VARIANTS)
-    dummy = "_\n" if variant == "paper" else "\n"
-    return "".join([before, dummy, *lines[function.end_line :]])
+    return "".join([before, rules.dummy, "\n", *lines[function.end_line :]])
 
 
 def ask(
-    tool: JediTool, function: Function, written: str, kind: str, variant: Variant = "paper"
+    tool: JediTool, function: Function, written: str, kind: str, rules: Rules = PAPER_RULES
 ) -> Answer:
     """TOOL-COMPLETE after what has been ``written`` of a function (see ``unsaved``).
 
     Raises UserError for a question that is lost twice: a busy machine must not change an answer.
     """
-    place = unsaved(function.lines(), function, written, kind, variant)
+    place = unsaved(function.lines(), function, written, kind, rules)
     answer = tool.complete(function.root, function.file, *place)
     if answer.failure in LOST:
         raise UserError(

@@ -85,7 +85,7 @@ class OneName(Completion):
         for value in values:
             proxy = not value.is_stub() and isinstance(value, TreeInstance)
             found = self._within(value.get_filters(origin_scope=context.tree_node))
-            found = found or proxy and _complete_getattr(context, value)
+            found = found or (proxy and _complete_getattr(context, value))
             if found:
                 return found
         others = [value for value in convert_values(values) if value not in values]

@@ -2,14 +2,14 @@
 identifier?
 
 For many functions this gives the augmented corpus, its statistics, the share of identifiers that
-are offered, and the difference between the variants.
+are offered, and the difference between the rules of paper and package.
 
 The paper defines ISBUILTIN by one example only; Figure 4 leaves ``self`` unmarked as well. Here it
 covers ``__x__``, the names of ``builtins`` unless they follow a dot, ``self`` and ``cls``. The tool
 sees the *incomplete* function (Section II-B, and the state of Algorithm 2): the file up to the
 caret, then what follows the function in the file.
 
-``variant="package"`` follows the replication package: a closed list of words is skipped
+PACKAGE_RULES follow the replication package: a closed list of words is skipped
 (``SKIPPED``); the tool is asked about any other word or literal of the body, which is marked if it
 is exactly what completing would insert. Its texts have no comments and no blank lines. Two steps of
 the package are not needed here. It marks signatures, too, but removes these marks before it uses
@@ -31,7 +31,7 @@ from typing import Any
 
 import pandas as pd
 
-from lookuplab.errors import UserError, check_choice
+from lookuplab.errors import UserError
 from lookuplab.execution.spread import Workers
 from lookuplab.models.store import AnswerStore
 from lookuplab.paths import write_lines
@@ -39,10 +39,9 @@ from lookuplab.scoring.rates import average, bare_row, rate, row
 from lookuplab.toolgen.analysers import answered, key, repository_digest
 from lookuplab.toolgen.functions import Function, Token, without_comments
 from lookuplab.toolgen.jedi_tool import LOST, VERSION, JediTool, cut_off, is_dunder
-from lookuplab.toolgen.pairs import MARK, VARIANTS, Pair, Variant, corpus_lines
+from lookuplab.toolgen.pairs import MARK, Pair, corpus_lines
+from lookuplab.toolgen.rules import PAPER_RULES, Rules, rules_of
 
-# increase it whenever the same answers would give a function different marks
-MARKING_VERSION = {"paper": 1, "package": 2}
 _NO_FUNCTIONS = {"copyright", "credits", "exit", "license", "quit"}  # only in interactive use
 BUILTINS = frozenset(name for name in dir(builtins) if name.isidentifier()) - _NO_FUNCTIONS
 RECEIVERS = frozenset({"self", "cls"})
@@ -74,12 +73,12 @@ class Marks(AnswerStore):
     name = "marks"
 
 
-def candidates(function: Function, variant: str = "paper") -> Iterator[Token]:
+def candidates(function: Function, rules: Rules = PAPER_RULES) -> Iterator[Token]:
     """The tokens of the body before which the tool is asked."""
     previous = ""
     for token in function.tokens:
         text = token.text
-        if variant == "package":
+        if rules.whatever_fits:
             wanted = text not in SKIPPED and text[0] not in "()[]{}:;,.+-*/%=<>!@&|^~"
         else:
             hidden = previous != "." and text in RECEIVERS | BUILTINS
@@ -89,33 +88,34 @@ def candidates(function: Function, variant: str = "paper") -> Iterator[Token]:
         previous = text
 
 
-def buffer_at(lines: list[str], function: Function, token: Token, variant: str = "paper") -> str:
+def buffer_at(
+    lines: list[str], function: Function, token: Token, rules: Rules = PAPER_RULES
+) -> str:
     """The unsaved file with the function up to ``token``. ``lines`` are the whole file's."""
     before = "".join(lines[: token.line - 1]) + lines[token.line - 1][: token.column]
-    return cut_off(before, lines, function, variant)
+    return cut_off(before, lines, function, rules)
 
 
-def mark(function: Function, tool: JediTool, variant: Variant = "paper") -> dict:
+def mark(function: Function, tool: JediTool, rules: Rules = PAPER_RULES) -> dict:
     """Ask the tool at every candidate, and mark the candidate if its exact name is offered.
 
     ``positions``: [line, column] in the file of every mark; ``asked``: the number of questions;
     ``failures``: reason -> how many of them failed, which gives no mark.
     """
-    check_choice("variant", variant, VARIANTS)
     positions, failures, lines = [], Counter(), function.lines()
-    tokens = list(candidates(function, variant))
+    tokens = list(candidates(function, rules))
     for token in tokens:
-        at = buffer_at(lines, function, token, variant), token.line, token.column
+        at = buffer_at(lines, function, token, rules), token.line, token.column
         answer = tool.complete(function.root, function.file, *at, token.text)
         if answer.failure:
             failures[answer.failure] += 1
-        elif token.text in (answer.inserted if variant == "package" else answer.identifiers):
+        elif token.text in (answer.inserted if rules.whatever_fits else answer.identifiers):
             positions.append([token.line, token.column])
     return {"positions": positions, "asked": len(tokens), "failures": dict(failures)}
 
 
 def augmented(
-    function: Function, positions: Sequence[Sequence[int]], variant: str = "paper"
+    function: Function, positions: Sequence[Sequence[int]], rules: Rules = PAPER_RULES
 ) -> Pair:
     """The pair of docstring and augmented function: MARK before each marked token of the body."""
     signature, lines = function.signature, function.body.split("\n")
@@ -124,14 +124,14 @@ def augmented(
         at = column - len(function.indent) * (line not in function.kept)
         lines[number] = lines[number][:at] + MARK + lines[number][at:]
     body = "\n".join(lines)
-    if variant == "package":
+    if not rules.comments_in_corpus:
         signature, body = without_comments(signature), without_comments(body)
-    return Pair(function.id, function.docstring, signature, body, variant)
+    return Pair(function.id, function.docstring, signature, body, rules)
 
 
 def marked(
     functions: Sequence[Function],
-    variant: Variant = "paper",
+    rules: Rules = PAPER_RULES,
     workers: int | None = None,
     store: Path | str | None = None,
     cluster: Workers | None = None,
@@ -145,31 +145,30 @@ def marked(
     ``strict`` are those of ``analysers.answered``. Raises UserError if two functions have the same
     id.
     """
-    check_choice("variant", variant, VARIANTS)
     digests = {root: repository_digest(root) for root in {one.root for one in functions}}
-    versions = {"variant": variant, "tool": VERSION, "marking": MARKING_VERSION[variant]}
+    versions = {"variant": rules.variant, "tool": VERSION, "marking": rules.marking}
     keys = {one.id: key("marks", one.id, digests[one.root], **versions) for one in functions}
     if len(keys) < len(functions):
         raise UserError("two repositories have the same name, so ids collide; rename one folder")
-    questions = {keys[one.id]: (one.root, one.file, variant, one) for one in functions}
+    questions = {keys[one.id]: (one.root, one.file, rules, one) for one in functions}
     found, _ = answered(Marks(store), questions, _marks, strict, workers, cluster)
-    return [_record(one, variant, found[keys[one.id]]) for one in functions]
+    return [_record(one, rules, found[keys[one.id]]) for one in functions]
 
 
-def _marks(root: Path, file: str, variant: str, function: Function) -> tuple[dict, str]:
-    found = mark(function, JediTool(), variant)
+def _marks(root: Path, file: str, rules: Rules, function: Function) -> tuple[dict, str]:
+    found = mark(function, JediTool(), rules)
     return found, " and ".join(LOST & found["failures"].keys())
 
 
-def _record(function: Function, variant: str, marks: dict) -> Record:
-    pair = augmented(function, marks["positions"], variant)
+def _record(function: Function, rules: Rules, marks: dict) -> Record:
+    pair = augmented(function, marks["positions"], rules)
     own = ("id", "repository", "file", "line", "docstring", "signature", "body", "source")
     return {
         **{name: getattr(function, name) for name in own},
         "code": code_hash(function.source),
         "marked_signature": pair.signature,
         "marked_body": pair.body,
-        "variant": variant,
+        "variant": rules.variant,
         **marks,
         "marks": len(marks["positions"]),
         "docstring_tokens": len(function.docstring.split()),
@@ -291,7 +290,7 @@ def asked(functions: Sequence[Function], records: Sequence[Record]) -> pd.DataFr
         for one, record in zip(functions, records, strict=True)
         if not record["failures"]
         for kinds in [places(one)]
-        for token in candidates(one, record["variant"])
+        for token in candidates(one, rules_of(record["variant"]))
     ]
     return pd.DataFrame(rows, columns="id repository line column name place offered".split())
 

@@ -8,7 +8,7 @@ The two formats are the replication package's. A decoder-only model continues af
         for update in <COMP>updates: ...
 
 An encoder-decoder model reads ``### Description:`` and ``### Signature:`` and writes the function
-without its docstring; with ``variant="package"`` it reads the signature without `def` and colon.
+without its docstring; by the package's ``Rules`` it reads the signature without `def` and colon.
 
 The mark is a single special token of the vocabulary, so that it spells nothing. It is removed from
 a row of tokens by
@@ -23,21 +23,18 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 from tokenizers import AddedToken, Tokenizer
 
 from lookuplab.errors import UserError, check_choice
 from lookuplab.models.tokens import TAIL, continuations, decoded
 from lookuplab.paths import records
+from lookuplab.toolgen.rules import PAPER_RULES, Rules, rules_of
 
 MARK = "<COMP>"  # an added token of the vocabulary; texts always have the mark in this form
 MARKS = (MARK, "<lsp>")  # the paper's, and that of the authors' checkpoints
 KINDS = ("decoder", "encoder-decoder")
-Variant = Literal[
-    "paper", "package"
-]  # whose rules: as the paper states them, or as its replication package has them
-VARIANTS = get_args(Variant)
 IGNORED = -100  # the label of a token without a loss
 
 
@@ -53,14 +50,11 @@ class Pair:
     docstring: str
     signature: str
     body: str
-    variant: Variant = "paper"
-
-    def __post_init__(self) -> None:
-        check_choice("variant", self.variant, VARIANTS)
+    rules: Rules = PAPER_RULES
 
     def prompt(self, kind: str) -> str:
         """What a model of that kind reads: no marks."""
-        return prompt_text(self.unmarked(), kind, self.variant)
+        return prompt_text(self.unmarked(), kind, self.rules)
 
     def answer(self, kind: str) -> str:
         """What it writes: the body, or the function without docstring."""
@@ -134,7 +128,10 @@ def read(path: Path) -> tuple[list[Pair], Counter]:
     records = corpus_lines(path, (*own, "marked_signature", "marked_body"))
     usable = [one for one in records if not any(MARK in one[name] for name in own)]
     names = ("id", "docstring", "marked_signature", "marked_body")
-    found = [Pair(*(one[name] for name in names), one.get("variant", "paper")) for one in usable]
+    found = [
+        Pair(*(one[name] for name in names), rules_of(one.get("variant", "paper")))
+        for one in usable
+    ]
     return found, +Counter({f"spelling {MARK} themselves": len(records) - len(usable)})
 
 
@@ -143,18 +140,17 @@ def kind_of(config: Any) -> str:
     return "encoder-decoder" if config.is_encoder_decoder else "decoder"
 
 
-def prompt_text(function: Any, kind: str, variant: Variant = "paper") -> str:
+def prompt_text(function: Any, kind: str, rules: Rules = PAPER_RULES) -> str:
     """What the model reads of a function, which has ``docstring``, ``signature`` and ``body``.
 
     Of the body, a decoder-only model sees only the indentation (four blanks if there is none). An
     empty docstring is left out together with its heading; the paper's functions all have one.
     """
     check_choice("kind", kind, KINDS)
-    check_choice("variant", variant, VARIANTS)
     docstring, signature = function.docstring, function.signature
     if kind == "encoder-decoder":
         described = f"### Description:\n{docstring}\n\n" if docstring else ""
-        if variant == "package":
+        if rules.bare_signatures:
             signature = re.sub(r"^(async\s+)?def\s+", "", signature).strip(" :")
         return f"{described}### Signature:\n{signature}"
     found = re.search(r"^([ \t]+)\S", function.body, re.MULTILINE)

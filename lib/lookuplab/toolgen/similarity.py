@@ -21,10 +21,9 @@ from parso.tree import Leaf
 from rapidfuzz import fuzz
 from tree_sitter import Language, Node, Parser
 
-from lookuplab.errors import check_choice
 from lookuplab.toolgen.functions import package_docstring, without_comments
 from lookuplab.toolgen.insertion import Place, indented
-from lookuplab.toolgen.pairs import VARIANTS, Variant
+from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.tokens import tokens
 
 ORDERS = (1, 2, 3, 4)
@@ -125,30 +124,30 @@ def components(sums):
     return np.stack([*words, syntax, flow], axis=-1)
 
 
-def code_bleu(sums, variant: Variant = "paper"):
+def code_bleu(sums, rules: Rules = PAPER_RULES):
     """CodeBLEU (...) of summed counts (..., 23): the mean of its components, without a missing data
     flow.
 
-    ``variant="package"``: a missing data flow counts as 0, as in the replication package. (The
+    With PACKAGE_RULES, a missing data flow counts as 0, as in the replication package. (The
     package ``codebleu`` of the Python index counts a data flow that is missing or has no match as
     1.)
     """
-    check_choice("variant", variant, VARIANTS)
     parts = components(sums)
-    return np.nanmean(np.nan_to_num(parts) if variant == "package" else parts, axis=-1)
+    return np.nanmean(np.nan_to_num(parts) if rules.absent_flow_counts else parts, axis=-1)
 
 
-def code_bleu_counts(prediction: str, reference: str, variant: Variant = "paper") -> list[float]:
+def code_bleu_counts(prediction: str, reference: str, rules: Rules = PAPER_RULES) -> list[float]:
     """The counts that CodeBLEU needs for one pair, (23,).
 
     Both texts are moved to the margin, so that a body is not broken code. Syntax and data flow
-    leave out comments and docstrings, which ``variant="package"`` keeps. The counts are matches and
+    leave out comments and docstrings, which PACKAGE_RULES keep. The counts are matches and
     totals of n-grams of orders 1 to 4, the same weighted, both lengths and the length that the
     package uses for a weighted reference, matched and all subtrees of the syntax, matched and all
     data flows.
     """
-    check_choice("variant", variant, VARIANTS)
-    found, wanted = (_analysis(text, variant) for text in (prediction, reference))
+    found, wanted = (
+        _analysis(text, rules.comments_in_code_bleu) for text in (prediction, reference)
+    )
     common = _common(found.grams, wanted.grams)
     matches = [*map(Counter.total, common)]
     totals, weighted = ([max(1, one.words - n + 1) for n in ORDERS] for one in (found, wanted))
@@ -187,10 +186,10 @@ class _Analysis(NamedTuple):
 
 
 @lru_cache(maxsize=2048)  # a reference is compared with every model's prediction
-def _analysis(text: str, variant: str) -> _Analysis:
+def _analysis(text: str, commented: bool) -> _Analysis:
     text = indented(text, "").strip()
     words = text.split()
-    code = uncommented(text) if variant == "paper" else text
+    code = text if commented else uncommented(text)
     root = PARSER.parse(code.encode("utf-8", "replace")).root_node  # even broken code has one
     tree = _Tree(root)
     return _Analysis(len(words), _grams(words), tree.subtrees, Counter(tree.edges()))
@@ -205,7 +204,7 @@ def uncommented(text: str) -> str:
         for kind, start, end in tokens(text):
             if kind != "joined":
                 opens = before in ("indent", "newline") or text[start - 1 : start] in ("", "\n")
-                dropped = kind == "comment" or kind == "string" and opens
+                dropped = kind == "comment" or (kind == "string" and opens)
                 kept += " " * (start - at), "" if dropped else text[start:end]
                 before = kind
             at = end
@@ -234,7 +233,7 @@ class _Tree:
         """Whether the node is one of ``steps``."""
         kind, children, first = node.type, node.children, len(self.tokens)
         is_string = kind == "string"  # one token, whatever it consists of
-        if not in_string and (is_string or not children and kind != "comment"):
+        if not in_string and (is_string or (not children and kind != "comment")):
             text = node.text.decode("utf-8", "replace")
             self.tokens.append((kind, (*node.byte_range, text)))
         # its text is a part of the root's: quicker than str(node), but not so in broken code

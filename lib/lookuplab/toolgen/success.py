@@ -46,10 +46,11 @@ from pylint.utils import ASTWalker
 from lookuplab import python_sources
 from lookuplab.toolgen.analysers import PATIENCE, ask, serve
 from lookuplab.toolgen.insertion import UNPARSABLE, Inserted
+from lookuplab.toolgen.rules import PAPER_RULES, RULES, Rules
 
 CHECKS = ("E0001", "E1101", "E0602")  # syntax-error, no-member, undefined-variable
 CRASHES = ("F0002", "F0010")  # pylint itself failed on the file: never a pass
-BEYOND = 2  # lines after a function that the replication package counts as its own
+BEYOND = max(one.lines_beyond for one in RULES.values())  # so an answer serves all rules
 TREES = 500  # syntax trees of modules that are kept, each of about a megabyte
 LIMIT = 60  # seconds of computing that one check may take
 VERSION = 3  # increase it whenever the same question would get different messages
@@ -59,18 +60,18 @@ Message = list  # one finding: pylint's id, the 1-based line in the edited file,
 
 
 def verdict(
-    messages: Sequence[Message], inserted: Inserted, variant: str = "paper"
+    messages: Sequence[Message], inserted: Inserted, rules: Rules = PAPER_RULES
 ) -> list[Message]:
     """The edited file's messages that count against the inserted function; if there are none, it
     passes.
 
-    ``variant="package"`` counts messages between the first inserted line and two lines after the
+    PACKAGE_RULES count messages between the first inserted line and two lines after the
     last. A syntax error may be reported further down (``def f(x):`` before blank lines), so by
     default a syntax error anywhere in the file
     is a failure: with the reference the file did parse. A crash of pylint is always a failure.
     """
-    beyond, anywhere = (0, ("E0001", *CRASHES)) if variant == "paper" else (BEYOND, CRASHES)
-    lines = range(inserted.line, inserted.end_line + 1 + beyond)
+    anywhere = (*rules.errors_anywhere, *CRASHES)
+    lines = range(inserted.line, inserted.end_line + 1 + rules.lines_beyond)
     return [one for one in messages if one[0] in anywhere or (one[0] in CHECKS and one[1] in lines)]
 
 

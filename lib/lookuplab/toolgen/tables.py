@@ -32,7 +32,7 @@ from lookuplab.scoring.rates import (
     row,
 )
 from lookuplab.toolgen import similarity
-from lookuplab.toolgen.pairs import Variant
+from lookuplab.toolgen.rules import PAPER_RULES, Rules
 from lookuplab.toolgen.success import CHECKS, CRASHES
 
 Frames = Mapping[tuple[str, str], pd.DataFrame]
@@ -44,15 +44,15 @@ Metric = tuple[np.ndarray, Callable]
 def similarity_rows(
     frames: Frames,
     tokenize: Mapping[str, Callable] | None = None,
-    variant: Variant = "paper",
+    rules: Rules = PAPER_RULES,
     base: str = "base",
 ) -> list[dict]:
     """Table II: BLEU-4 with its parts, CodeBLEU with its components, edit similarity, exact match,
     and their changes from ``base``.
 
     ``tokenize``: model -> a function from a text to the model's tokens, which the paper's BLEU-4
-    counts; for other models, the words between blanks are counted. ``variant`` is CodeBLEU's; that
-    of the texts is chosen in
+    counts; for other models, the words between blanks are counted. ``rules`` are CodeBLEU's; those
+    of the texts are chosen in
     ``evaluation.judge``.
     """
 
@@ -60,7 +60,7 @@ def similarity_rows(
         split = (tokenize or {}).get(model, str.split)
         pairs = list(zip(frame.predicted, frame.wanted, strict=True))
         words = np.array([similarity.bleu_counts(*map(split, pair)) for pair in pairs])
-        code = np.array([similarity.code_bleu_counts(*pair, variant) for pair in pairs])
+        code = np.array([similarity.code_bleu_counts(*pair, rules) for pair in pairs])
         parts = {
             f"codebleu_{name}": (code, lambda sums, at=at: similarity.components(sums)[..., at])
             for at, name in enumerate(similarity.COMPONENTS)
@@ -70,7 +70,7 @@ def similarity_rows(
             "bleu4_precision": (words, similarity.precision),
             "bleu4_brevity_penalty": (words, similarity.brevity_penalty),
             "bleu4_length_ratio": (words[:, -2:], _ratio),
-            "codebleu": (code, partial(similarity.code_bleu, variant=variant)),
+            "codebleu": (code, partial(similarity.code_bleu, rules=rules)),
             **parts,
             "editsim_percent": _mean(frame.edit_similarity),
             "exact_match_percent": _mean(frame.exact_match),

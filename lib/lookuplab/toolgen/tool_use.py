@@ -15,7 +15,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from lookuplab.errors import UserError, check_choice
@@ -23,7 +23,8 @@ from lookuplab.models.constraint import NameTries, Trie
 from lookuplab.models.tokens import TAIL, UNFINISHED, decoded
 from lookuplab.toolgen.jedi_tool import Answer, behind_a_dot, suggestions
 from lookuplab.toolgen.marking import SKIPPED
-from lookuplab.toolgen.pairs import VARIANTS, Variant, add_mark, mark_of
+from lookuplab.toolgen.pairs import add_mark, mark_of
+from lookuplab.toolgen.rules import PAPER_RULES, Rules
 
 if TYPE_CHECKING:
     import torch
@@ -40,8 +41,8 @@ class ToolUse:
     the trigger is not written.
 
     ``gate``: the tool is asked only if the mark's probability is at least this (0: wherever the
-    mark is the most likely token). A less probable mark is not written; with the variant "package"
-    it is written, but the tool is not asked.
+    mark is the most likely token). A less probable mark is not written; with
+    ``rules.weak_marks`` it is written, but the tool is not asked.
 
     ``ends``: what happens when one suggestion is complete and longer ones continue it. "first": the
     name ends there (Algorithm 3). "mean": the name goes on if the most likely next token of a
@@ -52,33 +53,32 @@ class ToolUse:
     ``boundary``: a break follows the name; otherwise the row is unconstrained from the end of the
     name.
 
-    None means the variant's default: 0, "first" and a boundary for "paper"; 0.8, "mean" and no
-    boundary for "package". Anything else raises UserError.
+    None means the default of ``rules``: 0, "first" and a boundary for the paper's; 0.8, "mean" and
+    no boundary for the package's. Anything else raises UserError.
 
-    ``variant`` also decides how the tool is asked (``jedi_tool.unsaved``), how the prompt is
-    written (``pairs.prompt_text``), and what is offered: with "package" whatever Jedi would insert,
+    ``rules`` also decide how the tool is asked (``jedi_tool.unsaved``), how the prompt is
+    written (``pairs.prompt_text``), and what is offered: with the package's whatever Jedi would insert,
     including keywords,
     ``__x__`` and ``name=``, unless it is nothing but words of ``marking.SKIPPED``.
     """
 
     trigger: Literal["mark", "dot"] | None = "mark"
-    variant: Variant = "paper"
+    rules: Rules = PAPER_RULES
     gate: float | None = None
     ends: Literal["first", "mean", "break"] | None = None
     boundary: bool | None = None
 
     def __post_init__(self) -> None:
         check_choice("trigger", self.trigger, ("mark", "dot", None))
-        check_choice("variant", self.variant, VARIANTS)
         check_choice("ends", self.ends, ("first", "mean", "break", None))
         check_choice("boundary", self.boundary, (True, False, None))
         if self.gate is not None and not 0 <= self.gate <= NEVER:
             raise UserError(f"gate is {self.gate}; it must be a probability, or {NEVER} for never")
-        paper, dot = self.variant == "paper", self.trigger == "dot"
+        rules, dot = self.rules, self.trigger == "dot"
         own = {
-            "gate": 0.0 if paper else 0.8,
-            "ends": "break" if dot else "first" if paper else "mean",
-            "boundary": paper or dot,
+            "gate": rules.gate,
+            "ends": "break" if dot else rules.ends,
+            "boundary": rules.boundary or dot,
         }
         for name, value in own.items():
             if (given := getattr(self, name)) is not None:
@@ -86,11 +86,17 @@ class ToolUse:
             object.__setattr__(self, name, value)
 
     def __str__(self) -> str:
-        """As in the keys of stored answers: the paper's variant has a boundary unless it says
+        """As in the keys of stored answers: the paper's rules have a boundary unless it says
         otherwise.
         """
-        parts = asdict(self)
-        if self.variant == "paper" and self.boundary:
+        parts = {
+            "trigger": self.trigger,
+            "variant": self.rules,
+            "gate": self.gate,
+            "ends": self.ends,
+            "boundary": self.boundary,
+        }
+        if self.rules.boundary and self.boundary:
             del parts["boundary"]
         return ", ".join(f"{name} {value}" for name, value in parts.items())
 
@@ -199,7 +205,7 @@ class ToolConstraint:
         if mark is None or least <= 0:
             return None if margin == math.inf else (logits, margin)
         sure = _probability(logits, [mark])
-        if sure < least and (forbidden or use.variant == "paper"):
+        if sure < least and (forbidden or not use.rules.weak_marks):
             logits = logits.clone()
             logits[mark] = -math.inf
         return logits, min(margin, abs(sure - least))
@@ -219,7 +225,7 @@ class ToolConstraint:
             self.node = None  # the name has ended, or the break was read, alone or in this token
         marked = use.trigger == "mark" and token == self.vocabulary.mark
         dot = use.trigger == "dot" and re.search(r"\.\w*\Z", self.vocabulary.piece(token))
-        if marked and use.variant == "package" and math.exp(logprob) < use.gate:
+        if marked and use.rules.weak_marks and math.exp(logprob) < use.gate:
             self.unanswered = True
         elif marked or dot:
             self._ask()
@@ -243,7 +249,7 @@ class ToolConstraint:
             return
         question, answer, self.answer = self.questions[-1], self.answer.result(), None
         question.failure = answer.failure
-        if self.use.variant == "paper" or self.use.trigger == "dot":
+        if not self.use.rules.whatever_fits or self.use.trigger == "dot":
             question.offered = suggestions(answer, self.use.trigger)
         else:
             left = [one.strip() for one in answer.inserted if one.strip()]

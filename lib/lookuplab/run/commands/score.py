@@ -194,12 +194,14 @@ def toolgen(
     from lookuplab.results.artifact import readable
     from lookuplab.run.cluster import joined
     from lookuplab.toolgen import evaluation, tables
+    from lookuplab.toolgen.rules import rules_of
 
+    rules = rules_of(variant)
     tasks = read_lines(file, output, _function)
     with joined(scheduler, os.cpu_count() or 1) as cluster:
-        judged = evaluation.judge(tasks, variant, cluster=cluster)
+        judged = evaluation.judge(tasks, rules, cluster=cluster)
     frames = {("", "base"): judged}
-    rows = tables.repository_rows(frames) + tables.similarity_rows(frames, variant=variant)
+    rows = tables.repository_rows(frames) + tables.similarity_rows(frames, rules=rules)
     numbers = pd.DataFrame(rows)
     table = numbers[["metric"]].assign(number=readable(numbers, 3))
     write(json.loads(judged[FUNCTION_FIELDS].to_json(orient="records")), output, table)

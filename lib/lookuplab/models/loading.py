@@ -6,7 +6,7 @@ Neither torch nor a client is imported before a model is loaded.
 from typing import Any
 
 from lookuplab.errors import UserError
-from lookuplab.models.complete import Model
+from lookuplab.models.completions import Model
 from lookuplab.models.names import is_remote, split_options, table_name
 
 

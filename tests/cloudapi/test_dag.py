@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import pandas
 import pytest
 
-from lookuplab.cloudapi import dag
 from lookuplab.benchmark import evaluate
+from lookuplab.cloudapi import dag
 from lookuplab.cloudapi.dag import (
     CloudApiBench,
     api_ranker,
@@ -112,7 +112,8 @@ def test_the_exact_name_finds_its_api_and_only_operations_are_found():
     operations, ranker = load_index().operations, api_ranker(load_index())
     assert set(ranker.ids) == {spec.id for spec in operations}
     chosen = random.Random(0).sample(operations, 300)
-    found = ranker.rank({spec.id: key_terms(spec, spec.name) for spec in chosen}, 1)
+    keys = {spec.id: " ".join(key_terms(spec, spec.name)) for spec in chosen}
+    found = ranker.rank(keys, 1)
     assert sum(found[spec.id] == [spec.id] for spec in chosen) >= 297
 
 

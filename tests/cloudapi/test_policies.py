@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lookuplab.cloudapi import figures
 from lookuplab.cloudapi.dag import Passes
 from lookuplab.cloudapi.figures import (
     best,
@@ -44,7 +43,9 @@ from lookuplab.scoring.rates import averages, of_change, of_number, of_share
 COUNTS, GRID = np.array([200, 150, 20, 30, 2, 1]), np.linspace(0, 1, 101).round(2)
 SURE = np.array([0.95, 0.9, 0.6, 0.4, 0.3, 0.1])
 # Two tasks a class, each of its own API; the aggregates differ so that a mix-up shows.
-TABLE = pd.DataFrame({"minimum": SURE, "mean": 1 - SURE, "product": SURE, "cluster": list("abcdef")})
+TABLE = pd.DataFrame(
+    {"minimum": SURE, "mean": 1 - SURE, "product": SURE, "cluster": list("abcdef")}
+)
 TABLE = TABLE.assign(model="toy", id=TABLE.cluster, last=0.5, exists_anywhere=SURE != 0.9)
 TABLE = TABLE.assign(exists=SURE < 0.9, prompt_dropped=0)
 TABLE["frequency"] = np.repeat(["high", "medium", "low"], 2)

@@ -3,7 +3,13 @@
 import pytest
 
 from lookuplab.cloudapi.specs import ApiIndex, ApiSpec, Parameter
-from lookuplab.cloudapi.validity import AUTOFILLED, CallArguments, bind_error, judge_call, parse_call
+from lookuplab.cloudapi.validity import (
+    AUTOFILLED,
+    CallArguments,
+    bind_error,
+    judge_call,
+    parse_call,
+)
 from lookuplab.errors import UserError
 from recipes.cloudapi.sdks import aws_methods, session
 

@@ -211,6 +211,9 @@ class CloudApiBench(Benchmark[ApiTask]):
     constrained: bool = False
     chat: bool = False
 
+    measures = ("valid", "valid_closed")
+    by = "frequency"
+
     def __post_init__(self) -> None:
         check_choice("augmentation design", self.design, DESIGNS)
 
@@ -240,7 +243,7 @@ class CloudApiBench(Benchmark[ApiTask]):
         return strip_backticks(completion.text) if self.chat else completion.text
 
     def judge(self, task: ApiTask, completion: Completion) -> dict[str, Any]:
-        """``frequency``; the fields of ``validity.CallJudgement``, and ``exists``: the client has a
+        """``provider``, ``frequency``; the fields of ``validity.CallJudgement``, and ``exists``: the client has a
         method of the invoked name; the confidences ``minimum, mean, product, last``; and
         ``prompt_tokens``, ``prompt_dropped`` and ``new_tokens``.
         """
@@ -248,6 +251,7 @@ class CloudApiBench(Benchmark[ApiTask]):
         place = task.provider, task.client, task.service
         judgement = judge_call(code, task.targets, self.index, *place)
         return {
+            "provider": task.provider,
             "frequency": task.frequency,
             **vars(judgement),
             "exists": judgement.category != NONEXISTENT,
